@@ -30,7 +30,6 @@ ALL = (
         "bitmaps",
         "ngrams",
         "zones",
-        "postings",
         "tokens",
         "full_text",
         "vectors",

@@ -35,6 +35,8 @@ from lance_duck.scan.projection import ColumnsLike
 from lance_duck.scan.scanner import LanceScanner
 from lance_duck.scan.sql_query import SqlQueryBuilder, SqlRequest
 from lance_duck.scan.table_scan import TableScan
+from lance_duck.scan.text.query.tree import FullTextQuery
+from lance_duck.scan.text.request import text_search_arguments
 from lance_duck.snapshot import Snapshot, Version, open_snapshot
 from lance_duck.verbs.columns.methods import ColumnChanges
 from lance_duck.verbs.handle import Handle
@@ -262,12 +264,15 @@ class LanceDataset(
     def search(
         self, q: Any, k: int | None = None, column: str | None = None, **options: Unpack[SearchArguments]
     ) -> pa.Table:
-        """Return the rows nearest to a query vector, or to each of several, nearest first, with their `_distance`.
+        """Return the rows nearest to a query vector, nearest first, or those that match words, the best first.
 
         Args:
             q: A list, a numpy array or an Arrow array of numbers; a matrix, or a list of lists, for several queries.
+                Rows have their `_distance`. Or words, a query of `lance_duck.query` or its JSON form: rows have their
+                `_score`, and rows that do not match are left out.
             k: Rows for each query; None: as many as `limit` and `offset` ask for, or 10.
-            column: The vectors; may be left out where the table has one column of vectors.
+            column: The vectors, or the texts; may be left out where the table has one column of vectors, or for words
+                where it has one of texts, or a full-text index.
             options: What else `scanner` takes (columns, filter, prefilter, …) and what `nearest` does (metric, nprobes,
                 ef, refine_factor, use_index, exact_distance, distance_range, …).
 
@@ -275,6 +280,8 @@ class LanceDataset(
             InvalidInputError: What was asked makes no sense for this table.
         """
         refuse_unknown(options, [*NEAREST_ARGUMENTS, *ScanOptions.__dataclass_fields__], "search")
+        if isinstance(q, str | Mapping | FullTextQuery):
+            return self.to_table(**text_search_arguments(q, k, column, options))
         vector_column = only_vector_column(self.handle.snapshot.schema) if column is None else column
         nearest = {"column": vector_column, "q": q, "k": k}
         arguments: dict[str, Any] = {**options}

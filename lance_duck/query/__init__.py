@@ -1,6 +1,6 @@
 """Queries of a full-text search, by pylance's names: see `lance_duck.scan.text.query`."""
 
-from lance_duck.scan.text.query import (
+from lance_duck.scan.text.query.tree import (
     BooleanQuery,
     BoostQuery,
     CombinedFieldsQuery,

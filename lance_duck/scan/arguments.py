@@ -37,6 +37,7 @@ class ScanArguments(TypedDict, total=False):
     disable_scoring_autoprojection: bool | None
     cache_metadata: bool | None
     fast_search: bool | None
+    full_text_query: Any
 
 
 @has_defaults(ScanOptions)

@@ -238,3 +238,11 @@ SPARSE_ROWS: Final = 8192
 
 EXTREMES_ROWS: Final = 8192
 """Rows whose lengths are computed at a time. Not measured."""
+
+# Full-text search of rows that no index covers.
+
+ANALYSED_ROWS: Final = 1 << 16
+"""Rows of texts that are analysed together, of one fragment or of several small ones. Not measured."""
+
+ANALYSED_BYTES: Final = 256 << 20
+"""Bytes of analysed texts that are kept for the next queries of a table. Not measured: about 30 million words."""

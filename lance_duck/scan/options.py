@@ -73,9 +73,10 @@ class ScanOptions:
         use_threads: False: read in the calling thread alone.
         use_scalar_index: False: scan, whatever indexes there are.
         nearest: Give the rows nearest to a query: see `scan.nearest.options.Nearest`.
-        prefilter: False: the filter is applied to the nearest rows; else before the search.
-        fast_search: With nearest: leave out rows that no index covers.
-        disable_scoring_autoprojection: With nearest: `_distance` only comes where `columns` names it.
+        full_text_query: Give the rows that match words, the best first: see `scan.text.request`.
+        prefilter: False: the filter is applied to the rows that a search finds; else before the search.
+        fast_search: Of a search: leave out rows that no index covers.
+        disable_scoring_autoprojection: Of a search: `_distance` or `_score` only comes where `columns` names it.
 
         batch_readahead: Without effect: how far to read ahead is decided from the sizes of columns and batches.
         fragment_readahead: Without effect: see `batch_readahead`.
@@ -84,7 +85,6 @@ class ScanOptions:
         use_stats: Without effect: statistics are used wherever they cannot change the answer.
         late_materialization: Without effect: which columns to read before a filter is decided from their sizes.
         cache_metadata: Without effect: metadata of open files is always kept.
-        full_text_query: Refused: full text search is not supported.
         index_segments: Refused.
         row_addr_allowlist: Refused.
         row_addr_blocklist: Refused.
@@ -132,8 +132,8 @@ class ScanOptions:
         for name in _REFUSED:
             if getattr(self, name):
                 raise UnsupportedError(f"{name} is not supported", where="scan")
-        if self.fast_search and self.nearest is None:
-            raise UnsupportedError("fast_search is not supported without nearest", where="scan")
+        if self.fast_search and self.nearest is None and self.full_text_query is None:
+            raise UnsupportedError("fast_search is not supported without nearest or full_text_query", where="scan")
         for name in ("limit", "offset", "batch_size", "batch_size_bytes"):
             _check_number(name, getattr(self, name), 1 if name.startswith("batch") else 0)
         for name in ("fragments", "order_by"):
@@ -165,7 +165,7 @@ class ScanOptions:
 
 
 _REFUSED: Final = (
-    *("full_text_query", "index_segments", "row_addr_allowlist", "row_addr_blocklist"),
+    *("index_segments", "row_addr_allowlist", "row_addr_blocklist"),
     *("scan_stats_callback", "memory_pool", "fragment_scan_options"),
 )
 
@@ -190,8 +190,9 @@ def plan_scan(
     Raises:
         InvalidInputError: Unknown columns or fragments, or a bad filter.
     """
-    if options.nearest is not None:
-        raise UnsupportedError("nearest is not supported here", where="scan", remedy="use dataset.scanner(…)")
+    for name in ("nearest", "full_text_query"):
+        if getattr(options, name) is not None:
+            raise UnsupportedError(f"{name} is not supported here", where="scan", remedy="use dataset.scanner(…)")
     schema = snapshot.schema.with_blob_bytes() if options.blob_handling == "all_binary" else snapshot.schema
     forms = dict(arrow_types or {})
     known = known or Known()

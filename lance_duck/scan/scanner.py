@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.dataset as pads
@@ -19,7 +19,59 @@ from lance_duck.scan.nearest.scan import NearestScan
 from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.plan import ScanPlan
 from lance_duck.scan.table_scan import TableScan
+from lance_duck.scan.text.scan import TextScan
 from lance_duck.wire.fragment import Fragment
+
+
+class _Search(Protocol):
+    """A scan that is a search: `NearestScan` with its queries, or `TextScan`."""
+
+    @property
+    def schema(self) -> pa.Schema: ...
+
+    @property
+    def is_exact(self) -> bool: ...
+
+    def table(self) -> pa.Table: ...
+
+    def batches(self) -> Iterator[pa.RecordBatch]: ...
+
+    def count(self) -> int: ...
+
+    def explain(self, verbose: bool = False) -> str: ...
+
+    def analyze(self, counting: bool = False) -> str: ...
+
+
+@dataclass(frozen=True, eq=False)
+class _NearestSearch:
+    """A search for the rows nearest to queries."""
+
+    scan: NearestScan
+    queries: Queries
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self.scan.schema(is_batch=self.queries.is_batch)
+
+    @property
+    def is_exact(self) -> bool:
+        return self.scan.is_exact
+
+    def table(self) -> pa.Table:
+        return self.scan.table(self.queries)
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        return self.scan.batches(self.queries)
+
+    def count(self) -> int:
+        return self.scan.count(self.queries)
+
+    def explain(self, verbose: bool = False) -> str:
+        return self.scan.explain(self.queries, verbose)
+
+    def analyze(self, counting: bool = False) -> str:
+        return self.scan.analyze(self.queries, counting)
 
 
 @checked_calls
@@ -43,14 +95,16 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
         self._table = table
         self._options = options
         self._handle = handle
-        self._search: tuple[NearestScan, Queries] | None = None
+        self._search: _Search | None = None
+        self._nearest: _NearestSearch | None = None
         self._scan: ScanPlan | None = None
-        if options.nearest is None:
-            self._scan = table.plan(options, fragment)
+        if options.full_text_query is not None:
+            self._search = TextScan(table, options, fragment)
+        elif options.nearest is not None:
+            scan = NearestScan(table, options, fragment)
+            self._search = self._nearest = _NearestSearch(scan, scan.queries(options.nearest))
         else:
-            search = NearestScan(table, options, fragment)
-            self._search = search, search.queries(options.nearest)
-            self._schema = search.schema(is_batch=self._search[1].is_batch)
+            self._scan = table.plan(options, fragment)
 
     @property
     def _plan(self) -> ScanPlan:
@@ -60,27 +114,27 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
     @property
     def is_exact(self) -> bool:
         """Whether the rows are those that were asked for, and not what an index finds of the nearest."""
-        return self._search is None or self._search[0].is_exact
+        return self._search is None or self._search.is_exact
 
     @property
     def num_queries(self) -> int:
-        """Queries of a search; 0 for a scan."""
-        return 0 if self._search is None else len(self._search[1])
+        """Queries of a search for the nearest rows; 0 for others, and for a scan."""
+        return 0 if self._nearest is None else len(self._nearest.queries)
 
     @property
     def is_batch(self) -> bool:
         """Whether a search is for several queries, though there may be one."""
-        return self._search is not None and self._search[1].is_batch
+        return self._nearest is not None and self._nearest.queries.is_batch
 
     def extremes(self) -> Extremes:
         """Return what vectors the column of a search has."""
-        assert self._search is not None  # what is no search has no such column
-        return self._search[0].extremes()
+        assert self._nearest is not None  # what is no such search has no such column
+        return self._nearest.scan.extremes()
 
     @property
     def projected_schema(self) -> pa.Schema:
         """Schema of the result."""
-        return self._plan.projection.schema if self._search is None else self._schema
+        return self._plan.projection.schema if self._search is None else self._search.schema
 
     @property
     def dataset_schema(self) -> pa.Schema:
@@ -90,8 +144,7 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
     def to_reader(self) -> pa.RecordBatchReader:
         """Stream the result."""
         if self._search is not None:
-            search, queries = self._search
-            return pa.RecordBatchReader.from_batches(self._schema, search.batches(queries))
+            return pa.RecordBatchReader.from_batches(self._search.schema, self._search.batches())
         return self._table.reader(self._plan, self._options)
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
@@ -101,8 +154,7 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
     def to_table(self) -> pa.Table:
         """Read the result into memory."""
         if self._search is not None:
-            search, queries = self._search
-            return search.table(queries)
+            return self._search.table()
         return self.to_reader().read_all()
 
     def to_pandas(self, **kwargs: Any) -> Any:
@@ -123,8 +175,7 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
     def count_rows(self) -> int:
         """Return the number of rows of the result; without a filter from metadata alone."""
         if self._search is not None:
-            search, queries = self._search
-            return search.count(queries)
+            return self._search.count()
         return self._table.count(self._plan)
 
     def head(self, num_rows: int) -> pa.Table:
@@ -150,8 +201,7 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
             verbose: Name the fields that are read, with their ids.
         """
         if self._search is not None:
-            search, queries = self._search
-            return search.explain(queries, verbose)
+            return self._search.explain(verbose)
         return explain(self._table, self._plan, self._options, verbose=verbose)
 
     def analyze_plan(self, count_rows: bool = False) -> str:
@@ -163,8 +213,7 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
             count_rows: Count the rows instead of reading them.
         """
         if self._search is not None:
-            search, queries = self._search
-            return search.analyze(queries, count_rows)
+            return self._search.analyze(count_rows)
         return analyze(self._table, self._plan, self._options, counting=count_rows)
 
     @property

@@ -451,7 +451,7 @@ def keys(*declarations: type) -> set[str]:
 
 POSITIONAL = {"columns", "filter", "limit", "offset", "nearest", "batch_size"}
 REFUSED_OPTIONS = {
-    *("full_text_query", "index_segments", "row_addr_allowlist", "row_addr_blocklist"),
+    *("index_segments", "row_addr_allowlist", "row_addr_blocklist"),
     *("scan_stats_callback", "memory_pool", "fragment_scan_options"),
 }
 

@@ -28,7 +28,7 @@ _ANALYSERS: Final = (*AnalyserArguments.__annotations__, *(f.name for f in field
 INVERTED_PARAMETERS: Final = tuple(dict.fromkeys((*_ANALYSERS, *_OPTIONS)))
 """Names of the parameters that an index can be asked for with."""
 
-_ROW: Final = "row"
+ROW: Final = "row"
 _LIST_ELEMENT: Final = "list_element"
 _LARGE_BLOCK: Final = 256
 _CODE: Final = ("split_identifiers", "split_on_numerics", "preserve_original", "index_operators")
@@ -123,7 +123,7 @@ def shown_settings(details: bytes) -> dict[str, Any]:
     shown = asdict(_parameters(message))
     element = index_pb2.InvertedIndexDetails.LIST_ELEMENT
     is_element = message.document_granularity == element
-    return {**shown, "lance_tokenizer": None, "document_granularity": _LIST_ELEMENT if is_element else _ROW}
+    return {**shown, "lance_tokenizer": None, "document_granularity": _LIST_ELEMENT if is_element else ROW}
 
 
 def settings_in(details: bytes) -> InvertedSettings:
@@ -193,7 +193,7 @@ def _format(value: Any, block_size: int) -> int:
 
 def _check_granularity(value: Any) -> None:
     name = getattr(value, "value", value)
-    if name is None or (isinstance(name, str) and name.lower() == _ROW):
+    if name is None or (isinstance(name, str) and name.lower() == ROW):
         return
     if isinstance(name, str) and name.lower() == _LIST_ELEMENT:
         raise UnsupportedError("document_granularity LIST_ELEMENT", where=_WHERE, remedy="rows can be documents")

@@ -23,7 +23,7 @@ from lance_duck.scan.table_scan import TableScan
 from lance_duck.store.request import watched
 from lance_duck.wire.fragment import Fragment
 
-_REFUSED: Final = ("include_deleted_rows", "blob_handling")
+_REFUSED: Final = ("include_deleted_rows", "blob_handling", "full_text_query")
 
 
 class NearestScan:

@@ -10,7 +10,7 @@ from enum import Enum, StrEnum
 from typing import Any, Final
 
 from lance_duck.errors import InvalidInputError, WrongTypeError
-from lance_duck.scan.text.query_checks import check_analyzer, check_text, column_names, member, number, weights, whole
+from lance_duck.scan.text.query.checks import check_analyzer, check_text, column_names, member, number, weights, whole
 
 MOST_WEIGHT: Final = 1 << 20
 """The greatest weight of a field in a `CombinedFieldsQuery`, as in pylance."""

@@ -1,0 +1,74 @@
+"""Scores: BM25 in float32, operation by operation as Lance computes it, so that scores are equal to the last bit.
+
+    idf    = ln((N - df + 0.5) / (df + 0.5) + 1)                        rounded from float64
+    norm   = 1.2 · (0.25 + 0.75 · length / average)
+    score  = Σ idf · (2.2 · frequency / (frequency + norm))             over the terms of the query, in their order
+
+N: documents; df: documents that have the term; length: terms of a document; average: that of all documents.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.index.inverted.codecs.impacts import length_codes, length_floors
+
+Scores = NDArray[np.float32]
+
+K1: Final = np.float32(1.2)
+B: Final = np.float32(0.75)
+ONE: Final = np.float32(1)
+HALF: Final = np.float32(0.5)
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """What scores depend on besides the document: of all documents, whether a filter lets them pass or not.
+
+    Attributes:
+        num_documents: Documents.
+        total_tokens: Terms of all documents.
+        rounds_lengths: Documents count as long as the shortest that has the same code of a length, as in an index whose
+            blocks have 256 documents.
+    """
+
+    num_documents: int
+    total_tokens: int
+    rounds_lengths: bool = False
+
+    @property
+    def average(self) -> np.float32:
+        """Terms of a document on average; 0 without documents."""
+        if not self.num_documents:
+            return np.float32(0)
+        return np.float32(self.total_tokens) / np.float32(self.num_documents)
+
+    def idf(self, document_frequency: int) -> np.float32:
+        """Return the weight of a term that so many documents have."""
+        count, frequency = np.float32(self.num_documents), np.float32(document_frequency)
+        return np.float32(math.log(float((count - frequency + HALF) / (frequency + HALF) + ONE)))
+
+    def norms(self, lengths: NDArray[Any]) -> Scores:
+        """Return the norms of documents of some lengths."""
+        if self.rounds_lengths:
+            lengths = length_floors()[length_codes(lengths)]
+        scaled: Scores = K1 * ((ONE - B) + B * lengths.astype(np.float32) / self.average)
+        return scaled
+
+
+def term_scores(idf: np.float32, frequencies: NDArray[Any], norms: Scores) -> Scores:
+    """Return what a term adds to the scores of documents.
+
+    Args:
+        idf: Its weight.
+        frequencies: How often each document has it, at least 1.
+        norms: Norm of each document.
+    """
+    counts = frequencies.astype(np.float32)
+    scores: Scores = idf * ((K1 + ONE) * counts / (counts + norms))
+    return scores

@@ -1,0 +1,89 @@
+"""The documents of one column, of all places, with one scale of scores."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.scan.text.bm25 import Statistics
+from lance_duck.scan.text.matches import Addresses, is_among
+from lance_duck.scan.text.places import Place
+from lance_duck.scan.text.query.vocabulary import matching_terms
+from lance_duck.scan.text.query.words import Word, limited
+from lance_duck.text.tokens import Tokens
+
+Analyse = Callable[[Addresses], Tokens]
+
+
+@dataclass(frozen=True, eq=False)
+class Allowed:
+    """Rows that may be found.
+
+    Attributes:
+        rows: Addresses, ascending; None: all rows.
+        fragments: Fragments that are searched, ascending; None: all.
+    """
+
+    rows: Addresses | None = None
+    fragments: NDArray[np.uint64] | None = None
+
+    def mask(self, addresses: Addresses) -> NDArray[np.bool_]:
+        """Return whether each of some rows may be found."""
+        if self.rows is not None:
+            return is_among(addresses, self.rows)
+        if self.fragments is not None:
+            return is_among(addresses >> np.uint64(32), self.fragments)
+        return np.ones(len(addresses), np.bool_)
+
+
+@dataclass(frozen=True, eq=False)
+class Corpus:
+    """The documents of a column.
+
+    Attributes:
+        places: Where they are; no row is in two of them.
+        allowed: Rows that may be found; the others count in statistics.
+        analyse: Returns the tokens of rows, which ascend, one text each, for places that keep no positions.
+        rounds_lengths: See `Statistics`.
+    """
+
+    places: Sequence[Place]
+    allowed: Allowed
+    analyse: Analyse
+    rounds_lengths: bool = False
+
+    @cached_property
+    def statistics(self) -> Statistics:
+        """What all scores are computed with."""
+        return Statistics(
+            sum(place.num_documents for place in self.places),
+            sum(place.total_tokens for place in self.places),
+            self.rounds_lengths,
+        )
+
+    def frequencies(self, terms: Iterable[bytes]) -> Mapping[bytes, int]:
+        """Return how many documents have each of some terms; those that none has are left out."""
+        distinct = dict.fromkeys(terms)
+        totals: Counter[bytes] = Counter()
+        for place in self.places:
+            totals.update(place.frequencies(distinct))
+        return totals
+
+    def expanded(self, words: Iterable[Word], most: int | None) -> tuple[tuple[bytes, ...], ...]:
+        """Return the terms that each word stands for, in order of their bytes, `most` of all together."""
+        return limited([self._terms_of(word) for word in words], most)
+
+    def found(self, place: Place, documents: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return whether documents of a place may be found."""
+        mask = self.allowed.mask(place.addresses[documents])
+        return mask if place.lives is None else mask & place.lives[documents]
+
+    def _terms_of(self, word: Word) -> Sequence[bytes]:
+        if word.is_exact:
+            return () if word.term is None else (word.term,)
+        return sorted({term for place in self.places for term in matching_terms(place.terms, word)})

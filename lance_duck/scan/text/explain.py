@@ -1,0 +1,85 @@
+"""What a full-text search will do, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from lance_duck.redact import shown
+from lance_duck.scan import explain as scans
+from lance_duck.scan.options import ScanOptions
+from lance_duck.scan.text.query.tree import BooleanQuery, BoostQuery, FullTextQuery
+from lance_duck.scan.text.route import TextRoute
+from lance_duck.scan.text.search import TextSearch
+from lance_duck.text.parameters import AnalyserParameters
+
+_DEFAULTS = AnalyserParameters()
+
+
+def explain(
+    search: TextSearch, options: ScanOptions, columns: Sequence[str], *, verbose: bool = False
+) -> Iterator[str]:
+    """Yield the lines that describe a search; a filter is described as the scan that it begins with."""
+    snapshot = search.table.snapshot
+    yield f"LanceFullText: uri={shown(snapshot.uri)}, {scans.version_of(snapshot)}"
+    yield f"  columns: {', '.join(columns)}"
+    yield from (f"  {line}" for line in _tree(search.query))
+    for route in search.routes.values():
+        yield from _route(search, route)
+    if search.post is not None:
+        yield f"  filter of the rows found: {search.post} ({scans.evaluator(search.post)})"
+    if options.orderings:
+        sorts = [f"{o.column_name} {'ascending' if o.ascending else 'descending'}" for o in options.orderings]
+        yield f"  sort: {', '.join(sorts)}"
+    if options.limit is not None or options.offset:
+        yield f"  limit: {'none' if options.limit is None else options.limit}, offset: {options.offset or 0}"
+    if search.plan.filter is not None:
+        yield "  rows that may be found:"
+        inner = replace(options, order_by=None, full_text_query=None, fast_search=None, filter=None, parameters=None)
+        text = scans.explain(search.table, search.named, inner, verbose=verbose)
+        yield from (f"    {line}" for line in text.splitlines())
+
+
+def describe_analyser(parameters: AnalyserParameters) -> str:
+    """Return an analyser in words: base tokenizer, language, and what differs from the defaults."""
+    pairs = {
+        name: value
+        for name, value in vars(parameters).items()
+        if value != getattr(_DEFAULTS, name)
+        and name not in ("base_tokenizer", "language", "with_position", "block_size")
+    }
+    rest = "".join(f", {name}={value!r}" for name, value in pairs.items())
+    return f"{parameters.base_tokenizer}, {parameters.language}{rest}"
+
+
+def _tree(query: FullTextQuery, label: str = "query") -> Iterator[str]:
+    """Yield a query, one line for each query of words, deeper ones farther to the right."""
+    if isinstance(query, BooleanQuery):
+        yield f"{label}: BooleanQuery"
+        for occur, each in query.queries:
+            yield from (f"  {line}" for line in _tree(each, occur.value))
+    elif isinstance(query, BoostQuery):
+        yield f"{label}: BoostQuery, negative_boost {query.negative_boost:g}"
+        yield from (f"  {line}" for line in _tree(query.positive, "positive"))
+        yield from (f"  {line}" for line in _tree(query.negative, "negative"))
+    else:
+        yield f"{label}: {_words(query)}"
+
+
+def _words(query: FullTextQuery) -> str:
+    fields: Mapping[str, object] = {name: getattr(query, name) for name in query.__dataclass_fields__}  # type: ignore[attr-defined]
+    text = repr(fields["query"])
+    return f"{type(query).__name__} {text} in {', '.join(query.columns_searched)}"
+
+
+def _route(search: TextSearch, route: TextRoute) -> Iterator[str]:
+    total = len(search.table.snapshot.fragments)
+    yield f"  column {route.column.path}: analyser {describe_analyser(route.analyser.parameters)}"
+    if route.segments:
+        names = ", ".join(str(segment.uuid)[:8] for segment in route.segments[:8])
+        more = f" and {len(route.segments) - 8} more" if len(route.segments) > 8 else ""
+        yield f"    InvertedIndexQuery: {route.name} (segments {names}{more})"
+    yield from (f"    not by an index: {reason}" for reason in route.reasons)
+    what = "left out" if search.fast else "searched flat"
+    rows = sum(fragment.num_rows for fragment in search.table.snapshot.fragments if fragment.id in route.open)
+    yield f"    fragments: {total - len(route.open)} through the index, {len(route.open)} {what} ({rows} rows)"

@@ -1,0 +1,115 @@
+"""Rows that no index covers: their texts are read and analysed, and kept for the next queries where they are few."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import pyarrow as pa
+
+from lance_duck.cache import SizedCache
+from lance_duck.scan.costs import ANALYSED_BYTES, ANALYSED_ROWS
+from lance_duck.scan.options import ScanOptions, plan_scan
+from lance_duck.scan.projection import ROW_ADDRESS, project
+from lance_duck.scan.read.execute import scan_batches
+from lance_duck.scan.read.ordered import map_ordered
+from lance_duck.scan.table_scan import TableScan
+from lance_duck.scan.text.matches import Addresses
+from lance_duck.scan.text.places import AnalysedRows
+from lance_duck.text.analyser import Analyser
+from lance_duck.text.tokens import Tokens
+from lance_duck.wire.fragment import Fragment
+
+Narrow = Callable[[AnalysedRows], AnalysedRows]
+
+
+@dataclass(frozen=True, eq=False)
+class FlatTexts:
+    """The texts of a column, analysed when they are asked for.
+
+    Attributes:
+        table: The table; its restriction does not matter.
+        path: The column.
+        analyser: How texts are analysed.
+        workers: Threads; None for one for each core.
+    """
+
+    table: TableScan
+    path: str
+    analyser: Analyser
+    workers: int | None = None
+
+    def analysed(self, fragments: Sequence[Fragment], narrow: Narrow) -> list[AnalysedRows]:
+        """Return the living rows of some fragments, with what is left of them by a function, which is asked in threads.
+
+        Tokens of all rows are in memory at once only where they are kept for the next time anyway.
+        """
+        return [rows for group in _groups(fragments) for rows in self._group(group, narrow)]
+
+    def tokens(self, addresses: Addresses) -> Tokens:
+        """Return the tokens of some rows, which ascend."""
+        projection = project(self.table.snapshot.schema, [self.path])
+        batch = self.table.taker.by_address(addresses, projection)
+        return self.analyser.analyse(self._texts(batch))
+
+    def _group(self, fragments: Sequence[Fragment], narrow: Narrow) -> list[AnalysedRows]:
+        cache = self.table.snapshot.shared("analysed texts", _AnalysedTexts).groups
+        files = tuple((fragment.id, fragment.files, fragment.deletion_file) for fragment in fragments)
+        key = self.path, self.analyser, files
+        group = cache.find(key)
+        if group is not None:
+            return [narrow(rows) for rows in group]
+        narrowed: list[AnalysedRows] = []
+        whole: list[AnalysedRows] | None = []
+        size = 0
+        for rows, rest in map_ordered(partial(self._both, narrow), self._batches(fragments), workers=self.workers):
+            narrowed.append(rest)
+            size += rows.nbytes
+            whole = None if whole is None or size > ANALYSED_BYTES // 2 else [*whole, rows]
+        if whole is not None:
+            cache.put(key, whole)
+        return narrowed
+
+    def _both(self, narrow: Narrow, batch: pa.RecordBatch) -> tuple[AnalysedRows, AnalysedRows]:
+        addresses = batch.column(1).to_numpy()
+        rows = AnalysedRows.of(addresses, self.analyser.analyse(self._texts(batch)))
+        return rows, narrow(rows)
+
+    def _texts(self, batch: pa.RecordBatch) -> pa.Array:
+        column = batch.column(0)
+        return column.storage if isinstance(column, pa.ExtensionArray) else column
+
+    def _batches(self, fragments: Sequence[Fragment]) -> Iterator[pa.RecordBatch]:
+        options = ScanOptions(columns=[self.path, ROW_ADDRESS], batch_size=ANALYSED_ROWS)
+        plan = plan_scan(self.table.snapshot, options)
+        plan = replace(plan, fragments=tuple(fragments), crosses_fragments=True)
+        return scan_batches(self.table.snapshot, plan, self.table.columns, self.workers)
+
+
+class _AnalysedTexts:
+    """Texts that queries of a table have analysed."""
+
+    def __init__(self) -> None:
+        self.groups: SizedCache[list[AnalysedRows]] = SizedCache(
+            ANALYSED_BYTES, lambda group: sum(rows.nbytes for rows in group)
+        )
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that they take."""
+        return self.groups.nbytes
+
+
+def _groups(fragments: Sequence[Fragment]) -> Iterator[Sequence[Fragment]]:
+    """Cut fragments into groups that are analysed, and kept, together: appends leave most groups as they are."""
+    group: list[Fragment] = []
+    count = 0
+    for fragment in fragments:
+        if group and count + fragment.num_rows > ANALYSED_ROWS:
+            yield group
+            group, count = [], 0
+        group.append(fragment)
+        count += fragment.num_rows
+    if group:
+        yield group

@@ -1,0 +1,153 @@
+"""Partitions of the segments of an index as places: their documents are rows, where these live and are covered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_duck.index.catalog import Segment
+from lance_duck.index.inverted.partition import InvertedPartition
+from lance_duck.index.names import Follower
+from lance_duck.index.search import ask, open_index
+from lance_duck.scan.text.places import Addresses, Postings
+from lance_duck.snapshot import Snapshot
+
+
+class BrokenSegmentError(Exception):
+    """A segment is broken, as a search came to see: its rows have to be analysed.
+
+    Attributes:
+        segment: The segment.
+        reason: What is wrong with it.
+    """
+
+    def __init__(self, segment: Segment, reason: Exception) -> None:
+        super().__init__(f"{segment}: {reason}")
+        self.segment = segment
+        self.reason = reason
+
+
+class IndexedRows:
+    """The documents of a partition in one version of the table: see `Place`. Safe to use from several threads.
+
+    Statistics are those that the documents have once the index is optimized. Then documents are gone whose fragment the
+    segment does not answer for, and those of deleted rows, too, if rows are named by stable row ids.
+    Whatever is wrong with the partition is a BrokenSegmentError.
+
+    Attributes:
+        partition: The partition.
+        addresses: Of each document; meaningless where none lives.
+        lives: Whether each is a living row of a fragment that its segment answers for.
+    """
+
+    def __init__(
+        self, segment: Segment, partition: InvertedPartition, follower: Follower, left_out: NDArray[np.uint32]
+    ) -> None:
+        names = partition.documents.row_ids
+        self.partition = partition
+        self._segment = segment
+        self.addresses: Addresses
+        self.lives: NDArray[np.bool_]
+        self.addresses, self.lives = follower.follow(names)
+        if len(left_out) and not segment.by_row_id:
+            self.lives &= ~np.isin(names >> np.uint64(32), left_out)
+        stays = self.lives
+        if not segment.by_row_id:
+            stays = self.lives | np.isin(self.addresses >> np.uint64(32), segment.fragments)
+        self._stays = None if stays.all() else stays
+
+    @property
+    def lengths(self) -> NDArray[np.uint32]:
+        """See `Place.lengths`."""
+        return self.partition.documents.num_tokens  # read when the rows were named
+
+    @cached_property
+    def num_documents(self) -> int:
+        """See `Place.num_documents`."""
+        return self.partition.num_documents if self._stays is None else int(np.count_nonzero(self._stays))
+
+    @cached_property
+    def total_tokens(self) -> int:
+        """See `Place.total_tokens`."""
+        lengths = self.lengths if self._stays is None else self.lengths[self._stays]
+        return int(lengths.sum(dtype=np.uint64))
+
+    @property
+    def terms(self) -> pa.LargeBinaryArray:
+        """See `Place.terms`."""
+        with self._watched():
+            return self.partition.sorted_terms.terms
+
+    def frequencies(self, terms: Iterable[bytes]) -> Mapping[bytes, int]:
+        """See `Place.frequencies`."""
+        listed = list(terms)
+        if self._stays is not None:
+            postings = self.postings(listed).items()
+            return {term: n for term, each in postings if (n := int(self._stays[each.documents].sum()))}
+        with self._watched():
+            counts = self.partition.document_frequencies(self.partition.term_ids(listed))
+        return {term: count for term, count in zip(listed, counts.tolist(), strict=True) if count}
+
+    def postings(self, terms: Iterable[bytes], with_positions: bool = False) -> Mapping[bytes, Postings]:
+        """See `Place.postings`."""
+        listed = list(dict.fromkeys(terms))
+        with self._watched():
+            ids = self.partition.term_ids(listed)
+            order = np.argsort(ids, kind="stable")[np.count_nonzero(ids < 0) :]
+            if not len(order):
+                return {}
+            mine = self.partition.postings(ids[order])
+            documents, frequencies = mine.decoded()
+            positions = self._positions(ids[order], mine.bounds, frequencies) if with_positions else None
+        ends = np.concatenate([[0], np.cumsum(frequencies, dtype=np.int64)])
+        result = {}
+        for place, low, high in zip(order.tolist(), mine.bounds[:-1].tolist(), mine.bounds[1:].tolist(), strict=True):
+            own = None if positions is None else positions[ends[low] : ends[high]]
+            result[listed[place]] = Postings(documents[low:high].astype(np.int64), frequencies[low:high], own)
+        return result
+
+    def _positions(
+        self, ids: NDArray[np.int64], bounds: NDArray[np.int64], frequencies: NDArray[np.uint32]
+    ) -> NDArray[np.uint32] | None:
+        return self.partition.positions(ids, bounds, frequencies) if self.partition.has_positions else None
+
+    @contextmanager
+    def _watched(self) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:
+            raise BrokenSegmentError(self._segment, error) from error
+
+
+def segment_rows(snapshot: Snapshot, segment: Segment) -> Sequence[IndexedRows]:
+    """Return the documents of a segment, by partition; found once for a version.
+
+    Raises:
+        BrokenSegmentError: The segment is broken.
+    """
+
+    def find() -> Sequence[IndexedRows]:
+        try:
+            index: Any = open_index(snapshot, segment)
+            follower = Follower(snapshot, segment)
+            return [IndexedRows(segment, each, follower, index.deleted_fragments) for each in index.partitions]
+        except Exception as error:
+            raise BrokenSegmentError(segment, error) from error
+
+    result: Sequence[IndexedRows] = snapshot.derived(("text rows", segment.uuid), find)
+    return result
+
+
+def set_aside(snapshot: Snapshot, broken: BrokenSegmentError) -> None:
+    """Do not ask a segment again, with one IndexWarning."""
+
+    def refuse(_: object) -> None:
+        raise broken.reason
+
+    ask(snapshot, broken.segment, refuse)

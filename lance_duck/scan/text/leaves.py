@@ -1,0 +1,185 @@
+"""Queries of words: the rows that match, with their scores, document by document."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.scan.text.bm25 import Scores, Statistics, term_scores
+from lance_duck.scan.text.corpus import Corpus
+from lance_duck.scan.text.matches import Addresses, Matches, is_among
+from lance_duck.scan.text.places import Place, Postings
+from lance_duck.scan.text.query.tree import CombinedFieldsQuery, FullTextOperator, MatchQuery, PhraseQuery, PrefixQuery
+from lance_duck.scan.text.query.words import Word
+from lance_duck.text.tokens import Tokens
+
+Documents = NDArray[np.int64]
+
+
+def match(corpus: Corpus, query: MatchQuery | PrefixQuery, words: Sequence[Word]) -> Matches:
+    """Return the rows that have words of a query."""
+    is_fuzzy = any(not word.is_exact for word in words)
+    slots = corpus.expanded(words, query.max_expansions if is_fuzzy else None)
+    scores = _Weights(corpus, slots)
+    every = query.operator is FullTextOperator.AND
+    return Matches.union([scores.matches(place, every) for place in corpus.places]).times(query.boost)
+
+
+def phrase(corpus: Corpus, query: PhraseQuery, words: Sequence[Word]) -> Matches:
+    """Return the rows that have words in their order; scores are those of `match`."""
+    scores = _Weights(corpus, corpus.expanded(words, None))
+    parts = []
+    for place in corpus.places:
+        matches = scores.matches(place, every=True)
+        if len(words) > 1 and len(matches):
+            matches = matches.among(_with_phrase(corpus, place, matches.addresses, words, query.slop))
+        parts.append(matches)
+    return Matches.union(parts)
+
+
+def combined_fields(corpora: Sequence[Corpus], query: CombinedFieldsQuery, words: Sequence[Word]) -> Matches:
+    """Return the rows that have words in several columns, scored as one column (BM25F).
+
+    N and df are the largest of the columns; frequencies, lengths and the total of terms are weighted sums.
+    """
+    weights = query.boosts or [1.0] * len(corpora)
+    terms = [word.term for word in words if word.term is not None]
+    rows = np.unique(np.concatenate([np.empty(0, np.uint64), *(_rows_of(corpus, terms) for corpus in corpora)]))
+    statistics = [corpus.statistics for corpus in corpora]
+    total = sum(weight * each.total_tokens for weight, each in zip(weights, statistics, strict=True))
+    together = _Together(max(each.num_documents for each in statistics), total)
+    frequencies = [corpus.frequencies(terms) for corpus in corpora]
+    lengths = _weighted(corpora, weights, rows, None)
+    norms = together.norms(lengths)
+    scores, present = np.zeros(len(rows), np.float32), np.ones(len(rows), np.bool_)
+    for term in terms:
+        counts = _weighted(corpora, weights, rows, term)
+        has = counts > 0
+        idf = together.idf(max(each.get(term, 0) for each in frequencies))
+        scores[has] += term_scores(idf, counts[has], norms[has])
+        present &= has
+    matches = Matches(rows, scores)
+    return matches.where(present) if query.operator is FullTextOperator.AND else matches
+
+
+@dataclass(frozen=True)
+class _Together(Statistics):
+    """Statistics of several columns as one."""
+
+    total_tokens: float  # type: ignore[assignment]
+
+
+class _Weights:
+    """The terms of a query, with their weights.
+
+    Args:
+        corpus: The documents.
+        slots: Terms that each word stands for.
+    """
+
+    def __init__(self, corpus: Corpus, slots: Sequence[Sequence[bytes]]) -> None:
+        self._corpus = corpus
+        self._slots = slots
+        self._terms = list(dict.fromkeys(term for slot in slots for term in slot))
+        frequencies = corpus.frequencies(self._terms)
+        self._idf = {term: corpus.statistics.idf(frequencies.get(term, 0)) for term in self._terms}
+
+    def matches(self, place: Place, every: bool) -> Matches:
+        """Return the rows of a place that have a term, or where `every` is true one of each slot."""
+        postings = place.postings(self._terms)
+        if not postings or (every and not all(any(term in postings for term in slot) for slot in self._slots)):
+            return Matches.none()
+        scores = np.zeros(len(place.lengths), np.float32)
+        hits = np.zeros(len(place.lengths), np.uint32)
+        norms = {term: self._corpus.statistics.norms(place.lengths[each.documents]) for term, each in postings.items()}
+        for number, slot in enumerate(self._slots):
+            for term in slot:
+                if term in postings:
+                    documents = postings[term].documents
+                    scores[documents] += term_scores(self._idf[term], postings[term].frequencies, norms[term])
+                    hits[documents] = np.where(hits[documents] == number, number + 1, hits[documents]) if every else 1
+        documents = np.flatnonzero(hits == len(self._slots) if every else hits)
+        documents = documents[self._corpus.found(place, documents)]
+        order = np.argsort(place.addresses[documents], kind="stable")
+        return Matches(place.addresses[documents[order]], scores[documents[order]])
+
+
+def _with_phrase(corpus: Corpus, place: Place, rows: Addresses, words: Sequence[Word], slop: int) -> Addresses:
+    """Return the rows, which ascend, in which words come in their order."""
+    terms = [word.term for word in words if word.term is not None]
+    postings = place.postings(terms, with_positions=True)
+    if all(each.positions is not None for each in postings.values()):
+        documents = _ends(postings, words, slop)
+        addresses = place.addresses[documents]
+        return np.sort(addresses[is_among(addresses, rows)])
+    return rows[_ends(_postings_of(corpus.analyse(rows), terms), words, slop)]
+
+
+def _ends(postings: Mapping[bytes, Postings], words: Sequence[Word], slop: int) -> Documents:
+    """Return the documents, ascending, in which words come in their order.
+
+    A place of a word is a number: document * 2^32 + position. Of each word those places are kept that follow a place
+    of the word before, at the distance that the words have in the query, or up to `slop` places farther.
+    """
+    ends: Addresses | None = None
+    last = 0
+    for word in words:
+        mine = postings.get(word.term or b"")
+        if mine is None or mine.positions is None:
+            return np.empty(0, np.int64)
+        places = np.repeat(mine.documents, mine.frequencies).astype(np.uint64) << np.uint64(32)
+        positions = mine.positions.astype(np.int64)
+        if ends is not None:
+            highest = positions - (word.position - last)
+            lowest = np.maximum(highest - slop, 0)
+            low = np.searchsorted(ends, places + lowest.astype(np.uint64), "left")
+            high = np.searchsorted(ends, places + np.maximum(highest, 0).astype(np.uint64), "right")
+            follows = (highest >= 0) & (low < high)
+            places, positions = places[follows], positions[follows]
+        ends, last = places + positions.astype(np.uint64), word.position
+    return np.empty(0, np.int64) if ends is None else np.unique(ends >> np.uint64(32)).astype(np.int64)
+
+
+def _postings_of(tokens: Tokens, terms: Sequence[bytes]) -> Mapping[bytes, Postings]:
+    documents = np.repeat(np.arange(tokens.num_texts), np.diff(tokens.bounds))
+    listed = {term: number for number, term in enumerate(tokens.terms.to_pylist())}
+    result = {}
+    for term in terms:
+        if term in listed:
+            places = np.flatnonzero(tokens.term_ids == listed[term])
+            rows, counts = np.unique(documents[places], return_counts=True)
+            result[term] = Postings(rows, counts.astype(np.uint32), tokens.positions[places])
+    return result
+
+
+def _rows_of(corpus: Corpus, terms: Sequence[bytes]) -> Addresses:
+    """Return the rows that have one of some terms, in any order, also repeatedly."""
+    pieces = [np.empty(0, np.uint64)]
+    for place in corpus.places:
+        for postings in place.postings(terms).values():
+            documents = postings.documents[corpus.found(place, postings.documents)]
+            pieces.append(place.addresses[documents])
+    return np.concatenate(pieces)
+
+
+def _weighted(corpora: Sequence[Corpus], weights: Sequence[float], rows: Addresses, term: bytes | None) -> Scores:
+    """Return how often rows, which ascend, have a term in all columns, weighted; None: how many terms they have."""
+    sums = np.zeros(len(rows), np.float32)
+    for corpus, weight in zip(corpora, weights, strict=True):
+        for place in corpus.places:
+            if term is None:
+                documents = np.flatnonzero(is_among(place.addresses, rows))
+                counts = place.lengths[documents]
+            else:
+                postings = place.postings([term]).get(term)
+                if postings is None:
+                    continue
+                among = is_among(place.addresses[postings.documents], rows)
+                documents, counts = postings.documents[among], postings.frequencies[among]
+            if place.lives is not None:
+                documents, counts = documents[place.lives[documents]], counts[place.lives[documents]]
+            sums[np.searchsorted(rows, place.addresses[documents])] += np.float32(weight) * counts.astype(np.float32)
+    return sums

@@ -1,0 +1,161 @@
+"""Documents of one place, inverted: rows that were analysed, or a partition of a segment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from lance_duck.text.tokens import Tokens
+
+Addresses = NDArray[np.uint64]
+
+
+@dataclass(frozen=True, eq=False)
+class Postings:
+    """The documents of one term.
+
+    Attributes:
+        documents: Ids, ascending; int64.
+        frequencies: How often each has it, at least 1.
+        positions: Where, document by document, `frequencies` of them each, ascending; None: not kept.
+    """
+
+    documents: NDArray[np.int64]
+    frequencies: NDArray[np.uint32]
+    positions: NDArray[np.uint32] | None = None
+
+    def __len__(self) -> int:
+        return len(self.documents)
+
+
+class Place(Protocol):
+    """Some documents, numbered from 0, and their terms."""
+
+    @property
+    def addresses(self) -> Addresses:
+        """Row of each document; meaningless where none lives."""
+
+    @property
+    def lives(self) -> NDArray[np.bool_] | None:
+        """Whether each is a living row that is looked for here; None: all are. Others count in statistics alone."""
+
+    @property
+    def lengths(self) -> NDArray[np.uint32]:
+        """Terms of each."""
+
+    @property
+    def num_documents(self) -> int:
+        """Documents that have terms."""
+
+    @property
+    def total_tokens(self) -> int:
+        """Terms of all documents."""
+
+    @property
+    def terms(self) -> pa.LargeBinaryArray:
+        """Distinct terms, at least those that were asked for."""
+
+    def frequencies(self, terms: Iterable[bytes]) -> Mapping[bytes, int]:
+        """Return how many documents have each of some terms; a term that none has may be left out."""
+
+    def postings(self, terms: Iterable[bytes], with_positions: bool = False) -> Mapping[bytes, Postings]:
+        """Return the documents of each of some terms, with positions if asked for; a term that none has is left out."""
+
+
+@dataclass(frozen=True, eq=False)
+class AnalysedRows:
+    """Rows whose texts were analysed. A row is a document, even if it has no term: it is counted nowhere then.
+
+    Attributes:
+        addresses: Of the rows.
+        lengths: Terms of each.
+        tokens: Their tokens; after `narrowed`, of some terms alone.
+    """
+
+    addresses: Addresses
+    lengths: NDArray[np.uint32]
+    tokens: Tokens
+
+    @classmethod
+    def of(cls, addresses: Addresses, tokens: Tokens) -> AnalysedRows:
+        """Return rows with all their tokens."""
+        return cls(addresses, np.diff(tokens.bounds).astype(np.uint32), tokens)
+
+    @property
+    def lives(self) -> None:
+        """None: all rows live."""
+        return
+
+    @property
+    def terms(self) -> pa.LargeBinaryArray:
+        """Distinct terms of the tokens."""
+        return self.tokens.terms
+
+    @cached_property
+    def num_documents(self) -> int:
+        """Rows that have terms."""
+        return int(np.count_nonzero(self.lengths))
+
+    @cached_property
+    def total_tokens(self) -> int:
+        """Terms of all rows."""
+        return int(self.lengths.sum(dtype=np.uint64))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that it holds in memory."""
+        tokens = self.tokens
+        arrays = (self.addresses, self.lengths, tokens.term_ids, tokens.positions, tokens.bounds)
+        return sum(array.nbytes for array in arrays) + int(tokens.terms.nbytes)
+
+    def narrowed(self, terms: Iterable[bytes]) -> AnalysedRows:
+        """Return the same rows with tokens of some terms alone."""
+        tokens = self.tokens
+        wanted = np.zeros(len(tokens.terms), np.bool_)
+        ids = self._ids(terms)
+        wanted[ids] = True
+        numbers = np.zeros(len(tokens.terms), np.uint32)
+        numbers[np.flatnonzero(wanted)] = np.arange(len(ids), dtype=np.uint32)
+        places = np.flatnonzero(wanted[tokens.term_ids])
+        narrowed = Tokens(
+            tokens.terms.take(pa.array(np.flatnonzero(wanted))),
+            numbers[tokens.term_ids[places]],
+            tokens.positions[places],
+            np.searchsorted(places, tokens.bounds).astype(np.int64),
+        )
+        return AnalysedRows(self.addresses, self.lengths, narrowed)
+
+    def frequencies(self, terms: Iterable[bytes]) -> Mapping[bytes, int]:
+        """See `Place.frequencies`."""
+        return {term: len(postings) for term, postings in self.postings(terms).items()}
+
+    def postings(self, terms: Iterable[bytes], with_positions: bool = False) -> Mapping[bytes, Postings]:
+        """See `Place.postings`; positions are always there."""
+        inverted = self._inverted
+        return {term: inverted[term] for term in terms if term in inverted}
+
+    def _ids(self, terms: Iterable[bytes]) -> NDArray[np.int64]:
+        wanted = pa.array(list(dict.fromkeys(terms)), pa.large_binary())
+        places = pc.index_in(wanted, value_set=self.tokens.terms).drop_null()
+        return np.sort(places.to_numpy().astype(np.int64))
+
+    @cached_property
+    def _inverted(self) -> Mapping[bytes, Postings]:
+        """Postings of all terms of the tokens: few, after `narrowed`."""
+        tokens = self.tokens
+        documents = np.repeat(np.arange(tokens.num_texts), np.diff(tokens.bounds))
+        order = np.argsort(tokens.term_ids, kind="stable")
+        ordered = tokens.term_ids[order]
+        edges = np.searchsorted(ordered, np.arange(len(tokens.terms) + 1)).tolist()
+        result = {}
+        for term, start, stop in zip(tokens.terms.to_pylist(), edges, edges[1:], strict=False):
+            rows, counts = np.unique(documents[order[start:stop]], return_counts=True)
+            result[term] = Postings(rows, counts.astype(np.uint32), tokens.positions[order[start:stop]])
+        return result

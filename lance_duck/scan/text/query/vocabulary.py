@@ -1,0 +1,95 @@
+"""Terms of a vocabulary that a word of a query stands for: those near to it, and those that begin as it does."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from lance_duck.scan.text.query.words import Word
+
+
+def matching_terms(terms: pa.LargeBinaryArray, word: Word) -> list[bytes]:
+    """Return the terms that a word stands for, in order of their bytes.
+
+    Args:
+        terms: Distinct, large_binary, without nulls, in any order.
+        word: The word.
+    """
+    matches: set[bytes] = set()
+    if word.term is not None:
+        matches.update(near_terms(terms, word.term, word.edits, word.fixed) if word.edits else _same(terms, word.term))
+    if word.beginning is not None:
+        matches.update(terms.filter(pc.starts_with(terms, word.beginning)).to_pylist())
+    return sorted(matches)
+
+
+def near_terms(terms: pa.LargeBinaryArray, term: bytes, edits: int, fixed: int = 0) -> list[bytes]:
+    """Return the terms that so many edits (insert, delete, replace a character) make of a term, at most.
+
+    Args:
+        terms: Distinct, large_binary, without nulls.
+        term: UTF-8.
+        edits: Edits, at most.
+        fixed: Characters at the beginning that have to be the same.
+    """
+    text = term.decode("utf-8", "replace")
+    sizes = pc.binary_length(terms)
+    least, most = max(0, len(text) - edits), 4 * (len(text) + edits)
+    candidates = terms.filter(pc.and_(pc.greater_equal(sizes, least), pc.less_equal(sizes, most)))
+    start = text[:fixed]
+    if start:
+        candidates = candidates.filter(pc.starts_with(candidates, start.encode("utf-8", "replace")))
+    listed: list[bytes] = candidates.to_pylist()
+    texts = [each.decode("utf-8", "replace") for each in listed]
+    lengths = np.array([len(each) for each in texts], np.int64)
+    places = np.flatnonzero(np.abs(lengths - len(text)) <= edits)
+    if not len(places):
+        return []
+    matrix = _characters([texts[i] for i in places.tolist()], lengths[places])
+    is_near = _distances(_code_points(text), matrix, lengths[places], edits) <= edits
+    return [listed[i] for i in places[is_near].tolist()]
+
+
+def _same(terms: pa.LargeBinaryArray, term: bytes) -> list[bytes]:
+    return [term] if pc.index(terms, pa.scalar(term, terms.type)).as_py() >= 0 else []
+
+
+def _code_points(text: str) -> NDArray[np.uint32]:
+    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
+
+
+def _characters(texts: list[str], lengths: NDArray[np.int64]) -> NDArray[np.uint32]:
+    """Return the characters of texts, one text in a column, filled up with 0."""
+    matrix = np.zeros((len(texts), int(lengths.max(initial=0))), np.uint32)
+    matrix[np.arange(matrix.shape[1]) < lengths[:, None]] = _code_points("".join(texts))
+    return np.ascontiguousarray(matrix.T)
+
+
+def _distances(
+    word: NDArray[np.uint32], texts: NDArray[np.uint32], lengths: NDArray[np.int64], most: int
+) -> NDArray[np.int64]:
+    """Return Levenshtein distances of a word to texts, correct up to `most`, of lengths that differ by no more.
+
+    Row i of the table of distances is kept from column i - band to i + band, for all texts at once.
+    """
+    band = min(most, max(len(word), texts.shape[0]))
+    far = len(word) + texts.shape[0] + 1
+    row = np.full((2 * band + 1, texts.shape[1]), far, np.int64)
+    for column in range(band + 1):
+        row[band + column] = column
+    for i in range(1, len(word) + 1):
+        above, row = row, np.full_like(row, far)
+        for k in range(2 * band + 1):
+            column = i + k - band
+            if not 0 <= column <= texts.shape[0]:
+                continue
+            best = above[k + 1] + 1 if k < 2 * band else row[k] * 1
+            if column:
+                best = np.minimum(best, above[k] + (texts[column - 1] != word[i - 1]))
+                if k:
+                    best = np.minimum(best, row[k - 1] + 1)
+            row[k] = best
+    result: NDArray[np.int64] = row[lengths - len(word) + band, np.arange(texts.shape[1])]
+    return result

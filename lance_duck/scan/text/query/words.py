@@ -1,0 +1,75 @@
+"""The words of a query, and what terms of a column each of them stands for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from lance_duck.scan.text.query.tree import CombinedFieldsQuery, MatchQuery, PhraseQuery, PrefixQuery
+from lance_duck.text.analyser import Analyser
+
+WordQuery = MatchQuery | PrefixQuery | PhraseQuery | CombinedFieldsQuery
+
+
+@dataclass(frozen=True)
+class Word:
+    """A word of a query, analysed.
+
+    Attributes:
+        term: What the analyser makes of it, UTF-8; None: it leaves the word out.
+        position: Its place among the words.
+        edits: Edits of a character up to which a term is meant, too.
+        fixed: Characters at the beginning that edits leave alone.
+        beginning: Terms that begin so are meant, too, UTF-8; None: none are.
+    """
+
+    term: bytes | None
+    position: int
+    edits: int = 0
+    fixed: int = 0
+    beginning: bytes | None = None
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether it stands for its own term alone."""
+        return not self.edits and self.beginning is None
+
+
+def words_of(query: WordQuery, analyser: Analyser) -> tuple[Word, ...]:
+    """Return the words of a query, in order."""
+    if isinstance(query, PrefixQuery):
+        return _beginnings(query.query, analyser)
+    words = [Word(token.text.encode(), token.position) for token in analyser.terms_of(query.query)]
+    if isinstance(query, CombinedFieldsQuery):
+        return tuple(
+            {word.term: word for word in reversed(words)}[term] for term in dict.fromkeys(w.term for w in words)
+        )
+    if isinstance(query, MatchQuery) and query.fuzziness != 0:
+        return tuple(replace(word, edits=_edits(word, query.fuzziness), fixed=query.prefix_length) for word in words)
+    return tuple(words)
+
+
+def limited(terms: Iterable[Sequence[bytes]], most: int | None) -> tuple[tuple[bytes, ...], ...]:
+    """Return the terms that words stand for, word by word, `most` of all together; None: all."""
+    result: list[tuple[bytes, ...]] = []
+    for mine in terms:
+        cut = tuple(mine if most is None else mine[:most])
+        most = None if most is None else most - len(cut)
+        result.append(cut)
+    return tuple(result)
+
+
+def _edits(word: Word, fuzziness: int | None) -> int:
+    if fuzziness is not None:
+        return fuzziness
+    length = len(word.term or b"")
+    return 0 if length <= 2 else 1 if length <= 5 else 2
+
+
+def _beginnings(text: str, analyser: Analyser) -> tuple[Word, ...]:
+    """Return words that stand for the terms that begin so: as they are written, but for case and accents."""
+    plain = Analyser(replace(analyser.parameters, stem=False, remove_stop_words=False))
+    terms = {token.position: token.text.encode() for token in analyser.terms_of(text)}
+    return tuple(
+        Word(terms.get(token.position), token.position, beginning=token.text.encode()) for token in plain.terms_of(text)
+    )

@@ -1,0 +1,249 @@
+"""Whatever a caller writes as a full-text query, as one query tree.
+
+"words"                                   over all columns with an index, else the only column of texts
+'"two words"'                             a phrase
+{"query": …, "columns": […], "analyzer"}  words, a phrase or a query; over some columns
+{"match": {…}}                            JSON form; also prefix, phrase, boost, multi_match, combined_fields, boolean
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
+from typing import Any, Final
+
+from lance_duck.arguments import refuse_unknown
+from lance_duck.errors import InvalidInputError, WrongTypeError
+from lance_duck.scan.nearest.options import ARGUMENTS as NEAREST_ARGUMENTS
+from lance_duck.scan.nearest.options import DEFAULT_K
+from lance_duck.scan.text.columns import text_columns
+from lance_duck.scan.text.query.checks import column_names
+from lance_duck.scan.text.query.tree import (
+    MOST_NESTED,
+    BooleanQuery,
+    BoostQuery,
+    CombinedFieldsQuery,
+    FullTextQuery,
+    MatchQuery,
+    MultiMatchQuery,
+    Occur,
+    PhraseQuery,
+    PrefixQuery,
+)
+from lance_duck.scan.text.route import indexed_text_columns
+from lance_duck.snapshot import Snapshot
+
+_WHERE: Final = "full_text_query"
+_NAMES: Final = ("query", "columns", "analyzer")
+_WORDS: Final[Mapping[str, type[MatchQuery] | type[PrefixQuery] | type[PhraseQuery]]] = {
+    "match": MatchQuery,
+    "prefix": PrefixQuery,
+    "phrase": PhraseQuery,
+}
+
+
+def full_text_query(request: Any, snapshot: Snapshot) -> FullTextQuery:
+    """Return the query tree of what a caller wrote.
+
+    Args:
+        request: Text, a dict, or a query.
+        snapshot: The version of the table, whose columns are searched where the request names none.
+
+    Raises:
+        InvalidInputError: It makes no sense, or there is no column to search.
+        WrongTypeError: It is of another type.
+    """
+    if isinstance(request, FullTextQuery):
+        return request
+    if isinstance(request, str):
+        return _over(request, _columns(snapshot), None)
+    if not isinstance(request, Mapping):
+        expected = "a string, a dict or a full-text query"
+        raise WrongTypeError(_WHERE, where="scan", expected=expected, found=type(request).__name__)
+    if any(name in request for name in _FORMS) and "query" not in request:
+        return query_of_json(request)
+    refuse_unknown(request, _NAMES, _WHERE, "key")
+    if "query" not in request:
+        raise WrongTypeError("no 'query'", where=_WHERE, remedy='name it: {"query": …}')
+    query, columns = request["query"], request.get("columns")
+    if isinstance(query, FullTextQuery):
+        return query
+    if isinstance(query, Mapping):
+        return query_of_json(query)
+    if not isinstance(query, str):
+        raise WrongTypeError("query", where=_WHERE, expected="a string or a full-text query", found=repr(query))
+    names = _columns(snapshot) if columns is None else column_names(columns, _WHERE)
+    return _over(query, names, request.get("analyzer"))
+
+
+def text_search_arguments(
+    q: str | Mapping[str, Any] | FullTextQuery, k: int | None, column: str | None, options: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the arguments of a scan that `LanceDataset.search` makes of words.
+
+    Args:
+        q: The words, or a query.
+        k: Rows at most, unless the options say it; None: 10.
+        column: The texts; None: as for `full_text_query`.
+        options: Arguments of a scan.
+
+    Raises:
+        InvalidInputError: Options of a search for vectors, or a column beside a query that names columns.
+    """
+    vector_options = sorted(NEAREST_ARGUMENTS & options.keys())
+    if vector_options:
+        raise InvalidInputError(f"{vector_options[0]} is for searches of vectors", where="search")
+    if column is not None and not isinstance(q, str):
+        raise InvalidInputError(
+            "column", where="search", expected="None, for the query names its columns", found=column
+        )
+    request = q if column is None else {"query": q, "columns": [column]}
+    if k is not None and (isinstance(k, bool) or not hasattr(k, "__index__") or k.__index__() < 1):
+        raise InvalidInputError("k", where="search", expected="a whole number, 1 or more", found=repr(k))
+    limit = options.get("limit")
+    most = k if limit is None else limit if k is None else min(k, limit)
+    return {**options, "full_text_query": request, "limit": DEFAULT_K if most is None else most}
+
+
+def query_of_json(form: Mapping[str, Any], depth: int = 1) -> FullTextQuery:
+    """Return the query of its JSON form: a dict of one key, the kind.
+
+    Raises:
+        InvalidInputError, WrongTypeError: It is no such form.
+    """
+    if depth > MOST_NESTED:
+        raise InvalidInputError("queries in one another", where=_WHERE, expected=f"at most {MOST_NESTED}")
+    if not isinstance(form, Mapping) or len(form) != 1:
+        found = repr(list(form)) if isinstance(form, Mapping) else type(form).__name__
+        raise WrongTypeError("query", where=_WHERE, expected=f"a dict of one of {', '.join(_FORMS)}", found=found)
+    ((kind, value),) = form.items()
+    refuse_unknown([kind], _FORMS, _WHERE, "kind of query")
+    if not isinstance(value, Mapping):
+        raise WrongTypeError(str(kind), where=_WHERE, expected="a dict", found=type(value).__name__)
+    if kind in _WORDS:
+        return _words(str(kind), value)
+    return _FORMS[kind](value, depth + 1)
+
+
+def _over(text: str, columns: Sequence[str], analyzer: Mapping[str, Any] | None) -> FullTextQuery:
+    """Return the query of words, or of a phrase in double quotes, over some columns."""
+    is_phrase = len(text) > 1 and text.startswith('"') and text.endswith('"')
+    if len(columns) == 1:
+        kind = PhraseQuery if is_phrase else MatchQuery
+        return kind(text[1:-1] if is_phrase else text, columns[0], analyzer=analyzer)
+    if is_phrase:
+        raise InvalidInputError(
+            "the column must be specified in the query",
+            where=_WHERE,
+            found=f"a phrase over {', '.join(columns)}",
+            remedy='name one: {"query": …, "columns": […]}',
+        )
+    return MultiMatchQuery(text, columns, analyzer=analyzer)
+
+
+def _columns(snapshot: Snapshot) -> Sequence[str]:
+    """Return the columns that are searched where none is named."""
+    indexed = indexed_text_columns(snapshot)
+    if indexed:
+        return indexed
+    candidates = text_columns(snapshot.schema)
+    if len(candidates) != 1:
+        raise InvalidInputError(
+            "Cannot perform full text search unless an INVERTED index has been created on at least one column",
+            where=_WHERE,
+            expected="an index, or one column of texts",
+            found=", ".join(candidates) or "no column of texts",
+            remedy='name the columns: {"query": …, "columns": […]}',
+        )
+    return candidates
+
+
+def _words(kind: str, value: Mapping[str, Any]) -> FullTextQuery:
+    """Return a query of words; the JSON form calls the text "terms"."""
+    arguments = {str(name): each for name, each in value.items()}
+    names = [each.name for each in fields(_WORDS[kind]) if each.name != "query"]
+    refuse_unknown(arguments, ["terms", *names], kind)
+    for name in ("terms", "column"):
+        if name not in arguments:
+            raise WrongTypeError(f"no {name!r}", where=kind)
+    text, column = arguments.pop("terms"), arguments.pop("column")
+    return _WORDS[kind](text, column, **arguments)
+
+
+def _boost(value: Mapping[str, Any], depth: int) -> FullTextQuery:
+    refuse_unknown(value, ["positive", "negative", "negative_boost"], "boost")
+    positive, negative = (query_of_json(_needed(value, name, "boost"), depth) for name in ("positive", "negative"))
+    boost = value.get("negative_boost")
+    return BoostQuery(positive, negative, negative_boost=0.5 if boost is None else boost)
+
+
+def _multi_match(value: Mapping[str, Any], depth: int) -> FullTextQuery:
+    refuse_unknown(value, ["match_queries", "query", "columns", "boosts", "operator", "analyzer"], "multi_match")
+    if "match_queries" not in value:
+        return _several(MultiMatchQuery, value)
+    queries = []
+    for each in _listed(value["match_queries"], "match_queries"):
+        is_match = isinstance(each, Mapping) and len(each) == 1 and "match" in each
+        query = _words("match", each["match"] if is_match else each)
+        assert isinstance(query, MatchQuery)
+        queries.append(query)
+    if not queries:
+        raise InvalidInputError("Cannot create MultiMatchQuery with no columns", where=_WHERE)
+    first = queries[0]
+    if any((q.query, q.operator, q.analyzer) != (first.query, first.operator, first.analyzer) for q in queries):
+        raise InvalidInputError("match_queries", where="multi_match", expected="the same words in each")
+    return MultiMatchQuery(
+        first.query,
+        [query.column for query in queries],
+        boosts=[query.boost for query in queries],
+        operator=first.operator,
+        analyzer=first.analyzer,
+    )
+
+
+def _combined_fields(value: Mapping[str, Any], depth: int) -> FullTextQuery:
+    refuse_unknown(value, ["query", "columns", "boosts", "operator", "analyzer"], "combined_fields")
+    return _several(CombinedFieldsQuery, value)
+
+
+def _several(
+    kind: type[MultiMatchQuery] | type[CombinedFieldsQuery], value: Mapping[str, Any]
+) -> MultiMatchQuery | CombinedFieldsQuery:
+    where = kind.__name__
+    options = {name: each for name, each in value.items() if name not in ("query", "columns")}
+    return kind(_needed(value, "query", where), _needed(value, "columns", where), **options)
+
+
+def _boolean(value: Mapping[str, Any], depth: int) -> FullTextQuery:
+    refuse_unknown(value, ["must", "should", "must_not"], "boolean")
+    occurs = (("must", Occur.MUST), ("should", Occur.SHOULD), ("must_not", Occur.MUST_NOT))
+    return BooleanQuery(
+        [
+            (occur, query_of_json(each, depth))
+            for name, occur in occurs
+            for each in (_listed(value[name], name) if value.get(name) is not None else ())
+        ]
+    )
+
+
+def _needed(value: Mapping[str, Any], name: str, where: str) -> Any:
+    if name not in value:
+        raise WrongTypeError(f"no {name!r}", where=where)
+    return value[name]
+
+
+def _listed(value: Any, name: str) -> Sequence[Any]:
+    if not isinstance(value, list | tuple):
+        raise WrongTypeError(name, where=_WHERE, expected="a list", found=type(value).__name__)
+    return value
+
+
+_FORMS: Final[Mapping[str, Callable[[Mapping[str, Any], int], FullTextQuery]]] = {
+    "match": lambda value, _: _words("match", value),
+    "prefix": lambda value, _: _words("prefix", value),
+    "phrase": lambda value, _: _words("phrase", value),
+    "boost": _boost,
+    "multi_match": _multi_match,
+    "combined_fields": _combined_fields,
+    "boolean": _boolean,
+}

@@ -1,0 +1,74 @@
+"""Full-text queries of tables whose index pylance built: once it is optimized, scores are pylance's to the last bit."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import lance
+import lance.query as theirs
+import pyarrow as pa
+import pytest
+
+import lance_duck as ld
+from lance_duck import query as ours
+
+WORDS = [f"w{chr(97 + i % 26)}{i}" for i in range(60)]
+FORMS: list[dict[str, Any]] = [
+    {"with_position": True},
+    {"with_position": True, "format_version": 1},
+    {"block_size": 256},
+]
+
+
+def texts(count: int, rng: random.Random) -> list[str | None]:
+    weights = [1 / (i + 1) for i in range(len(WORDS))]
+    return [
+        None if rng.random() < 0.05 else " ".join(rng.choices(WORDS, weights, k=rng.randrange(14)))
+        for _ in range(count)
+    ]
+
+
+def queries(rng: random.Random, *, phrases: bool) -> Sequence[tuple[Any, Any]]:
+    """Return queries as we write them, and as pylance does."""
+    pairs: list[tuple[Any, Any]] = []
+    for number in range(8):
+        words = " ".join(rng.choices(WORDS[:20], k=1 + number % 3))
+        every = ours.FullTextOperator.AND, theirs.FullTextOperator.AND
+        pairs.append((ours.MatchQuery(words, "s"), theirs.MatchQuery(words, "s")))
+        pairs.append((ours.MatchQuery(words, "s", operator=every[0]), theirs.MatchQuery(words, "s", operator=every[1])))
+        if phrases:
+            pairs.append((ours.PhraseQuery(words, "s", slop=1), theirs.PhraseQuery(words, "s", slop=1)))
+        pairs.append((pairs[-1][0] & pairs[0][0], pairs[-1][1] & pairs[0][1]))
+        pairs.append((pairs[-1][0] | pairs[0][0], pairs[-1][1] | pairs[0][1]))
+        pairs.append((ours.BoostQuery(pairs[-1][0], pairs[0][0]), theirs.BoostQuery(pairs[-1][1], pairs[0][1])))
+    return pairs
+
+
+def scores(dataset: Any, query: Any) -> dict[int, float]:
+    table = dataset.to_table(full_text_query=query, columns=["id", "_score"])
+    return dict(zip(table["id"].to_pylist(), table["_score"].to_pylist(), strict=True))
+
+
+@pytest.mark.parametrize("by_id", [False, True], ids=["addresses", "row ids"])
+@pytest.mark.parametrize("form", FORMS, ids=str)
+def test_scores_of_appended_changed_and_deleted_rows_are_those_after_optimize(
+    tmp_path: Path, form: dict[str, Any], by_id: bool
+) -> None:
+    rng = random.Random(str((form, by_id)))
+    place = str(tmp_path / "t.lance")
+    rows = pa.table({"id": range(900), "s": texts(900, rng)})
+    table = lance.write_dataset(rows, place, max_rows_per_file=300, enable_stable_row_ids=by_id)
+    table.create_scalar_index("s", "INVERTED", stem=False, remove_stop_words=False, **form)
+    table.insert(pa.table({"id": range(900, 1200), "s": texts(300, rng)}))
+    table.delete("id % 7 = 3")
+    table.update({"s": "'wa0 wb1 wc2'"}, where="id % 11 = 5")
+    pairs = queries(rng, phrases="with_position" in form)
+    before = [scores(ld.dataset(place), mine) for mine, _ in pairs]
+    table.optimize.optimize_indices(num_indices_to_merge=1)
+    after = [scores(ld.dataset(place), mine) for mine, _ in pairs]
+    assert after == [scores(table, its) for _, its in pairs]
+    assert before == after
+    assert any(len(each) > 100 for each in after)
