@@ -1,4 +1,4 @@
-"""The functions behind `lance_scan`, `lance_vector_search` and those of history: DuckDB calls them at each bind.
+"""The functions behind `lance_scan`, those that search and those of history: DuckDB calls them at each bind.
 
 `query(__lance_bind(…))` in a macro binds the SQL that the function returns, and so becomes a table function whose
 columns depend on its arguments. The SQL names a source: on DuckDB 2.0 one that is registered under a name of DuckDB's
@@ -21,12 +21,15 @@ from typing import Any, Final
 import duckdb
 
 from lance_duck.arguments import did_you_mean
+from lance_duck.dataset import LanceDataset
 from lance_duck.duck.history.functions import HistoryCall
 from lance_duck.duck.history.source import HistoryRows
 from lance_duck.duck.statement.identifiers import quoted
 from lance_duck.duck.tables.facts import FACTS, facts_as_sql
 from lance_duck.duck.tables.handle import TableHandle, VersionChoice, pinned_versions
-from lance_duck.duck.tables.nearest import NearestRows, listed_numbers, select_nearest
+from lance_duck.duck.tables.matches import MatchingRows
+from lance_duck.duck.tables.nearest import NearestRows, listed_numbers
+from lance_duck.duck.tables.search import SearchRows, select_found
 from lance_duck.duck.tables.table import DuckTable, select_all
 from lance_duck.duck.user_scope import add_variable
 from lance_duck.errors import InternalError, InvalidInputError, NotFoundError
@@ -35,6 +38,7 @@ from lance_duck.scan.duckdb.source import SPEAKS_SOURCE
 
 FUNCTION: Final = "__lance_bind"
 _NEAREST: Final = "__lance_nearest"
+_TEXT: Final = "__lance_text"
 _HISTORY: Final = "__lance_history"
 _WHICH: Final = "__lance_binder"
 _SPECIAL: Any = "special"
@@ -46,6 +50,10 @@ _NAME: Final = re.compile(r"[\w$ -]+")
 _SEARCH_TYPES: Final[list[Any]] = [
     *("VARCHAR", "VARCHAR", "VARCHAR", "BIGINT", "BIGINT", "BIGINT", "BIGINT"),
     *("VARCHAR", "BOOLEAN", "VARCHAR", "BOOLEAN", "VARCHAR", "VARCHAR", "VARCHAR", "VARCHAR"),
+]
+_TEXT_TYPES: Final[list[Any]] = [
+    *("VARCHAR", "VARCHAR", "VARCHAR", "BIGINT", "BOOLEAN", "VARCHAR"),
+    *("VARCHAR", "VARCHAR", "VARCHAR", "VARCHAR"),
 ]
 
 
@@ -95,6 +103,7 @@ class Binder:
         _BINDERS[key] = self
         connection.create_function(FUNCTION, self.bind, [text] * 5, text, null_handling=_SPECIAL)
         connection.create_function(_NEAREST, self.bind_nearest, _SEARCH_TYPES, text, null_handling=_SPECIAL)
+        connection.create_function(_TEXT, self.bind_text, _TEXT_TYPES, text, null_handling=_SPECIAL)
         texts: Any = "VARCHAR[]"
         history: list[Any] = [text, text, text, texts, texts]
         connection.create_function(_HISTORY, self.bind_history, history, text, null_handling=_SPECIAL)
@@ -155,18 +164,48 @@ class Binder:
         Raises:
             LanceDuckError: The table is not there or cannot be read, or an argument makes no sense.
         """
-        for name, given in (("table", path), ("column", column), ("query vector", q), ("k", k)):
-            if given is None:
-                raise InvalidInputError(f"lance_vector_search without a {name}", found="NULL")
+        needed = {"table": path, "column": column, "query vector": q, "k": k}
+        _check_present("lance_vector_search", needed)
         nearest = {"column": column, "q": listed_numbers(str(q)), "k": k, "nprobes": nprobes, "ef": ef}
         nearest |= {"metric": metric, "use_index": use_index is not False, "refine_factor": refine_factor}
         options = {"filter": condition, "prefilter": prefilter is not False}
-        handle = self.handle(str(path), VersionChoice(version, tag, asof, branch))
+        dataset = self._searched(str(path), VersionChoice(version, tag, asof, branch))
+        return self._select(NearestRows(dataset, nearest, options))
+
+    def bind_text(
+        self,
+        path: str | None,
+        column: str | None,
+        query: str | None,
+        k: int | None,
+        prefilter: bool | None,
+        condition: str | None,
+        version: str | None = None,
+        tag: str | None = None,
+        asof: str | None = None,
+        branch: str | None = None,
+    ) -> str:
+        """Return SQL that reads the rows that match a full-text query: the body of `lance_fts`.
+
+        Raises:
+            LanceDuckError: The table is not there or cannot be read, or an argument makes no sense.
+        """
+        _check_present("lance_fts", {"table": path, "column": column, "query": query, "k": k})
+        options = {"filter": condition, "prefilter": prefilter is not False}
+        dataset = self._searched(str(path), VersionChoice(version, tag, asof, branch))
+        return self._select(MatchingRows(dataset, str(column), str(query), int(k or 0), options))
+
+    def _searched(self, path: str, choice: VersionChoice) -> LanceDataset:
+        """Return the version of a table that a search reads."""
+        handle = self.handle(path, choice)
         dataset = handle.current()
         if (pinned := pinned_versions()) is not None and not handle.choice.is_number:
             pinned.note_bound()
-        rows = NearestRows(dataset, nearest, options)
-        return select_nearest(self._held(rows) if SPEAKS_SOURCE else self._variable(rows), rows.count_rows())
+        return dataset
+
+    def _select(self, rows: SearchRows) -> str:
+        """Return SQL that reads what a search finds."""
+        return select_found(self._held(rows) if SPEAKS_SOURCE else self._variable(rows), rows.count_rows())
 
     def bind_history(
         self,
@@ -242,6 +281,7 @@ class Binder:
                 with suppress(duckdb.Error):
                     connection.remove_function(FUNCTION)
                     connection.remove_function(_NEAREST)
+                    connection.remove_function(_TEXT)
                     connection.remove_function(_HISTORY)
                     connection.remove_function(_WHICH)
         self._sources.clear()
@@ -258,19 +298,19 @@ class Binder:
                 self._sources.popitem(last=False)
             return str(self._sources[id(handle)][1].name)
 
-    def _held(self, rows: NearestRows | DuckTable | HistoryRows) -> str:
+    def _held(self, rows: SearchRows | DuckTable | HistoryRows) -> str:
         """Return the name of a source that is held until many later ones are."""
         source = self.register(rows)
         with self._lock:
             self._searches.append(source)
         return str(source.name)
 
-    def register(self, table: DuckTable | NearestRows | HistoryRows) -> Any:
+    def register(self, table: DuckTable | SearchRows | HistoryRows) -> Any:
         """Return DuckDB 2.0's handle of a source: its `name` can be read in SQL for as long as the handle lives."""
         with self.spare_cursor() as cursor:
             return cursor._register_source(table)
 
-    def _variable(self, table: DuckTable | NearestRows | HistoryRows) -> str:
+    def _variable(self, table: DuckTable | SearchRows | HistoryRows) -> str:
         name = f"__lance_table_{next(self._numbers) % _NAMES}"
         frame: FrameType | None = sys._getframe(1)
         while frame is not None and frame.f_globals.get("__name__") in (__name__, "duckdb"):
@@ -279,6 +319,12 @@ class Binder:
             raise InternalError("no Python frame runs the statement")
         add_variable(frame, name, table)
         return name
+
+
+def _check_present(function: str, arguments: Mapping[str, object]) -> None:
+    for name, argument in arguments.items():
+        if argument is None:
+            raise InvalidInputError(f"{function} without a {name}", found="NULL")
 
 
 _BINDERS: weakref.WeakValueDictionary[str, Binder] = weakref.WeakValueDictionary()

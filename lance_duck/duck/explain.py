@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from lance_duck.duck.run.nearest_table import NearestTable
 from lance_duck.duck.statement.identifiers import literal
-from lance_duck.duck.tables.nearest import NearestRows
 from lance_duck.duck.tables.scan_observer import ScanObserver, watching
+from lance_duck.duck.tables.search import SearchRows
 from lance_duck.duck.tables.table import ROWS, DuckTable
 from lance_duck.errors import LanceDuckError
 from lance_duck.scan.duckdb.source import SPEAKS_SOURCE
@@ -123,16 +123,15 @@ def _planned(watch: ScanObserver) -> Iterator[ReadPlan]:
             yield _read_plan(table, parts, left)
 
 
-def _read_plan(table: DuckTable | NearestRows, parts: list[Predicate], left: list[str]) -> ReadPlan:
-    if isinstance(table, NearestRows):
+def _read_plan(table: DuckTable | SearchRows, parts: list[Predicate], left: list[str]) -> ReadPlan:
+    if isinstance(table, SearchRows):
         return _search_plan(table)
     facts = {"Lance Path": table.dataset.uri, "Lance Pushed Filter Parts": str(len(parts))}
     return ReadPlan(_text(table, parts, left), facts)
 
 
-def _search_plan(table: NearestRows) -> ReadPlan:
-    facts = {"Lance Path": table.dataset.uri, "Lance Use Index": str(table.may_use_index).lower()}
-    return ReadPlan(table.explained(), facts)
+def _search_plan(rows: SearchRows) -> ReadPlan:
+    return ReadPlan(rows.explained(), {**rows.facts})
 
 
 def _text(table: DuckTable, parts: list[Predicate], left: list[str]) -> str:
@@ -150,9 +149,9 @@ def _text(table: DuckTable, parts: list[Predicate], left: list[str]) -> str:
 
 def _read_from(watch: ScanObserver, nodes: list[dict[str, Any]]) -> Iterator[ReadPlan]:
     """Yield what DuckDB 1.x says in its plan, for those scans that can only be of one table."""
-    searches = {table.explained(): table for table in watch.bound if isinstance(table, NearestRows)}
+    searches = {table.explained(): table for table in watch.bound if isinstance(table, SearchRows)}
     yield from (_search_plan(searches[text]) for text in sorted(searches))
-    tables = list({id(table): table for table in watch.bound if not isinstance(table, NearestRows)}.values())
+    tables = list({id(table): table for table in watch.bound if not isinstance(table, SearchRows)}.values())
     for node in nodes:
         names = _list(node.get("Projections"))
         filters = [text.removeprefix(_OPTIONAL) for text in _list(node.get("Filters"))]

@@ -11,7 +11,7 @@ from lance_duck.duck.macros import load_history, load_macros
 
 @checked_call
 def register(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
-    """Make `lance_scan`, `lance_vector_search` and the functions of history known to a connection, and return it.
+    """Make `lance_scan`, functions that search and those of history known to a connection, and return it.
 
     All cursors of a database in memory know the functions then. A database file stays as it is: there they are known to
     this connection alone; register its cursors too.

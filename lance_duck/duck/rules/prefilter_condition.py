@@ -1,11 +1,11 @@
-"""Conditions of WHERE beside `lance_vector_search(…, prefilter := true)`. Pure.
+"""Conditions of WHERE beside a call that searches, as `lance_vector_search(…, prefilter := true)`. Pure.
 
     SELECT … FROM lance_vector_search('t', 'vec', [1, 2], k := 10, prefilter := true) WHERE label = 1
 
 Whoever asks for it by name means: k rows that fulfil the condition. So reads it the `lance` extension of DuckDB, and
-so it is read here: parts of the condition that are known to mean the same as `filter` (constants and columns, without
-the distance) become that argument, and WHERE stays. A call with a `filter` of its own, or without the word, is left
-alone: there WHERE chooses among the rows that were found.
+so it is read here: parts of the condition that are known to mean the same as `filter` (constants and columns of the
+table) become that argument, and WHERE stays. A call with a `filter` of its own, or without the word, is left alone:
+there WHERE chooses among the rows that were found.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from lance_duck.duck.rules.order_by_distance import without_table
-from lance_duck.duck.rules.vector_call import FUNCTION
 from lance_duck.duck.statement.clauses import closing, divided
 from lance_duck.duck.statement.deterministic_sql import is_plain_condition, sql_of
 from lance_duck.duck.statement.text import LONGEST, Statement
 from lance_duck.duck.statement.tokens import Token
 
-_MAYBE: Final = re.compile(rf"\b{FUNCTION}\b.*\bprefilter\b.*\bwhere\b", re.IGNORECASE | re.DOTALL)
+FUNCTIONS: Final = ("lance_vector_search", "lance_fts")
+_MAYBE: Final = re.compile(rf"\b(?:{'|'.join(FUNCTIONS)})\b.*\bprefilter\b.*\bwhere\b", re.IGNORECASE | re.DOTALL)
 _NAMED: Final = re.compile(r"\"?(\w+)\"?\s*(?::=|=>|=)\s*")
 _ENDS: Final = frozenset(
     [
@@ -45,7 +45,8 @@ _ENDS: Final = frozenset(
         ";",
     ]
 )
-_DISTANCE: Final = "_distance"
+_MADE: Final = ("_distance", "_score")
+"""Columns that only the rows found have."""
 
 
 @dataclass(frozen=True)
@@ -53,10 +54,12 @@ class PrefilterCondition:
     """A condition that the rows of a call have to fulfil.
 
     Attributes:
+        function: That is called.
         start, end: Place of the call in the text; its parenthesis closes before `end`.
         condition: SQL of bare columns and constants.
     """
 
+    function: str
     start: int
     end: int
     condition: str
@@ -72,18 +75,18 @@ def find(statement: Statement) -> tuple[PrefilterCondition, ...]:
 def _conditions(statement: Statement) -> Iterator[PrefilterCondition]:
     tokens = statement.tokens
     for at, token in enumerate(tokens):
-        if token.word != FUNCTION or tokens[at - 1].word != "from" or at + 1 >= len(tokens):
+        if token.word not in FUNCTIONS or tokens[at - 1].word != "from" or at + 1 >= len(tokens):
             continue
         close = closing(tokens, at + 1) if tokens[at + 1].text == "(" else None
         if close is None or not _asks(tokens[at + 2 : close]):
             continue
-        alias, where = _alias(tokens, close + 1)
+        alias, where = _alias(tokens, token.word, close + 1)
         if where is None:
             continue
         text = statement.text[tokens[where].end : _end(tokens, where + 1, len(statement.text))]
         condition = _plain(text, alias)
         if condition:
-            yield PrefilterCondition(token.start, tokens[close].end, condition)
+            yield PrefilterCondition(token.word, token.start, tokens[close].end, condition)
 
 
 def _asks(arguments: Sequence[Token]) -> bool:
@@ -100,9 +103,9 @@ def _asks(arguments: Sequence[Token]) -> bool:
     return asked
 
 
-def _alias(tokens: Sequence[Token], at: int) -> tuple[str, int | None]:
+def _alias(tokens: Sequence[Token], function: str, at: int) -> tuple[str, int | None]:
     """Return what a call is called, and the place of the WHERE right after it."""
-    alias = FUNCTION
+    alias = function
     place = at + (at < len(tokens) and tokens[at].word == "as")
     if place < len(tokens) and tokens[place].name is not None and tokens[place].word != "where":
         alias, place = tokens[place].name or "", place + 1
@@ -127,7 +130,7 @@ def _plain(text: str, alias: str) -> str:
     except (SqlglotError, RecursionError):
         return ""
     parts = tree.flatten() if isinstance(tree, exp.And) else [tree]
-    bare = [without_table(part, alias, [_DISTANCE]) for part in parts]
+    bare = [without_table(part, alias, _MADE) for part in parts]
     return " AND ".join(
         f"({sql_of(part)})"
         for part in bare

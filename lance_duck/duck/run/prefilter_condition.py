@@ -1,9 +1,8 @@
-"""Conditions of WHERE given to `lance_vector_search` as its filter; DuckDB applies WHERE to what was found, too."""
+"""Conditions of WHERE given to a call that searches as its filter; DuckDB applies WHERE to what was found, too."""
 
 from __future__ import annotations
 
 from lance_duck.duck.rules.prefilter_condition import PrefilterCondition
-from lance_duck.duck.rules.vector_call import FUNCTION
 from lance_duck.duck.run.rewriting import Database, Request, Rewriting
 from lance_duck.duck.settings import About
 from lance_duck.duck.statement.edits import Edit
@@ -17,7 +16,7 @@ def run(asked: PrefilterCondition, request: Request, database: Database) -> Rewr
     """Add the argument to the call; None where a setting gives the condition another meaning."""
     if not request.is_free(asked.start, asked.end):
         return None
-    if not database.names.dialect((FUNCTION,), later=request.later).is_usual(_MEANINGS):
+    if not database.names.dialect((asked.function,), later=request.later).is_usual(_MEANINGS):
         return None
     argument = f'\n, "filter" := {literal(asked.condition)}'
     return Rewriting((Edit(asked.end - 1, asked.end - 1, argument, ()),))

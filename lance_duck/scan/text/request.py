@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, Final
@@ -74,6 +75,28 @@ def full_text_query(request: Any, snapshot: Snapshot) -> FullTextQuery:
         raise WrongTypeError("query", where=_WHERE, expected="a string or a full-text query", found=repr(query))
     names = _columns(snapshot) if columns is None else column_names(columns, _WHERE)
     return _over(query, names, request.get("analyzer"))
+
+
+def query_of_text(text: str, column: str) -> FullTextQuery:
+    """Return the query that a text says.
+
+    Args:
+        text: Words, a phrase in double quotes, or, where it begins with a brace, the JSON form of a query.
+        column: The texts; in the JSON form, where a match, a prefix or a phrase names none.
+
+    Raises:
+        InvalidInputError, WrongTypeError: It is no such form.
+    """
+    if not text.lstrip().startswith("{"):
+        return _over(text, [column], None)
+    try:
+        form = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        remedy = 'words that begin with a brace go into the form, too: {"match": {"terms": "…"}}'
+        raise InvalidInputError(
+            "query", where=_WHERE, expected="the JSON form of a query", found=text[:40], remedy=remedy
+        ) from error
+    return query_of_json(_with_column(form, column, 1))
 
 
 def text_search_arguments(
@@ -168,6 +191,22 @@ def _words(kind: str, value: Mapping[str, Any]) -> FullTextQuery:
             raise WrongTypeError(f"no {name!r}", where=kind)
     text, column = arguments.pop("terms"), arguments.pop("column")
     return _WORDS[kind](text, column, **arguments)
+
+
+def _with_column(form: Any, column: str, depth: int) -> Any:
+    """Return a JSON form whose words have a column; what is too deep, or no form, stays as it is."""
+    if depth > 2 * MOST_NESTED:
+        return form
+    if isinstance(form, list):
+        return [_with_column(each, column, depth + 1) for each in form]
+    if not isinstance(form, dict):
+        return form
+    return {
+        name: {"column": column, **value}
+        if name in _WORDS and isinstance(value, dict)
+        else _with_column(value, column, depth + 1)
+        for name, value in form.items()
+    }
 
 
 def _boost(value: Mapping[str, Any], depth: int) -> FullTextQuery:

@@ -7,6 +7,7 @@ from lance_duck.duck.statement.lists import LiftedText
 from lance_duck.duck.statement.text import Statement
 
 CALL = "lance_vector_search('t', 'vec', [1, 2], k := 3, prefilter := true)"
+TEXT = "lance_fts('t', 'body', 'words', prefilter := true)"
 
 
 @pytest.mark.parametrize(
@@ -19,6 +20,7 @@ CALL = "lance_vector_search('t', 'vec', [1, 2], k := 3, prefilter := true)"
         ),
         (f"WITH x AS (FROM {CALL} AS r WHERE (a > 1 OR b) ORDER BY a) FROM x", ['(("a" > 1 OR "b"))']),
         (f"FROM {CALL.replace(':=', '=>')} WHERE a = ? AND b = 2", ['("b" = 2)']),
+        (f"FROM {TEXT} WHERE a = 1 AND _score > 2 AND lance_fts.b = 2", ['("a" = 1) AND ("b" = 2)']),
         (f"(FROM {CALL} WHERE a = 1) UNION ALL FROM {CALL} WHERE a = 2 UNION FROM u", ['("a" = 1)', '("a" = 2)']),
     ],
 )
@@ -26,7 +28,7 @@ def test_conditions_beside_a_call_that_asks_for_them_are_proposed(sql: str, cond
     text = LiftedText.of(sql).text
     proposals = find(Statement.of(text))
     assert [proposal.condition for proposal in proposals] == conditions
-    assert all(text[p.start :].startswith("lance_vector_search(") and text[p.end - 1] == ")" for p in proposals)
+    assert all(text[p.start :].startswith(f"{p.function}(") and text[p.end - 1] == ")" for p in proposals)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,60 @@
+"""The source behind `lance_fts`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import pyarrow as pa
+
+from lance_duck.dataset import LanceDataset
+from lance_duck.duck.tables.search import SearchRows, has_own_types, rows_at
+from lance_duck.errors import InvalidInputError
+from lance_duck.scan.duckdb.types import duckdb_arrow_schema
+from lance_duck.scan.text.request import query_of_text
+
+SCORE: Final = "_score"
+
+
+class MatchingRows(SearchRows):
+    """Rows of a table that match a full-text query, best first: its columns in DuckDB's form, and `_score`.
+
+    Args:
+        dataset: One version of a table.
+        column: Its texts.
+        query: Words, a phrase in double quotes, or the JSON form of a query: see `query_of_text`.
+        k: Rows at most.
+        options: filter and prefilter, as `LanceDataset.scanner` takes them.
+
+    Raises:
+        InvalidInputError: What is asked makes no sense for this table.
+    """
+
+    def __init__(self, dataset: LanceDataset, column: str, query: str, k: int, options: Mapping[str, Any]) -> None:
+        if k < 1:
+            raise InvalidInputError("k", where="lance_fts", expected="1 or more", found=str(k))
+        self._most = k
+        self._asked = {"full_text_query": query_of_text(query, column), "limit": k, **options}
+        dataset.scan(columns=[SCORE], **self._asked)  # refuses here and now what makes no sense
+        super().__init__(dataset, duckdb_arrow_schema(dataset.schema).append(pa.field(SCORE, pa.float32())))
+
+    @property
+    def facts(self) -> Mapping[str, str]:
+        """See `SearchRows`."""
+        return {**super().facts, "Lance Search Mode": "fts"}
+
+    def count_rows(self) -> int:
+        """Return an upper bound of the number of rows."""
+        return min(self._most, int(self._dataset.count_rows()))
+
+    def explained(self) -> str:
+        """Describe the search in words."""
+        return self._dataset.scan(columns=[SCORE], **self._asked).explain_plan()
+
+    def rows_found(self, wanted: pa.Schema) -> pa.Table:
+        """See `SearchRows`."""
+        if has_own_types(self._dataset, wanted, (SCORE,)):
+            found = self._dataset.scan(columns=wanted.names, **self._asked).to_table()
+            return pa.Table.from_arrays([found.column(name) for name in wanted.names], schema=wanted)
+        found = self._dataset.scan(columns=[SCORE], with_row_address=True, **self._asked).to_table()
+        return rows_at(self._dataset, wanted, found)

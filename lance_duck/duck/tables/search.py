@@ -1,0 +1,135 @@
+"""The source behind functions of SQL that search: it searches when DuckDB scans it."""
+
+from __future__ import annotations
+
+import time
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.dataset as pads
+
+from lance_duck.dataset import LanceDataset
+from lance_duck.duck.tables.scan_observer import WATCHES, Scan
+from lance_duck.scan.duckdb.source import PushedScan, ScanSource
+from lance_duck.scan.predicate.tree import In
+
+ADDRESS: Final = "_rowaddr"
+
+
+class SearchRows(pads.Dataset, ScanSource):  # type: ignore[misc]
+    """Rows that a search of a table finds, best first: its columns in DuckDB's form, and those that the search makes.
+
+    It is made anew at each bind. Filters of the statement around it are DuckDB's own to apply: to the rows found.
+
+    Args:
+        dataset: One version of a table.
+        schema: Columns of the rows.
+    """
+
+    def __init__(self, dataset: LanceDataset, schema: pa.Schema) -> None:
+        self.obj = self
+        self._dataset = dataset
+        self._schema = schema
+        for watch in WATCHES:
+            watch.bound.append(self)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Columns of the table, and those that the search makes."""
+        return self._schema
+
+    def __arrow_c_schema__(self) -> object:
+        """See `ScanSource`."""
+        return self._schema.__arrow_c_schema__()
+
+    @property
+    def dataset(self) -> LanceDataset:
+        """The version that is searched."""
+        return self._dataset
+
+    @property
+    def facts(self) -> Mapping[str, str]:
+        """What EXPLAIN says of the search, by the names that the `lance` extension of DuckDB has."""
+        return {"Lance Path": self._dataset.uri}
+
+    @abstractmethod
+    def count_rows(self) -> int:
+        """Return an upper bound of the number of rows."""
+
+    @abstractmethod
+    def explained(self) -> str:
+        """Describe the search in words."""
+
+    @abstractmethod
+    def rows_found(self, wanted: pa.Schema) -> pa.Table:
+        """Search, and read some columns of `schema`."""
+
+    def accepts(self, predicate: Any) -> bool:
+        """Accept no filter: a search is for rows of the whole table."""
+        return False
+
+    def stream(self, columns: Sequence[int] | None, filters: Sequence[Any]) -> tuple[object, bool]:
+        """See `ScanSource.stream`."""
+        schema = self._schema
+        wanted = schema if columns is None else pa.schema([schema.field(i) for i in columns])
+        return self._found(wanted).__arrow_c_stream__(), columns is not None
+
+    def scanner(self, *, columns: Sequence[str] | None = None, filter: Any = None) -> PushedScan:  # noqa: A002
+        """See `ScanSource.pushed_scanner`.
+
+        A filter that comes this far, see `select_found`, is one that DuckDB 1.x makes of a join while that runs. The
+        join applies it, too; here it would have the search find other rows.
+        """
+        wanted = self._schema if columns is None else pa.schema([self._schema.field(name) for name in columns])
+        return PushedScan(wanted, lambda: self._found(wanted))
+
+    def _found(self, wanted: pa.Schema) -> pa.RecordBatchReader:
+        began = time.perf_counter()
+        found = self.rows_found(wanted).to_reader()
+        for watch in WATCHES:
+            scan = Scan(self._dataset, wanted.names, None, seconds=time.perf_counter() - began, plan=self.explained())
+            watch.scans.append(scan)
+            found = scan.counted(found)
+        return found
+
+
+def has_own_types(dataset: LanceDataset, wanted: pa.Schema, made: Sequence[str]) -> bool:
+    """Return whether a search gives columns in the types that DuckDB has for them.
+
+    Args:
+        dataset: One version of a table.
+        wanted: Columns of the table in DuckDB's form, and some that the search makes.
+        made: Names of these.
+    """
+    own = dataset.schema
+    return all(field.name in made or own.field(field.name).type == field.type for field in wanted)
+
+
+def rows_at(dataset: LanceDataset, wanted: pa.Schema, found: pa.Table) -> pa.Table:
+    """Read the rows that a search has found, in types that a search does not give.
+
+    Args:
+        dataset: The version that was searched.
+        wanted: Columns of the table in DuckDB's form, and some of those of `found`.
+        found: `_rowaddr` of the rows, and the columns that the search makes.
+    """
+    addresses = found.column(ADDRESS).combine_chunks()
+    fields = [field for field in wanted if field.name not in found.schema.names]
+    schema = pa.schema([*fields, pa.field(ADDRESS, pa.uint64())])
+    rows = dataset.duckdb_reader(schema, In((ADDRESS,), addresses.unique())).read_all()
+    order = np.argsort(rows.column(ADDRESS).to_numpy())
+    places = order[np.searchsorted(rows.column(ADDRESS).to_numpy()[order], addresses.to_numpy())]
+    rows = rows.take(pa.array(places))
+    columns = [(found if name in found.schema.names else rows).column(name) for name in wanted.names]
+    return pa.Table.from_arrays(columns, schema=wanted)
+
+
+def select_found(source: str, k: int) -> str:
+    """Return SQL for the rows of a source that holds `SearchRows`.
+
+    The limit, which takes no row away, keeps filters of the statement from being pushed into the search.
+    """
+    return f'SELECT * FROM "{source}" LIMIT {k}'  # noqa: S608

@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from lance_duck.errors import LanceDuckError
+from lance_duck.query import BooleanQuery, MatchQuery, Occur, PhraseQuery
+from lance_duck.scan.text.query.tree import FullTextQuery
+from lance_duck.scan.text.request import query_of_text
+
+
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [
+        ("two words", MatchQuery("two words", "body")),
+        ('"two words"', PhraseQuery("two words", "body")),
+        (' {"match": {"terms": "a", "boost": 2.0}}', MatchQuery("a", "body", boost=2.0)),
+        ('{"phrase": {"terms": "a b", "column": "title"}}', PhraseQuery("a b", "title")),
+        (
+            '{"boolean": {"must": [{"match": {"terms": "a"}}], "should": [{"match": {"terms": "b", "column": "c"}}]}}',
+            BooleanQuery([(Occur.MUST, MatchQuery("a", "body")), (Occur.SHOULD, MatchQuery("b", "c"))]),
+        ),
+    ],
+)
+def test_a_text_is_words_or_a_phrase_or_a_form_whose_column_may_be_left_out(text: str, query: FullTextQuery) -> None:
+    assert query_of_text(text, "body") == query
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{",
+        "{words}",
+        "{}",
+        '{"match": "a"}',
+        '{"match": {"column": "c"}}',
+        '{"match": {"terms": "a", "nope": 1}}',
+        '{"match": {"terms": "a"}, "phrase": {"terms": "a"}}',
+        '{"a": ' * 100_000,
+        json.dumps({"boost": {"positive": {"match": {"terms": "a"}}}}),
+    ],
+)
+def test_a_brace_begins_a_form_and_nothing_else(text: str) -> None:
+    with pytest.raises(LanceDuckError):
+        query_of_text(text, "body")
+
+
+def test_forms_in_one_another_without_end_are_refused() -> None:
+    text = '{"boolean": {"must": [' * 300 + '{"match": {"terms": "a"}}' + "]}}" * 300
+    with pytest.raises(LanceDuckError, match="queries in one another"):
+        query_of_text(text, "body")
