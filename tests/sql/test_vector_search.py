@@ -168,7 +168,7 @@ def test_plain_connections_know_it_by_paths(plain: duckdb.DuckDBPyConnection, ph
         ("'photos', 'vec', NULL", "without a query vector"),
         ("'photos', 'id', {q}", "must be a vector"),
         ("'photos', 'nope', {q}", "nope"),
-        ("'nosuch', 'vec', {q}", "not a dataset"),
+        ("'nosuch', 'vec', {q}", "nosuch: no such table"),
         ("'photos', 'vec', {q}, k := 0", "must be > 0"),
         ("'photos', 'vec', {q}, k := NULL", "without a k"),
         ("'photos', 'vec', {q}, metric := 'far'", "far"),
