@@ -32,6 +32,7 @@ ALL = (
         "zones",
         "tokens",
         "full_text",
+        "full_text_search",
         "vectors",
         "many_fragments",
         "spark",

@@ -71,4 +71,11 @@ def test_scores_of_appended_changed_and_deleted_rows_are_those_after_optimize(
     after = [scores(ld.dataset(place), mine) for mine, _ in pairs]
     assert after == [scores(table, its) for _, its in pairs]
     assert before == after
+    dataset = ld.dataset(place)
+    for mine, _ in pairs[:12]:
+        for condition in (None, "id % 3 = 1"):
+            every = dataset.to_table(full_text_query=mine, columns=["id", "_score"], filter=condition)
+            for k in (1, 10, 200):
+                best = dataset.to_table(full_text_query=mine, columns=["id", "_score"], filter=condition, limit=k)
+                assert best.equals(every.slice(0, k))
     assert any(len(each) > 100 for each in after)

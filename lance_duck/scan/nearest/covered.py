@@ -1,4 +1,4 @@
-"""Positions of a vector segment and rows of the table: which row each is, and which may be found."""
+"""Entries of a segment and rows of the table: which row each is, and which may be found."""
 
 from __future__ import annotations
 
@@ -24,12 +24,17 @@ class Covered:
         addresses: uint64, by position; meaningless where a row does not live.
         lives: Whether each is a living row of a fragment that the segment answers for.
 
+    Args:
+        snapshot: The version.
+        segment: The segment.
+        names: Row of each entry, as the segment names rows; uint64.
+
     Raises:
         CorruptError: A row lies beyond the end of its fragment.
     """
 
-    def __init__(self, snapshot: Snapshot, segment: Segment, index: VectorIndex) -> None:
-        self.addresses, self.lives = Follower(snapshot, segment).follow(index.rows())
+    def __init__(self, snapshot: Snapshot, segment: Segment, names: NDArray[np.uint64]) -> None:
+        self.addresses, self.lives = Follower(snapshot, segment).follow(names)
         self.lives.flags.writeable = False
         self._fragments = segment.fragments
         sizes = [snapshot.physical_rows(snapshot.fragment(i)) for i in segment.fragments.tolist()]
@@ -67,4 +72,4 @@ class Covered:
 
 def covered(snapshot: Snapshot, segment: Segment, index: VectorIndex) -> Covered:
     """Return the rows of a segment; found once for a version."""
-    return snapshot.derived(("vector rows", segment.uuid), lambda: Covered(snapshot, segment, index))
+    return snapshot.derived(("vector rows", segment.uuid), lambda: Covered(snapshot, segment, index.rows()))

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lance_duck.cache import SizedCache
-from lance_duck.index.catalog import Segment
 from lance_duck.rows.row_set import RowSet
 from lance_duck.scan.filters import Filter, TreeFilter
 from lance_duck.scan.nearest.covered import Covered
@@ -36,9 +35,15 @@ class Filtered:
         self._allowed: dict[object, Allowed] = {}
         self._row_bytes = 1024 + 2 * len(rows)
 
-    def allowed(self, covered: Covered, segment: Segment, fragments: frozenset[int]) -> Allowed:
-        """Return which positions of a segment may be found, and how many: see `Covered.allowed`."""
-        key = segment.uuid, fragments
+    def allowed(self, covered: Covered, owner: Hashable, fragments: frozenset[int]) -> Allowed:
+        """Return which positions may be found, and how many: see `Covered.allowed`.
+
+        Args:
+            covered: The rows of a segment, or of a part of one.
+            owner: Names the segment, or the part.
+            fragments: Those that are searched.
+        """
+        key = owner, fragments
         allowed = self._allowed.get(key)
         if allowed is None:
             allowed = self._allowed[key] = covered.allowed(self.rows, fragments)

@@ -291,7 +291,7 @@ class _Run:
             if self._filtered is None:
                 allowed, count = rows.allowed(None, fragment_ids)
             else:
-                allowed, count = self._filtered.allowed(rows, segment, fragment_ids)
+                allowed, count = self._filtered.allowed(rows, segment.uuid, fragment_ids)
             if not count:
                 return NOTHING
             num_candidates = min(candidates, count)

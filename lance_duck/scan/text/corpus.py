@@ -10,7 +10,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from lance_duck.scan.nearest.filtered import Filtered
 from lance_duck.scan.text.bm25 import Statistics
+from lance_duck.scan.text.indexed import IndexedRows
 from lance_duck.scan.text.matches import Addresses, is_among
 from lance_duck.scan.text.places import Place
 from lance_duck.scan.text.query.vocabulary import matching_terms
@@ -25,19 +27,24 @@ class Allowed:
     """Rows that may be found.
 
     Attributes:
-        rows: Addresses, ascending; None: all rows.
-        fragments: Fragments that are searched, ascending; None: all.
+        filtered: Rows that pass the filter; None: all do.
+        fragments: Fragments that are searched, also by the filter; None: all.
     """
 
-    rows: Addresses | None = None
-    fragments: NDArray[np.uint64] | None = None
+    filtered: Filtered | None = None
+    fragments: frozenset[int] | None = None
+
+    @cached_property
+    def rows(self) -> Addresses | None:
+        """Addresses of the rows that pass the filter, ascending; None: all do."""
+        return None if self.filtered is None else self.filtered.rows.rows()
 
     def mask(self, addresses: Addresses) -> NDArray[np.bool_]:
         """Return whether each of some rows may be found."""
         if self.rows is not None:
             return is_among(addresses, self.rows)
         if self.fragments is not None:
-            return is_among(addresses >> np.uint64(32), self.fragments)
+            return is_among(addresses >> np.uint64(32), np.array(sorted(self.fragments), np.uint64))
         return np.ones(len(addresses), np.bool_)
 
 
@@ -82,6 +89,10 @@ class Corpus:
         """Return whether documents of a place may be found."""
         mask = self.allowed.mask(place.addresses[documents])
         return mask if place.lives is None else mask & place.lives[documents]
+
+    def mask(self, place: IndexedRows) -> NDArray[np.bool_] | None:
+        """Return which documents of a place may be found; None: all may."""
+        return place.allowed(self.allowed.filtered, self.allowed.fragments)
 
     def _terms_of(self, word: Word) -> Sequence[bytes]:
         if word.is_exact:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -13,10 +14,17 @@ from numpy.typing import NDArray
 
 from lance_duck.index.catalog import Segment
 from lance_duck.index.inverted.partition import InvertedPartition
-from lance_duck.index.names import Follower
+from lance_duck.index.inverted.search.best import best_documents
+from lance_duck.index.inverted.search.matching import WeightedTerms, matching_documents
 from lance_duck.index.search import ask, open_index
+from lance_duck.scan.nearest.covered import Covered
+from lance_duck.scan.nearest.filtered import Filtered
+from lance_duck.scan.text.bm25 import Scores
 from lance_duck.scan.text.places import Addresses, Postings
 from lance_duck.snapshot import Snapshot
+
+MOST_WORDS: Final = 1 << 15
+"""Words of a query that `IndexedRows.scored` takes: it counts them in 16 bits."""
 
 
 class BrokenSegmentError(Exception):
@@ -33,6 +41,23 @@ class BrokenSegmentError(Exception):
         self.reason = reason
 
 
+@dataclass(frozen=True, eq=False)
+class Scoring:
+    """How documents are scored.
+
+    Attributes:
+        average: Terms of a document on average.
+        every: A document must have a term of each word.
+        mask: Whether each document may be found; None: all may.
+        most: Documents to find, the best; None: all.
+    """
+
+    average: np.float32
+    every: bool
+    mask: NDArray[np.bool_] | None
+    most: int | None
+
+
 class IndexedRows:
     """The documents of a partition in one version of the table: see `Place`. Safe to use from several threads.
 
@@ -47,16 +72,17 @@ class IndexedRows:
     """
 
     def __init__(
-        self, segment: Segment, partition: InvertedPartition, follower: Follower, left_out: NDArray[np.uint32]
+        self, snapshot: Snapshot, segment: Segment, partition: InvertedPartition, left_out: NDArray[np.uint32]
     ) -> None:
         names = partition.documents.row_ids
+        self._covered = Covered(snapshot, segment, names)
         self.partition = partition
         self._segment = segment
-        self.addresses: Addresses
-        self.lives: NDArray[np.bool_]
-        self.addresses, self.lives = follower.follow(names)
-        if len(left_out) and not segment.by_row_id:
-            self.lives &= ~np.isin(names >> np.uint64(32), left_out)
+        self.addresses: Addresses = self._covered.addresses
+        self.lives: NDArray[np.bool_] = self._covered.lives
+        self._leaves_out = bool(len(left_out)) and not segment.by_row_id
+        if self._leaves_out:
+            self.lives = self.lives & ~np.isin(names >> np.uint64(32), left_out)
         stays = self.lives
         if not segment.by_row_id:
             stays = self.lives | np.isin(self.addresses >> np.uint64(32), segment.fragments)
@@ -112,6 +138,54 @@ class IndexedRows:
             result[listed[place]] = Postings(documents[low:high].astype(np.int64), frequencies[low:high], own)
         return result
 
+    def allowed(self, filtered: Filtered | None, fragments: frozenset[int] | None) -> NDArray[np.bool_] | None:
+        """Return whether each document may be found; None: all may.
+
+        Args:
+            filtered: Rows that pass a filter; None: all do.
+            fragments: Those that are searched; None: all.
+        """
+        searched = frozenset(self._segment.fragments.tolist()) if fragments is None else fragments
+        if filtered is None:
+            mask = self._covered.allowed(None, searched)[0]
+        else:
+            owner = self._segment.uuid, self.partition.number
+            mask = filtered.allowed(self._covered, owner, searched)[0]
+        if self._leaves_out:
+            return self.lives if mask is None else mask & self.lives
+        return mask
+
+    def scored(
+        self, slots: Sequence[Sequence[bytes]], weights: Mapping[bytes, np.float32], search: Scoring
+    ) -> tuple[NDArray[np.int64], Scores]:
+        """Return documents that match, and their scores: all, ascending; or the best, the best first.
+
+        Args:
+            slots: Terms that each word of a query stands for.
+            weights: The idf of each term.
+            search: What else is asked.
+        """
+        listed = [(term, number) for number, slot in enumerate(slots) for term in slot]
+        with self._watched():
+            ids = self.partition.term_ids([term for term, _ in listed])
+            known = np.flatnonzero(ids >= 0)
+            terms = WeightedTerms(
+                ids[known],
+                np.array([weights[listed[i][0]] for i in known.tolist()], np.float32),
+                np.array([listed[i][1] for i in known.tolist()], np.int64),
+                len(slots),
+                search.every,
+            )
+            average = float(search.average)
+            if search.most is None:
+                return matching_documents(self.partition, terms, average, search.mask)
+            return best_documents(self.partition, terms, average, self.row_ids, search.most, search.mask)
+
+    @property
+    def row_ids(self) -> NDArray[np.uint64]:
+        """`_rowid` of each document."""
+        return self.partition.documents.row_ids if self._segment.by_row_id else self.addresses
+
     def _positions(
         self, ids: NDArray[np.int64], bounds: NDArray[np.int64], frequencies: NDArray[np.uint32]
     ) -> NDArray[np.uint32] | None:
@@ -135,8 +209,7 @@ def segment_rows(snapshot: Snapshot, segment: Segment) -> Sequence[IndexedRows]:
     def find() -> Sequence[IndexedRows]:
         try:
             index: Any = open_index(snapshot, segment)
-            follower = Follower(snapshot, segment)
-            return [IndexedRows(segment, each, follower, index.deleted_fragments) for each in index.partitions]
+            return [IndexedRows(snapshot, segment, each, index.deleted_fragments) for each in index.partitions]
         except Exception as error:
             raise BrokenSegmentError(segment, error) from error
 

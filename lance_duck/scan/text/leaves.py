@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from lance_duck.scan.text.bm25 import Scores, Statistics, term_scores
 from lance_duck.scan.text.corpus import Corpus
+from lance_duck.scan.text.indexed import MOST_WORDS, IndexedRows, Scoring
 from lance_duck.scan.text.matches import Addresses, Matches, is_among
 from lance_duck.scan.text.places import Place, Postings
 from lance_duck.scan.text.query.tree import CombinedFieldsQuery, FullTextOperator, MatchQuery, PhraseQuery, PrefixQuery
@@ -19,13 +20,21 @@ from lance_duck.text.tokens import Tokens
 Documents = NDArray[np.int64]
 
 
-def match(corpus: Corpus, query: MatchQuery | PrefixQuery, words: Sequence[Word]) -> Matches:
-    """Return the rows that have words of a query."""
+def match(corpus: Corpus, query: MatchQuery | PrefixQuery, words: Sequence[Word], most: int | None = None) -> Matches:
+    """Return the rows that have words of a query.
+
+    Args:
+        corpus: The documents.
+        query: The query.
+        words: Its words.
+        most: The best rows, so many of them, are enough; there may be more. None: all rows are asked for.
+    """
+    most = most if query.boost == 1 else None  # rounding can make equal scores of others
     is_fuzzy = any(not word.is_exact for word in words)
     slots = corpus.expanded(words, query.max_expansions if is_fuzzy else None)
     scores = _Weights(corpus, slots)
     every = query.operator is FullTextOperator.AND
-    return Matches.union([scores.matches(place, every) for place in corpus.places]).times(query.boost)
+    return Matches.union([scores.matches(place, every, most) for place in corpus.places]).times(query.boost)
 
 
 def phrase(corpus: Corpus, query: PhraseQuery, words: Sequence[Word]) -> Matches:
@@ -87,8 +96,12 @@ class _Weights:
         frequencies = corpus.frequencies(self._terms)
         self._idf = {term: corpus.statistics.idf(frequencies.get(term, 0)) for term in self._terms}
 
-    def matches(self, place: Place, every: bool) -> Matches:
-        """Return the rows of a place that have a term, or where `every` is true one of each slot."""
+    def matches(self, place: Place, every: bool, most: int | None = None) -> Matches:
+        """Return the rows of a place that have a term, or where `every` is true one of each slot; see `match`."""
+        if isinstance(place, IndexedRows) and len(self._slots) <= MOST_WORDS:
+            scoring = Scoring(self._corpus.statistics.average, every, self._corpus.mask(place), most)
+            documents, scores = place.scored(self._slots, self._idf, scoring)
+            return Matches.of(place.addresses[documents], scores)
         postings = place.postings(self._terms)
         if not postings or (every and not all(any(term in postings for term in slot) for slot in self._slots)):
             return Matches.none()
@@ -103,8 +116,7 @@ class _Weights:
                     hits[documents] = np.where(hits[documents] == number, number + 1, hits[documents]) if every else 1
         documents = np.flatnonzero(hits == len(self._slots) if every else hits)
         documents = documents[self._corpus.found(place, documents)]
-        order = np.argsort(place.addresses[documents], kind="stable")
-        return Matches(place.addresses[documents[order]], scores[documents[order]])
+        return Matches.of(place.addresses[documents], scores[documents])
 
 
 def _with_phrase(corpus: Corpus, place: Place, rows: Addresses, words: Sequence[Word], slop: int) -> Addresses:

@@ -35,14 +35,19 @@ class Matches:
         return cls(np.empty(0, np.uint64), np.empty(0, np.float32))
 
     @classmethod
+    def of(cls, addresses: Addresses, scores: Scores) -> Matches:
+        """Return rows in any order, each once."""
+        order = np.argsort(addresses, kind="stable")
+        return cls(addresses[order], scores[order])
+
+    @classmethod
     def union(cls, parts: Sequence[Matches]) -> Matches:
         """Return the rows of several places, none of which is in two of them."""
         if len(parts) == 1:
             return parts[0]
         addresses = np.concatenate([np.empty(0, np.uint64), *(part.addresses for part in parts)])
         scores = np.concatenate([np.empty(0, np.float32), *(part.scores for part in parts)])
-        order = np.argsort(addresses, kind="stable")
-        return cls(addresses[order], scores[order])
+        return cls.of(addresses, scores)
 
     def where(self, mask: NDArray[np.bool_]) -> Matches:
         """Return the rows that a mask chooses."""

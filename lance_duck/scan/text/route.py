@@ -109,7 +109,8 @@ def _manner(snapshot: Snapshot, segment: Segment, reasons: list[str]) -> _Manner
     """Return how a segment analyses; None, with a reason: it cannot be asked."""
     if not len(segment.fragments):
         return None
-    settings = ask(snapshot, segment, settings_of)
+    key = "full-text settings", segment.uuid
+    settings = ask(snapshot, segment, lambda index: snapshot.derived(key, lambda: settings_of(index)))
     if settings is None:
         reasons.append(f"{segment} is not used: {wrong_with(snapshot, segment)}")
         return None

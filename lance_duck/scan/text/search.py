@@ -74,29 +74,30 @@ class TextSearch:
             most: Rows to find, before the filter that is applied to them; None: all.
             log: Takes what was done, in words.
         """
-        result = ranked(self.table.snapshot, self.matches(log), most)
+        enough = most if self.post is None and isinstance(self.query, MatchQuery | PrefixQuery) else None
+        result = ranked(self.table.snapshot, self.matches(log, enough or None), most)
         if self.post is None or not len(result):
             return result
         rows = self._addresses(selected(self.named, RowSet.of(np.unique(result.addresses)), self.post))
         return result.where(is_among(result.addresses, rows.rows()))
 
-    def matches(self, log: list[str] | None = None) -> Matches:
-        """Return all rows that match, by address."""
+    def matches(self, log: list[str] | None = None, most: int | None = None) -> Matches:
+        """Return the rows that match, by address: all, or with the best, so many of them, any number of the others."""
         search = self
         while True:
             try:
-                return search._matches([] if log is None else log)
+                return search._matches([] if log is None else log, most)
             except BrokenSegmentError as broken:
                 set_aside(self.table.snapshot, broken)
                 search = replace(search)  # which looks for its way anew
 
-    def _matches(self, log: list[str]) -> Matches:
+    def _matches(self, log: list[str], most: int | None) -> Matches:
         allowed = self.allowed()
         if allowed.rows is not None:
             log.append(f"{len(allowed.rows)} rows pass the filter")
             if not len(allowed.rows):
                 return Matches.none()
-        return _Run(self, allowed, log).matches(self.query)
+        return _Run(self, allowed, log).matches(self.query, most)
 
     @cached_property
     def routes(self) -> dict[Key, TextRoute]:
@@ -132,13 +133,13 @@ class TextSearch:
         condition = self.plan.filter
         is_whole = self.plan.fragments is self.table.snapshot.fragments
         if condition is None:
-            return Allowed() if is_whole else Allowed(fragments=np.array(sorted(self.plan.fragment_ids), np.uint64))
+            return Allowed() if is_whole else Allowed(fragments=frozenset(self.plan.fragment_ids))
 
         def find() -> RowSet:
             return self._addresses(self.table.routed(self.named))
 
         rows = filtered(self.table, condition, find) if is_whole else Filtered(find())
-        return Allowed(rows.rows.rows())
+        return Allowed(rows)
 
     def _addresses(self, plan: ScanPlan) -> RowSet:
         batches = scan_batches(self.table.snapshot, plan, self.table.columns, self.workers)
@@ -175,11 +176,11 @@ class _Run:
         self._log = log
         self._corpora = {key: self._corpus(key, route) for key, route in search.routes.items()}
 
-    def matches(self, query: FullTextQuery) -> Matches:
-        """Return the rows that match a query."""
+    def matches(self, query: FullTextQuery, most: int | None = None) -> Matches:
+        """Return the rows that match a query: see `TextSearch.matches`."""
         match query:
             case MatchQuery() | PrefixQuery():
-                return leaves.match(self._corpora_of(query)[0], query, self._search.words[query])
+                return leaves.match(self._corpora_of(query)[0], query, self._search.words[query], most)
             case PhraseQuery():
                 return leaves.phrase(self._corpora_of(query)[0], query, self._search.words[query])
             case CombinedFieldsQuery():

@@ -41,15 +41,15 @@ def near_terms(terms: pa.LargeBinaryArray, term: bytes, edits: int, fixed: int =
     start = text[:fixed]
     if start:
         candidates = candidates.filter(pc.starts_with(candidates, start.encode("utf-8", "replace")))
-    listed: list[bytes] = candidates.to_pylist()
-    texts = [each.decode("utf-8", "replace") for each in listed]
-    lengths = np.array([len(each) for each in texts], np.int64)
+    texts = _texts(candidates)
+    lengths = pc.utf8_length(texts).to_numpy()
     places = np.flatnonzero(np.abs(lengths - len(text)) <= edits)
     if not len(places):
         return []
-    matrix = _characters([texts[i] for i in places.tolist()], lengths[places])
+    matrix = _characters(texts.take(pa.array(places)), lengths[places])
     is_near = _distances(_code_points(text), matrix, lengths[places], edits) <= edits
-    return [listed[i] for i in places[is_near].tolist()]
+    matches: list[bytes] = candidates.take(pa.array(places[is_near])).to_pylist()
+    return matches
 
 
 def _same(terms: pa.LargeBinaryArray, term: bytes) -> list[bytes]:
@@ -60,10 +60,18 @@ def _code_points(text: str) -> NDArray[np.uint32]:
     return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
 
 
-def _characters(texts: list[str], lengths: NDArray[np.int64]) -> NDArray[np.uint32]:
+def _texts(terms: pa.LargeBinaryArray) -> pa.LargeStringArray:
+    """Return terms as texts; what is no UTF-8, in the files of a broken index, is replaced."""
+    try:
+        return terms.cast(pa.large_string())
+    except pa.ArrowInvalid:
+        return pa.array([term.decode("utf-8", "replace") for term in terms.to_pylist()], pa.large_string())
+
+
+def _characters(texts: pa.LargeStringArray, lengths: NDArray[np.int64]) -> NDArray[np.uint32]:
     """Return the characters of texts, one text in a column, filled up with 0."""
     matrix = np.zeros((len(texts), int(lengths.max(initial=0))), np.uint32)
-    matrix[np.arange(matrix.shape[1]) < lengths[:, None]] = _code_points("".join(texts))
+    matrix[np.arange(matrix.shape[1]) < lengths[:, None]] = _code_points("".join(texts.to_pylist()))
     return np.ascontiguousarray(matrix.T)
 
 

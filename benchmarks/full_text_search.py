@@ -1,0 +1,91 @@
+"""How fast are full-text queries, for the ids of the best ten rows?
+
+Both search an index of the same texts that pylance built, with positions, without stemming. Texts have words as
+frequent as those of a language.
+"""
+
+from __future__ import annotations
+
+import shutil
+import warnings
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import lance
+import lance.query as theirs
+import pyarrow as pa
+
+import lance_duck as ld
+from benchmarks._harness import DATA, OURS, chosen, options, race, report
+from benchmarks._texts import vocabulary
+from benchmarks.full_text import batches
+from lance_duck import query as ours
+
+BEST = 10
+COLUMNS = ["id", "_score"]
+
+
+def main() -> None:
+    """Race through questions."""
+    arguments = options((__doc__ or "").split("\n")[0], rows=200_000, rounds=15).parse_args()
+    path = table(arguments.rows)
+    datasets = {OURS: ld.dataset(path), "pylance": lance.dataset(path)}
+    asked = questions()
+    cases = []
+    for name in chosen(asked, arguments.only):
+        mine, its, more = asked[name]
+        contestants: dict[str, Callable[[], object]] = {
+            who: partial(dataset.to_table, columns=COLUMNS, full_text_query=query, **{"limit": BEST, **more})
+            for (who, dataset), query in zip(datasets.items(), (mine, its), strict=True)
+        }
+        cases.append(race(name, contestants, arguments.rounds))
+    report(f"Full-text queries of {arguments.rows:,} texts", cases, arguments.json)
+
+
+def questions() -> dict[str, tuple[Any, Any, dict[str, Any]]]:
+    """Return queries by name, as we write them and as pylance does, and other arguments of the scan."""
+    common, often, middle, rare = (vocabulary()[i] for i in (20, 60, 1_000, 20_000))
+
+    def words(*terms: str, **more: Any) -> tuple[Any, Any, dict[str, Any]]:
+        text = " ".join(terms)
+        every = {"operator": "and"} if more.pop("every", False) else {}
+        mine = dict.fromkeys(every, ours.FullTextOperator.AND)
+        its = dict.fromkeys(every, theirs.FullTextOperator.AND)
+        return ours.MatchQuery(text, "s", **more, **mine), theirs.MatchQuery(text, "s", **more, **its), {}
+
+    def phrase(text: str) -> tuple[Any, Any, dict[str, Any]]:
+        return ours.PhraseQuery(text, "s"), theirs.PhraseQuery(text, "s"), {}
+
+    one = words(often)
+    return {
+        "one common term": words(common),
+        "one term": words(middle),
+        "one rare term": words(rare),
+        "three terms OR, common": words(common, often, vocabulary()[40]),
+        "three terms OR, mixed": words(common, middle, rare),
+        "three terms AND, common": words(common, often, vocabulary()[40], every=True),
+        "three terms AND, mixed": words(common, often, middle, every=True),
+        "phrase of two": phrase(f"{common} {often}"),
+        "fuzzy 1": words(middle, fuzziness=1),
+        "all rows of a term": (*one[:2], {"limit": None}),
+        "filter, one row in ten": (*one[:2], {"filter": "id % 10 = 3", "prefilter": True}),
+    }
+
+
+def table(rows: int) -> str:
+    """Write a table and its index, unless they are there."""
+    path = DATA / f"full-text-search-{rows}.lance"
+    if not path.exists():
+        unfinished = path.with_suffix(".unfinished")
+        shutil.rmtree(unfinished, ignore_errors=True)
+        reader = pa.RecordBatchReader.from_batches(pa.schema({"id": pa.int64(), "s": pa.string()}), batches(rows))
+        dataset = lance.write_dataset(reader, unfinished, max_rows_per_file=100_000)
+        dataset.create_scalar_index("s", "INVERTED", stem=False, remove_stop_words=False, with_position=True)
+        unfinished.rename(path)
+    return str(path)
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    main()
