@@ -2,6 +2,7 @@
 
 from importlib.metadata import PackageNotFoundError, version
 
+from lance_duck import query
 from lance_duck.dataset import LanceDataset, dataset
 from lance_duck.duck import Connection, connect, register
 from lance_duck.errors import (
@@ -91,6 +92,7 @@ __all__ = [
     "blob_field",
     "connect",
     "dataset",
+    "query",
     "recall_report",
     "register",
     "register_manifest_store",
