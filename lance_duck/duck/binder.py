@@ -27,6 +27,7 @@ from lance_duck.duck.history.source import HistoryRows
 from lance_duck.duck.statement.identifiers import quoted
 from lance_duck.duck.tables.facts import FACTS, facts_as_sql
 from lance_duck.duck.tables.handle import TableHandle, VersionChoice, pinned_versions
+from lance_duck.duck.tables.hybrid import HybridRequest, HybridRows
 from lance_duck.duck.tables.matches import MatchingRows
 from lance_duck.duck.tables.nearest import NearestRows, listed_numbers
 from lance_duck.duck.tables.search import SearchRows, select_found
@@ -35,10 +36,12 @@ from lance_duck.duck.user_scope import add_variable
 from lance_duck.errors import InternalError, InvalidInputError, NotFoundError
 from lance_duck.forks import RLock
 from lance_duck.scan.duckdb.source import SPEAKS_SOURCE
+from lance_duck.scan.hybrid import HybridMethod
 
 FUNCTION: Final = "__lance_bind"
 _NEAREST: Final = "__lance_nearest"
 _TEXT: Final = "__lance_text"
+_HYBRID: Final = "__lance_hybrid"
 _HISTORY: Final = "__lance_history"
 _WHICH: Final = "__lance_binder"
 _SPECIAL: Any = "special"
@@ -54,6 +57,10 @@ _SEARCH_TYPES: Final[list[Any]] = [
 _TEXT_TYPES: Final[list[Any]] = [
     *("VARCHAR", "VARCHAR", "VARCHAR", "BIGINT", "BOOLEAN", "VARCHAR"),
     *("VARCHAR", "VARCHAR", "VARCHAR", "VARCHAR"),
+]
+_HYBRID_TYPES: Final[list[Any]] = [
+    *("VARCHAR", "VARCHAR", "VARCHAR", "VARCHAR", "VARCHAR", "BIGINT", "DOUBLE", "BIGINT", "VARCHAR"),
+    *("BIGINT", "BIGINT", "BIGINT", "VARCHAR", "BOOLEAN", "BOOLEAN", "VARCHAR", "VARCHAR[]"),
 ]
 
 
@@ -104,6 +111,7 @@ class Binder:
         connection.create_function(FUNCTION, self.bind, [text] * 5, text, null_handling=_SPECIAL)
         connection.create_function(_NEAREST, self.bind_nearest, _SEARCH_TYPES, text, null_handling=_SPECIAL)
         connection.create_function(_TEXT, self.bind_text, _TEXT_TYPES, text, null_handling=_SPECIAL)
+        connection.create_function(_HYBRID, self.bind_hybrid, _HYBRID_TYPES, text, null_handling=_SPECIAL)
         texts: Any = "VARCHAR[]"
         history: list[Any] = [text, text, text, texts, texts]
         connection.create_function(_HISTORY, self.bind_history, history, text, null_handling=_SPECIAL)
@@ -195,6 +203,54 @@ class Binder:
         dataset = self._searched(str(path), VersionChoice(version, tag, asof, branch))
         return self._select(MatchingRows(dataset, str(column), str(query), int(k or 0), options))
 
+    def bind_hybrid(
+        self,
+        path: str | None,
+        vector_column: str | None,
+        q: str | None,
+        text_column: str | None,
+        query: str | None,
+        k: int | None,
+        alpha: float | None,
+        oversample_factor: int | None,
+        method: str | None,
+        nprobes: int | None,
+        refine_factor: int | None,
+        ef: int | None,
+        metric: str | None,
+        use_index: bool | None,
+        prefilter: bool | None,
+        condition: str | None,
+        which: Sequence[str | None],
+    ) -> str:
+        """Return SQL that reads the rows that two searches find: the body of `lance_hybrid_search`.
+
+        Args are those of `bind_nearest` and `bind_text`, and what `HybridMethod` takes; `which` is for `VersionChoice`.
+
+        Raises:
+            LanceDuckError: The table is not there or cannot be read, or an argument makes no sense.
+        """
+        needed: dict[str, object] = {
+            "table": path,
+            "vector column": vector_column,
+            "query vector": q,
+            "text column": text_column,
+        }
+        needed |= {"query": query, "k": k, "alpha": alpha, "oversample_factor": oversample_factor, "method": method}
+        _check_present("lance_hybrid_search", needed)
+        nearest = {"column": vector_column, "q": listed_numbers(str(q)), "nprobes": nprobes, "ef": ef}
+        nearest |= {"metric": metric, "use_index": use_index is not False, "refine_factor": refine_factor}
+        request = HybridRequest(
+            nearest,
+            str(text_column),
+            str(query),
+            int(k or 0),
+            int(oversample_factor or 0),
+            HybridMethod(str(method), float(alpha or 0.0)),
+            {"filter": condition, "prefilter": prefilter is not False},
+        )
+        return self._select(HybridRows(self._searched(str(path), VersionChoice(*which)), request))
+
     def _searched(self, path: str, choice: VersionChoice) -> LanceDataset:
         """Return the version of a table that a search reads."""
         handle = self.handle(path, choice)
@@ -282,6 +338,7 @@ class Binder:
                     connection.remove_function(FUNCTION)
                     connection.remove_function(_NEAREST)
                     connection.remove_function(_TEXT)
+                    connection.remove_function(_HYBRID)
                     connection.remove_function(_HISTORY)
                     connection.remove_function(_WHICH)
         self._sources.clear()
@@ -324,7 +381,8 @@ class Binder:
 def _check_present(function: str, arguments: Mapping[str, object]) -> None:
     for name, argument in arguments.items():
         if argument is None:
-            raise InvalidInputError(f"{function} without a {name}", found="NULL")
+            article = "an" if name[0] in "ao" else "a"
+            raise InvalidInputError(f"{function} without {article} {name}", found="NULL")
 
 
 _BINDERS: weakref.WeakValueDictionary[str, Binder] = weakref.WeakValueDictionary()

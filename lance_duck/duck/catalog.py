@@ -21,7 +21,7 @@ from lance_duck.errors import LanceDuckError
 from lance_duck.forks import RLock
 from lance_duck.wire.paths import TABLE_SUFFIX
 
-FUNCTIONS: Final = frozenset({"lance_scan", "lance_vector_search", "lance_fts"})
+FUNCTIONS: Final = frozenset({"lance_scan", "lance_vector_search", "lance_fts", "lance_hybrid_search"})
 _NAME: Final = "lance"
 _WORD: Final = re.compile(r"[\w$]+")
 

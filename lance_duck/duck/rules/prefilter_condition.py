@@ -25,7 +25,7 @@ from lance_duck.duck.statement.deterministic_sql import is_plain_condition, sql_
 from lance_duck.duck.statement.text import LONGEST, Statement
 from lance_duck.duck.statement.tokens import Token
 
-FUNCTIONS: Final = ("lance_vector_search", "lance_fts")
+FUNCTIONS: Final = ("lance_vector_search", "lance_fts", "lance_hybrid_search")
 _MAYBE: Final = re.compile(rf"\b(?:{'|'.join(FUNCTIONS)})\b.*\bprefilter\b.*\bwhere\b", re.IGNORECASE | re.DOTALL)
 _NAMED: Final = re.compile(r"\"?(\w+)\"?\s*(?::=|=>|=)\s*")
 _ENDS: Final = frozenset(
@@ -45,7 +45,7 @@ _ENDS: Final = frozenset(
         ";",
     ]
 )
-_MADE: Final = ("_distance", "_score")
+_MADE: Final = ("_distance", "_score", "_hybrid_score")
 """Columns that only the rows found have."""
 
 

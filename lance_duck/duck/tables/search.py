@@ -116,8 +116,10 @@ def rows_at(dataset: LanceDataset, wanted: pa.Schema, found: pa.Table) -> pa.Tab
         wanted: Columns of the table in DuckDB's form, and some of those of `found`.
         found: `_rowaddr` of the rows, and the columns that the search makes.
     """
-    addresses = found.column(ADDRESS).combine_chunks()
     fields = [field for field in wanted if field.name not in found.schema.names]
+    if not fields:
+        return found.select(wanted.names).cast(wanted)
+    addresses = found.column(ADDRESS).combine_chunks()
     schema = pa.schema([*fields, pa.field(ADDRESS, pa.uint64())])
     rows = dataset.duckdb_reader(schema, In((ADDRESS,), addresses.unique())).read_all()
     order = np.argsort(rows.column(ADDRESS).to_numpy())
