@@ -30,6 +30,7 @@ ALL = (
         "bitmaps",
         "ngrams",
         "zones",
+        "postings",
         "tokens",
         "full_text",
         "full_text_search",

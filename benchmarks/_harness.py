@@ -81,6 +81,16 @@ def options(question: str, rows: int | None, rounds: int = 7) -> argparse.Argume
     return parser
 
 
+def add_clock(parser: argparse.ArgumentParser) -> None:
+    """Let a benchmark measure processor time: `clock_of` says what `race` then measures by."""
+    parser.add_argument("--processor", action="store_true", help="processor time of all threads, for a busy machine")
+
+
+def clock_of(arguments: argparse.Namespace) -> Callable[[], float]:
+    """Return the clock that `add_clock` lets users choose."""
+    return time.process_time if arguments.processor else time.perf_counter
+
+
 def chosen(names: Iterable[str], only: str) -> list[str]:
     return [name for name in names if only in name]
 

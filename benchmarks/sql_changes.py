@@ -1,19 +1,24 @@
-"""How long do changes in SQL take, beside the same change by the Python verb, and on a table of DuckDB's own?"""
+"""How long do changes in SQL take, beside the same by the Python verb, by pylance's, and on a table of DuckDB's own?
+
+With `--processor`, the figures are of processor time, which is what a busy machine can tell.
+"""
 
 from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import duckdb
+import lance
 import numpy as np
 import pyarrow as pa
 
 import lance_duck as ld
-from benchmarks._harness import OURS, chosen, options, race, report
+from benchmarks._harness import OURS, add_clock, chosen, clock_of, options, race, report
 
-VERB, NATIVE = "Python verb", "DuckDB's own table"
+VERB, PYLANCE, NATIVE = "Python verb", "pylance", "DuckDB's own table"
 STATEMENTS = {
     "insert one row": "INSERT INTO t VALUES (-1, 1, 0.5, 'new')",
     "insert 10 %": "INSERT INTO t SELECT * FROM more",
@@ -22,6 +27,10 @@ STATEMENTS = {
     "merge 1 %": (
         "MERGE INTO t USING changed USING (id) "
         "WHEN MATCHED THEN UPDATE SET a = changed.a, b = changed.b, s = changed.s WHEN NOT MATCHED THEN INSERT"
+    ),
+    "merge 1 %, computed": (
+        "MERGE INTO t USING changed USING (id) "
+        "WHEN MATCHED THEN UPDATE SET a = changed.a + 0, b = changed.b, s = changed.s WHEN NOT MATCHED THEN INSERT"
     ),
 }
 
@@ -35,8 +44,8 @@ def rows(count: int, first: int = 0) -> pa.Table:
     )
 
 
-def verbs(table: ld.LanceDataset, more: pa.Table, some: pa.Table) -> dict[str, Callable[[], object]]:
-    """Return each change by its Python verb."""
+def verbs(table: Any, more: pa.Table, some: pa.Table) -> dict[str, Callable[[], object]]:
+    """Return each change by its Python verb, which both libraries have."""
     one = pa.table({"id": [-1], "a": [1], "b": [0.5], "s": ["new"]})
     merge = table.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
     return {
@@ -45,20 +54,28 @@ def verbs(table: ld.LanceDataset, more: pa.Table, some: pa.Table) -> dict[str, C
         "delete 0.1 %": lambda: table.delete("id % 1000 = 7"),
         "update 1 %": lambda: table.update({"a": "a + 1"}, where="b = 7"),
         "merge 1 %": lambda: merge.execute(some),
+        "merge 1 %, computed": lambda: merge.execute(some),
     }
+
+
+def asker(connection: Any, sql: str) -> Callable[[], object]:
+    """Return what runs a statement and fetches its rows."""
+    return lambda: connection.execute(sql).fetchall()
 
 
 def main() -> None:
     """Race the statements."""
-    arguments = options(__doc__ or "", rows=1_000_000).parse_args()
+    parser = options((__doc__ or "").split("\n")[0], rows=1_000_000)
+    add_clock(parser)
+    arguments = parser.parse_args()
     count = arguments.rows
     start, more, some = rows(count), rows(count // 10, count), rows(count // 100, count - count // 200)
     cases = []
     for name in chosen(STATEMENTS, arguments.only):
         with tempfile.TemporaryDirectory() as folder:
-            for place in ("t", "verb"):
+            for place in ("t", "verb", "pylance"):
                 ld.write_dataset(start, Path(folder) / f"{place}.lance")
-            table = ld.dataset(Path(folder) / "verb.lance")
+            table, peer = ld.dataset(Path(folder) / "verb.lance"), lance.dataset(Path(folder) / "pylance.lance")
             with ld.connect(folder) as sql, duckdb.connect() as native:
                 native.execute("CREATE TABLE t AS FROM start")
                 for connection in (sql, native):
@@ -66,11 +83,12 @@ def main() -> None:
                     connection.register("changed", some)
                 text = STATEMENTS[name]
                 contestants: dict[str, Callable[[], object]] = {
-                    OURS: lambda text=text, sql=sql: sql.execute(text).fetchall(),
+                    OURS: asker(sql, text),
                     VERB: verbs(table, more, some)[name],
-                    NATIVE: lambda text=text, native=native: native.execute(text).fetchall(),
+                    PYLANCE: verbs(peer, more, some)[name],
+                    NATIVE: asker(native, text),
                 }
-                cases.append(race(name, contestants, arguments.rounds))
+                cases.append(race(name, contestants, arguments.rounds, clock_of(arguments)))
     report(f"Changes in SQL of {count:,} rows", cases, arguments.json)
 
 

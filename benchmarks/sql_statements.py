@@ -1,7 +1,7 @@
 """What does a statement that touches no Lance table cost on a connection that has some, beside DuckDB's own connection?
 
-Each text runs many times as it is, and as often with another comment at its end, as a new text. With `--threads 1`,
-the figures stand still on a busy machine, too.
+Each text runs many times as it is, and as often with another comment at its end, as a new text. With `--threads 1
+--processor`, the figures stand still on a busy machine, too.
 """
 
 from __future__ import annotations
@@ -16,11 +16,14 @@ import duckdb
 import pyarrow as pa
 
 import lance_duck as ld
-from benchmarks._harness import OURS, options, race, report
+from benchmarks._harness import OURS, add_clock, clock_of, options, race, report
 
 ROWS = 100_000
 QUESTIONS = {
     "constant": "SELECT 42",
+    "name": "SELECT 42 AS answer",
+    "function": "SELECT current_database()",
+    "few rows": "SELECT * FROM small WHERE g = 3",
     "filter": "SELECT count(*), max(i) FROM own WHERE i < 5000 AND g > 3",
     "group": "SELECT g, sum(i) FROM own GROUP BY g ORDER BY g",
     "join": "SELECT name, count(*) FROM own JOIN small USING (g) WHERE i < 5000 GROUP BY name ORDER BY name",
@@ -34,6 +37,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=200, help="statements of a round")
     parser.add_argument("--tables", type=int, default=20, help="Lance tables of the connection")
     parser.add_argument("--threads", type=int, default=None, help="threads of DuckDB")
+    add_clock(parser)
     arguments = parser.parse_args()
     config: dict[str, Any] = {} if arguments.threads is None else {"threads": arguments.threads}
     cases = []
@@ -51,7 +55,7 @@ def main() -> None:
                             who: asker(connection, sql, arguments.repeats, is_new=kind == "new text")
                             for who, connection in ((OURS, ours), ("duckdb", native))
                         }
-                        cases.append(race(f"{name}, {kind}", contestants, arguments.rounds))
+                        cases.append(race(f"{name}, {kind}", contestants, arguments.rounds, clock_of(arguments)))
     report(f"{arguments.repeats} statements that touch no Lance table", cases, arguments.json)
 
 

@@ -19,7 +19,7 @@ from lance_duck.duck.statement.identifiers import folded, literal, names_in
 from lance_duck.duck.tables.handle import TableHandle
 
 _KEPT: Final = 256
-_READS: Final = re.compile(r"\s*(select|from)\b[^;]*;?\s*", re.IGNORECASE)
+_READS: Final = re.compile(r"\s*(select|from|insert|update|delete|merge)\b[^;]*;?\s*", re.IGNORECASE)
 _SETTINGS: Final = ", ".join(map(literal, SETTINGS))
 
 _DUCKDB_COUNTS: Final = hasattr(duckdb.DuckDBPyConnection, "_catalog_version")

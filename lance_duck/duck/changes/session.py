@@ -398,9 +398,12 @@ class ChangeSession:
         """Add rows to a table as one new version, or none where there are no rows; return how many there were."""
         handle = self.handle(name)
         pending = None if self.block is None else self.block.changes_of(handle, name.name)
-        snapshot = handle.current().handle.base if pending is None else pending.current
+        dataset = handle.current() if pending is None else dataset_of(pending.current)
+        snapshot = dataset.handle.base
+        if handle.given is not None:
+            dataset = dataset_of(snapshot)  # that of the caller may move meanwhile
         settings = WriteSettings()
-        with rows(self.table(name, dataset_of(snapshot))) as reader:
+        with rows(self.table(name, dataset)) as reader:
             staged = stage_append(reader, snapshot, settings)
         if staged.fragments and pending is not None:
             pending.apply(Append(staged.fragments))

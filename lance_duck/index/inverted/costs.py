@@ -1,6 +1,6 @@
 """The thresholds by which inverted indexes are built, read and kept: each with its unit and its reason.
 
-A threshold changes speed and memory, never an answer. None of them is measured.
+A threshold changes speed and memory, never an answer. None of them is measured where no benchmark is named.
 """
 
 from __future__ import annotations
@@ -10,12 +10,9 @@ from typing import Final
 POSTINGS_BYTES: Final = 128 << 20
 """Bytes of postings and positions that an open segment keeps: all of an index of a few million texts."""
 
-WHOLE_POSTINGS_BYTES: Final = 16 << 20
-"""Bytes of a file of postings on a local disk up to which the postings of all terms are read at once: about 10 ms,
-after which no query reads any more."""
-
 SEARCH_WINDOW: Final = 2048
-"""Documents that are bounded together in a search for the best ones."""
+"""Documents that are bounded together in a search for the best ones; 512 and 8192 are as quick
+(`benchmarks/postings.py`)."""
 
 MOST_PRUNED_TERMS: Final = 64
 """Terms up to which such a search skips postings; with more, bounds say little, and each posting is scored."""

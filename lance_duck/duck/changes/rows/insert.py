@@ -22,6 +22,7 @@ import pyarrow as pa
 from lance_duck.duck.changes.head import StatementHead
 from lance_duck.duck.changes.result import ChangeResult, counted
 from lance_duck.duck.changes.rows.conflict import Upsert, upserted
+from lance_duck.duck.changes.rows.constants import constant_rows
 from lance_duck.duck.changes.rows.returning import result_of
 from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.changes.table_statement import TableStatement
@@ -165,6 +166,9 @@ class InsertStatement(TableStatement):
         columns = self._columns(table)
         for row in rows:
             _check_count(table, columns, len(row))
+        constants = None if self.ctes.tokens or session.explain else constant_rows(columns, rows)
+        if constants is not None:
+            return constants
         items = [item for row in rows for item in row]
         with session.pinned(table, self.target, self.ctes, *items) as ((ctes, *texts), tables):
             texts = ["NULL" if _is_default(item) else text for item, text in zip(items, texts, strict=True)]

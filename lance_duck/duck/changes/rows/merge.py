@@ -5,6 +5,7 @@
             THEN UPDATE … | DELETE | INSERT … | DO NOTHING | ERROR …
         [RETURNING …]
 
+A MERGE that only sets columns to those of the source needs no shadow: see `merge_join`.
 The shadow has one column more than the table, so INSERT and UPDATE by position get lists of columns. With BY SOURCE,
 and where a clause reads the table itself, the shadow has all rows.
 """
@@ -22,17 +23,20 @@ from lance_duck.duck.changes.head import StatementHead
 from lance_duck.duck.changes.result import ChangeResult, counted
 from lance_duck.duck.changes.rows.joined import refuse_same_name
 from lance_duck.duck.changes.rows.mentions import ROW_NUMBER, refuse_row_number, without_address
+from lance_duck.duck.changes.rows.merge_join import MergeJoin
 from lance_duck.duck.changes.rows.merge_source import MERGE_SOURCE, merge_source
 from lance_duck.duck.changes.rows.returning import returned_by
-from lance_duck.duck.changes.rows.shadow import SHADOW, changed_shadow, shadow
+from lance_duck.duck.changes.rows.shadow import SHADOW, changed_shadow, insert_guard, shadow
 from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.changes.table_statement import TableStatement
 from lance_duck.duck.changes.target import ADDRESS, SOURCE, TargetTable
 from lance_duck.duck.statement.clauses import Clauses, TableName
 from lance_duck.duck.statement.identifiers import folded, quoted
 from lance_duck.errors import InvalidInputError, UnsupportedError
+from lance_duck.scan.duckdb.source import SPEAKS_SOURCE
 from lance_duck.verbs.rows.edits import RowEdits
 
+_KEYS: Final = "__lance_merge_keys"
 _UNNAMED: Final = "unnamed_subquery"
 _JOINS: Final = frozenset(
     ["join", "inner", "left", "right", "full", "outer", "cross", "natural", "semi", "anti", "asof", "positional"]
@@ -119,10 +123,12 @@ class MergeStatement(TableStatement):
         if ROW_NUMBER not in map(folded, names):
             refuse_row_number(table, (self.join, *self.actions))
         join, *actions = (without_address(table, self.alias, text) for text in (join, *actions))
+        actions = [self._spelled(table, part, text, names) for part, text in zip(self.actions, actions, strict=True)]
+        joined = self._joined(session, table, ctes, join, actions, names, tables)
+        if joined is not None:
+            return joined
         matched = self._matched(session, table, ctes, join, tables)
-        when = "".join(
-            self._spelled(table, part, text, names) for part, text in zip(self.actions, actions, strict=True)
-        )
+        when = "".join(actions)
         with shadow(session, table, matched):
             target = f"{SHADOW} AS {quoted(self.alias)} USING {MERGE_SOURCE} AS {quoted(self.source_alias)}\n{join}"
             sql = f"{ctes}MERGE INTO {target}{when}"
@@ -150,6 +156,42 @@ class MergeStatement(TableStatement):
                 return None
             keys += mine
         return tuple(keys)
+
+    def _joined(
+        self,
+        session: ChangeSession,
+        table: TargetTable,
+        ctes: str,
+        join: str,
+        actions: Sequence[str],
+        names: Sequence[str],
+        tables: dict[str, Any],
+    ) -> tuple[RowEdits, ChangeResult] | None:
+        """Merge by one join; None where the statement says more than that tells, or is refused."""
+        if self.returning.tokens or folded(self.source_alias) == folded(self.alias):
+            return None
+        merge = MergeJoin.of(table, self.source_alias, names, actions)
+        if merge is None:
+            return None
+        target, keys = SOURCE, self.keys
+        plain = {folded(c.name) for c in table.columns if c.type == "VARCHAR" or pa.types.is_integer(c.arrow)}
+        if keys and not SPEAKS_SOURCE and plain.issuperset(map(folded, keys)):
+            # DuckDB 1 does not know which side is the larger, and may keep that in memory.
+            named = [*{folded(key): key for key in keys}.values(), ADDRESS]
+            target, columns = _KEYS, ", ".join(f"{quoted(self.alias)}.{quoted(name)}" for name in named)
+            source = f"{MERGE_SOURCE} AS {quoted(self.source_alias)}"
+            sql = f"SELECT {columns} FROM {SOURCE} AS {quoted(self.alias)} SEMI JOIN {source} {join}"  # noqa: S608
+            tables = {**tables, _KEYS: session.arrow(ctes + sql, tables)}
+        rows = merge.rows(session.arrow(ctes + merge.query(MERGE_SOURCE, target, self.alias, join), tables))
+        if rows is None:
+            return None  # DuckDB has the words for a row that several match
+        addresses, values, inserted = rows
+        if inserted.num_rows and not set(self.keys or ()) <= set(inserted.column_names):
+            return None
+        new = inserted if inserted.num_rows else None
+        guard = None if new is None else insert_guard(table, inserted, self.keys)
+        result = counted(len(addresses) + inserted.num_rows)
+        return RowEdits(updated=addresses, values=values, inserted=new, guard=guard), result
 
     def _matched(
         self, session: ChangeSession, table: TargetTable, ctes: str, join: str, tables: dict[str, Any]

@@ -85,7 +85,7 @@ def changed_shadow(
         updated=updated,
         values=_exact(table, updated, values.filter(addresses.is_valid()), before),
         inserted=inserted if inserted.num_rows else None,
-        guard=_guard(table, inserted, keys) if inserted.num_rows else None,
+        guard=insert_guard(table, inserted, keys) if inserted.num_rows else None,
     )
 
 
@@ -99,7 +99,14 @@ def _exact(table: TargetTable, addresses: NDArray[np.uint64], values: pa.Table, 
     return kept_exact(table, addresses, values, {name: before.column(name).take(pa.array(places)) for name in names})
 
 
-def _guard(table: TargetTable, inserted: pa.Table, keys: Sequence[str] | None) -> partial[InsertGuard]:
+def insert_guard(table: TargetTable, inserted: pa.Table, keys: Sequence[str] | None) -> partial[InsertGuard]:
+    """Return what refuses newer versions that have rows with the keys of new ones.
+
+    Args:
+        table: The table.
+        inserted: The new rows.
+        keys: Columns by which it was decided that rows are new; None: that is not known.
+    """
     index: KeyIndex | None = None
     if keys:
         with suppress(LanceDuckError, pa.ArrowException):  # no keys that can be compared: any new row may have them

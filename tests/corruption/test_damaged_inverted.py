@@ -1,0 +1,61 @@
+"""Files of inverted segments that are damaged: an error of this package, or an answer; never a crash."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from unit.index.inverted.partitions import FORMS, contents_of, random_texts, written
+
+from lance_duck.errors import LanceDuckError
+from lance_duck.index.files import SegmentReader
+from lance_duck.index.inverted.layout import InvertedParameters
+from lance_duck.index.inverted.search import WeightedTerms, best_documents, matching_documents
+from lance_duck.index.inverted.segment import open_segment
+from lance_duck.store import open_store
+
+FILES = ("part_0_tokens.lance", "part_0_docs.lance", "part_0_invert.lance", "metadata.lance")
+few_or_many = pytest.mark.parametrize("amount", [25, pytest.param(1000, marks=pytest.mark.slow, id="many")])
+
+
+def asked(root: Path, directory: str) -> int:
+    """Read and search everything; returns how many documents were found."""
+    segment = open_segment(SegmentReader(open_store(str(root)), directory))
+    found = 0
+    for partition in segment.partitions:
+        partition.contents()
+        ids = partition.term_ids([b"w0", b"w3"])
+        terms = WeightedTerms.plain(ids, np.ones(2, np.float32))
+        found += len(matching_documents(partition, terms, 10.0)[0])
+        best_documents(partition, terms, 10.0, partition.documents.row_ids, 10)
+    return found
+
+
+@few_or_many
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("form", FORMS[1:])
+def test_damaged_bytes_give_an_error_or_an_answer(tmp_path, form: dict[str, Any], name: str, amount: int) -> None:
+    parameters = InvertedParameters(with_position=True, **form)
+    files = written(tmp_path, [contents_of(random_texts(500))], parameters)
+    path = tmp_path / files.directory / name
+    sound, whole = path.read_bytes(), asked(tmp_path, files.directory)
+    assert whole > 100
+    random = np.random.default_rng(len(sound))
+    refused = 0
+    for number in range(amount):
+        data = np.frombuffer(sound, np.uint8).copy()
+        if number % 5 == 0:
+            data = data[: random.integers(0, len(data))]
+        else:
+            data[random.integers(0, len(data), 1 + number % 3)] ^= random.integers(1, 256, dtype=np.uint8)
+        path.unlink()
+        path.write_bytes(data.tobytes())
+        try:
+            asked(tmp_path, files.directory)
+        except LanceDuckError:
+            refused += 1
+    assert refused >= amount // 5
+    shutil.rmtree(tmp_path / files.directory)

@@ -1,0 +1,82 @@
+"""Rows of VALUES that need no DuckDB."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from lance_duck.duck.changes.rows.constants import constant_rows
+from lance_duck.duck.changes.rows.insert import listed_rows
+from lance_duck.duck.changes.target import TargetColumn
+from lance_duck.duck.statement.clauses import Clauses
+
+TYPES = {
+    "TINYINT": pa.int8(),
+    "BIGINT": pa.int64(),
+    "DOUBLE": pa.float64(),
+    "FLOAT": pa.float32(),
+    "VARCHAR": pa.string(),
+    "JSON": pa.string(),
+    "BOOLEAN": pa.bool_(),
+    "DATE": pa.date32(),
+}
+
+
+def made(values: str, *types: str, nullable: bool = True) -> pa.Table | None:
+    rows = listed_rows(Clauses.of(f"VALUES {values}"))
+    assert rows is not None
+    columns = [TargetColumn(f"c{i}", name, TYPES[name], nullable) for i, name in enumerate(types)]
+    return constant_rows(columns, rows)
+
+
+def test_constants_are_values_of_their_columns() -> None:
+    table = made(
+        "(-1, 0.5, 'it''s', true, NULL), (2, 7, '', FALSE, default)",
+        *["BIGINT", "DOUBLE"],
+        "VARCHAR",
+        "BOOLEAN",
+        "TINYINT",
+    )
+    assert table is not None
+    assert table.to_pylist() == [
+        {"c0": -1, "c1": 0.5, "c2": "it's", "c3": True, "c4": None},
+        {"c0": 2, "c1": 7.0, "c2": "", "c3": False, "c4": None},
+    ]
+    assert table.schema.types == [pa.int64(), pa.float64(), pa.string(), pa.bool_(), pa.int8()]
+
+
+def test_a_decimal_zero_has_no_sign() -> None:
+    table = made("(-0.0)", "DOUBLE")
+    assert table is not None
+    assert str(table.column(0)[0].as_py()) == "0.0"
+
+
+@pytest.mark.parametrize(
+    ("values", "type_"),
+    [
+        ("(128)", "TINYINT"),
+        ("(9223372036854775807)", "BIGINT"),
+        ("(1.0)", "BIGINT"),
+        ("('1')", "BIGINT"),
+        ("(1 + 1)", "BIGINT"),
+        ("(1 -- one\n)", "BIGINT"),
+        ("(- 1)", "BIGINT"),
+        ("(1e5)", "DOUBLE"),
+        ("(0.12345678901234567)", "DOUBLE"),
+        ("(9007199254740993)", "DOUBLE"),
+        ("(0.5)", "FLOAT"),
+        ("(1)", "VARCHAR"),
+        ("(E'a')", "VARCHAR"),
+        ("('a' || 'b')", "VARCHAR"),
+        ("('{}')", "JSON"),
+        ("(1)", "BOOLEAN"),
+        ("('2024-01-01')", "DATE"),
+        ("(?)", "BIGINT"),
+    ],
+)
+def test_everything_else_is_for_duckdb(values: str, type_: str) -> None:
+    assert made(values, type_) is None
+
+
+def test_a_null_where_none_may_be_is_for_duckdb() -> None:
+    assert made("(NULL)", "BIGINT", nullable=False) is None
