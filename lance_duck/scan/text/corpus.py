@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -82,8 +82,18 @@ class Corpus:
         return totals
 
     def expanded(self, words: Iterable[Word], most: int | None) -> tuple[tuple[bytes, ...], ...]:
-        """Return the terms that each word stands for, in order of their bytes, `most` of all together."""
-        return limited([self._terms_of(word) for word in words], most)
+        """Return the terms that words stand for, in order of their bytes, `most` of all together.
+
+        Words at one position are alternatives, each once: n-grams are, which all have position 0.
+        """
+        listed = list(words)
+        plain = [replace(word, position=0) for word in listed]
+        terms = {word: self._terms_of(word) for word in dict.fromkeys(plain)}
+        every = limited([terms[word] for word in plain], most)
+        slots: dict[int, dict[bytes, None]] = {}
+        for word, mine in zip(listed, every, strict=True):
+            slots.setdefault(word.position, {}).update(dict.fromkeys(mine))
+        return tuple(tuple(slot) for slot in slots.values())
 
     def found(self, place: Place, documents: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Return whether documents of a place may be found."""

@@ -30,12 +30,14 @@ from lance_duck.scan.text.query.tree import (
     Occur,
     PhraseQuery,
     PrefixQuery,
+    no_query,
 )
 from lance_duck.scan.text.route import indexed_text_columns
 from lance_duck.snapshot import Snapshot
 
 _WHERE: Final = "full_text_query"
 _NAMES: Final = ("query", "columns", "analyzer")
+_SEVERAL: Final = ("terms", "query", "columns", "boosts", "operator", "analyzer")
 _WORDS: Final[Mapping[str, type[MatchQuery] | type[PrefixQuery] | type[PhraseQuery]]] = {
     "match": MatchQuery,
     "prefix": PrefixQuery,
@@ -59,8 +61,7 @@ def full_text_query(request: Any, snapshot: Snapshot) -> FullTextQuery:
     if isinstance(request, str):
         return _over(request, _columns(snapshot), None)
     if not isinstance(request, Mapping):
-        expected = "a string, a dict or a full-text query"
-        raise WrongTypeError(_WHERE, where="scan", expected=expected, found=type(request).__name__)
+        raise no_query(_WHERE, request, "scan")
     if any(name in request for name in _FORMS) and "query" not in request:
         return query_of_json(request)
     refuse_unknown(request, _NAMES, _WHERE, "key")
@@ -72,7 +73,7 @@ def full_text_query(request: Any, snapshot: Snapshot) -> FullTextQuery:
     if isinstance(query, Mapping):
         return query_of_json(query)
     if not isinstance(query, str):
-        raise WrongTypeError("query", where=_WHERE, expected="a string or a full-text query", found=repr(query))
+        raise no_query("query", query, _WHERE)
     names = _columns(snapshot) if columns is None else column_names(columns, _WHERE)
     return _over(query, names, request.get("analyzer"))
 
@@ -183,7 +184,7 @@ def _columns(snapshot: Snapshot) -> Sequence[str]:
 
 def _words(kind: str, value: Mapping[str, Any]) -> FullTextQuery:
     """Return a query of words; the JSON form calls the text "terms"."""
-    arguments = {str(name): each for name, each in value.items()}
+    arguments = _with_terms(value)
     names = [each.name for each in fields(_WORDS[kind]) if each.name != "query"]
     refuse_unknown(arguments, ["terms", *names], kind)
     for name in ("terms", "column"):
@@ -209,6 +210,14 @@ def _with_column(form: Any, column: str, depth: int) -> Any:
     }
 
 
+def _with_terms(value: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a query of words, whose text may be called "query", too."""
+    arguments = {str(name): each for name, each in value.items()}
+    if "terms" not in arguments and "query" in arguments:
+        arguments["terms"] = arguments.pop("query")
+    return arguments
+
+
 def _boost(value: Mapping[str, Any], depth: int) -> FullTextQuery:
     refuse_unknown(value, ["positive", "negative", "negative_boost"], "boost")
     positive, negative = (query_of_json(_needed(value, name, "boost"), depth) for name in ("positive", "negative"))
@@ -217,7 +226,7 @@ def _boost(value: Mapping[str, Any], depth: int) -> FullTextQuery:
 
 
 def _multi_match(value: Mapping[str, Any], depth: int) -> FullTextQuery:
-    refuse_unknown(value, ["match_queries", "query", "columns", "boosts", "operator", "analyzer"], "multi_match")
+    refuse_unknown(value, ["match_queries", *_SEVERAL], "multi_match")
     if "match_queries" not in value:
         return _several(MultiMatchQuery, value)
     queries = []
@@ -241,7 +250,7 @@ def _multi_match(value: Mapping[str, Any], depth: int) -> FullTextQuery:
 
 
 def _combined_fields(value: Mapping[str, Any], depth: int) -> FullTextQuery:
-    refuse_unknown(value, ["query", "columns", "boosts", "operator", "analyzer"], "combined_fields")
+    refuse_unknown(value, _SEVERAL, "combined_fields")
     return _several(CombinedFieldsQuery, value)
 
 
@@ -249,8 +258,9 @@ def _several(
     kind: type[MultiMatchQuery] | type[CombinedFieldsQuery], value: Mapping[str, Any]
 ) -> MultiMatchQuery | CombinedFieldsQuery:
     where = kind.__name__
-    options = {name: each for name, each in value.items() if name not in ("query", "columns")}
-    return kind(_needed(value, "query", where), _needed(value, "columns", where), **options)
+    arguments = _with_terms(value)
+    options = {name: each for name, each in arguments.items() if name not in ("terms", "columns")}
+    return kind(_needed(arguments, "terms", where), _needed(arguments, "columns", where), **options)
 
 
 def _boolean(value: Mapping[str, Any], depth: int) -> FullTextQuery:

@@ -46,7 +46,7 @@ class TextScan:
             raise UnsupportedError(
                 "full_text_query together with nearest",
                 where="scan",
-                remedy="filter the vector search by a query: filter=MatchQuery(…), or use dataset.search for both",
+                remedy="search for each, or use lance_hybrid_search in SQL",
             )
         self._table = table
         self._options = options

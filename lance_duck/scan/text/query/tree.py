@@ -7,9 +7,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from enum import Enum, StrEnum
+from functools import cached_property
 from typing import Any, Final
 
-from lance_duck.errors import InvalidInputError, WrongTypeError
+from lance_duck.errors import InvalidInputError, UnsupportedError, WrongTypeError
 from lance_duck.scan.text.query.checks import check_analyzer, check_text, column_names, member, number, weights, whole
 
 MOST_WEIGHT: Final = 1 << 20
@@ -17,6 +18,9 @@ MOST_WEIGHT: Final = 1 << 20
 
 MOST_NESTED: Final = 128
 """Queries in one another, at most: far more than anyone writes, and far less than the stack holds."""
+
+MOST_QUERIES: Final = 4096
+"""Queries in a tree, at most: one that is there twice is searched twice, so that `q = q & q` doubles a tree."""
 
 
 class FullTextQueryType(Enum):
@@ -66,9 +70,19 @@ class FullTextQuery(ABC):
         """Columns that it names, each once, in order."""
 
     @property
+    def parts(self) -> tuple[FullTextQuery, ...]:
+        """Queries that it is made of; () for a query of words."""
+        return ()
+
+    @cached_property
     def depth(self) -> int:
         """Queries in one another: 1 for a query of words."""
-        return 1
+        return 1 + max((part.depth for part in self.parts), default=0)
+
+    @cached_property
+    def size(self) -> int:
+        """Queries in the tree."""
+        return 1 + sum(part.size for part in self.parts)
 
     def __and__(self, other: FullTextQuery) -> BooleanQuery:
         return BooleanQuery([(Occur.MUST, self), (Occur.MUST, other)])
@@ -90,7 +104,7 @@ class MatchQuery(FullTextQuery):
         max_expansions: Words that all words of a fuzzy query together may stand for, in order of their bytes.
         operator: AND: all words have to be there.
         prefix_length: Characters at the beginning of a word that fuzziness leaves alone.
-        document_granularity: What a document is; None: a row.
+        document_granularity: What a document is; None: a row, which is all that is supported.
         analyzer: Parameters of the analyser, by the names that `create_scalar_index` has for them, where they are to be
             other than those of the index. None: those of the index; without an index the defaults.
 
@@ -233,7 +247,7 @@ class BoostQuery(FullTextQuery):
         _check_query("positive", self.positive)
         _check_query("negative", self.negative)
         _set(self, "negative_boost", number("negative_boost", self.negative_boost, least=-math.inf))
-        _check_depth(self)
+        _check_size(self)
 
     def query_type(self) -> FullTextQueryType:
         """Return BOOST."""
@@ -245,9 +259,9 @@ class BoostQuery(FullTextQuery):
         return tuple(dict.fromkeys((*self.positive.columns_searched, *self.negative.columns_searched)))
 
     @property
-    def depth(self) -> int:
-        """One more than the deeper one."""
-        return 1 + max(self.positive.depth, self.negative.depth)
+    def parts(self) -> tuple[FullTextQuery, ...]:
+        """Both."""
+        return self.positive, self.negative
 
 
 @dataclass(frozen=True)
@@ -385,7 +399,7 @@ class BooleanQuery(FullTextQuery):
                 where="BooleanQuery",
                 found=f"{len(pairs)} of MUST_NOT" if pairs else "no query",
             )
-        _check_depth(self)
+        _check_size(self)
 
     def query_type(self) -> FullTextQueryType:
         """Return BOOLEAN."""
@@ -397,9 +411,9 @@ class BooleanQuery(FullTextQuery):
         return tuple(dict.fromkeys(name for _, query in self.queries for name in query.columns_searched))
 
     @property
-    def depth(self) -> int:
-        """One more than the deepest one."""
-        return 1 + max(query.depth for _, query in self.queries)
+    def parts(self) -> tuple[FullTextQuery, ...]:
+        """The queries."""
+        return tuple(query for _, query in self.queries)
 
     def of(self, occur: Occur) -> Iterator[FullTextQuery]:
         """Yield the queries that count so."""
@@ -416,15 +430,30 @@ def _check_words(query: MatchQuery | PrefixQuery | PhraseQuery) -> None:
         check_text(name, getattr(query, name), where)
     if query.document_granularity is not None:
         granularity = member(DocumentGranularity, "document_granularity", query.document_granularity)
+        if granularity is DocumentGranularity.LIST_ELEMENT:
+            raise UnsupportedError("document_granularity LIST_ELEMENT", where=where, remedy="a row is a document")
         _set(query, "document_granularity", granularity)
     check_analyzer(query.analyzer, where)
 
 
 def _check_query(name: str, value: object) -> None:
     if not isinstance(value, FullTextQuery):
-        raise WrongTypeError(name, expected="a full-text query", found=type(value).__name__)
+        raise no_query(name, value)
 
 
-def _check_depth(query: FullTextQuery) -> None:
+def no_query(name: str, value: object, where: str | None = None) -> WrongTypeError:
+    """Return the error for a value that is no query of this package: it may be one of another."""
+    kind = type(value)
+    found = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
+    remedy = "build it of lance_duck.query" if kind.__name__ in _NAMES else None
+    return WrongTypeError(name, where=where, expected="a full-text query", found=found, remedy=remedy)
+
+
+def _check_size(query: FullTextQuery) -> None:
     if query.depth > MOST_NESTED:
         raise InvalidInputError("queries in one another", expected=f"at most {MOST_NESTED}", found=query.depth)
+    if query.size > MOST_QUERIES:
+        raise InvalidInputError("queries in a query", expected=f"at most {MOST_QUERIES}", found=query.size)
+
+
+_NAMES: Final = frozenset(kind.__name__ for kind in FullTextQuery.__subclasses__())

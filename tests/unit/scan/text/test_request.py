@@ -5,9 +5,9 @@ import json
 import pytest
 
 from lance_duck.errors import LanceDuckError
-from lance_duck.query import BooleanQuery, MatchQuery, Occur, PhraseQuery
+from lance_duck.query import BooleanQuery, CombinedFieldsQuery, MatchQuery, Occur, PhraseQuery
 from lance_duck.scan.text.query.tree import FullTextQuery
-from lance_duck.scan.text.request import query_of_text
+from lance_duck.scan.text.request import query_of_json, query_of_text
 
 
 @pytest.mark.parametrize(
@@ -50,3 +50,9 @@ def test_forms_in_one_another_without_end_are_refused() -> None:
     text = '{"boolean": {"must": [' * 300 + '{"match": {"terms": "a"}}' + "]}}" * 300
     with pytest.raises(LanceDuckError, match="queries in one another"):
         query_of_text(text, "body")
+
+
+def test_the_text_of_a_form_may_be_called_terms_or_query() -> None:
+    for name in ("terms", "query"):
+        assert query_of_json({"match": {name: "a", "column": "b"}}) == MatchQuery("a", "b")
+        assert query_of_json({"combined_fields": {name: "a", "columns": ["b"]}}) == CombinedFieldsQuery("a", ["b"])

@@ -246,3 +246,15 @@ def test_a_fast_search_leaves_out_rows_that_no_segment_covers(tmp_path: Path) ->
     table.insert(pa.table({"s": ["alfa alfa"]}))
     assert table.search("alfa").num_rows == 2
     assert table.search("alfa", fast_search=True).equals(expected)
+
+
+def test_n_grams_of_a_query_are_alternatives_that_count_once(tmp_path: Path) -> None:
+    table = ld.write_dataset(pa.table({"s": ["lake house", "duck", "the lak", "zooo"]}), tmp_path / "t")
+    for _ in range(2):
+        both = table.search(MatchQuery("lake", "s", operator=AND, analyzer={"base_tokenizer": "ngram"}))
+        assert both["s"].to_pylist() == ["lake house", "the lak"]
+        texts = ("ooo", "oooo")  # the second has the same three letters twice
+        once, twice = (table.search(MatchQuery(text, "s", analyzer={"base_tokenizer": "ngram"})) for text in texts)
+        assert once.num_rows == 1
+        assert once.equals(twice)
+        table.create_scalar_index("s", "INVERTED", base_tokenizer="ngram")

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from lance_duck.errors import InvalidInputError, WrongTypeError
+from lance_duck.errors import InvalidInputError, UnsupportedError, WrongTypeError
 from lance_duck.query import (
     BooleanQuery,
     BoostQuery,
@@ -132,3 +132,19 @@ def test_values_of_wrong_types_are_refused(make: Callable[[], Any]) -> None:
 def test_values_that_make_no_sense_are_refused(make: Callable[[], Any], message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
         make()
+
+
+def test_a_query_that_is_doubled_again_and_again_is_refused_and_not_searched_forever() -> None:
+    with pytest.raises(InvalidInputError, match="queries in a query: expected at most 4096"):
+        reduce(lambda query, _: query & query, range(40), ALPHA)
+
+
+def test_list_elements_as_documents_are_refused() -> None:
+    with pytest.raises(UnsupportedError, match="MatchQuery: document_granularity LIST_ELEMENT"):
+        MatchQuery("alfa", "a", document_granularity=DocumentGranularity.LIST_ELEMENT)
+
+
+def test_a_query_of_another_package_is_named_with_a_remedy() -> None:
+    foreign: Any = type("MatchQuery", (), {"__module__": "other.query"})()
+    with pytest.raises(WrongTypeError, match=r"found other\.query\.MatchQuery; build it of lance_duck\.query"):
+        BoostQuery(MatchQuery("alfa", "a"), foreign)
