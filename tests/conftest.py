@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,3 +25,11 @@ settings.load_profile(os.environ.get("LANCE_DUCK_PROFILE", "quick"))
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests of Spark come first: a worker begins with them, and others only take over what comes last in its list."""
     items.sort(key=lambda item: ROOT / "tests" / "spark" not in item.path.parents)
+
+
+@pytest.fixture
+def _sigint() -> Iterator[None]:
+    """Ctrl-C as in a foreground process, also where a shell started the tests in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)

@@ -13,6 +13,8 @@ import pytest
 
 import lance_duck as ld
 
+pytestmark = pytest.mark.usefixtures("_sigint")
+
 SCHEMA = pa.schema([("id", pa.int64()), ("city", pa.string())])
 BATCHES, ROWS_OF_A_BATCH = 12, 20_000
 CHANGES = [

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import duckdb
@@ -154,14 +153,6 @@ def test_a_connection_says_whether_it_is_in_a_transaction(folder: str) -> None:
             connection.execute(statement)
             states.append(connection.in_transaction)
     assert states == [False, True, True, False, True, False]
-
-
-@pytest.fixture
-def _sigint() -> Iterator[None]:
-    """Ctrl-C as in a foreground process, also where a shell started the tests in the background."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.usefixtures("_sigint")
