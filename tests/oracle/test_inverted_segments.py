@@ -138,7 +138,8 @@ def test_what_pylance_builds_is_read(tmp_path, form) -> None:
     assert segment.num_documents == len(TEXTS)
     assert segment.total_tokens == sum(map(len, TEXTS))
     (stats,) = lance.dataset(snapshot.uri).stats.index_stats("t_idx")["indices"]
-    assert {key: stats[key] for key in segment.statistics()} == segment.statistics()
+    ours = {key: value for key, value in segment.statistics().items() if key != "stemmer"}
+    assert {key: stats[key] for key in ours} == ours
 
 
 @pytest.mark.parametrize("form", FORMS)
