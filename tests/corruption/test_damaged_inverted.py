@@ -18,7 +18,7 @@ from lance_duck.index.inverted.segment import open_segment
 from lance_duck.store import open_store
 
 FILES = ("part_0_tokens.lance", "part_0_docs.lance", "part_0_invert.lance", "metadata.lance")
-few_or_many = pytest.mark.parametrize("amount", [10, pytest.param(1000, marks=pytest.mark.slow, id="many")])
+few_or_many = pytest.mark.parametrize("amount", [25, pytest.param(1000, marks=pytest.mark.slow, id="many")])
 
 
 def asked(root: Path, directory: str) -> int:
