@@ -25,6 +25,7 @@ from lance_duck.scan.duckdb.nodes import predicate_from_node
 from lance_duck.scan.duckdb.pushed import ByCaller
 from lance_duck.scan.duckdb.source import ScanSource
 from lance_duck.scan.filters import FilterLike
+from lance_duck.scan.hybrid.options import ARGUMENTS as HYBRID_ARGUMENTS
 from lance_duck.scan.indexes.indexed_columns import indexed_columns
 from lance_duck.scan.nearest.options import ARGUMENTS as NEAREST_ARGUMENTS
 from lance_duck.scan.nearest.options import only_vector_column
@@ -234,8 +235,8 @@ class LanceDataset(
         **options: Unpack[ScanArguments],
     ) -> pa.Table:
         """Read rows into memory; the arguments are those of `scanner`."""
-        if nearest is None:
-            return self.scan(columns, filter, limit, offset, None, batch_size, **options).to_table()
+        if nearest is None or options.get("full_text_query") is not None:
+            return self.scan(columns, filter, limit, offset, nearest, batch_size, **options).to_table()
         rows = {"columns": columns, "filter": filter, "limit": limit, "offset": offset, "nearest": nearest}
         return search_table(self.handle.table, {**options, **rows, "batch_size": batch_size})
 
@@ -264,7 +265,10 @@ class LanceDataset(
     def search(
         self, q: Any, k: int | None = None, column: str | None = None, **options: Unpack[SearchArguments]
     ) -> pa.Table:
-        """Return the rows nearest to a query vector, nearest first, or those that match words, the best first.
+        """Return the rows nearest to a query vector, nearest first, those that match words, or both, the best first.
+
+        Both: `ds.search(vector, full_text_query="duck lake")`. Rows have `_distance` and `_score`, null where that
+        search did not find them, and `_hybrid_score`, made of both.
 
         Args:
             q: A list, a numpy array or an Arrow array of numbers; a matrix, or a list of lists, for several queries.
@@ -274,17 +278,24 @@ class LanceDataset(
             column: The vectors, or the texts; may be left out where the table has one column of vectors, or for words
                 where it has one of texts, or a full-text index.
             options: What else `scanner` takes (columns, filter, prefilter, …) and what `nearest` does (metric, nprobes,
-                ef, refine_factor, use_index, exact_distance, distance_range, …).
+                ef, refine_factor, use_index, exact_distance, distance_range, …). Of both searches in one, how their
+                measures become one score: `method`, "linear" (each scaled to 0 … 1, weighed by `alpha`, the share of
+                the vector: 0.5) or "rrf" (inverse ranks added up), and `oversample_factor`: each search finds so many
+                times k candidates (4).
 
         Raises:
             InvalidInputError: What was asked makes no sense for this table.
         """
-        refuse_unknown(options, [*NEAREST_ARGUMENTS, *ScanOptions.__dataclass_fields__], "search")
+        known = [*NEAREST_ARGUMENTS, *HYBRID_ARGUMENTS, *ScanOptions.__dataclass_fields__]
+        refuse_unknown(options, known, "search")
+        arguments: dict[str, Any] = {**options}
+        hybrid = {name: arguments.pop(name) for name in HYBRID_ARGUMENTS if name in arguments}
+        if hybrid:
+            arguments["hybrid"] = {**(arguments.get("hybrid") or {}), **hybrid}
         if isinstance(q, str | Mapping | FullTextQuery):
-            return self.to_table(**text_search_arguments(q, k, column, options))
+            return self.to_table(**text_search_arguments(q, k, column, arguments))
         vector_column = only_vector_column(self.handle.snapshot.schema) if column is None else column
         nearest = {"column": vector_column, "q": q, "k": k}
-        arguments: dict[str, Any] = {**options}
         nearest |= {name: arguments.pop(name) for name in NEAREST_ARGUMENTS & arguments.keys()}
         return self.to_table(nearest=nearest, **arguments)
 

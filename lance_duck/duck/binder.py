@@ -27,7 +27,7 @@ from lance_duck.duck.history.source import HistoryRows
 from lance_duck.duck.statement.identifiers import quoted
 from lance_duck.duck.tables.facts import FACTS, facts_as_sql
 from lance_duck.duck.tables.handle import TableHandle, VersionChoice, pinned_versions
-from lance_duck.duck.tables.hybrid import HybridRequest, HybridRows
+from lance_duck.duck.tables.hybrid import HybridRows
 from lance_duck.duck.tables.matches import MatchingRows
 from lance_duck.duck.tables.nearest import NearestRows, listed_numbers
 from lance_duck.duck.tables.search import SearchRows, select_found
@@ -36,7 +36,7 @@ from lance_duck.duck.user_scope import add_variable
 from lance_duck.errors import InternalError, InvalidInputError, NotFoundError
 from lance_duck.forks import RLock
 from lance_duck.scan.duckdb.source import SPEAKS_SOURCE
-from lance_duck.scan.hybrid import HybridMethod
+from lance_duck.scan.text.request import query_of_text
 
 FUNCTION: Final = "__lance_bind"
 _NEAREST: Final = "__lance_nearest"
@@ -225,7 +225,7 @@ class Binder:
     ) -> str:
         """Return SQL that reads the rows that two searches find: the body of `lance_hybrid_search`.
 
-        Args are those of `bind_nearest` and `bind_text`, and what `HybridMethod` takes; `which` is for `VersionChoice`.
+        Args are those of `bind_nearest` and `bind_text`, and what `Hybrid.of` takes; `which` is for `VersionChoice`.
 
         Raises:
             LanceDuckError: The table is not there or cannot be read, or an argument makes no sense.
@@ -240,16 +240,14 @@ class Binder:
         _check_present("lance_hybrid_search", needed)
         nearest = {"column": vector_column, "q": listed_numbers(str(q)), "nprobes": nprobes, "ef": ef}
         nearest |= {"metric": metric, "use_index": use_index is not False, "refine_factor": refine_factor}
-        request = HybridRequest(
-            nearest,
-            str(text_column),
-            str(query),
-            int(k or 0),
-            int(oversample_factor or 0),
-            HybridMethod(str(method), float(alpha or 0.0)),
-            {"filter": condition, "prefilter": prefilter is not False},
-        )
-        return self._select(HybridRows(self._searched(str(path), VersionChoice(*which)), request))
+        asked = {
+            "nearest": {**nearest, "k": k},
+            "full_text_query": query_of_text(str(query), str(text_column)),
+            "hybrid": {"method": method, "alpha": alpha, "oversample_factor": oversample_factor},
+            "filter": condition,
+            "prefilter": prefilter is not False,
+        }
+        return self._select(HybridRows(self._searched(str(path), VersionChoice(*which)), asked))
 
     def _searched(self, path: str, choice: VersionChoice) -> LanceDataset:
         """Return the version of a table that a search reads."""

@@ -38,6 +38,7 @@ class ScanArguments(TypedDict, total=False):
     cache_metadata: bool | None
     fast_search: bool | None
     full_text_query: Any
+    hybrid: Mapping[str, Any] | None
 
 
 @has_defaults(ScanOptions)
@@ -70,7 +71,7 @@ class HeadArguments(ScanArguments, total=False):
 
 @has_defaults(ScanOptions)
 class SearchArguments(ScanArguments, total=False):
-    """Arguments of `scanner` beyond `nearest`, and those of `nearest` beyond column, q and k."""
+    """Arguments of `scanner` beyond `nearest`, those of `nearest` beyond column, q and k, and those of `hybrid`."""
 
     columns: ColumnsLike | None
     filter: FilterLike | None
@@ -90,3 +91,6 @@ class SearchArguments(ScanArguments, total=False):
     query_parallelism: int | None
     approx_mode: str | None
     search_effort: Any
+    method: str | None
+    alpha: float | None
+    oversample_factor: int | None

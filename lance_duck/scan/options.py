@@ -74,6 +74,9 @@ class ScanOptions:
         use_scalar_index: False: scan, whatever indexes there are.
         nearest: Give the rows nearest to a query: see `scan.nearest.options.Nearest`.
         full_text_query: Give the rows that match words, the best first: see `scan.text.request`.
+            Together with `nearest`: rows near, or with the words, or both, with `_distance`, `_score` and
+            `_hybrid_score`.
+        hybrid: How `nearest` and `full_text_query` become one search: see `scan.hybrid.options.Hybrid`.
         prefilter: False: the filter is applied to the rows that a search finds; else before the search.
         fast_search: Of a search: leave out rows that no index covers.
         disable_scoring_autoprojection: Of a search: `_distance` or `_score` only comes where `columns` names it.
@@ -120,6 +123,7 @@ class ScanOptions:
     cache_metadata: bool | None = None
     nearest: Mapping[str, Any] | None = None
     full_text_query: Any = None
+    hybrid: Mapping[str, Any] | None = None
     index_segments: Any = None
     fast_search: bool | None = None
     row_addr_allowlist: bytes | None = None
@@ -134,6 +138,9 @@ class ScanOptions:
                 raise UnsupportedError(f"{name} is not supported", where="scan")
         if self.fast_search and self.nearest is None and self.full_text_query is None:
             raise UnsupportedError("fast_search is not supported without nearest or full_text_query", where="scan")
+        if self.hybrid is not None and (self.nearest is None or self.full_text_query is None):
+            expected = "a search for a vector and for words, which they mix"
+            raise InvalidInputError(f"hybrid ({', '.join(self.hybrid)})", where="scan", expected=expected)
         for name in ("limit", "offset", "batch_size", "batch_size_bytes"):
             _check_number(name, getattr(self, name), 1 if name.startswith("batch") else 0)
         for name in ("fragments", "order_by"):

@@ -13,6 +13,7 @@ from lance_duck.arguments import checked_calls
 from lance_duck.errors import UnsupportedError
 from lance_duck.redact import shown
 from lance_duck.scan.explain import analyze, explain
+from lance_duck.scan.hybrid.scan import HybridScan
 from lance_duck.scan.nearest.extremes import Extremes
 from lance_duck.scan.nearest.queries import Queries
 from lance_duck.scan.nearest.scan import NearestScan
@@ -24,7 +25,7 @@ from lance_duck.wire.fragment import Fragment
 
 
 class _Search(Protocol):
-    """A scan that is a search: `NearestScan` with its queries, or `TextScan`."""
+    """A scan that is a search: `NearestScan` with its queries, `TextScan` or `HybridScan`."""
 
     @property
     def schema(self) -> pa.Schema: ...
@@ -98,7 +99,9 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
         self._search: _Search | None = None
         self._nearest: _NearestSearch | None = None
         self._scan: ScanPlan | None = None
-        if options.full_text_query is not None:
+        if options.full_text_query is not None and options.nearest is not None:
+            self._search = HybridScan(table, options, fragment)
+        elif options.full_text_query is not None:
             self._search = TextScan(table, options, fragment)
         elif options.nearest is not None:
             scan = NearestScan(table, options, fragment)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -72,6 +73,26 @@ def test_where_chooses_among_the_rows_found_unless_prefilter_is_said(con: ld.Con
     sql = f"SELECT id FROM {CALL} WHERE id > 3 AND _hybrid_score >= 0"
     assert con.execute(sql.format(", k := 2")).fetchall() == []
     assert con.execute(sql.format(", k := 2, prefilter := true")).fetchall() == [(4,), (5,)]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"k": 2, "method": "rrf"},
+        {"k": 3, "alpha": 0.25, "oversample_factor": 1},
+        {"k": 2, "filter": "id <> 1"},
+        {"k": 3, "filter": "id < 4", "prefilter": False},
+    ],
+)
+def test_rows_are_those_of_a_search_from_python(con: ld.Connection, folder: Path, options: dict[str, Any]) -> None:
+    said = "".join(f', "{name}" := {value!r}' for name, value in options.items())
+    rows = con.execute(f"SELECT id, _distance, _score, _hybrid_score FROM {CALL.format(said)}").fetchall()
+    query = {"query": "puppy", "columns": ["text"]}
+    found = ld.dataset(folder / "pets.lance").search([0.0] * 4, column="vec", full_text_query=query, **options)
+    assert rows == list(
+        zip(*found.select(["id", "_distance", "_score", "_hybrid_score"]).to_pydict().values(), strict=True)
+    )
 
 
 def test_explain_names_both_searches(con: ld.Connection, folder: Path) -> None:

@@ -35,6 +35,7 @@ from lance_duck.fragment import write_fragments
 from lance_duck.index.vector import kind as vector_kind
 from lance_duck.maintenance.options import CompactionArguments, CompactionOptions
 from lance_duck.scan.arguments import CountArguments, HeadArguments, ScanArguments, SearchArguments, TakeArguments
+from lance_duck.scan.hybrid.options import ARGUMENTS as HYBRID_ARGUMENTS
 from lance_duck.scan.nearest.options import ARGUMENTS as NEAREST_ARGUMENTS
 from lance_duck.scan.options import ScanOptions
 from lance_duck.verbs.indexes.vector import VectorParameters, vector_wish
@@ -462,7 +463,8 @@ def test_declared_arguments_are_the_options_that_there_are() -> None:
     assert keys(CountArguments) == scan - {"columns", "filter"}
     assert keys(TakeArguments) == scan - {"columns"}
     assert keys(HeadArguments) == scan - {"limit"}
-    assert keys(SearchArguments) == scan - {"nearest"} | NEAREST_ARGUMENTS - {"column", "q", "k"}
+    searches = NEAREST_ARGUMENTS - {"column", "q", "k"} | {*HYBRID_ARGUMENTS}
+    assert keys(SearchArguments) == scan - {"nearest"} | searches
     assert keys(WriteArguments) == set(WriteSettings.__dataclass_fields__) - {"fragment_id"} | {"use_legacy_format"}
     assert keys(CompactionArguments) == set(CompactionOptions.__dataclass_fields__)
 

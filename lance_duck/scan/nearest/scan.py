@@ -88,13 +88,13 @@ class NearestScan:
         if size is None or self._options.orderings:
             yield from self.table(queries).to_batches(size)
             return
-        rows = self._rows(queries)
+        rows = self.rows(queries)
         for start in range(0, len(rows), size):
             yield self._layout(queries.is_batch).batch(self._table.taker, _cut(rows, start, size))
 
     def count(self, queries: Queries) -> int:
         """Search, and count the rows of the result."""
-        return len(self._rows(queries))
+        return len(self.rows(queries))
 
     def explain(self, queries: Queries, verbose: bool = False) -> str:
         """Return what the search will do."""
@@ -105,7 +105,7 @@ class NearestScan:
         began = time.perf_counter()
         log: list[str] = []
         with watched() as reads:
-            neighbours = self._rows(queries, log)
+            neighbours = self.rows(queries, log)
             rows = len(neighbours)
             if not counting:
                 self._taken(self._layout(queries.is_batch), neighbours)
@@ -116,7 +116,7 @@ class NearestScan:
         lines.append(f"  took: {took:.1f} ms, {rows} rows")
         return "\n".join(lines) + "\n"
 
-    def _rows(self, queries: Queries, log: list[str] | None = None) -> Neighbours:
+    def rows(self, queries: Queries, log: list[str] | None = None) -> Neighbours:
         """Return the rows of the result, unsorted."""
         return _cut(self._search.run(queries.vectors, log), self._options.offset or 0, self._options.limit)
 

@@ -117,6 +117,8 @@ def text_search_arguments(
     vector_options = sorted(NEAREST_ARGUMENTS & options.keys())
     if vector_options:
         raise InvalidInputError(f"{vector_options[0]} is for searches of vectors", where="search")
+    if options.get("full_text_query") is not None:
+        raise InvalidInputError("full_text_query", where="search", expected="a vector beside it", found="words")
     if column is not None and not isinstance(q, str):
         raise InvalidInputError(
             "column", where="search", expected="None, for the query names its columns", found=column

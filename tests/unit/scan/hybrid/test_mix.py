@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from lance_duck.errors import InvalidInputError
-from lance_duck.scan.hybrid import Candidates, HybridMethod, HybridRanking
+from lance_duck.scan.hybrid.mix import Candidates, HybridMethod, HybridRanking
 
 
 def candidates(rows: dict[int, float]) -> Candidates:

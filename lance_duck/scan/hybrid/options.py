@@ -1,0 +1,60 @@
+"""What a caller asks of a search for vectors and words in one, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+from lance_duck.arguments import refuse_unknown
+from lance_duck.errors import InvalidInputError, WrongTypeError
+from lance_duck.scan.hybrid.mix import HybridMethod
+
+WHERE: Final = "hybrid search"
+ARGUMENTS: Final = ("method", "alpha", "oversample_factor")
+_OVERSAMPLE: Final = 4
+"""As in the `lance` extension of DuckDB."""
+
+
+@dataclass(frozen=True)
+class Hybrid:
+    """How two searches become one.
+
+    Attributes:
+        method: How their measures become one score.
+        oversample_factor: Each search finds so many times k candidates.
+    """
+
+    method: HybridMethod
+    oversample_factor: int = _OVERSAMPLE
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any] | None) -> Self:
+        """Check arguments: `method`, "linear" or "rrf", `alpha` and `oversample_factor`, each of which may be left out.
+
+        Raises:
+            WrongTypeError: They are no dict of these, or of other types.
+            InvalidInputError: They make no sense.
+        """
+        if given is not None and not isinstance(given, Mapping):
+            raise WrongTypeError("hybrid", where="scan", expected="a dict", found=type(given).__name__)
+        arguments = {name: value for name, value in (given or {}).items() if value is not None}
+        refuse_unknown(arguments, ARGUMENTS, "hybrid")
+        method, alpha = arguments.get("method", "linear"), arguments.get("alpha", 0.5)
+        if not isinstance(method, str):
+            raise WrongTypeError("method", where=WHERE, expected="a string", found=repr(method))
+        if isinstance(alpha, bool | str) or not hasattr(alpha, "__float__"):
+            raise WrongTypeError("alpha", where=WHERE, expected="a number, 0 to 1", found=repr(alpha))
+        factor = arguments.get("oversample_factor", _OVERSAMPLE)
+        return cls(HybridMethod(method, float(alpha)), at_least_one("oversample_factor", factor))
+
+
+def at_least_one(name: str, value: Any) -> int:
+    """Return a whole number.
+
+    Raises:
+        InvalidInputError: It is none, or less than 1.
+    """
+    if isinstance(value, bool) or not hasattr(value, "__index__") or value.__index__() < 1:
+        raise InvalidInputError(name, where=WHERE, expected="1 or more", found=repr(value))
+    return int(value.__index__())

@@ -1,0 +1,151 @@
+"""A scan that is a search, whose rows have scores: read whole, by batches, counted, described."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_duck.scan.options import ScanOptions
+from lance_duck.scan.scored.layout import Scored, ScoreLayout, score_layout
+from lance_duck.scan.sort import sort_table
+from lance_duck.scan.table_scan import TableScan
+from lance_duck.store.request import watched
+
+
+@dataclass(frozen=True, eq=False)
+class ScoredRows:
+    """Rows that a search found, best first.
+
+    Attributes:
+        addresses: Of the rows.
+        scores: float32, by name; nulls are possible where they are Arrow arrays.
+    """
+
+    addresses: NDArray[np.uint64]
+    scores: Scored
+
+    def __len__(self) -> int:
+        return len(self.addresses)
+
+    def slice(self, skip: int, most: int | None) -> ScoredRows:
+        """Return `most` rows, None for all, after the first `skip`."""
+        span = slice(skip, None if most is None else skip + most)
+        return ScoredRows(self.addresses[span], {name: each[span] for name, each in self.scores.items()})
+
+
+class ScoredScan(ABC):
+    """A scan for rows with scores. Safe to run from several threads.
+
+    Args:
+        table: The table.
+        options: What the caller asked for.
+        scores: Names of the scores.
+
+    Raises:
+        InvalidInputError: Columns make no sense for this table.
+    """
+
+    def __init__(self, table: TableScan, options: ScanOptions, scores: Sequence[str]) -> None:
+        self._table = table
+        self._options = options
+        self._scores = scores
+        _ = self._layout  # what makes no sense is refused now
+        for ordering in options.orderings:
+            self._new_layout([ordering.column_name])
+
+    @abstractmethod
+    def find(self, most: int | None, log: list[str] | None = None) -> ScoredRows:
+        """Search.
+
+        Args:
+            most: Rows to find; None: all that the search is for.
+            log: Takes what was done, in words.
+        """
+
+    @abstractmethod
+    def described(self, verbose: bool) -> Iterator[str]:
+        """Yield lines that say what the search will do."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Schema of the result."""
+        return self._layout.schema
+
+    def table(self) -> pa.Table:
+        """Search, and read the result."""
+        skip, most = self._options.offset or 0, self._options.limit
+        if not self._options.orderings:
+            return self._taken(self._layout, self._rows())
+        found = self.find(None)
+        keys = [self._keys(ordering.column_name, found) for ordering in self._options.orderings]
+        names = [str(i) for i in range(len(keys))]
+        rows = self._taken(self._layout, found)
+        return sort_table(rows, pa.table(keys, names), self._options.orderings).slice(skip, most)
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Search, and yield the batches of the result; columns are fetched for a batch at a time."""
+        size = self._options.batch_size
+        if size is None or self._options.orderings:
+            yield from self.table().to_batches(size)
+            return
+        rows = self._rows()
+        for start in range(0, len(rows), size):
+            yield self._batch(self._layout, rows.slice(start, size))
+
+    def count(self) -> int:
+        """Search, and count the rows of the result."""
+        return len(self._rows())
+
+    def explain(self, verbose: bool = False) -> str:
+        """Return what the search will do."""
+        return "\n".join(self.described(verbose)) + "\n"
+
+    def analyze(self, counting: bool = False) -> str:
+        """Search, and say what it took."""
+        began = time.perf_counter()
+        log: list[str] = []
+        with watched() as reads:
+            rows = self._rows(log)
+            if not counting:
+                self._taken(self._layout, rows)
+        took = (time.perf_counter() - began) * 1000
+        lines = [*self.described(verbose=True), *(f"  {text}" for text in log)]
+        lines.append(f"  read: {reads.size} bytes in {reads.ranges} requests")
+        lines.append(f"  took: {took:.1f} ms, {len(rows)} rows")
+        return "\n".join(lines) + "\n"
+
+    def _rows(self, log: list[str] | None = None) -> ScoredRows:
+        """Return the rows of the result, unsorted."""
+        skip, most = self._options.offset or 0, self._options.limit
+        return self.find(None if most is None else skip + most, log).slice(skip, most)
+
+    @cached_property
+    def _layout(self) -> ScoreLayout:
+        options = self._options
+        return score_layout(
+            self._table.snapshot.schema,
+            options.columns,
+            self._scores,
+            with_row_id=bool(options.with_row_id),
+            with_row_address=bool(options.with_row_address),
+            with_scores=not options.disable_scoring_autoprojection,
+        )
+
+    def _new_layout(self, columns: Sequence[str]) -> ScoreLayout:
+        return score_layout(self._table.snapshot.schema, columns, self._scores, with_scores=False)
+
+    def _taken(self, layout: ScoreLayout, rows: ScoredRows) -> pa.Table:
+        return pa.Table.from_batches([self._batch(layout, rows)], layout.schema)
+
+    def _batch(self, layout: ScoreLayout, rows: ScoredRows) -> pa.RecordBatch:
+        return layout.batch(self._table.taker, rows.addresses, rows.scores)
+
+    def _keys(self, name: str, rows: ScoredRows) -> pa.ChunkedArray:
+        return self._taken(self._new_layout([name]), rows).column(name)
