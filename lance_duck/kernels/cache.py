@@ -67,8 +67,12 @@ class KernelCache:
         return str(next(iter(self.folders), ""))
 
     def load_overload(self, signature: Any, target: Any) -> Any:
-        """Return the kernel compiled for a signature; None if no folder has it, or its file is damaged."""
-        target.refresh()
+        """Return the kernel compiled for a signature; None if no folder has it, or its file is damaged.
+
+        The target is not refreshed, as numba's own cache does: that imports all that numba can compile, which takes
+        five times as long as reading the kernels of a first scan (`benchmarks/first_use.py`), and machine code needs
+        nothing of it. numba refreshes the target itself when it compiles.
+        """
         name = self._file(signature, target)
         for folder in self.folders:
             data = _read(folder / name)

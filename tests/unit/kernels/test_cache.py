@@ -47,6 +47,17 @@ def test_a_kernel_is_compiled_once_and_then_taken_from_disk(kept: Path) -> None:
     assert calls(compiled(kept.parent)) == (42, 1)
 
 
+def test_a_kernel_from_disk_does_not_wake_the_compiler(tmp_path: Path) -> None:
+    script = f"""
+import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})
+from pathlib import Path
+from test_cache import calls, compiled
+print(*calls(compiled(Path({str(tmp_path)!r}))), "numba.typed.typeddict" in sys.modules)
+"""
+    runs = [subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True) for _ in "12"]
+    assert [run.stdout.strip() for run in runs] == ["42 0 True", "42 1 False"]
+
+
 def test_every_type_has_a_file_of_its_own(kept: Path) -> None:
     made = compiled(kept.parent)
     made(np.array([1], np.int32))
