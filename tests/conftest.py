@@ -12,10 +12,6 @@ from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).parents[1]
 
-# numba's cache on disk is not safe against two processes that compile the same function at once.
-if worker := os.environ.get("PYTEST_XDIST_WORKER"):
-    os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / ".pytest_cache" / "numba" / worker))
-
 # The first example of a test may compile a kernel, so no example has a deadline.
 settings.register_profile("quick", deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("full", parent=settings.get_profile("quick"), max_examples=400, print_blob=True)

@@ -65,7 +65,7 @@ ON_DISK = re.compile(
 class Module:
     path: Path
 
-    @property
+    @cached_property
     def name(self) -> str:
         parts = self.path.relative_to(ROOT).with_suffix("").parts
         return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
@@ -87,21 +87,35 @@ class Module:
     def tree(self) -> ast.Module:
         return ast.parse(self.text, str(self.path))
 
-    def imports(self, node: ast.AST | None = None) -> Iterator[tuple[str, int]]:
-        """Every imported module with its line; relative imports made absolute."""
-        package = self.name.split(".") if self.path.name == "__init__.py" else self.name.split(".")[:-1]
-        for child in ast.walk(node or self.tree):
-            if isinstance(child, ast.Import):
-                yield from ((alias.name, child.lineno) for alias in child.names)
-            elif isinstance(child, ast.ImportFrom):
-                base = child.module or ""
-                if child.level:
-                    above = package[: len(package) - child.level + 1]
-                    base = ".".join(above + ([child.module] if child.module else []))
-                if base == "lance_duck" or (child.level and not child.module):
-                    yield from ((f"{base}.{alias.name}", child.lineno) for alias in child.names)
-                else:
-                    yield base, child.lineno
+    @cached_property
+    def nodes(self) -> list[ast.AST]:
+        """All nodes of the tree, walked once for all tests."""
+        return list(ast.walk(self.tree))
+
+    def place(self, line: int) -> str:
+        return f"{self.path.relative_to(ROOT)}:{line}"
+
+    @cached_property
+    def imports(self) -> list[tuple[str, int]]:
+        """Every imported module with its line."""
+        found = []
+        for node in self.nodes:
+            if isinstance(node, ast.Import):
+                found += [(alias.name, node.lineno) for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                found += [(name, node.lineno) for name in self.imported(node)]
+        return found
+
+    def imported(self, node: ast.ImportFrom) -> list[str]:
+        """The modules that `from … import …` imports; relative imports made absolute."""
+        base = node.module or ""
+        if node.level:
+            package = self.name.split(".") if self.path.name == "__init__.py" else self.name.split(".")[:-1]
+            above = package[: len(package) - node.level + 1]
+            base = ".".join(above + ([node.module] if node.module else []))
+        if base == "lance_duck" or (node.level and not node.module):
+            return [f"{base}.{alias.name}" for alias in node.names]
+        return [base]
 
 
 MODULES = [Module(path) for path in sorted(PACKAGE.rglob("*.py"))]
@@ -133,7 +147,7 @@ SHARED = {room: rooms for line in ORDER for rooms in line for room in rooms}
 
 
 def functions(module: Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-    return (node for node in ast.walk(module.tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+    return (node for node in module.nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
 
 
 def code_lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
@@ -146,10 +160,10 @@ def code_lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     return (node.end_lineno or 0) - node.lineno + 1 - docstring
 
 
-def docstrings(tree: ast.Module) -> set[int]:
+def docstrings(module: Module) -> set[int]:
     """Identities of the string constants that stand alone as a statement."""
     return {
-        id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        id(node.value) for node in module.nodes if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
     }
 
 
@@ -160,22 +174,22 @@ def test_the_room_list_is_found_and_complete() -> None:
     assert not missing, f"rooms that ARCHITECTURE.md does not name: {sorted(missing)}"
 
 
-@pytest.mark.parametrize("module", WRITTEN, ids=lambda module: module.name)
-def test_imports_go_down_the_room_list(module: Module) -> None:
-    if not module.room:
-        return
-    wrong = []
-    for name, line in module.imports():
-        if name.split(".")[0] != "lance_duck":
-            continue
-        target = [*name.split("."), ""][1]
-        if target not in LEVEL:
-            # Names of the package itself (its version, its entry points) are for the command line alone.
-            allowed = LEVEL[module.room] == 0
-        else:
-            allowed = target in SHARED[module.room] or LEVEL[target] > LEVEL[module.room]
-        if not allowed:
-            wrong.append(f"{module.path.relative_to(ROOT)}:{line} imports {name}")
+def may_import(room: str, name: str) -> bool:
+    """Whether a room may import a module of the package."""
+    target = [*name.split("."), ""][1]
+    if target not in LEVEL:
+        # Names of the package itself (its version, its entry points) are for the command line alone.
+        return LEVEL[room] == 0
+    return target in SHARED[room] or LEVEL[target] > LEVEL[room]
+
+
+def test_imports_go_down_the_room_list() -> None:
+    wrong = [
+        f"{module.place(line)} imports {name}"
+        for module in WRITTEN
+        for name, line in module.imports
+        if module.room and name.split(".")[0] == "lance_duck" and not may_import(module.room, name)
+    ]
     assert not wrong
 
 
@@ -187,11 +201,11 @@ def inner_imports(folder: Path) -> dict[str, set[str]]:
     prefix = ".".join(folder.relative_to(ROOT).parts)
     imports: dict[str, set[str]] = {}
     for module in WRITTEN:
-        if folder not in module.path.parents or module.path == folder / "__init__.py":
+        if not module.name.startswith(f"{prefix}."):
             continue
         child = module.name.removeprefix(f"{prefix}.").split(".")[0]
         targets = imports.setdefault(child, set())
-        for name, _ in module.imports():
+        for name, _ in module.imports:
             if name.startswith(f"{prefix}."):
                 targets.add(name.removeprefix(f"{prefix}.").split(".")[0])
     return {child: targets & imports.keys() - {child} for child, targets in imports.items()}
@@ -205,65 +219,65 @@ def test_imports_inside_a_room_run_one_way(folder: Path) -> None:
         pytest.fail(f"{folder.relative_to(ROOT)}: {' imports '.join(error.args[1])}")
 
 
-@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
-def test_rooms_stay_small(folder: Path) -> None:
-    modules = [path.name for path in folder.glob("*.py") if path.name != "__init__.py"]
-    assert len(modules) <= MOST_MODULES
+def test_rooms_stay_small() -> None:
+    counts = {folder: len([path for path in folder.glob("*.py") if path.name != "__init__.py"]) for folder in FOLDERS}
+    assert not {folder: count for folder, count in counts.items() if count > MOST_MODULES}
 
 
-@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
-def test_every_room_says_what_it_is(folder: Path) -> None:
-    assert ast.get_docstring(ast.parse((folder / "__init__.py").read_text(encoding="utf-8")))
+def test_every_room_says_what_it_is() -> None:
+    texts = {folder: (folder / "__init__.py").read_text(encoding="utf-8") for folder in FOLDERS}
+    assert not [folder for folder, text in texts.items() if not ast.get_docstring(ast.parse(text))]
 
 
-@pytest.mark.parametrize("module", WRITTEN, ids=lambda module: module.name)
-def test_no_import_of_the_package_hides_in_a_function(module: Module) -> None:
+def test_no_import_of_the_package_hides_in_a_function() -> None:
     hidden = {
-        f"{module.path.relative_to(ROOT)}:{line} imports {name}"
+        f"{module.place(line)} imports {name}"
+        for module in WRITTEN
         for function in functions(module)
-        for name, line in module.imports(function)
-        if name.split(".")[0] == "lance_duck"
+        for name, line in module.imports
+        if name.split(".")[0] == "lance_duck" and function.lineno <= line <= (function.end_lineno or 0)
     }
     assert not hidden
 
 
-@pytest.mark.parametrize("module", WRITTEN, ids=lambda module: module.name)
-def test_heavy_libraries_stay_at_home(module: Module) -> None:
+def test_heavy_libraries_stay_at_home() -> None:
     strays = [
-        f"{module.path.relative_to(ROOT)}:{line} imports {name}"
-        for name, line in module.imports()
+        f"{module.place(line)} imports {name}"
+        for module in WRITTEN
+        for name, line in module.imports
         if (home := HOMES.get(name.split(".")[0])) is not None and module.room not in home
     ]
     assert not strays
 
 
-@pytest.mark.parametrize("module", WRITTEN, ids=lambda module: module.name)
-def test_modules_and_functions_are_small(module: Module) -> None:
-    assert len(module.text.splitlines()) <= LONGEST_MODULE
-    long = {
-        function.name: code_lines(function) for function in functions(module) if code_lines(function) > LONGEST_FUNCTION
-    }
+def test_modules_and_functions_are_small() -> None:
+    long = [module.name for module in WRITTEN if len(module.text.splitlines()) > LONGEST_MODULE]
+    long += [
+        f"{module.place(function.lineno)} {function.name}: {code_lines(function)} lines"
+        for module in WRITTEN
+        for function in functions(module)
+        if code_lines(function) > LONGEST_FUNCTION
+    ]
     assert not long
 
 
-@pytest.mark.parametrize("module", WRITTEN, ids=lambda module: module.name)
-def test_names_on_disk_are_spelled_in_one_place(module: Module) -> None:
-    if module.name == "lance_duck.wire.paths":
-        return
-    plain = docstrings(module.tree)
-    strings = (node for node in ast.walk(module.tree) if isinstance(node, ast.Constant) and isinstance(node.value, str))
-    spelled = {
-        f"{module.path.relative_to(ROOT)}:{node.lineno} {node.value!r}"
-        for node in strings
-        if id(node) not in plain and ON_DISK.search(str(node.value))
-    }
-    assert not spelled
+def names_on_disk(module: Module) -> Iterator[str]:
+    plain = docstrings(module)
+    for node in module.nodes:
+        is_text = isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in plain
+        if is_text and ON_DISK.search(node.value):
+            yield f"{module.place(node.lineno)} {node.value!r}"
 
 
-def defined_names(tree: ast.Module) -> set[str]:
+def test_names_on_disk_are_spelled_in_one_place() -> None:
+    elsewhere = (module for module in WRITTEN if module.name != "lance_duck.wire.paths")
+    assert not [found for module in elsewhere for found in names_on_disk(module)]
+
+
+def defined_names(module: Module) -> set[str]:
     """Names that a module defines: functions, classes, variables, attributes of `self` and `cls`."""
     names = set()
-    for node in ast.walk(tree):
+    for node in module.nodes:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             names.add(node.name)
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
@@ -278,32 +292,30 @@ def is_own(node: ast.Attribute) -> bool:
     return isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
 
 
-@pytest.mark.parametrize("module", WRITTEN, ids=lambda module: module.name)
-def test_private_attributes_are_used_where_they_are_defined(module: Module) -> None:
-    defined = defined_names(module.tree) | FOREIGN_PRIVATES.keys()
-    strays = [
-        f"{module.path.relative_to(ROOT)}:{node.lineno} {ast.unparse(node)}"
-        for node in ast.walk(module.tree)
-        if isinstance(node, ast.Attribute)
-        and re.match(r"_[a-z]", node.attr)
-        and node.attr not in defined
-        and not is_own(node)
-    ]
-    strays += [
-        f"{module.path.relative_to(ROOT)}:{node.lineno} {alias.name}"
-        for node in ast.walk(module.tree)
-        if isinstance(node, ast.ImportFrom)
-        for alias in node.names
-        if re.match(r"_[a-z]", alias.name)
-    ]
-    assert not strays
+def private_names_of_others(module: Module) -> Iterator[str]:
+    """Attributes and imports that begin with an underscore, of something that the module does not define."""
+    defined = defined_names(module) | FOREIGN_PRIVATES.keys()
+    for node in module.nodes:
+        is_private = isinstance(node, ast.Attribute) and re.match(r"_[a-z]", node.attr)
+        if is_private and node.attr not in defined and not is_own(node):
+            yield f"{module.place(node.lineno)} {ast.unparse(node)}"
+        elif isinstance(node, ast.ImportFrom):
+            names = (alias.name for alias in node.names if re.match(r"_[a-z]", alias.name))
+            yield from (f"{module.place(node.lineno)} {name}" for name in names)
 
 
-@pytest.mark.parametrize("module", WRITTEN, ids=lambda module: module.name)
-def test_package_files_only_re_export(module: Module) -> None:
-    if module.path.name != "__init__.py":
-        return
-    odd = [node for node in module.tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
+def test_private_attributes_are_used_where_they_are_defined() -> None:
+    assert not [found for module in WRITTEN for found in private_names_of_others(module)]
+
+
+def test_package_files_only_re_export() -> None:
+    odd = [
+        f"{module.place(node.lineno)} {node.name}"
+        for module in WRITTEN
+        if module.path.name == "__init__.py"
+        for node in module.tree.body
+        if isinstance(node, ast.FunctionDef | ast.ClassDef)
+    ]
     assert not odd
 
 
@@ -312,7 +324,7 @@ def test_unit_tests_never_run_the_other_implementation() -> None:
     found = [
         f"{path.relative_to(ROOT)}:{line}"
         for path in sorted((ROOT / "tests" / "unit").rglob("*.py"))
-        for name, line in Module(path).imports()
+        for name, line in Module(path).imports
         if name.split(".")[0] in guests
     ]
     assert not found
