@@ -24,7 +24,7 @@ from lance_duck.arguments import did_you_mean
 from lance_duck.dataset import LanceDataset
 from lance_duck.duck.history.functions import HistoryCall
 from lance_duck.duck.history.source import HistoryRows
-from lance_duck.duck.statement.identifiers import quoted
+from lance_duck.duck.statement.identifiers import folded, literal, quoted
 from lance_duck.duck.tables.facts import FACTS, facts_as_sql
 from lance_duck.duck.tables.handle import TableHandle, VersionChoice, pinned_versions
 from lance_duck.duck.tables.hybrid import HybridRows
@@ -48,6 +48,7 @@ _SPECIAL: Any = "special"
 _KEPT: Final = 1024
 _Key = tuple[str, VersionChoice, tuple[tuple[str, str], ...]]
 _NAMES: Final = 256
+_UNREAD: Final = literal("a Lance table is read by a thread without Python")
 _NAME: Final = re.compile(r"[\w$ -]+")
 """A text that could be a path, but looks like the name of a table."""
 _SEARCH_TYPES: Final[list[Any]] = [
@@ -138,7 +139,7 @@ class Binder:
         if pinned_versions() is not None and not handle.choice.is_number:
             return select_all(self._of_transaction(handle))
         return select_all(
-            self._source(handle) if SPEAKS_SOURCE else self._variable(DuckTable(handle.current, pinned=True))
+            quoted(self._source(handle)) if SPEAKS_SOURCE else self._variable(DuckTable(handle.current, pinned=True))
         )
 
     def _of_transaction(self, handle: TableHandle) -> str:
@@ -147,7 +148,7 @@ class Binder:
         assert pinned is not None
         pinned.note_bound()
         table = DuckTable(handle.current, pinned=True)
-        return self._held(table) if SPEAKS_SOURCE else self._variable(table)
+        return self._readable(table)
 
     def bind_nearest(
         self,
@@ -259,7 +260,7 @@ class Binder:
 
     def _select(self, rows: SearchRows) -> str:
         """Return SQL that reads what a search finds."""
-        return select_found(self._held(rows) if SPEAKS_SOURCE else self._variable(rows), rows.count_rows())
+        return select_found(self._readable(rows), rows.count_rows())
 
     def bind_history(
         self,
@@ -289,7 +290,7 @@ class Binder:
         if name in FACTS:
             return facts_as_sql(name, dataset, arguments[0] if arguments else None)
         rows = HistoryCall(name, tuple(arguments or ())).rows(dataset)
-        return f"SELECT * FROM {quoted(self._held(rows) if SPEAKS_SOURCE else self._variable(rows))}"  # noqa: S608
+        return f"SELECT * FROM {self._readable(rows)}"  # noqa: S608
 
     def handle(self, path: str, choice: VersionChoice) -> TableHandle:
         """Return the handle of a table, the same for the same arguments.
@@ -315,7 +316,10 @@ class Binder:
         try:
             TableHandle(name, VersionChoice(), options).newest()
         except NotFoundError as error:
-            remedy = did_you_mean(name, self._names()) or "check the name, or give the path of a table"
+            names = list(self._names())
+            within = (each for each in names if folded(each).endswith(f".{folded(name)}"))
+            nearest = did_you_mean(next(within, name), names)
+            remedy = nearest or "check the name, or give the path of a table"
             raise NotFoundError("no such table", where=name, remedy=remedy) from error
 
     def spare_cursor(self) -> duckdb.DuckDBPyConnection:
@@ -365,15 +369,28 @@ class Binder:
         with self.spare_cursor() as cursor:
             return cursor._register_source(table)
 
+    def _readable(self, table: DuckTable | SearchRows | HistoryRows) -> str:
+        """Return SQL of what reads a table that no other statement asks for."""
+        return quoted(self._held(table)) if SPEAKS_SOURCE else self._variable(table)
+
     def _variable(self, table: DuckTable | SearchRows | HistoryRows) -> str:
+        """Return SQL of what reads a table, on DuckDB 1.x: the name of a variable."""
         name = f"__lance_table_{next(self._numbers) % _NAMES}"
         frame: FrameType | None = sys._getframe(1)
         while frame is not None and frame.f_globals.get("__name__") in (__name__, "duckdb"):
             frame = frame.f_back
-        if frame is None:
-            raise InternalError("no Python frame runs the statement")
+        if frame is None:  # a thread of DuckDB's own, which asks for the columns of a view
+            return self._columns_alone(table)
         add_variable(frame, name, table)
-        return name
+        return quoted(name)
+
+    def _columns_alone(self, table: DuckTable | SearchRows | HistoryRows) -> str:
+        """Return SQL of a relation that has the columns of a table, and that cannot be read."""
+        with self.spare_cursor() as cursor:
+            relation = cursor.from_arrow(table)
+            columns = zip(relation.columns, relation.types, strict=True)
+            values = ", ".join(f"CAST(error({_UNREAD}) AS {type_}) AS {quoted(name)}" for name, type_ in columns)
+        return f"(SELECT {values})"
 
 
 def _check_present(function: str, arguments: Mapping[str, object]) -> None:

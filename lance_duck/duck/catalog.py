@@ -41,7 +41,7 @@ class TableCatalog:
 
     def __init__(self, given: Mapping[str, TableHandle], folder: Folder | None = None) -> None:
         self.secrets = Secrets()
-        self.binder = Binder(self.named, self.options_for, self._names)
+        self.binder = Binder(self.named, self.options_for, self._qualified_names)
         self.default = LanceDatabase(_NAME, self.binder, self._forget, dict(given), folder)
         self._databases: dict[str, LanceDatabase] = {}
         self._vocabulary: Vocabulary | None = None
@@ -156,6 +156,11 @@ class TableCatalog:
 
     def _names(self) -> list[str]:
         return [name for database in self.databases for name in database.tables]
+
+    def _qualified_names(self) -> list[str]:
+        """Return the names by which functions take tables."""
+        attached = [each for each in self.databases if each is not self.default]
+        return [*self.default.tables, *(f"{each.name}.{name}" for each in attached for name in each.tables)]
 
     def refresh(self, *, force: bool = False) -> bool:
         """Look again which tables there are; True when some came or went.

@@ -15,7 +15,7 @@ from lance_duck.duck.databases.database import SCHEMA, LanceDatabase
 from lance_duck.duck.rules.spelling import Spelling
 from lance_duck.duck.settings import SETTINGS, About, Dialect
 from lance_duck.duck.statement.edits import Edit
-from lance_duck.duck.statement.identifiers import folded, literal, names_in
+from lance_duck.duck.statement.identifiers import folded, literal, names_in, parts_of_name, quoted
 from lance_duck.duck.tables.handle import TableHandle
 
 _KEPT: Final = 256
@@ -92,6 +92,19 @@ class Names:
         found = self._meaning(name, later).database if self._catalog.is_table(name) else None
         return None if found is None else self._catalog.database(found)
 
+    def qualified(self, text: str, *, later: bool) -> str:
+        """Return the name of a table, as a function is given it, with its database where the name alone says none.
+
+        Args:
+            text: The name, or a path, which stays as it is.
+            later: As for `are_ours`.
+        """
+        parts = parts_of_name(text)
+        database = self.database(parts, later=later) if parts else None
+        if database is None or database is self._catalog.default:
+            return text
+        return f"{quoted(database.name)}.{quoted(parts[-1])}"
+
     def place_of_new(self, name: tuple[str, ...], *, later: bool) -> Place | None:
         """Return the database and schema that a table of this name would be created in; None where DuckDB decides.
 
@@ -122,7 +135,8 @@ class Names:
                 continue
             database = None if each.name is None else self.database(each.name, later=later)
             if each.name is None or database is self._catalog.default:
-                yield each.edit
+                if not each.is_argument:
+                    yield each.edit
             elif database is not None:
                 yield each.within(database.name)
 
@@ -148,6 +162,18 @@ class Names:
             text = f"FROM duckdb_functions() WHERE NOT internal AND lower(function_name) IN ({names}) LIMIT 1"
             self._built_in = changes, functions, not method(text).fetchall()
         return self._built_in[2]
+
+    def may_stand_for_ours(self, names: Iterable[str]) -> bool:
+        """Return whether one of some names is that of a view or macro of the user's, which may read Lance tables.
+
+        Args:
+            names: In lower case.
+        """
+        listed = ", ".join(map(literal, sorted(names))) or "NULL"
+        text = f"""
+            SELECT 1 FROM duckdb_views() WHERE NOT internal AND lower(view_name) IN ({listed}) UNION ALL
+            SELECT 1 FROM duckdb_functions() WHERE NOT internal AND lower(function_name) IN ({listed}) LIMIT 1"""  # noqa: S608
+        return bool(self._native.sql(text).fetchall())
 
     def constancy(self) -> Callable[[], bool]:
         """Give a function that tells whether names and settings certainly still are what they are now."""

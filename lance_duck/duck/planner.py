@@ -270,7 +270,8 @@ def _text(statement: Statement, lifted: LiftedText, edits: Sequence[Edit] = ()) 
     """Return the text of a statement after edits, in words that this DuckDB knows."""
     left = (clause for clause in statement.nearest if not any(e.overlaps(clause.start, clause.end) for e in edits))
     translated = () if _KNOWS_NEAREST else (edit for clause in left for edit in clause.as_lateral())
-    return lifted.restored(apply(statement.text, (*statement.spelling, *translated, *edits)))
+    spelled = (each for each in statement.spelling if not any(e.overlaps(each.start, each.end) for e in edits))
+    return lifted.restored(apply(statement.text, (*spelled, *translated, *edits)))
 
 
 def _parameters(statement: Statement, edits: Sequence[Edit], parameters: Any, dropped: frozenset[str]) -> Any:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import duckdb
+import pyarrow as pa
 import pytest
 
 import lance_duck as ld
@@ -355,3 +356,44 @@ def test_an_error_is_that_of_the_database_that_is_named(folders: Path, connect: 
     con.execute("USE aside")
     with pytest.raises(NotFoundError, match="no branch 'nob'"):
         con.execute("FROM t")
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT x FROM lance_scan('u')",
+        "SELECT x FROM lance_scan('main.u')",
+        "SELECT max(version) + 8 FROM lance_versions('u')",
+        "SELECT rows + 8 FROM lance_info('u')",
+        "SELECT max(x) FROM lance_scan('u', version := 1)",
+    ],
+)
+def test_functions_take_bare_names_of_the_database_in_use(con: ld.Connection, sql: str) -> None:
+    with pytest.raises(LanceDuckError):
+        con.execute(sql.replace("main.", ""))
+    con.execute("USE two")
+    assert con.execute(sql).fetchall() == con.sql(sql).fetchall() == [(9,)]
+    con.execute("USE memory")
+    assert ids(con, "lance_scan('t')") == [0]
+
+
+def test_a_view_of_a_function_keeps_the_table_that_a_bare_name_meant(con: ld.Connection) -> None:
+    con.execute("USE one; CREATE VIEW memory.v AS SELECT id FROM lance_scan('t'); USE two")
+    assert ids(con, "lance_scan('t')") == [3]
+    assert ids(con, "memory.v") == [1, 2]
+    relation = con.sql("SELECT id FROM lance_scan('t')")
+    con.execute("USE memory")
+    assert relation.fetchall() == [(3,)]
+
+
+def test_searches_and_procedures_take_bare_names_of_the_database_in_use(con: ld.Connection, folders: Path) -> None:
+    ld.write_dataset({"id": [5, 6], "v": [[0.0, 1.0], [3.0, 4.0]]}, folders / "one" / "near.lance")
+    vectors = pa.FixedSizeListArray.from_arrays(pa.array([0, 1, 3, 4], pa.float32()), 2)
+    ld.write_dataset(pa.table({"id": [5, 6], "v": vectors}), folders / "one" / "near.lance", mode="overwrite")
+    con.execute("USE one")
+    search = "SELECT id FROM lance_vector_search('near', 'v', [3, 3]::FLOAT[], k := 1)"
+    assert con.execute(search).fetchall() == con.sql(search).fetchall() == [(6,)]
+    with pytest.raises(NotFoundError, match=r"did you mean 'one\.near'"):
+        con.execute("SELECT id FROM lance_scan(?)", ["near"])
+    assert con.execute("CALL lance_restore('near', 1)").fetchall()
+    assert ld.dataset(folders / "one" / "near.lance").version == 3

@@ -258,3 +258,17 @@ def test_appenders_of_lance_tables_are_refused(con: ld.Connection) -> None:
             con.appender(name)
     with pytest.raises(UnsupportedError, match=r"append.*executemany"):
         con.query_appender("INSERT INTO trips FROM appended_data", {"id": "INT", "city": "VARCHAR"})
+
+
+@pytest.mark.parametrize("reads", ["FROM seen", "FROM over_seen", "FROM called()"])
+def test_a_prepared_select_through_a_view_or_macro_reads_the_newest_version(con: ld.Connection, reads: str) -> None:
+    con.execute("CREATE VIEW seen AS SELECT id FROM trips WHERE id > 1; CREATE VIEW over_seen AS FROM seen")
+    con.execute("CREATE MACRO called() AS TABLE FROM seen")
+    con.execute(f"PREPARE p AS SELECT count(*) {reads} WHERE id < ?")
+    before = con.execute("EXECUTE p(1000)").fetchall()[0][0]
+    con.execute("INSERT INTO trips (id) VALUES (77), (78)")
+    assert con.execute("EXECUTE p(1000)").fetchall() == [(before + 2,)]
+    con.execute("BEGIN; DELETE FROM trips WHERE id = 77")
+    assert con.execute("EXECUTE p(1000)").fetchall() == [(before + 1,)]
+    con.execute("ROLLBACK")
+    assert con.execute("EXECUTE p(1000)").fetchall() == [(before + 2,)]

@@ -235,3 +235,14 @@ def test_a_setting_of_ours_gives_what_one_of_duckdb_gives(con: ld.Connection, sq
     assert con.fetchall() == []
     assert repr(con.sql(sql)) == repr(con.sql("SET threads = 2"))
     assert con.execute(f"{sql}; SELECT count(*) FROM trips").fetchall() == [(7,)]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    ["SHOW ALL TABLES", "PRAGMA table_info('lance.trips')", "SELECT * FROM duckdb_columns() WHERE NOT internal"],
+)
+def test_columns_are_listed_whichever_thread_of_duckdb_asks(con: ld.Connection, sql: str) -> None:
+    con.execute("CREATE VIEW near AS FROM lance_versions('trips')")
+    for _ in range(8):
+        assert con.execute(sql).fetchall()
+    assert con.execute("SELECT count(*) FROM trips").fetchall() == [(7,)]

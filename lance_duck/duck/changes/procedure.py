@@ -92,8 +92,8 @@ class Procedure(LanceStatement):
         text = values[TABLE]
         if text is None:
             raise InvalidInputError(f"{self.subject} without a table", expected="its name or path", found="NULL")
-        qualified = (self.call.name[0], text) if len(self.call.name) > 1 else ()
-        handle = session.catalog.table(qualified) or session.catalog.path_handle(text)
+        named = session.catalog.table((self.call.name[0], text)) if len(self.call.name) > 1 else None
+        handle = named or session.catalog.path_handle(session.names.qualified(text, later=True))
         home = session.catalog.home(handle) if self.writes else None
         if home is not None:
             home.check_writable(self.subject)

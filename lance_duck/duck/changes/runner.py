@@ -176,11 +176,13 @@ class ChangeRunner:
         is_alone = any(map(self._is_alone, statements_of(Statement.of(preparation.text).edited.text)))
         if is_alone:
             self._native.extract_statements(preparation.text)  # an error of syntax is about the text as it was written
-        named = self._catalog.vocabulary.may_be_in(preparation.text)
+        named = is_alone or self._catalog.vocabulary.may_be_in(preparation.text)
 
         def prepare() -> Any:
+            # DuckDB would read a view at the version that it had when the statement was prepared.
+            is_ours = named or self._names.may_stand_for_ours(Statement.of(preparation.text).names)
             answer = self._native.execute(nothing().sql) if is_alone else native()
-            self._prepared.keep(preparation, is_ours=is_alone or named)
+            self._prepared.keep(preparation, is_ours=is_ours)
             return answer
 
         return prepare

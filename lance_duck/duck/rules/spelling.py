@@ -4,6 +4,8 @@
     FROM t [AS] a AT (VERSION => v)       → FROM lance_scan('t', version := coalesce((v)::VARCHAR, '')) AS "a"
     FROM t [AS] a AT (TIMESTAMP => time)  → FROM lance_scan('t', asof := coalesce((time)::VARCHAR, '')) AS "a"
     FROM lance.versions('t')              → FROM lance_versions('t', database := 'lance'); likewise its kind
+    FROM lance_scan('t')                  → FROM lance_scan('"ns"."t"'), where the name means a table of ns;
+                                            likewise all functions whose first argument is a table
 
 The statement's tokens decide, never its mere text: strings, comments and quoted names stay what they are, and
 everything outside of the rewritten places keeps its bytes. Where the tokens leave a doubt, nothing is rewritten.
@@ -19,12 +21,13 @@ from typing import Final
 from lance_duck.duck.history.names import NAMES, PREFIX, may_be_called
 from lance_duck.duck.statement.clauses import closing
 from lance_duck.duck.statement.edits import Edit
-from lance_duck.duck.statement.identifiers import folded, literal, quoted
+from lance_duck.duck.statement.identifiers import folded, literal, parts_of_name, quoted
 from lance_duck.duck.statement.nearest_clause import is_nearest_clause
 from lance_duck.duck.statement.text import Statement
 from lance_duck.duck.statement.tokens import Token
 
 _PATH: Final = re.compile(r"\.lance/?'", re.IGNORECASE)
+_NAMED_CALL: Final = re.compile(rf"\b{PREFIX}\w+\"?\s*\(\s*'", re.IGNORECASE)
 _AT: Final = re.compile(r"\bat\b", re.IGNORECASE)
 _KEYS: Final = {"version": "version", "timestamp": "asof"}
 _CALLS_WITH_FROM: Final = frozenset({"trim", "extract", "substring", "overlay", "position"})
@@ -46,23 +49,33 @@ class Spelling:
         name: Parts of the name, which has to be that of one of our tables; None for a path.
         is_version: It asks for a version.
         database: Database that a call is qualified by, which has to be one of ours.
+        is_argument: The name is the text that a function is given, and is qualified where it has to be.
     """
 
     edit: Edit
     name: tuple[str, ...] | None
     is_version: bool = False
     database: str | None = None
+    is_argument: bool = False
 
     def within(self, database: str) -> Edit:
         """Return the call for a table of this database."""
         assert self.name is not None
-        head, table = f"lance_scan({literal(self.name[-1])}", f"{quoted(database)}.{quoted(self.name[-1])}"
+        table = f"{quoted(database)}.{quoted(self.name[-1])}"
+        if self.is_argument:
+            return replace(self.edit, text=literal(table))
+        head = f"lance_scan({literal(self.name[-1])}"
         return replace(self.edit, text=f"lance_scan({literal(table)}" + self.edit.text.removeprefix(head))
 
 
 def may_find(text: str) -> bool:
     """Return whether a text has words of such a spelling, wherever they stand."""
-    return _PATH.search(text) is not None or ("=>" in text and _AT.search(text) is not None) or may_be_called(text)
+    return (
+        _PATH.search(text) is not None
+        or ("=>" in text and _AT.search(text) is not None)
+        or may_be_called(text)
+        or _NAMED_CALL.search(text) is not None
+    )
 
 
 def find(statement: Statement) -> tuple[Spelling, ...]:
@@ -75,9 +88,9 @@ def find(statement: Statement) -> tuple[Spelling, ...]:
     for i, token in enumerate(tokens):
         if i < skip_to:
             continue
-        qualified = _call(tokens, i) if token.text == "(" else None
-        if qualified is not None:
-            spellings.append(qualified)
+        called = (_call(tokens, i) or _argument(tokens, i)) if token.text == "(" else None
+        if called is not None:
+            spellings.append(called)
             continue
         travel = _travel(tokens, i) if token.word == "at" else None
         if travel is not None:
@@ -111,6 +124,18 @@ def _call(tokens: Sequence[Token], opener: int) -> Spelling | None:
     given = f"{arguments}\n, " if arguments else ""
     text = f"{PREFIX}{folded(function)}({given}database := {literal(database)})"
     return Spelling(Edit(tokens[first].start, tokens[close].end, text), None, database=database)
+
+
+def _argument(tokens: Sequence[Token], opener: int) -> Spelling | None:
+    """Return the spelling of the table that a function is given as a plain text, by the parenthesis before it."""
+    function = folded(tokens[opener - 1].name or "") if opener > 0 else ""
+    if not function.startswith(PREFIX) or opener + 2 >= len(tokens) or tokens[opener + 2].text not in (",", ")"):
+        return None
+    table = tokens[opener + 1]
+    name = parts_of_name(table.text[1:-1].replace("''", "'")) if table.text.startswith("'") else ()
+    if not name or table.path is not None:
+        return None
+    return Spelling(Edit(table.start, table.end, table.text), name, is_argument=True)
 
 
 def _is_from(tokens: Sequence[Token], i: int) -> bool:

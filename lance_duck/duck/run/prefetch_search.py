@@ -12,7 +12,6 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from lance_duck.duck.catalog import TableCatalog
 from lance_duck.duck.rules.vector_call import FUNCTION, Parameter, VectorCall
 from lance_duck.duck.run.candidates import NotFoundHere
 from lance_duck.duck.run.costs import MOST_NEAREST
@@ -39,18 +38,19 @@ def run(call: VectorCall, request: Request, database: Database) -> Rewriting | N
     if not database.names.dialect((FUNCTION,), later=False).is_usual(About.SYNTAX):
         return None
     try:
-        rows = _rows(call, request.given, database.catalog)
+        rows = _rows(call, request.given, database)
     except (NotFoundHere, LanceDuckError):
         return None  # the statement itself will say what is wrong
     return replace(in_place(rows, call.start, call.end, None, request, database), dropped=call.own)
 
 
-def _rows(call: VectorCall, given: Given, catalog: TableCatalog) -> pa.Table:
+def _rows(call: VectorCall, given: Given, database: Database) -> pa.Table:
     asked = {name: _value(name, value, given) for name, value in call.arguments}
     if asked.get("asof") is not None:
         raise NotFoundHere("a text that DuckDB reads as a moment in the time zone of the connection")
     choice = VersionChoice(*(asked.pop(name, None) for name in ("version", "tag", "asof", "branch")))
-    dataset = catalog.binder.handle(asked.pop("table_name"), choice).current()
+    table = database.names.qualified(asked.pop("table_name"), later=False)
+    dataset = database.catalog.binder.handle(table, choice).current()
     options = {"filter": asked.pop("filter", None), "prefilter": asked.pop("prefilter", True) is not False}
     nearest = {"column": asked.pop("column_name"), "q": asked.pop("query_vector"), "k": 10}
     nearest |= {"use_index": asked.pop("use_index", True) is not False, **asked}

@@ -114,7 +114,7 @@ class _Pushdown:
             if narrowed is not None:
                 table = named(self.database.native, narrowed)
                 alias = "" if join.alias is None else f" AS {quoted(join.alias)}"
-                edits[join.start] = Edit(join.start, join.end, f"({select_all(table.name)}){alias}")
+                edits[join.start] = Edit(join.start, join.end, f"({select_all(quoted(table.name))}){alias}")
                 tables.append(table)
         return Rewriting(tuple(edits.values()), tuple(tables)) if tables else None
 

@@ -47,7 +47,7 @@ def run(asked: TextFilter, request: Request, database: Database) -> Rewriting | 
         return None
     table = named(database.native, narrowed)
     alias = "" if asked.alias is None else f" AS {quoted(asked.alias)}"
-    return Rewriting((Edit(asked.start, asked.end, f"({select_all(table.name)}){alias}"),), (table,))
+    return Rewriting((Edit(asked.start, asked.end, f"({select_all(quoted(table.name))}){alias}"),), (table,))
 
 
 def _narrowed(

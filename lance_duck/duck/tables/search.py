@@ -130,8 +130,8 @@ def rows_at(dataset: LanceDataset, wanted: pa.Schema, found: pa.Table) -> pa.Tab
 
 
 def select_found(source: str, k: int) -> str:
-    """Return SQL for the rows of a source that holds `SearchRows`.
+    """Return SQL for the rows of a source that holds `SearchRows`, as SQL spells it.
 
     The limit, which takes no row away, keeps filters of the statement from being pushed into the search.
     """
-    return f'SELECT * FROM "{source}" LIMIT {k}'  # noqa: S608
+    return f"SELECT * FROM {source} LIMIT {k}"  # noqa: S608

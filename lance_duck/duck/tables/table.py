@@ -32,8 +32,8 @@ _FEW_ROWS: Final = 8192
 
 
 def select_all(source: str) -> str:
-    """Return SQL for the columns that people see, of a source that holds a `DuckTable`."""
-    return f'SELECT * EXCLUDE ("{ROWS}") FROM "{source}"'  # noqa: S608
+    """Return SQL for the columns that people see, of a source that holds a `DuckTable`, as SQL spells it."""
+    return f'SELECT * EXCLUDE ("{ROWS}") FROM {source}'  # noqa: S608
 
 
 class DuckTable(pads.Dataset, ScanSource):  # type: ignore[misc]
