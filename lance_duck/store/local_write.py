@@ -144,6 +144,17 @@ def delete(place: str, root: str, *, fsync: bool = True) -> None:
         unflushed.note(parent)
 
 
+def move_folder(start: str, end: str, *, fsync: bool = True) -> None:
+    """Give a folder another name on its disk, at once. Raises AlreadyExistsError and StoreError."""
+    with translated(end):
+        os.rename(start, end)
+        if fsync:
+            parents = [os.path.dirname(os.path.abspath(place)) for place in (start, end)]
+            for parent in parents:
+                unflushed.note(parent)
+            unflushed.flush(parents)
+
+
 @contextmanager
 def new_folder(path: str | None) -> Iterator[None]:
     """Take a folder away again where what is done in it fails, if it was not there before and has no files.

@@ -123,7 +123,9 @@ def test_nulls_are_forbidden_and_allowed(con: ld.Connection, folder: Path) -> No
 @pytest.mark.parametrize(
     "action",
     [
-        "RENAME TO other",
+        "RENAME TO dim",
+        "RENAME TO 'other.lance'",
+        'RENAME TO "other/one"',
         "ADD COLUMN x INT NOT NULL",
         "ADD COLUMN x INT CHECK (x > 1)",
         "ALTER id TYPE VARCHAR USING id::VARCHAR",
@@ -410,3 +412,34 @@ def test_views_of_duckdb_are_changed_as_ever(con: ld.Connection, rows: Callable[
     )
     assert rows(con, "FROM temp.dim") == [(4,)]
     assert rows(con, "SELECT count(*) FROM lance.trips") == [(7,)]
+
+
+@pytest.mark.parametrize("name", ["trips", "lance.trips", "'{folder}/trips.lance'", "ns.trips"])
+def test_a_table_is_renamed_with_all_that_it_has(con: ld.Connection, folder: Path, name: str) -> None:
+    con.execute(f"ATTACH '{folder}' AS ns (TYPE lance); CREATE INDEX by_id ON trips (id)")
+    before = con.execute("FROM trips ORDER BY id").fetchall()
+    assert con.execute(f'ALTER TABLE {name.format(folder=folder)} RENAME TO "my trips"').fetchall() == []
+    assert con.execute('FROM "my trips" ORDER BY id').fetchall() == before
+    assert con.execute("SELECT count(*) FROM ns.\"my trips\" AT (VERSION => 'second')").fetchall() == [(8,)]
+    assert con.execute("SELECT index_name FROM lance_indexes('my trips')").fetchall() == [("by_id",)]
+    assert con.execute("UPDATE \"my trips\" SET city = 'q' WHERE id = 3").fetchall() == [(1,)]
+    assert lance.dataset(folder / "my trips.lance").count_rows("city = 'q'") == 1
+    assert not (folder / "trips.lance").exists()
+    with pytest.raises(duckdb.CatalogException, match="trips does not exist"):
+        con.execute("FROM trips")
+
+
+def test_a_table_is_not_renamed_where_its_place_is_known_elsewhere(
+    con: ld.Connection, folder: Path, connect: Connect
+) -> None:
+    with pytest.raises(UnsupportedError, match="transaction"):
+        con.execute("BEGIN; ALTER TABLE trips RENAME TO other")
+    con.execute("ROLLBACK; CALL lance_create_branch('trips', 'dev')")
+    with pytest.raises(UnsupportedError, match="branches dev"):
+        con.execute("ALTER TABLE trips RENAME TO other")
+    with pytest.raises(UnsupportedError, match="the caller of connect named"):
+        connect({"given": folder / "dim.lance"}).execute("ALTER TABLE given RENAME TO other")
+    with pytest.raises(UnsupportedError, match="read-only"):
+        connect(folder, read_only=True).execute("ALTER TABLE dim RENAME TO other")
+    assert con.execute("EXPLAIN ALTER TABLE dim RENAME TO other").fetchall()
+    assert sorted(path.name for path in folder.iterdir()) == ["dim.lance", "odd name.lance", "trips.lance"]

@@ -32,7 +32,7 @@ DESCRIBED = ("column_name", "column_type", "null", "key", "default", "extra")
         ("CREATE TABLE lance.trips AS SELECT 1 AS a", AlreadyExistsError, "OR REPLACE"),
         ("ATTACH '{folder}/trips.lance' AS x", UnsupportedError, "FROM 'name.lance' reads the table"),
         ("ATTACH '{folder}/trips.lance' AS x (TYPE lance)", InvalidInputError, "FROM 'folder/name.lance'"),
-        ("ALTER TABLE trips RENAME TO other", UnsupportedError, "CREATE TABLE new AS FROM old"),
+        ("ALTER TABLE trips RENAME TO dim", AlreadyExistsError, "another name, or drop what is there"),
         ("ALTER TABLE trips ADD PRIMARY KEY (id)", UnsupportedError, "ON CONFLICT (columns)"),
         ("ALTER TABLE trips ALTER id SET DEFAULT 1", UnsupportedError, "INSERT names the value"),
         ("CREATE VIEW lance.seen AS SELECT 1", UnsupportedError, "CREATE VIEW memory.main.seen"),

@@ -66,6 +66,14 @@ _WITHOUT_ALIAS: Final = frozenset({"describe", "desc", "show", "summarize", "tab
 _LIST_BEGINS: Final = frozenset({"select", "values", "set", "where", "on", "by", "having", "returning", "qualify"})
 
 
+def check_table_name(name: str) -> None:
+    """Refuse names that no folder of a table can be called by. Raises InvalidInputError."""
+    if name in ("", ".", "..") or not _NOT_IN_NAMES.isdisjoint(name):
+        raise InvalidInputError(
+            "name of a table", where=repr(name), expected="no slash, backslash or zero byte", found=name
+        )
+
+
 class PlannedQuery(Exception):  # noqa: N818
     """The end of a statement that is explained, with the plan of the query by which it finds its rows."""
 
@@ -169,10 +177,7 @@ class ChangeSession:
             raise UnsupportedError(
                 f"schema {name.parts[1]!r} in a database of Lance tables", where=name.name, expected=SCHEMA
             )
-        if name.name in ("", ".", "..") or not _NOT_IN_NAMES.isdisjoint(name.name):
-            raise InvalidInputError(
-                "name of a table", where=repr(name.name), expected="no slash, backslash or zero byte", found=name.name
-            )
+        check_table_name(name.name)
         present = database.find(name.name)
         if present is not None:  # perhaps spelled in another case
             return present.uri, present.storage_options

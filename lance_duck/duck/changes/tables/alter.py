@@ -1,12 +1,14 @@
-"""ALTER TABLE, which ends in `add_columns`, `drop_columns` and `alter_columns`.
+"""ALTER TABLE, which ends in `add_columns`, `drop_columns`, `alter_columns` and `rename_table`.
 
     ALTER TABLE [IF EXISTS] t
         ADD [COLUMN] [IF NOT EXISTS] c type [DEFAULT e]
         DROP [COLUMN] [IF EXISTS] c
         RENAME [COLUMN] c TO d
         ALTER [COLUMN] c [SET DATA] TYPE type | SET NOT NULL | DROP NOT NULL
+        RENAME TO u
 
-DEFAULT gives the rows that there are their values; later rows have none. The name of a table does not change.
+DEFAULT gives the rows that there are their values; later rows have none. A table is called as its folder, which another
+name moves beside itself.
 """
 
 from __future__ import annotations
@@ -18,16 +20,18 @@ import pyarrow as pa
 
 from lance_duck.duck.changes.head import StatementHead
 from lance_duck.duck.changes.result import ChangeResult, nothing
-from lance_duck.duck.changes.session import ChangeSession
+from lance_duck.duck.changes.session import ChangeSession, check_table_name
 from lance_duck.duck.changes.table_statement import TableStatement
 from lance_duck.duck.changes.target import TargetTable
 from lance_duck.duck.statement.clauses import Clauses, TableName
 from lance_duck.duck.statement.identifiers import folded
 from lance_duck.errors import UnsupportedError
+from lance_duck.store.uri import join_uri
+from lance_duck.verbs.versions.rename import rename_table
+from lance_duck.wire.paths import TABLE_SUFFIX
 from lance_duck.write.relations import relation_reader
 
 _REMEDIES: Final = (
-    (frozenset({"rename", "to"}), "CREATE TABLE new AS FROM old, then DROP TABLE old: a table is called as its folder"),
     (frozenset({"primary", "key"}), "ON CONFLICT (columns) names keys; CREATE TABLE takes PRIMARY KEY"),
     (frozenset({"unique"}), "ON CONFLICT (columns) names keys"),
     (frozenset({"set", "default"}), "INSERT names the value, or ADD COLUMN … DEFAULT gives one to the rows there are"),
@@ -58,12 +62,14 @@ class AlterStatement(TableStatement):
         return None if target is None else cls(target, body.part(target.after))
 
     def run(self, session: ChangeSession) -> ChangeResult:
-        """Change the columns."""
+        """Change the columns, or the name."""
         session.refuse_in_transaction("ALTER TABLE")
         session.explain_query("SELECT 1 WHERE false", {})
         handle = session.handle(self.target)
         table = session.table(self.target, handle.current())
         verb, place = self.action.word(0), 1 + (self.action.word(1) == "column")
+        if self.action.says(0, "rename", "to"):
+            return self._rename(session)
         if verb == "add":
             self._add(session, table, place)
         elif verb == "drop":
@@ -79,6 +85,23 @@ class AlterStatement(TableStatement):
         database = session.database(self.target)
         if database is not None:
             database.show_columns(self.target.name)
+        return nothing()
+
+    def _rename(self, session: ChangeSession) -> ChangeResult:
+        name = self.action.tokens[2].name if len(self.action) == 3 else None
+        if name is None:
+            raise self._unsupported()
+        check_table_name(name)
+        handle, database = session.handle(self.target), session.database(self.target)
+        if database is not None and handle.uri in {given.uri for given in database.given.values()}:
+            raise UnsupportedError(
+                "a table that the caller of connect named is not renamed",
+                where=f"table {self.target.name}",
+                remedy='register another name for it, or connect with {"name": path}',
+            )
+        folder, _, _ = handle.uri.rstrip("/").rpartition("/")
+        rename_table(handle.uri, join_uri(folder or ".", name + TABLE_SUFFIX), handle.storage_options)
+        session.catalog.refresh(force=True)
         return nothing()
 
     def _add(self, session: ChangeSession, table: TargetTable, place: int) -> None:
@@ -131,7 +154,7 @@ class AlterStatement(TableStatement):
         return UnsupportedError(
             "this form of ALTER TABLE is not supported on Lance tables",
             where=f"table {self.target.name}",
-            expected="ADD, DROP or RENAME of a column, ALTER of its TYPE or NOT NULL",
+            expected="ADD, DROP or RENAME of a column, ALTER of its TYPE or NOT NULL, or RENAME TO",
             found=self.action.text.strip(),
             remedy=next((remedy for known, remedy in _REMEDIES if known <= words), None),
         )

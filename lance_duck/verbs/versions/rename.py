@@ -1,0 +1,58 @@
+"""Another name for the folder of a table.
+
+    dir/a.lance/…  →  dir/b.lance/…
+
+Manifests name files below their table by paths that begin at its root, so nothing in the folder changes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from lance_duck.errors import AlreadyExistsError, UnsupportedError
+from lance_duck.snapshot import Location, refs
+from lance_duck.snapshot.versions import latest_version, load_manifest
+from lance_duck.store import local_path
+from lance_duck.store.local_write import move_folder
+from lance_duck.store.uri import boolean_option
+
+
+def rename_table(uri: str, target: str, storage_options: Mapping[str, str] | None = None) -> None:
+    """Move a table to another place on the same disk, with all its versions, tags and indexes, in one step.
+
+    Nobody else may change the table meanwhile: a writer that has opened it would commit at the old place.
+
+    Args:
+        uri: Where the table is.
+        target: Where it will be.
+        storage_options: Settings of its store.
+
+    Raises:
+        NotFoundError: There is no table.
+        AlreadyExistsError: Something is at the new place.
+        UnsupportedError: The table is on an object store, which has no folders to rename; its versions are in an
+            external manifest store, which knows them by their place; or it has branches, whose manifests name it.
+        StoreError: The operating system refuses.
+    """
+    store = Location.of(uri, storage_options).store()
+    load_manifest(store, latest_version(store).path)
+    start, end = local_path(uri), local_path(target)
+    if start is None or end is None:
+        raise _refused(
+            "a table on an object store", uri, "an object store cannot rename what lies below a folder at once"
+        )
+    if store.external is not None:
+        raise _refused("a table with an external manifest store", uri, "that store knows its versions by their place")
+    if branches := refs.list_branches(store):
+        found = f"branches {', '.join(sorted(branches))}, whose manifests name the place of the table"
+        raise _refused("a table with branches", uri, found)
+    if os.path.lexists(end):
+        raise AlreadyExistsError("the name is taken", where=target, remedy="another name, or drop what is there")
+    move_folder(start.rstrip(os.sep), end, fsync=boolean_option(storage_options, "fsync", default=True))
+
+
+def _refused(what: str, uri: str, found: str) -> UnsupportedError:
+    return UnsupportedError(
+        f"{what} is not renamed", where=uri, found=found, remedy="CREATE TABLE new AS FROM old, then DROP TABLE old"
+    )
