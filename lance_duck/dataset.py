@@ -204,7 +204,8 @@ class LanceDataset(
         Args:
             columns: Names in order ("a.b" for a field of a struct, `_rowid` and the other hidden columns by name), or
                 SQL expressions by the name of their result; None: all columns.
-            filter: SQL text, (SQL text, parameters) or a pyarrow expression.
+            filter: SQL text, (SQL text, parameters), a pyarrow expression, or a query of `lance_duck.query`: rows whose
+                texts match.
             limit: Rows at most.
             offset: Rows to leave out first.
             nearest: Give the rows nearest to a query, with their `_distance`: a dict of "column" and "q", and as wanted
@@ -235,7 +236,7 @@ class LanceDataset(
         **options: Unpack[ScanArguments],
     ) -> pa.Table:
         """Read rows into memory; the arguments are those of `scanner`."""
-        if nearest is None or options.get("full_text_query") is not None:
+        if nearest is None or options.get("full_text_query") is not None or isinstance(filter, FullTextQuery):
             return self.scan(columns, filter, limit, offset, nearest, batch_size, **options).to_table()
         rows = {"columns": columns, "filter": filter, "limit": limit, "offset": offset, "nearest": nearest}
         return search_table(self.handle.table, {**options, **rows, "batch_size": batch_size})

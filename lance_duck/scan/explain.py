@@ -192,7 +192,7 @@ def evaluator(condition: Filter) -> str:
         by_duckdb = any(isinstance(leaf, Opaque) for leaf in condition.predicate.leaves())
         only = by_duckdb and isinstance(condition.predicate, Opaque)
         return "by DuckDB" if only else "on Arrow columns, in part by DuckDB" if by_duckdb else "on Arrow columns"
-    return "by DuckDB" if isinstance(condition, SqlFilter) else "by pyarrow"
+    return str(getattr(condition, "evaluator", "by DuckDB" if isinstance(condition, SqlFilter) else "by pyarrow"))
 
 
 def _staged(plan: ScanPlan) -> tuple[ScanPlan, list[_Stage]]:

@@ -6,7 +6,7 @@ import datetime as dt
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -26,14 +26,16 @@ from lance_duck.scan.sql.vet import SqlExpression, parse_sql
 _SCALARS: Final = frozenset({bool, int, float, str, bytes, Decimal, dt.date, dt.datetime, dt.time, type(None)})
 _Key: TypeAlias = tuple[bool, tuple[tuple[str, type, str, Any], ...]]
 
-FilterLike: TypeAlias = str | pc.Expression | Predicate | tuple[str, Parameters]
+FilterLike: TypeAlias = "str | pc.Expression | Predicate | tuple[str, Parameters] | Filter"
 
 
+@runtime_checkable
 class Filter(Protocol):
     """A condition that chooses rows; immutable, safe to use from several threads.
 
     A filter may have an attribute `implied`: None, or a predicate that is true wherever the filter is, which indexes
-    are asked instead; and `implied_exactly`, true where the predicate is true nowhere else.
+    are asked instead; `implied_exactly`, true where the predicate is true nowhere else; and `evaluator`, what evaluates
+    it, in words.
     """
 
     def paths(self) -> tuple[Path, ...]:
@@ -145,7 +147,8 @@ def make_filter(condition: FilterLike | None, schema: pa.Schema, parameters: Par
     """Return a filter from what a caller gave as one.
 
     Args:
-        condition: SQL text, (SQL text, parameters), a pyarrow expression or a predicate tree; None for none.
+        condition: SQL text, (SQL text, parameters), a pyarrow expression, a predicate tree or a filter; None for
+            none.
         schema: Columns that it may read, hidden ones among them.
         parameters: Values bound to the SQL text.
 
@@ -167,6 +170,8 @@ def make_filter(condition: FilterLike | None, schema: pa.Schema, parameters: Par
         return ExpressionFilter(fitting, paths, implied_predicate(fitting, schema), decodes)
     if isinstance(condition, Predicate):
         return TreeFilter(condition)
+    if isinstance(condition, Filter):
+        return condition
     raise InvalidInputError(
         "bad filter", expected="SQL text or a pyarrow.compute.Expression", found=type(condition).__name__
     )

@@ -55,7 +55,7 @@ class ScanOptions:
 
     Attributes:
         columns: Names, in order; or SQL expressions by the name of their result. None: all columns.
-        filter: SQL text, (SQL text, parameters) or a pyarrow expression.
+        filter: SQL text, (SQL text, parameters), a pyarrow expression, or a query of `lance_duck.query`.
         parameters: Values bound to `?`, `$1` or `$name` of the filter.
         limit: Rows at most.
         offset: Rows to leave out first.

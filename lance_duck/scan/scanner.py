@@ -20,6 +20,7 @@ from lance_duck.scan.nearest.scan import NearestScan
 from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.plan import ScanPlan
 from lance_duck.scan.table_scan import TableScan
+from lance_duck.scan.text.filter import with_text_filter
 from lance_duck.scan.text.scan import TextScan
 from lance_duck.wire.fragment import Fragment
 
@@ -93,6 +94,7 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
         fragment: Fragment | None = None,
         handle: Callable[[Fragment], pads.Fragment | None] = lambda _: None,
     ) -> None:
+        options = with_text_filter(table, options)
         self._table = table
         self._options = options
         self._handle = handle

@@ -59,7 +59,8 @@ class RowChanges(TableMethods):
         """Delete rows.
 
         Args:
-            predicate: SQL text, (SQL text, parameters) or a pyarrow expression; rows for which it is true are deleted.
+            predicate: SQL text, (SQL text, parameters), a pyarrow expression, or a query of `lance_duck.query`; rows
+                for which it is true, or which match, are deleted.
             conflict_retries: See the class.
             retry_timeout: See the class.
             commit_message: Kept with the transaction.

@@ -79,3 +79,60 @@ def test_scores_of_appended_changed_and_deleted_rows_are_those_after_optimize(
                 best = dataset.to_table(full_text_query=mine, columns=["id", "_score"], filter=condition, limit=k)
                 assert best.equals(every.slice(0, k))
     assert any(len(each) > 100 for each in after)
+
+
+def _filtered(tmp_path: Path) -> tuple[lance.LanceDataset, ld.LanceDataset]:
+    rng = random.Random(7)
+    place = str(tmp_path / "t.lance")
+    vectors = pa.FixedSizeListArray.from_arrays(pa.array(rng.sample(range(1600), 1600), pa.float32()), 4)
+    table = lance.write_dataset(pa.table({"id": range(400), "S": texts(400, rng), "v": vectors}), place)
+    table.create_scalar_index("S", "INVERTED", stem=False, remove_stop_words=False, with_position=True)
+    return table, ld.dataset(place)
+
+
+@pytest.mark.parametrize("prefilter", [True, False])
+def test_vectors_are_searched_among_the_rows_that_a_query_matches(tmp_path: Path, prefilter: bool) -> None:
+    theirs_, ours_ = _filtered(tmp_path)
+    nearest = {"column": "v", "q": [0.0] * 4, "k": 20}
+    for words in ("wa0", "wb1 wc2", "wd3 we4 wf5"):
+        pairs: list[tuple[Any, Any]] = [
+            (ours.MatchQuery(words, "S"), theirs.MatchQuery(words, "S")),
+            (ours.MatchQuery(words, "s"), theirs.MatchQuery(words, "s")),
+            (ours.PhraseQuery(words, "S", slop=2), theirs.PhraseQuery(words, "S", slop=2)),
+            (
+                ours.MatchQuery(words, "S") & ours.MatchQuery("wb1", "S"),
+                theirs.MatchQuery(words, "S") & theirs.MatchQuery("wb1", "S"),
+            ),
+        ]
+        for mine, its in pairs if prefilter else pairs[:2]:  # which is all that pylance does after the search
+            options = {"columns": ["id", "_distance"], "nearest": nearest, "prefilter": prefilter}
+            found = ours_.to_table(filter=mine, **options)
+            assert found.equals(theirs_.to_table(filter=its, **options).combine_chunks())
+            assert found.num_rows or not prefilter or " " in words
+
+
+def test_a_filter_on_scores_after_the_search_leaves_the_same_rows(tmp_path: Path) -> None:
+    theirs_, ours_ = _filtered(tmp_path)
+    for condition in ("_score > 0.9", "_score < 0.8 AND id > 30", "_score < 0.5 OR id = 3"):
+        options = {"columns": ["id", "_score"], "filter": condition, "prefilter": False}
+        mine, its = (each.to_table(full_text_query="wa0 wc2", **options) for each in (ours_, theirs_))
+        assert mine.sort_by("id").equals(its.combine_chunks().sort_by("id"))
+
+
+@pytest.mark.parametrize("words", ["dog", "Dog", "dog cat", "don't", "", "!", "Straße 42", "ÉTÉ", "x"])
+def test_contains_tokens_compares_words_as_they_are_written(tmp_path: Path, words: str) -> None:
+    listed = ["dog", "Dog-cat dog", None, "", "I don't", "42 Straße", "été ÉTÉ", "x_y x1", "cat, dog!"]
+    table = pa.table({"id": range(9), "s": listed, "l": pa.array(listed, pa.large_string())})
+    table = table.append_column("xs", pa.array([[each, "x"] if i % 2 else [each] for i, each in enumerate(listed)]))
+    place = str(tmp_path / "t.lance")
+    theirs_ = lance.write_dataset(table, place)
+    text = words.replace("'", "''")
+    for indexed in (False, True):
+        if indexed:
+            theirs_.create_scalar_index("s", "INVERTED", lower_case=False, stem=False, remove_stop_words=False)
+            ld.dataset(place).create_scalar_index("l", "NGRAM")
+        for column in ("s", "l", "xs"):
+            for form in ("{}", "NOT {}", "{} AND id > 3", "{} OR id = 2", "{} IS NULL"):
+                condition = form.format(f"contains_tokens({column}, '{text}')")
+                its = theirs_.to_table(columns=["id"], filter=condition).column("id").to_pylist()
+                assert ld.dataset(place).to_table(columns=["id"], filter=condition).column("id").to_pylist() == its

@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from lance_duck.errors import InvalidInputError, UnsupportedError
 from lance_duck.scan.evaluator.errors import BATCH, words_about
-from lance_duck.scan.evaluator.lance_functions import HABITS
+from lance_duck.scan.evaluator.lance_functions import add_functions
 from lance_duck.write.relations import relation_table
 from lance_duck.write.uuids import UUID
 
@@ -203,7 +203,8 @@ _lock = threading.Lock()
 @lru_cache(maxsize=1)
 def _database() -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect(":memory:", config={"threads": 1})
-    for statement in HABITS + _SETTINGS:
+    add_functions(connection)
+    for statement in _SETTINGS:
         connection.execute(statement)
     return connection
 

@@ -1,8 +1,16 @@
-"""Functions of Lance's own filters that DuckDB has under other names, as macros."""
+"""Functions of Lance's own filters: those that DuckDB has under other names, as macros, and one that it has not."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
+
+import duckdb
+
+from lance_duck.text.contains import contains_tokens
+
+_TOKENS: Final = "__lance_contains_tokens"
+_TEXT_PAIR: Final[list[Any]] = ["VARCHAR", "VARCHAR"]
+_ARROW: Final[Any] = "arrow"
 
 
 def _moment(per_second: int) -> str:
@@ -59,7 +67,19 @@ _JSON: Final = {
     "json_array_contains(j, p, v)": "list_contains(json_extract_string(j, p || '[*]'), CAST(v AS VARCHAR))",
 }
 
-HABITS: Final = tuple(
+_CONTAINS_TOKENS: Final = (
+    f"CREATE MACRO contains_tokens(s VARCHAR, words VARCHAR) AS {_TOKENS}(s, words), "
+    f"(s VARCHAR[], words VARCHAR) AS {_TOKENS}(coalesce(array_to_string(s, ' '), left(s::VARCHAR, 0)), words)"
+)
+"""The words of a list are those of all its elements."""
+
+_HABITS: Final = tuple(
     f"CREATE MACRO {call} AS {body}" for call, body in (_TEXTS | _LISTS | _NUMBERS | _TIMES | _JSON).items()
 )
-"""Statements that define the functions; later ones use earlier ones."""
+
+
+def add_functions(connection: duckdb.DuckDBPyConnection) -> None:
+    """Define the functions; later ones use earlier ones."""
+    connection.create_function(_TOKENS, contains_tokens, _TEXT_PAIR, "BOOLEAN", type=_ARROW)
+    for statement in (*_HABITS, _CONTAINS_TOKENS):
+        connection.execute(statement)

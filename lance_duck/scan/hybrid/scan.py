@@ -17,6 +17,7 @@ from lance_duck.scan.nearest.options import DEFAULT_K
 from lance_duck.scan.nearest.result import DISTANCE
 from lance_duck.scan.nearest.scan import NearestScan
 from lance_duck.scan.options import ScanOptions
+from lance_duck.scan.scored.condition import on_scores
 from lance_duck.scan.scored.layout import SCORE
 from lance_duck.scan.scored.scan import ScoredRows, ScoredScan
 from lance_duck.scan.table_scan import TableScan
@@ -47,11 +48,13 @@ class HybridScan(ScoredScan):
         nearest = options.nearest
         if not isinstance(nearest, Mapping):
             raise WrongTypeError("nearest", expected="a dict", found=type(nearest).__name__)
+        scores = (DISTANCE, SCORE, HYBRID_SCORE)
+        before, condition = on_scores(table.snapshot.schema, options, scores)
         self._hybrid = Hybrid.of(options.hybrid)
         self._k = _k(nearest, options)
         # The number of rows bounds what the searches set aside for their candidates.
         most = min(self._k * self._hybrid.oversample_factor, max(table.snapshot.count_rows(), 1))
-        side = replace(options, limit=None, offset=None, order_by=None, hybrid=None)
+        side = replace(before, limit=None, offset=None, order_by=None, hybrid=None)
         asked = {"exact_distance": True, **nearest, "k": most}
         self._near = NearestScan(
             table, replace(side, columns=[DISTANCE], nearest=asked, full_text_query=None), fragment
@@ -61,7 +64,7 @@ class HybridScan(ScoredScan):
             raise InvalidInputError("query vector", where=WHERE, expected="one", found="a list of vectors")
         self._match = TextScan(table, replace(side, columns=[SCORE], nearest=None, limit=most), fragment)
         self._most = most
-        super().__init__(table, options, (DISTANCE, SCORE, HYBRID_SCORE))
+        super().__init__(table, options, scores, condition)
 
     @property
     def is_exact(self) -> bool:

@@ -7,12 +7,14 @@ from types import MappingProxyType
 from typing import Final
 
 from lance_duck.scan.predicate.tree import HasTrigrams, Path, Predicate, any_of
+from lance_duck.text.contains import written_words
 from lance_duck.text.patterns import Parts, glob_parts, like_parts, regex_parts
 
 CONTAINS: Final = "contains"
 LIKE: Final = "like"
 GLOB: Final = "glob"
 REGEX: Final = "regex"
+TOKENS: Final = "tokens"
 
 
 def implied_by_text(
@@ -22,7 +24,8 @@ def implied_by_text(
 
     Args:
         path: The column.
-        how: CONTAINS, also for what texts begin or end with or are; LIKE; GLOB; or REGEX, of RE2.
+        how: CONTAINS, also for what texts begin or end with or are; LIKE; GLOB; REGEX, of RE2; or TOKENS, the words of
+            `contains_tokens`.
         pattern: What they contain or match.
         escape: Of LIKE: the character that takes the meaning of the next one; "": there is none.
         any_case: Upper and lower case count as equal, or the text is compared in upper or lower case.
@@ -40,6 +43,7 @@ _PARTS: Final[Mapping[str, Callable[[str, str, bool], Parts]]] = MappingProxyTyp
         CONTAINS: lambda pattern, _, any_case: Parts(((pattern,),), any_case),
         LIKE: lambda pattern, escape, any_case: Parts((like_parts(pattern, escape),), any_case),
         GLOB: lambda pattern, _, any_case: Parts((glob_parts(pattern),), any_case),
+        TOKENS: lambda pattern, _, any_case: Parts((written_words(pattern),), any_case),
         REGEX: lambda pattern, _, any_case: regex_parts(pattern, any_case=any_case),
     }
 )

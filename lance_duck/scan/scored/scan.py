@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from lance_duck.scan.filters import Filter
 from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.scored.layout import Scored, ScoreLayout, score_layout
 from lance_duck.scan.sort import sort_table
@@ -34,6 +35,12 @@ class ScoredRows:
     def __len__(self) -> int:
         return len(self.addresses)
 
+    def where(self, mask: NDArray[np.bool_]) -> ScoredRows:
+        """Return the rows that a mask chooses."""
+        chosen = np.flatnonzero(mask)
+        scores = {name: each.take(chosen) for name, each in self.scores.items()}
+        return ScoredRows(self.addresses[chosen], scores)
+
     def slice(self, skip: int, most: int | None) -> ScoredRows:
         """Return `most` rows, None for all, after the first `skip`."""
         span = slice(skip, None if most is None else skip + most)
@@ -43,19 +50,25 @@ class ScoredRows:
 class ScoredScan(ABC):
     """A scan for rows with scores. Safe to run from several threads.
 
+    A filter on scores is applied to all rows that match, and `limit` after it; with `prefilter=False` to the best.
+
     Args:
         table: The table.
         options: What the caller asked for.
         scores: Names of the scores.
+        condition: A filter that reads scores: see `on_scores`.
 
     Raises:
         InvalidInputError: Columns make no sense for this table.
     """
 
-    def __init__(self, table: TableScan, options: ScanOptions, scores: Sequence[str]) -> None:
+    def __init__(
+        self, table: TableScan, options: ScanOptions, scores: Sequence[str], condition: Filter | None = None
+    ) -> None:
         self._table = table
         self._options = options
         self._scores = scores
+        self._condition = condition
         _ = self._layout  # what makes no sense is refused now
         for ordering in options.orderings:
             self._new_layout([ordering.column_name])
@@ -83,7 +96,7 @@ class ScoredScan(ABC):
         skip, most = self._options.offset or 0, self._options.limit
         if not self._options.orderings:
             return self._taken(self._layout, self._rows())
-        found = self.find(None)
+        found = self._passing(self.find(None))
         keys = [self._keys(ordering.column_name, found) for ordering in self._options.orderings]
         names = [str(i) for i in range(len(keys))]
         rows = self._taken(self._layout, found)
@@ -105,7 +118,7 @@ class ScoredScan(ABC):
 
     def explain(self, verbose: bool = False) -> str:
         """Return what the search will do."""
-        return "\n".join(self.described(verbose)) + "\n"
+        return "\n".join(self._explained(verbose)) + "\n"
 
     def analyze(self, counting: bool = False) -> str:
         """Search, and say what it took."""
@@ -116,7 +129,7 @@ class ScoredScan(ABC):
             if not counting:
                 self._taken(self._layout, rows)
         took = (time.perf_counter() - began) * 1000
-        lines = [*self.described(verbose=True), *(f"  {text}" for text in log)]
+        lines = [*self._explained(verbose=True), *(f"  {text}" for text in log)]
         lines.append(f"  read: {reads.size} bytes in {reads.ranges} requests")
         lines.append(f"  took: {took:.1f} ms, {len(rows)} rows")
         return "\n".join(lines) + "\n"
@@ -124,7 +137,22 @@ class ScoredScan(ABC):
     def _rows(self, log: list[str] | None = None) -> ScoredRows:
         """Return the rows of the result, unsorted."""
         skip, most = self._options.offset or 0, self._options.limit
-        return self.find(None if most is None else skip + most, log).slice(skip, most)
+        everything = most is None or (self._condition is not None and self._options.prefilter is not False)
+        return self._passing(self.find(None if everything else skip + (most or 0), log)).slice(skip, most)
+
+    def _passing(self, rows: ScoredRows) -> ScoredRows:
+        """Return the rows that pass the filter on scores."""
+        if self._condition is None:
+            return rows
+        layout = self._new_layout([path[0] for path in self._condition.paths()])
+        batch = self._batch(layout, rows)
+        mask = self._condition.mask(dict(zip(batch.schema.names, batch.columns, strict=True)), len(rows))
+        return rows.where(mask.to_numpy(zero_copy_only=False))
+
+    def _explained(self, verbose: bool) -> Iterator[str]:
+        yield from self.described(verbose)
+        if self._condition is not None:
+            yield f"  filter on scores: {self._condition}"
 
     @cached_property
     def _layout(self) -> ScoreLayout:
@@ -139,7 +167,8 @@ class ScoredScan(ABC):
         )
 
     def _new_layout(self, columns: Sequence[str]) -> ScoreLayout:
-        return score_layout(self._table.snapshot.schema, columns, self._scores, with_scores=False)
+        names = list(dict.fromkeys(columns))
+        return score_layout(self._table.snapshot.schema, names, self._scores, with_scores=False)
 
     def _taken(self, layout: ScoreLayout, rows: ScoredRows) -> pa.Table:
         return pa.Table.from_batches([self._batch(layout, rows)], layout.schema)

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from lance_duck.arrow.types import is_text
 from lance_duck.scan.evaluator.expressions import Parameters
-from lance_duck.scan.predicate.texts import CONTAINS, GLOB, LIKE, REGEX, implied_by_text
+from lance_duck.scan.predicate.texts import CONTAINS, GLOB, LIKE, REGEX, TOKENS, implied_by_text
 from lance_duck.scan.predicate.tree import Path, Predicate
 from lance_duck.scan.sql.literals import NotSimpleError
 from lance_duck.scan.sql.parser import Parser
@@ -17,6 +17,7 @@ from lance_duck.scan.sql.tokens import SqlToken
 
 _CALLS: Final = {
     **dict.fromkeys(("contains", "starts_with", "prefix", "ends_with", "suffix"), CONTAINS),
+    "contains_tokens": TOKENS,
     **dict.fromkeys(("regexp_matches", "regexp_match", "regexp_like", "regexp_full_match"), REGEX),
 }
 _CASES: Final = ("lower", "upper", "lcase", "ucase")

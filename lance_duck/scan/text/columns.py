@@ -12,7 +12,8 @@ from lance_duck.arguments import did_you_mean, known_names
 from lance_duck.arrow.types import is_list, is_text, storage_type
 from lance_duck.errors import LanceDuckError, UnknownColumnError, UnsupportedError, WrongTypeError
 from lance_duck.index.catalog import field_path
-from lance_duck.wire.column_path import quoted_name
+from lance_duck.scan.sql.names import find_name
+from lance_duck.wire.column_path import quoted_name, split_path
 from lance_duck.wire.schema import Field, Schema
 
 
@@ -30,7 +31,7 @@ class TextColumn:
 
 
 def text_column(schema: Schema, name: str) -> TextColumn:
-    """Resolve a column of texts.
+    """Resolve a column of texts, whose names may be in another case where only one fits.
 
     Raises:
         UnknownColumnError: There is no such column.
@@ -38,7 +39,7 @@ def text_column(schema: Schema, name: str) -> TextColumn:
         UnsupportedError: It holds texts that are not searched.
     """
     try:
-        field = schema.by_path(name if name not in schema.names else quoted_name(name))
+        field = schema.by_path(_spelled(schema, name))
         path = field_path(schema, field.id)
     except LanceDuckError as error:
         raise UnknownColumnError(
@@ -63,6 +64,23 @@ def frozen(analyzer: Mapping[str, Any] | None) -> tuple[tuple[str, Any], ...] | 
     if analyzer is None:
         return None
     return tuple(sorted((name, tuple(value) if isinstance(value, list) else value) for name, value in analyzer.items()))
+
+
+def _spelled(schema: Schema, name: str) -> str:
+    """Return a path with names as the schema spells them, or as it is where there are none."""
+    if name in schema.names:
+        return quoted_name(name)
+    whole = find_name(name, schema.names)
+    if whole is not None:
+        return quoted_name(whole)
+    names, fields = [], schema.fields
+    for each in split_path(name):
+        spelled = find_name(each, [field.name for field in fields])
+        if spelled is None:
+            return name
+        names.append(quoted_name(spelled))
+        fields = next(field for field in fields if field.name == spelled).children
+    return ".".join(names)
 
 
 def _has_texts(field: Field) -> bool:

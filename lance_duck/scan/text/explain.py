@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from lance_duck.redact import shown
@@ -63,13 +63,7 @@ def _tree(query: FullTextQuery, label: str = "query") -> Iterator[str]:
         yield from (f"  {line}" for line in _tree(query.positive, "positive"))
         yield from (f"  {line}" for line in _tree(query.negative, "negative"))
     else:
-        yield f"{label}: {_words(query)}"
-
-
-def _words(query: FullTextQuery) -> str:
-    fields: Mapping[str, object] = {name: getattr(query, name) for name in query.__dataclass_fields__}  # type: ignore[attr-defined]
-    text = repr(fields["query"])
-    return f"{type(query).__name__} {text} in {', '.join(query.columns_searched)}"
+        yield f"{label}: {query}"
 
 
 def _route(search: TextSearch, route: TextRoute) -> Iterator[str]:

@@ -8,6 +8,7 @@ from typing import Final
 from lance_duck.errors import UnsupportedError
 from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.plan import ScanPlan
+from lance_duck.scan.scored.condition import on_scores
 from lance_duck.scan.scored.layout import SCORE
 from lance_duck.scan.scored.scan import ScoredRows, ScoredScan
 from lance_duck.scan.table_scan import TableScan
@@ -36,9 +37,10 @@ class TextScan(ScoredScan):
         for name in _REFUSED:
             if getattr(options, name):
                 raise UnsupportedError(f"{name} is not supported", where="full_text_query")
-        self._search = _prepared(table, options, fragment)
+        before, condition = on_scores(table.snapshot.schema, options, (SCORE,))
+        self._search = _prepared(table, before, fragment)
         _ = self._search.words  # what makes no sense is refused now
-        super().__init__(table, options, (SCORE,))
+        super().__init__(table, options, (SCORE,), condition)
 
     @property
     def is_exact(self) -> bool:

@@ -18,6 +18,7 @@ from lance_duck.scan.predicate.tree import Path
 from lance_duck.scan.projection import ROW_ADDRESS
 from lance_duck.scan.subquery import addresses_where, has_subquery
 from lance_duck.scan.table_scan import TableScan
+from lance_duck.scan.text.filter import with_text_filter
 from lance_duck.snapshot import Snapshot
 from lance_duck.verbs.costs import BYTES_AT_ONCE, ROWS_AT_ONCE
 
@@ -29,7 +30,8 @@ def find_rows(
 
     Args:
         snapshot: The version.
-        where: SQL text, also with subqueries, (SQL text, parameters) or a pyarrow expression; None: all rows.
+        where: SQL text, also with subqueries, (SQL text, parameters), a pyarrow expression or a full-text query;
+            None: all rows.
         columns: Names, hidden columns among them.
         fragments: Ids of those to look into; None: all. Subqueries see the whole table all the same.
 
@@ -38,7 +40,9 @@ def find_rows(
     """
     text, parameters = where if isinstance(where, tuple) and len(where) == 2 else (where, None)
     if not isinstance(text, str) or not has_subquery(text):
-        return written_batches(TableScan(snapshot), ScanOptions(columns=columns, filter=where, fragments=fragments))
+        table = TableScan(snapshot)
+        options = ScanOptions(columns=columns, filter=where, fragments=fragments)
+        return written_batches(table, with_text_filter(table, options))
     addresses = addresses_where(TableScan(snapshot), text, parameters)
     if fragments is not None:
         addresses = addresses[np.isin(split_addresses(addresses)[0], np.asarray(fragments, np.uint64))]

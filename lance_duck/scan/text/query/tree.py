@@ -84,6 +84,10 @@ class FullTextQuery(ABC):
         """Queries in the tree."""
         return 1 + sum(part.size for part in self.parts)
 
+    def __str__(self) -> str:
+        arguments: Mapping[str, object] = vars(self)
+        return f"{type(self).__name__} {arguments.get('query')!r} in {', '.join(self.columns_searched)}"
+
     def __and__(self, other: FullTextQuery) -> BooleanQuery:
         return BooleanQuery([(Occur.MUST, self), (Occur.MUST, other)])
 
@@ -253,6 +257,9 @@ class BoostQuery(FullTextQuery):
         """Return BOOST."""
         return FullTextQueryType.BOOST
 
+    def __str__(self) -> str:
+        return f"BoostQuery ({self.positive}, less {self.negative_boost:g} times {self.negative})"
+
     @property
     def columns_searched(self) -> tuple[str, ...]:
         """Columns of both."""
@@ -404,6 +411,9 @@ class BooleanQuery(FullTextQuery):
     def query_type(self) -> FullTextQueryType:
         """Return BOOLEAN."""
         return FullTextQueryType.BOOLEAN
+
+    def __str__(self) -> str:
+        return f"BooleanQuery ({', '.join(f'{occur.value} {query}' for occur, query in self.queries)})"
 
     @property
     def columns_searched(self) -> tuple[str, ...]:

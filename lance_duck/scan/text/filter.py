@@ -1,0 +1,71 @@
+"""A full-text query as a filter: the rows that match, whatever their scores."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_duck.errors import InvalidInputError
+from lance_duck.scan.evaluator.expressions import Columns
+from lance_duck.scan.options import ScanOptions
+from lance_duck.scan.predicate.tree import In, Path, Predicate
+from lance_duck.scan.projection import ROW_ADDRESS
+from lance_duck.scan.table_scan import TableScan
+from lance_duck.scan.text.query.tree import FullTextQuery
+from lance_duck.scan.text.search import TextSearch
+
+
+@dataclass(frozen=True, eq=False)
+class TextFilter:
+    """The rows that match a query: see `scan.filters.Filter`. They are searched for once, when they are asked for.
+
+    Attributes:
+        search: The search, of the whole table.
+        implied_exactly: True: `implied` is as good as the filter.
+        evaluator: Of whose work it is, in words.
+    """
+
+    search: TextSearch
+    implied_exactly: bool = True
+    evaluator: str = "by full-text search"
+
+    def paths(self) -> tuple[Path, ...]:
+        """Return the hidden column of addresses."""
+        return ((ROW_ADDRESS,),)
+
+    def mask(self, columns: Columns, num_rows: int) -> pa.BooleanArray:
+        """Return the rows that match."""
+        return pc.is_in(columns[ROW_ADDRESS], value_set=self._rows)
+
+    @property
+    def implied(self) -> Predicate:
+        """The rows by address: what is asked instead."""
+        return In((ROW_ADDRESS,), self._rows)
+
+    @cached_property
+    def _rows(self) -> pa.Array:
+        return pa.array(np.sort(self.search.matches().addresses))
+
+    def __str__(self) -> str:
+        return str(self.search.query)
+
+
+def with_text_filter(table: TableScan, options: ScanOptions) -> ScanOptions:
+    """Return options whose filter, where it is a full-text query, is a `TextFilter`.
+
+    Raises:
+        InvalidInputError: The query makes no sense for this table, or has parameters beside it.
+    """
+    query = options.filter
+    if not isinstance(query, FullTextQuery):
+        return options
+    if options.parameters is not None:
+        raise InvalidInputError("parameters without SQL text", found=type(query).__name__)
+    workers = None if options.use_threads else 1
+    search = TextSearch(table, query, table.plan(ScanOptions(columns=[])), workers=workers)
+    _ = search.words  # what makes no sense is refused now
+    return replace(options, filter=TextFilter(search))

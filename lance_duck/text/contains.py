@@ -1,0 +1,53 @@
+"""Whether texts have all words of others, compared as they are written: `contains_tokens` of Lance's filters."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from lance_duck.text.analyser import Analyser
+from lance_duck.text.parameters import AnalyserParameters
+from lance_duck.text.texts import joined_texts
+from lance_duck.text.words import tokens_of_text
+
+WRITTEN: Final = AnalyserParameters(
+    lower_case=False, stem=False, remove_stop_words=False, ascii_folding=False, max_token_length=None
+)
+"""Runs of letters and digits, whatever their case and length."""
+
+
+def written_words(text: str) -> tuple[str, ...]:
+    """Return the words of a text as they are written, each once."""
+    return tuple(dict.fromkeys(word for word, _ in tokens_of_text(text, WRITTEN)))
+
+
+def contains_tokens(texts: pa.Array | pa.ChunkedArray, words: pa.Array | pa.ChunkedArray) -> pa.BooleanArray:
+    """Return whether each text has all words of the text beside it, in any order; true where that has none.
+
+    Args:
+        texts: string, without nulls.
+        words: Likewise; as many.
+    """
+    analyser = Analyser(WRITTEN)
+    asked = joined_texts(words).dictionary_encode()
+    which = asked.indices.to_numpy()
+    tokens, wanted = analyser.analyse(texts), analyser.analyse(asked.dictionary)
+    known = pc.index_in(wanted.terms, value_set=tokens.terms).fill_null(-1).to_numpy().astype(np.int64)
+    counts = np.diff(wanted.bounds)[which]
+    rows = np.repeat(np.arange(len(which)), counts)
+    terms = known[wanted.term_ids[_spans(wanted.bounds[which], counts)]]
+    there = np.repeat(np.arange(tokens.num_texts), np.diff(tokens.bounds)) * len(tokens.terms) + tokens.term_ids
+    result = np.ones(len(which), np.bool_)
+    result[rows[(terms < 0) | ~np.isin(rows * len(tokens.terms) + terms, there)]] = False
+    return pa.array(result)
+
+
+def _spans(starts: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return start, start + 1, … of each span, one span after the other."""
+    before = np.cumsum(counts) - counts
+    spans: NDArray[np.int64] = np.repeat(starts - before, counts) + np.arange(counts.sum())
+    return spans
