@@ -32,6 +32,7 @@ from lance_duck.duck.tables.matches import MatchingRows
 from lance_duck.duck.tables.nearest import NearestRows, listed_numbers
 from lance_duck.duck.tables.search import SearchRows, select_found
 from lance_duck.duck.tables.table import DuckTable, select_all
+from lance_duck.duck.tables.text_functions import TextFunctions
 from lance_duck.duck.user_scope import add_variable
 from lance_duck.errors import InternalError, InvalidInputError, NotFoundError
 from lance_duck.forks import RLock
@@ -86,6 +87,9 @@ class Binder:
         find: Returns the handle of a name that stands for a table, or None for a path.
         options: Returns the settings of the store that a path is in.
         names: Returns the names that stand for tables.
+
+    Attributes:
+        texts: The functions behind `match` and `score`.
     """
 
     def __init__(
@@ -103,6 +107,7 @@ class Binder:
         self._connections: list[weakref.ref[duckdb.DuckDBPyConnection]] = []
         self._searches: deque[Any] = deque(maxlen=_NAMES)
         self._numbers = count()
+        self.texts = TextFunctions(lambda path, which: self.handle(path, VersionChoice(**which)).newest())
 
     def install(self, connection: duckdb.DuckDBPyConnection) -> None:
         """Make the functions known to the connection's database instance, which must not know them."""
@@ -116,6 +121,7 @@ class Binder:
         texts: Any = "VARCHAR[]"
         history: list[Any] = [text, text, text, texts, texts]
         connection.create_function(_HISTORY, self.bind_history, history, text, null_handling=_SPECIAL)
+        self.texts.install(connection)
         connection.create_function(_WHICH, lambda: key, [], text)
         self.add(connection)
 
@@ -342,6 +348,7 @@ class Binder:
                     connection.remove_function(_TEXT)
                     connection.remove_function(_HYBRID)
                     connection.remove_function(_HISTORY)
+                    self.texts.uninstall(connection)
                     connection.remove_function(_WHICH)
         self._sources.clear()
         self._searches.clear()

@@ -15,8 +15,10 @@ from lance_duck.arguments import checked_call, checked_calls
 from lance_duck.dataset import LanceDataset
 from lance_duck.duck.catalog import FUNCTIONS, TableCatalog
 from lance_duck.duck.changes.runner import ChangeRunner
+from lance_duck.duck.changes.user_text import told_of
 from lance_duck.duck.failures import own_errors, raise_own, unsupported_change, view_not_changed
 from lance_duck.duck.foreign import ForeignTexts, changes_search
+from lance_duck.duck.full_text.rewrite import TextRewriter
 from lance_duck.duck.history.names import may_be_called
 from lance_duck.duck.inherited import Inherited, leave_to_children
 from lance_duck.duck.macros import load_history
@@ -102,6 +104,7 @@ class Connection:
         names = self._names = Names(native, catalog, self._changes)
         self._planner = Planner(Database(native, catalog, names, self._session))
         self._foreign = ForeignTexts(catalog)
+        self._texts = TextRewriter(catalog, names)
         self._writer = ChangeRunner(native, catalog, names, read_only=read_only)
         self._knows_history = False
 
@@ -321,11 +324,13 @@ class Connection:
                 self._writer.rowcount = None
                 return call_as_user(partial(method, query, **options))
             with self._writer.reading(query, later=bool(later)):
-                values = options.get("parameters", options.get("params"))
-                if (change := self._writer.find(query, values, later=later)) is not None:
-                    return self._writer.run(change, method, options, later=later)
-                read = partial(self._planner.run, method, self._writer.visible(query), options, later=later)
-                return self._writer.settled((self._writer.prepared(query, read) or read)())
+                text = self._texts.rewritten(query, later=bool(later))
+                with told_of(query, text):
+                    values = options.get("parameters", options.get("params"))
+                    if (change := self._writer.find(text, values, later=later)) is not None:
+                        return self._writer.run(change, method, options, later=later)
+                    read = partial(self._planner.run, method, self._writer.visible(text), options, later=later)
+                    return self._writer.settled((self._writer.prepared(text, read) or read)())
 
         try:
             return self._with_new_tables(run, None if later is None else query)

@@ -62,6 +62,7 @@ class Names:
         self._known: dict[tuple[str, ...], _Meaning] = {}
         self._shown: dict[str, LanceDatabase] = {}
         self._built_in: tuple[object, Sequence[str], bool] | None = None
+        self._own: tuple[object, Sequence[str], frozenset[str]] | None = None
 
     def show(self, name: str, database: LanceDatabase) -> None:
         """Note that a temporary view, which stands for a table of a database, comes before all others of its name."""
@@ -174,6 +175,22 @@ class Names:
             SELECT 1 FROM duckdb_views() WHERE NOT internal AND lower(view_name) IN ({listed}) UNION ALL
             SELECT 1 FROM duckdb_functions() WHERE NOT internal AND lower(function_name) IN ({listed}) LIMIT 1"""  # noqa: S608
         return bool(self._native.sql(text).fetchall())
+
+    def own_functions(self, functions: Sequence[str], *, later: bool) -> frozenset[str]:
+        """Return those of some functions that somebody has made, as macros as a rule.
+
+        Args:
+            functions: Their names, in lower case; none is one of DuckDB's.
+            later: As for `are_ours`.
+        """
+        changes = _changes(self._native, self._counted)
+        if changes is None or self._own is None or self._own[:2] != (changes, functions):
+            method: Any = self._native.sql if later else self._native.execute
+            names = ", ".join(map(literal, functions))
+            condition = f"NOT internal AND lower(function_name) IN ({names})"
+            text = f"SELECT DISTINCT lower(function_name) FROM duckdb_functions() WHERE {condition}"  # noqa: S608
+            self._own = changes, functions, frozenset(row[0] for row in method(text).fetchall())
+        return self._own[2]
 
     def constancy(self) -> Callable[[], bool]:
         """Give a function that tells whether names and settings certainly still are what they are now."""

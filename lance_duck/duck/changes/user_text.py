@@ -8,7 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
+
+import duckdb
+
+from lance_duck.duck.statement.drawing import drawn
 
 _DRAWING: Final = re.compile(r"\n+(LINE \d+: )(.*)\n( *)(\^+)[^\S\n]*")
 _CANDIDATES: Final = re.compile(r"\n*Candidate bindings: (.*)")
@@ -17,8 +22,6 @@ _SOURCE: Final = re.compile(r" when casting from source column c\d+\b")
 _TABLE: Final = re.compile(r'(?:temp\.main\.)?("?)__lance_(?:target|twin|shadow|pinned)\1')
 _CAST: Final = re.compile(r"(?:CAST\()?\(*")
 _TOKEN: Final = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|[\w.]+""")
-_SHOWN: Final = 60
-"""Characters of a line that are drawn before and after the place."""
 
 
 def as_written(message: str, sql: str, table: str) -> str:
@@ -37,17 +40,34 @@ def as_written(message: str, sql: str, table: str) -> str:
     return _TABLE.sub(lambda _: table, message)
 
 
+@contextmanager
+def told_of(sql: str, text: str) -> Iterator[None]:
+    """Have errors of DuckDB's about a text draw places of the statement that it was made of, where both differ.
+
+    Args:
+        sql: The statement of the user.
+        text: What DuckDB is given.
+    """
+    try:
+        yield
+    except duckdb.Error as error:
+        message = str(error) if text == sql else as_written(str(error), sql, "")
+        if message == str(error):
+            raise
+        raise type(error)(message) from error
+
+
 def _redrawn(drawing: re.Match[str], sql: str) -> str:
     """Return the drawing of the same place in the statement of the user; nothing where it may be several places."""
     at = len(drawing[3]) - len(drawing[1])
     shown = drawing[2].strip().removeprefix("...").removesuffix("...").strip()
     if shown and sql.count(shown) == 1:
         place = sql.index(shown) + at - drawing[2].index(shown)
-        return _drawn(sql, min(max(place, 0), len(sql)), len(drawing[4]))
+        return drawn(sql, min(max(place, 0), len(sql)), len(drawing[4]))
     for text in _texts_at(drawing[2][max(at, 0) :], len(drawing[4])):
         places = [match.start() for match in re.finditer(rf"(?<!\w){re.escape(text)}(?!\w)", sql)]
         if len(places) == 1:
-            return _drawn(sql, places[0], len(text))
+            return drawn(sql, places[0], len(text))
     return ""
 
 
@@ -59,18 +79,6 @@ def _texts_at(rest: str, size: int) -> Iterator[str]:
     token = _TOKEN.match(rest, 0 if cast is None else cast.end())
     if token is not None:
         yield token[0]
-
-
-def _drawn(sql: str, place: int, size: int) -> str:
-    before, start = sql[:place].count("\n"), sql.rfind("\n", 0, place) + 1
-    end = sql.find("\n", place)
-    line = sql[start : end if end >= 0 else len(sql)]
-    place -= start
-    first, last = max(place - _SHOWN, 0), place + size + _SHOWN
-    shown = f"LINE {before + 1}: {'...' if first else ''}"
-    blanks = " " * (len(shown) + place - first)
-    marks = "^" * min(size, len(line) - place)
-    return f"\n\n{shown}{line[first:last]}{'...' if last < len(line) else ''}\n{blanks}{marks}"
 
 
 def _without_ours(candidates: re.Match[str]) -> str:

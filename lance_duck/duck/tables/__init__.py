@@ -1,6 +1,6 @@
 """Lance tables as DuckDB scans them, and which version of a table a name or a path stands for.
 
 You hold: a name, a path or a folder. You get: sources that DuckDB's scan protocol reads, whole or as a search finds
-their rows, and an observer of what DuckDB asks of them.
+their rows, an observer of what DuckDB asks of them, and the functions behind `match` and `score`.
 Never here: the text of statements.
 """

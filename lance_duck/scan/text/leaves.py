@@ -30,23 +30,29 @@ def match(corpus: Corpus, query: MatchQuery | PrefixQuery, words: Sequence[Word]
         most: The best rows, so many of them, are enough; there may be more. None: all rows are asked for.
     """
     most = most if query.boost == 1 else None  # rounding can make equal scores of others
-    is_fuzzy = any(not word.is_exact for word in words)
-    slots = corpus.expanded(words, query.max_expansions if is_fuzzy else None)
-    scores = _Weights(corpus, slots)
+    weights = Weights.of(corpus, query, words)
     every = query.operator is FullTextOperator.AND
-    return Matches.union([scores.matches(place, every, most) for place in corpus.places]).times(query.boost)
+    return Matches.union([weights.matches(place, every, most) for place in corpus.places]).times(query.boost)
 
 
 def phrase(corpus: Corpus, query: PhraseQuery, words: Sequence[Word]) -> Matches:
     """Return the rows that have words in their order; scores are those of `match`."""
-    scores = _Weights(corpus, corpus.expanded(words, None))
-    parts = []
-    for place in corpus.places:
-        matches = scores.matches(place, every=True)
-        if len(words) > 1 and len(matches):
-            matches = matches.among(_with_phrase(corpus, place, matches.addresses, words, query.slop))
-        parts.append(matches)
-    return Matches.union(parts)
+    weights = Weights.of(corpus, query, words)
+    return Matches.union([_phrase(weights, query, words, place) for place in corpus.places])
+
+
+def match_among(weights: Weights, query: MatchQuery | PhraseQuery, words: Sequence[Word], place: Place) -> Matches:
+    """Return the rows of a place that match a query, with the scores that the documents of a corpus give them.
+
+    Args:
+        weights: Of the words, in the corpus.
+        query: The query.
+        words: Its words.
+        place: Any rows that were analysed; they need not be of the corpus.
+    """
+    if isinstance(query, PhraseQuery):
+        return _phrase(weights, query, words, place)
+    return weights.matches(place, query.operator is FullTextOperator.AND).times(query.boost)
 
 
 def combined_fields(corpora: Sequence[Corpus], query: CombinedFieldsQuery, words: Sequence[Word]) -> Matches:
@@ -81,7 +87,7 @@ class _Together(Statistics):
     total_tokens: float  # type: ignore[assignment]
 
 
-class _Weights:
+class Weights:
     """The terms of a query, with their weights.
 
     Args:
@@ -95,6 +101,23 @@ class _Weights:
         self._terms = list(dict.fromkeys(term for slot in slots for term in slot))
         frequencies = corpus.frequencies(self._terms)
         self._idf = {term: corpus.statistics.idf(frequencies.get(term, 0)) for term in self._terms}
+
+    @classmethod
+    def of(cls, corpus: Corpus, query: MatchQuery | PrefixQuery | PhraseQuery, words: Sequence[Word]) -> Weights:
+        """Return the terms that the words of a query stand for."""
+        is_fuzzy = not isinstance(query, PhraseQuery) and any(not word.is_exact for word in words)
+        most = query.max_expansions if is_fuzzy and not isinstance(query, PhraseQuery) else None
+        return cls(corpus, corpus.expanded(words, most))
+
+    @property
+    def corpus(self) -> Corpus:
+        """The documents."""
+        return self._corpus
+
+    @property
+    def terms(self) -> Sequence[bytes]:
+        """The terms that the words stand for, each once."""
+        return self._terms
 
     def matches(self, place: Place, every: bool, most: int | None = None) -> Matches:
         """Return the rows of a place that have a term, or where `every` is true one of each slot; see `match`."""
@@ -117,6 +140,14 @@ class _Weights:
         documents = np.flatnonzero(hits == len(self._slots) if every else hits)
         documents = documents[self._corpus.found(place, documents)]
         return Matches.of(place.addresses[documents], scores[documents])
+
+
+def _phrase(weights: Weights, query: PhraseQuery, words: Sequence[Word], place: Place) -> Matches:
+    """Return the rows of a place that have words in their order."""
+    matches = weights.matches(place, every=True)
+    if len(words) < 2 or not len(matches):
+        return matches
+    return matches.among(_with_phrase(weights.corpus, place, matches.addresses, words, query.slop))
 
 
 def _with_phrase(corpus: Corpus, place: Place, rows: Addresses, words: Sequence[Word], slop: int) -> Addresses:

@@ -22,6 +22,7 @@ from lance_duck.scan.text.columns import frozen, text_column
 from lance_duck.scan.text.corpus import Allowed, Corpus
 from lance_duck.scan.text.flat import FlatTexts
 from lance_duck.scan.text.indexed import BrokenSegmentError, segment_rows, set_aside
+from lance_duck.scan.text.leaves import Weights
 from lance_duck.scan.text.matches import Matches, all_of, any_of, best_of, is_among, plus, without
 from lance_duck.scan.text.places import AnalysedRows, Place
 from lance_duck.scan.text.query.tree import (
@@ -39,6 +40,7 @@ from lance_duck.scan.text.query.vocabulary import matching_terms
 from lance_duck.scan.text.query.words import Word, words_of
 from lance_duck.scan.text.ranking import Ranking, ranked
 from lance_duck.scan.text.route import TextRoute, text_route
+from lance_duck.scan.text.text_matcher import TextMatcher
 
 Leaf = MatchQuery | PrefixQuery | PhraseQuery | CombinedFieldsQuery
 Key = tuple[str, object]
@@ -90,6 +92,20 @@ class TextSearch:
             except BrokenSegmentError as broken:
                 set_aside(self.table.snapshot, broken)
                 search = replace(search)  # which looks for its way anew
+
+    def text_matcher(self) -> TextMatcher:
+        """Return what asks this query, which is one of words in one column, of texts at hand.
+
+        Raises:
+            InvalidInputError: It is another kind of query.
+        """
+        search = self
+        while True:
+            try:
+                return _Run(search, Allowed(), []).text_matcher()
+            except BrokenSegmentError as broken:
+                set_aside(self.table.snapshot, broken)
+                search = replace(search)
 
     def _matches(self, log: list[str], most: int | None) -> Matches:
         allowed = self.allowed()
@@ -192,6 +208,15 @@ class _Run:
             case BooleanQuery():
                 return self._boolean(query)
         raise InvalidInputError("unknown kind of query", found=type(query).__name__)
+
+    def text_matcher(self) -> TextMatcher:
+        """See `TextSearch.text_matcher`."""
+        query = self._search.query
+        if not isinstance(query, MatchQuery | PhraseQuery):
+            raise InvalidInputError("unknown kind of query", found=type(query).__name__)
+        words = self._search.words[query]
+        analyser = self._search.routes[self._search.keys_of(query)[0]].analyser
+        return TextMatcher(query, words, Weights.of(self._corpora_of(query)[0], query, words), analyser)
 
     def _boolean(self, query: BooleanQuery) -> Matches:
         must, should, must_not = ([self.matches(each) for each in query.of(occur)] for occur in _OCCURS)

@@ -1,0 +1,156 @@
+"""Calls of `match`, `match_phrase`, `score`, `highlight` and `snippet` in a statement. Pure.
+
+    match(column, query [, operator := 'AND'] [, fuzziness := 1] [, prefix_length := 2] [, max_expansions := 50]
+          [, boost := 2.0])
+    match_phrase(column, query [, slop])
+    score(table)
+    highlight(column, query, …), snippet(column, query, …)
+
+Only calls are found that have the arguments which these functions need, so that functions of the same names that mean
+something else are left alone as far as tokens tell them apart.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from lance_duck.duck.full_text.scopes import Part, Scope, Scopes, is_colon, parts_of
+from lance_duck.duck.statement.text import Statement
+from lance_duck.duck.statement.tokens import Token
+
+MATCH: Final = "match"
+PHRASE: Final = "match_phrase"
+SCORE: Final = "score"
+MARKED: Final = ("highlight", "snippet")
+FUNCTIONS: Final = (MATCH, PHRASE, SCORE, *MARKED)
+_MAYBE: Final = re.compile(rf"\b(?:{'|'.join(FUNCTIONS)})\b[\s\"]*\(", re.IGNORECASE)
+_NO_CALL: Final = frozenset({"from", "join", "into", "table", "macro", "function", ".", "update", "as"})
+_OPERAND_ENDS: Final = frozenset({")", "]", "}"})
+_NO_ALIAS: Final = frozenset({"end", "null", "true", "false"})
+_OPERATORS: Final = frozenset({"and", "or", "not", "is", "like", "ilike", "in", "between", "collate", "from", "else"})
+
+
+@dataclass(frozen=True, eq=False)
+class TextCall:
+    """A call of one of the functions.
+
+    Attributes:
+        function: Its name, folded.
+        start, end: Its place in the text.
+        positional: Arguments without a name.
+        named: The others, by their names, folded.
+        scope: The SELECT that it stands in.
+        clause: The word of the clause that it stands in.
+        is_negated: It stands below NOT.
+        heading: Where a name for the column of the result is missing, and that name; None where none is.
+    """
+
+    function: str
+    start: int
+    end: int
+    positional: tuple[Part, ...]
+    named: tuple[tuple[str, Part], ...]
+    scope: Scope
+    clause: str
+    is_negated: bool
+    heading: tuple[int, str] | None
+
+    @property
+    def column(self) -> tuple[str, ...]:
+        """The parts of the name that is the first argument; () where it is none."""
+        tokens = self.positional[0].tokens
+        is_name = len(tokens) % 2 == 1 and all(token.text == "." for token in tokens[1::2])
+        names = tuple(token.name for token in tokens[::2])
+        return tuple(str(name) for name in names) if is_name and None not in names else ()
+
+
+@dataclass(frozen=True, eq=False)
+class TextCalls:
+    """All calls of a statement.
+
+    Attributes:
+        calls: In the order of the text.
+        scopes: The SELECTs of the statement.
+    """
+
+    calls: tuple[TextCall, ...]
+    scopes: Scopes
+
+
+def may_find(sql: str) -> bool:
+    """Return whether a text has words of such a call, wherever they stand."""
+    return _MAYBE.search(sql) is not None
+
+
+def find(statement: Statement) -> TextCalls | None:
+    """Find the calls of a statement, or of several; None where there are none."""
+    tokens = statement.tokens
+    places = [at for at in range(len(tokens) - 1) if _is_call(tokens, at)]
+    if not places:
+        return None
+    scopes = Scopes(tokens)
+    calls = tuple(call for at in places if (call := _call(scopes, at)) is not None)
+    return TextCalls(calls, scopes) if calls else None
+
+
+def _is_call(tokens: Sequence[Token], at: int) -> bool:
+    name = tokens[at].name
+    if name is None or name.lower() not in FUNCTIONS or tokens[at + 1].text != "(":
+        return False
+    return not at or tokens[at - 1].text.lower() not in _NO_CALL
+
+
+def _call(scopes: Scopes, at: int) -> TextCall | None:
+    tokens, close = scopes.tokens, scopes.closer(at + 1)
+    function = (tokens[at].name or "").lower()
+    if close >= len(tokens):
+        return None
+    arguments = [part.named for part in parts_of(tokens, at + 2, close)]
+    positional = tuple(value for name, value in arguments if name is None and value.tokens)
+    others = tuple((name, value) for name, value in arguments if name is not None)
+    if len(positional) < (1 if function == SCORE else 2):
+        return None
+    scope = scopes.scope_of(at)
+    clause, begin, end = scope.clause_of(at)
+    heading = _heading(scopes, at, begin, end) if clause in ("select", "returning") else None
+    negated = _is_negated(scopes, at, scope)
+    return TextCall(function, tokens[at].start, tokens[close].end, positional, others, scope, clause, negated, heading)
+
+
+def _is_negated(scopes: Scopes, at: int, scope: Scope) -> bool:
+    """Return whether a call stands below an odd number of NOTs, itself or in parentheses."""
+    negated, place = False, at
+    while place >= scope.start:
+        negated ^= scopes.word(place - 1) == "not"
+        place = scopes.opener(place)
+    return negated
+
+
+def _heading(scopes: Scopes, at: int, begin: int, end: int) -> tuple[int, str] | None:
+    """Return the end of the item of a list that a call stands in, and its name, where the text does not give it one.
+
+    Args:
+        scopes: Of the statement.
+        at: Place of the call.
+        begin: First place of the list.
+        end: The place behind it.
+    """
+    if scopes.word(begin) == "distinct":
+        begin = scopes.closer(begin + 2) + 1 if scopes.word(begin + 1) == "on" else begin + 1
+    for item in parts_of(scopes.tokens, begin, end):
+        if item.tokens and item.start <= scopes.tokens[at].start < item.end:
+            is_named = is_colon(item.tokens, 1) or _has_alias(item.tokens)
+            return None if is_named else (item.end, " ".join(item.text.split()))
+    return None
+
+
+def _has_alias(item: Sequence[Token]) -> bool:
+    """Return whether an item of a list ends with a name for it."""
+    if len(item) < 2 or item[-1].name is None or item[-1].word in _NO_ALIAS:
+        return False
+    before = item[-2]
+    is_operand = before.text in _OPERAND_ENDS or before.text[:1].isdigit() or before.text[:1] in ("'", '"')
+    return (before.word is not None and before.word not in _OPERATORS) or is_operand

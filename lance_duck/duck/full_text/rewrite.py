@@ -1,0 +1,363 @@
+"""Calls of `match`, `match_phrase` and `score` in a statement, with functions of ours in their places.
+
+    match(body, 'duck lake', fuzziness := 1)  →  __lance_match(["t"."body"], '{"table": …}', ('duck lake'), '')
+    score(t)                                  →  the sum of __lance_score(…), with the arguments of the matches of t
+
+The score of a row is that of the matches of its table in the SELECT that reads the table: those of WHERE and ON, or
+where there are none the others; not those below NOT; one that is there twice counts once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+
+from lance_duck.arguments import known_names
+from lance_duck.arrow.types import is_list, storage_type
+from lance_duck.dataset import LanceDataset
+from lance_duck.duck.catalog import TableCatalog
+from lance_duck.duck.full_text.calls import FUNCTIONS, MARKED, MATCH, PHRASE, SCORE, TextCall, TextCalls, find, may_find
+from lance_duck.duck.full_text.scopes import Part, Scope, TableRead
+from lance_duck.duck.names import Names
+from lance_duck.duck.statement.drawing import drawn
+from lance_duck.duck.statement.edits import Edit, apply
+from lance_duck.duck.statement.identifiers import folded, literal, quoted
+from lance_duck.duck.statement.lists import LiftedText
+from lance_duck.duck.statement.text import Statement
+from lance_duck.duck.tables.handle import TableHandle, pinned_versions
+from lance_duck.duck.tables.text_functions import MATCHES, SCORES
+from lance_duck.duck.tables.text_request import TextRequest, check_option, constant
+from lance_duck.errors import InvalidInputError, LanceDuckError, UnknownColumnError, WrongTypeError
+from lance_duck.scan.text.columns import text_column
+from lance_duck.wire.column_path import join_path
+
+_DIVIDER: Final = "chr(31)"
+
+
+@dataclass(frozen=True, eq=False)
+class _Table:
+    """A Lance table that a SELECT reads.
+
+    Attributes:
+        read: How the statement names it.
+        name: As `lance_scan` takes it.
+        dataset: The version that is read now; where the statement asks for one, the newest.
+        held: Number of that version, which is one of a transaction; None for others.
+    """
+
+    read: TableRead
+    name: str
+    dataset: LanceDataset
+    held: int | None
+
+    def column(self, parts: Sequence[str]) -> tuple[str, ...] | None:
+        """Return a (nested) column by its name as the table spells it; None where it has none."""
+        fields, found = list(self.dataset.schema), []
+        for part in parts:
+            exact = [each for each in fields if each.name == part]
+            exact = exact or [each for each in fields if folded(each.name) == folded(part)]
+            if len(exact) != 1:
+                return None
+            found.append(exact[0].name)
+            type_ = exact[0].type
+            fields = [type_.field(i) for i in range(type_.num_fields)] if pa.types.is_struct(type_) else []
+        return tuple(found)
+
+
+class TextRewriter:
+    """Rewrites the statements of one connection.
+
+    Args:
+        catalog: Its Lance tables.
+        names: What names mean on it.
+    """
+
+    def __init__(self, catalog: TableCatalog, names: Names) -> None:
+        self._catalog = catalog
+        self._names = names
+
+    def rewritten(self, sql: str, *, later: bool) -> str:
+        """Return a statement with functions of ours in the places of those calls; any other one as it is.
+
+        Args:
+            sql: The statement, or several.
+            later: A result that was not fetched yet has to stay.
+
+        Raises:
+            InvalidInputError, WrongTypeError, UnknownColumnError: A call makes no sense; the error draws its place.
+        """
+        if not may_find(sql):
+            return sql
+        lifted = LiftedText.of(sql)
+        statement = Statement.of(lifted.text)
+        found: TextCalls | None = statement.result("text calls", find)
+        if found is None or not self._reads_ours(found, later):
+            return sql
+        own = self._names.own_functions(FUNCTIONS, later=later)
+        edits = list(_Rewriting(self._catalog, self._names, statement, found, own, later).edits())
+        return lifted.restored(apply(statement.text, edits)) if edits else sql
+
+    def _reads_ours(self, found: TextCalls, later: bool) -> bool:
+        """Return whether a SELECT with a call, or one around it, reads a Lance table."""
+        for call in found.calls:
+            scope: Scope | None = call.scope
+            while scope is not None:
+                for table in scope.tables:
+                    if table.path is not None or (table.name and self._names.are_ours(table.name, later=later)):
+                        return True
+                scope = scope.outer
+        return False
+
+
+class _Rewriting:
+    """The rewriting of one statement.
+
+    Args:
+        catalog: The Lance tables.
+        names: What names mean.
+        statement: The text.
+        found: Its calls.
+        own: Functions that somebody else has made.
+        later: See `TextRewriter.rewritten`.
+    """
+
+    def __init__(
+        self,
+        catalog: TableCatalog,
+        names: Names,
+        statement: Statement,
+        found: TextCalls,
+        own: frozenset[str],
+        later: bool,
+    ) -> None:
+        self._catalog = catalog
+        self._names = names
+        self._statement = statement
+        self._found = found
+        self._own = own
+        self._later = later
+        self._tables: dict[TableRead, _Table | None] = {}
+        self._matches: dict[TableRead, list[tuple[TextCall, str]]] = {}
+
+    def edits(self) -> Iterator[Edit]:
+        """Yield the edits of the text: calls, names for columns of the result, and numbers for its `?`."""
+        calls = [call for call in self._found.calls if call.function not in self._own]
+        edits = [self._match(call) for call in calls if call.function in (MATCH, PHRASE)]
+        edits += [edit for call in calls if call.function == SCORE and (edit := self._score(call)) is not None]
+        edits += [edit for call in calls if call.function in MARKED and (edit := self._marked(call)) is not None]
+        if not edits:
+            return
+        headings = {heading: None for call in calls if (heading := call.heading) is not None}
+        yield from edits
+        yield from (Edit(place, place, f"\nAS {quoted(name)} ") for place, name in headings)
+        for number, mark in enumerate(self._statement.marks, 1):
+            if not any(edit.overlaps(mark, mark + 1) for edit in edits):
+                yield Edit(mark, mark + 1, f"${number}")
+
+    # Calls.
+
+    def _match(self, call: TextCall) -> Edit:
+        self._check_alone(call)
+        table, path, column = self._column(call)
+        arguments = self._arguments(call, table, path, column)
+        self._matches.setdefault(table.read, []).append((call, arguments))
+        return Edit(call.start, call.end, f"{MATCHES}({arguments})")
+
+    def _score(self, call: TextCall) -> Edit | None:
+        parts = call.column
+        scope: Scope | None = call.scope
+        while scope is not None and len(parts) == 1:
+            for read in scope.tables:
+                if folded(read.alias) == folded(parts[0]) and self._table(read) is not None:
+                    return Edit(call.start, call.end, self._sum(call, read, scope))
+            scope = scope.outer
+        return None
+
+    def _sum(self, call: TextCall, read: TableRead, scope: Scope) -> str:
+        """Return the sum of the scores of the matches of a table."""
+        mine = [each for each in self._matches.get(read, []) if each[0].scope is scope and not each[0].is_negated]
+        mine = [each for each in mine if each[0].clause in ("where", "from")] or mine
+        if not mine or len(call.positional) != 1 or call.named:
+            raise self._placed(
+                call,
+                InvalidInputError(
+                    f"there is no match of {read.alias!r} in the SELECT that reads it",
+                    where=SCORE,
+                    expected=f"WHERE match({read.alias}.column, 'words')",
+                ),
+            )
+        terms = [f"{SCORES}({arguments})" for arguments in dict.fromkeys(arguments for _, arguments in mine)]
+        return terms[0] if len(terms) == 1 else f"({' + '.join(terms)})"
+
+    def _marked(self, call: TextCall) -> Edit | None:
+        return None
+
+    def _check_alone(self, call: TextCall) -> None:
+        inside = [each for each in self._found.calls if call.start < each.start < call.end]
+        if inside:
+            raise self._placed(inside[0], InvalidInputError(f"{inside[0].function} inside of {call.function}"))
+
+    def _arguments(self, call: TextCall, table: _Table, path: str, column: str) -> str:
+        words = call.positional[1]
+        if words.string is None and words.tokens[0].text[:1].isdigit():
+            raise self._placed(
+                call, WrongTypeError("query", where=call.function, expected="a text", found=words.text.strip())
+            )
+        constants, beside = self._options(call)
+        version = table.read.version
+        request = TextRequest(
+            table.name,
+            path,
+            call.function,
+            constants,
+            [name for name, _ in beside],
+            [name for name, _ in version],
+            table.held,
+        )
+        if words.string is not None or not beside:
+            try:
+                request.query(words.string or "", "")
+            except LanceDuckError as error:
+                raise self._placed(call, error) from error
+        values = [f"coalesce(({self._sql(part)})::VARCHAR, '')" for _, part in beside]
+        values += [f"coalesce({_version(name, self._sql(part))}, '')" for name, part in version]
+        text = "''" if not values else values[0] if len(values) == 1 else f"concat_ws({_DIVIDER}, {', '.join(values)})"
+        return f"{column}, {literal(request.text)}, ({self._sql(words)})::VARCHAR, {text}"
+
+    def _options(self, call: TextCall) -> tuple[dict[str, Any], list[tuple[str, Part]]]:
+        """Return the options of a call that are constants, and the others."""
+        named = list(call.named)
+        rest = call.positional[2:]
+        if call.function == PHRASE and len(rest) == 1:
+            named.insert(0, ("slop", rest[0]))
+        elif rest:
+            expected = "a column, a query and named options, such as operator := 'AND'"
+            raise self._placed(call, InvalidInputError("too many arguments", where=call.function, expected=expected))
+        constants: dict[str, Any] = {}
+        beside = []
+        for name, part in named:
+            try:
+                check_option(call.function, name)
+                constants[name] = constant(call.function, name, part.text)
+            except LookupError as error:
+                if isinstance(error, LanceDuckError):
+                    raise self._placed(call, error) from error
+                beside.append((name, part))
+            except LanceDuckError as error:
+                raise self._placed(call, error) from error
+        return constants, beside
+
+    # Columns and tables.
+
+    def _column(self, call: TextCall) -> tuple[_Table, str, str]:
+        """Return the table of the column of a call, its path, and SQL for a list of its texts."""
+        parts = call.column
+        if not parts:
+            expected = "a column of a Lance table"
+            found = call.positional[0].text.strip()
+            raise self._placed(
+                call, InvalidInputError("first argument", where=call.function, expected=expected, found=found)
+            )
+        scope: Scope | None = call.scope
+        while scope is not None:
+            found_here = self._column_in(call, scope, parts)
+            if found_here is not None:
+                return found_here
+            scope = scope.outer
+        columns = [name for read in call.scope.tables if (t := self._table(read)) for name in t.dataset.schema.names]
+        raise self._placed(
+            call,
+            UnknownColumnError(
+                f"no column {'.'.join(parts)!r} of a Lance table", where=call.function, expected=known_names(columns)
+            ),
+        )
+
+    def _column_in(self, call: TextCall, scope: Scope, parts: tuple[str, ...]) -> tuple[_Table, str, str] | None:
+        """Return what `_column` does for a column of this SELECT; None where it may only be one of another around."""
+        named = [read for read in scope.tables if len(parts) > 1 and folded(read.alias) == folded(parts[0])]
+        if named:
+            table = self._table(named[0])
+            column = None if table is None else table.column(parts[1:])
+            if table is not None and column is not None:
+                return self._text_column(call, table, column)
+            if table is not None:
+                expected = known_names(table.dataset.schema.names)
+                found = f"no column {'.'.join(parts[1:])!r}"
+                raise self._placed(call, UnknownColumnError(found, where=f"table {parts[0]}", expected=expected))
+        tables = [table for read in scope.tables if (table := self._table(read)) is not None]
+        has_it = [(table, column) for table in tables if (column := table.column(parts)) is not None]
+        if len(has_it) == 1 and not named:
+            return self._text_column(call, *has_it[0])
+        if has_it and not named:
+            aliases = ", ".join(table.read.alias for table, _ in has_it)
+            what, remedy = f"column {parts[0]!r} is of several tables: {aliases}", "write the table before the column"
+            raise self._placed(call, InvalidInputError(what, where=call.function, remedy=remedy))
+        if named or len(tables) < len(scope.tables):
+            raise self._placed(
+                call,
+                InvalidInputError(
+                    f"{'.'.join(parts)} may be no column of a Lance table",
+                    where=call.function,
+                    expected="a column of a Lance table that the SELECT reads by its name or path",
+                    remedy="call it in the SELECT that reads the table, or write the table before the column",
+                ),
+            )
+        return None
+
+    def _text_column(self, call: TextCall, table: _Table, column: tuple[str, ...]) -> tuple[_Table, str, str]:
+        path = join_path(column) if len(column) > 1 else column[0]
+        try:
+            known = text_column(table.dataset.handle.snapshot.schema, path)
+        except LanceDuckError as error:
+            raise self._placed(call, error) from error
+        text = ".".join(map(quoted, (table.read.alias, *column) if table.read.alias else column))
+        return table, known.path, text if is_list(storage_type(known.type)) else f"[{text}]"
+
+    def _table(self, read: TableRead) -> _Table | None:
+        """Return the Lance table that a SELECT reads; None where it reads another one."""
+        if read not in self._tables:
+            self._tables[read] = self._find(read)
+        return self._tables[read]
+
+    def _find(self, read: TableRead) -> _Table | None:
+        handle: TableHandle | None
+        if read.path is not None:
+            handle, name = self._catalog.path_handle(read.path), read.path
+        elif read.name is None or (len(read.name) == 1 and folded(read.name[0]) in self._found.scopes.ctes):
+            return None
+        else:
+            database = self._names.database(read.name, later=self._later)
+            handle = None if database is None else database.find(read.name[-1])
+            name = "" if database is None else f"{quoted(database.name)}.{quoted(read.name[-1])}"
+        if handle is None:
+            return None
+        dataset = handle.current()
+        is_held = pinned_versions() is not None and not read.version
+        return _Table(read, name, dataset, self._catalog.binder.texts.hold(dataset) if is_held else None)
+
+    # Texts.
+
+    def _sql(self, part: Part) -> str:
+        """Return an argument as it is spelled, with numbers for its `?`."""
+        text, start = part.text, part.start
+        marks = enumerate(self._statement.marks, 1)
+        inside = [(number, mark - start) for number, mark in marks if start <= mark < start + len(text)]
+        return apply(text, [Edit(place, place + 1, f"${number}") for number, place in inside])
+
+    def _placed(self, call: TextCall, error: LanceDuckError) -> LanceDuckError:
+        """Return an error that draws the place of a call."""
+        place = drawn(self._statement.text, call.start, len(call.function))
+        remedy = f"{error.remedy}, here:{place}" if error.remedy else f"here:{place}"
+        where = call.function if error.where is None else error.where
+        return type(error)(error.what, where=where, expected=error.expected, found=error.found, remedy=remedy)
+
+
+def _version(name: str, text: str) -> str:
+    """Return SQL for an argument that chooses a version; a point in time as `lance_scan` reads it."""
+    if name != "asof":
+        return f"({text})::VARCHAR"
+    moment = f"make_timestamp(epoch_us(TRY_CAST(({text}) AS TIMESTAMPTZ)))"
+    return f"coalesce(strftime({moment}, '%Y-%m-%d %H:%M:%S.%f+00:00'), ({text})::VARCHAR)"

@@ -1,0 +1,374 @@
+"""The SELECTs of a statement and the tables that each reads, by tokens alone. Pure.
+
+No parser outside of DuckDB reads all statements in which an expression may stand (UPDATE, MERGE, CREATE VIEW, PREPARE,
+…), so names are looked up as far as tokens say what they are: whatever is not known to be a plain table is one whose
+columns are unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Final
+
+from lance_duck.duck.statement.clauses import closing, divided, stem
+from lance_duck.duck.statement.identifiers import folded
+from lance_duck.duck.statement.tokens import Token
+
+_QUERIES: Final = frozenset(
+    {"select", "from", "with", "values", "pivot", "unpivot", "describe", "summarize", "show", "table"}
+)
+_COMBINED: Final = frozenset({"union", "except", "intersect", ";"})
+_CLAUSES: Final = frozenset(
+    {"select", "from", "where", "group", "having", "window", "qualify", "order", "limit", "offset", "returning", "set"}
+)
+_FOLLOWING: Final = (
+    "fetch join inner left right full outer cross natural semi anti asof positional on using union except intersect "
+    "tablesample at pivot unpivot when with values"
+)
+_AFTER_TABLE: Final = _CLAUSES | frozenset(_FOLLOWING.split())
+"""Words that begin what follows a table, and so are no alias of it."""
+_SCAN: Final = "lance_scan"
+_KEYS: Final = {"version": "version", "timestamp": "asof"}
+_VERSIONS: Final = ("version", "tag", "asof", "branch")
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a list.
+
+    Attributes:
+        tokens: Of it.
+        end: Where what follows it begins in the text; a token does not know the end of a number.
+    """
+
+    tokens: Sequence[Token]
+    end: int
+
+    @property
+    def start(self) -> int:
+        """Where it begins in the text."""
+        return self.tokens[0].start if self.tokens else self.end
+
+    @property
+    def text(self) -> str:
+        """As it is spelled, with a line break behind a comment."""
+        text = self.tokens[0].source[self.start : self.end].rstrip() if self.tokens else ""
+        return f"{text}\n" if "--" in text else text
+
+    @property
+    def string(self) -> str | None:
+        """The string that it is; None for anything else."""
+        text = self.tokens[0].text if len(self.tokens) == 1 else ""
+        return text[1:-1].replace("''", "'") if text.startswith("'") else None
+
+    @property
+    def named(self) -> tuple[str | None, Part]:
+        """The name of an argument (`name := value`, `name => value`), folded, None without one, and its value."""
+        tokens = self.tokens
+        if len(tokens) > 1 and tokens[0].name is not None:
+            place = tokens[1].start
+            if tokens[0].source[place : place + 2] in (":=", "=>"):
+                begin = 2 + (len(tokens) > 2 and tokens[2].start < place + 2)
+                return folded(tokens[0].name), Part(tokens[begin:], self.end)
+        return None, self
+
+
+@dataclass(frozen=True, eq=False)
+class TableRead:
+    """A table that a SELECT reads.
+
+    Attributes:
+        alias: By what its columns are qualified, without quotes; empty where nothing can.
+        name: Parts of its name; None where it has none, or is something else: a subquery, a function.
+        path: Its path, where it is named by that or is a call of `lance_scan`.
+        version: Which one: arguments of `lance_scan`.
+    """
+
+    alias: str
+    name: tuple[str, ...] | None = None
+    path: str | None = None
+    version: tuple[tuple[str, Part], ...] = ()
+
+
+@dataclass(eq=False)
+class Scope:
+    """One SELECT, or a statement that changes a table.
+
+    Attributes:
+        outer: That which it stands in; None: none.
+        start, end: Its tokens.
+        tables: That it reads, in order.
+        clauses: The word that begins each clause, with the place of its token.
+    """
+
+    outer: Scope | None
+    start: int
+    end: int
+    tables: list[TableRead] = field(default_factory=list)
+    clauses: list[tuple[str, int]] = field(default_factory=list)
+
+    def clause_of(self, place: int) -> tuple[str, int, int]:
+        """Return the word of the clause that a token stands in, its first token behind the word, and its end."""
+        for (word, begin), (_, end) in pairwise([*self.clauses, ("", self.end)]):
+            if begin < place < end:
+                return word, begin + 1, end
+        return "", self.start, self.end
+
+
+class Scopes:
+    """All SELECTs of a text.
+
+    Args:
+        tokens: Of the text.
+    """
+
+    def __init__(self, tokens: Sequence[Token]) -> None:
+        self.tokens = tokens
+        self._closers, self._openers = _parentheses(tokens)
+        self._of_tokens = [Scope(None, 0, len(tokens))] * len(tokens)
+        self.ctes = frozenset(_ctes(tokens))
+        """Names of common table expressions, folded."""
+        self._read(0, len(tokens), None)
+
+    def scope_of(self, place: int) -> Scope:
+        """Return the scope that a token belongs to."""
+        return self._of_tokens[place]
+
+    def closer(self, opener: int) -> int:
+        """Return the place of the parenthesis that closes another; the end of the text where none does."""
+        return self._closers.get(opener, len(self.tokens))
+
+    def opener(self, place: int) -> int:
+        """Return the place of the parenthesis that a token stands in; -1 for none."""
+        return self._openers[place]
+
+    def word(self, place: int) -> str | None:
+        """Return the word at a place."""
+        return self.tokens[place].word if 0 <= place < len(self.tokens) else None
+
+    def text(self, place: int) -> str:
+        """Return the token at a place as it is spelled; empty beyond the end."""
+        return self.tokens[place].text if 0 <= place < len(self.tokens) else ""
+
+    def name(self, place: int) -> str | None:
+        """Return the identifier at a place."""
+        return self.tokens[place].name if 0 <= place < len(self.tokens) else None
+
+    def is_query(self, opener: int) -> bool:
+        """Return whether a query stands in the parentheses that begin at a place."""
+        inner = opener
+        while self.text(inner) == "(":
+            inner += 1
+        return inner > opener and self.word(inner) in _QUERIES and self.text(inner + 1) != "."
+
+    def read_nested(self, opener: int, outer: Scope) -> None:
+        """Read the query in parentheses."""
+        self._read(opener + 1, self.closer(opener), outer)
+
+    def _read(self, start: int, end: int, outer: Scope | None) -> None:
+        """Read the SELECTs between two places, which set operations divide."""
+        end = min(end, len(self.tokens))
+        begin = place = start
+        while place <= end:
+            if place == end or (self.text(place).lower() in _COMBINED and not self._excludes(place)):
+                scope = Scope(outer, begin, place)
+                self._of_tokens[begin:place] = [scope] * (place - begin)
+                _ScopeReader(self, scope).read()
+                begin = place + 1
+            place = self.closer(place) if place < end and self.text(place) == "(" else place + 1
+
+    def _excludes(self, place: int) -> bool:
+        """Return whether a word is that of `* EXCEPT (a, b)`."""
+        return self.text(place - 1) == "*" and self.text(place + 1) == "(" and not self.is_query(place + 1)
+
+
+class _ScopeReader:
+    """Reads the tables and clauses of one scope.
+
+    Args:
+        scopes: All of the text.
+        scope: This one.
+    """
+
+    def __init__(self, scopes: Scopes, scope: Scope) -> None:
+        self._all = scopes
+        self._scope = scope
+        self._depth = 0
+        self._expects = False
+        """A table may begin here."""
+        self._lists: list[int] = []
+        """Depths of the lists of tables that a place is in: after a comma there, a table follows."""
+
+    def read(self) -> None:
+        """Read it, and the SELECTs within."""
+        place = self._scope.start
+        while place < self._scope.end:
+            place = self._step(place)
+
+    def _step(self, place: int) -> int:
+        token = self._all.tokens[place]
+        if token.text == "(":
+            return self._open(place)
+        if token.text == ")":
+            self._depth -= 1
+            self._lists = [depth for depth in self._lists if depth <= self._depth]
+            self._expects = False
+        elif token.text == ",":
+            self._expects = self._depth in self._lists
+        elif self._expects and token.word in ("lateral", "only"):
+            pass
+        elif self._expects and (token.name is not None or token.path is not None):
+            return self._table(place)
+        elif token.word is not None:
+            self._word(place, token.word)
+        return place + 1
+
+    def _open(self, place: int) -> int:
+        if not self._all.is_query(place):
+            self._depth += 1
+            if self._expects:
+                self._lists.append(self._depth)
+            return place + 1
+        self._all.read_nested(place, self._scope)
+        after = self._all.closer(place) + 1
+        if self._expects:
+            self._expects = False
+            alias, after = self._alias(after)
+            self._scope.tables.append(TableRead(alias or ""))
+        return after
+
+    def _word(self, place: int, word: str) -> None:
+        if word == "join":
+            self._expects = bool(self._lists)
+        elif self._depth == 0 and not self._is_inside(place):
+            if word in _CLAUSES and (word != "set" or self._lists):
+                self._scope.clauses.append((word, place))
+                self._lists = []
+            if word == "from" or self._names_target(place, word):
+                self._lists, self._expects = [0], True
+
+    def _names_target(self, place: int, word: str) -> bool:
+        """Return whether the table that a statement changes follows, or what it is compared with."""
+        before = self._all.word(place - 1)
+        if word == "update":
+            return before not in ("do", "then", "for")
+        if word == "using":
+            return self._all.text(place + 1) != "(" or self._all.is_query(place + 1)
+        return word == "into" and before == "merge"
+
+    def _is_inside(self, place: int) -> bool:
+        """Return whether a word is a part of a name, or of IS [NOT] DISTINCT FROM."""
+        before = self._all.word(place - 2)
+        is_distinct = self._all.word(place - 1) == "distinct" and before in ("is", "not")
+        return self._all.text(place - 1) == "." or is_distinct
+
+    def _table(self, place: int) -> int:
+        """Read a table, and what it is called; return the place behind it."""
+        self._expects = False
+        given = None
+        if is_colon(self._all.tokens, place + 1):
+            given, place = self._all.name(place), place + 2
+        table, after = self._source(place)
+        version, after = self._at(after)
+        alias, after = self._alias(after)
+        if not version:
+            version, after = self._at(after)
+        if alias is not None and self._all.text(after) == "(":  # other names for its columns
+            table = TableRead(alias)
+        version = version or table.version
+        self._scope.tables.append(TableRead(given or alias or table.alias, table.name, table.path, version))
+        return after
+
+    def _source(self, place: int) -> tuple[TableRead, int]:
+        """Read a (qualified) name, a path or a call; return the place behind it."""
+        path = self._all.tokens[place].path if place < len(self._all.tokens) else None
+        if path is not None:
+            return TableRead(stem(path), None, path), place + 1
+        parts, after = [self._all.name(place) or ""], place + 1
+        while self._all.text(after) == "." and (part := self._all.name(after + 1)) is not None:
+            parts.append(part)
+            after += 2
+        if self._all.text(after) != "(":
+            return TableRead(parts[-1], tuple(parts)), after
+        close = self._all.closer(after)
+        return _called(parts[-1], parts_of(self._all.tokens, after + 1, close)), close + 1
+
+    def _at(self, place: int) -> tuple[tuple[tuple[str, Part], ...], int]:
+        """Read `AT (VERSION => …)`; return the place behind it."""
+        if self._all.word(place) != "at" or self._all.text(place + 1) != "(":
+            return (), place
+        close = self._all.closer(place + 1)
+        key, arrow = _KEYS.get(self._all.word(place + 2) or ""), self._all.text(place + 3)
+        if key is None or arrow != "=>" or close <= place + 4:
+            return (), close + 1
+        tokens = self._all.tokens
+        return ((key, Part(tokens[place + 4 : close], tokens[close].start)),), close + 1
+
+    def _alias(self, place: int) -> tuple[str | None, int]:
+        """Read what a table is called, None where the text does not say so; return the place behind that."""
+        if self._all.word(place) == "as":
+            return self._all.name(place + 1), place + 2
+        if self._all.name(place) is None or self._all.word(place) in _AFTER_TABLE:
+            return None, place
+        return self._all.name(place), place + 1
+
+
+def _called(function: str, arguments: Sequence[Part]) -> TableRead:
+    """Return the table that a call of a function gives."""
+    unknown = TableRead("")
+    if folded(function) != _SCAN or not arguments or len(arguments[0].tokens) != 1 or arguments[0].string is None:
+        return unknown
+    version = []
+    for argument in arguments[1:]:
+        name, value = argument.named
+        if name not in _VERSIONS or not value.tokens:
+            return unknown
+        version.append((name, value))
+    return TableRead("", None, arguments[0].string, tuple(version))
+
+
+def parts_of(tokens: Sequence[Token], begin: int, end: int) -> list[Part]:
+    """Return the parts of a list between two places, which commas divide; none of an empty one."""
+    parts, place = [], begin
+    for part in divided(tokens[begin:end], ",") if begin < end else ():
+        place += len(part)
+        follows = tokens[place].start if place < len(tokens) else len(tokens[0].source)
+        parts.append(Part(part, follows))
+        place += 1
+    return parts
+
+
+def is_colon(tokens: Sequence[Token], place: int) -> bool:
+    """Return whether a colon stands at a place that is no part of `::` or `:=`."""
+    if not 0 <= place < len(tokens) or tokens[place].text != ":":
+        return False
+    start, source = tokens[place].start, tokens[place].source
+    return source[start + 1 : start + 2] not in (":", "=") and source[max(start - 1, 0) : start] != ":"
+
+
+def _parentheses(tokens: Sequence[Token]) -> tuple[dict[int, int], list[int]]:
+    """Return the place that closes each parenthesis, and for each token the place that opens what it stands in."""
+    openers: list[int] = []
+    closers: dict[int, int] = {}
+    around = []
+    for place, token in enumerate(tokens):
+        if token.text == ")" and openers:
+            closers[openers.pop()] = place
+        around.append(openers[-1] if openers else -1)
+        if token.text == "(":
+            openers.append(place)
+    return closers, around
+
+
+def _ctes(tokens: Sequence[Token]) -> Iterator[str]:
+    for place, token in enumerate(tokens):
+        if token.name is None or not place or tokens[place - 1].text.lower() not in ("with", "recursive", ","):
+            continue
+        after = place + 1
+        if after < len(tokens) and tokens[after].text == "(":
+            after = (closing(tokens, after) or after) + 1
+        follows = [each.text.lower() for each in tokens[after : after + 4]]
+        if follows[:2] == ["as", "("] or follows[:3] == ["as", "materialized", "("] or "not" in follows[1:2]:
+            yield folded(token.name)

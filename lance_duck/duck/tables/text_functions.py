@@ -1,0 +1,157 @@
+"""The functions behind `match` and `score`: DuckDB calls them for batches of texts.
+
+    __lance_match([text, …], request, words, values) → BOOLEAN, NULL where there is no text or there are no words
+    __lance_score([text, …], request, words, values) → FLOAT, 0 where there is no match
+
+They need no table: whatever a statement does with texts, each is judged as if it stood in the table that the request
+names, by the analyser of the column and the statistics of its newest version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from itertools import count
+from typing import Any, Final
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from lance_duck.cache import LruCache
+from lance_duck.dataset import LanceDataset
+from lance_duck.duck.tables.text_request import TextRequest
+from lance_duck.errors import NotFoundError
+from lance_duck.scan.options import ScanOptions
+from lance_duck.scan.text.query.tree import MatchQuery, PhraseQuery
+from lance_duck.scan.text.search import TextSearch
+from lance_duck.scan.text.text_matcher import TextMatcher
+
+MATCHES: Final = "__lance_match"
+SCORES: Final = "__lance_score"
+_TYPES: Final[list[Any]] = ["VARCHAR[]", "VARCHAR", "VARCHAR", "VARCHAR"]
+_SPECIAL: Any = "special"
+_ARROW: Any = "arrow"
+_KEPT: Final = 64
+"""Queries, and datasets of transactions, that are remembered: more than a statement has. Not measured."""
+
+Open = Callable[[str, Mapping[str, str]], LanceDataset]
+Scores = NDArray[np.float32]
+
+
+class TextFunctions:
+    """The functions, and the queries that were asked last. Safe for many threads.
+
+    Args:
+        open_table: Returns the dataset of a name or path, by the arguments that choose its version.
+    """
+
+    def __init__(self, open_table: Open) -> None:
+        self._open = open_table
+        self._requests: LruCache[TextRequest] = LruCache(_KEPT)
+        self._matchers: LruCache[TextMatcher] = LruCache(_KEPT)
+        self._held: LruCache[LanceDataset] = LruCache(_KEPT)
+        self._numbers = count(1)
+
+    def install(self, connection: duckdb.DuckDBPyConnection) -> None:
+        """Make the functions known to the connection's database instance, which must not know them."""
+        for name, function, kind in ((MATCHES, self.match, "BOOLEAN"), (SCORES, self.score, "FLOAT")):
+            connection.create_function(name, function, _TYPES, kind, type=_ARROW, null_handling=_SPECIAL)
+
+    def uninstall(self, connection: duckdb.DuckDBPyConnection) -> None:
+        """Take the functions away."""
+        connection.remove_function(MATCHES)
+        connection.remove_function(SCORES)
+
+    def hold(self, dataset: LanceDataset) -> int:
+        """Give a dataset that no table stands for, that of a transaction, a number."""
+        known = self._held.key_of(dataset)
+        if isinstance(known, int):
+            return known
+        number = next(self._numbers)
+        self._held.put(number, dataset)
+        return number
+
+    def match(self, texts: Any, requests: Any, words: Any, values: Any) -> pa.Array:
+        """Return whether texts match; the arguments are columns of Arrow's."""
+        scores, known = self._asked(texts, requests, words, values)
+        return pa.array(~np.isnan(scores), mask=~known)
+
+    def score(self, texts: Any, requests: Any, words: Any, values: Any) -> pa.Array:
+        """Return the scores of texts; the arguments are columns of Arrow's."""
+        scores, _ = self._asked(texts, requests, words, values)
+        return pa.array(np.nan_to_num(scores, nan=0.0))
+
+    def _asked(self, texts: Any, requests: Any, words: Any, values: Any) -> tuple[Scores, NDArray[np.bool_]]:
+        """Return the score of each text, NaN without a match, and whether there are a text and words."""
+        lists = texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
+        scores = np.full(len(lists), np.nan, np.float32)
+        known = _has_texts(lists)
+        for request, query, beside, places in _groups(requests, words, values):
+            if query is None or request is None:
+                known[places] = False
+                continue
+            matcher = self._matcher(TextRequest.of(request), query, beside or "")
+            scores[places] = matcher.scores(lists if len(places) == len(lists) else lists.take(pa.array(places)))
+        return scores, known
+
+    def _matcher(self, request: TextRequest, words: str, values: str) -> TextMatcher:
+        query = request.query(words, values)
+        dataset = self._dataset(request, values)
+        snapshot = dataset.handle.snapshot
+        key = request.table, request.held, snapshot.uri, snapshot.manifest.path, id(snapshot), query
+        return self._matchers.get(key, partial(matcher_of, dataset, query))
+
+    def _dataset(self, request: TextRequest, values: str) -> LanceDataset:
+        if request.held is None:
+            return self._open(request.table, request.choice(values))
+        dataset = self._held.find(request.held)
+        if dataset is None:
+            raise NotFoundError("the transaction that this was read in is over", where=request.table)
+        return dataset
+
+
+def matcher_of(dataset: LanceDataset, query: MatchQuery | PhraseQuery) -> TextMatcher:
+    """Return what asks a query of texts, as if they stood in a table."""
+    return search_of(dataset, query).text_matcher()
+
+
+def search_of(dataset: LanceDataset, query: MatchQuery | PhraseQuery) -> TextSearch:
+    """Return the search for a query among all rows of a table."""
+    table = dataset.handle.table
+    return TextSearch(table, query, table.plan(ScanOptions(columns=[])))
+
+
+def _has_texts(lists: pa.ListArray) -> NDArray[np.bool_]:
+    """Return whether each list has an element that is not null; an empty one, of a column of lists, counts as well."""
+    present: NDArray[np.bool_] = lists.is_valid().to_numpy(zero_copy_only=False).copy()
+    elements = lists.flatten()
+    if not elements.null_count:
+        return present
+    sizes = pc.list_value_length(lists).fill_null(0).to_numpy(zero_copy_only=False)
+    valid = np.concatenate([[0], np.cumsum(elements.is_valid().to_numpy(zero_copy_only=False))])
+    ends = np.cumsum(sizes)
+    present &= (sizes == 0) | (valid[ends] > valid[ends - sizes])
+    return present
+
+
+def _groups(*columns: Any) -> Iterator[tuple[Any, ...]]:
+    """Yield each combination of values of some columns of texts, with the places that have it."""
+    codes: NDArray[np.int64] | None = None
+    dictionaries = []
+    for column in columns:
+        encoded = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+        encoded = encoded.dictionary_encode("encode")
+        values = encoded.dictionary.to_pylist()
+        indices = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        codes = indices if codes is None else codes * max(len(values), 1) + indices
+        dictionaries.append(values)
+    assert codes is not None
+    for code in np.unique(codes).tolist():
+        rest, found = code, []
+        for values in reversed(dictionaries):
+            rest, place = divmod(rest, max(len(values), 1))
+            found.append(values[place])
+        yield *reversed(found), np.flatnonzero(codes == code)

@@ -1,0 +1,127 @@
+"""What a call of `match` asks for, as a text that DuckDB hands to the functions behind it.
+
+{"table": name or path, "column": path of the column, "kind": "match" or "match_phrase", "options": {…},
+"named": [names whose values come beside, in order], "version": [likewise, of the table], "held": number}
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, Final
+
+from lance_duck.arguments import refuse_unknown
+from lance_duck.errors import InvalidInputError, WrongTypeError
+from lance_duck.scan.text.query.tree import MatchQuery, PhraseQuery
+
+DIVIDER: Final = "\x1f"
+"""Stands between values that come beside."""
+_KINDS: Final[Mapping[str, type[MatchQuery] | type[PhraseQuery]]] = {"match": MatchQuery, "match_phrase": PhraseQuery}
+_OPTIONS: Final = {
+    "match": ("operator", "fuzziness", "prefix_length", "max_expansions", "boost"),
+    "match_phrase": ("slop",),
+}
+_NUMBERS: Final = frozenset({"fuzziness", "prefix_length", "max_expansions", "slop"})
+
+
+@dataclass(frozen=True)
+class TextRequest:
+    """A call of `match` or `match_phrase`, without its query.
+
+    Attributes:
+        table: Name or path, as `lance_scan` takes it.
+        column: Path of the column.
+        kind: The function.
+        options: Options that are constants.
+        named: Names of the other options.
+        version: Names of the arguments of `lance_scan` that choose the version.
+        held: Number of the dataset of a transaction; None: the table says which.
+    """
+
+    table: str
+    column: str
+    kind: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    named: Sequence[str] = ()
+    version: Sequence[str] = ()
+    held: int | None = None
+
+    @classmethod
+    def of(cls, text: str) -> TextRequest:
+        """Return what a text says.
+
+        Raises:
+            InvalidInputError: It is no such text.
+        """
+        try:
+            return cls(**json.loads(text))
+        except (ValueError, TypeError) as error:
+            raise InvalidInputError("a function of lance_duck's own is called by hand", found=text[:40]) from error
+
+    @property
+    def text(self) -> str:
+        """The text that stands for it."""
+        own = {each.name: getattr(self, each.name) for each in fields(self)}
+        return json.dumps({name: value for name, value in own.items() if value}, ensure_ascii=False)
+
+    def query(self, words: str, values: str) -> MatchQuery | PhraseQuery:
+        """Return the query.
+
+        Args:
+            words: What is searched for.
+            values: Of the options that are no constants, and of the version.
+
+        Raises:
+            InvalidInputError, WrongTypeError: An option makes no sense.
+        """
+        beside = values.split(DIVIDER) if values else []
+        given = {name: _value(self.kind, name, value) for name, value in zip(self.named, beside, strict=False)}
+        return _KINDS[self.kind](words, self.column, **{**self.options, **given})
+
+    def choice(self, values: str) -> dict[str, str]:
+        """Return the arguments that choose the version of the table."""
+        beside = values.split(DIVIDER)[len(self.named) :] if values else []
+        return dict(zip(self.version, beside, strict=False))
+
+
+def check_option(kind: str, name: str) -> None:
+    """Refuse an option that a function does not have.
+
+    Raises:
+        WrongTypeError: There is no such option.
+    """
+    refuse_unknown([name], _OPTIONS[kind], kind, "option")
+
+
+def _value(kind: str, name: str, text: str) -> Any:
+    """Return the value of an option that DuckDB has written as text; an empty one is NULL."""
+    if not text:
+        return None
+    if name == "operator":
+        return text.upper()
+    try:
+        return int(text) if name in _NUMBERS else float(text)
+    except ValueError as error:
+        raise WrongTypeError(name, where=kind, expected="a number", found=text[:40]) from error
+
+
+def constant(kind: str, name: str, text: str) -> Any:
+    """Return the value of an option that the text of a statement says.
+
+    Raises:
+        LookupError: It is no constant.
+    """
+    plain = text.strip()
+    if plain.lower() == "null":
+        return None
+    if plain.startswith("'") and plain.endswith("'") and "'" not in plain[1:-1]:
+        return plain[1:-1].upper() if name == "operator" else plain[1:-1]
+    try:
+        return int(plain)
+    except ValueError:
+        pass
+    try:
+        return float(plain)
+    except ValueError as error:
+        raise LookupError(f"{name} of {kind} is an expression") from error

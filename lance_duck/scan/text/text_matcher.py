@@ -1,0 +1,51 @@
+"""A query of words, asked of texts at hand, with the scores that the rows of a table give them.
+
+A text matches, and has a score, as if it were a row: the plain reference of a search through an index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_duck.scan.text.leaves import Weights, match_among
+from lance_duck.scan.text.places import AnalysedRows
+from lance_duck.scan.text.query.tree import MatchQuery, PhraseQuery
+from lance_duck.scan.text.query.words import Word
+from lance_duck.text.analyser import Analyser
+
+
+@dataclass(frozen=True, eq=False)
+class TextMatcher:
+    """A query of words over one column. Safe to use from several threads.
+
+    Attributes:
+        query: The query.
+        words: Its words.
+        weights: What they weigh among the rows of the table.
+        analyser: That of the column.
+    """
+
+    query: MatchQuery | PhraseQuery
+    words: Sequence[Word]
+    weights: Weights
+    analyser: Analyser
+
+    def scores(self, texts: pa.Array | pa.ChunkedArray) -> NDArray[np.float32]:
+        """Return the score of each text, NaN where it does not match; null texts do not.
+
+        Args:
+            texts: Texts, or lists of them, as `Analyser.analyse` takes them.
+        """
+        tokens = self.analyser.analyse(texts)
+        rows = AnalysedRows.of(np.arange(tokens.num_texts, dtype=np.uint64), tokens)
+        terms = {word.term for word in self.words if word.term is not None}
+        place = rows.narrowed(terms.union(self.weights.terms))
+        matches = match_among(self.weights, self.query, self.words, place)
+        scores = np.full(tokens.num_texts, np.nan, np.float32)
+        scores[matches.addresses] = matches.scores
+        return scores

@@ -1,0 +1,285 @@
+"""`match`, `match_phrase` and `score` in plain SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+import lance_duck as ld
+
+TEXTS = [
+    "a small duck by the lake",
+    "the lake",
+    "duck, duck, goose",
+    None,
+    "ducks on a lake: duck lake",
+    "sail the lake of ducks",
+    "stones",
+    "a lake",
+]
+DUCKS = [0, 2, 4, 5]
+
+
+def notes() -> pa.Table:
+    return pa.table(
+        {
+            "id": range(len(TEXTS)),
+            "body": TEXTS,
+            "tags": [["duck"], [], None, ["lake", "duck lake"], ["x"], [None], ["y"], ["duck", "lake"]],
+            "s": [{"title": text} for text in TEXTS],
+        }
+    )
+
+
+def write(folder: Path, index: str) -> None:
+    dataset = ld.write_dataset(notes()[:4], folder / "notes.lance")
+    if index == "part of an index":
+        dataset.create_scalar_index("body", "INVERTED", with_position=True)
+    dataset.insert(notes()[4:])
+    if index == "index":
+        dataset.create_scalar_index("body", "INVERTED", with_position=True)
+    ld.write_dataset(pa.table({"n": [1, 2, 3], "words": ["duck", "goose stones", None]}), folder / "queries.lance")
+
+
+@pytest.fixture(scope="module", params=["no index", "part of an index", "index"])
+def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("notes")
+    write(folder, request.param)
+    return folder
+
+
+@pytest.fixture
+def own(tmp_path: Path, connect: Callable[..., ld.Connection]) -> ld.Connection:
+    """Tables that a test may change."""
+    write(tmp_path, "part of an index")
+    return connect(tmp_path)
+
+
+@pytest.fixture
+def con(folder: Path, connect: Callable[..., ld.Connection]) -> ld.Connection:
+    return connect(folder)
+
+
+def ids(con: ld.Connection, sql: str, *parameters: object) -> list[int]:
+    return sorted(row[0] for row in con.execute(sql, *parameters).fetchall())
+
+
+def test_the_best_matches_come_first_with_the_scores_of_a_search(con: ld.Connection, folder: Path) -> None:
+    sql = "SELECT id, score(notes) FROM notes WHERE match(body, 'duck lake') ORDER BY score(notes) DESC, id LIMIT 4"
+    found = con.execute(sql)
+    assert [name for name, *_ in found.description] == ["id", "score(notes)"]
+    best = ld.dataset(folder / "notes.lance").search("duck lake", 4, "body", columns=["id"])
+    assert found.fetchall() == [tuple(row.values()) for row in best.to_pylist()]
+
+
+def test_each_option_is_that_of_a_match_query(con: ld.Connection) -> None:
+    assert ids(con, "FROM notes SELECT id WHERE match(body, 'duck lake', operator := 'and')") == [0, 4, 5]
+    assert ids(con, "FROM notes SELECT id WHERE match(body, 'dock')") == []
+    assert ids(con, "FROM notes SELECT id WHERE match(body, 'dock', fuzziness := 1)") == DUCKS
+    assert ids(con, "FROM notes SELECT id WHERE match(body, 'dock', fuzziness => NULL, max_expansions => 3)") == DUCKS
+    assert ids(con, "FROM notes SELECT id WHERE match(body, 'dock', fuzziness := 1, prefix_length := 2)") == []
+    both = "SELECT max(score(a)), 0 FROM notes a WHERE match(body, 'duck'{})"
+    ((plain, _),) = con.execute(both.format("")).fetchall()
+    assert con.execute(both.format(", boost := 2.0")).fetchall() == [(2 * plain, 0)]
+    assert ids(con, "FROM notes SELECT id WHERE match_phrase(body, 'duck lake')") == [4]
+    assert ids(con, "FROM notes SELECT id WHERE match_phrase(body, 'lake ducks', 1)") == [4, 5]
+    assert ids(con, "FROM notes SELECT id WHERE match_phrase(body, 'lake ducks', slop := 1)") == [4, 5]
+
+
+def test_parameters_stand_for_words_and_options(con: ld.Connection) -> None:
+    assert ids(con, "SELECT id FROM notes WHERE id > ? AND match(body, ?)", [1, "duck"]) == [2, 4, 5]
+    sql = "SELECT id, score(n) FROM notes n WHERE match(body, ?, operator := ?) AND id < ?"
+    assert ids(con, sql, ["duck lake", "AND", 5]) == [0, 4]
+    named = "SELECT id FROM notes WHERE match(body, $words, fuzziness := $edits)"
+    assert ids(con, named, {"words": "dock", "edits": 1}) == DUCKS
+    con.execute("PREPARE p AS SELECT id FROM notes WHERE match(body, ?)")
+    assert [ids(con, f"EXECUTE p('{words}')") for words in ("goose", "stones", "goose")] == [[2], [6], [2]]
+
+
+def test_a_match_is_a_condition_like_any_other(con: ld.Connection) -> None:
+    assert ids(con, "SELECT id FROM notes WHERE NOT match(body, 'duck')") == [1, 6, 7]
+    assert ids(con, "SELECT id FROM notes WHERE match(body, 'stones') OR id = 1 AND match(body, 'lake')") == [1, 6]
+    listed = "SELECT id, match(body, 'duck') AS d, CASE WHEN match(body, 'stones') THEN 's' END FROM notes ORDER BY id"
+    rows = con.execute(listed).fetchall()
+    assert [row[1] for row in rows] == [True, False, True, None, True, True, False, False]
+    assert [row[2] for row in rows] == [*[None] * 6, "s", None]
+    counts = "SELECT count(*) FILTER (match(body, 'duck')), count(*) FILTER (match(body, 'lake')) FROM notes"
+    assert con.execute(counts).fetchall() == [(4, 5)]
+    assert con.execute("SELECT count(*) FROM notes WHERE match(body, 'duck')").fetchall() == [(4,)]
+    groups = "SELECT match(body, 'lake'), count(*) FROM notes GROUP BY match(body, 'lake') ORDER BY ALL"
+    assert con.execute(groups).fetchall() == [(False, 2), (True, 5), (None, 1)]
+
+
+def test_no_text_and_no_words_give_null_and_words_without_terms_match_nothing(con: ld.Connection) -> None:
+    assert ids(con, "SELECT id FROM notes WHERE match(body, 'duck') IS NULL") == [3]
+    assert ids(con, "SELECT id FROM notes WHERE match(body, NULL) IS NULL") == list(range(8))
+    assert ids(con, "SELECT id FROM notes WHERE match(body, ?) IS NULL", [None]) == list(range(8))
+    assert ids(con, "SELECT id FROM notes WHERE match(body, 'the') OR match(body, '')") == []
+    assert ids(con, "SELECT id FROM notes WHERE match(tags, 'duck') IS NULL") == [2, 5]
+
+
+def test_columns_may_be_lists_or_lie_in_structs(con: ld.Connection) -> None:
+    assert ids(con, "SELECT id FROM notes WHERE match(tags, 'duck')") == [0, 3, 7]
+    assert ids(con, "SELECT id FROM notes WHERE match_phrase(tags, 'duck lake')") == [3, 7]
+    assert ids(con, "SELECT id FROM notes n WHERE match(n.S.title, 'duck')") == DUCKS
+
+
+def test_scores_add_up_over_the_matches_of_a_table(con: ld.Connection) -> None:
+    one = "SELECT id, score(notes) FROM notes WHERE match(body, '{}')"
+    duck, lake = (dict(con.execute(one.format(word)).fetchall()) for word in ("duck", "lake"))
+    either = "SELECT id, score(n) FROM notes n WHERE match(n.body, 'duck') OR match(body, 'lake') OR id = 6"
+    expected = {i: float(pa.scalar(duck.get(i, 0) + lake.get(i, 0), pa.float32())) for i in {*duck, *lake, 6}}
+    assert dict(con.execute(either).fetchall()) == pytest.approx(expected, rel=1e-6)
+    kept = "SELECT id, score(notes) FROM notes WHERE match(body, 'duck') AND NOT match(body, 'goose')"
+    assert dict(con.execute(kept).fetchall()) == {i: duck[i] for i in (0, 4, 5)}
+    twice = "SELECT id, score(notes), match(body, 'lake') FROM notes WHERE match(body, 'duck') AND match(body, 'duck')"
+    assert {row[0]: row[1] for row in con.execute(twice).fetchall()} == duck
+    above = "SELECT id FROM notes WHERE match(body, 'duck') AND score(notes) > 0.6"
+    assert ids(con, above) == [i for i in duck if duck[i] > 0.6]
+    best = "SELECT id FROM notes WHERE match(body, 'duck') QUALIFY row_number() OVER (ORDER BY score(notes) DESC) = 1"
+    assert ids(con, best) == [2]
+
+
+def test_a_filter_changes_no_score(con: ld.Connection) -> None:
+    every = dict(con.execute("SELECT id, score(notes) FROM notes WHERE match(body, 'duck')").fetchall())
+    some = con.execute("SELECT id, score(notes) FROM notes WHERE id > 3 AND match(body, 'duck')").fetchall()
+    assert dict(some) == {i: every[i] for i in (4, 5)}
+    first = "SELECT id FROM notes WHERE match(body, 'duck') AND id <> 2 ORDER BY score(notes) DESC LIMIT 1"
+    assert ids(con, first) == [4]
+
+
+def test_tables_by_path_by_version_and_of_other_databases(con: ld.Connection, folder: Path) -> None:
+    sql = "SELECT id FROM {} WHERE match(body, 'duck')"
+    assert ids(con, sql.format(f"'{folder}/notes.lance'")) == DUCKS
+    assert ids(con, sql.format(f"lance_scan('{folder}/notes.lance')")) == DUCKS
+    assert ids(con, sql.format("notes AT (VERSION => 1)")) == [0, 2]
+    assert ids(con, "SELECT id FROM notes AT (VERSION => ?) n WHERE match(n.body, ?)", [1, "duck"]) == [0, 2]
+    con.execute(f"ATTACH '{folder}' AS other (TYPE lance)")
+    assert ids(con, sql.format("other.notes")) == DUCKS
+    assert ids(con, sql.format("lance.main.NOTES")) == DUCKS
+
+
+def test_scores_of_an_older_version_are_its_own(con: ld.Connection, folder: Path) -> None:
+    old = ld.dataset(folder / "notes.lance", version=1).search("duck", 9, "body", columns=["id"]).to_pylist()
+    sql = "SELECT id, score(notes) FROM notes AT (VERSION => 1) WHERE match(body, 'duck')"
+    assert dict(con.execute(sql).fetchall()) == {row["id"]: row["_score"] for row in old}
+
+
+def test_joins_subqueries_and_parts_of_a_union(con: ld.Connection) -> None:
+    joined = (
+        "SELECT a.id FROM notes a JOIN notes b ON a.id = b.id + 1 WHERE match(a.body, 'lake') AND match(b.body, 'lake')"
+    )
+    assert ids(con, joined) == [1, 5]
+    on = "SELECT q.n, id FROM queries q LEFT JOIN notes ON match(body, q.words) AND id > 2 ORDER BY ALL"
+    assert con.execute(on).fetchall() == [(1, 4), (1, 5), (2, 6), (3, None)]
+    best = (
+        "SELECT n, x.id, s FROM queries, LATERAL (SELECT id, score(t) AS s FROM notes t WHERE match(t.body, words) "
+        "ORDER BY score(t) DESC LIMIT 2) x ORDER BY n, s DESC"
+    )
+    rows = con.execute(best).fetchall()
+    assert [(n, i) for n, i, _ in rows] == [(1, 2), (1, 4), (2, 6), (2, 2)]
+    assert rows[0][2] == con.execute("SELECT max(score(a)) FROM notes a WHERE match(body, 'duck')").fetchall()[0][0]
+    assert ids(con, "SELECT n FROM queries WHERE EXISTS (FROM notes WHERE match(body, words))") == [1, 2]
+    assert ids(con, "WITH c AS (SELECT id FROM notes WHERE match(body, 'duck')) SELECT id + 1 FROM c") == [1, 3, 5, 6]
+    union = "SELECT id FROM notes WHERE match(body, 'goose') UNION SELECT id FROM notes b WHERE match(b.body, 'stones')"
+    assert ids(con, union) == [2, 6]
+    native = "SELECT id FROM notes JOIN (VALUES (2), (6)) v(k) ON k = id WHERE match(notes.body, 'goose')"
+    assert ids(con, native) == [2]
+
+
+def test_relations_and_views(con: ld.Connection) -> None:
+    relation = con.sql("SELECT id, score(n) AS s FROM notes n WHERE match(body, 'duck')")
+    assert relation.columns == ["id", "s"]
+    assert relation.filter("s > 0.6").order("id").fetchall() == [
+        (i, s) for i, s in relation.order("id").fetchall() if i in (2, 4)
+    ]
+    con.execute("CREATE TEMP VIEW ducks AS SELECT id, score(n) AS s FROM notes n WHERE match(body, 'duck')")
+    assert con.execute("SELECT id FROM ducks ORDER BY s DESC LIMIT 2").fetchall() == [(2,), (4,)]
+    assert con.sql("SELECT count(*) FROM ducks").fetchall() == [(4,)]
+
+
+def test_changes_choose_rows_by_matches(own: ld.Connection) -> None:
+    assert own.execute("UPDATE notes SET id = id + 100 WHERE match(body, ?)", ["goose"]).fetchall() == [(1,)]
+    assert ids(own, "SELECT id FROM notes WHERE match(body, 'duck')") == [0, 4, 5, 102]
+    assert own.execute("DELETE FROM notes n WHERE match(n.body, 'stones') RETURNING id").fetchall() == [(6,)]
+    own.execute("CREATE TABLE lance.ducks AS SELECT id, score(notes) AS s FROM notes WHERE match(body, 'duck')")
+    assert ids(own, "SELECT id FROM ducks WHERE s > 0") == [0, 4, 5, 102]
+    own.execute("INSERT INTO ducks SELECT id, 0 FROM notes WHERE match_phrase(body, 'the lake')")
+    assert ids(own, "SELECT id FROM ducks WHERE s = 0") == [0, 1, 4, 5, 7]
+
+
+def test_a_transaction_searches_what_it_has_changed(own: ld.Connection) -> None:
+    own.begin()
+    own.execute("UPDATE notes SET body = 'a stone duck' WHERE id = 1")
+    assert ids(own, "SELECT id FROM notes WHERE match(body, 'duck')") == [0, 1, 2, 4, 5]
+    scores = dict(own.execute("SELECT id, score(notes) FROM notes WHERE match(body, 'duck')").fetchall())
+    own.rollback()
+    assert ids(own, "SELECT id FROM notes WHERE match(body, 'duck')") == DUCKS
+    own.execute("UPDATE notes SET body = 'a stone duck' WHERE id = 1")
+    assert dict(own.execute("SELECT id, score(notes) FROM notes WHERE match(body, 'duck')").fetchall()) == scores
+
+
+@pytest.mark.parametrize(
+    ("sql", "kind", "message"),
+    [
+        ("SELECT score(notes) FROM notes", ld.InvalidInputError, "there is no match of 'notes'"),
+        ("SELECT score(n) FROM notes n WHERE NOT match(body, 'x')", ld.InvalidInputError, "no match of 'n'"),
+        ("SELECT 1 FROM notes WHERE match(id, 'x')", ld.WrongTypeError, "must hold texts.*found int64"),
+        ("SELECT 1 FROM notes WHERE match(bodi, 'x')", ld.UnknownColumnError, "no column 'bodi'"),
+        ("SELECT 1 FROM notes n WHERE match(n.bodi, 'x')", ld.UnknownColumnError, "no column 'bodi'"),
+        ("SELECT 1 FROM notes WHERE match(body, 'x', fuzzyness := 1)", ld.WrongTypeError, "did you mean 'fuzziness'"),
+        ("SELECT 1 FROM notes WHERE match(body, 'x', slop := 1)", ld.WrongTypeError, "unknown option 'slop'"),
+        ("SELECT 1 FROM notes WHERE match(body, 'x', operator := 'XOR')", ld.InvalidInputError, "'AND' or 'OR'"),
+        ("SELECT 1 FROM notes WHERE match(body, 'x', fuzziness := 'a')", ld.WrongTypeError, "fuzziness"),
+        ("SELECT 1 FROM notes WHERE match(body, 12)", ld.WrongTypeError, "expected a text, found 12"),
+        ("SELECT 1 FROM notes WHERE match(body, 'x', 1)", ld.InvalidInputError, "too many arguments"),
+        ("SELECT 1 FROM notes WHERE match(lower(body), 'x')", ld.InvalidInputError, "found lower\\(body\\)"),
+        ("SELECT 1 FROM notes a, notes b WHERE match(body, 'x')", ld.InvalidInputError, "several tables: a, b"),
+        (
+            "SELECT 1 FROM notes, (SELECT 'x' AS q) s WHERE match(s.q, 'x')",
+            ld.InvalidInputError,
+            "s.q may be no",
+        ),
+        (
+            "SELECT 1 FROM notes WHERE match(body, CASE WHEN match(body, 'x') THEN 'y' END)",
+            ld.InvalidInputError,
+            "inside",
+        ),
+    ],
+)
+def test_calls_that_make_no_sense_are_refused_at_their_place(
+    con: ld.Connection, sql: str, kind: type[ld.LanceDuckError], message: str
+) -> None:
+    for run in (con.execute, con.sql):
+        with pytest.raises(kind, match=message) as raised:
+            run(sql)
+        line, marks = str(raised.value).splitlines()[-2:]
+        assert line == f"LINE 1: {sql}"
+        assert line[marks.index("^") : marks.index("^") + marks.count("^")] in ("match", "score")
+
+
+def test_values_that_make_no_sense_are_refused(con: ld.Connection) -> None:
+    for words, edits in (("duck", "a"), ("duck", -1)):
+        with pytest.raises(ld.InvalidInputError, match="fuzziness"):
+            con.execute("SELECT id FROM notes WHERE match(body, ?, fuzziness := ?)", [words, edits])
+    with pytest.raises(ld.InvalidInputError, match="by hand"):
+        con.execute("SELECT __lance_match(['a'], 'b', 'c', '')")
+
+
+def test_errors_of_duckdb_draw_the_statement_of_the_user(con: ld.Connection) -> None:
+    with pytest.raises(duckdb.BinderException) as raised:
+        con.execute("SELECT nothing FROM notes WHERE match(body, 'duck')")
+    assert "LINE 1: SELECT nothing FROM notes WHERE match(body, 'duck')" in str(raised.value)
+
+
+def test_functions_and_columns_of_the_user_keep_their_meaning(con: ld.Connection) -> None:
+    assert con.execute("SELECT score FROM (SELECT 1 AS score), notes WHERE match(body, 'goose')").fetchall() == [(1,)]
+    con.execute("CREATE TEMP MACRO match(a, b) AS a = b")
+    con.execute("CREATE TEMP MACRO score(a) AS 7")
+    assert ids(con, "SELECT id FROM notes WHERE match(body, 'stones')") == [6]
+    assert ids(con, "SELECT score(id) FROM notes WHERE match(body, 'duck')") == []
+    assert con.execute("SELECT max(score(id)) FROM notes").fetchall() == [(7,)]

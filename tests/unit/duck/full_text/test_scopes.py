@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import pytest
+
+from lance_duck.duck.full_text.scopes import Scope, Scopes
+from lance_duck.duck.statement.tokens import tokens_of
+
+
+def read(sql: str) -> list[list[str]]:
+    """For each SELECT with tables, what it calls them, with the name or path of each that is plain."""
+    scopes = Scopes(tokens_of(sql))
+    found = dict.fromkeys(scopes.scope_of(place) for place in range(len(scopes.tokens)))
+    return [[_shown(scope, i) for i in range(len(scope.tables))] for scope in found if scope.tables]
+
+
+def _shown(scope: Scope, i: int) -> str:
+    table = scope.tables[i]
+    version = "".join(f" @{name}={part.text}" for name, part in table.version)
+    of = ".".join(table.name) if table.name else table.path
+    return f"{table.alias}={of or '?'}{version}"
+
+
+@pytest.mark.parametrize(
+    ("sql", "tables"),
+    [
+        ("SELECT a FROM t JOIN u ON f(t.a, 3) = 2, lance.v w WHERE x", [["t=t", "u=u", "w=lance.v"]]),
+        ('FROM "T" AS a, b: u SELECT *', [["a=T", "b=u"]]),
+        ("SELECT * FROM (t JOIN u USING (x)), LATERAL (SELECT 1 FROM v) AS w", [["t=t", "u=u", "w=?"], ["v=v"]]),
+        ("SELECT * FROM 'a/x.lance' AT (VERSION => 12) b", [["b=a/x.lance @version=12"]]),
+        ("SELECT * FROM t b AT (TIMESTAMP => now() - e)", [["b=t @asof=now() - e"]]),
+        ("FROM lance_scan('x.lance', version := 31)", [["=x.lance @version=31"]]),
+        ("FROM lance_scan(p) a, range(3) r(i), (VALUES (1, 2)) v", [["a=?", "r=?", "v=?"]]),
+        ("SELECT * FROM t AS a(x, y)", [["a=?"]]),
+        ("SELECT * EXCEPT (a) FROM t EXCEPT SELECT * FROM u", [["t=t"], ["u=u"]]),
+        ("SELECT extract(year FROM d), x IS DISTINCT FROM y FROM t", [["t=t"]]),
+        ("SELECT (SELECT max(x) FROM u) FROM t WHERE EXISTS (FROM w)", [["t=t"], ["u=u"], ["w=w"]]),
+        ("UPDATE t SET x = 1, y = 2 FROM u WHERE z", [["t=t", "u=u"]]),
+        ("DELETE FROM t AS d USING u WHERE x", [["d=t", "u=u"]]),
+        ("MERGE INTO t USING (FROM u) s ON t.a = s.a WHEN MATCHED THEN UPDATE SET b = 3", [["t=t", "s=?"], ["u=u"]]),
+        ("INSERT INTO t (a, b) SELECT a, b FROM u WHERE x", [["u=u"]]),
+        ("CREATE OR REPLACE VIEW v AS SELECT * FROM t", [["t=t"]]),
+        ("SELECT CASE WHEN x THEN (SELECT 1) ELSE 2 END FROM t, u", [["t=t", "u=u"]]),
+    ],
+)
+def test_tables_of_each_select(sql: str, tables: list[list[str]]) -> None:
+    assert read(sql) == tables
+
+
+def test_names_of_common_table_expressions() -> None:
+    sql = "WITH RECURSIVE a(x) AS (SELECT 1), B AS NOT MATERIALIZED (FROM a) SELECT c AS d FROM b"
+    assert Scopes(tokens_of(sql)).ctes == {"a", "b"}
+
+
+def test_each_select_knows_the_one_around_it() -> None:
+    scopes = Scopes(tokens_of("SELECT 1 FROM t WHERE x IN (SELECT y FROM u)"))
+    inner = scopes.scope_of(len(scopes.tokens) - 2)
+    assert [table.alias for table in inner.tables] == ["u"]
+    assert inner.outer is not None
+    assert [table.alias for table in inner.outer.tables] == ["t"]
+    assert scopes.scope_of(len(scopes.tokens) - 1) is inner.outer
+
+
+@pytest.mark.parametrize("sql", ["", "SELECT (", "FROM", "FROM t AS", "FROM t AT (VERSION", ")) SELECT 1", "FROM a."])
+def test_texts_that_are_no_statement(sql: str) -> None:
+    Scopes(tokens_of(sql))
