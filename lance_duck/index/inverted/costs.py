@@ -14,6 +14,9 @@ SEARCH_WINDOW: Final = 2048
 """Documents that are bounded together in a search for the best ones; 512 and 8192 are as quick
 (`benchmarks/postings.py`)."""
 
+FIRST_WINDOWS: Final = 8
+"""Windows that are searched before the others, the most promising ones, so that others can be skipped."""
+
 MOST_PRUNED_TERMS: Final = 64
 """Terms up to which such a search skips postings; with more, bounds say little, and each posting is scored."""
 

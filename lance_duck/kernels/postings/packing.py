@@ -29,17 +29,31 @@ def unpack_lanes(data: Any, source: Any, width: Any, lanes: Any, out: Any, place
     for row in range(ROWS):
         bit = row * width
         at = source + (bit >> 5) * lanes * 4
-        shift = np.uint32(bit & 31)
-        target = place + row * lanes
-        if (bit & 31) + width <= 32:
-            for lane in range(lanes):
-                out[target + lane] = np.uint32(load_u32(data, at + lane * 4) >> shift) & mask
-        else:
-            back = np.uint32(32) - shift
-            for lane in range(lanes):
-                low = np.uint32(load_u32(data, at + lane * 4) >> shift)
-                high = np.uint32(load_u32(data, at + (lanes + lane) * 4) << back)
-                out[target + lane] = (low | high) & mask
+        shift = bit & 31
+        for lane in range(0, lanes, 4):
+            _unpack_row(
+                data, at + lane * 4, lanes * 4, shift, shift + width > 32, mask, out, place + row * lanes + lane
+            )
+
+
+@subroutine
+def _unpack_row(data: Any, at: Any, stride: Any, shift: Any, is_split: Any, mask: Any, out: Any, place: Any) -> None:
+    """Unpack a value of each of four lanes; all are read before one is written, so that it is done for all at once."""
+    right = np.uint32(shift)
+    a, b = np.uint32(load_u32(data, at) >> right), np.uint32(load_u32(data, at + 4) >> right)
+    c, d = np.uint32(load_u32(data, at + 8) >> right), np.uint32(load_u32(data, at + 12) >> right)
+    if is_split:
+        left = np.uint32(32 - shift)
+        at += stride
+        a |= np.uint32(load_u32(data, at) << left)
+        b |= np.uint32(load_u32(data, at + 4) << left)
+        c |= np.uint32(load_u32(data, at + 8) << left)
+        d |= np.uint32(load_u32(data, at + 12) << left)
+    first = np.uint64(place)
+    out[first] = np.uint32(a) & mask
+    out[first + np.uint64(1)] = np.uint32(b) & mask
+    out[first + np.uint64(2)] = np.uint32(c) & mask
+    out[first + np.uint64(3)] = np.uint32(d) & mask
 
 
 @subroutine

@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +19,8 @@ from lance_duck.scan.scored.layout import Scored, ScoreLayout, score_layout
 from lance_duck.scan.sort import sort_table
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.store.request import watched
+
+_TEXT: Final = frozenset({str})
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,14 +160,25 @@ class ScoredScan(ABC):
     @cached_property
     def _layout(self) -> ScoreLayout:
         options = self._options
-        return score_layout(
-            self._table.snapshot.schema,
-            options.columns,
-            self._scores,
-            with_row_id=bool(options.with_row_id),
-            with_row_address=bool(options.with_row_address),
-            with_scores=not options.disable_scoring_autoprojection,
+        names = options.columns
+        flags = tuple(
+            map(bool, (options.with_row_id, options.with_row_address, options.disable_scoring_autoprojection))
         )
+
+        def make() -> ScoreLayout:
+            return score_layout(
+                self._table.snapshot.schema,
+                names,
+                self._scores,
+                with_row_id=flags[0],
+                with_row_address=flags[1],
+                with_scores=not flags[2],
+            )
+
+        if names is not None and not (isinstance(names, list | tuple) and _TEXT.issuperset(map(type, names))):
+            return make()
+        key = "scored", None if names is None else tuple(names), tuple(self._scores), flags
+        return self._table.known.layout(key, make)
 
     def _new_layout(self, columns: Sequence[str]) -> ScoreLayout:
         names = list(dict.fromkeys(columns))

@@ -10,7 +10,7 @@ from lance_duck.index.catalog import ColumnIndex, Segment, catalog
 from lance_duck.index.inverted.kind import INVERTED, settings_of
 from lance_duck.index.inverted.settings import ROW
 from lance_duck.index.search import ask, wrong_with
-from lance_duck.scan.text.columns import TextColumn
+from lance_duck.scan.text.columns import TextColumn, text_column
 from lance_duck.snapshot import Snapshot
 from lance_duck.text.analyser import Analyser
 from lance_duck.text.parameters import AnalyserParameters
@@ -39,17 +39,28 @@ class TextRoute:
     rounds_lengths: bool = False
 
 
-def text_route(snapshot: Snapshot, column: TextColumn, analyzer: Mapping[str, Any] | None) -> TextRoute:
+def text_route(snapshot: Snapshot, name: str, analyzer: Mapping[str, Any] | None) -> TextRoute:
     """Decide how a column is searched; opens segments, to see how they analyse.
+
+    What is decided for a column is remembered with the version, for as long as no other segment is seen to be broken.
 
     Args:
         snapshot: The version of the table.
-        column: The column.
+        name: The column.
         analyzer: Parameters of the analyser that the query names; None: those of the index, or the defaults.
 
     Raises:
-        InvalidInputError, UnsupportedError: There is no such analyser.
+        InvalidInputError, UnsupportedError: There is no such analyser, or no such column: see `text_column`.
     """
+    if analyzer is not None:
+        return _decided(snapshot, text_column(snapshot.schema, name), analyzer)
+    column = snapshot.derived(("text column", name), lambda: text_column(snapshot.schema, name))
+    indexes = snapshot.derived(("full-text indexes", name), lambda: _full_text_indexes(snapshot, column.path))
+    broken = tuple(wrong_with(snapshot, segment) is not None for index in indexes for segment in index.segments)
+    return snapshot.derived(("text route", name, broken), lambda: _decided(snapshot, column, None))
+
+
+def _decided(snapshot: Snapshot, column: TextColumn, analyzer: Mapping[str, Any] | None) -> TextRoute:
     wanted = None if analyzer is None else _Manner(AnalyserParameters.from_arguments(analyzer, "analyzer"))
     reasons = [
         f"segment {str(each.metadata.uuid)[:8]} of index {each.metadata.name!r} is ignored: {each.reason}"

@@ -67,7 +67,10 @@ def _prepared(table: TableScan, options: ScanOptions, fragment: Fragment | None)
         fragments=options.fragments,
         use_scalar_index=options.use_scalar_index,
     )
-    plan: ScanPlan = table.plan(inner, fragment)
+    if inner.filter is None and inner.fragments is None and fragment is None and inner.use_scalar_index is None:
+        plan: ScanPlan = table.known.layout("every row", lambda: table.plan(inner))
+    else:
+        plan = table.plan(inner, fragment)
     query = full_text_query(options.full_text_query, table.snapshot)
     workers = None if options.use_threads else 1
     return TextSearch(table, query, plan, post, bool(options.fast_search), workers)

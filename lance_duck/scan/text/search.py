@@ -18,7 +18,7 @@ from lance_duck.scan.projection import ROW_ADDRESS, project
 from lance_duck.scan.read.execute import scan_batches
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.scan.text import leaves
-from lance_duck.scan.text.columns import frozen, text_column
+from lance_duck.scan.text.columns import frozen
 from lance_duck.scan.text.corpus import Allowed, Corpus
 from lance_duck.scan.text.flat import FlatTexts
 from lance_duck.scan.text.indexed import BrokenSegmentError, segment_rows, set_aside
@@ -124,8 +124,7 @@ class TextSearch:
             analyzer = frozen(leaf.analyzer)
             for name in leaf.columns_searched:
                 if (name, analyzer) not in routes:
-                    column = text_column(snapshot.schema, name)
-                    routes[name, analyzer] = text_route(snapshot, column, leaf.analyzer)
+                    routes[name, analyzer] = text_route(snapshot, name, leaf.analyzer)
             if isinstance(leaf, CombinedFieldsQuery):
                 _check_same_analyser([routes[name, analyzer] for name in leaf.columns])
         return routes
@@ -232,7 +231,8 @@ class _Run:
         search = self._search
         words = {word for leaf, mine in search.words.items() if key in search.keys_of(leaf) for word in mine}
         texts = FlatTexts(search.table, route.column.path, route.analyser, search.workers)
-        fragments = [] if search.fast else [f for f in search.table.snapshot.fragments if f.id in route.open]
+        is_covered = search.fast or not route.open
+        fragments = [] if is_covered else [f for f in search.table.snapshot.fragments if f.id in route.open]
         flat = texts.analysed(fragments, _narrowed_to(words))
         rows = sum(len(place.addresses) for place in flat)
         self._log.append(f"{route.column.path}: {rows} rows of {len(fragments)} fragments were searched flat")

@@ -1,9 +1,9 @@
 """The best documents: blocks of postings are skipped whose impacts say that no document of theirs can be among them.
 
-Ids are divided into windows. What a window can reach at most is the sum of what its terms can; windows come in the
-order of these bounds, until no other one reaches the score of the last of the best. In a window, terms that together
-do not reach it are looked up for documents of the other terms alone. Where all terms are asked for, the rarest comes
-first.
+Blocks of one term come in the order of their bounds, until no other one reaches the score of the last of the best.
+For several terms, ids are divided into windows. What a window can reach at most is the sum of what its terms can. In a
+window, terms that together do not reach the last of the best are looked up for documents of the other terms alone.
+Where all terms are asked for, documents of the rarest are looked up in the others.
 """
 
 from __future__ import annotations
@@ -15,13 +15,15 @@ from lance_duck.index.inverted.codecs.arrays import Blobs
 from lance_duck.index.inverted.codecs.impacts import length_floors
 from lance_duck.index.inverted.codecs.problems import check
 from lance_duck.index.inverted.codecs.scores import K1, B
-from lance_duck.index.inverted.costs import MOST_PRUNED_TERMS, SEARCH_WINDOW
+from lance_duck.index.inverted.costs import FIRST_WINDOWS, MOST_PRUNED_TERMS, SEARCH_WINDOW
 from lance_duck.index.inverted.partition import InvertedPartition
 from lance_duck.index.inverted.postings import Postings
 from lance_duck.index.inverted.search.matching import Documents, Float32s, Mask, WeightedTerms, matching_documents
 from lance_duck.kernels.jit import readonly
+from lance_duck.kernels.postings.best import find_best_of_any, find_best_of_term
+from lance_duck.kernels.postings.best_of_all import find_best_of_all
 from lance_duck.kernels.postings.impacts import decode_impacts
-from lance_duck.kernels.postings.scores import bound_blocks, bound_windows, find_best
+from lance_duck.kernels.postings.scores import bound_blocks, bound_windows
 
 _FLOORS = length_floors().astype(np.float64)
 _NO_MASK = readonly(np.empty(0, np.bool_))
@@ -66,7 +68,7 @@ def best_documents(
 
 
 def _can_prune(terms: WeightedTerms, postings: Postings, k: int) -> bool:
-    if len(terms.ids) > MOST_PRUNED_TERMS or k >= postings.num_documents:
+    if len(terms.ids) > MOST_PRUNED_TERMS or k >= postings.num_documents or (terms.weights == 0).any():
         return False
     return not terms.every or len(terms.ids) == terms.num_slots
 
@@ -84,47 +86,57 @@ def _pruned(
 ) -> tuple[Documents, Float32s]:
     blocks, form, count = postings.blocks, postings.form, len(terms.ids)
     last, bounds = _block_bounds(postings, impacts, terms, average)
-    windows = -(-len(norms) // SEARCH_WINDOW)
-    window_bounds = np.zeros((count, windows))
-    bound_windows(blocks.lists, last, bounds, SEARCH_WINDOW, window_bounds)
+    lists = (blocks.data, blocks.offsets, blocks.lists, readonly(postings.lengths), form.size, form.is_varint, last)
+    scoring = (readonly(terms.weights), readonly(norms), _NO_MASK if mask is None else readonly(mask), readonly(keys))
+    best, counts = (np.empty(k, np.float32), np.empty(k, np.int64)), np.zeros(2, np.int64)
+    room = np.empty((2, count, form.size), np.uint32)
+    if count == 1:
+        bounds *= 1 + _SLACK
+        code = find_best_of_term(lists, scoring, bounds, np.argsort(-bounds), float(least), best, room[:, 0], counts)
+    else:
+        windows = _windows(blocks.lists, last, bounds, len(norms), every=terms.every)
+        decoded, parts = np.full(count, -1, np.int64), np.zeros((count, SEARCH_WINDOW), np.float32)
+        some = np.empty(SEARCH_WINDOW, np.int64)
+        if terms.every:
+            rarest = np.argsort(postings.lengths, kind="stable")
+            code = find_best_of_all(
+                lists, scoring, windows, float(least), best, (room, decoded, parts, some, rarest), counts
+            )
+        else:
+            marks, sequence = np.zeros(SEARCH_WINDOW, np.uint16), np.empty(count, np.int64)
+            work = (room, decoded, parts, marks, some, sequence)
+            code = find_best_of_any(lists, scoring, windows, float(least), best, work, counts)
+    check(code, "postings", postings.where, "term")
+    return best[1][: counts[0]], best[0][: counts[0]]
+
+
+def _windows(
+    lists: NDArray[np.int64],
+    last: NDArray[np.int64],
+    bounds: NDArray[np.float64],
+    num_documents: int,
+    *,
+    every: bool,
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64], int]:
+    """Return what terms and documents of windows reach at most, and windows in the order in which they are searched.
+
+    A few of the most promising come first, which give a threshold; the others as they lie, so that a block is decoded
+    once.
+    """
+    count = -(-num_documents // SEARCH_WINDOW)
+    window_bounds = np.zeros((len(lists) - 1, count))
+    bound_windows(lists, last, bounds, SEARCH_WINDOW, window_bounds)
     window_bounds *= 1 + _SLACK
     totals = window_bounds.sum(axis=0)
-    if terms.every:
-        totals[(window_bounds == 0).any(axis=0) & ~(terms.weights == 0).any()] = -1
-    else:
-        totals[(window_bounds == 0).all(axis=0) & ~(terms.weights == 0).any()] = -1
-    order = np.argsort(-totals, kind="stable")
-    heap_scores, heap_documents = np.empty(k, np.float32), np.empty(k, np.int64)
-    counts = np.zeros(2, np.int64)
-    code = find_best(
-        blocks.data,
-        blocks.offsets,
-        blocks.lists,
-        readonly(postings.lengths),
-        form.size,
-        form.is_varint,
-        readonly(terms.weights),
-        readonly(norms),
-        _NO_MASK if mask is None else readonly(mask),
-        readonly(keys),
-        terms.every,
-        last,
-        window_bounds,
-        order,
-        totals,
-        float(least),
-        heap_scores,
-        heap_documents,
-        np.empty((2, count, form.size), np.uint32),
-        np.full(count, -1, np.int64),
-        np.zeros((count, SEARCH_WINDOW), np.float32),
-        np.zeros(SEARCH_WINDOW, np.uint16),
-        np.empty(SEARCH_WINDOW, np.int64),
-        np.argsort(postings.lengths, kind="stable"),
-        counts,
-    )
-    check(code, "postings", postings.where, "term")
-    return heap_documents[: counts[0]], heap_scores[: counts[0]]
+    is_void = (window_bounds == 0).any(axis=0) if every else totals == 0
+    totals[is_void] = -1
+    order = np.arange(count)
+    if count > FIRST_WINDOWS:
+        first = np.argpartition(-totals, FIRST_WINDOWS)[:FIRST_WINDOWS]
+        rest = np.ones(count, np.bool_)
+        rest[first] = False
+        order = np.concatenate([first[np.argsort(-totals[first])], order[rest]])
+    return window_bounds, totals, order, SEARCH_WINDOW
 
 
 def _block_bounds(
