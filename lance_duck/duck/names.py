@@ -17,6 +17,7 @@ from lance_duck.duck.settings import SETTINGS, About, Dialect
 from lance_duck.duck.statement.edits import Edit
 from lance_duck.duck.statement.identifiers import folded, literal, names_in, parts_of_name, quoted
 from lance_duck.duck.tables.handle import TableHandle
+from lance_duck.errors import InvalidInputError
 
 _KEPT: Final = 256
 _READS: Final = re.compile(r"\s*(select|from|insert|update|delete|merge)\b[^;]*;?\s*", re.IGNORECASE)
@@ -135,11 +136,31 @@ class Names:
             if each.database is not None and self._catalog.database(each.database) is None:
                 continue
             database = None if each.name is None else self.database(each.name, later=later)
-            if each.name is None or database is self._catalog.default:
+            if each.name is not None and database is None:
+                continue
+            if each.value is not None:
+                each = self._answered(each)
+            if database is None or database is self._catalog.default:
                 if not each.is_argument:
                     yield each.edit
-            elif database is not None:
+            else:
                 yield each.within(database.name)
+
+    def _answered(self, asked: Spelling) -> Spelling:
+        """Return the spelling of a version that a query gives, which is run now.
+
+        Raises:
+            InvalidInputError: It is a column instead, or the query has parameters.
+        """
+        value = asked.value or ""
+        if not asked.asks or any(mark in value for mark in "?$"):
+            raise InvalidInputError(
+                "AT takes one version for all rows",
+                where=".".join(asked.name or ()) or None,
+                expected="a constant, a parameter, or a query without parameters",
+                found=value.strip(),
+            )
+        return asked.answered(self._native.sql(f"SELECT ({value})::VARCHAR").fetchall()[0][0])
 
     def dialect(self, name: tuple[str, ...], *, later: bool) -> Dialect:
         """Return the dialect that statements on this table are read in; the arguments are those of `are_ours`."""

@@ -197,3 +197,50 @@ def test_parameters_say_the_version_of_at(con: ld.Connection, rows: Rows, moment
     with pytest.raises(InvalidInputError, match="asked for is none"):
         con.execute("EXECUTE earlier(NULL)")
     assert rows(con, f"{IDS} lance_scan('t', version := NULL)") == [([2, 3],)]
+
+
+def test_the_time_of_a_version_is_that_version(con: ld.Connection, rows: Rows) -> None:
+    times = [str(row[0]) for row in rows(con, "SELECT timestamp::VARCHAR FROM lance_versions('t')")]
+    counts = [rows(con, f"SELECT count(*) FROM t AT (TIMESTAMP => '{time}')")[0][0] for time in times]
+    assert counts == [row[0] for row in rows(con, "SELECT rows FROM lance_versions('t')")] == [2, 3, 2]
+
+
+@pytest.mark.parametrize(
+    ("at", "count"),
+    [
+        ("VERSION => (SELECT min(version) FROM lance_versions('t'))", 2),
+        ("VERSION => (SELECT 1 + max(1))", 3),
+        ("VERSION => (FROM (SELECT 'two'))", 3),
+        ("TIMESTAMP => (SELECT max(timestamp) FROM lance_versions('t') WHERE version < 3)", 3),
+    ],
+)
+def test_a_query_gives_the_version(con: ld.Connection, rows: Rows, at: str, count: int) -> None:
+    sql = f"SELECT count(*) FROM t AT ({at})"
+    assert rows(con, sql) == con.sql(sql).fetchall() == [(count,)]
+    con.execute("BEGIN; DELETE FROM t WHERE id = 1")
+    assert rows(con, sql) == [(count,)]
+    con.execute("ROLLBACK")
+    assert rows(con, f"INSERT INTO t SELECT * FROM t AT ({at})") == [(count,)]
+
+
+@pytest.mark.parametrize("at", ["VERSION => d.id", "VERSION => id", "TIMESTAMP => lance.u.id"])
+def test_a_column_is_no_version(con: ld.Connection, at: str) -> None:
+    with pytest.raises(InvalidInputError, match="AT takes one version for all rows"):
+        con.execute(f"SELECT * FROM u AS d, t AT ({at})")
+
+
+def test_a_query_with_parameters_is_no_version(con: ld.Connection) -> None:
+    with pytest.raises(InvalidInputError, match="query without parameters"):
+        con.execute("FROM t AT (VERSION => (SELECT ?))", [1])
+
+
+@pytest.mark.parametrize("name", ["lance.t", "lance.main.t", "ns.t", "NS.main.T"])
+def test_columns_of_an_older_version_are_qualified_as_the_table_is(
+    con: ld.Connection, tmp_path: Path, rows: Rows, name: str
+) -> None:
+    con.execute(f"ATTACH '{tmp_path}' AS ns (TYPE lance)")
+    sql = f"SELECT max({name}.id), count({name}.s) FROM {name} AT (VERSION => 1) WHERE {name}.id > 1"
+    assert rows(con, sql) == con.sql(sql).fetchall() == [(2, 1)]
+    con.execute(f"BEGIN; DELETE FROM {name}")
+    assert rows(con, sql) == [(2, 1)]
+    con.execute("ROLLBACK")

@@ -437,3 +437,13 @@ def test_left_joins_behind_the_nearest_rows_give_what_they_give_in_duckdb(
         assert list(map(repr, ours.sql(text).fetchall())) == expected
     finally:
         ours.execute("SET lance_nearest = 'auto'")
+
+
+def test_joins_of_the_nearest_rows_do_not_choose_among_all_rows(
+    pair: tuple[ld.Connection, duckdb.DuckDBPyConnection],
+) -> None:
+    ours, theirs = pair
+    nearest = "SELECT t.* FROM plain AS t ORDER BY array_distance(t.vec, [1, 0, -1]::FLOAT[3]), t.id LIMIT 5"
+    sql = f"SELECT count(*) FROM ({nearest}) AS x JOIN (SELECT n + 100 AS n FROM q) AS few ON few.n = x.id"
+    (expected,) = theirs.execute(f"SELECT count(*) FROM ({nearest}) WHERE id IN (100, 101, 102)").fetchall()
+    assert {ours.execute(sql).fetchall()[0] for _ in range(40)} == {expected}

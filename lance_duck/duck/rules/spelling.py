@@ -29,6 +29,8 @@ from lance_duck.duck.statement.tokens import Token
 _PATH: Final = re.compile(r"\.lance/?'", re.IGNORECASE)
 _NAMED_CALL: Final = re.compile(rf"\b{PREFIX}\w+\"?\s*\(\s*'", re.IGNORECASE)
 _AT: Final = re.compile(r"\bat\b", re.IGNORECASE)
+_QUERY: Final = re.compile(r"\(\s*(?:select|from|with|values)\b", re.IGNORECASE)
+_CONSTANTS: Final = frozenset(["null", "true", "false", "now", "today", "current_timestamp", "current_date"])
 _KEYS: Final = {"version": "version", "timestamp": "asof"}
 _CALLS_WITH_FROM: Final = frozenset({"trim", "extract", "substring", "overlay", "position"})
 _BEFORE_TABLE: Final = frozenset({"from", "join", "using", ",", "("})
@@ -50,6 +52,8 @@ class Spelling:
         is_version: It asks for a version.
         database: Database that a call is qualified by, which has to be one of ours.
         is_argument: The name is the text that a function is given, and is qualified where it has to be.
+        is_reference: The name qualifies a column, and loses what qualifies itself.
+        value: What the version is, where no call takes it: a query, which has to be run before, or a column.
     """
 
     edit: Edit
@@ -57,10 +61,25 @@ class Spelling:
     is_version: bool = False
     database: str | None = None
     is_argument: bool = False
+    is_reference: bool = False
+    value: str | None = None
+
+    @property
+    def asks(self) -> bool:
+        """Whether a query has to be run before."""
+        return self.value is not None and _QUERY.search(self.value) is not None
+
+    def answered(self, text: str | None) -> Spelling:
+        """Return the same with what the query gave."""
+        assert self.value is not None
+        constant = "''" if text is None else literal(text)
+        return replace(self, edit=replace(self.edit, text=self.edit.text.replace(self.value, constant, 1)), value=None)
 
     def within(self, database: str) -> Edit:
         """Return the call for a table of this database."""
         assert self.name is not None
+        if self.is_reference:
+            return self.edit
         table = f"{quoted(database)}.{quoted(self.name[-1])}"
         if self.is_argument:
             return replace(self.edit, text=literal(table))
@@ -84,6 +103,7 @@ def find(statement: Statement) -> tuple[Spelling, ...]:
         return ()
     tokens = statement.tokens
     spellings: list[Spelling] = []
+    references: list[Spelling] = []
     skip_to = 0
     for i, token in enumerate(tokens):
         if i < skip_to:
@@ -97,9 +117,12 @@ def find(statement: Statement) -> tuple[Spelling, ...]:
             spelling, skip_to = travel
             spellings = [before for before in spellings if before.edit.end <= spelling.edit.start]
             spellings.append(spelling)
+            references += _references(tokens, spelling)
         elif token.path is not None and _is_from(tokens, i - 1):
             call = f"lance_scan({token.text}){_alias(tokens, i + 1, _stem(token.path))}"
             spellings.append(Spelling(Edit(token.start, token.end, call), None))
+    taken = [each.edit for each in spellings]
+    spellings += (each for each in references if not any(e.overlaps(each.edit.start, each.edit.end) for e in taken))
     return tuple(spellings)
 
 
@@ -202,7 +225,35 @@ def _travel(tokens: Sequence[Token], at: int) -> tuple[Spelling, int] | None:
     call = f"lance_scan({literal(table)}, {_KEYS[head[1].lower()]} := coalesce(({value})::VARCHAR, ''))"
     name = _stem(table) if parts is None else table
     text = call + (" AS " + alias if alias else _alias(tokens, close + 1, name))
-    return Spelling(Edit(tokens[first].start, tokens[close].end, text), parts, is_version=True), close + 1
+    edit = Edit(tokens[first].start, tokens[close].end, text)
+    asked = value if _QUERY.search(value) or _is_column(tokens[at + 4 : close]) else None
+    return Spelling(edit, parts, is_version=True, value=asked), close + 1
+
+
+def _is_column(tokens: Sequence[Token]) -> bool:
+    """Return whether tokens are a column, as far as that is certain: a qualified name, or a name alone."""
+    names = [token.name is not None for token in tokens]
+    if len(tokens) == 1:
+        return names[0] and folded(tokens[0].name or "") not in _CONSTANTS
+    return len(tokens) in (3, 5) and all(names[::2]) and all(token.text == "." for token in tokens[1::2])
+
+
+def _references(tokens: Sequence[Token], spelling: Spelling) -> list[Spelling]:
+    """Return the places where columns are qualified by the qualified name of a table that a call replaces."""
+    parts = tuple(map(folded, spelling.name or ()))
+    size = 2 * len(parts) - 1
+    if len(parts) < 2 or not spelling.edit.text.endswith(f" AS {quoted((spelling.name or ())[-1])}"):
+        return []
+    found = []
+    for at in range(len(tokens) - size - 1):
+        named = tokens[at : at + size : 2]
+        dots = tokens[at + 1 : at + size + 1 : 2]
+        if tokens[at - 1].text == "." or any(token.text != "." for token in dots):
+            continue
+        if tuple(folded(token.name or "") for token in named) == parts:
+            edit = Edit(tokens[at].start, named[-1].start, "")
+            found.append(Spelling(edit, spelling.name, is_version=True, is_reference=True))
+    return found
 
 
 def _table_before(tokens: Sequence[Token], at: int) -> tuple[int, int, str | None] | None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.dataset as pads
 
 from lance_duck.dataset import LanceDataset
 from lance_duck.duck.run.candidates import Ask, NotFoundHere, candidates
@@ -15,6 +16,31 @@ from lance_duck.redact import shown
 from lance_duck.scan.duckdb.offsets import without_offsets
 from lance_duck.scan.duckdb.source import PushedScan
 from lance_duck.scan.duckdb.types import duckdb_arrow_schema
+
+
+class FoundRows(pads.Dataset):  # type: ignore[misc]
+    """Rows that a search has found, for DuckDB 1.x.
+
+    It makes filters of a join while that runs, and pushes them through ORDER BY and LIMIT into a table of Arrow's, so
+    that other rows are the first; the join applies them, too.
+
+    Args:
+        rows: The rows.
+    """
+
+    def __init__(self, rows: pa.Table) -> None:
+        self.obj = self
+        self._rows = rows
+
+    @property
+    def schema(self) -> pa.Schema:
+        """That of the rows."""
+        return self._rows.schema
+
+    def scanner(self, *, columns: Sequence[str] | None = None, filter: Any = None) -> PushedScan:  # noqa: A002
+        """Return columns of all rows."""
+        wanted = self._rows if columns is None else self._rows.select(list(columns))
+        return PushedScan(wanted.schema, wanted.to_reader)
 
 
 class NearestTable(DuckTable):

@@ -16,7 +16,7 @@ from lance_duck.duck.rules.order_by_distance import NearestSelect
 from lance_duck.duck.run.candidates import Ask, NotFoundHere, candidates
 from lance_duck.duck.run.costs import MOST_NEAREST
 from lance_duck.duck.run.named_tables import NamedTable, named
-from lance_duck.duck.run.nearest_table import NearestTable
+from lance_duck.duck.run.nearest_table import FoundRows, NearestTable
 from lance_duck.duck.run.parameters import numbers
 from lance_duck.duck.run.rewriting import Database, Request, Rewriting
 from lance_duck.duck.settings import About, about_condition
@@ -25,6 +25,7 @@ from lance_duck.duck.statement.identifiers import quoted
 from lance_duck.duck.tables.handle import TableHandle
 from lance_duck.duck.user_scope import call_as_user
 from lance_duck.errors import LanceDuckError
+from lance_duck.scan.duckdb.source import SPEAKS_SOURCE
 from lance_duck.scan.duckdb.types import duckdb_arrow_type
 
 ALL_ROWS: Final = (1 << 63) - 1
@@ -93,9 +94,12 @@ class _Search:
         asked, names = self.asked, self.database.names
         later = self.request.later or asked.explained
         ask = self._ask(later)
-        rows: Any = (
-            NearestTable(self.handle.reader(), ask, names.constancy()) if later else candidates(self.dataset, ask)
-        )
+        rows: Any
+        if later:
+            rows = NearestTable(self.handle.reader(), ask, names.constancy())
+        else:
+            found = candidates(self.dataset, ask)
+            rows = found if SPEAKS_SOURCE else FoundRows(found)
         table = named(self.database.native, rows)
         self.tables.append(table)
         columns = ", ".join(quoted(each) for each in ask.schema(self.dataset).names)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 
 from lance_duck.arguments import known_names
@@ -268,7 +268,11 @@ def _stamp(opened: LanceDataset) -> str | None:
 
 
 def _time(text: str) -> datetime:
+    """Return the moment before which a version is that is not younger than a time."""
     try:
-        return datetime.fromisoformat(text.strip())
+        time = datetime.fromisoformat(text.strip())
     except ValueError as error:
         raise InvalidInputError("bad time", expected="such as 2025-11-20 08:15:00", found=repr(text)) from error
+    with suppress(OverflowError):
+        return time + timedelta(microseconds=1)
+    return time
