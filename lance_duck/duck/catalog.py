@@ -23,7 +23,8 @@ from lance_duck.wire.paths import TABLE_SUFFIX
 
 FUNCTIONS: Final = frozenset({"lance_scan", "lance_vector_search", "lance_fts", "lance_hybrid_search"})
 _NAME: Final = "lance"
-_WORD: Final = re.compile(r"[\w$]+")
+WORD: Final = re.compile(r"[\w$]+")
+"""A word of a statement, or of a name that needs no quotes."""
 
 
 class TableCatalog:
@@ -37,10 +38,12 @@ class TableCatalog:
         binder: Of the instance.
         default: The database `lance`.
         secrets: For the stores of tables.
+        version: Counts how often tables or databases came or went.
     """
 
     def __init__(self, given: Mapping[str, TableHandle], folder: Folder | None = None) -> None:
         self.secrets = Secrets()
+        self.version = 0
         self.binder = Binder(self.named, self.options_for, self._qualified_names)
         self.default = LanceDatabase(_NAME, self.binder, self._forget, dict(given), folder)
         self._databases: dict[str, LanceDatabase] = {}
@@ -206,6 +209,7 @@ class TableCatalog:
 
     def _forget(self) -> None:
         self._vocabulary = None
+        self.version += 1
 
 
 @dataclass(frozen=True)
@@ -224,7 +228,7 @@ class Vocabulary:
     def of(cls, tables: Iterable[str]) -> Vocabulary:
         """Return the words for tables of these names."""
         names = frozenset(map(folded, tables)) | FUNCTIONS
-        odd = sorted(escaped(name) for name in names if _WORD.fullmatch(name) is None)
+        odd = sorted(escaped(name) for name in names if WORD.fullmatch(name) is None)
         return cls(names, (TABLE_SUFFIX, *odd))
 
     def may_be_in(self, sql: str, *more: frozenset[str], parts: Iterable[str] = ()) -> bool:
@@ -236,7 +240,7 @@ class Vocabulary:
             parts: Texts in lower case that count wherever they stand, also inside of a word.
         """
         text = folded(sql)
-        words = _WORD.findall(text)
+        words = WORD.findall(text)
         for names in (self.names, *more):
             if not names.isdisjoint(words):
                 return True

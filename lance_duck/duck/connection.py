@@ -122,6 +122,9 @@ class Connection:
             duckdb.Error: DuckDB refuses the statement.
         """
         self._changes.is_sure = False  # a relation may create tables
+        relation = None if options else self._alone(self._native.sql, query, options)
+        if relation is not None:
+            return relation
         return self._run(self._native.sql, query, options, later=True)
 
     query = from_query = sql
@@ -129,7 +132,8 @@ class Connection:
     def execute(self, query: Any, parameters: Any = None) -> Self:
         """Run a statement with parameters; the result is fetched from this connection. Raises as `sql`."""
         options = {} if parameters is None else {"parameters": parameters}
-        self._run(self._native.execute, query, options, later=False)
+        if self._alone(self._native.execute, query, options) is None:
+            self._run(self._native.execute, query, options, later=False)
         return self
 
     def executemany(self, query: Any, parameters: Any = None) -> Self:
@@ -293,15 +297,6 @@ class Connection:
             options: Further arguments.
             later: Rows are read at some later time; None: the statement runs as it stands, perhaps several times.
         """
-        if later is not None and not (later and options) and self._is_foreign_select(query):
-            try:
-                with self._inherited:
-                    return call_alone(partial(method, query, **options))
-            except duckdb.Error as error:
-                self._foreign.forget(query)
-                if not isinstance(error, duckdb.CatalogException) and not self._catalog.refresh():
-                    raise_own(error)
-                    raise
         self._introduce_history(query.query if isinstance(query, duckdb.Statement) else query, later=bool(later))
         if isinstance(query, duckdb.Statement):
             query = self._text_of(query) or query
@@ -340,17 +335,34 @@ class Connection:
                 raise
             raise unsupported_change(name, query) from error
 
-    def _is_foreign_select(self, query: object) -> bool:
-        """Return whether a statement is a SELECT that DuckDB may be asked for before anything else is looked up.
+    def _alone(self, method: Callable[..., Any], query: object, options: Mapping[str, Any]) -> Any:
+        """Return what DuckDB gives for a SELECT that it may be asked for before anything else is looked up.
 
-        A name that it does not find then is looked for as those of all other statements are.
+        None for all other statements, and where DuckDB does not find a name: that is looked for as those of all other
+        statements are.
+
+        Args:
+            method: DuckDB's.
+            query: The statement.
+            options: Further arguments.
         """
-        if not isinstance(query, str) or self._writer.in_transaction:
-            return False
-        if not (self._changes.is_private and self._changes.is_usual and self._foreign.is_select(query)):
-            return False
+        usual = self._changes
+        if not isinstance(query, str) or not (usual.is_private and usual.is_usual) or self._writer.in_transaction:
+            return None
+        if not self._foreign.is_select(query):
+            return None
         self._writer.rowcount = None
-        return True
+        uses = self._inherited.begun()
+        try:
+            return call_alone(method, query, options)
+        except duckdb.Error as error:
+            self._foreign.forget(query)
+            if not isinstance(error, duckdb.CatalogException) and not self._catalog.refresh():
+                raise_own(error)
+                raise
+        finally:
+            uses.pop()
+        return None
 
     def _with_new_tables(self, call: Callable[[], Any], statement: object = None) -> Any:
         """Call, and once more when a name was unknown that is a table of the folder by now."""
@@ -393,12 +405,14 @@ def _guarded(method: Callable[..., Any], inherited: Inherited) -> Callable[..., 
 
     @wraps(method)
     def guarded(*args: Any, **options: Any) -> Any:
+        uses = inherited.begun()
         try:
-            with inherited:
-                return method(*args, **options)
+            return method(*args, **options)
         except duckdb.Error as error:
             raise_own(error)
             raise
+        finally:
+            uses.pop()
 
     return guarded
 

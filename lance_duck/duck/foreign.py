@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from lance_duck.duck.catalog import TableCatalog
+from lance_duck.duck.catalog import WORD, TableCatalog
 from lance_duck.duck.changes.prepared import SKIPPED
 from lance_duck.duck.changes.registry import WORDS
 from lance_duck.duck.run.search_settings import PREFIX
@@ -15,7 +15,7 @@ from lance_duck.duck.statement.text import LONGEST
 _KEPT: Final = 256
 _DECIDING: Final = frozenset({*WORDS, "explain", "prepare", "execute", "deallocate", "use"})
 """Words with which a statement may be about something of ours although it does not name that."""
-_SELECTS: Final = ("select", "from", "with")
+_SELECTS: Final = re.compile(r"\s*(?:select|from|with)", re.IGNORECASE)
 _LISTS_TABLES: Final = frozenset({"show", "describe", "summarize", "information_schema"})
 _PREFIXES: Final = (PREFIX, "duckdb_", "pragma_", "sqlite_", "pg_")
 """Beginnings of names of our functions and settings, and of what lists tables."""
@@ -36,18 +36,24 @@ class ForeignTexts:
 
     def __init__(self, catalog: TableCatalog) -> None:
         self._catalog = catalog
-        self._vocabulary = catalog.vocabulary
+        self._forget()
+
+    def _forget(self) -> None:
+        self._version = self._catalog.version
+        self._vocabulary = self._catalog.vocabulary
+        self._deciding = self._words()
+        self._words_of_ours = self._deciding | _LISTS_TABLES | self._vocabulary.names
+        self._parts_of_ours = re.compile("|".join(map(re.escape, (*_PREFIXES, *self._vocabulary.parts))))
         self._known: dict[str, bool] = {}
         self._selects: dict[str, bool] = {}
-        self._deciding = self._words()
 
     def __contains__(self, sql: str) -> bool:
-        self._forget()
+        if self._version != self._catalog.version:
+            self._forget()
         is_foreign = self._known.get(sql)
         if is_foreign is None:
             is_foreign = not self._vocabulary.may_be_in(sql, self._deciding, parts=(PREFIX,))
-            if len(sql) <= LONGEST:
-                self._known[sql] = is_foreign
+            _keep(self._known, sql, is_foreign)
         return is_foreign
 
     def is_select(self, sql: str) -> bool:
@@ -56,12 +62,12 @@ class ForeignTexts:
         Where DuckDB finds all its names among its own tables, it means the same whatever tables of ours have come or
         gone since they were looked for.
         """
-        self._forget()
+        if self._version != self._catalog.version:
+            self._forget()
         is_select = self._selects.get(sql)
         if is_select is None:
             is_select = self._asks_nothing_of_ours(sql)
-            if len(sql) <= LONGEST:
-                self._selects[sql] = is_select
+            _keep(self._selects, sql, is_select)
         return is_select
 
     def forget(self, sql: str) -> None:
@@ -69,14 +75,10 @@ class ForeignTexts:
         self._selects[sql] = False
 
     def _asks_nothing_of_ours(self, sql: str) -> bool:
-        if ";" in sql.rstrip("; \n") or not sql.lstrip()[:6].lower().startswith(_SELECTS):
+        if _SELECTS.match(sql) is None or (";" in sql and ";" in sql.rstrip("; \n")):
             return False
-        return not self._vocabulary.may_be_in(sql, self._deciding, _LISTS_TABLES, parts=_PREFIXES)
-
-    def _forget(self) -> None:
-        vocabulary = self._catalog.vocabulary
-        if vocabulary is not self._vocabulary or len(self._known) > _KEPT or len(self._selects) > _KEPT:
-            self._known, self._selects, self._vocabulary, self._deciding = {}, {}, vocabulary, self._words()
+        text = sql.lower() if sql.isascii() else folded(sql)
+        return self._words_of_ours.isdisjoint(WORD.findall(text)) and self._parts_of_ours.search(text) is None
 
     def _words(self) -> frozenset[str]:
         """Return the words that decide, names of databases among them, whose functions need name no table."""
@@ -86,3 +88,11 @@ class ForeignTexts:
 def changes_search(sql: str) -> bool:
     """Return whether a statement may change where DuckDB looks for names, or in which order."""
     return _SEARCHES.match(sql) is not None
+
+
+def _keep(answers: dict[str, bool], sql: str, answer: bool) -> None:
+    """Remember what is true of a text, unless it is long; all texts are forgotten when they are many."""
+    if len(sql) <= LONGEST:
+        if len(answers) >= _KEPT:
+            answers.clear()
+        answers[sql] = answer

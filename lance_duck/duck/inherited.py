@@ -23,8 +23,10 @@ class Inherited:
 
     def __init__(self, file: str | None = None) -> None:
         self._file = file
-        self._opened = self._checked = forks.count()
+        self._opened = forks.count()
         self._uses: list[None] = []
+        self._is_checked = True
+        _DATABASES.add(self)
 
     def use(self) -> Inherited:
         """Return a context in which the database is used.
@@ -35,10 +37,18 @@ class Inherited:
         """
         return self
 
-    def __enter__(self) -> None:
-        if self._checked != forks.count():
+    def begun(self) -> list[None]:
+        """Begin to use the database; ends with `pop` of the list that is returned. Raises as `use`, at half its price.
+
+        A child of this process then knows that the database was in use.
+        """
+        if not self._is_checked:
             self._take_over()
         self._uses.append(None)
+        return self._uses
+
+    def __enter__(self) -> None:
+        self.begun()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
@@ -55,7 +65,11 @@ class Inherited:
             what = "was in use when this process was forked off" if self._uses else "belongs to the parent process"
             where = f"database {self._file or ':memory:'}"
             forks.check_not_forked(self._opened, f"the connection {what}", where, remedy="connect again in the child")
-        self._checked = forks.count()
+        self._is_checked = True
+
+    def forked(self) -> None:
+        """Have the next use check whether this process, a forked child, may use the database."""
+        self._is_checked = False
 
 
 def leave_to_children(native: Any) -> None:
@@ -64,11 +78,14 @@ def leave_to_children(native: Any) -> None:
 
 
 _NATIVE: Final[WeakSet[Any]] = WeakSet()
+_DATABASES: Final[WeakSet[Inherited]] = WeakSet()
 
 
 def _leave_alone() -> None:
     for native in list(_NATIVE):
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(native))
+    for database in list(_DATABASES):
+        database.forked()
 
 
 forks.after_fork(_leave_alone)

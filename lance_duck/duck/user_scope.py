@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache, partial
-from types import FrameType
+from types import FrameType, FunctionType
 from typing import Any, Final, TypeVar
 
 import duckdb
@@ -21,6 +21,10 @@ T = TypeVar("T")
 
 _NAME: Final = "__lance_call"
 _CALL: Final = compile(f"{_NAME}()", "<lance_duck>", "eval")
+_ALONE: Final = FunctionType(
+    (lambda __lance_call, __lance_sql, __lance_options: __lance_call(__lance_sql, **__lance_options)).__code__, {}
+)
+"""Calls a method in a frame that has nothing else: no variable and no module."""
 _OURS: Final = ("lance_duck.", "contextlib", "tenacity")
 """Beginnings of modules whose frames stand between the user's and DuckDB."""
 
@@ -40,9 +44,15 @@ def call_as_user(call: Callable[[], T], tables: Mapping[str, Any] | None = None)
     return _evaluated(frame, call, tables)
 
 
-def call_alone(call: Callable[[], T]) -> T:
-    """Call a function of DuckDB where it sees no variables at all; `call` is that of `call_as_user`."""
-    return _evaluated(None, call, None)
+def call_alone(method: Callable[..., Any], sql: str, options: Mapping[str, Any]) -> Any:
+    """Call a method of DuckDB's with a statement where it sees no variables at all.
+
+    Args:
+        method: The method.
+        sql: The statement.
+        options: Further arguments.
+    """
+    return _ALONE(method, sql, options)
 
 
 def _evaluated(frame: FrameType | None, call: Callable[[], T], tables: Mapping[str, Any] | None) -> T:

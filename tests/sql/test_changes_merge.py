@@ -13,7 +13,7 @@ import pytest
 
 import lance_duck as ld
 from lance_duck.duck.changes.head import StatementHead
-from lance_duck.duck.changes.rows.merge import MergeStatement
+from lance_duck.duck.changes.merge.statement import MergeStatement
 from lance_duck.duck.statement.clauses import Clauses
 from lance_duck.errors import InvalidInputError
 

@@ -11,11 +11,11 @@ from lance_duck.duck.changes.databases.secret import CreateSecretStatement, Drop
 from lance_duck.duck.changes.head import StatementHead
 from lance_duck.duck.changes.indexes.create import CreateIndexStatement, DropIndexStatement
 from lance_duck.duck.changes.indexes.manage import AlterIndexStatement, ReindexStatement, ShowIndexesStatement
+from lance_duck.duck.changes.merge.statement import MergeStatement
 from lance_duck.duck.changes.procedure import PREFIX, Procedure
 from lance_duck.duck.changes.refused import RefusedAlias, RefusedObject, RefusedStatement
 from lance_duck.duck.changes.rows.delete import DeleteStatement
 from lance_duck.duck.changes.rows.insert import InsertStatement
-from lance_duck.duck.changes.rows.merge import MergeStatement
 from lance_duck.duck.changes.rows.nested import NestedChange
 from lance_duck.duck.changes.rows.update import UpdateStatement
 from lance_duck.duck.changes.selected_procedure import SelectedProcedure

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Final
 
 from lance_duck.duck.statement.tokens import Token, tokens_of
@@ -18,6 +18,9 @@ _OPEN, _CLOSE = frozenset("([{"), frozenset(")]}")
 _DEEPER: Final = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
 _CASE: Final = {"case": 1, "end": -1}
 _SEPARATORS: Final = frozenset({",", ";"})
+_SHORT: Final = 2_000
+"""Characters of a text up to which its tokens are remembered: a change cuts the same clauses several times."""
+_CACHED: Final = 256
 
 
 @dataclass(frozen=True)
@@ -39,8 +42,8 @@ class Clauses:
 
     @classmethod
     def of(cls, sql: str) -> Clauses:
-        """Cut a text; one that DuckDB cannot cut has no tokens."""
-        return cls.over(sql, tokens_of(sql))
+        """Cut a text; one that DuckDB cannot cut has no tokens. Short ones are remembered."""
+        return _cut(sql) if len(sql) <= _SHORT else cls.over(sql, tokens_of(sql))
 
     @classmethod
     def over(cls, sql: str, tokens: Sequence[Token]) -> Clauses:
@@ -132,6 +135,11 @@ class Clauses:
                 yield self.part(start, place)
                 start = place + 1
         yield self.part(start)
+
+
+@lru_cache(maxsize=_CACHED)
+def _cut(sql: str) -> Clauses:
+    return Clauses.over(sql, tokens_of(sql))
 
 
 def statements_of(sql: str) -> list[Clauses]:

@@ -15,6 +15,7 @@ from lance_duck.commit.operations import Append, Delete, Operation, Update
 from lance_duck.scan.blobs.copies import kept_blobs
 from lance_duck.scan.projection import CREATED_AT, ROW_ADDRESS, ROW_ID
 from lance_duck.snapshot import Snapshot
+from lance_duck.verbs.costs import ROWS_AT_ONCE
 from lance_duck.verbs.rows.draft import UncommittedFiles
 from lance_duck.verbs.rows.find import rows_at
 from lance_duck.verbs.rows.rows_moved import Deleted, delete_addresses, moved_rows
@@ -34,6 +35,7 @@ class RowEdits:
         deleted: Addresses of rows that are deleted, each once.
         updated: Addresses of rows that get new values, each once and none of the deleted ones.
         values: The new values by column, a row for each of `updated` in that order; other columns stay as they are.
+        kept: Values of some that stay as they are, likewise, where they are known: the table is not read for them.
         inserted: New rows; columns that they lack are null.
         guard: Returns, for the version that the edits begin with, what refuses newer versions that have rows with the
             keys of the new ones; None if nothing depends on them.
@@ -42,6 +44,7 @@ class RowEdits:
     deleted: Addresses = field(default_factory=NO_ROWS.copy)
     updated: Addresses = field(default_factory=NO_ROWS.copy)
     values: pa.Table | None = None
+    kept: pa.Table | None = None
     inserted: pa.Table | None = None
     guard: Callable[[Snapshot], Callable[[Snapshot], None]] | None = None
 
@@ -146,13 +149,12 @@ class _MovedRows:
         return moved_rows(fragments, np.concatenate(self._ids), np.concatenate(self._created))
 
     def _updated(self) -> Iterator[pa.RecordBatch]:
-        values = self._edits.values
-        assert values is not None
-        if not bool(np.all(self._order[1:] > self._order[:-1])):
-            values = values.take(pa.array(self._order))
-        values = values.combine_chunks()
+        values = self._known()
         names = self._snapshot.schema.names
         others = [name for name in names if name not in values.column_names]
+        if not others and not self._lineage:
+            yield from values.select(names).to_batches(max_chunksize=ROWS_AT_ONCE)
+            return
         start = 0
         for batch in rows_at(self._snapshot, self._addresses, [*others, *self._lineage, ROW_ADDRESS]):
             columns = dict(zip(batch.schema.names, batch.columns, strict=True))
@@ -162,6 +164,17 @@ class _MovedRows:
             start += batch.num_rows
             columns |= {name: _one(piece.column(name)) for name in values.column_names}
             yield pa.RecordBatch.from_arrays([columns[name] for name in names], names=names)
+
+    def _known(self) -> pa.Table:
+        """Return the columns of which values are known, new ones and old ones, ascending by address."""
+        values, kept = self._edits.values, self._edits.kept
+        assert values is not None
+        for name, column in () if kept is None else zip(kept.column_names, kept.columns, strict=True):
+            if name not in values.column_names:
+                values = values.append_column(name, column)
+        if not bool(np.all(self._order[1:] > self._order[:-1])):
+            values = values.take(pa.array(self._order))
+        return values.combine_chunks()
 
 
 def _one(column: pa.ChunkedArray) -> pa.Array:

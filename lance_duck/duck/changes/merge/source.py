@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import Any, Final
 
 import duckdb
@@ -23,8 +24,16 @@ _UNNAMED: Final = re.compile(r"STRUCT\([A-Z]+[,()\[]")
 """A tuple as DuckDB 1 writes it, of which it makes no table."""
 
 
+@dataclass(frozen=True)
+class SourceColumn:
+    """A column of a source: its name, and its type in DuckDB's words."""
+
+    name: str
+    type: str
+
+
 @contextmanager
-def merge_source(session: ChangeSession, sql: str, tables: dict[str, Any]) -> Iterator[list[str]]:
+def merge_source(session: ChangeSession, sql: str, tables: dict[str, Any]) -> Iterator[list[SourceColumn]]:
     """Read the source of a MERGE, for one statement.
 
     Args:
@@ -33,20 +42,20 @@ def merge_source(session: ChangeSession, sql: str, tables: dict[str, Any]) -> It
         tables: What it reads; the source itself is added where it is an Arrow table.
 
     Yields:
-        The names of its columns.
+        Its columns.
     """
     session.explain_query(sql, tables)
     relation = session.relation(sql, tables)
-    types = [re.sub(r'"(?:[^"]|"")*"(?= )', "", str(type_)) for type_ in relation.types]
+    columns = [SourceColumn(*column) for column in zip(relation.columns, map(str, relation.types), strict=True)]
+    types = [re.sub(r'"(?:[^"]|"")*"(?= )', "", column.type) for column in columns]
     if not any(map(_OTHER.search, types)) or any(map(_UNNAMED.search, types)):
         tables[MERGE_SOURCE] = call_as_user(relation.to_arrow_table, tables)
-        yield list(relation.columns)
+        yield columns
         return
-    names = list(relation.columns)
     del relation
     try:
         session.affected(f"CREATE OR REPLACE TEMP TABLE {MERGE_SOURCE} AS {sql}", tables)
-        yield names
+        yield columns
     finally:
         with suppress(duckdb.Error):  # a transaction that failed takes it along
             session.run(f"DROP TABLE IF EXISTS temp.main.{MERGE_SOURCE}")

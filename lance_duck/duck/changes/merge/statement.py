@@ -5,26 +5,28 @@
             THEN UPDATE … | DELETE | INSERT … | DO NOTHING | ERROR …
         [RETURNING …]
 
-A MERGE that only sets columns to those of the source needs no shadow: see `merge_join`.
-The shadow has one column more than the table, so INSERT and UPDATE by position get lists of columns. With BY SOURCE,
-and where a clause reads the table itself, the shadow has all rows.
+A MERGE that only sets columns to values of the source and of the matching row needs no shadow: see `join`. The shadow
+has one column more than the table, so INSERT and UPDATE by position get lists of columns. With BY SOURCE, and where a
+clause reads the table itself, the shadow has all rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final
 
 import duckdb
 import pyarrow as pa
 
 from lance_duck.duck.changes.head import StatementHead
+from lance_duck.duck.changes.merge.join import MergeJoin, Rows
+from lance_duck.duck.changes.merge.keys import KeyPair, SourceKeys
+from lance_duck.duck.changes.merge.source import MERGE_SOURCE, SourceColumn, merge_source
 from lance_duck.duck.changes.result import ChangeResult, counted
 from lance_duck.duck.changes.rows.joined import refuse_same_name
 from lance_duck.duck.changes.rows.mentions import ROW_NUMBER, refuse_row_number, without_address
-from lance_duck.duck.changes.rows.merge_join import MergeJoin
-from lance_duck.duck.changes.rows.merge_source import MERGE_SOURCE, merge_source
 from lance_duck.duck.changes.rows.returning import returned_by
 from lance_duck.duck.changes.rows.shadow import SHADOW, changed_shadow, insert_guard, shadow
 from lance_duck.duck.changes.session import ChangeSession
@@ -105,9 +107,9 @@ class MergeStatement(TableStatement):
         clauses = (self.ctes, self.source, self.join, *self.actions)
         with (
             session.pinned(table, self.target, *clauses) as ((ctes, source, join, *actions), tables),
-            merge_source(session, f"{ctes}SELECT * FROM {source}", tables) as names,  # noqa: S608
+            merge_source(session, f"{ctes}SELECT * FROM {source}", tables) as columns,  # noqa: S608
         ):
-            return self._merged(session, table, ctes, join, actions, names, tables)
+            return self._merged(session, table, ctes, join, actions, columns, tables)
 
     def _merged(
         self,
@@ -116,17 +118,24 @@ class MergeStatement(TableStatement):
         ctes: str,
         join: str,
         actions: Sequence[str],
-        names: Sequence[str],
+        columns: Sequence[SourceColumn],
         tables: dict[str, Any],
     ) -> tuple[RowEdits, ChangeResult]:
-        """Run the MERGE, whose source has columns of these names."""
+        """Run the MERGE, whose source has these columns."""
+        names = [column.name for column in columns]
         if ROW_NUMBER not in map(folded, names):
             refuse_row_number(table, (self.join, *self.actions))
         join, *actions = (without_address(table, self.alias, text) for text in (join, *actions))
         actions = [self._spelled(table, part, text, names) for part, text in zip(self.actions, actions, strict=True)]
-        joined = self._joined(session, table, ctes, join, actions, names, tables)
+        keys = self._source_keys(session, table, names, tables)
+        merge = None
+        if not self.returning.tokens and folded(self.source_alias) != folded(self.alias):
+            merge = MergeJoin.of(table, self.alias, self.source_alias, columns, actions)
+        joined = None if merge is None else self._joined(session, table, ctes, join, merge, keys, tables)
         if joined is not None:
             return joined
+        if keys is not None and not self._reads_all:
+            tables = {**tables, SOURCE: keys.rows()}
         matched = self._matched(session, table, ctes, join, tables)
         when = "".join(actions)
         with shadow(session, table, matched):
@@ -141,21 +150,37 @@ class MergeStatement(TableStatement):
     @property
     def keys(self) -> tuple[str, ...] | None:
         """The columns of the table by whose equality rows match; None if they match by something else."""
+        pairs = self.key_pairs
+        return None if pairs is None else tuple(mine for mine, _ in pairs)
+
+    @cached_property
+    def key_pairs(self) -> tuple[KeyPair, ...] | None:
+        """The same, each with the column of the source that it is compared with."""
         if self.join.word(0) == "using":
             names = [part.tokens[0].name for part in self.join.part(2, self.join.closer(1)).split()]
-            return tuple(name for name in names if name is not None)
-        keys = []
+            return tuple((name, name) for name in names if name is not None)
+        pairs = []
         for part in _conjuncts(self.join.part(1)):
             sides = [TableName.at(part, 0), TableName.at(part, 4)] if len(part) == 7 and part.text_at(3) == "=" else []
-            mine = [
-                s.name
-                for s in sides
-                if s is not None and len(s.parts) == 2 and folded(s.parts[0]) == folded(self.alias)
-            ]
-            if len(mine) != 1:
+            named = [side for side in sides if side is not None and len(side.parts) == 2]
+            mine = [side.name for side in named if folded(side.parts[0]) == folded(self.alias)]
+            theirs = [side.name for side in named if folded(side.parts[0]) != folded(self.alias)]
+            if len(mine) != 1 or len(theirs) != 1:
                 return None
-            keys += mine
-        return tuple(keys)
+            pairs.append((mine[0], theirs[0]))
+        return tuple(pairs)
+
+    def _source_keys(
+        self, session: ChangeSession, table: TargetTable, names: Sequence[str], tables: Mapping[str, Any]
+    ) -> SourceKeys | None:
+        """Return the keys of the source, where rows match by equal keys alone, and `merge_insert` finds the same."""
+        if MERGE_SOURCE not in tables or folded(self.source_alias) == folded(self.alias):
+            return None
+        mine, theirs = ({folded(name): name for name in each} for each in ([c.name for c in table.columns], names))
+        pairs = [(mine.get(folded(a), ""), theirs.get(folded(b), "")) for a, b in self.key_pairs or ()]
+        if not pairs or not all(all(pair) for pair in pairs) or len(theirs) < len(names):
+            return None
+        return SourceKeys.of(session, table, tables[MERGE_SOURCE], pairs)
 
     def _joined(
         self,
@@ -163,42 +188,65 @@ class MergeStatement(TableStatement):
         table: TargetTable,
         ctes: str,
         join: str,
-        actions: Sequence[str],
-        names: Sequence[str],
+        merge: MergeJoin,
+        keys: SourceKeys | None,
         tables: dict[str, Any],
     ) -> tuple[RowEdits, ChangeResult] | None:
-        """Merge by one join; None where the statement says more than that tells, or is refused."""
-        if self.returning.tokens or folded(self.source_alias) == folded(self.alias):
-            return None
-        merge = MergeJoin.of(table, self.source_alias, names, actions)
-        if merge is None:
-            return None
-        target, keys = SOURCE, self.keys
-        plain = {folded(c.name) for c in table.columns if c.type == "VARCHAR" or pa.types.is_integer(c.arrow)}
-        if keys and not SPEAKS_SOURCE and plain.issuperset(map(folded, keys)):
-            # DuckDB 1 does not know which side is the larger, and may keep that in memory.
-            named = [*{folded(key): key for key in keys}.values(), ADDRESS]
-            target, columns = _KEYS, ", ".join(f"{quoted(self.alias)}.{quoted(name)}" for name in named)
-            source = f"{MERGE_SOURCE} AS {quoted(self.source_alias)}"
-            sql = f"SELECT {columns} FROM {SOURCE} AS {quoted(self.alias)} SEMI JOIN {source} {join}"  # noqa: S608
-            tables = {**tables, _KEYS: session.arrow(ctes + sql, tables)}
-        rows = merge.rows(session.arrow(ctes + merge.query(MERGE_SOURCE, target, self.alias, join), tables))
+        """Merge by keys or by one join; None where the statement says more than these tell, or is refused."""
+        rows = None if keys is None else self._paired(session, table, merge, keys, tables)
+        if rows is None:
+            rows = merge.rows(self._pairs(session, table, ctes, join, merge, tables))
         if rows is None:
             return None  # DuckDB has the words for a row that several match
-        addresses, values, inserted = rows
+        addresses, values, inserted, kept = rows
         if inserted.num_rows and not set(self.keys or ()) <= set(inserted.column_names):
             return None
         new = inserted if inserted.num_rows else None
         guard = None if new is None else insert_guard(table, inserted, self.keys)
         result = counted(len(addresses) + inserted.num_rows)
-        return RowEdits(updated=addresses, values=values, inserted=new, guard=guard), result
+        return RowEdits(updated=addresses, values=values, kept=kept, inserted=new, guard=guard), result
+
+    def _paired(
+        self, session: ChangeSession, table: TargetTable, merge: MergeJoin, keys: SourceKeys, tables: dict[str, Any]
+    ) -> Rows | None:
+        """Return the rows of a merge by keys; None where keys do not tell, or DuckDB refuses a value."""
+        matches = keys.matches(updates=merge.updated is not None, inserts=merge.inserted is not None)
+        if matches is None:
+            return None
+        try:
+            return merge.paired(session, table, tables[MERGE_SOURCE], matches, keys.values(matches))
+        except duckdb.InterruptException:
+            raise
+        except duckdb.Error:
+            if session.block is not None:
+                raise  # it ended the transaction
+            return None
+
+    def _pairs(
+        self, session: ChangeSession, table: TargetTable, ctes: str, join: str, merge: MergeJoin, tables: dict[str, Any]
+    ) -> pa.Table:
+        """Return the rows of a merge by a join."""
+        target, keys = SOURCE, self.keys
+        plain = {folded(c.name) for c in table.columns if c.type == "VARCHAR" or pa.types.is_integer(c.arrow)}
+        if keys and not SPEAKS_SOURCE and plain.issuperset(map(folded, keys)):
+            # DuckDB 1 does not know which side is the larger, and may keep that in memory.
+            named = [*{folded(name): name for name in (*keys, *merge.read)}.values(), ADDRESS]
+            target, columns = _KEYS, ", ".join(f"{quoted(self.alias)}.{quoted(name)}" for name in named)
+            source = f"{MERGE_SOURCE} AS {quoted(self.source_alias)}"
+            sql = f"SELECT {columns} FROM {SOURCE} AS {quoted(self.alias)} SEMI JOIN {source} {join}"  # noqa: S608
+            tables = {**tables, _KEYS: session.arrow(ctes + sql, tables)}
+        return session.arrow(ctes + merge.query(MERGE_SOURCE, target, join), tables)
+
+    @property
+    def _reads_all(self) -> bool:
+        """Whether clauses may speak of rows of the table that the source does not match."""
+        is_whole = any(part.find("by", "source") >= 0 for part in self.actions)
+        return is_whole or any(token.word == "select" for part in self.actions for token in part.tokens)
 
     def _matched(
         self, session: ChangeSession, table: TargetTable, ctes: str, join: str, tables: dict[str, Any]
     ) -> pa.Table:
         """Return the rows of the table that the shadow has."""
-        is_whole = any(part.find("by", "source") >= 0 for part in self.actions)
-        is_whole = is_whole or any(token.word == "select" for part in self.actions for token in part.tokens)
         alias, source = quoted(self.alias), f"{MERGE_SOURCE} AS {quoted(self.source_alias)}"
         target = f"{SOURCE} AS {alias}"
         if not _MATCHES_ONCE and any(self._changes_matched(part) for part in self.actions):
@@ -209,7 +257,7 @@ class MergeStatement(TableStatement):
                     where=f"table {table.name}",
                     remedy="let the source have one row for each",
                 )
-        if is_whole:
+        if self._reads_all:
             return table.stored(session.arrow(f"SELECT {table.read_all(SOURCE)} FROM {SOURCE}", tables))  # noqa: S608
         columns = table.read_all(self.alias)
         sql = f"{ctes}SELECT {columns} FROM {target} SEMI JOIN {source} {join}"  # noqa: S608

@@ -1,0 +1,85 @@
+"""Values that the clauses of a MERGE set columns to, where these are the same in a SELECT.
+
+    source.column
+    source.column + 1, coalesce(table.column, source.column), CASE WHEN … END, …
+
+An expression is one of columns that name their table, constants and operators. A list of what is known to be the same,
+not of what is not: calls, subqueries and stars mean something else in a SELECT, or are refused there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from lance_duck.duck.statement.clauses import Clauses, TableName
+from lance_duck.duck.statement.identifiers import folded
+
+_WORDS: Final = frozenset(
+    ["case", "when", "then", "else", "end", "and", "or", "not", "is", "null", "true", "false", "between", "coalesce"]
+)
+_SIGNS: Final = frozenset("+-*/%<>=!|(),$'")
+"""First characters of operators, of texts and of placeholders."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the two tables of a MERGE.
+
+    Attributes:
+        name: What the statement calls it.
+        columns: Its columns by their names in lower case.
+    """
+
+    name: str
+    columns: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class MergeValue:
+    """What a column is set to.
+
+    Attributes:
+        text: SQL, in which each column names its table.
+        column: The column of the source that it is; None for any other expression.
+        of_source: Columns of the source that it reads.
+        of_target: Columns of the table that it reads.
+    """
+
+    text: str
+    column: str | None
+    of_source: frozenset[str]
+    of_target: frozenset[str]
+
+    @classmethod
+    def of(cls, part: Clauses, source: Side, target: Side) -> MergeValue | None:
+        """Read an expression; None if it is not known to be the same in a SELECT."""
+        found: dict[str, set[str]] = {folded(source.name): set(), folded(target.name): set()}
+        sides = {folded(side.name): side.columns for side in (source, target)}
+        at = 0
+        while at < len(part):
+            if part.text_at(at + 1) != ".":
+                if not _is_plain(part, at):
+                    return None
+                at += 1
+                continue
+            name = TableName.at(part, at)
+            if name is None or len(name.parts) != 2 or name.path is not None or part.text_at(name.after) in ("(", "["):
+                return None
+            side, column = folded(name.parts[0]), folded(name.parts[1])
+            if column not in sides.get(side, ()):
+                return None
+            found[side].add(sides[side][column])
+            at = name.after
+        of_source, of_target = (frozenset(found[folded(side.name)]) for side in (source, target))
+        is_column = at == 3 and len(of_source) == 1
+        return cls(part.text, next(iter(of_source)) if is_column else None, of_source, of_target)
+
+
+def _is_plain(part: Clauses, place: int) -> bool:
+    token = part.tokens[place]
+    if token.word is not None:
+        return token.word in _WORDS
+    text = token.text
+    return token.name is None and (text[:1] in _SIGNS or text[:1].isdigit())

@@ -1,0 +1,248 @@
+"""MERGE that sets columns to values of the source and of the row that it matches.
+
+    MERGE INTO t USING s ON … | USING (c, …)
+        [WHEN MATCHED THEN UPDATE SET c = value, …] [WHEN NOT MATCHED THEN INSERT (c, …) VALUES (value, …)]
+
+Where keys tell which rows match, the values are evaluated for pairs of rows; else by one join:
+
+    SELECT t.<address>, CAST(value AS type of c) AS u0, …, CAST(value AS type of c) AS i0, … FROM s [LEFT] JOIN t …
+
+Rows of the source with an address are updates, the others are inserted. Whatever else a MERGE may say goes the way of
+`statement`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_duck.duck.changes.merge.expressions import MergeValue, Side
+from lance_duck.duck.changes.merge.source import SourceColumn
+from lance_duck.duck.changes.rows.precision import is_coarser
+from lance_duck.duck.changes.rows.update import set_items
+from lance_duck.duck.changes.session import ChangeSession
+from lance_duck.duck.changes.target import ADDRESS, TargetColumn, TargetTable
+from lance_duck.duck.statement.clauses import Clauses
+from lance_duck.duck.statement.identifiers import folded, quoted
+from lance_duck.verbs.merge.match import Matches
+from lance_duck.verbs.rows.find import rows_at
+
+Pair = tuple[TargetColumn, MergeValue]
+"""A column of the table, and what it is set to."""
+
+Rows = tuple[NDArray[np.uint64], pa.Table, pa.Table, pa.Table | None]
+"""Addresses, ascending; the new values there; new rows; values there that stay and are known, if any are."""
+
+_FORMS: Final = (("matched",), ("not", "matched"), ("not", "matched", "by", "target"))
+_PAIRS: Final = "__lance_merge_pairs"
+_PLACE: Final = "__lance_place"
+_PLAIN: Final = (
+    *(pa.types.is_integer, pa.types.is_float32, pa.types.is_float64, pa.types.is_boolean, pa.types.is_date32),
+    *(pa.types.is_string, pa.types.is_large_string),
+)
+"""Types whose values are the same in the table and in DuckDB."""
+
+
+@dataclass(frozen=True)
+class MergeJoin:
+    """What becomes of rows that match, and of those that do not.
+
+    Attributes:
+        source: What the statement calls the source.
+        target: What it calls the table.
+        types: DuckDB's types of the columns of the source, by name.
+        updated: The columns that rows of the table get; None: they stay.
+        inserted: Those that new rows have; None: none are inserted.
+    """
+
+    source: str
+    target: str
+    types: Mapping[str, str]
+    updated: Sequence[Pair] | None
+    inserted: Sequence[Pair] | None
+
+    @classmethod
+    def of(
+        cls, table: TargetTable, target: str, source: str, columns: Sequence[SourceColumn], actions: Sequence[str]
+    ) -> MergeJoin | None:
+        """Return what the clauses of a MERGE say, where they say no more than that.
+
+        Args:
+            table: The table.
+            target: What the statement calls it.
+            source: What it calls the source.
+            columns: Those of the source.
+            actions: The text of each WHEN, with lists of columns.
+        """
+        if any(not column.nullable or is_coarser(column) or column.is_duration for column in table.columns):
+            return None
+        sides = (
+            Side(source, {folded(column.name): column.name for column in columns}),
+            Side(target, {folded(column.name): column.name for column in table.columns}),
+        )
+        updated, inserted = None, None
+        for text in actions:
+            action = Clauses.of(text)
+            then = action.find("then")
+            words = tuple(action.word(place) for place in range(1, then))
+            is_matched = words == _FORMS[0]
+            if words not in _FORMS or (updated if is_matched else inserted) is not None:
+                return None
+            read = _updated if is_matched else _inserted
+            pairs = read(table, action.part(then + 1), *sides)
+            if pairs is None:
+                return None
+            updated, inserted = (pairs, inserted) if is_matched else (updated, pairs)
+        return cls(source, target, {column.name: column.type for column in columns}, updated, inserted)
+
+    @property
+    def read(self) -> Sequence[str]:
+        """The columns of the table that values are made of."""
+        return list(dict.fromkeys(name for _, value in self.updated or () for name in sorted(value.of_target)))
+
+    @cached_property
+    def is_computed(self) -> bool:
+        """Whether DuckDB has to evaluate a value."""
+        return any(self._as_it_is(pair) is None for pair in (*(self.updated or ()), *(self.inserted or ())))
+
+    # By keys.
+
+    def paired(
+        self, session: ChangeSession, table: TargetTable, source: pa.Table, matches: Matches, keys: pa.Table
+    ) -> Rows | None:
+        """Return the rows of `rows` for matches that are known; None where values of the table are not DuckDB's.
+
+        Args:
+            session: The statement.
+            table: The table.
+            source: All rows of the source.
+            matches: Which rows match, ascending by address.
+            keys: Their keys, which stay.
+        """
+        if not all(any(is_kind(table.column(name).arrow) for is_kind in _PLAIN) for name in self.read):
+            return None
+        own = None
+        if self.read:
+            batches = list(rows_at(table.dataset.handle.snapshot, matches.updated, self.read))
+            own = pa.Table.from_batches(batches) if batches else table.dataset.schema.empty_table()
+        values = self._evaluated(session, self.updated or (), source, matches.sources, own)
+        inserted = self._evaluated(session, self.inserted or (), source, matches.inserted, None)
+        return matches.updated, values, inserted, keys
+
+    def _evaluated(
+        self,
+        session: ChangeSession,
+        pairs: Sequence[Pair],
+        source: pa.Table,
+        places: NDArray[np.int64],
+        own: pa.Table | None,
+    ) -> pa.Table:
+        """Return the values of rows of the source at these places, beside those of the table."""
+        direct = {pair: name for pair in pairs if (name := self._as_it_is(pair)) is not None}
+        computed = [pair for pair in pairs if pair not in direct]
+        names = set(direct.values()).union(*(value.of_source for _, value in computed))
+        rows = source.select([name for name in source.column_names if name in names]).take(pa.array(places))
+        columns = {column.name: rows.column(name) for (column, _), name in direct.items()}
+        if computed:
+            sides = {self.source: rows, **({} if own is None else {self.target: own.select(self.read)})}
+            paired = {name: _struct(side) for name, side in sides.items() if side.num_columns}
+            numbers = np.arange(len(places))
+            selected = ", ".join([f'"{_PLACE}"', *(column.cast(value.text) for column, value in computed)])
+            answer = session.arrow(
+                f"SELECT {selected} FROM {_PAIRS}",  # noqa: S608
+                {_PAIRS: pa.table({**paired, _PLACE: numbers})},
+            )
+            found = answer.column(_PLACE).to_numpy()
+            if not bool(np.all(found == numbers)):
+                answer = answer.take(pa.array(np.argsort(found)))
+            columns |= {column.name: answer.column(column.name) for column, _ in computed}
+        return pa.table({column.name: columns[column.name] for column, _ in pairs})
+
+    def _as_it_is(self, pair: Pair) -> str | None:
+        """Return the column of the source that has the values of a column; None where they are made of others."""
+        column, value = pair
+        return value.column if value.column is not None and self.types[value.column] == column.type else None
+
+    # By a join.
+
+    def query(self, source: str, table: str, join: str) -> str:
+        """Return the join as SQL.
+
+        Args:
+            source: The source.
+            table: The table with its addresses.
+            join: ON or USING.
+        """
+        address = f'{quoted(self.target)}."{ADDRESS}"'
+        values = []
+        for title, (column, value) in self._titles.items():
+            text = column.value(value.text)
+            if title[0] != "v":  # what is only for rows of the other kind need not fit its column
+                text = f"CASE WHEN {address} IS {'NOT ' if title[0] == 'u' else ''}NULL THEN {text} END"
+            values.append(f"{text} AS {title}")
+        selected = ", ".join([f'{address} AS "{ADDRESS}"', *values])
+        kind = "JOIN" if self.inserted is None else "LEFT JOIN"
+        tables = f"{source} AS {quoted(self.source)} {kind} {table} AS {quoted(self.target)}"
+        return f"SELECT {selected} FROM {tables} {join}"  # noqa: S608
+
+    @property
+    def _titles(self) -> dict[str, Pair]:
+        """What is selected, by title: v… for both kinds of rows, u… for those that match, i… for new ones."""
+        updated, inserted = self.updated or (), self.inserted or ()
+        titles = {f"v{place}": pair for place, pair in enumerate(updated) if pair in inserted}
+        titles |= {f"u{place}": pair for place, pair in enumerate(updated) if pair not in inserted}
+        return titles | {f"i{place}": pair for place, pair in enumerate(inserted) if pair not in updated}
+
+    def rows(self, joined: pa.Table) -> Rows | None:
+        """Return what the join says; None where an address comes twice."""
+        addresses = joined.column(ADDRESS)
+        inserted = self._values(joined.filter(addresses.is_null()), self.inserted or ())
+        matched = joined.filter(addresses.is_valid()) if self.updated is not None else joined.slice(0, 0)
+        places = matched.column(ADDRESS).to_numpy()
+        order = np.argsort(places)
+        places = places[order]
+        if bool(np.any(places[1:] == places[:-1])):
+            return None
+        return places, self._values(matched, self.updated or ()).take(pa.array(order)), inserted, None
+
+    def _values(self, rows: pa.Table, pairs: Sequence[Pair]) -> pa.Table:
+        titles = {pair: title for title, pair in self._titles.items()}
+        return rows.select([titles[pair] for pair in pairs]).rename_columns([column.name for column, _ in pairs])
+
+
+def _updated(table: TargetTable, action: Clauses, source: Side, target: Side) -> Sequence[Pair] | None:
+    items = set_items(action.part(2)) if action.says(0, "update", "set") else None
+    if items is None or not {folded(item.column) for item in items} <= target.columns.keys():
+        return None
+    values = [None if item.value is None else MergeValue.of(item.value, source, target) for item in items]
+    known = [value for value in values if value is not None]
+    if len(known) < len(values):
+        return None
+    return list(zip(table.named([item.column for item in items]), known, strict=True))
+
+
+def _inserted(table: TargetTable, action: Clauses, source: Side, target: Side) -> Sequence[Pair] | None:
+    if action.word(0) != "insert" or action.text_at(1) != "(":
+        return None
+    end = action.closer(1)
+    names = [part.tokens[0].name for part in action.part(2, end).split() if len(part) == 1]
+    if action.word(end + 1) != "values" or action.text_at(end + 2) != "(" or action.closer(end + 2) + 1 < len(action):
+        return None
+    parts = action.part(end + 3, len(action) - 1).split()
+    values = [MergeValue.of(part, source, target) for part in parts]
+    known = [value for value in values if value is not None and not value.of_target]
+    named = [name for name in names if name is not None and folded(name) in target.columns]
+    if not len(values) == len(names) == len(known) == len(named):
+        return None
+    return list(zip(table.named(named), known, strict=True))
+
+
+def _struct(table: pa.Table) -> Any:
+    columns = [column.chunk(0) if column.num_chunks == 1 else column.combine_chunks() for column in table.columns]
+    return pa.StructArray.from_arrays(columns, names=table.column_names)

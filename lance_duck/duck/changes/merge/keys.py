@@ -1,0 +1,110 @@
+"""Rows of a table that have the keys of a MERGE's source, found as `merge_insert` finds them.
+
+    ON t.c = s.d [AND …] | USING (c, …)
+
+For columns of whole numbers, texts and dates, DuckDB and `merge_insert` mean the same by equal keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_duck.dataset import LanceDataset
+from lance_duck.duck.changes.session import ChangeSession
+from lance_duck.duck.changes.target import AddressedTable, TargetTable
+from lance_duck.duck.settings import About
+from lance_duck.errors import InvalidInputError
+from lance_duck.scan.table_scan import TableScan
+from lance_duck.verbs.merge.match import Matches, match_rows
+from lance_duck.verbs.merge.plan import NOTHING, UPDATE, MergePlan
+from lance_duck.verbs.merge.source import MergeSource
+from lance_duck.verbs.merge.write import in_order
+from lance_duck.verbs.rows.find import AddressSieve
+
+KeyPair = tuple[str, str]
+"""A column of the table, and the column of the source that it is compared with."""
+
+
+def _is_text(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_string(type_) or pa.types.is_large_string(type_))
+
+
+_KINDS: Final[tuple[Any, ...]] = (pa.types.is_integer, _is_text, pa.types.is_date32)
+
+
+class SourceKeys:
+    """The keys of a MERGE's source, by which rows of a version are found.
+
+    Args:
+        table: The table at that version.
+        keys: The key columns of the source, by the names that they have in the table.
+    """
+
+    def __init__(self, table: TargetTable, keys: MergeSource) -> None:
+        self._table = table
+        self._keys = keys
+
+    @classmethod
+    def of(
+        cls, session: ChangeSession, table: TargetTable, source: pa.Table, pairs: Sequence[KeyPair]
+    ) -> SourceKeys | None:
+        """Return the keys; None where DuckDB may mean something else by equal ones.
+
+        Args:
+            session: The statement.
+            table: The table.
+            source: The rows of the source.
+            pairs: What is compared.
+        """
+        columns: dict[str, pa.ChunkedArray] = {}
+        for mine, theirs in pairs:
+            column = table.column(mine)
+            if column.name in columns or source.column_names.count(theirs) != 1:
+                return None
+            values = source.column(theirs)
+            if not any(is_kind(column.arrow) and is_kind(values.type) for is_kind in _KINDS):
+                return None
+            columns[column.name] = values
+        if not columns or (
+            any(_is_text(values.type) for values in columns.values())
+            and not session.names.dialect((table.name,), later=True).is_usual(About.TEXTS)
+        ):
+            return None
+        schema = table.dataset.handle.snapshot.schema
+        try:
+            return cls(table, MergeSource(pa.table(columns), schema, tuple(columns)))
+        except InvalidInputError:  # a value that no row of the table can have
+            return None
+
+    def matches(self, *, updates: bool, inserts: bool) -> Matches | None:
+        """Return which rows match, ascending by address; None where the source has a key twice.
+
+        Args:
+            updates: The rows that match are asked for.
+            inserts: The rows of the source that match none are asked for.
+        """
+        if len(self._keys.keys.repeated):
+            return None
+        plan = MergePlan(self._on, matched=UPDATE if updates else NOTHING, insert=inserts)
+        return in_order(match_rows(self._table.dataset.handle.snapshot, plan, self._keys), by_address=True)
+
+    def values(self, matches: Matches) -> pa.Table:
+        """Return the key columns of the rows of the table that match."""
+        return self._keys.rows(matches.sources)
+
+    def rows(self) -> AddressedTable:
+        """Return those rows of the table that have one of the keys, with their addresses."""
+        snapshot = self._table.dataset.handle.snapshot
+        plan = MergePlan(self._on, matched=UPDATE, dedupe="first_seen")
+        addresses: NDArray[np.uint64] = np.sort(match_rows(snapshot, plan, self._keys).updated)
+        restricted = TableScan(snapshot, AddressSieve(addresses))
+        return AddressedTable(LanceDataset(snapshot.uri, table=restricted))
+
+    @property
+    def _on(self) -> tuple[str, ...]:
+        return tuple(self._keys.table.column_names)
