@@ -168,6 +168,36 @@ def sql(
 
 
 @app.command()
+@done_by("search")
+def search(
+    table: TableArgument,
+    query: Annotated[
+        str | None, typer.Argument(metavar="WORDS", help="Words, or '\"a phrase\"'; with --column a JSON form, too.")
+    ] = None,
+    column: Annotated[str | None, typer.Option("--column", "-c", help="Texts; those with an index unless given.")] = (
+        None
+    ),
+    count: Annotated[int, typer.Option("--rows", "-k", "-n", min=1, help="Number of rows.")] = 10,
+    condition: Annotated[str | None, typer.Option("--filter", metavar="SQL", help="Rows that may be found.")] = None,
+    vector: Annotated[
+        str | None, typer.Option(metavar="JSON", help="Rows near to a vector: numbers, as [0.5, 1].")
+    ] = None,
+    like: Annotated[
+        int | None, typer.Option(min=0, metavar="ROWID", help="Rows near to the vector of the row with this _rowid.")
+    ] = None,
+    vector_column: Annotated[str | None, typer.Option(help="Vectors, where there are several columns of them.")] = None,
+    select: Annotated[
+        list[str] | None, typer.Option(metavar="COLUMN", help="Show this; again for more. Else all but vectors.")
+    ] = None,
+    version: VersionOption = None,
+    tag: TagOption = None,
+    asof: AsofOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Find rows by words, by a vector, or by both; the best come first."""
+
+
+@app.command()
 @done_by("look")
 def versions(table: TableArgument, as_json: JsonOption = False) -> None:
     """Versions that can be read, with their tags."""

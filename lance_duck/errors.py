@@ -26,9 +26,14 @@ One message shape, from the parts that are given: "where: what: expected …, fo
 
 from __future__ import annotations
 
-from typing import Any
+import inspect
+import warnings
+from types import FrameType
+from typing import Any, Final
 
 from lance_duck.redact import shown
+
+_BETWEEN: Final = ("lance_duck", "tenacity", "concurrent", "threading")
 
 
 class LanceDuckError(Exception):
@@ -160,3 +165,16 @@ class InternalError(LanceDuckError, RuntimeError):
 
 class IndexWarning(UserWarning):
     """An index segment cannot be used; what it covers is scanned."""
+
+
+def warn_of_index(text: str) -> None:
+    """Give an IndexWarning of the line, outside of this package, that led to it."""
+    frame, level = inspect.currentframe(), 1
+    while frame is not None and frame.f_back is not None and _is_between(frame):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, IndexWarning, stacklevel=level)
+
+
+def _is_between(frame: FrameType) -> bool:
+    """Return whether a frame is of this package, or of one through which it calls itself."""
+    return str(frame.f_globals.get("__name__")).partition(".")[0] in _BETWEEN

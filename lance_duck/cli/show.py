@@ -21,6 +21,7 @@ from typing import Any
 from rich import box
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 Row = Mapping[str, Any]
 
@@ -106,7 +107,9 @@ def text(value: Any) -> str:
     return simple if isinstance(simple, str) else json.dumps(simple, ensure_ascii=False)
 
 
-def _cell(value: Any) -> str:
+def _cell(value: Any) -> str | Text:
+    if isinstance(value, Text):
+        return value
     if isinstance(value, timedelta):
         return str(value)
     content = text(value)

@@ -6,7 +6,6 @@ Only of segments that name rows by address, in tables with stable row ids, the m
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -17,7 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_duck.arrow.join import joined
-from lance_duck.errors import IndexWarning, LanceDuckError
+from lance_duck.errors import LanceDuckError, warn_of_index
 from lance_duck.index.kind import IndexKind
 from lance_duck.index.query import Query
 from lance_duck.index.reach import needs_reach, reached
@@ -194,7 +193,7 @@ def _listed(snapshot: Snapshot) -> tuple[IndexMetadata, ...]:
     try:
         return snapshot.indices
     except LanceDuckError as error:
-        warnings.warn(f"no index of the table is used: {error}", IndexWarning, stacklevel=5)
+        warn_of_index(f"no index of the table is used: {error}")
         return ()
 
 

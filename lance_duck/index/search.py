@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any, TypeVar
 from uuid import UUID
 
-from lance_duck.errors import IndexWarning, LanceDuckError
+from lance_duck.errors import LanceDuckError, warn_of_index
 from lance_duck.forks import Lock
 from lance_duck.index.catalog import Segment
 from lance_duck.index.coverage_check import check_complete, is_doubtful
@@ -65,7 +64,7 @@ def ask(snapshot: Snapshot, segment: Segment, do: Callable[[Any], _T]) -> _T | N
         except Exception as error:
             opened_index.index = index = broken(segment.metadata, error)
     if _NAMED.add(segment.uuid):
-        warnings.warn(f"{segment} is not used, its rows are scanned: {index}", IndexWarning, stacklevel=3)
+        warn_of_index(f"{segment} is not used, its rows are scanned: {index}")
     return None
 
 

@@ -10,7 +10,6 @@ Segments that know rows by stable row id need none of it: they cover the new fra
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
@@ -20,7 +19,7 @@ import numpy as np
 from lance_duck.commit import RewriteGroup, RewrittenIndex
 from lance_duck.commit.index_coverage import by_row_id
 from lance_duck.commit.manifest_builder import ManifestDraft
-from lance_duck.errors import IndexWarning, LanceDuckError, StoreError, UnsupportedError
+from lance_duck.errors import LanceDuckError, StoreError, UnsupportedError, warn_of_index
 from lance_duck.index.build import discard_segment, merge_segments
 from lance_duck.index.catalog import Segment, catalog
 from lance_duck.index.reuse import reuse_of
@@ -209,8 +208,7 @@ def _remap(segments: Sequence[Segment], outcomes: Iterable[RemapOutcome], follow
     for segment, outcome in zip(segments, outcomes, strict=True):
         if outcome.broken is not None:
             broken.add(segment.uuid)
-            text = f"{segment} is not rewritten, what it covered is scanned: {outcome.broken}"
-            warnings.warn(text, IndexWarning, stacklevel=2)
+            warn_of_index(f"{segment} is not rewritten, what it covered is scanned: {outcome.broken}")
         elif outcome.new is not None:
             followed.written.append(outcome.new)
             followed.rewritten.append(_in_place_of(segment.metadata, outcome.new))

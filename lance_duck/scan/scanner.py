@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 
 from lance_duck.arguments import checked_calls
-from lance_duck.errors import UnsupportedError
+from lance_duck.errors import InvalidInputError, UnsupportedError
 from lance_duck.redact import shown
 from lance_duck.scan.explain import analyze, explain
 from lance_duck.scan.hybrid.scan import HybridScan
@@ -100,11 +100,13 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
         self._handle = handle
         self._search: _Search | None = None
         self._nearest: _NearestSearch | None = None
+        self._words: TextScan | None = None
         self._scan: ScanPlan | None = None
         if options.full_text_query is not None and options.nearest is not None:
-            self._search = HybridScan(table, options, fragment)
+            hybrid = HybridScan(table, options, fragment)
+            self._search, self._words = hybrid, hybrid.words
         elif options.full_text_query is not None:
-            self._search = TextScan(table, options, fragment)
+            self._search = self._words = TextScan(table, options, fragment)
         elif options.nearest is not None:
             scan = NearestScan(table, options, fragment)
             self._search = self._nearest = _NearestSearch(scan, scan.queries(options.nearest))
@@ -135,6 +137,40 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
         """Return what vectors the column of a search has."""
         assert self._nearest is not None  # what is no such search has no such column
         return self._nearest.scan.extremes()
+
+    @property
+    def searched_texts(self) -> tuple[str, ...]:
+        """Columns that a full-text query searches; () where there is none."""
+        return () if self._words is None else self._words.columns
+
+    def highlight(
+        self,
+        texts: pa.Array | pa.ChunkedArray,
+        column: str,
+        pre: str = "<b>",
+        post: str = "</b>",
+        *,
+        words: int | None = None,
+    ) -> pa.LargeStringArray:
+        """Return texts with marks around the words that the full-text query of the scanner is for.
+
+        Marks go around the text as it was: whoever shows it as HTML escapes it first, or marks it with characters of
+        its own.
+
+        Args:
+            texts: string, large_string or string_view, for example a column of the result; nulls stay null.
+            column: One of `searched_texts`, whose analyser says what the words are.
+            pre: Goes before a word.
+            post: Goes behind it.
+            words: Return the part of each text with most of the words, of so many words at most; None: the whole text.
+
+        Raises:
+            InvalidInputError: The scanner has no full-text query, or not of this column.
+            WrongTypeError: Texts are of another type.
+        """
+        if self._words is None:
+            raise InvalidInputError("no full-text query", where="highlight", remedy="make a scanner with one")
+        return self._words.highlight(texts, column, pre, post, words)
 
     @property
     def projected_schema(self) -> pa.Schema:

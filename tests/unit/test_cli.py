@@ -6,20 +6,24 @@ import datetime
 import inspect
 import io
 import json
+import re
 import shlex
 import subprocess
 import sys
 from decimal import Decimal
+from importlib import import_module
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from rich.console import Console
 from support.command_line import objects, rows, run
 
+import lance_duck as ld
 import lance_duck_command as command
 from lance_duck import cli
 from lance_duck.cli.sql import command as sql_command
-from lance_duck.errors import AlreadyExistsError
+from lance_duck.errors import AlreadyExistsError, LanceDuckError
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 HISTORY = str(GOLDEN / "tables" / "history.lance")
@@ -27,7 +31,7 @@ SHOP = str(GOLDEN / "tpch" / "tables")
 
 
 COMMANDS = (
-    *("info", "schema", "head", "sql", "versions", "files", "write", "compact", "cleanup", "validate"),
+    *("info", "schema", "head", "sql", "search", "versions", "files", "write", "compact", "cleanup", "validate"),
     *("indices", "index", "drop-index", "optimize", "warm-up"),
 )
 
@@ -43,7 +47,7 @@ def test_a_command_is_done_by_a_function_that_takes_its_arguments(name: str) -> 
     declared = getattr(command, name.replace("-", "_"))
     (done,) = [
         getattr(module, declared.__name__)
-        for module in (cli.look, cli.change, cli.indexes, cli.prepare, sql_command)
+        for module in (cli.look, cli.change, cli.indexes, cli.prepare, cli.search, sql_command)
         if inspect.isfunction(getattr(module, declared.__name__, None))
     ]
     assert list(inspect.signature(declared).parameters) == list(inspect.signature(done).parameters)
@@ -295,3 +299,66 @@ def test_vectors_are_indexed(tmp_path: Path) -> None:
         {"version": 2, "name": "v_idx", "indexed_rows": 20}
     ]
     assert objects("indices", table)[0]["kind"] == "IVF_FLAT"
+
+
+@pytest.fixture(scope="module")
+def pets(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Four rows with texts, at distances 0, 2, 8, 18 from the origin."""
+    vectors = pa.FixedSizeListArray.from_arrays(pa.array([float(i // 2) for i in range(8)], pa.float32()), 2)
+    texts = ["a puppy", "the [bold]dogs[/bold] ran", "puppy dog", None]
+    uri = tmp_path_factory.mktemp("pets") / "t.lance"
+    ld.write_dataset(pa.table({"id": [1, 2, 3, 4], "vec": vectors, "text": texts}), uri)
+    return str(uri)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (("dog running",), [3, 2]),
+        (("dog", "-k", "1"), [3]),
+        (('"puppy dog"', "--column", "TEXT"), [3]),
+        (('{"prefix": {"terms": "pup"}}', "-c", "text", "--filter", "id > 1"), [3]),
+        (("--vector", "[0, 0.1]", "-k", "2"), [1, 2]),
+        (("--like", "1", "-k", "2", "--filter", "id < 4"), [1, 3]),
+        (("dog", "--vector", "[0, 0]", "--vector-column", "vec", "-k", "2"), [3, 1]),
+        (("nothing",), []),
+    ],
+)
+def test_search_finds_rows_by_words_by_a_vector_or_by_both(
+    pets: str, arguments: tuple[str, ...], expected: list[int]
+) -> None:
+    assert [row["id"] for row in objects("search", pets, *arguments)] == expected
+
+
+def test_search_shows_scores_and_row_ids_but_no_vectors_unless_told(pets: str) -> None:
+    (found,) = rows("search", pets, "puppy", "-k", "1")
+    assert list(found) == ["id", "text", "_score", "_rowid"]
+    (found,) = rows("search", pets, "--vector", "[0, 0]", "-k", "1", "--select", "id", "--select", "vec")
+    assert found == {"id": "1", "vec": "[0.0, 0.0]", "_distance": "0.0", "_rowid": "0"}
+
+
+def test_search_colours_words_on_a_terminal(pets: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    console = Console(file=io.StringIO(), force_terminal=True, width=80)
+    module = import_module("lance_duck.cli.show")
+    monkeypatch.setattr(module, "Console", lambda: console)
+    monkeypatch.setattr(cli.search, "usual_form", lambda _: module.Form.table)
+    cli.search.search(pets, "dog puppies", select=["text"])
+    drawn = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "the [bold]\x1b[1;33mdogs\x1b[0m[/bold] ran" in drawn
+    assert "\x1b[1;33mpuppy\x1b[0m \x1b[1;33mdog\x1b[0m" in drawn
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "nothing to search for"),
+        (("dog", "--vector", "[0"), "--vector: expected numbers in JSON"),
+        (("--vector", "[0, 0]", "--like", "1"), "both --vector and --like"),
+        (("--like", "99"), "--like: expected the _rowid of a row"),
+        (("dog", "--column", "id"), "must hold texts"),
+        (("dog", "--filter", "no_column = 1"), "no column 'no_column'"),
+    ],
+)
+def test_search_says_what_is_wrong(pets: str, arguments: tuple[str, ...], message: str) -> None:
+    with pytest.raises(LanceDuckError, match=re.escape(message)):
+        run("search", pets, *arguments)

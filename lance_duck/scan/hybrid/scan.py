@@ -71,6 +71,11 @@ class HybridScan(ScoredScan):
         """Whether both searches find the rows that were asked for."""
         return self._near.is_exact and self._match.is_exact
 
+    @property
+    def words(self) -> TextScan:
+        """The search for words."""
+        return self._match
+
     def find(self, most: int | None, log: list[str] | None = None) -> ScoredRows:
         """See `ScoredScan.find`."""
         near = self._near.rows(self._queries, log)

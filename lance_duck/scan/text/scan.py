@@ -5,16 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from lance_duck.errors import UnsupportedError
+import pyarrow as pa
+
+from lance_duck.arguments import known_names
+from lance_duck.errors import InvalidInputError, UnsupportedError
 from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.plan import ScanPlan
 from lance_duck.scan.scored.condition import on_scores
 from lance_duck.scan.scored.layout import SCORE
 from lance_duck.scan.scored.scan import ScoredRows, ScoredScan
 from lance_duck.scan.table_scan import TableScan
+from lance_duck.scan.text.columns import text_column
 from lance_duck.scan.text.explain import explain
 from lance_duck.scan.text.request import full_text_query
 from lance_duck.scan.text.search import TextSearch
+from lance_duck.text.highlight import highlight, snippet
 from lance_duck.wire.fragment import Fragment
 
 _REFUSED: Final = ("include_deleted_rows", "blob_handling")
@@ -51,6 +56,27 @@ class TextScan(ScoredScan):
         """See `ScoredScan.find`."""
         ranking = self._search.run(most, log)
         return ScoredRows(ranking.addresses, {SCORE: ranking.scores})
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Paths of the columns that are searched, each once."""
+        return tuple(dict.fromkeys(route.column.path for route in self._search.routes.values()))
+
+    def highlight(
+        self, texts: pa.Array | pa.ChunkedArray, column: str, pre: str, post: str, words: int | None = None
+    ) -> pa.LargeStringArray:
+        """See `LanceScanner.highlight`."""
+        path = text_column(self._table.snapshot.schema, column).path
+        routes = [route for route in self._search.routes.values() if route.column.path == path]
+        if not routes:
+            raise InvalidInputError("column", where="highlight", expected=known_names(self.columns), found=path)
+        terms = self._search.terms_in(texts, path)
+        analyser = routes[0].analyser
+        return (
+            highlight(texts, terms, analyser, pre, post)
+            if words is None
+            else snippet(texts, terms, analyser, pre, post, words)
+        )
 
     def described(self, verbose: bool) -> Iterator[str]:
         """See `ScoredScan.described`."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+import pyarrow as pa
 
 from lance_duck.errors import InvalidInputError
 from lance_duck.rows.row_set import RowSet
@@ -142,6 +143,17 @@ class TextSearch:
     def keys_of(self, leaf: Leaf) -> list[Key]:
         """Return the keys of `routes` for the columns of a query of words."""
         return [(name, frozen(leaf.analyzer)) for name in leaf.columns_searched]
+
+    def terms_in(self, texts: pa.Array | pa.ChunkedArray, path: str) -> list[str]:
+        """Return the terms that the words of the query stand for in some texts of a column."""
+        found: dict[bytes, None] = {}
+        for leaf, words in self.words.items():
+            for route in (self.routes[key] for key in self.keys_of(leaf)):
+                if route.column.path != path:
+                    continue
+                terms = route.analyser.analyse(texts).terms
+                found.update(dict.fromkeys(term for word in words for term in matching_terms(terms, word)))
+        return [term.decode() for term in found]
 
     def allowed(self) -> Allowed:
         """Return the rows that may be found; a filter is looked for now unless a cache has its rows."""

@@ -5,7 +5,6 @@ Jobs say what becomes of each index; their orders are carried out here or by oth
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -14,7 +13,7 @@ from uuid import UUID, uuid4
 import numpy as np
 
 from lance_duck.commit import run_again
-from lance_duck.errors import FormatError, IndexWarning, InvalidInputError, LanceDuckError, NotFoundError
+from lance_duck.errors import FormatError, InvalidInputError, LanceDuckError, NotFoundError, warn_of_index
 from lance_duck.index.build import builds_by_row_id
 from lance_duck.index.catalog import ColumnIndex, Segment, catalog
 from lance_duck.index.inverted.kind import INVERTED, is_alike, settings_of
@@ -328,4 +327,4 @@ def _parameters(snapshot: Snapshot, job: Job) -> dict[str, object]:
 
 def _leave_alone(name: str, reason: str) -> None:
     """Say, with an IndexWarning, that an index is not changed."""
-    warnings.warn(f"index {name!r} is left as it is: {reason}", IndexWarning, stacklevel=7)
+    warn_of_index(f"index {name!r} is left as it is: {reason}")

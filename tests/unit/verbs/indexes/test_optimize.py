@@ -223,8 +223,9 @@ def test_broken_segments_are_left_alone_until_they_are_built_anew(ds: ld.LanceDa
     append(ds, 20)
     break_segments(ds)
     version = ds.version
-    with pytest.warns(IndexWarning, match="'i' is left as it is"):
+    with pytest.warns(IndexWarning, match="'i' is left as it is") as told:
         ds.optimize.optimize_indices()
+    assert {each.filename for each in told} == {__file__}
     assert ds.version == version
     assert "error" in ds.index_statistics("i")["segments"][0]
     ds.optimize.optimize_indices(retrain=True)

@@ -1,0 +1,110 @@
+"""The command that searches a table: for words, for a vector, or for both."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+import pyarrow as pa
+from rich.text import Text
+
+import lance_duck as ld
+from lance_duck.arrow.types import is_text
+from lance_duck.cli.open import open_table
+from lance_duck.cli.show import Form, usual_form, write_rows
+from lance_duck.errors import InvalidInputError
+from lance_duck.scan.nearest.options import only_vector_column
+from lance_duck.scan.scanner import LanceScanner
+from lance_duck.scan.text.request import query_of_text
+
+_MARKS: Final = ("\x02", "\x03")
+"""Stand around words until they have a colour: characters that no text shows."""
+
+_STYLE: Final = "bold yellow"
+_SHOWN_WORDS: Final = 30
+"""Words of a long text that a terminal shows: the part with most of the words that were asked for."""
+
+
+def search(
+    table: str,
+    query: str | None = None,
+    column: str | None = None,
+    count: int = 10,
+    condition: str | None = None,
+    vector: str | None = None,
+    like: int | None = None,
+    vector_column: str | None = None,
+    select: Sequence[str] | None = None,
+    version: int | None = None,
+    tag: str | None = None,
+    asof: datetime | None = None,
+    as_json: bool = False,
+) -> None:
+    """Find rows by words, by a vector, or by both; the best come first."""
+    dataset = open_table(table, version, tag, asof)
+    asked: dict[str, Any] = {"filter": condition, "limit": count, "with_row_id": True}
+    if query is not None:
+        asked["full_text_query"] = query if column is None else query_of_text(query, column)
+    if vector is not None or like is not None:
+        asked |= _nearest(dataset, vector, like, vector_column, condition)
+    elif query is None:
+        raise InvalidInputError("nothing to search for", where="search", remedy="give words, --vector or --like")
+    names = [field.name for field in dataset.schema if not pa.types.is_fixed_size_list(field.type)]
+    scanner = dataset.scanner(columns=list(select) if select else names, **asked)
+    form = usual_form(as_json)
+    found = scanner.to_table()
+    rows = _marked(scanner, found) if form is Form.table and query is not None else found.to_pylist()
+    write_rows(rows, found.schema.names, form, max_rows=max(count, 1))
+
+
+def _nearest(
+    dataset: ld.LanceDataset, vector: str | None, like: int | None, column: str | None, condition: str | None
+) -> Mapping[str, Any]:
+    """Return the arguments of a search for a vector, or for that of a row, which itself is left out."""
+    if vector is not None and like is not None:
+        raise InvalidInputError("both --vector and --like", where="search", expected="one of them")
+    name = only_vector_column(dataset.handle.snapshot.schema) if column is None else column
+    if vector is not None:
+        return {"nearest": {"column": name, "q": _numbers(vector)}}
+    row = dataset.to_table([name], filter=f"_rowid = {like}").column(0)
+    if not len(row) or row[0].as_py() is None:
+        raise InvalidInputError("--like", where="search", expected="the _rowid of a row with a vector", found=like)
+    others = f"_rowid <> {like}"
+    condition = others if condition is None else f"({condition}\n) AND {others}"
+    return {"nearest": {"column": name, "q": row[0].as_py()}, "filter": condition}
+
+
+def _numbers(vector: str) -> Any:
+    try:
+        return json.loads(vector)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInputError(
+            "--vector", where="search", expected="numbers in JSON, as [0.5, 1]", found=vector[:40]
+        ) from error
+
+
+def _marked(scanner: LanceScanner, found: pa.Table) -> Iterator[Mapping[str, Any]]:
+    """Yield rows whose words that were searched for are coloured."""
+    rows = found.to_pylist()
+    marked = {
+        name: scanner.highlight(found.column(name), name, *_MARKS, words=_SHOWN_WORDS).to_pylist()
+        for name in scanner.searched_texts
+        if name in found.schema.names and is_text(found.schema.field(name).type)
+    }
+    for number, row in enumerate(rows):
+        yield {**row, **{name: _coloured(texts[number]) for name, texts in marked.items()}}
+
+
+def _coloured(marked: str | None) -> Text | None:
+    if marked is None:
+        return None
+    before, behind = _MARKS
+    text = Text()
+    plain, *parts = marked.split(before)
+    text.append(plain)
+    for part in parts:
+        word, _, rest = part.partition(behind)
+        text.append(word, _STYLE).append(rest)
+    return text
