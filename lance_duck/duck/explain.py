@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from lance_duck.duck.run.nearest_table import NearestTable
 from lance_duck.duck.statement.identifiers import literal
+from lance_duck.duck.tables.matched_table import MatchedTable
 from lance_duck.duck.tables.scan_observer import ScanObserver, watching
 from lance_duck.duck.tables.search import SearchRows
 from lance_duck.duck.tables.table import ROWS, DuckTable
@@ -135,7 +136,7 @@ def _search_plan(rows: SearchRows) -> ReadPlan:
 
 
 def _text(table: DuckTable, parts: list[Predicate], left: list[str]) -> str:
-    if isinstance(table, NearestTable):
+    if isinstance(table, NearestTable | MatchedTable):
         return table.explained()
     implied = table.condition
     conditions = [*([implied] if implied is not None else []), *parts]

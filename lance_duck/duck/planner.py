@@ -21,6 +21,7 @@ import duckdb
 
 from lance_duck.cache import LruCache
 from lance_duck.duck.explain import explained, is_explain, rows_as_statement
+from lance_duck.duck.full_text import matched_rows
 from lance_duck.duck.history.names import may_be_called
 from lance_duck.duck.rules import (
     join_keys,
@@ -31,6 +32,7 @@ from lance_duck.duck.rules import (
     prefilter_condition,
     spelling,
     text_filter,
+    text_match,
     vector_call,
 )
 from lance_duck.duck.run import nearest_by as nearest_by_search
@@ -87,6 +89,7 @@ RULES: Final = (
     Rule(lateral.find, nearest_join.run, later=False),
     Rule(nearest_by.find, nearest_by_search.run, later=False),
     Rule(join_keys.find, semi_join_pushdown.run, later=True),
+    Rule(text_match.find, matched_rows.run, later=True),
     Rule(text_filter.find, text_tables.run, later=True),
 )
 

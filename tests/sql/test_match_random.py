@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import lance_duck as ld
+from lance_duck.duck.full_text import matched_rows
 
 WORDS = ["duck", "Ducks", "lake", "goose", "the", "sail", "stone", "stones", "a"]
 ROWS = 60
@@ -94,3 +95,42 @@ def test_rows_are_those_of_the_model(seed: int, tmp_path: Path, connect: Callabl
             assert [row[0] for row in found] == [i for i in range(rows) if holds(i)], (step, sql)
             known = con.execute(f"SELECT list({sql} ORDER BY id) FROM t").fetchall()[0][0]
             assert known == [holds(i) for i in range(rows)], (step, sql)
+
+
+def test_a_search_beforehand_gives_what_duckdb_finds_alone(
+    tmp_path: Path, connect: Callable[..., ld.Connection], carried_out: Callable[[Callable[..., object]], list[bool]]
+) -> None:
+    seen = carried_out(matched_rows.run)
+    texts = Texts(7)
+    table = pa.table({"id": range(ROWS), "k": [i % 4 for i in range(ROWS)], "body": pa.array(texts.texts, pa.string())})
+    dataset = ld.write_dataset(table[:40], tmp_path / "t.lance")
+    dataset.create_scalar_index("body", "INVERTED")
+    dataset.insert(table[40:])
+    dataset.delete("id % 13 = 5")
+    con = connect(tmp_path)
+    for _ in range(25):
+        sql, conditions = searched(texts)
+        searches = len(seen)
+        for run in (con.execute, con.sql):
+            # A condition that is no constant, and always holds, keeps the rule from finding anything.
+            alone = sql.format(*(f"({condition} OR random() > 2)" for condition in conditions))
+            assert run(sql.format(*conditions)).fetchall() == run(alone).fetchall(), sql
+        assert len(seen) == searches + 2
+        assert all(seen)
+
+
+def searched(texts: Texts) -> tuple[str, list[str]]:
+    """Return a statement that a search answers beforehand, with places for its conditions with `match`."""
+    pick = texts.random
+    conditions = [texts.call(pick.choice(["match", "all", "phrase"]))[0] for _ in range(pick.choice([1, 1, 2]))]
+    other = pick.choice(["", " AND k < 2", " AND t.id > 7 AND k <> 1"])
+    where = "WHERE " + " AND ".join("{}" for _ in conditions) + other
+    if pick.random() < 0.3:
+        return f"SELECT count(*), min(id), sum(k) FROM t {where}", conditions
+    if pick.random() < 0.3:
+        return f"SELECT id, body, score(t) FROM t {where} ORDER BY id", conditions
+    end = f"LIMIT {pick.randrange(12)}" + pick.choice(["", " OFFSET 3"])
+    return (
+        f"SELECT *, score(t) AS s FROM t {where} ORDER BY {pick.choice(['s', 'score(t)'])} DESC, id {end}",
+        conditions,
+    )

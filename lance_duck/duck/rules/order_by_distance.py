@@ -34,8 +34,8 @@ Key = int | str
 
 _MAYBE: Final = re.compile(r"\border\s+by\b.*\blimit\b", re.IGNORECASE | re.DOTALL)
 _HINT: Final = re.compile(r"(array|list)_\w*(distance|similarity|product)|<->|<=>", re.IGNORECASE)
-_PARTS: Final = frozenset({"kind", "expressions", "from_", "joins", "where", "order", "limit", "offset", "with_"})
-_REFUSED: Final = (exp.Window, exp.AggFunc, exp.UDTF, exp.Explode, exp.Query, exp.Anonymous, exp.Lateral, exp.Columns)
+PARTS: Final = frozenset({"kind", "expressions", "from_", "joins", "where", "order", "limit", "offset", "with_"})
+REFUSED: Final = (exp.Window, exp.AggFunc, exp.UDTF, exp.Explode, exp.Query, exp.Anonymous, exp.Lateral, exp.Columns)
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ class SelectReader:
     def _nearest(self) -> NearestSelect | None:
         select = self._select
         from_, order = select.args.get("from_"), select.args.get("order")
-        if from_ is None or order is None or any(value and name not in _PARTS for name, value in select.args.items()):
+        if from_ is None or order is None or any(value and name not in PARTS for name, value in select.args.items()):
             return None
         table, joins = from_.this.copy(), joins_of(select)
         table.set("joins", None)
@@ -144,8 +144,8 @@ class SelectReader:
             return None
         if self._reads_named(table):
             return None
-        limit = _number(select.args.get("limit"))
-        offset = _number(select.args.get("offset"))
+        limit = row_count(select.args.get("limit"))
+        offset = row_count(select.args.get("offset"))
         key = self._key(order)
         if limit is None or offset is None or key is None or not self._is_plain():
             return None
@@ -219,7 +219,7 @@ class SelectReader:
         order = self._select.args["order"].expressions
         for part in [*self._select.expressions, *(each.this for each in order)]:
             for node in part.walk(prune=self._is_measured):
-                if not self._is_measured(node) and isinstance(node, _REFUSED):
+                if not self._is_measured(node) and isinstance(node, REFUSED):
                     return False
         return all(each.args.get("with_fill") is None for each in order)
 
@@ -306,7 +306,7 @@ def _keeps_rows(join: exp.Join) -> bool:
     table, on = join.this, join.args.get("on")
     if join.side != "LEFT" or join.kind not in ("", "OUTER") or join.method or on is None or not is_plain_table(table):
         return False
-    return not any(isinstance(node, _REFUSED) for node in on.walk())
+    return not any(isinstance(node, REFUSED) for node in on.walk())
 
 
 def columns_of(select: exp.Select, alias: str) -> frozenset[str] | None:
@@ -344,7 +344,7 @@ def without_table(condition: Node, alias: str, hidden: Collection[str]) -> Node 
     return bare
 
 
-def _number(clause: Node) -> int | DistanceParameter | None:
+def row_count(clause: Node) -> int | DistanceParameter | None:
     """Return what LIMIT or OFFSET says; None where it is not simple. Without the clause nothing is left out."""
     if clause is None:
         return 0

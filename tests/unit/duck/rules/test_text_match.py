@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+import pytest
+
+from lance_duck.duck.rules.order_by_distance import DistanceParameter
+from lance_duck.duck.rules.text_match import MatchSelect, find
+from lance_duck.duck.statement.text import Statement
+
+DUCK = """["t"."body"], '{"kind": "match"}', ('duck')::VARCHAR, ''"""
+GIVEN = """["t"."body"], '{"kind": "match"}', ($q)::VARCHAR, ''"""
+MATCH, SCORE = f"__lance_match({DUCK})", f"__lance_score({DUCK})"
+BEST = f"ORDER BY {SCORE} DESC LIMIT 10"
+
+
+def found(sql: str) -> list[MatchSelect]:
+    return list(find(Statement.of(sql)))
+
+
+def test_a_table_whose_rows_have_to_match() -> None:
+    sql = f"SELECT * FROM t WHERE k > random() AND {MATCH}"
+    (select,) = found(sql)
+    assert (sql[select.start : select.end], select.alias, select.name, select.best) == ("t", "t", ("t",), None)
+    (call,) = select.calls
+    assert sql[call.start : call.end] == MATCH
+    assert (call.request, call.words) == ('{"kind": "match"}', "duck")
+
+
+def test_words_may_be_a_parameter() -> None:
+    (select,) = found(f"SELECT count(*) FROM u AS t WHERE __lance_match({GIVEN})")
+    assert (select.alias, select.calls[0].words, select.calls[0].key, select.calls[0].mark) == (None, None, "q", "$q")
+
+
+def test_several_matches_and_several_selects() -> None:
+    inner = f"SELECT * FROM t WHERE {MATCH} AND __lance_match({GIVEN})"
+    (select,) = found(f"WITH c AS ({inner}) SELECT * FROM c")
+    assert [call.words for call in select.calls] == ["duck", None]
+    assert len(found(f"{inner} UNION SELECT * FROM t WHERE {MATCH}")) == 2
+
+
+@pytest.mark.parametrize(
+    ("clauses", "where"),
+    [
+        (f"SELECT id, {SCORE} FROM t WHERE {MATCH} {BEST}", None),
+        (f"SELECT id, {SCORE} AS s FROM t WHERE {MATCH} AND k > 3 ORDER BY s DESC, id LIMIT 10", '("k" > 3)'),
+        (f"SELECT * FROM t WHERE t.k = $k AND {MATCH} ORDER BY {SCORE} DESC LIMIT 10", '("k" = ?)'),
+    ],
+)
+def test_the_best_rows_are_enough(clauses: str, where: str | None) -> None:
+    (select,) = found(clauses)
+    assert select.best is not None
+    assert (select.best.limit, select.best.offset, select.best.where) == (10, 0, where)
+
+
+def test_numbers_of_rows_may_be_parameters() -> None:
+    (select,) = found(f"SELECT * FROM t WHERE {MATCH} ORDER BY {SCORE} DESC LIMIT $n OFFSET 5")
+    assert select.best is not None
+    assert (select.best.limit, select.best.offset) == (DistanceParameter("n"), 5)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        f"SELECT * FROM t WHERE {MATCH} ORDER BY {SCORE} LIMIT 10",
+        f"SELECT * FROM t WHERE {MATCH} ORDER BY id, {SCORE} DESC LIMIT 10",
+        f"SELECT * FROM t WHERE {MATCH} ORDER BY {SCORE} DESC NULLS FIRST LIMIT 10",
+        f"SELECT * FROM t WHERE {MATCH} ORDER BY {SCORE} DESC",
+        f"SELECT * FROM t WHERE {MATCH} ORDER BY 1 - {SCORE} DESC LIMIT 10",
+        f"SELECT * FROM t WHERE {MATCH} AND random() > 0.5 {BEST}",
+        f"SELECT * FROM t WHERE {MATCH} AND lower(a) = 'x' {BEST}",
+        f"SELECT DISTINCT a FROM t WHERE {MATCH} {BEST}",
+        f"SELECT max(a) FROM t WHERE {MATCH} {BEST}",
+        f"SELECT unnest(a) FROM t WHERE {MATCH} {BEST}",
+        f"SELECT row_number() OVER () FROM t WHERE {MATCH} {BEST}",
+        f"SELECT own(a) FROM t WHERE {MATCH} {BEST}",
+        f"SELECT * FROM t WHERE {MATCH} AND __lance_match({GIVEN}) {BEST}",
+        f"SELECT a AS k FROM t WHERE {MATCH} AND k > 3 {BEST}",
+    ],
+)
+def test_all_rows_that_match_are_needed(sql: str) -> None:
+    (select,) = found(sql)
+    assert select.best is None
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        f"SELECT * FROM t WHERE {MATCH} OR k = 3",
+        f"SELECT * FROM t WHERE NOT {MATCH}",
+        f"SELECT {MATCH} FROM t",
+        f"SELECT * FROM t JOIN u USING (id) WHERE {MATCH}",
+        f"SELECT * FROM t, LATERAL (SELECT 1) WHERE {MATCH}",
+        f"SELECT * FROM u WHERE {MATCH}",
+        f"WITH t AS (SELECT 'a' AS body) SELECT * FROM t WHERE {MATCH}",
+        f"SELECT * FROM t USING SAMPLE 3 WHERE {MATCH}",
+        "SELECT * FROM t WHERE __lance_match([\"t\".\"body\"], '{}', (q)::VARCHAR, '')",
+        "SELECT * FROM t WHERE __lance_match([\"t\".\"body\"], '{}', ('a')::VARCHAR, $b)",
+        f"CREATE TABLE u AS SELECT * FROM t WHERE {MATCH}",
+    ],
+)
+def test_statements_that_are_left_alone(sql: str) -> None:
+    assert found(sql) == []
