@@ -131,6 +131,17 @@ class InvertedPartition:
         """
         return self._terms.find(term_array(list(terms)))
 
+    def near_terms(self, word: str, edits: int, fixed: int, most: int, *, is_open: bool = False) -> list[bytes] | None:
+        """Return terms that are near to a word, in order: see `codecs.fst.Fst.near`.
+
+        Returns:
+            None: `sorted_terms` are to be looked at.
+
+        Raises:
+            CorruptError: The file of the terms is broken.
+        """
+        return self._terms.near(word, edits, fixed, most, is_open=is_open)
+
     @cached_property
     def sorted_terms(self) -> SortedTerms:
         """All terms in order of their bytes, read once.

@@ -61,6 +61,9 @@ class Terms(Protocol):
     def in_order(self) -> SortedTerms:
         """Return all terms. Raises CorruptError."""
 
+    def near(self, word: str, edits: int, fixed: int, most: int, *, is_open: bool = False) -> list[bytes] | None:
+        """Return terms near to a word, see `Fst.near`; None: all terms are to be looked at."""
+
 
 @dataclass(frozen=True, eq=False)
 class FstTerms:
@@ -81,6 +84,10 @@ class FstTerms:
     def in_order(self) -> SortedTerms:
         """See `Terms`."""
         return SortedTerms(*self.fst.terms(self.num_bytes))
+
+    def near(self, word: str, edits: int, fixed: int, most: int, *, is_open: bool = False) -> list[bytes] | None:
+        """See `Terms`."""
+        return self.fst.near(word, edits, fixed, most, is_open=is_open)
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,6 +115,9 @@ class ArrowTerms:
     def in_order(self) -> SortedTerms:
         """See `Terms`."""
         return self.sorted_terms
+
+    def near(self, word: str, edits: int, fixed: int, most: int, *, is_open: bool = False) -> None:
+        """See `Terms`: older writers alone make such files."""
 
 
 def open_terms(file: SegmentFile, form: str, num_terms: int) -> Terms:

@@ -15,7 +15,6 @@ from lance_duck.scan.text.bm25 import Statistics
 from lance_duck.scan.text.indexed import IndexedRows
 from lance_duck.scan.text.matches import Addresses, is_among
 from lance_duck.scan.text.places import Place
-from lance_duck.scan.text.query.vocabulary import matching_terms
 from lance_duck.scan.text.query.words import Word, limited
 from lance_duck.text.tokens import Tokens
 
@@ -88,7 +87,7 @@ class Corpus:
         """
         listed = list(words)
         plain = [replace(word, position=0) for word in listed]
-        terms = {word: self._terms_of(word) for word in dict.fromkeys(plain)}
+        terms = {word: self._terms_of(word, most) for word in dict.fromkeys(plain)}
         every = limited([terms[word] for word in plain], most)
         slots: dict[int, dict[bytes, None]] = {}
         for word, mine in zip(listed, every, strict=True):
@@ -104,7 +103,8 @@ class Corpus:
         """Return which documents of a place may be found; None: all may."""
         return place.allowed(self.allowed.filtered, self.allowed.fragments)
 
-    def _terms_of(self, word: Word) -> Sequence[bytes]:
+    def _terms_of(self, word: Word, most: int | None) -> Sequence[bytes]:
+        """Return the terms that a word stands for, in order: at least `most`, if there are so many."""
         if word.is_exact:
             return () if word.term is None else (word.term,)
-        return sorted({term for place in self.places for term in matching_terms(place.terms, word)})
+        return sorted({term for place in self.places for term in place.matching(word, most)})

@@ -9,7 +9,6 @@ from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_duck.index.catalog import Segment
@@ -21,6 +20,8 @@ from lance_duck.scan.nearest.covered import Covered
 from lance_duck.scan.nearest.filtered import Filtered
 from lance_duck.scan.text.bm25 import Scores
 from lance_duck.scan.text.places import Addresses, Postings
+from lance_duck.scan.text.query.vocabulary import matching_terms
+from lance_duck.scan.text.query.words import Word
 from lance_duck.snapshot import Snapshot
 
 MOST_WORDS: Final = 1 << 15
@@ -104,11 +105,23 @@ class IndexedRows:
         lengths = self.lengths if self._stays is None else self.lengths[self._stays]
         return int(lengths.sum(dtype=np.uint64))
 
-    @property
-    def terms(self) -> pa.LargeBinaryArray:
-        """See `Place.terms`."""
+    def matching(self, word: Word, most: int | None) -> Sequence[bytes]:
+        """See `Place.matching`."""
         with self._watched():
-            return self.partition.sorted_terms.terms
+            limit = self.partition.num_terms if most is None else most
+            parts: list[list[bytes] | None] = []
+            if word.term is not None and word.edits:
+                text = word.term.decode("utf-8", "replace")
+                parts.append(self.partition.near_terms(text, word.edits, word.fixed, limit))
+            elif word.term is not None:
+                parts.append([word.term] if self.partition.term_ids([word.term])[0] >= 0 else [])
+            if word.beginning is not None:
+                text = word.beginning.decode("utf-8", "replace")
+                parts.append(self.partition.near_terms(text, 0, len(text), limit, is_open=True))
+            known = [part for part in parts if part is not None]
+            if len(known) < len(parts):
+                return matching_terms(self.partition.sorted_terms.terms, word)
+            return sorted({term for part in known for term in part})
 
     def frequencies(self, terms: Iterable[bytes]) -> Mapping[bytes, int]:
         """See `Place.frequencies`."""

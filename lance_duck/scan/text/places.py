@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -12,6 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from lance_duck.scan.text.query.vocabulary import matching_terms
+from lance_duck.scan.text.query.words import Word
 from lance_duck.text.tokens import Tokens
 
 Addresses = NDArray[np.uint64]
@@ -58,9 +60,8 @@ class Place(Protocol):
     def total_tokens(self) -> int:
         """Terms of all documents."""
 
-    @property
-    def terms(self) -> pa.LargeBinaryArray:
-        """Distinct terms, at least those that were asked for."""
+    def matching(self, word: Word, most: int | None) -> Sequence[bytes]:
+        """Return the terms that a word stands for, in order: all, or `most` of them at least."""
 
     def frequencies(self, terms: Iterable[bytes]) -> Mapping[bytes, int]:
         """Return how many documents have each of some terms; a term that none has may be left out."""
@@ -97,6 +98,10 @@ class AnalysedRows:
     def terms(self) -> pa.LargeBinaryArray:
         """Distinct terms of the tokens."""
         return self.tokens.terms
+
+    def matching(self, word: Word, most: int | None) -> Sequence[bytes]:
+        """See `Place.matching`."""
+        return matching_terms(self.terms, word)
 
     @cached_property
     def num_documents(self) -> int:

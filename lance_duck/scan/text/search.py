@@ -37,7 +37,6 @@ from lance_duck.scan.text.query.tree import (
     PhraseQuery,
     PrefixQuery,
 )
-from lance_duck.scan.text.query.vocabulary import matching_terms
 from lance_duck.scan.text.query.words import Word, words_of
 from lance_duck.scan.text.ranking import Ranking, ranked
 from lance_duck.scan.text.route import TextRoute, text_route
@@ -260,7 +259,7 @@ def _narrowed_to(words: set[Word]) -> Callable[[AnalysedRows], AnalysedRows]:
     others = [word for word in words if not word.is_exact]
 
     def narrow(rows: AnalysedRows) -> AnalysedRows:
-        return rows.narrowed(exact.union(*(matching_terms(rows.terms, word) for word in others)))
+        return rows.narrowed(exact.union(*(rows.matching(word, None) for word in others)))
 
     return narrow
 

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -28,12 +29,13 @@ from numpy.typing import NDArray
 
 from lance_duck.errors import CorruptError, InvalidInputError, UnsupportedError
 from lance_duck.index.inverted.codecs.arrays import large_binary, parts_of
-from lance_duck.index.inverted.codecs.costs import FST_SLOTS
+from lance_duck.index.inverted.codecs.costs import FST_SLOTS, LONGEST_WALKED
 from lance_duck.kernels import status
 from lance_duck.kernels.jit import readonly
 from lance_duck.kernels.postings import fst_build
 from lance_duck.kernels.postings.crc32c import TABLES, crc32c
 from lance_duck.kernels.postings.fst import NODE_FIELDS, find_terms, list_terms
+from lance_duck.kernels.postings.fst_near import STACK_FIELDS, near_terms
 
 COMMON: Final = b"te/oasripcnw.hlm-du012g=:bf3y5&_4v9678k%?xCDASFIBEjPTzRNM+LOqHG"
 """The inputs that a state byte can stand for, most frequent first."""
@@ -43,6 +45,7 @@ _TAIL: Final = struct.Struct("<QQ")
 _CRC: Final = struct.Struct("<I")
 _VERSION: Final = 3
 _FIRST_DEPTH: Final = 64
+_FIRST_COUNT: Final = 64
 _COMMON: Final = readonly(np.frombuffer(COMMON, np.uint8))
 _TABLES: Final = readonly(TABLES)
 
@@ -77,6 +80,41 @@ class Fst:
         if len(ids) and int(ids.max()) >= self.num_terms:
             raise CorruptError("id of a term", where=self.where, expected=f"< {self.num_terms}", found=int(ids.max()))
         return ids
+
+    def near(self, word: str, edits: int, fixed: int, most: int, *, is_open: bool = False) -> list[bytes] | None:
+        """Return terms that are near to a word, in order of their bytes: those of the least, where there are more.
+
+        Args:
+            word: The word.
+            edits: Edits (insert, delete, replace a character) that make a term of it, at most.
+            fixed: Characters at the beginning that have to be the same.
+            most: Terms, at most.
+            is_open: All terms are meant that begin with these characters, whatever follows.
+
+        Returns:
+            None: the automaton is broken, or has a term that is no UTF-8, or the word is too long to be walked with.
+        """
+        if len(word) > LONGEST_WALKED:
+            return None
+        characters = readonly(np.frombuffer(word.encode("utf-32-le", "surrogatepass"), np.uint32))
+        limits = np.minimum(np.array([edits, fixed, most, is_open], object), 1 << 32).astype(np.int64)
+        depth, count = _FIRST_DEPTH, _FIRST_COUNT
+        found = np.zeros(1, np.int64)
+        while True:
+            stack, rows = np.empty((depth, STACK_FIELDS), np.int64), np.empty((depth, len(characters) + 1), np.int64)
+            key, keys = np.empty(depth, np.uint8), np.empty(16 * count, np.uint8)
+            offsets = np.empty(count + 1, np.int64)
+            code = near_terms(self._place(), characters, limits, stack, rows, key, keys, offsets, found)
+            if code == status.OK:
+                break
+            if code == status.TOO_SHORT and depth <= len(self._nodes):
+                depth *= 4
+            elif code == status.BAD_LENGTH and count <= 4 * self.num_terms + _FIRST_COUNT:
+                count *= 4
+            else:
+                return None
+        data, bounds = keys.tobytes(), offsets[: found[0] + 1].tolist()
+        return [data[low:high] for low, high in pairwise(bounds)]
 
     def terms(self, num_bytes: int) -> tuple[pa.LargeBinaryArray, NDArray[np.int64]]:
         """Return all terms in order of their bytes, and the id of each: every number below `num_terms` once.

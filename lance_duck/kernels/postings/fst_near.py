@@ -1,0 +1,182 @@
+"""A kernel that finds the terms of an automaton that are near to a word, or begin as it does.
+
+The automaton is walked in order of its bytes; a row of the table of Levenshtein distances belongs to each character on
+the way, and what lies below a row without a small number is left out.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.kernels import status
+from lance_duck.kernels.jit import kernel, subroutine
+from lance_duck.kernels.memory import Bytes
+from lance_duck.kernels.postings.fst import COUNT, IS_FINAL, NODE_FIELDS, input_of, read_node, target_of
+
+Int64s = NDArray[np.int64]
+
+# Fields of a node on the way, behind those of the node itself: the next transition; bytes before it, characters among
+# them; of the last character what is known of it, bytes that it has, and bytes that are missing.
+_NEXT, _DEPTH, _LENGTH, _CODE, _SIZE, _MISSING = range(NODE_FIELDS, NODE_FIELDS + 6)
+STACK_FIELDS: Final = NODE_FIELDS + 6
+VISITS: Final = 64
+"""Nodes that are visited, at most, for each byte of the automaton: broken ones may have endlessly many ways."""
+
+
+@kernel
+def near_terms(
+    automaton: Any,
+    word: NDArray[np.uint32],
+    limits: Int64s,
+    stack: NDArray[np.int64],
+    rows: NDArray[np.int64],
+    key: Bytes,
+    keys: Bytes,
+    offsets: Int64s,
+    found: Int64s,
+) -> int:
+    """Write the terms, in order, that so many edits make of a word, or that begin with it.
+
+    Args:
+        automaton: Its bytes, where nodes begin, address of the root, whether large nodes have an index, the bytes that
+            one state byte can stand for: see `fst.find_terms`.
+        word: Code points.
+        limits: Edits of a character at most; characters at the beginning that have to be the same; terms at most;
+            whether all terms that begin with these characters are meant, whatever follows.
+        stack: (longest way + 1, STACK_FIELDS) numbers, for work.
+        rows: (as many, characters of the word + 1) numbers, for work.
+        key: As many bytes, for work.
+        keys: Written: bytes of the terms.
+        offsets: Written: where each begins, and where the last one ends; one more than there may be.
+        found: Written: one number, the terms.
+
+    Returns:
+        A status without place: TOO_SHORT where what is for work is, BAD_LENGTH where there are more terms or bytes than
+        may be written, others where the automaton is broken, or a term no UTF-8.
+    """
+    data, low, root, has_index, common = automaton
+    visits, depth = VISITS * len(data), np.int64(0)
+    found[0] = offsets[0] = 0
+    for column in range(rows.shape[1]):
+        rows[0, column] = column
+    for field in range(STACK_FIELDS):
+        stack[0, field] = 0
+    address = np.int64(root)
+    while depth >= 0 and found[0] < limits[2]:
+        node = stack[depth]
+        if address >= 0:  # a node that is met for the first time
+            visits -= 1
+            if visits < 0 or not read_node(data, low, address, has_index, common, node):
+                return status.BAD_OFFSETS
+            if node[COUNT] == 0 and not node[IS_FINAL] and depth > 0:
+                return status.BAD_CODE
+            if node[IS_FINAL]:
+                code = _write(node, rows[depth], len(word), limits, key, keys, offsets, found)
+                if code != status.OK:
+                    return int(code)
+        if node[_NEXT] == node[COUNT]:
+            depth -= 1
+            address = np.int64(-1)
+            continue
+        if depth + 1 >= len(stack):
+            return status.TOO_SHORT
+        byte = input_of(data, node, node[_NEXT])
+        if node[_NEXT] > 0 and byte <= np.int64(key[depth]):
+            return status.BAD_CODE
+        address = target_of(data, node, node[_NEXT])
+        if address < 0:
+            return status.BAD_OFFSETS
+        key[depth] = np.uint8(byte)
+        node[_NEXT] += 1
+        below = stack[depth + 1]
+        code = _enter(node, below, byte)
+        if code != status.OK:
+            return int(code)
+        below[_DEPTH] = depth + 1
+        if below[_MISSING] > 0:
+            for column in range(rows.shape[1]):
+                rows[depth + 1, column] = rows[depth, column]
+            depth += 1
+        elif _advance(word, limits, below, rows[depth], rows[depth + 1]):
+            depth += 1
+        else:
+            address = np.int64(-1)
+    return status.OK
+
+
+@subroutine
+def _enter(above: Any, node: Any, byte: Any) -> Any:
+    """Begin a node below another one, by a byte; returns a status: BAD_VALUE where it is no UTF-8."""
+    node[_NEXT] = 0
+    node[_LENGTH] = above[_LENGTH]
+    if above[_MISSING] > 0:
+        node[_CODE] = (above[_CODE] << 6) | (byte & 0x3F)
+        node[_MISSING] = above[_MISSING] - 1
+        node[_SIZE] = above[_SIZE]
+        is_wrong = byte & 0xC0 != 0x80 or (node[_MISSING] == 0 and not _is_code_point(node[_CODE], node[_SIZE]))
+        return status.BAD_VALUE if is_wrong else status.OK
+    size = np.int64(1)
+    if byte >= 0x80:
+        size = np.int64(2) if byte < 0xE0 else np.int64(3) if byte < 0xF0 else np.int64(4)
+        if byte < 0xC2 or byte > 0xF4:
+            return status.BAD_VALUE
+    node[_CODE] = byte if size == 1 else byte & (0x7F >> size)
+    node[_SIZE] = size
+    node[_MISSING] = size - 1
+    return status.OK
+
+
+@subroutine
+def _is_code_point(code: Any, size: Any) -> Any:
+    """Return whether a number is a code point that UTF-8 writes with so many bytes."""
+    if size == 2:
+        return code >= 0x80
+    if size == 3:
+        return code >= 0x800 and not 0xD800 <= code < 0xE000
+    return 0x10000 <= code < 0x110000
+
+
+@subroutine
+def _advance(word: Any, limits: Any, node: Any, above: Any, row: Any) -> Any:
+    """Write the distances of what is read so far, one character more, to beginnings of the word.
+
+    Returns:
+        Whether a term that begins so may be near enough.
+    """
+    length, code = node[_LENGTH], node[_CODE]
+    node[_LENGTH] = length + 1
+    fixed = min(limits[1], len(word))
+    if length < fixed and np.int64(word[length]) != code:
+        return False
+    if limits[3] != 0:
+        return True
+    best = row[0] = above[0] + 1
+    for column in range(1, len(word) + 1):
+        differs = np.int64(np.int64(word[column - 1]) != code)
+        row[column] = min(min(row[column - 1], above[column]) + 1, above[column - 1] + differs)
+        best = min(best, row[column])
+    return best <= limits[0]
+
+
+@subroutine
+def _write(node: Any, row: Any, word_length: Any, limits: Any, key: Any, keys: Any, offsets: Any, found: Any) -> Any:
+    """Write the term that ends at a node, if it is near enough; returns a status."""
+    if node[_MISSING] > 0:
+        return status.BAD_VALUE
+    if limits[3] != 0:
+        if node[_LENGTH] < min(limits[1], word_length):
+            return status.OK
+    elif row[word_length] > limits[0] or node[_LENGTH] < min(limits[1], word_length):
+        return status.OK
+    count = found[0]
+    begin, size = offsets[count], node[_DEPTH]
+    if count + 1 >= len(offsets) or size > len(keys) - begin:
+        return status.BAD_LENGTH
+    for i in range(size):
+        keys[begin + i] = key[i]
+    offsets[count + 1] = begin + size
+    found[0] = count + 1
+    return status.OK
