@@ -37,6 +37,7 @@ from lance_duck.scan.text.query.tree import (
     PhraseQuery,
     PrefixQuery,
 )
+from lance_duck.scan.text.query.vocabulary import matching_terms
 from lance_duck.scan.text.query.words import Word, words_of
 from lance_duck.scan.text.ranking import Ranking, ranked
 from lance_duck.scan.text.route import TextRoute, text_route
