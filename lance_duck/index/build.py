@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from lance_duck.errors import InvalidInputError, UnsupportedError
 from lance_duck.index.catalog import Segment, unsupported
 from lance_duck.index.files import SegmentWriter
+from lance_duck.index.inverted.kind import INVERTED
 from lance_duck.index.kind import BuildOptions, Details, IndexKind, MergeInput
 from lance_duck.index.names import Follower
 from lance_duck.index.search import open_index
@@ -120,7 +121,8 @@ def merge_segments(
 ) -> IndexMetadata:
     """Write a segment with the entries of others, and of new rows.
 
-    Of each segment only entries of living rows in the fragments that it answers for are taken over.
+    Of each segment only entries of living rows in the fragments that it answers for are taken over; of inverted indexes
+    that name rows by address deleted rows stay, too, unless rows move: the statistics of pylance count them.
 
     Args:
         snapshot: Version that segments and rows are of.
@@ -141,7 +143,11 @@ def merge_segments(
     """
     first = _first(segments)
     by_row_id = translate is None and builds_by_row_id(snapshot, first.kind)
-    followers = [partial(_follow, snapshot, s, Follower(snapshot, s), by_row_id, translate) for s in segments]
+    keeps_deleted = first.kind is INVERTED and translate is None and not by_row_id
+    followers = [
+        partial(_follow, snapshot, s, Follower(snapshot, s, keeps_deleted=keeps_deleted), by_row_id, translate)
+        for s in segments
+    ]
     parts = [
         MergeInput(open_index(snapshot, s), follow, s.metadata.details)
         for s, follow in zip(segments, followers, strict=True)

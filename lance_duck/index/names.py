@@ -40,10 +40,12 @@ class Follower:
     Args:
         snapshot: Version of the table.
         segment: Segment of its catalog.
+        keeps_deleted: Whether rows that were deleted pass for living ones, where the segment names rows by address.
     """
 
-    def __init__(self, snapshot: Snapshot, segment: Segment) -> None:
+    def __init__(self, snapshot: Snapshot, segment: Segment, *, keeps_deleted: bool = False) -> None:
         self._segment = segment
+        self._keeps_deleted = keeps_deleted
         self._ids = _ids(snapshot) if segment.by_row_id else None
         self._reuse = None if segment.by_row_id else reuse_of(snapshot)
         fragments = [snapshot.fragment(i) for i in segment.fragments.tolist()]
@@ -69,6 +71,8 @@ class Follower:
         beyond = np.flatnonzero(covered > within)
         if len(beyond):
             self._refuse(int(addresses[beyond[0]]))
+        if self._keeps_deleted:
+            return addresses, covered
         return addresses, covered & self._lives(addresses, place, covered)
 
     def _lives(

@@ -5,11 +5,11 @@ Texts are of words that every analyser leaves alone (lower case, no stop words, 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from lance_duck.index.inverted.codecs.logarithms import natural_log
 from lance_duck.query import (
     BooleanQuery,
     BoostQuery,
@@ -38,7 +38,7 @@ def distance(a: str, b: str) -> int:
 
 
 def idf(count: float, frequency: int) -> np.float32:
-    return F(math.log(float((F(count) - F(frequency) + F(0.5)) / (F(frequency) + F(0.5)) + F(1))))
+    return natural_log((F(count) - F(frequency) + F(0.5)) / (F(frequency) + F(0.5)) + F(1))
 
 
 def weight(frequency: float, length: float, average: np.float32) -> np.float32:

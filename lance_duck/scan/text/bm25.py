@@ -1,6 +1,6 @@
 """Scores: BM25 in float32, operation by operation as Lance computes it, so that scores are equal to the last bit.
 
-    idf    = ln((N - df + 0.5) / (df + 0.5) + 1)                        rounded from float64
+    idf    = ln((N - df + 0.5) / (df + 0.5) + 1)
     norm   = 1.2 · (0.25 + 0.75 · length / average)
     score  = Σ idf · (2.2 · frequency / (frequency + norm))             over the terms of the query, in their order
 
@@ -9,7 +9,6 @@ N: documents; df: documents that have the term; length: terms of a document; ave
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -17,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lance_duck.index.inverted.codecs.impacts import length_codes, length_floors
+from lance_duck.index.inverted.codecs.logarithms import natural_log
 
 Scores = NDArray[np.float32]
 
@@ -51,7 +51,7 @@ class Statistics:
     def idf(self, document_frequency: int) -> np.float32:
         """Return the weight of a term that so many documents have."""
         count, frequency = np.float32(self.num_documents), np.float32(document_frequency)
-        return np.float32(math.log(float((count - frequency + HALF) / (frequency + HALF) + ONE)))
+        return natural_log((count - frequency + HALF) / (frequency + HALF) + ONE)
 
     def norms(self, lengths: NDArray[Any]) -> Scores:
         """Return the norms of documents of some lengths."""

@@ -200,13 +200,19 @@ def _retrained(snapshot: Snapshot, name: str, all_: Sequence[IndexMetadata]) -> 
 def _to_merge(snapshot: Snapshot, index: ColumnIndex, tail: Sequence[int], merge: int | None) -> tuple[Segment, ...]:
     """Return the segments to merge with new rows: the newest, and those that may hold older entries of the rows.
 
-    All are, where the others would name rows in another way than the new one.
+    All are, where the others would name rows in another way than the new one. Of an inverted index segments with
+    deleted rows are, too, where pylance takes them in: as many rows count in its statistics.
     """
     segments = index.segments
+    leaves_out_deleted = index.kind is INVERTED and bool(merge)
     if merge is None:
         merge = _newest_small(snapshot, segments, tail) if tail else 0
     first = max(0, len(segments) - merge)
-    stale = {s.uuid for s in segments[:first] if _may_hold(snapshot, s, tail)}
+    stale = {
+        s.uuid
+        for s in segments[:first]
+        if _may_hold(snapshot, s, tail) or (leaves_out_deleted and _has_deleted_rows(snapshot, s))
+    }
     merged = tuple(s for place, s in enumerate(segments) if place >= first or s.uuid in stale)
     return segments if _would_mix(snapshot, segments, merged, tail) else merged
 
@@ -244,6 +250,11 @@ def _may_hold(snapshot: Snapshot, segment: Segment, tail: Iterable[int]) -> bool
     if any(_has_changed_in_place(f) for f in fragments):
         return True
     return segment.by_row_id and any(has_moved_rows(snapshot, f) for f in fragments)
+
+
+def _has_deleted_rows(snapshot: Snapshot, segment: Segment) -> bool:
+    """Return whether a merge of a segment that names rows by stable row id may leave out deleted rows."""
+    return segment.by_row_id and any(snapshot.fragment(i).deletion_file for i in segment.fragments.tolist())
 
 
 def _has_changed_in_place(fragment: Fragment) -> bool:

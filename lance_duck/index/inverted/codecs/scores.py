@@ -11,6 +11,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from lance_duck.index.inverted.codecs.logarithms import natural_logs
+
 Float32s = NDArray[np.float32]
 
 K1: Final = np.float32(1.2)
@@ -23,7 +25,7 @@ def inverse_frequencies(num_documents: int, frequencies: NDArray[np.integer]) ->
     """Return the idf of terms that so many of the documents have each, float32."""
     those = frequencies.astype(np.float32)
     ratios = (np.float32(num_documents) - those + _HALF) / (those + _HALF) + _ONE
-    return np.log(ratios.astype(np.float64)).astype(np.float32)  # numpy's float32 logarithm differs in the last bit
+    return natural_logs(ratios)
 
 
 def length_norms(lengths: NDArray[np.integer], average: float) -> Float32s:
