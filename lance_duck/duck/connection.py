@@ -16,7 +16,7 @@ from lance_duck.dataset import LanceDataset
 from lance_duck.duck.catalog import FUNCTIONS, TableCatalog
 from lance_duck.duck.changes.runner import ChangeRunner
 from lance_duck.duck.changes.user_text import told_of
-from lance_duck.duck.failures import own_errors, raise_own, unsupported_change, view_not_changed
+from lance_duck.duck.failures import own_errors, raise_own, row_number_not_read, unsupported_change, view_not_changed
 from lance_duck.duck.foreign import ForeignTexts, changes_search
 from lance_duck.duck.full_text.rewrite import TextRewriter
 from lance_duck.duck.history.names import may_be_called
@@ -330,6 +330,9 @@ class Connection:
         try:
             return self._with_new_tables(run, None if later is None else query)
         except duckdb.Error as error:
+            refused = row_number_not_read(error) if self._catalog.vocabulary.may_be_in(query) else None
+            if refused is not None:
+                raise refused from error
             name = view_not_changed(query, error)
             if name is None or not self._names.are_ours(parts_of_name(name), later=bool(later)):
                 raise

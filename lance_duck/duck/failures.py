@@ -49,6 +49,7 @@ _KINDS = {
 }
 """Exceptions of DuckDB by what their texts begin with, in lower case."""
 _IS_A_VIEW = re.compile(r"is not an? table|base table|is of type View|ALTER VIEW|modify view", re.IGNORECASE)
+_NO_ROW_NUMBER = re.compile(r"Referenced column \"rowid\" |does not have a column named \"rowid\"", re.IGNORECASE)
 _SHOWN = 80
 """Characters of a statement that an error shows."""
 
@@ -138,4 +139,16 @@ def unsupported_change(name: str, statement: str) -> UnsupportedError:
         "a statement of a form that is not supported on Lance tables",
         where=f"table {name}",
         found=text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…",
+    )
+
+
+def row_number_not_read(error: duckdb.Error) -> UnsupportedError | None:
+    """Return the error for `rowid` of a Lance table in a query; None where DuckDB misses something else."""
+    if not isinstance(error, duckdb.BinderException) or _NO_ROW_NUMBER.search(str(error)) is None:
+        return None
+    return UnsupportedError(
+        "rowid of a Lance table in a query",
+        expected="a column of the table",
+        found=str(error).partition("\n")[0],
+        remedy="a column that tells rows apart; row_number() OVER () numbers the rows that are read",
     )

@@ -51,13 +51,12 @@ from lance_duck.duck.run.rewriting import Database, Request, Rewriting
 from lance_duck.duck.run.search_settings import is_setting
 from lance_duck.duck.statement.edits import Edit, apply
 from lance_duck.duck.statement.lists import LiftedText
+from lance_duck.duck.statement.nearest_clause import KNOWS_NEAREST
 from lance_duck.duck.statement.text import LONGEST, LONGEST_TREE, Statement
 from lance_duck.duck.tables.table import DuckTable
 from lance_duck.duck.user_scope import call_as_user
 
 _CACHED: Final = 256
-_KNOWS_NEAREST: Final = not duckdb.__version__.startswith(("0.", "1."))
-"""Whether this DuckDB reads `JOIN … NEAREST k BY …`."""
 
 _WITHOUT_ROWS: Final = "RESET VARIABLE __lance_setting"
 """A statement that gives what a SET of DuckDB's gives, and changes nothing."""
@@ -272,7 +271,7 @@ def _proposals(statement: Statement) -> tuple[tuple[Any, ...], ...]:
 def _text(statement: Statement, lifted: LiftedText, edits: Sequence[Edit] = ()) -> str:
     """Return the text of a statement after edits, in words that this DuckDB knows."""
     left = (clause for clause in statement.nearest if not any(e.overlaps(clause.start, clause.end) for e in edits))
-    translated = () if _KNOWS_NEAREST else (edit for clause in left for edit in clause.as_lateral())
+    translated = () if KNOWS_NEAREST else (edit for clause in left for edit in clause.as_lateral())
     spelled = (each for each in statement.spelling if not any(e.overlaps(each.start, each.end) for e in edits))
     return lifted.restored(apply(statement.text, (*spelled, *translated, *edits)))
 

@@ -176,7 +176,7 @@ class ChangeMaker:
     def _using(self) -> str:
         scope = [*scope_of(self.columns, "z"), Column("q.k", "int"), Column("q.v", "text")]
         query = self.queries.query(["int", "text"], ["k", "v"])
-        extra = f" AND {self.make.condition(scope)}" if self.random.random() < 0.5 else ""
+        extra = f" AND ({self.make.condition(scope)})" if self.random.random() < 0.5 else ""
         returning = self._returning("z", deletes=True) if _TWO else ""
         return f"{self._with()}DELETE FROM {{t}} AS z USING ({query}) AS q WHERE z.id = q.k{extra}{returning}"
 
@@ -213,7 +213,7 @@ class ChangeMaker:
     def _from(self) -> str:
         scope = [*scope_of(self.columns, "z"), Column("q.k", "int"), Column("q.v", "text"), Column("q.w", "double")]
         query = self._keyed_source(["int", "text", "double"], ["k", "v", "w"])
-        extra = f" AND {self.make.condition(scope)}" if self.random.random() < 0.5 else ""
+        extra = f" AND ({self.make.condition(scope)})" if self.random.random() < 0.5 else ""
         returning = self._returning("z")
         sets = self._assignments(scope, key=not self.keyed)
         return f"{self._with()}UPDATE {{t}} AS z SET {sets} FROM ({query}) AS q WHERE z.id = q.k{extra}{returning}"
@@ -319,6 +319,8 @@ class SchemaMaker:
             "create as": self._create_as,
             "create": self._create,
             "drop": self._drop_table,
+            "rename": self._rename_table,
+            "comment": self._comment,
         }
         kind = self.random.choice(list(makers))
         return Sample(kind, makers[kind]())
@@ -379,3 +381,12 @@ class SchemaMaker:
     def _drop_table(self) -> str:
         missing = self.random.choice(["", "IF EXISTS "])
         return f"DROP TABLE {missing}{{new:{self.random.choice(list(self.new))}}}"
+
+    def _rename_table(self) -> str:
+        old, new = self.random.sample(list(self.new), 2)
+        return f"ALTER TABLE {{new:{old}}} RENAME TO {new}"
+
+    def _comment(self) -> str:
+        text = self.random.choice(["'a comment'", "NULL", "'it''s'"])
+        name = self.random.choice([name for name, _ in self._columns()] + ["nope"])
+        return self.random.choice([f"COMMENT ON TABLE {{t}} IS {text}", f"COMMENT ON COLUMN {{t}}.{name} IS {text}"])

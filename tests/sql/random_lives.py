@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from random import Random
 
+import duckdb
 from sql.random_changes import ChangeMaker, Sample, SchemaMaker
-from sql.random_expressions import TYPES, Expressions
+from sql.random_expressions import TYPES, Column, Expressions
 from sql.random_queries import Queries
 from sql.twins import Twins
 
@@ -25,6 +26,8 @@ def changed(folder: Path, seed: int, statements: int) -> Twins:
             _block(twins)
         elif chance < 0.4 and not twins.keyed:
             _schema_change(twins)
+        elif chance < 0.46 and not twins.keyed:
+            _copy(twins)
         else:
             _change(twins)
     twins.close()
@@ -40,6 +43,8 @@ def queried(folder: Path, seed: int, statements: int) -> Twins:
             twins.change_elsewhere()
         elif chance < 0.16:
             _change(twins)
+        elif chance < 0.2:
+            _execute_again(twins)
         else:
             _query(twins)
     twins.close()
@@ -100,3 +105,35 @@ def _schema_change(twins: Twins) -> None:
             twins.native.execute(f"ALTER TABLE t ALTER COLUMN {column} DROP DEFAULT")
     made = twins.native.execute("SELECT table_name FROM duckdb_tables() WHERE table_name LIKE 'x_'").fetchall()
     twins.check(sample.kind, ["t", *(name for (name,) in made)])
+
+
+def _copy(twins: Twins) -> None:
+    """Have rows go to a file and back, in all columns or in some."""
+    columns = [name for name, type_ in twins.tables()["{t}"] if not type_.startswith(("STRUCT", "MAP", "FLOAT["))]
+    file = "{file}." + twins.random.choice(["parquet", "csv", "json"])
+    chosen = ["id", *twins.random.sample(columns[1:], twins.random.randrange(1, 4))]
+    make = Expressions(twins.random, None, "{t}")
+    condition = make.condition([Column(f"z.{name}", "int") for name in ("id",)])
+    listed = ", ".join(chosen)
+    twins.run(Sample("copy to", f"COPY (SELECT {listed} FROM {{t}} AS z WHERE {condition}) TO '{file}'"))
+    twins.run(Sample("copy from", f"COPY {{t}} ({listed}) FROM '{file}'"))
+    twins.check("copy from")
+
+
+def _execute_again(twins: Twins) -> None:
+    """Prepare a query, perhaps of a view, and execute it before and after a change."""
+    queries = Queries(Expressions(twins.random, None, "{t}"), twins.tables())
+    sql = queries.query(["int", "text"], ["k", "v"])
+    is_view = twins.random.random() < 0.5
+    for connection, ours in ((twins.lance, True), (twins.native, False)):
+        spelled = twins.spelled(sql, ours=ours)
+        twins.log.append(f"prepare again: {spelled}")
+        try:
+            if is_view:
+                connection.execute(f"CREATE OR REPLACE TEMP VIEW again AS {spelled}")
+            connection.execute(f"PREPARE again AS {'FROM again' if is_view else spelled}")
+        except duckdb.Error:
+            return  # DuckDB refuses the query
+    for _ in range(2):
+        twins.run(Sample("execute", "EXECUTE again"))
+        _change(twins)

@@ -43,7 +43,8 @@ class Queries:
     def statement(self, kinds: Sequence[str]) -> tuple[str, str]:
         """Return a SELECT with clauses that no source of a change has, and the kind that it is counted as."""
         names = [f"c{i}" for i in range(len(kinds))]
-        maker = self.make.random.choice([self._subqueries, self._pivot, self._semi, self._version, self._nearest, None])
+        makers = [self._subqueries, self._pivot, self._semi, self._version, self._nearest, self._nearest_by, None]
+        maker = self.make.random.choice(makers)
         if maker is None or self.make.parameters is not None:
             return "select", self.query(kinds, names)
         return f"select{maker.__name__.replace('_', ' ')}", maker(kinds, names)
@@ -105,6 +106,17 @@ class Queries:
                 f"SELECT count(*), min(q.id) FROM ({inner}) AS q UNION ALL SELECT 1, max(id) FROM u",
             ]
         )
+
+    def _nearest_by(self, kinds: Sequence[str], names: Sequence[str]) -> str:
+        """Return the distances of the nearest rows, which are the same whichever of equally near rows are found."""
+        k, way = self.make.random.randrange(1, 6), self.make.random.choice(["", "EXACT "])
+        left = self.make.random.choice(
+            ["u AS r0", "n AS r0", "(SELECT * FROM u WHERE id < 4) AS r0", "w AS r0", "(FROM n LIMIT 0) AS r0"]
+        )
+        ctes = "WITH w AS (SELECT id + 1 AS id FROM n) " if left.startswith("w ") else ""
+        vector = "[r0.id, 2]::FLOAT[2]"
+        join = f"{left} JOIN {{t}} AS x {way}NEAREST {k} BY DISTANCE array_distance(x.arr, {vector})"
+        return f"{ctes}SELECT r0.id AS a, array_distance(x.arr, {vector}) AS b FROM {join}"
 
     def source(self) -> tuple[str, list[Column]]:
         """Return a table with an alias of its own, and its columns."""

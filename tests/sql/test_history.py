@@ -259,3 +259,16 @@ def test_moments_of_versions_are_fetched_with_their_zone(con: ld.Connection, row
     assert len(moments) == 3
     assert moments == sorted(moments)
     assert all(moment.tzinfo is not None for moment in moments)
+
+
+def test_a_transaction_sees_no_versions_that_others_make_meanwhile(con: ld.Connection, folder: Path) -> None:
+    numbers = "SELECT list(version ORDER BY version) FROM lance_versions('trips')"
+    con.execute("BEGIN")
+    assert con.execute("SELECT count(*) FROM trips").fetchall() == [(7,)]
+    lance.dataset(folder / "trips.lance").delete("id = 1")
+    assert con.execute(numbers).fetchall() == [([1, 2, 3],)]
+    con.execute("DELETE FROM trips WHERE id = 0")
+    assert con.execute(numbers).fetchall() == [([1, 2, 3],)]
+    assert con.execute("SELECT count(*) FROM trips AT (VERSION => 4)").fetchall() == [(6,)]
+    con.execute("COMMIT")
+    assert con.execute(numbers).fetchall() == [([1, 2, 3, 4, 5],)]

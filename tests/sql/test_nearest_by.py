@@ -225,3 +225,45 @@ def test_random_statements_give_what_duckdb_gives(pair: tuple[Any, Any], joined:
     sql = _random_statement(np.random.default_rng(seed))
     assert ours.execute(sql).fetchall() == expected(theirs, sql), sql
     assert joined, sql
+
+
+JOINS = [
+    "SELECT q.n AS id, t.s FROM q JOIN t NEAREST 1 BY DISTANCE array_distance(t.v, q.v)",
+    "WITH w AS (FROM q) SELECT w.n AS id, t.s FROM w JOIN t NEAREST 1 BY DISTANCE array_distance(t.v, w.v)",
+]
+
+
+@pytest.fixture
+def changed(tmp_path: Path, connect: Callable[..., ld.Connection]) -> ld.Connection:
+    """`t` with vectors named a and b, and `q` with a query near to each."""
+    for name, columns in (("t", {"id": [1, 2], "s": ["a", "b"]}), ("q", {"n": [8, 9]})):
+        vectors = pa.FixedSizeListArray.from_arrays(pa.array([0, 0, 5, 5], pa.float32()), 2)
+        ld.write_dataset(pa.table({**columns, "v": vectors}), tmp_path / f"{name}.lance")
+    return connect(tmp_path)
+
+
+@pytest.mark.parametrize("sql", JOINS)
+def test_a_prepared_join_gives_the_nearest_rows_of_now(changed: ld.Connection, sql: str) -> None:
+    changed.execute(f"PREPARE p AS {sql}")
+    assert sorted(changed.execute("EXECUTE p").fetchall()) == [(8, "a"), (9, "b")]
+    changed.execute("UPDATE t SET s = 'z' WHERE id = 2")
+    assert sorted(changed.execute("EXECUTE p").fetchall()) == [(8, "a"), (9, "z")]
+
+
+@pytest.mark.parametrize("sql", JOINS)
+@pytest.mark.parametrize(
+    ("change", "left"),
+    [
+        ("INSERT INTO t (id, s) {sql}", [(1, "a"), (2, "b"), (8, "a"), (9, "b")]),
+        ("PREPARE c AS INSERT INTO t (id, s) {sql}; EXECUTE c", [(1, "a"), (2, "b"), (8, "a"), (9, "b")]),
+        ("UPDATE t SET id = x.id FROM ({sql}) AS x WHERE x.s = t.s", [(8, "a"), (9, "b")]),
+        ("DELETE FROM t USING ({sql}) AS x WHERE x.s = t.s AND x.id = 8", [(2, "b")]),
+        ("MERGE INTO t USING ({sql}) AS x ON x.s = t.s WHEN MATCHED AND x.id = 9 THEN DELETE", [(1, "a")]),
+        ("CREATE OR REPLACE TABLE lance.t AS SELECT * FROM ({sql})", [(8, "a"), (9, "b")]),
+    ],
+)
+def test_changes_take_the_nearest_rows(
+    changed: ld.Connection, sql: str, change: str, left: list[tuple[int, str]]
+) -> None:
+    changed.execute(change.format(sql=sql))
+    assert changed.execute("SELECT id, s FROM t ORDER BY id").fetchall() == left

@@ -88,7 +88,7 @@ class PreparedStatements:
             preparation: The statement.
             is_ours: Whether its text is always run, and never what DuckDB prepared.
         """
-        text = Statement.of(preparation.text).edited.text
+        text = Statement.of(preparation.text).numbered
         self._prepared[folded(preparation.name)] = _Prepared(text, is_ours)
 
     def executed(self, sql: str, *, in_transaction: bool) -> str:

@@ -134,7 +134,7 @@ class ChangeRunner:
         target = _TARGET.match(sql)
         if target is not None and not self._session().is_ours(TableName(parts_of_name(target[1]), None, 0, 0)):
             return None  # a long list of rows for a table of DuckDB's own is not read
-        statements = statements_of(self._with_versions_called(Statement.of(sql).edited.text))
+        statements = statements_of(self._with_versions_called(Statement.of(sql).readable))
         if len(statements) != 1:
             return None
         change = self._read(statements[0], [parameters] if later is not None else list(parameters or ()))
@@ -173,14 +173,15 @@ class ChangeRunner:
         preparation = Preparation.read(sql)
         if preparation is None:
             return None
-        is_alone = any(map(self._is_alone, statements_of(Statement.of(preparation.text).edited.text)))
-        if is_alone:
-            self._native.extract_statements(preparation.text)  # an error of syntax is about the text as it was written
+        prepared = Statement.of(preparation.text)
+        is_alone = any(map(self._is_alone, statements_of(prepared.readable)))
+        if is_alone:  # an error of syntax is about the text as it was written
+            self._native.extract_statements(prepared.readable if prepared.nearest else preparation.text)
         named = is_alone or self._catalog.vocabulary.may_be_in(preparation.text)
 
         def prepare() -> Any:
             # DuckDB would read a view at the version that it had when the statement was prepared.
-            is_ours = named or self._names.may_stand_for_ours(Statement.of(preparation.text).names)
+            is_ours = named or self._names.may_stand_for_ours(prepared.names)
             answer = self._native.execute(nothing().sql) if is_alone else native()
             self._prepared.keep(preparation, is_ours=is_ours)
             return answer

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from lance_duck.dataset import LanceDataset
 from lance_duck.duck.history.rows import MAP, TEXTS, TIME, table_of
+from lance_duck.duck.tables.handle import pinned_versions
 from lance_duck.redact import shown
 from lance_duck.snapshot import Snapshot
 from lance_duck.snapshot.refs import MAIN
@@ -76,9 +77,10 @@ _INFO: Final = pa.schema(
 
 
 def versions(dataset: LanceDataset) -> pa.Table:
-    """Return a row for each version of a branch, oldest first."""
+    """Return a row for each version of a branch, oldest first; in a transaction, of those that were there for it."""
     snapshot = dataset.handle.snapshot
-    manifests = load_all(snapshot.store)
+    newest = None if pinned_versions() is None else (snapshot.base or snapshot).version
+    manifests = [each for each in load_all(snapshot.store) if newest is None or each.version <= newest]
     tags = _tags(snapshot)
     with ThreadPoolExecutor(_READERS) as pool:
         transactions = list(pool.map(lambda manifest: snapshot.followed_by(manifest).transaction(), manifests))

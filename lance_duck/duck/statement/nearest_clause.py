@@ -13,11 +13,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+import duckdb
+
 from lance_duck.duck.statement.clauses import Clauses, TableName
 from lance_duck.duck.statement.edits import Edit
 from lance_duck.duck.statement.identifiers import quoted
 from lance_duck.duck.statement.tokens import Token
 
+KNOWS_NEAREST: Final = not duckdb.__version__.startswith(("0.", "1."))
+"""Whether this DuckDB reads `JOIN … NEAREST k BY …`."""
 MARK: Final = "__lance_nearest_"
 """How the names of the calls begin that stand for clauses where sqlglot reads a statement."""
 _DISTANCE: Final = "__lance_distance"

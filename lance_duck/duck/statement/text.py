@@ -12,9 +12,9 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from lance_duck.duck.statement.deterministic_sql import Node
-from lance_duck.duck.statement.edits import Edit, EditedText
+from lance_duck.duck.statement.edits import Edit, EditedText, apply
 from lance_duck.duck.statement.identifiers import folded
-from lance_duck.duck.statement.nearest_clause import NearestClause, nearest_clauses
+from lance_duck.duck.statement.nearest_clause import KNOWS_NEAREST, NearestClause, nearest_clauses
 from lance_duck.duck.statement.tokens import Token, tokens_of
 
 LONGEST: Final = 20_000
@@ -107,13 +107,26 @@ class Statement:
     @cached_property
     def edited(self) -> EditedText:
         """The text with numbers ($1, $2, …) for its `?`, and calls for NEAREST, as the parser of SELECT reads it."""
-        edits = [
+        nearest = (edit for number, clause in enumerate(self.nearest) for edit in clause.reading(number))
+        return EditedText.of(self.text, (*self.spelling, *nearest, *self._numbers()))
+
+    @cached_property
+    def numbered(self) -> str:
+        """The text with numbers for its `?`, and otherwise as it was written."""
+        return apply(self.text, (*self.spelling, *self._numbers()))
+
+    @cached_property
+    def readable(self) -> str:
+        """The same in words that this DuckDB knows."""
+        nearest = () if KNOWS_NEAREST else (edit for clause in self.nearest for edit in clause.as_lateral())
+        return apply(self.text, (*self.spelling, *nearest, *self._numbers()))
+
+    def _numbers(self) -> list[Edit]:
+        return [
             Edit(mark, mark + 1, f"${number}")
             for number, mark in enumerate(self.marks, 1)
             if not any(edit.overlaps(mark, mark + 1) for edit in self.spelling)
         ]
-        nearest = (edit for number, clause in enumerate(self.nearest) for edit in clause.reading(number))
-        return EditedText.of(self.text, (*self.spelling, *nearest, *edits))
 
     @cached_property
     def tree(self) -> Node | None:
