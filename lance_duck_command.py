@@ -1,6 +1,7 @@
 """The command `lance-duck`: its commands and their arguments. What a command does is imported when it runs.
 
-To import lance_duck takes seconds, which nobody should wait for who asks for help; hence this module lies beside it.
+Arrow and numba, which lance_duck works with, take a second to import, which nobody should wait for who asks for help;
+hence this module lies beside the package.
 """
 
 from __future__ import annotations

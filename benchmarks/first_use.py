@@ -2,7 +2,7 @@
 
 Each round takes a process with an empty folder of kernels, then the same again with the folder filled, then a third
 whose folder `warm_up` filled. The second table is of one small function, compiled as numba compiles it, as kernels and
-as subroutines are.
+as subroutines are. The third is what a process spends on its imports until it has read a small table, beside pylance.
 """
 
 from __future__ import annotations
@@ -125,13 +125,44 @@ def _wrappers(rounds: int) -> None:
         print(f"{name:28}{median(times[2:]) * 1000:15.0f} ms")
 
 
+START = """
+import sys, time
+begin = time.process_time()
+import {library}
+imported = time.process_time()
+table = {library}.dataset(sys.argv[1])
+opened = time.process_time()
+table.to_table()
+print(imported - begin, opened - imported, time.process_time() - opened, len(sys.modules))
+"""
+
+
+def _starts(rounds: int) -> None:
+    """Seconds of CPU from nothing to a table that is read, in a process whose kernels are on disk."""
+    print(f"{'seconds of CPU':28}" + "".join(f"{name:>18}" for name in ("import", "open", "scan", "all", "modules")))
+    with tempfile.TemporaryDirectory() as folder:
+        uri = f"{folder}/t.lance"
+        ld.write_dataset(_table(), uri)
+        runs: dict[str, list[list[float]]] = {"lance_duck": [], "lance": []}
+        for _ in range(rounds + 1):
+            for library, figures in runs.items():
+                script = [sys.executable, "-c", START.format(library=library), uri]
+                out = subprocess.run(script, stdout=subprocess.PIPE, check=True, text=True).stdout
+                figures.append([float(figure) for figure in out.split()])
+        for library, figures in runs.items():
+            *parts, modules = (median(column) for column in zip(*figures[1:], strict=True))
+            cells = [f"{part:.3f}" for part in [*parts, sum(parts)]] + [f"{modules:.0f}"]
+            print(f"{library:28}" + "".join(f"{cell:>18}" for cell in cells))
+
+
 def main() -> None:
-    """Print both tables."""
+    """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=3)
     rounds = parser.parse_args().rounds
     _first_uses(rounds)
     _wrappers(rounds)
+    _starts(rounds)
 
 
 if __name__ == "__main__":

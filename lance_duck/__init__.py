@@ -1,46 +1,96 @@
 """Lance tables as tables in DuckDB SQL."""
 
 from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING
 
-from lance_duck import query
-from lance_duck.dataset import LanceDataset, dataset
-from lance_duck.duck import Connection, connect, register
-from lance_duck.errors import (
-    AlreadyExistsError,
-    CommitConflictError,
-    CorruptError,
-    FormatError,
-    IncompatibleError,
-    IndexExistsError,
-    IndexNotFoundError,
-    IndexWarning,
-    InternalError,
-    InvalidInputError,
-    LanceDuckError,
-    NotFoundError,
-    NotIndexableError,
-    RetryableError,
-    StoreError,
-    UnknownColumnError,
-    UnsupportedError,
-    WrongTypeError,
+from lance_duck import lazy
+
+if TYPE_CHECKING:
+    from lance_duck import query
+    from lance_duck.dataset import LanceDataset, dataset
+    from lance_duck.duck.connection import Connection, connect
+    from lance_duck.duck.register import register
+    from lance_duck.errors import (
+        AlreadyExistsError,
+        CommitConflictError,
+        CorruptError,
+        FormatError,
+        IncompatibleError,
+        IndexExistsError,
+        IndexNotFoundError,
+        IndexWarning,
+        InternalError,
+        InvalidInputError,
+        LanceDuckError,
+        NotFoundError,
+        NotIndexableError,
+        RetryableError,
+        StoreError,
+        UnknownColumnError,
+        UnsupportedError,
+        WrongTypeError,
+    )
+    from lance_duck.file.blobs.column import BlobColumn
+    from lance_duck.file.blobs.file import BlobFile
+    from lance_duck.fragment import FragmentMetadata, LanceFragment
+    from lance_duck.precompile import WarmUp, warm_up
+    from lance_duck.recall import RecallReport, recall_report
+    from lance_duck.scan.options import ColumnOrdering
+    from lance_duck.scan.scanner import LanceScanner
+    from lance_duck.store import ExternalManifestStore, register_manifest_store
+    from lance_duck.text.tokenize import tokenize
+    from lance_duck.text.tokens import FtsToken
+    from lance_duck.verbs.columns.udf import BatchUDF, batch_udf
+    from lance_duck.verbs.public.bases import DatasetBasePath
+    from lance_duck.verbs.public.lance_operation import LanceOperation, Transaction
+    from lance_duck.wire.blob_type import Blob, BlobArray, BlobType, blob_array, blob_field
+    from lance_duck.write.options import WriteProgress
+    from lance_duck.write_dataset import write_dataset
+
+lazy.package(
+    __name__,
+    {
+        "dataset": ("LanceDataset", "dataset"),
+        "duck.connection": ("Connection", "connect"),
+        "duck.register": ("register",),
+        "errors": (
+            "AlreadyExistsError",
+            "CommitConflictError",
+            "CorruptError",
+            "FormatError",
+            "IncompatibleError",
+            "IndexExistsError",
+            "IndexNotFoundError",
+            "IndexWarning",
+            "InternalError",
+            "InvalidInputError",
+            "LanceDuckError",
+            "NotFoundError",
+            "NotIndexableError",
+            "RetryableError",
+            "StoreError",
+            "UnknownColumnError",
+            "UnsupportedError",
+            "WrongTypeError",
+        ),
+        "file.blobs.column": ("BlobColumn",),
+        "file.blobs.file": ("BlobFile",),
+        "fragment": ("FragmentMetadata", "LanceFragment"),
+        "precompile": ("WarmUp", "warm_up"),
+        "recall": ("RecallReport", "recall_report"),
+        "scan.options": ("ColumnOrdering",),
+        "scan.scanner": ("LanceScanner",),
+        "store": ("ExternalManifestStore", "register_manifest_store"),
+        "text.tokenize": ("tokenize",),
+        "text.tokens": ("FtsToken",),
+        "verbs.columns.udf": ("BatchUDF", "batch_udf"),
+        "verbs.public.bases": ("DatasetBasePath",),
+        "verbs.public.lance_operation": ("LanceOperation", "Transaction"),
+        "wire.blob_type": ("Blob", "BlobArray", "BlobType", "blob_array", "blob_field"),
+        "write.options": ("WriteProgress",),
+        "write_dataset": ("write_dataset",),
+    },
 )
-from lance_duck.file.blobs.column import BlobColumn
-from lance_duck.file.blobs.file import BlobFile
-from lance_duck.fragment import FragmentMetadata, LanceFragment
-from lance_duck.precompile import WarmUp, warm_up
-from lance_duck.recall import RecallReport, recall_report
-from lance_duck.scan.options import ColumnOrdering
-from lance_duck.scan.scanner import LanceScanner
-from lance_duck.store import ExternalManifestStore, register_manifest_store
-from lance_duck.text.tokenize import tokenize
-from lance_duck.text.tokens import FtsToken
-from lance_duck.verbs.columns.udf import BatchUDF, batch_udf
-from lance_duck.verbs.public.bases import DatasetBasePath
-from lance_duck.verbs.public.lance_operation import LanceOperation, Transaction
-from lance_duck.wire.blob_type import Blob, BlobArray, BlobType, blob_array, blob_field
-from lance_duck.write.options import WriteProgress
-from lance_duck.write_dataset import write_dataset
 
 try:
     __version__ = version("lance-duck")

@@ -7,16 +7,15 @@ import random
 from collections.abc import Callable, Iterator, Mapping
 from datetime import date, datetime
 from types import MappingProxyType
-from typing import Any, Final, Self, Unpack
+from typing import TYPE_CHECKING, Any, Final, Self, Unpack
 from weakref import ref
 
 import pyarrow as pa
 import pyarrow.dataset as pads
 
+from lance_duck import lazy
 from lance_duck.arguments import checked_call, checked_calls, refuse_unknown, refuse_unsupported
 from lance_duck.errors import InvalidInputError
-from lance_duck.fragment import LanceFragment
-from lance_duck.maintenance.auto_cleanup import auto_cleanup
 from lance_duck.optimize import Upkeep
 from lance_duck.redact import shown
 from lance_duck.scan.arguments import CountArguments, HeadArguments, ScanArguments, SearchArguments, TakeArguments
@@ -26,30 +25,41 @@ from lance_duck.scan.duckdb.pushed import ByCaller
 from lance_duck.scan.duckdb.source import ScanSource
 from lance_duck.scan.filters import FilterLike
 from lance_duck.scan.hybrid.options import ARGUMENTS as HYBRID_ARGUMENTS
-from lance_duck.scan.indexes.indexed_columns import indexed_columns
-from lance_duck.scan.nearest.options import ARGUMENTS as NEAREST_ARGUMENTS
-from lance_duck.scan.nearest.options import only_vector_column
-from lance_duck.scan.nearest.prepared_search import search_table
 from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.predicate.tree import Predicate
 from lance_duck.scan.projection import ColumnsLike
 from lance_duck.scan.scanner import LanceScanner
-from lance_duck.scan.sql_query import SqlQueryBuilder, SqlRequest
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.scan.text.query.tree import FullTextQuery
-from lance_duck.scan.text.request import text_search_arguments
 from lance_duck.snapshot import Snapshot, Version, open_snapshot
 from lance_duck.verbs.columns.methods import ColumnChanges
 from lance_duck.verbs.handle import Handle
 from lance_duck.verbs.indexes.methods import IndexChanges
 from lance_duck.verbs.row_methods import RowChanges
-from lance_duck.verbs.statistics import table_html
 from lance_duck.verbs.versions.commits import Commits
 from lance_duck.verbs.versions.config import ConfigChanges
 from lance_duck.verbs.versions.delta import Lineage
 from lance_duck.verbs.versions.history import History
 from lance_duck.verbs.versions.properties import VersionProperties
 from lance_duck.verbs.versions.versions import VersionChanges
+
+if TYPE_CHECKING:
+    from lance_duck import fragment as fragment_handle
+    from lance_duck.maintenance import auto_cleanup
+    from lance_duck.scan import sql_query
+    from lance_duck.scan.indexes import indexed_columns as indexed
+    from lance_duck.scan.nearest import options as nearest_options
+    from lance_duck.scan.nearest import prepared_search
+    from lance_duck.scan.text import request
+    from lance_duck.verbs import statistics
+else:
+    fragment_handle = lazy.modules(globals(), "lance_duck", "fragment")
+    auto_cleanup = lazy.modules(globals(), "lance_duck.maintenance", "auto_cleanup")
+    sql_query = lazy.modules(globals(), "lance_duck.scan", "sql_query")
+    indexed = lazy.modules(globals(), "lance_duck.scan.indexes", "indexed_columns")
+    nearest_options, prepared_search = lazy.modules(globals(), "lance_duck.scan.nearest", "options", "prepared_search")
+    request = lazy.modules(globals(), "lance_duck.scan.text", "request")
+    statistics = lazy.modules(globals(), "lance_duck.verbs", "statistics")
 
 _REMEDIES: Final = MappingProxyType(
     {
@@ -221,7 +231,9 @@ class LanceDataset(
         """
         rows = {"columns": columns, "filter": filter, "limit": limit, "offset": offset, "nearest": nearest}
         scan = ScanOptions.of({**options, **rows, "batch_size": batch_size})
-        return LanceScanner(self.handle.table, scan, handle=lambda fragment: LanceFragment(self, fragment.id))
+        return LanceScanner(
+            self.handle.table, scan, handle=lambda fragment: fragment_handle.LanceFragment(self, fragment.id)
+        )
 
     scanner = ByCaller(scan, ScanSource.pushed_scanner)
 
@@ -239,7 +251,7 @@ class LanceDataset(
         if nearest is None or options.get("full_text_query") is not None or isinstance(filter, FullTextQuery):
             return self.scan(columns, filter, limit, offset, nearest, batch_size, **options).to_table()
         rows = {"columns": columns, "filter": filter, "limit": limit, "offset": offset, "nearest": nearest}
-        return search_table(self.handle.table, {**options, **rows, "batch_size": batch_size})
+        return prepared_search.search_table(self.handle.table, {**options, **rows, "batch_size": batch_size})
 
     def to_batches(
         self,
@@ -287,26 +299,26 @@ class LanceDataset(
         Raises:
             InvalidInputError: What was asked makes no sense for this table.
         """
-        known = [*NEAREST_ARGUMENTS, *HYBRID_ARGUMENTS, *ScanOptions.__dataclass_fields__]
+        known = [*nearest_options.ARGUMENTS, *HYBRID_ARGUMENTS, *ScanOptions.__dataclass_fields__]
         refuse_unknown(options, known, "search")
         arguments: dict[str, Any] = {**options}
         hybrid = {name: arguments.pop(name) for name in HYBRID_ARGUMENTS if name in arguments}
         if hybrid:
             arguments["hybrid"] = {**(arguments.get("hybrid") or {}), **hybrid}
         if isinstance(q, str | Mapping | FullTextQuery):
-            return self.to_table(**text_search_arguments(q, k, column, arguments))
-        vector_column = only_vector_column(self.handle.snapshot.schema) if column is None else column
+            return self.to_table(**request.text_search_arguments(q, k, column, arguments))
+        vector_column = nearest_options.only_vector_column(self.handle.snapshot.schema) if column is None else column
         nearest = {"column": vector_column, "q": q, "k": k}
-        nearest |= {name: arguments.pop(name) for name in NEAREST_ARGUMENTS & arguments.keys()}
+        nearest |= {name: arguments.pop(name) for name in nearest_options.ARGUMENTS & arguments.keys()}
         return self.to_table(nearest=nearest, **arguments)
 
-    def sql(self, sql: str) -> SqlQueryBuilder:
+    def sql(self, sql: str) -> sql_query.SqlQueryBuilder:
         """Begin a query of the version that the dataset is on now, which it calls "dataset".
 
         `ds.sql("SELECT id FROM dataset WHERE x > 3").build().to_batch_records()`; it is DuckDB's SQL, as
         `lance_duck.connect` runs it, and `EXPLAIN` is a query, too. It changes nothing.
         """
-        return SqlQueryBuilder(SqlRequest(sql, LanceDataset(self.uri, table=self.handle.table)))
+        return sql_query.SqlQueryBuilder(sql_query.SqlRequest(sql, LanceDataset(self.uri, table=self.handle.table)))
 
     def count_rows(
         self,
@@ -367,18 +379,26 @@ class LanceDataset(
 
     # Fragments.
 
-    def get_fragments(self, filter: FilterLike | None = None) -> list[LanceFragment]:  # noqa: A002
+    def get_fragments(self, filter: FilterLike | None = None) -> list[fragment_handle.LanceFragment]:  # noqa: A002
         """Return handles on the fragments; with a filter, on those that hold rows which pass it."""
         fragments = self.handle.snapshot.fragments
         if filter is None:
-            return [LanceFragment(self, fragment_id) for fragment_id in fragments.ids()]
+            return [fragment_handle.LanceFragment(self, fragment_id) for fragment_id in fragments.ids()]
         options = ScanOptions(columns=[], filter=filter)
         plans = ((fragment, self.handle.table.plan(options, fragment)) for fragment in fragments)
-        return [LanceFragment(self, fragment.id) for fragment, plan in plans if self.handle.table.has_rows(plan)]
+        return [
+            fragment_handle.LanceFragment(self, fragment.id)
+            for fragment, plan in plans
+            if self.handle.table.has_rows(plan)
+        ]
 
-    def get_fragment(self, fragment_id: int) -> LanceFragment | None:
+    def get_fragment(self, fragment_id: int) -> fragment_handle.LanceFragment | None:
         """Return the handle on a fragment; None when there is none with this id."""
-        return LanceFragment(self, fragment_id) if fragment_id in self.handle.snapshot.fragments.ids() else None
+        return (
+            fragment_handle.LanceFragment(self, fragment_id)
+            if fragment_id in self.handle.snapshot.fragments.ids()
+            else None
+        )
 
     def fragment_ids(self) -> list[int]:
         """Return the ids of the fragments, in the order of a scan."""
@@ -432,7 +452,7 @@ class LanceDataset(
 
     def indexed_columns(self) -> frozenset[str]:
         """See `ScanSource.indexed_columns`."""
-        return indexed_columns(self.handle.snapshot)
+        return indexed.indexed_columns(self.handle.snapshot)
 
     def index_estimate(self, predicate: Predicate) -> int | None:
         """See `ScanSource.index_estimate`."""
@@ -443,7 +463,7 @@ class LanceDataset(
 
     def _repr_html_(self) -> str:
         """Return a description from metadata alone."""
-        return "".join(table_html(self.handle.uri, self.handle.snapshot))
+        return "".join(statistics.table_html(self.handle.uri, self.handle.snapshot))
 
 
 class _DatasetHandle(Handle):
@@ -466,7 +486,7 @@ class _DatasetHandle(Handle):
         is_new = snapshot.version != self.snapshot.version
         super().move_to(snapshot)
         if is_new:
-            auto_cleanup(snapshot)
+            auto_cleanup.auto_cleanup(snapshot)
 
 
 def _reopen(uri: str, snapshot: Snapshot, restriction: Any) -> LanceDataset:

@@ -9,24 +9,33 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
+from lance_duck import lazy
 from lance_duck.arguments import checked_calls
 from lance_duck.errors import InvalidInputError
-from lance_duck.index.reuse_write import surviving_rows
 from lance_duck.maintenance.auto_cleanup import INTERVAL, OLDER_THAN, RETAIN
-from lance_duck.maintenance.cleanup import CleanupExplanation, CleanupStats, cleanup, explain_cleanup
-from lance_duck.maintenance.cleanup_plan import CleanupPolicy
-from lance_duck.maintenance.compact import commit_rewrites, compact, plan_compaction
 from lance_duck.maintenance.options import CompactionArguments, CompactionOptions, compaction_options
-from lance_duck.maintenance.rewrite import Rewritten, rewrite
-from lance_duck.maintenance.validate import Problem, find_problems, validate
-from lance_duck.verbs.change import transaction_properties as properties_of
 from lance_duck.verbs.handle import TableMethods
-from lance_duck.verbs.indexes.kinds import progress_of
-from lance_duck.verbs.indexes.optimize import OptimizeOptions, optimize_indices
-from lance_duck.verbs.public.fragment_metadata import FragmentMetadata, fragment_from, metadata_of
 from lance_duck.verbs.versions.config import ConfigChanges
+
+if TYPE_CHECKING:
+    from lance_duck.index import reuse_write
+    from lance_duck.maintenance import cleanup, cleanup_plan, compact
+    from lance_duck.maintenance import rewrite as rewriting
+    from lance_duck.maintenance import validate as validation
+    from lance_duck.verbs import change
+    from lance_duck.verbs.indexes import kinds
+    from lance_duck.verbs.indexes import optimize as index_upkeep
+    from lance_duck.verbs.public import fragment_metadata
+else:
+    reuse_write = lazy.modules(globals(), "lance_duck.index", "reuse_write")
+    cleanup, cleanup_plan, compact, rewriting, validation = lazy.modules(
+        globals(), "lance_duck.maintenance", "cleanup", "cleanup_plan", "compact", "rewrite", "validate"
+    )
+    change = lazy.modules(globals(), "lance_duck.verbs", "change")
+    kinds, index_upkeep = lazy.modules(globals(), "lance_duck.verbs.indexes", "kinds", "optimize")
+    fragment_metadata = lazy.modules(globals(), "lance_duck.verbs.public", "fragment_metadata")
 
 
 @dataclass(frozen=True)
@@ -50,8 +59,8 @@ class RewriteResult:
     """
 
     metrics: CompactionMetrics
-    old_fragments: list[FragmentMetadata]
-    new_fragments: list[FragmentMetadata]
+    old_fragments: list[fragment_metadata.FragmentMetadata]
+    new_fragments: list[fragment_metadata.FragmentMetadata]
     read_version: int
     row_addrs: bytes | None = None
 
@@ -77,8 +86,8 @@ class RewriteResult:
         try:
             return RewriteResult(
                 CompactionMetrics(**raw["metrics"]),
-                [FragmentMetadata.from_json(f) for f in raw["original_fragments"]],
-                [FragmentMetadata.from_json(f) for f in raw["new_fragments"]],
+                [fragment_metadata.FragmentMetadata.from_json(f) for f in raw["original_fragments"]],
+                [fragment_metadata.FragmentMetadata.from_json(f) for f in raw["new_fragments"]],
                 int(raw["read_version"]),
                 None if raw.get("row_addrs") is None else bytes(raw["row_addrs"]),
             )
@@ -91,7 +100,7 @@ class RewriteResult:
 class CompactionTask:
     """A group of fragments to write anew. The task compares, pickles, and goes to JSON and back."""
 
-    fragments: list[FragmentMetadata]
+    fragments: list[fragment_metadata.FragmentMetadata]
     read_version: int
     options: CompactionOptions = field(default_factory=CompactionOptions)
 
@@ -103,9 +112,9 @@ class CompactionTask:
         """
         snapshot = dataset.handle.snapshot.checkout(self.read_version)
         fragments = [snapshot.fragment(f.id) for f in self.fragments]
-        rewritten = rewrite(snapshot, fragments, self.options)
-        new = [metadata_of(f) for f in rewritten.new]
-        rows = surviving_rows(snapshot, fragments)
+        rewritten = rewriting.rewrite(snapshot, fragments, self.options)
+        new = [fragment_metadata.metadata_of(f) for f in rewritten.new]
+        rows = reuse_write.surviving_rows(snapshot, fragments)
         return RewriteResult(_metrics([rewritten]), self.fragments, new, self.read_version, rows)
 
     def json(self) -> str:
@@ -123,7 +132,7 @@ class CompactionTask:
         """Build a task from what `json` gave. Raises InvalidInputError."""
         raw = _parsed(text, "compaction task")
         try:
-            fragments = [FragmentMetadata.from_json(f) for f in raw["task"]["fragments"]]
+            fragments = [fragment_metadata.FragmentMetadata.from_json(f) for f in raw["task"]["fragments"]]
             return CompactionTask(fragments, int(raw["read_version"]), compaction_options(raw["options"]))
         except (KeyError, TypeError, ValueError) as error:
             raise InvalidInputError("not a compaction task", found=str(error)) from error
@@ -160,7 +169,9 @@ class CompactionPlan:
         raw = _parsed(text, "compaction plan")
         try:
             version, options = int(raw["read_version"]), compaction_options(raw["options"])
-            groups = [[FragmentMetadata.from_json(f) for f in task["fragments"]] for task in raw["tasks"]]
+            groups = [
+                [fragment_metadata.FragmentMetadata.from_json(f) for f in task["fragments"]] for task in raw["tasks"]
+            ]
             return CompactionPlan([CompactionTask(g, version, options) for g in groups], version, options)
         except (KeyError, TypeError, ValueError) as error:
             raise InvalidInputError("not a compaction plan", found=str(error)) from error
@@ -176,8 +187,8 @@ class Compaction:
         snapshot = dataset.handle.snapshot
         settings = compaction_options(options, snapshot.config)
         tasks = [
-            CompactionTask([metadata_of(f) for f in group], snapshot.version, settings)
-            for group in plan_compaction(snapshot, settings)
+            CompactionTask([fragment_metadata.metadata_of(f) for f in group], snapshot.version, settings)
+            for group in compact.plan_compaction(snapshot, settings)
         ]
         return CompactionPlan(tasks, snapshot.version, settings)
 
@@ -198,12 +209,14 @@ class Compaction:
         """
         settings = compaction_options(options, dataset.handle.snapshot.config)
         groups = [
-            Rewritten(
-                r.read_version, tuple(map(fragment_from, r.old_fragments)), tuple(map(fragment_from, r.new_fragments))
+            rewriting.Rewritten(
+                r.read_version,
+                tuple(map(fragment_metadata.fragment_from, r.old_fragments)),
+                tuple(map(fragment_metadata.fragment_from, r.new_fragments)),
             )
             for r in rewrites
         ]
-        dataset.handle.move_to(commit_rewrites(dataset.handle.snapshot, groups, settings))
+        dataset.handle.move_to(compact.commit_rewrites(dataset.handle.snapshot, groups, settings))
         return _metrics(groups)
 
 
@@ -284,9 +297,9 @@ class DatasetOptimizer:
             IndexNotFoundError: There is no index of a name.
             CommitConflictError: Other changes came first, time and again, or one that this change cannot follow.
         """
-        options = OptimizeOptions(num_indices_to_merge, index_names, retrain, progress_of(progress))
-        properties = properties_of(commit_message, transaction_properties)
-        self._dataset.handle.move_to(optimize_indices(self._dataset.handle.base, options, properties)[0])
+        options = index_upkeep.OptimizeOptions(num_indices_to_merge, index_names, retrain, kinds.progress_of(progress))
+        properties = change.transaction_properties(commit_message, transaction_properties)
+        self._dataset.handle.move_to(index_upkeep.optimize_indices(self._dataset.handle.base, options, properties)[0])
 
     def enable_auto_cleanup(self, auto_cleanup_config: AutoCleanupConfig) -> None:
         """Have the table clean up after itself from now on; see `lance_duck.maintenance.auto_cleanup`.
@@ -328,7 +341,7 @@ class Upkeep(ConfigChanges):
         versions: Sequence[int] | None = None,
         delete_concurrency: int | None = None,
         dry_run: bool = False,
-    ) -> CleanupStats:
+    ) -> cleanup.CleanupStats:
         """Remove old versions, and the files that only they refer to.
 
         The newest version, that of this handle, tagged ones, and those that branches came from stay.
@@ -347,7 +360,7 @@ class Upkeep(ConfigChanges):
         Raises:
             ReferencedError: A tagged version would go.
         """
-        policy = CleanupPolicy(
+        policy = cleanup_plan.CleanupPolicy(
             older_than=older_than,
             retain_versions=retain_versions,
             versions=versions,
@@ -355,8 +368,8 @@ class Upkeep(ConfigChanges):
             error_if_tagged_old_versions=error_if_tagged_old_versions,
         )
         if dry_run:
-            return explain_cleanup(self.handle.snapshot, policy, None).stats
-        return cleanup(self.handle.snapshot, policy, delete_rate_limit, delete_concurrency)
+            return cleanup.explain_cleanup(self.handle.snapshot, policy, None).stats
+        return cleanup.cleanup(self.handle.snapshot, policy, delete_rate_limit, delete_concurrency)
 
     def explain_cleanup_old_versions(
         self,
@@ -369,7 +382,7 @@ class Upkeep(ConfigChanges):
         versions: Sequence[int] | None = None,
         include_files: bool = False,
         max_files: int = 1000,
-    ) -> CleanupExplanation:
+    ) -> cleanup.CleanupExplanation:
         """Describe what `cleanup_old_versions` would remove, with the same arguments; nothing is removed.
 
         With `include_files` the files are named, `max_files` of them at most.
@@ -389,14 +402,14 @@ class Upkeep(ConfigChanges):
         """
         if max_files <= 0:
             raise InvalidInputError("max_files must be positive", where="cleanup", found=max_files)
-        policy = CleanupPolicy(
+        policy = cleanup_plan.CleanupPolicy(
             older_than=older_than,
             retain_versions=retain_versions,
             versions=versions,
             delete_unverified=delete_unverified,
             error_if_tagged_old_versions=error_if_tagged_old_versions,
         )
-        return explain_cleanup(self.handle.snapshot, policy, max_files if include_files else None)
+        return cleanup.explain_cleanup(self.handle.snapshot, policy, max_files if include_files else None)
 
     def validate(self) -> None:
         """Read everything of this version: manifest, deletion files, row ids, indices, and every value.
@@ -404,11 +417,11 @@ class Upkeep(ConfigChanges):
         Raises:
             CorruptError: Names all that is wrong; `find_problems` gives it as a list.
         """
-        validate(self.handle.snapshot)
+        validation.validate(self.handle.snapshot)
 
-    def find_problems(self) -> list[Problem]:
+    def find_problems(self) -> list[validation.Problem]:
         """Read everything of this version, as `validate` does, and return all that is wrong with it."""
-        return find_problems(self.handle.snapshot)
+        return validation.find_problems(self.handle.snapshot)
 
 
 def _compact(
@@ -418,12 +431,12 @@ def _compact(
     progress: Callable[[int, int], Any] | None = None,
 ) -> CompactionMetrics:
     settings = compaction_options(options, dataset.handle.snapshot.config)
-    compacted = compact(dataset.handle.snapshot, settings, properties, progress)
+    compacted = compact.compact(dataset.handle.snapshot, settings, properties, progress)
     dataset.handle.move_to(compacted.snapshot)
     return _metrics(compacted.landed)
 
 
-def _metrics(done: Sequence[Rewritten]) -> CompactionMetrics:
+def _metrics(done: Sequence[rewriting.Rewritten]) -> CompactionMetrics:
     return CompactionMetrics(
         sum(len(r.old) for r in done),
         sum(len(r.new) for r in done),

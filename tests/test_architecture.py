@@ -115,7 +115,13 @@ class Module:
             base = ".".join(above + ([node.module] if node.module else []))
         if base == "lance_duck" or (node.level and not node.module):
             return [f"{base}.{alias.name}" for alias in node.names]
-        return [base]
+        inner = (f"{base}.{alias.name}" for alias in node.names)
+        return sorted({name if is_module(name) else base for name in inner})
+
+
+def is_module(name: str) -> bool:
+    path = ROOT.joinpath(*name.split("."))
+    return path.is_dir() or path.with_suffix(".py").exists()
 
 
 MODULES = [Module(path) for path in sorted(PACKAGE.rglob("*.py"))]
@@ -238,6 +244,47 @@ def test_no_import_of_the_package_hides_in_a_function() -> None:
         if name.split(".")[0] == "lance_duck" and function.lineno <= line <= (function.end_lineno or 0)
     }
     assert not hidden
+
+
+def waiting_imports(block: list[ast.stmt]) -> dict[str, str]:
+    """Name -> module, of the imports of one half of `if TYPE_CHECKING: … else: …`."""
+    found: dict[str, str] = {}
+    for statement in block:
+        if isinstance(statement, ast.ImportFrom):
+            found |= {alias.asname or alias.name: f"{statement.module}.{alias.name}" for alias in statement.names}
+        elif isinstance(statement, ast.Import):
+            found |= {alias.asname or alias.name: alias.name for alias in statement.names}
+        elif isinstance(statement, ast.Assign) and "lazy.modules" in ast.unparse(statement.value):
+            assert isinstance(statement.value, ast.Call)
+            package, *modules = [
+                argument.value for argument in statement.value.args[1:] if isinstance(argument, ast.Constant)
+            ]
+            target = statement.targets[0]
+            names = [ast.unparse(each) for each in (target.elts if isinstance(target, ast.Tuple) else [target])]
+            found |= {
+                name: f"{package}.{module}".removeprefix(".") for name, module in zip(names, modules, strict=True)
+            }
+    return found
+
+
+def test_lazy_imports_are_what_type_checkers_read() -> None:
+    seen = 0
+    for module in WRITTEN:
+        for node in module.tree.body:
+            if isinstance(node, ast.If) and "lazy.modules" in ast.unparse(node):
+                seen += 1
+                assert ast.unparse(node.test) == "TYPE_CHECKING"
+                assert waiting_imports(node.body) == waiting_imports(node.orelse), module.place(node.lineno)
+    assert seen > 10
+
+
+def test_names_of_the_package_are_imported_from_where_type_checkers_read_them() -> None:
+    tree = ast.parse((PACKAGE / "__init__.py").read_text(encoding="utf-8"))
+    (block,) = [node for node in tree.body if isinstance(node, ast.If)]
+    (call,) = [node.value for node in tree.body if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)]
+    table = ast.literal_eval(call.args[1])
+    names = {name: f"lance_duck.{module}.{name}" for module in table for name in table[module]}
+    assert waiting_imports(block.body) == {**names, "query": "lance_duck.query"}
 
 
 def test_heavy_libraries_stay_at_home() -> None:

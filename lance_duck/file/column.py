@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from lance_duck import lazy
 from lance_duck.encoding.layouts.page import Rows
 from lance_duck.file.mixed import MixedColumn, located_in, versions
 from lance_duck.file.nested import Locate, NestedColumn
-from lance_duck.file.v20.columns import open_column20
 from lance_duck.store.request import Request
 from lance_duck.wire.schema import Field
+
+if TYPE_CHECKING:
+    from lance_duck.file.v20 import columns as columns20
+else:
+    columns20 = lazy.modules(globals(), "lance_duck.file.v20", "columns")
 
 __all__ = ["ColumnReader", "Locate", "Rows", "open_column"]
 
@@ -72,7 +77,7 @@ def open_column(field: Field, locate: Locate, num_rows: int, arrow_type: pa.Data
     if (2, 0) not in kinds:
         return NestedColumn(field, locate, num_rows, arrow_type)
     if len(kinds) == 1:
-        return open_column20(field, locate, num_rows, arrow_type)
-    older = open_column20(field, located_in(locate, field, older=True), num_rows, arrow_type)
+        return columns20.open_column20(field, locate, num_rows, arrow_type)
+    older = columns20.open_column20(field, located_in(locate, field, older=True), num_rows, arrow_type)
     newer = NestedColumn(field, located_in(locate, field, older=False), num_rows, arrow_type)
     return MixedColumn(field, locate, num_rows, arrow_type, older, newer)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from lance_duck import lazy
 from lance_duck.encoding.arrow.blocks import block_to_arrow
 from lance_duck.encoding.arrow.dictionaries import concatenate
 from lance_duck.encoding.arrow.jsonb import jsonb_to_text
@@ -19,11 +21,15 @@ from lance_duck.encoding.layouts.page import Leaf, Levels, PageReader, Rows
 from lance_duck.encoding.layouts.page_rows import expand_ranges, slice_bounds
 from lance_duck.encoding.layouts.structural import open_page
 from lance_duck.errors import CorruptError, UnsupportedError
-from lance_duck.file.blobs.places import as_values, blob_places, inline_extents, read_places
 from lance_duck.file.reader import LanceFile
 from lance_duck.kernels.pages.assemble import fold_items, map_levels
 from lance_duck.store.request import Request, gather
 from lance_duck.wire.schema import BLOB_V1_SCAN, BLOB_V2_SCAN
+
+if TYPE_CHECKING:
+    from lance_duck.file.blobs import places
+else:
+    places = lazy.modules(globals(), "lance_duck.file.blobs", "places")
 
 _MAX_ROWS = 1 << 48
 _NO_LEVELS = np.empty(0, dtype=np.uint8)
@@ -130,12 +136,12 @@ class LeafColumn:
             return replace(leaf, block=block)
         self._check_count(leaf.block, leaf)
         descriptions = block_to_arrow(leaf.block, BLOB_V2_SCAN, self._valid(leaf), self._where)
-        inline = inline_extents(descriptions)
+        inline = places.inline_extents(descriptions)
         if inline is not None:
             block = yield from read_extents(*inline, self._source, self._where)
             return replace(leaf, block=block)
-        parts = yield from read_places(blob_places(descriptions, self._file))
-        return replace(leaf, block=as_values(parts))
+        parts = yield from places.read_places(places.blob_places(descriptions, self._file))
+        return replace(leaf, block=places.as_values(parts))
 
     def _reader(self, page: int) -> PageReader:
         reader = self._readers[page]

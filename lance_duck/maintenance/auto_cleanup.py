@@ -10,12 +10,16 @@ from __future__ import annotations
 import re
 import warnings
 from datetime import timedelta
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from lance_duck import lazy
 from lance_duck.errors import InvalidInputError, LanceDuckError
-from lance_duck.maintenance.cleanup import cleanup
-from lance_duck.maintenance.cleanup_plan import CleanupPolicy
 from lance_duck.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from lance_duck.maintenance import cleanup, cleanup_plan
+else:
+    cleanup, cleanup_plan = lazy.modules(globals(), "lance_duck.maintenance", "cleanup", "cleanup_plan")
 
 INTERVAL: Final = "lance.auto_cleanup.interval"
 OLDER_THAN: Final = "lance.auto_cleanup.older_than"
@@ -43,12 +47,12 @@ def auto_cleanup(snapshot: Snapshot) -> None:
     try:
         policy = due_policy(snapshot)
         if policy is not None:
-            cleanup(snapshot, policy, current=snapshot.version - 1)
+            cleanup.cleanup(snapshot, policy, current=snapshot.version - 1)
     except LanceDuckError as error:
         warnings.warn(f"automatic cleanup: {error}", RuntimeWarning, stacklevel=2)
 
 
-def due_policy(snapshot: Snapshot) -> CleanupPolicy | None:
+def due_policy(snapshot: Snapshot) -> cleanup_plan.CleanupPolicy | None:
     """Return what the config says is old, None when this version is not one to clean up after.
 
     Raises:
@@ -60,7 +64,7 @@ def due_policy(snapshot: Snapshot) -> CleanupPolicy | None:
     interval = _number(INTERVAL, config[INTERVAL])
     if interval and snapshot.version % interval:
         return None
-    return CleanupPolicy(
+    return cleanup_plan.CleanupPolicy(
         older_than=parse_duration(config[OLDER_THAN]) if OLDER_THAN in config else None,
         retain_versions=_number(RETAIN, config[RETAIN]) if RETAIN in config else None,
         error_if_tagged_old_versions=False,

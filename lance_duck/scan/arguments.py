@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypedDict
 
 from lance_duck.arguments import has_defaults
-from lance_duck.scan.evaluator.expressions import Parameters
+from lance_duck.scan.evaluator.types import Parameters
 from lance_duck.scan.filters import FilterLike
 from lance_duck.scan.options import HasFragment, OrderBy, ScanOptions
 from lance_duck.scan.projection import ColumnsLike

@@ -13,7 +13,7 @@ import pyarrow as pa
 from lance_duck.forks import Lock
 from lance_duck.index.catalog import ColumnIndex
 from lance_duck.redact import shown
-from lance_duck.scan.evaluator.expressions import Columns
+from lance_duck.scan.evaluator.types import Columns
 from lance_duck.scan.filters import AllFilters, Filter, SqlFilter, TreeFilter, all_filters
 from lance_duck.scan.indexes.conjuncts import Conjunct, conjuncts_of
 from lance_duck.scan.indexes.lookup import IndexRows

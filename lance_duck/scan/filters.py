@@ -6,22 +6,32 @@ import datetime as dt
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, runtime_checkable
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_duck import lazy
 from lance_duck.cache import LruCache
 from lance_duck.errors import InvalidInputError
-from lance_duck.scan.arrow.filter import check_expression, expression_mask, expression_paths
-from lance_duck.scan.arrow.implied import implied_predicate
-from lance_duck.scan.arrow.literals import with_fitting_literals
-from lance_duck.scan.evaluator.expressions import Columns, Parameters, evaluate_sql
-from lance_duck.scan.predicate.evaluate import mask
+from lance_duck.scan.evaluator.types import Columns, Parameters
 from lance_duck.scan.predicate.tree import Path, Predicate
-from lance_duck.scan.sql.constants import asks_for_the_time
-from lance_duck.scan.sql.mixed import MixedSql, is_cacheable, read_sql
-from lance_duck.scan.sql.vet import SqlExpression, parse_sql
+
+if TYPE_CHECKING:
+    from lance_duck.scan.arrow import filter as arrow_filter
+    from lance_duck.scan.arrow import implied as implied_tree
+    from lance_duck.scan.arrow import literals
+    from lance_duck.scan.evaluator import expressions
+    from lance_duck.scan.predicate import evaluate
+    from lance_duck.scan.sql import constants, vet
+    from lance_duck.scan.sql import mixed as mixed_sql
+else:
+    arrow_filter, implied_tree, literals = lazy.modules(
+        globals(), "lance_duck.scan.arrow", "filter", "implied", "literals"
+    )
+    expressions = lazy.modules(globals(), "lance_duck.scan.evaluator", "expressions")
+    evaluate = lazy.modules(globals(), "lance_duck.scan.predicate", "evaluate")
+    constants, mixed_sql, vet = lazy.modules(globals(), "lance_duck.scan.sql", "constants", "mixed", "vet")
 
 _SCALARS: Final = frozenset({bool, int, float, str, bytes, Decimal, dt.date, dt.datetime, dt.time, type(None)})
 _Key: TypeAlias = tuple[bool, tuple[tuple[str, type, str, Any], ...]]
@@ -62,7 +72,7 @@ class TreeFilter:
 
     def mask(self, columns: Columns, num_rows: int) -> pa.BooleanArray:
         """Return the rows for which the filter is true."""
-        return mask(self.predicate, columns, num_rows)
+        return evaluate.mask(self.predicate, columns, num_rows)
 
     def __str__(self) -> str:
         return str(self.predicate)
@@ -72,7 +82,7 @@ class TreeFilter:
 class SqlFilter:
     """SQL text as a filter, evaluated by DuckDB."""
 
-    expression: SqlExpression
+    expression: vet.SqlExpression
     parameters: Parameters = None
 
     def paths(self) -> tuple[Path, ...]:
@@ -82,7 +92,9 @@ class SqlFilter:
     def mask(self, columns: Columns, num_rows: int) -> pa.BooleanArray:
         """Return the rows for which the filter is true."""
         inputs = {name: columns[name] for name in dict.fromkeys(path[0] for path in self.paths())}
-        answer = evaluate_sql(f"{self.expression.sql} AS answer", inputs, num_rows, self.parameters, text=str(self))
+        answer = expressions.evaluate_sql(
+            f"{self.expression.sql} AS answer", inputs, num_rows, self.parameters, text=str(self)
+        )
         answers = answer.column(0).cast(pa.bool_()).combine_chunks()
         return answers.fill_null(False)
 
@@ -113,7 +125,7 @@ class ExpressionFilter:
     def mask(self, columns: Columns, num_rows: int) -> pa.BooleanArray:
         """Return the rows for which the filter is true."""
         inputs = {name: columns[name] for name in dict.fromkeys(path[0] for path in self.reads)}
-        return expression_mask(self.expression, inputs, num_rows, decodes=self.decodes)
+        return arrow_filter.expression_mask(self.expression, inputs, num_rows, decodes=self.decodes)
 
     def __str__(self) -> str:
         return str(self.expression)
@@ -164,10 +176,10 @@ def make_filter(condition: FilterLike | None, schema: pa.Schema, parameters: Par
     if isinstance(condition, str):
         return _sql_filter(condition, schema, parameters)
     if isinstance(condition, pc.Expression):
-        paths = expression_paths(condition, schema)
-        fitting = with_fitting_literals(condition, schema)
-        decodes = check_expression(fitting, schema)
-        return ExpressionFilter(fitting, paths, implied_predicate(fitting, schema), decodes)
+        paths = arrow_filter.expression_paths(condition, schema)
+        fitting = literals.with_fitting_literals(condition, schema)
+        decodes = arrow_filter.check_expression(fitting, schema)
+        return ExpressionFilter(fitting, paths, implied_tree.implied_predicate(fitting, schema), decodes)
     if isinstance(condition, Predicate):
         return TreeFilter(condition)
     if isinstance(condition, Filter):
@@ -190,10 +202,10 @@ def _sql_filter(text: str, schema: pa.Schema, parameters: Parameters) -> Filter:
         raise InvalidInputError("bad parameters", expected="a list, tuple or dict", found=type(parameters).__name__)
     if parameters is not None:  # filters stay in a cache: they are not to change with what the caller holds
         parameters = dict(parameters) if isinstance(parameters, Mapping) else list(parameters)
-    mixed = read_sql(text, schema, parameters)
+    mixed = mixed_sql.read_sql(text, schema, parameters)
     if isinstance(mixed, Predicate):
         return TreeFilter(mixed)
-    key = _key(parameters) if is_cacheable(text, schema) and not asks_for_the_time(text) else None
+    key = _key(parameters) if mixed_sql.is_cacheable(text, schema) and not constants.asks_for_the_time(text) else None
     if key is None:
         return _duckdb_filter(mixed, text, schema, parameters)
     return _FILTERS.get((text, schema, key), lambda: _duckdb_filter(mixed, text, schema, parameters))
@@ -210,14 +222,14 @@ def _key(parameters: Parameters) -> _Key | None:
     return (is_named, key) if all(type_ in _SCALARS for _, type_, _, _ in key) else None
 
 
-def _duckdb_filter(mixed: MixedSql | None, text: str, schema: pa.Schema, parameters: Parameters) -> Filter:
+def _duckdb_filter(mixed: mixed_sql.MixedSql | None, text: str, schema: pa.Schema, parameters: Parameters) -> Filter:
     """Return a filter that DuckDB evaluates, at least in part."""
     tree = None if mixed is None else mixed.confirmed(schema)
     return SqlFilter(_condition(text, schema, parameters), parameters) if tree is None else TreeFilter(tree)
 
 
-def _condition(text: str, schema: pa.Schema, parameters: Parameters) -> SqlExpression:
-    expression = parse_sql(text, schema, "filter", parameters)
+def _condition(text: str, schema: pa.Schema, parameters: Parameters) -> vet.SqlExpression:
+    expression = vet.parse_sql(text, schema, "filter", parameters)
     untyped_null = expression.type in ("NULL", "INTEGER") and not expression.paths and text.strip().upper() == "NULL"
     if expression.type != "BOOLEAN" and not untyped_null:
         raise InvalidInputError("bad filter", where=repr(text), expected="a condition", found=expression.type)

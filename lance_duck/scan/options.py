@@ -4,22 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol, Self, TypeAlias, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeAlias, TypeVar, runtime_checkable
 
 import pyarrow as pa
 
+from lance_duck import lazy
 from lance_duck.arguments import refuse_unknown, unknown_value
 from lance_duck.cache import LruCache
 from lance_duck.errors import InvalidInputError, UnsupportedError, WrongTypeError
 from lance_duck.scan.costs import LONG_TEXT
-from lance_duck.scan.evaluator.expressions import Parameters
+from lance_duck.scan.evaluator.types import Parameters
 from lance_duck.scan.filters import Filter, FilterLike, all_filters, make_filter
 from lance_duck.scan.plan import ScanPlan
 from lance_duck.scan.projection import ColumnsLike, Projection, project, readable_schema
-from lance_duck.scan.sql.constants import asks_for_the_time
 from lance_duck.snapshot import Snapshot
 from lance_duck.wire.fragment import Fragment
 from lance_duck.wire.schema import Schema
+
+if TYPE_CHECKING:
+    from lance_duck.scan.sql import constants
+else:
+    constants = lazy.modules(globals(), "lance_duck.scan.sql", "constants")
 
 _T = TypeVar("_T")
 _CACHED: Final = 256
@@ -267,7 +272,7 @@ class Known:
         readable = self.readable(schema, blob_bytes)
         text = options.filter
         is_plain = isinstance(text, str) and options.parameters is None and len(text) <= LONG_TEXT
-        if not is_plain or asks_for_the_time(str(text)):
+        if not is_plain or constants.asks_for_the_time(str(text)):
             return make_filter(text, readable, options.parameters)
         key = text, blob_bytes
         condition = self._filters.get(key, lambda: make_filter(text, readable))

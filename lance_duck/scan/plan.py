@@ -9,17 +9,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 
+from lance_duck import lazy
 from lance_duck.scan.costs import BURST, FIRST_BYTES, FIRST_ROWS, MORSEL_BYTES, MORSEL_GROWTH, MORSEL_ROWS
 from lance_duck.scan.filters import Filter
-from lance_duck.scan.indexes.selection import Choices
 from lance_duck.scan.predicate.tree import Path
 from lance_duck.scan.projection import HIDDEN, Projection, Read, reads
 from lance_duck.wire.fragment import Fragment, Fragments
 from lance_duck.wire.schema import Schema
+
+if TYPE_CHECKING:
+    from lance_duck.scan.indexes import selection
+else:
+    selection = lazy.modules(globals(), "lance_duck.scan.indexes", "selection")
 
 _T = TypeVar("_T")
 
@@ -58,7 +63,7 @@ class ScanPlan:
     include_deleted: bool = False
     arrow_types: tuple[tuple[str, pa.DataType], ...] = ()
     use_index: bool = True
-    choices: Choices | None = None
+    choices: selection.Choices | None = None
 
     @cached_property
     def fragment_ids(self) -> frozenset[int]:

@@ -5,20 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pyarrow as pa
 
+from lance_duck import lazy
 from lance_duck.arguments import unknown_column
 from lance_duck.cache import LruCache
 from lance_duck.encoding.arrow.dictionaries import holds_dictionaries
 from lance_duck.errors import InvalidInputError
-from lance_duck.scan.evaluator.expressions import evaluate_sql
 from lance_duck.scan.predicate.arrays import row_width
 from lance_duck.scan.predicate.tree import Path
-from lance_duck.scan.sql.vet import SqlExpression, parse_sql
 from lance_duck.wire.column_path import quoted_name, split_path
 from lance_duck.wire.schema import Field, Schema
+
+if TYPE_CHECKING:
+    from lance_duck.scan.evaluator import expressions
+    from lance_duck.scan.sql import vet
+else:
+    expressions = lazy.modules(globals(), "lance_duck.scan.evaluator", "expressions")
+    vet = lazy.modules(globals(), "lance_duck.scan.sql", "vet")
 
 ColumnsLike: TypeAlias = Iterable[str] | Mapping[str, str]
 
@@ -47,7 +53,7 @@ class Output:
 
     field: pa.Field
     path: Path | None = None
-    expression: SqlExpression | None = None
+    expression: vet.SqlExpression | None = None
     within: tuple[Path, ...] = ()
 
     @property
@@ -228,10 +234,10 @@ def _expression(schema: Schema, name: str, text: str, types: Mapping[str, pa.Dat
         plain = _column(schema, text, (text,), types)
         return replace(plain, field=plain.field.with_name(name))
     available = readable_schema(schema)
-    parsed = parse_sql(text, available, f"expression of column {name!r}")
+    parsed = vet.parse_sql(text, available, f"expression of column {name!r}")
     roots = dict.fromkeys(path[0] for path in parsed.paths)
     empty = {root: pa.nulls(0, available.field(root).type) for root in roots}
-    result = evaluate_sql(f"{parsed.sql} AS value", empty, 0, text=text)
+    result = expressions.evaluate_sql(f"{parsed.sql} AS value", empty, 0, text=text)
     return Output(pa.field(name, result.schema.field(0).type), None, parsed)
 
 

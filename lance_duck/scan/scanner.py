@@ -4,25 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 import pyarrow.dataset as pads
 
+from lance_duck import lazy
 from lance_duck.arguments import checked_calls
 from lance_duck.errors import InvalidInputError, UnsupportedError
 from lance_duck.redact import shown
-from lance_duck.scan.explain import analyze, explain
-from lance_duck.scan.hybrid.scan import HybridScan
-from lance_duck.scan.nearest.extremes import Extremes
 from lance_duck.scan.nearest.queries import Queries
-from lance_duck.scan.nearest.scan import NearestScan
 from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.plan import ScanPlan
 from lance_duck.scan.table_scan import TableScan
-from lance_duck.scan.text.filter import with_text_filter
-from lance_duck.scan.text.scan import TextScan
+from lance_duck.scan.text.query.tree import FullTextQuery
 from lance_duck.wire.fragment import Fragment
+
+if TYPE_CHECKING:
+    from lance_duck.scan import explain
+    from lance_duck.scan.hybrid import scan as hybrid
+    from lance_duck.scan.nearest import extremes
+    from lance_duck.scan.nearest import scan as nearest
+    from lance_duck.scan.text import filter as text_filter
+    from lance_duck.scan.text import scan as texts
+else:
+    explain = lazy.modules(globals(), "lance_duck.scan", "explain")
+    hybrid = lazy.modules(globals(), "lance_duck.scan.hybrid", "scan")
+    extremes, nearest = lazy.modules(globals(), "lance_duck.scan.nearest", "extremes", "scan")
+    text_filter, texts = lazy.modules(globals(), "lance_duck.scan.text", "filter", "scan")
 
 
 class _Search(Protocol):
@@ -49,7 +58,7 @@ class _Search(Protocol):
 class _NearestSearch:
     """A search for the rows nearest to queries."""
 
-    scan: NearestScan
+    scan: nearest.NearestScan
     queries: Queries
 
     @property
@@ -94,21 +103,22 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
         fragment: Fragment | None = None,
         handle: Callable[[Fragment], pads.Fragment | None] = lambda _: None,
     ) -> None:
-        options = with_text_filter(table, options)
+        if isinstance(options.filter, FullTextQuery):
+            options = text_filter.with_text_filter(table, options)
         self._table = table
         self._options = options
         self._handle = handle
         self._search: _Search | None = None
         self._nearest: _NearestSearch | None = None
-        self._words: TextScan | None = None
+        self._words: texts.TextScan | None = None
         self._scan: ScanPlan | None = None
         if options.full_text_query is not None and options.nearest is not None:
-            hybrid = HybridScan(table, options, fragment)
-            self._search, self._words = hybrid, hybrid.words
+            both = hybrid.HybridScan(table, options, fragment)
+            self._search, self._words = both, both.words
         elif options.full_text_query is not None:
-            self._search = self._words = TextScan(table, options, fragment)
+            self._search = self._words = texts.TextScan(table, options, fragment)
         elif options.nearest is not None:
-            scan = NearestScan(table, options, fragment)
+            scan = nearest.NearestScan(table, options, fragment)
             self._search = self._nearest = _NearestSearch(scan, scan.queries(options.nearest))
         else:
             self._scan = table.plan(options, fragment)
@@ -133,7 +143,7 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
         """Whether a search is for several queries, though there may be one."""
         return self._nearest is not None and self._nearest.queries.is_batch
 
-    def extremes(self) -> Extremes:
+    def extremes(self) -> extremes.Extremes:
         """Return what vectors the column of a search has."""
         assert self._nearest is not None  # what is no such search has no such column
         return self._nearest.scan.extremes()
@@ -243,7 +253,7 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
         """
         if self._search is not None:
             return self._search.explain(verbose)
-        return explain(self._table, self._plan, self._options, verbose=verbose)
+        return explain.explain(self._table, self._plan, self._options, verbose=verbose)
 
     def analyze_plan(self, count_rows: bool = False) -> str:
         """Scan, and describe what was done: which index gave how many rows, what was read and kept.
@@ -255,7 +265,7 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
         """
         if self._search is not None:
             return self._search.analyze(count_rows)
-        return analyze(self._table, self._plan, self._options, counting=count_rows)
+        return explain.analyze(self._table, self._plan, self._options, counting=count_rows)
 
     @property
     def _is_mixed(self) -> bool:

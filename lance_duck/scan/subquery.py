@@ -17,7 +17,8 @@ from lance_duck.scan.duckdb.offsets import without_offsets
 from lance_duck.scan.duckdb.pushed import ByCaller, predicate_from_pushed
 from lance_duck.scan.duckdb.source import PushedScan, ScanSource
 from lance_duck.scan.duckdb.types import duckdb_arrow_schema
-from lance_duck.scan.evaluator.expressions import Parameters, query_tables
+from lance_duck.scan.evaluator.expressions import query_tables
+from lance_duck.scan.evaluator.types import Parameters
 from lance_duck.scan.indexes.indexed_columns import indexed_columns
 from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.predicate.tree import Predicate

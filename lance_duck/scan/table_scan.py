@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 import pyarrow.dataset as pads
 
+from lance_duck import lazy
 from lance_duck.cache import LruCache
-from lance_duck.index.catalog import catalog
 from lance_duck.scan.arrow.ipc_dataset import MOST_PIECES, piecewise_dataset
 from lance_duck.scan.costs import RARE_KEY_SHARE
 from lance_duck.scan.filters import Filter, FilterLike, TreeFilter, all_filters, make_filter
@@ -19,15 +19,21 @@ from lance_duck.scan.options import Known, ScanOptions, plan_scan
 from lance_duck.scan.plan import ScanPlan
 from lance_duck.scan.predicate.tree import Compare, Path, Predicate
 from lance_duck.scan.projection import ColumnsLike, Projection, nested_projection, readable_schema, reads
-from lance_duck.scan.read.dictionary_hint import repeats
 from lance_duck.scan.read.execute import count_rows, has_rows, scan_batches
 from lance_duck.scan.read.fragment_reader import ColumnCache
-from lance_duck.scan.read.selectivity import filter_pays
-from lance_duck.scan.read.take import Taker
-from lance_duck.scan.routing import Routes, counted, routed, routes, rows_expected
-from lance_duck.scan.sort import sort_table
 from lance_duck.snapshot import Snapshot
 from lance_duck.wire.fragment import Fragment
+
+if TYPE_CHECKING:
+    from lance_duck.index import catalog
+    from lance_duck.scan import routing, sort
+    from lance_duck.scan.read import dictionary_hint, selectivity, take
+else:
+    catalog = lazy.modules(globals(), "lance_duck.index", "catalog")
+    routing, sort = lazy.modules(globals(), "lance_duck.scan", "routing", "sort")
+    dictionary_hint, selectivity, take = lazy.modules(
+        globals(), "lance_duck.scan.read", "dictionary_hint", "selectivity", "take"
+    )
 
 _CACHED_ESTIMATES: Final = 1024
 """Filters of DuckDB's of which a version remembers whether they pay."""
@@ -52,7 +58,7 @@ class TableScan:
         self._pays: LruCache[bool] = LruCache(_CACHED_ESTIMATES)
         self._rare_keys: set[Path | None] = set()
         self._repeats: dict[str, bool] = {}
-        self._routes: LruCache[Routes] = LruCache(_CACHED_ROUTES)
+        self._routes: LruCache[routing.Routes] = LruCache(_CACHED_ROUTES)
         self._last_projection: tuple[tuple[str, ...] | None, Projection] | None = None
 
     @property
@@ -66,9 +72,9 @@ class TableScan:
         return self._known
 
     @cached_property
-    def taker(self) -> Taker:
+    def taker(self) -> take.Taker:
         """Rows by position, address or row id, of the whole version."""
-        return Taker(self.snapshot, self._columns)
+        return take.Taker(self.snapshot, self._columns)
 
     def projection(self, columns: ColumnsLike | None) -> Projection:
         """Return the columns of a take: see `nested_projection`; those of the last names are remembered."""
@@ -103,14 +109,14 @@ class TableScan:
         """Return the plan with the rows that indexes choose, which are asked now."""
         if plan.filter is None or not plan.use_index or plan.include_deleted:
             return plan
-        return routed(self.snapshot, plan, self.routes(plan.filter))
+        return routing.routed(self.snapshot, plan, self.routes(plan.filter))
 
-    def routes(self, filter_: Filter) -> Routes:
+    def routes(self, filter_: Filter) -> routing.Routes:
         """Return how indexes answer a filter."""
         key = self._known.key_of(filter_)
         if key is None:
-            return routes(filter_, catalog(self.snapshot))
-        return self._routes.get(key, lambda: routes(filter_, catalog(self.snapshot)))
+            return routing.routes(filter_, catalog.catalog(self.snapshot))
+        return self._routes.get(key, lambda: routing.routes(filter_, catalog.catalog(self.snapshot)))
 
     def index_estimate(self, filter_: FilterLike) -> int | None:
         """Return an upper bound of the rows that a filtered scan reads; None if no index helps. Reads little.
@@ -118,7 +124,7 @@ class TableScan:
         Rows of fragments that no index covers are among them.
         """
         condition = make_filter(filter_, self._known.readable(self.snapshot.schema))
-        return None if condition is None else rows_expected(self.snapshot, self.routes(condition))
+        return None if condition is None else routing.rows_expected(self.snapshot, self.routes(condition))
 
     def reader(self, plan: ScanPlan, options: ScanOptions | None = None) -> pa.RecordBatchReader:
         """Stream a plan; sorted, where the options say so."""
@@ -129,7 +135,7 @@ class TableScan:
 
     def count(self, plan: ScanPlan) -> int:
         """Return the number of rows that a plan gives."""
-        rows = None if plan.filter is None else counted(self.snapshot, plan, self.routes(plan.filter))
+        rows = None if plan.filter is None else routing.counted(self.snapshot, plan, self.routes(plan.filter))
         return count_rows(self.snapshot, self.routed(plan), self._columns) if rows is None else plan.cut_count(rows)
 
     def has_rows(self, plan: ScanPlan) -> bool:
@@ -163,10 +169,10 @@ class TableScan:
 
     def _filter_pays(self, predicate: Predicate, key: Path | None) -> bool:
         condition = TreeFilter(predicate)
-        expected = rows_expected(self.snapshot, self.routes(condition))
+        expected = routing.rows_expected(self.snapshot, self.routes(condition))
         if key is not None and expected is not None and expected * RARE_KEY_SHARE <= self.snapshot.count_rows():
             self._rare_keys.add(key)  # what one key finds is much like what another does
-        return filter_pays(self.snapshot, self._columns, condition, expected)
+        return selectivity.filter_pays(self.snapshot, self._columns, condition, expected)
 
     def _stream(self, plan: ScanPlan, workers: int | None) -> pa.RecordBatchReader:
         """Return a lazy reader: nothing is read and no index asked before its first batch."""
@@ -184,7 +190,7 @@ class TableScan:
             if not pa.types.is_string(read.arrow_type):
                 continue  # wide decimals, which are strings to DuckDB only
             if read.name not in self._repeats:
-                self._repeats[read.name] = repeats(self.snapshot, self._columns, read)
+                self._repeats[read.name] = dictionary_hint.repeats(self.snapshot, self._columns, read)
             if self._repeats[read.name]:
                 forms[read.name] = pa.dictionary(pa.int32(), pa.string())
         return forms
@@ -197,5 +203,5 @@ class TableScan:
         sort_plan = replace(whole, projection=self.plan(keys).projection)
         table = self._stream(whole, workers).read_all()
         columns = self._stream(sort_plan, workers).read_all()
-        ordered = sort_table(table, columns, options.orderings)
+        ordered = sort.sort_table(table, columns, options.orderings)
         return ordered.slice(plan.offset, plan.limit)

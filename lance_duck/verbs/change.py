@@ -4,18 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
-from lance_duck.commit import commit, run_again
-from lance_duck.commit.operations import Operation
+from lance_duck import lazy
 from lance_duck.errors import InvalidInputError
 from lance_duck.snapshot import Snapshot
 from lance_duck.verbs.handle import Handle
 from lance_duck.wire.transaction import COMMIT_MESSAGE
 
+if TYPE_CHECKING:
+    from lance_duck import commit as commits
+    from lance_duck.commit import operations
+else:
+    commits = lazy.modules(globals(), "lance_duck", "commit")
+    operations = lazy.modules(globals(), "lance_duck.commit", "operations")
+
 
 def commit_change(
     handle: Handle,
-    make: Callable[[Snapshot], Operation],
+    make: Callable[[Snapshot], operations.Operation],
     message: str | None = None,
     properties: Mapping[str, str] | None = None,
 ) -> None:
@@ -24,7 +31,9 @@ def commit_change(
     It is made again of the newest version when another change came first.
     """
     texts = transaction_properties(message, properties)
-    handle.move_to(run_again(handle.snapshot, lambda snapshot: commit(snapshot, make(snapshot), properties=texts)))
+    handle.move_to(
+        commits.run_again(handle.snapshot, lambda snapshot: commits.commit(snapshot, make(snapshot), properties=texts))
+    )
 
 
 def transaction_properties(message: str | None, properties: Mapping[str, str] | None) -> dict[str, str] | None:

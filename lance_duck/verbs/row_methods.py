@@ -4,21 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
-from typing import Any, Final, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack
 
 import pyarrow as pa
 
+from lance_duck import lazy
 from lance_duck.arguments import checked_calls, declared_arguments
-from lance_duck.commit import run_again
 from lance_duck.scan.filters import FilterLike
-from lance_duck.verbs.change import check_patience
-from lance_duck.verbs.change import transaction_properties as properties_of
 from lance_duck.verbs.handle import TableMethods
-from lance_duck.verbs.merge.builder import MergeInsertBuilder
-from lance_duck.verbs.rows.delete import delete_all, delete_rows
-from lance_duck.verbs.rows.update import update_rows
 from lance_duck.verbs.writing.settings import WriteArguments, WriteSettings
-from lance_duck.verbs.writing.write_table import write_table
+
+if TYPE_CHECKING:
+    from lance_duck import commit as commits
+    from lance_duck.verbs import change
+    from lance_duck.verbs.merge import builder
+    from lance_duck.verbs.rows import delete, update
+    from lance_duck.verbs.writing import write_table
+else:
+    commits = lazy.modules(globals(), "lance_duck", "commit")
+    change = lazy.modules(globals(), "lance_duck.verbs", "change")
+    builder = lazy.modules(globals(), "lance_duck.verbs.merge", "builder")
+    delete, update = lazy.modules(globals(), "lance_duck.verbs.rows", "delete", "update")
+    write_table = lazy.modules(globals(), "lance_duck.verbs.writing", "write_table")
 
 RETRIES: Final = 10
 TIMEOUT: Final = timedelta(seconds=30)
@@ -70,11 +77,11 @@ class RowChanges(TableMethods):
             InvalidInputError: A bad condition.
             CommitConflictError: Other changes came first, time and again, or one that this change cannot follow.
         """
-        check_patience(conflict_retries, retry_timeout)
-        properties = properties_of(commit_message, transaction_properties)
-        after, count = run_again(
+        change.check_patience(conflict_retries, retry_timeout)
+        properties = change.transaction_properties(commit_message, transaction_properties)
+        after, count = commits.run_again(
             self.handle.base,
-            lambda snapshot: delete_rows(snapshot, predicate, properties),
+            lambda snapshot: delete.delete_rows(snapshot, predicate, properties),
             conflict_retries,
             retry_timeout.total_seconds(),
         )
@@ -107,18 +114,18 @@ class RowChanges(TableMethods):
             InvalidInputError: A bad condition or expression, or values that do not fit their columns.
             CommitConflictError: As for `delete`.
         """
-        check_patience(conflict_retries, retry_timeout)
-        properties = properties_of(commit_message, transaction_properties)
-        after, count = run_again(
+        change.check_patience(conflict_retries, retry_timeout)
+        properties = change.transaction_properties(commit_message, transaction_properties)
+        after, count = commits.run_again(
             self.handle.base,
-            lambda snapshot: update_rows(snapshot, updates, where, data_storage_version, properties),
+            lambda snapshot: update.update_rows(snapshot, updates, where, data_storage_version, properties),
             conflict_retries,
             retry_timeout.total_seconds(),
         )
         self.handle.move_to(after)
         return {"num_rows_updated": count}
 
-    def merge_insert(self, on: str | Iterable[str] | None = None) -> MergeInsertBuilder:
+    def merge_insert(self, on: str | Iterable[str] | None = None) -> builder.MergeInsertBuilder:
         """Begin a merge of other rows into the table: insert, update, upsert, replace.
 
         Args:
@@ -127,7 +134,7 @@ class RowChanges(TableMethods):
         Raises:
             InvalidInputError: No such column, or no key at all.
         """
-        return MergeInsertBuilder(self, on)
+        return builder.MergeInsertBuilder(self, on)
 
     def insert(
         self, data: Any, *, mode: str = "append", schema: pa.Schema | None = None, **settings: Unpack[WriteArguments]
@@ -145,10 +152,10 @@ class RowChanges(TableMethods):
             AlreadyExistsError: mode="create".
         """
         write = WriteSettings.of(declared_arguments(RowChanges.insert, settings, WriteArguments))
-        self.handle.move_to(write_table(data, self.handle.base, schema, mode, write))
+        self.handle.move_to(write_table.write_table(data, self.handle.base, schema, mode, write))
 
     def truncate_table(self) -> None:
         """Delete all rows; the schema stays."""
-        self.handle.move_to(run_again(self.handle.base, delete_all))
+        self.handle.move_to(commits.run_again(self.handle.base, delete.delete_all))
 
     truncate = truncate_table

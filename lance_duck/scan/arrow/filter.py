@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from lance_duck.arguments import unknown_column
 from lance_duck.errors import InvalidInputError
-from lance_duck.scan.evaluator.expressions import Columns
+from lance_duck.scan.evaluator.types import Columns
 from lance_duck.scan.predicate.tree import Path
 from lance_duck.wire.c_schema import metadata_pairs
 

@@ -11,7 +11,7 @@ import contextlib
 import ctypes
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final, NoReturn
 
@@ -22,11 +22,9 @@ import pyarrow as pa
 from lance_duck.errors import InvalidInputError, UnsupportedError
 from lance_duck.scan.evaluator.errors import BATCH, words_about
 from lance_duck.scan.evaluator.lance_functions import add_functions
+from lance_duck.scan.evaluator.types import Columns, Parameters
 from lance_duck.write.relations import relation_table
 from lance_duck.write.uuids import UUID
-
-Columns = Mapping[str, pa.Array]
-Parameters = Sequence[Any] | Mapping[str, Any] | None
 
 _EMPTY: Final = "__lance_no_column"
 _SETTINGS: Final = (

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pyarrow as pa
 
+from lance_duck import lazy
 from lance_duck.encoding.arrow.dictionaries import compacted
-from lance_duck.scan.evaluator.expressions import Columns, evaluate_sql
+from lance_duck.scan.evaluator.types import Columns
 from lance_duck.scan.predicate.arrays import descend
 from lance_duck.scan.projection import Output, Projection
+
+if TYPE_CHECKING:
+    from lance_duck.scan.evaluator import expressions
+else:
+    expressions = lazy.modules(globals(), "lance_duck.scan.evaluator", "expressions")
 
 
 def assemble(projection: Projection, columns: Columns, num_rows: int) -> pa.RecordBatch:
@@ -44,7 +52,7 @@ def _compute(outputs: list[Output], columns: Columns, num_rows: int) -> dict[str
     roots = dict.fromkeys(path[0] for output in outputs for path in output.paths)
     select = ", ".join(f"{output.expression.sql} AS c{i}" for i, output in enumerate(outputs) if output.expression)
     text = ", ".join(output.expression.text for output in outputs if output.expression)
-    table = evaluate_sql(select, {root: columns[root] for root in roots}, num_rows, text=text)
+    table = expressions.evaluate_sql(select, {root: columns[root] for root in roots}, num_rows, text=text)
     return {output.field.name: _one_chunk(table.column(i), output.field.type) for i, output in enumerate(outputs)}
 
 

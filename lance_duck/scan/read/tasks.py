@@ -6,21 +6,27 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, pairwise
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from lance_duck import lazy
 from lance_duck.scan.costs import COUNTED_TASK_ROWS, RUN_ROWS, SELECTION_TASK_FRAGMENTS, SELECTION_TASK_ROWS
 from lance_duck.scan.filters import Filter
-from lance_duck.scan.indexes.selection import Choices
 from lance_duck.scan.plan import Extent, Morsel, ScanPlan, Sizer, cut
 from lance_duck.scan.projection import ROW_OFFSET
 from lance_duck.scan.read.fragment_reader import ColumnCache, FragmentReader
 from lance_duck.scan.read.morsel import count_morsel, read_morsel
-from lance_duck.scan.read.selected_rows import Share, count_shares, read_shares
 from lance_duck.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from lance_duck.scan.indexes import selection
+    from lance_duck.scan.read import selected_rows
+else:
+    selection = lazy.modules(globals(), "lance_duck.scan.indexes", "selection")
+    selected_rows = lazy.modules(globals(), "lance_duck.scan.read", "selected_rows")
 
 
 class Task(Protocol):
@@ -118,7 +124,7 @@ class _Range:
 @dataclass(frozen=True, eq=False)
 class _Chosen:
     plan: ScanPlan
-    shares: Sequence[Share]
+    shares: Sequence[selected_rows.Share]
     uri: str
 
     @property
@@ -126,10 +132,10 @@ class _Chosen:
         return sum(len(share.offsets) for share in self.shares)
 
     def read(self) -> list[pa.RecordBatch]:
-        return read_shares(self.plan, self.shares, self.uri)
+        return selected_rows.read_shares(self.plan, self.shares, self.uri)
 
     def count(self) -> int:
-        return count_shares(self.plan, self.shares, self.uri)
+        return selected_rows.count_shares(self.plan, self.shares, self.uri)
 
 
 def cut_tasks(readers: Readers, sizer: Sizer, *, counting: bool = False) -> Iterator[Task]:
@@ -145,13 +151,13 @@ def cut_tasks(readers: Readers, sizer: Sizer, *, counting: bool = False) -> Iter
 class _Cutting:
     """Cuts the work of a plan with choices."""
 
-    def __init__(self, readers: Readers, choices: Choices, sizer: Sizer, counting: bool) -> None:
+    def __init__(self, readers: Readers, choices: selection.Choices, sizer: Sizer, counting: bool) -> None:
         self._readers = readers
         self._plan = readers.plan
         self._choices = choices
         self._sizer = sizer
         self._counting = counting
-        self._held: list[Share] = []
+        self._held: list[selected_rows.Share] = []
         self._held_filter: Filter | None = None
 
     def tasks(self) -> Iterator[Task]:
@@ -192,7 +198,7 @@ class _Cutting:
                 yield from self._flush()
                 yield from self._ranges(self._plan, index, [(0, reader.num_rows)])
                 return
-        yield from self._pieces(plan, filter_, Share(reader, offsets, self._readers.before(index)))
+        yield from self._pieces(plan, filter_, selected_rows.Share(reader, offsets, self._readers.before(index)))
 
     def _ranges(self, plan: ScanPlan, index: int, ranges: Iterable[tuple[int, int]]) -> Iterator[Task]:
         before = self._readers.before(index)
@@ -200,7 +206,7 @@ class _Cutting:
         for morsel in cut(extents, self._sizer):
             yield _Range(plan, self._readers.at(index), morsel)
 
-    def _pieces(self, plan: ScanPlan, filter_: Filter | None, share: Share) -> Iterator[Task]:
+    def _pieces(self, plan: ScanPlan, filter_: Filter | None, share: selected_rows.Share) -> Iterator[Task]:
         """Hold few rows back to be read with others; many are cut."""
         if filter_ is not self._held_filter:
             yield from self._flush()
@@ -227,9 +233,9 @@ class _Cutting:
             yield self._task(self._plan.asking(self._held_filter), self._held)
             self._held = []
 
-    def _task(self, plan: ScanPlan, shares: Sequence[Share]) -> Task:
+    def _task(self, plan: ScanPlan, shares: Sequence[selected_rows.Share]) -> Task:
         return _Chosen(plan, shares, self._readers.uri)
 
 
-def _cut(share: Share, offsets: NDArray[np.int64]) -> Share:
-    return Share(share.reader, offsets, share.row_offset)
+def _cut(share: selected_rows.Share, offsets: NDArray[np.int64]) -> selected_rows.Share:
+    return selected_rows.Share(share.reader, offsets, share.row_offset)

@@ -14,7 +14,8 @@ import pyarrow as pa
 
 from lance_duck.arrow.types import is_binary, is_text
 from lance_duck.errors import InvalidInputError
-from lance_duck.scan.evaluator.expressions import Parameters, query_tables
+from lance_duck.scan.evaluator.expressions import query_tables
+from lance_duck.scan.evaluator.types import Parameters
 from lance_duck.scan.sql.literals import Literal, NotSimpleError
 from lance_duck.scan.sql.tokens import SqlToken
 

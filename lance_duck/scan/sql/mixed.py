@@ -17,7 +17,7 @@ import pyarrow as pa
 from lance_duck.cache import LruCache
 from lance_duck.errors import InvalidInputError
 from lance_duck.scan.costs import LONG_TEXT
-from lance_duck.scan.evaluator.expressions import Parameters
+from lance_duck.scan.evaluator.types import Parameters
 from lance_duck.scan.predicate import leaves
 from lance_duck.scan.predicate.tree import And, Not, Opaque, Or, Path, Predicate, all_of, any_of
 from lance_duck.scan.sql.constants import computed, constant_tokens, ends_constant

@@ -14,7 +14,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from lance_duck.scan.evaluator.expressions import Parameters, plain_value
+from lance_duck.scan.evaluator.expressions import plain_value
+from lance_duck.scan.evaluator.types import Parameters
 from lance_duck.scan.predicate import leaves
 from lance_duck.scan.predicate.tree import (
     MIRRORED,

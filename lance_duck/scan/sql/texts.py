@@ -8,7 +8,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from lance_duck.arrow.types import is_text
-from lance_duck.scan.evaluator.expressions import Parameters
+from lance_duck.scan.evaluator.types import Parameters
 from lance_duck.scan.predicate.texts import CONTAINS, GLOB, LIKE, REGEX, TOKENS, implied_by_text
 from lance_duck.scan.predicate.tree import Path, Predicate
 from lance_duck.scan.sql.literals import NotSimpleError

@@ -17,7 +17,8 @@ import pyarrow as pa
 from lance_duck.arguments import unknown_column
 from lance_duck.errors import InvalidInputError
 from lance_duck.scan.evaluator.errors import BATCH, unbalanced, words_about
-from lance_duck.scan.evaluator.expressions import Parameters, describe, query
+from lance_duck.scan.evaluator.expressions import describe, query
+from lance_duck.scan.evaluator.types import Parameters
 from lance_duck.scan.predicate.tree import Opaque, Path
 from lance_duck.scan.sql.names import QUOTED, find_name, quote_names
 

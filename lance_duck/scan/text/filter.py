@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_duck.errors import InvalidInputError
-from lance_duck.scan.evaluator.expressions import Columns
+from lance_duck.scan.evaluator.types import Columns
 from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.predicate.tree import In, Path, Predicate
 from lance_duck.scan.projection import ROW_ADDRESS

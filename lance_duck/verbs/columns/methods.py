@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from lance_duck import lazy
 from lance_duck.arguments import checked_calls
-from lance_duck.commit import REFUSALS, commit, run_again
-from lance_duck.commit.operations import Merge, Operation, Project
 from lance_duck.errors import (
     IncompatibleError,
     InvalidInputError,
@@ -18,13 +17,22 @@ from lance_duck.errors import (
 )
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import Snapshot
-from lance_duck.verbs.change import commit_change, transaction_properties
-from lance_duck.verbs.columns.alteration import Alteration, alter_schema, parse_alterations
-from lance_duck.verbs.columns.casts import cast_columns, check_no_nulls
-from lance_duck.verbs.columns.files import ColumnFiles, Earlier, with_file
-from lance_duck.verbs.columns.new_columns import NewColumns, NullColumns, joined_columns, new_columns
-from lance_duck.verbs.columns.schema_change import add_fields, drop_fields, next_field_id
 from lance_duck.verbs.handle import TableMethods
+
+if TYPE_CHECKING:
+    from lance_duck import commit as commits
+    from lance_duck.commit import operations
+    from lance_duck.verbs import change
+    from lance_duck.verbs.columns import alteration, casts, schema_change
+    from lance_duck.verbs.columns import files as column_files
+    from lance_duck.verbs.columns import new_columns as made_columns
+else:
+    commits = lazy.modules(globals(), "lance_duck", "commit")
+    operations = lazy.modules(globals(), "lance_duck.commit", "operations")
+    change = lazy.modules(globals(), "lance_duck.verbs", "change")
+    alteration, casts, column_files, made_columns, schema_change = lazy.modules(
+        globals(), "lance_duck.verbs.columns", "alteration", "casts", "files", "new_columns", "schema_change"
+    )
 
 Properties = Mapping[str, str] | None
 
@@ -60,7 +68,7 @@ class ColumnChanges(TableMethods):
             InvalidInputError: A column is there already, an expression is wrong, or the rows are more or fewer.
             CommitConflictError: Another change came first, and the columns cannot be computed again for it.
         """
-        source = new_columns(transforms, read_columns, reader_schema, batch_size)
+        source = made_columns.new_columns(transforms, read_columns, reader_schema, batch_size)
         self._add(source, commit_message, transaction_properties)
 
     def merge(
@@ -87,7 +95,7 @@ class ColumnChanges(TableMethods):
             InvalidInputError: No such key, keys of different types, or a column is there already.
             CommitConflictError: As for `add_columns`.
         """
-        source = joined_columns(data_obj, left_on, right_on, schema)
+        source = made_columns.joined_columns(data_obj, left_on, right_on, schema)
         self._add(source, commit_message, transaction_properties)
 
     def alter_columns(
@@ -111,9 +119,11 @@ class ColumnChanges(TableMethods):
             ReferencedError: An index is over a column that would get another type.
             CommitConflictError: Another change came first again and again.
         """
-        parsed = parse_alterations(alterations)
+        parsed = alteration.parse_alterations(alterations)
         properties = _properties(commit_message, transaction_properties)
-        self.handle.move_to(run_again(self.handle.snapshot, lambda snapshot: _alter(snapshot, parsed, properties)))
+        self.handle.move_to(
+            commits.run_again(self.handle.snapshot, lambda snapshot: _alter(snapshot, parsed, properties))
+        )
 
     def drop_columns(
         self,
@@ -132,16 +142,18 @@ class ColumnChanges(TableMethods):
         if isinstance(columns, str):
             raise InvalidInputError("columns to drop", expected="a list of names", found=repr(columns))
         names = list(columns)
-        commit_change(
+        change.commit_change(
             self.handle,
-            lambda snapshot: Project(drop_fields(snapshot.schema, names), preserves_nullability=True),
+            lambda snapshot: operations.Project(
+                schema_change.drop_fields(snapshot.schema, names), preserves_nullability=True
+            ),
             commit_message,
             transaction_properties,
         )
 
-    def _add(self, source: NewColumns, message: str | None, properties: Properties) -> None:
+    def _add(self, source: made_columns.NewColumns, message: str | None, properties: Properties) -> None:
         commit_properties = _properties(message, properties)
-        earlier = Earlier()
+        earlier = column_files.Earlier()
 
         def attempt(snapshot: Snapshot) -> Snapshot:
             try:
@@ -156,28 +168,30 @@ class ColumnChanges(TableMethods):
                 ) from error
 
         try:
-            self.handle.move_to(run_again(self.handle.snapshot, attempt))
+            self.handle.move_to(commits.run_again(self.handle.snapshot, attempt))
         finally:
             earlier.discard(self.handle.snapshot.store)
         source.committed()
 
 
 def _properties(message: str | None, properties: Properties) -> dict[str, str] | None:
-    return transaction_properties(message, properties)
+    return change.transaction_properties(message, properties)
 
 
-def _add(snapshot: Snapshot, source: NewColumns, properties: Properties, earlier: Earlier) -> Snapshot:
+def _add(
+    snapshot: Snapshot, source: made_columns.NewColumns, properties: Properties, earlier: column_files.Earlier
+) -> Snapshot:
     table = TableScan(snapshot)
-    added = add_fields(
+    added = schema_change.add_fields(
         snapshot.schema,
         source.schema(table),
         snapshot.data_storage_version,
-        next_field_id(snapshot),
-        lists=isinstance(source, NullColumns),
+        schema_change.next_field_id(snapshot),
+        lists=isinstance(source, made_columns.NullColumns),
     )
-    files = ColumnFiles(snapshot, added.new, snapshot.data_storage_version, earlier)
+    files = column_files.ColumnFiles(snapshot, added.new, snapshot.data_storage_version, earlier)
 
-    def make() -> Operation:
+    def make() -> operations.Operation:
         fragments = []
         ids = {field.id for field in added.new.walk()}
         for fragment in snapshot.fragments:
@@ -188,21 +202,23 @@ def _add(snapshot: Snapshot, source: NewColumns, properties: Properties, earlier
                 file = files.write(fragment, batches)
                 if file is not None and source.keep(fragment, file):
                     files.keep(fragment)
-            fragments.append(with_file(fragment, file, added.whole))
+            fragments.append(column_files.with_file(fragment, file, added.whole))
         source.finish()
-        return Merge(tuple(fragments), added.whole, preserves_nullability=not added.tightens)
+        return operations.Merge(tuple(fragments), added.whole, preserves_nullability=not added.tightens)
 
     return commit_files(snapshot, files, make, properties)
 
 
-def _alter(snapshot: Snapshot, alterations: Sequence[Alteration], properties: Properties) -> Snapshot:
+def _alter(snapshot: Snapshot, alterations: Sequence[alteration.Alteration], properties: Properties) -> Snapshot:
     version = snapshot.data_storage_version
-    altered = alter_schema(snapshot.schema, alterations, version, next_field_id(snapshot))
-    check_no_nulls(snapshot, altered.tightened)
+    altered = alteration.alter_schema(snapshot.schema, alterations, version, schema_change.next_field_id(snapshot))
+    casts.check_no_nulls(snapshot, altered.tightened)
     if not altered.casts:
-        return commit(snapshot, Project(altered.schema, not altered.tightened), properties=properties)
+        return commits.commit(
+            snapshot, operations.Project(altered.schema, not altered.tightened), properties=properties
+        )
     _refuse_indexed(snapshot, altered.casts)
-    files, make = cast_columns(snapshot, altered)
+    files, make = casts.cast_columns(snapshot, altered)
     return commit_files(snapshot, files, make, properties)
 
 
@@ -225,7 +241,10 @@ def _refuse_indexed(snapshot: Snapshot, field_ids: Iterable[int]) -> None:
 
 
 def commit_files(
-    snapshot: Snapshot, files: ColumnFiles, make: Callable[[], Operation], properties: Properties
+    snapshot: Snapshot,
+    files: column_files.ColumnFiles,
+    make: Callable[[], operations.Operation],
+    properties: Properties,
 ) -> Snapshot:
     """Write the files of a change and commit it; they are deleted where it is known to have failed."""
     try:
@@ -234,11 +253,11 @@ def commit_files(
         files.discard()
         raise
     try:
-        changed = commit(snapshot, operation, properties=properties)
+        changed = commits.commit(snapshot, operation, properties=properties)
     except RetryableError:
         files.lost()
         raise
-    except REFUSALS:
+    except commits.REFUSALS:
         files.discard()
         raise
     files.committed()

@@ -3,31 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NoReturn, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 from uuid import UUID
 
+from lance_duck import lazy
 from lance_duck.arguments import checked_calls
 from lance_duck.errors import IndexNotFoundError, InvalidInputError, UnsupportedError
-from lance_duck.index.catalog import catalog
-from lance_duck.index.inverted.kind import INVERTED
-from lance_duck.index.inverted.settings import settings_in
-from lance_duck.index.registry import kind_of
-from lance_duck.index.search import open_index
 from lance_duck.snapshot import Snapshot
-from lance_duck.verbs.change import transaction_properties as properties_of
-from lance_duck.verbs.indexes.create import create_index, drop_index
-from lance_duck.verbs.indexes.describe import (
-    IndexDescription,
-    IndexInformation,
-    describe_indices,
-    index_statistics,
-    list_indices,
-    segments_named,
-)
-from lance_duck.verbs.indexes.kinds import IndexConfig, IndexProgress, Progress, progress_of, scalar_wish, uuid_of
-from lance_duck.verbs.indexes.segments import commit_segments, create_uncommitted, merge_uncommitted
 from lance_duck.verbs.indexes.vector import VectorIndexChanges, index_wish
-from lance_duck.verbs.public.lance_operation import Index
+
+if TYPE_CHECKING:
+    from lance_duck.index import catalog, registry, search
+    from lance_duck.index.inverted import kind as inverted
+    from lance_duck.index.inverted import settings
+    from lance_duck.verbs import change
+    from lance_duck.verbs.indexes import create, describe, kinds
+    from lance_duck.verbs.indexes import segments as segment_changes
+    from lance_duck.verbs.public import lance_operation
+else:
+    catalog, registry, search = lazy.modules(globals(), "lance_duck.index", "catalog", "registry", "search")
+    inverted, settings = lazy.modules(globals(), "lance_duck.index.inverted", "kind", "settings")
+    change = lazy.modules(globals(), "lance_duck.verbs", "change")
+    create, describe, kinds, segment_changes = lazy.modules(
+        globals(), "lance_duck.verbs.indexes", "create", "describe", "kinds", "segments"
+    )
+    lance_operation = lazy.modules(globals(), "lance_duck.verbs.public", "lance_operation")
 
 
 @checked_calls
@@ -42,15 +42,15 @@ class IndexChanges(VectorIndexChanges):
     def create_scalar_index(
         self,
         column: str | Sequence[str],
-        index_type: str | IndexConfig | Any,
+        index_type: str | kinds.IndexConfig | Any,
         name: str | None = None,
         *,
         replace: bool = True,
         train: bool = True,
         fragment_ids: Iterable[int] | None = None,
         index_uuid: str | UUID | None = None,
-        progress_callback: Callable[[IndexProgress], Any] | None = None,
-        progress: Progress | bool | None = None,
+        progress_callback: Callable[[kinds.IndexProgress], Any] | None = None,
+        progress: kinds.Progress | bool | None = None,
         commit_message: str | None = None,
         transaction_properties: Mapping[str, str] | None = None,
         **parameters: Any,
@@ -86,27 +86,27 @@ class IndexChanges(VectorIndexChanges):
             raise InvalidInputError(
                 "fragment_ids", where="create_scalar_index", remedy="call create_index_uncommitted(…, fragment_ids=…)"
             )
-        observer = progress_of(progress, progress_callback)
-        wish = scalar_wish(
+        observer = kinds.progress_of(progress, progress_callback)
+        wish = kinds.scalar_wish(
             column, index_type, parameters, name, replace=replace, train=train, uuid=index_uuid, progress=observer
         )
-        properties = properties_of(commit_message, transaction_properties)
-        self.handle.move_to(create_index(self.handle.base, wish, properties)[0])
+        properties = change.transaction_properties(commit_message, transaction_properties)
+        self.handle.move_to(create.create_index(self.handle.base, wish, properties)[0])
 
     def create_index_uncommitted(
         self,
         column: str | Sequence[str],
-        index_type: str | IndexConfig | Any,
+        index_type: str | kinds.IndexConfig | Any,
         name: str | None = None,
         *,
         replace: bool = False,
         train: bool = True,
         fragment_ids: Iterable[int] | None = None,
         index_uuid: str | UUID | None = None,
-        progress_callback: Callable[[IndexProgress], Any] | None = None,
-        progress: Progress | bool | None = None,
+        progress_callback: Callable[[kinds.IndexProgress], Any] | None = None,
+        progress: kinds.Progress | bool | None = None,
         **parameters: Any,
-    ) -> Index:
+    ) -> lance_operation.Index:
         """Write a segment over some fragments, in this or any other process, and do not commit it.
 
         Args:
@@ -129,7 +129,7 @@ class IndexChanges(VectorIndexChanges):
             UnknownColumnError, NotIndexableError, IndexExistsError: As for `create_scalar_index`.
             InvalidInputError: No fragments are given, or one that is not there.
         """
-        observer = progress_of(progress, progress_callback)
+        observer = kinds.progress_of(progress, progress_callback)
         wish = index_wish(
             *(self.handle.base, column, index_type, parameters, name),
             replace=replace,
@@ -137,22 +137,22 @@ class IndexChanges(VectorIndexChanges):
             uuid=index_uuid,
             progress=observer,
         )
-        return create_uncommitted(self.handle.base, wish, fragment_ids)
+        return segment_changes.create_uncommitted(self.handle.base, wish, fragment_ids)
 
-    def merge_existing_index_segments(self, segments: Sequence[Index]) -> Index:
+    def merge_existing_index_segments(self, segments: Sequence[lance_operation.Index]) -> lance_operation.Index:
         """Write one segment with the entries of several that are not committed, and do not commit it.
 
         Raises:
             InvalidInputError: No segments, one given twice, or segments that do not belong together.
             LanceDuckError: A segment is broken.
         """
-        return merge_uncommitted(self.handle.base, segments)
+        return segment_changes.merge_uncommitted(self.handle.base, segments)
 
     def commit_existing_index_segments(
         self,
         index_name: str,
         column: str,
-        segments: Sequence[Index],
+        segments: Sequence[lance_operation.Index],
         *,
         commit_message: str | None = None,
         transaction_properties: Mapping[str, str] | None = None,
@@ -172,8 +172,8 @@ class IndexChanges(VectorIndexChanges):
             InvalidInputError: No segments, one given twice, segments over another column, or that cover one fragment.
             IndexExistsError: The index is over another column, or one of its segments covers more than the new ones.
         """
-        properties = properties_of(commit_message, transaction_properties)
-        self.handle.move_to(commit_segments(self.handle.base, index_name, column, segments, properties))
+        properties = change.transaction_properties(commit_message, transaction_properties)
+        self.handle.move_to(segment_changes.commit_segments(self.handle.base, index_name, column, segments, properties))
         return self
 
     def merge_index_metadata(self, index_uuid: str, index_type: str, *arguments: Any, **more: Any) -> NoReturn:
@@ -195,16 +195,16 @@ class IndexChanges(VectorIndexChanges):
         Raises:
             IndexNotFoundError: There is none of this name.
         """
-        properties = properties_of(commit_message, transaction_properties)
-        self.handle.move_to(drop_index(self.handle.base, name, properties))
+        properties = change.transaction_properties(commit_message, transaction_properties)
+        self.handle.move_to(create.drop_index(self.handle.base, name, properties))
 
-    def list_indices(self) -> list[IndexInformation]:
+    def list_indices(self) -> list[describe.IndexInformation]:
         """Describe each segment of each index, by name."""
-        return list_indices(self.handle.snapshot)
+        return describe.list_indices(self.handle.snapshot)
 
-    def describe_indices(self) -> list[IndexDescription]:
+    def describe_indices(self) -> list[describe.IndexDescription]:
         """Describe each index, by name; from the manifest alone."""
-        return describe_indices(self.handle.snapshot)
+        return describe.describe_indices(self.handle.snapshot)
 
     @property
     def has_index(self) -> bool:
@@ -217,7 +217,7 @@ class IndexChanges(VectorIndexChanges):
         Raises:
             IndexNotFoundError: There is none of this name.
         """
-        return index_statistics(self.handle.snapshot, index_name)
+        return describe.index_statistics(self.handle.snapshot, index_name)
 
     def prewarm_index(
         self, name: str, *, with_position: bool = False, index_segments: Iterable[str | UUID] | None = None
@@ -236,24 +236,24 @@ class IndexChanges(VectorIndexChanges):
         """
         if with_position and not _has_positions(self.handle.snapshot, name):
             raise UnsupportedError("with_position", where="prewarm_index", found=f"index {name!r}, which has none")
-        uuids = {s.uuid for s in segments_named(self.handle.snapshot, name)}
+        uuids = {s.uuid for s in describe.segments_named(self.handle.snapshot, name)}
         if index_segments is not None:
-            selected = {uuid_of(text) for text in index_segments}
+            selected = {kinds.uuid_of(text) for text in index_segments}
             if not selected <= uuids:
                 missing = ", ".join(str(uuid) for uuid in selected - uuids)
                 raise IndexNotFoundError(f"index {name!r} has no segment {missing}", where=self.handle.snapshot.uri)
             uuids = selected
-        for index in catalog(self.handle.snapshot).named(name):
+        for index in catalog.catalog(self.handle.snapshot).named(name):
             for ignored in index.ignored:
                 if ignored.metadata.uuid in uuids:
                     raise UnsupportedError(f"index {name!r} cannot be used", found=ignored.reason)
             for segment in index.segments:
                 if segment.uuid in uuids and len(segment.fragments):
-                    open_index(self.handle.snapshot, segment).prewarm()
+                    search.open_index(self.handle.snapshot, segment).prewarm()
 
 
 def _has_positions(snapshot: Snapshot, name: str) -> bool:
     """Return whether an index is one of full texts that keeps positions; by the manifest alone."""
-    segments = segments_named(snapshot, name)
-    texts = [s for s in segments if kind_of(s.details_type or "") is INVERTED]
-    return bool(texts) and all(settings_in(s.details).form.with_position for s in texts)
+    segments = describe.segments_named(snapshot, name)
+    texts = [s for s in segments if registry.kind_of(s.details_type or "") is inverted.INVERTED]
+    return bool(texts) and all(settings.settings_in(s.details).form.with_position for s in texts)

@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, Self, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Final, Self, TypedDict, Unpack
 from uuid import UUID
 
+from lance_duck import lazy
 from lance_duck.arguments import checked_calls, did_you_mean, refuse_unknown
 from lance_duck.errors import InvalidInputError, NotIndexableError, UnsupportedError, WrongTypeError
-from lance_duck.index.vector.kind import VECTOR
-from lance_duck.index.vector.storage.files import KINDS
-from lance_duck.index.vector.training.index_spec import VectorWish
 from lance_duck.snapshot import Snapshot
-from lance_duck.verbs.change import transaction_properties as properties_of
 from lance_duck.verbs.handle import TableMethods
-from lance_duck.verbs.indexes.create import create_index
-from lance_duck.verbs.indexes.kinds import (
-    IndexProgress,
-    IndexWish,
-    Progress,
-    check_indexable,
-    one_column,
-    progress_of,
-    scalar_wish,
-    uuid_of,
-)
-from lance_duck.verbs.indexes.rows import column_path
+
+if TYPE_CHECKING:
+    from lance_duck.index.vector import kind
+    from lance_duck.index.vector.storage import files
+    from lance_duck.index.vector.training import index_spec
+    from lance_duck.verbs import change
+    from lance_duck.verbs.indexes import create, kinds, rows
+else:
+    kind = lazy.modules(globals(), "lance_duck.index.vector", "kind")
+    files = lazy.modules(globals(), "lance_duck.index.vector.storage", "files")
+    index_spec = lazy.modules(globals(), "lance_duck.index.vector.training", "index_spec")
+    change = lazy.modules(globals(), "lance_duck.verbs", "change")
+    create, kinds, rows = lazy.modules(globals(), "lance_duck.verbs.indexes", "create", "kinds", "rows")
 
 _NUMBERS: Final = (
     *("num_partitions", "target_partition_size", "num_sub_vectors", "num_bits"),
@@ -86,8 +84,8 @@ class VectorIndexChanges(TableMethods):
         *,
         target_partition_size: int | None = None,
         skip_transpose: bool = False,
-        progress_callback: Callable[[IndexProgress], Any] | None = None,
-        progress: Progress | bool | None = None,
+        progress_callback: Callable[[kinds.IndexProgress], Any] | None = None,
+        progress: kinds.Progress | bool | None = None,
         commit_message: str | None = None,
         transaction_properties: Mapping[str, str] | None = None,
         **parameters: Unpack[VectorParameters],
@@ -157,7 +155,7 @@ class VectorIndexChanges(TableMethods):
             "target_partition_size": target_partition_size,
             "skip_transpose": skip_transpose,
         }
-        base, observer = self.handle.base, progress_of(progress, progress_callback)
+        base, observer = self.handle.base, kinds.progress_of(progress, progress_callback)
         wish = vector_wish(
             *(base, column, index_type, arguments, name),
             replace=replace,
@@ -165,8 +163,8 @@ class VectorIndexChanges(TableMethods):
             uuid=index_uuid,
             progress=observer,
         )
-        properties = properties_of(commit_message, transaction_properties)
-        self.handle.move_to(create_index(base, wish, properties)[0])
+        properties = change.transaction_properties(commit_message, transaction_properties)
+        self.handle.move_to(create.create_index(base, wish, properties)[0])
         return self
 
 
@@ -180,8 +178,8 @@ def index_wish(
     replace: bool = False,
     train: bool = True,
     uuid: str | UUID | None = None,
-    progress: Progress | None = None,
-) -> IndexWish:
+    progress: kinds.Progress | None = None,
+) -> kinds.IndexWish:
     """Return the index of any kind that a user asks for; that of vectors is checked against the table.
 
     Args:
@@ -207,7 +205,9 @@ def index_wish(
             uuid=uuid,
             progress=progress,
         )
-    return scalar_wish(column, index_type, parameters, name, replace=replace, train=train, uuid=uuid, progress=progress)
+    return kinds.scalar_wish(
+        column, index_type, parameters, name, replace=replace, train=train, uuid=uuid, progress=progress
+    )
 
 
 def is_vector_kind(index_type: Any) -> bool:
@@ -225,8 +225,8 @@ def vector_wish(
     replace: bool = False,
     train: bool = True,
     uuid: str | UUID | None = None,
-    progress: Progress | None = None,
-) -> IndexWish:
+    progress: kinds.Progress | None = None,
+) -> kinds.IndexWish:
     """Return the index that a user asks for, checked against the table.
 
     Args:
@@ -243,19 +243,21 @@ def vector_wish(
     Raises:
         UnknownColumnError, NotIndexableError, InvalidInputError, UnsupportedError: As there.
     """
-    path = column_path(snapshot.schema, one_column(column))
-    check_indexable(snapshot, path, VECTOR)
-    if not isinstance(index_type, str) or index_type.upper() not in KINDS:
+    path = rows.column_path(snapshot.schema, kinds.one_column(column))
+    kinds.check_indexable(snapshot, path, kind.VECTOR)
+    if not isinstance(index_type, str) or index_type.upper() not in files.KINDS:
         raise NotIndexableError(
             f"{index_type} is not a supported kind of vector index",
-            expected=", ".join(KINDS),
-            remedy=did_you_mean(index_type, KINDS) or "create_scalar_index makes indexes of other kinds",
+            expected=", ".join(files.KINDS),
+            remedy=did_you_mean(index_type, files.KINDS) or "create_scalar_index makes indexes of other kinds",
         )
     settings = {"index_type": index_type.upper(), **_chosen(parameters)}
     type_ = snapshot.schema.by_path(path).storage_type
-    wish = VectorWish.of(settings, type_)
-    segment = None if uuid is None else uuid_of(uuid)
-    return IndexWish(path, VECTOR, name, replace, train, settings, segment, progress, untrained=wish.details())
+    wish = index_spec.VectorWish.of(settings, type_)
+    segment = None if uuid is None else kinds.uuid_of(uuid)
+    return kinds.IndexWish(
+        path, kind.VECTOR, name, replace, train, settings, segment, progress, untrained=wish.details()
+    )
 
 
 def _chosen(parameters: Mapping[str, Any]) -> dict[str, Any]:

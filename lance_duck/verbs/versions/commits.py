@@ -6,25 +6,26 @@ import os
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from types import MappingProxyType
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
+from lance_duck import lazy
 from lance_duck.arguments import checked_calls, refuse_unsupported
-from lance_duck.commit import (
-    Clone,
-    Operation,
-    Overwrite,
-    commit,
-    create_clone,
-    create_table,
-)
 from lance_duck.errors import InvalidInputError, NotFoundError, UnsupportedError
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import Location, Snapshot, open_snapshot
 from lance_duck.snapshot.versions import latest_version
-from lance_duck.verbs.change import transaction_properties as properties_of
 from lance_duck.verbs.handle import TableMethods
-from lance_duck.verbs.public.lance_operation import LanceOperation, Transaction
-from lance_duck.verbs.public.operation_convert import to_operation
+
+if TYPE_CHECKING:
+    from lance_duck import commit as commits
+    from lance_duck.verbs import change
+    from lance_duck.verbs.public import lance_operation, operation_convert
+else:
+    commits = lazy.modules(globals(), "lance_duck", "commit")
+    change = lazy.modules(globals(), "lance_duck.verbs", "change")
+    lance_operation, operation_convert = lazy.modules(
+        globals(), "lance_duck.verbs.public", "lance_operation", "operation_convert"
+    )
 
 RETRIES: Final = 20
 TIMEOUT: Final = timedelta(minutes=30)
@@ -48,7 +49,7 @@ class Commits(TableMethods):
     def commit(
         cls,
         base_uri: str | os.PathLike[str] | Commits,
-        operation: LanceOperation.BaseOperation | Transaction,
+        operation: lance_operation.LanceOperation.BaseOperation | lance_operation.Transaction,
         read_version: int | None = None,
         commit_lock: None = None,
         storage_options: Mapping[str, str] | None = None,
@@ -92,13 +93,13 @@ class Commits(TableMethods):
         location, uri = _place(base_uri, storage_options)
         read = None if _takes_latest(transaction, read_version) else transaction.read_version
         base = _base(base_uri, location, read)
-        operation_ = to_operation(transaction.operation, None if base is None else base.schema)
+        operation_ = operation_convert.to_operation(transaction.operation, None if base is None else base.schema)
         properties = transaction.transaction_properties or None
         if base is None:
             v2 = enable_v2_manifest_paths is not False
             snapshot = _create(location, operation_, properties, transaction.uuid, bool(enable_stable_row_ids), v2)
             return cls(uri, table=TableScan(snapshot))
-        after = commit(
+        after = commits.commit(
             base,
             operation_,
             properties=properties,
@@ -113,7 +114,7 @@ class Commits(TableMethods):
     def commit_batch(
         cls,
         dest: str | os.PathLike[str] | Commits,
-        transactions: Sequence[Transaction],
+        transactions: Sequence[lance_operation.Transaction],
         commit_lock: None = None,
         storage_options: Mapping[str, str] | None = None,
         enable_v2_manifest_paths: bool | None = None,
@@ -148,7 +149,7 @@ class Commits(TableMethods):
         return {"dataset": committed, "merged": merged}
 
 
-def merge_appends(transactions: Sequence[Transaction]) -> Transaction:
+def merge_appends(transactions: Sequence[lance_operation.Transaction]) -> lance_operation.Transaction:
     """Return one transaction that appends what several do, made from the oldest version of theirs.
 
     Raises:
@@ -161,35 +162,43 @@ def merge_appends(transactions: Sequence[Transaction]) -> Transaction:
     properties: dict[str, str] = {}
     for transaction in transactions:
         operation = transaction.operation
-        if not isinstance(operation, LanceOperation.Append):
+        if not isinstance(operation, lance_operation.LanceOperation.Append):
             raise UnsupportedError(
                 "only Appends can be committed together", where="commit_batch", found=type(operation).__name__
             )
         fragments.extend(operation.fragments)
         properties |= transaction.transaction_properties or {}
     oldest = min(transaction.read_version for transaction in transactions)
-    return Transaction(oldest, LanceOperation.Append(fragments), transaction_properties=properties)
+    return lance_operation.Transaction(
+        oldest, lance_operation.LanceOperation.Append(fragments), transaction_properties=properties
+    )
 
 
 def _transaction(
-    operation: LanceOperation.BaseOperation | Transaction,
+    operation: lance_operation.LanceOperation.BaseOperation | lance_operation.Transaction,
     read_version: int | None,
     message: str | None,
     properties: Mapping[str, str] | None,
-) -> Transaction:
-    if isinstance(operation, Transaction):
+) -> lance_operation.Transaction:
+    if isinstance(operation, lance_operation.Transaction):
         if message is not None or properties is not None:
             raise InvalidInputError(
                 "commit_message beside a Transaction", where="commit", remedy="set its transaction_properties"
             )
         return operation
-    if read_version is None and not isinstance(operation, LanceOperation.Overwrite | LanceOperation.Restore):
+    if read_version is None and not isinstance(
+        operation, lance_operation.LanceOperation.Overwrite | lance_operation.LanceOperation.Restore
+    ):
         raise InvalidInputError("no read_version", where="commit", expected="the version that the change was made from")
-    return Transaction(read_version or 0, operation, transaction_properties=properties_of(message, properties))
+    return lance_operation.Transaction(
+        read_version or 0, operation, transaction_properties=change.transaction_properties(message, properties)
+    )
 
 
-def _takes_latest(transaction: Transaction, read_version: int | None) -> bool:
-    replaces = isinstance(transaction.operation, LanceOperation.Overwrite | LanceOperation.Restore)
+def _takes_latest(transaction: lance_operation.Transaction, read_version: int | None) -> bool:
+    replaces = isinstance(
+        transaction.operation, lance_operation.LanceOperation.Overwrite | lance_operation.LanceOperation.Restore
+    )
     return replaces and read_version is None and not transaction.read_version
 
 
@@ -224,14 +233,14 @@ def _is_table(location: Location) -> bool:
 
 def _create(
     location: Location,
-    operation: Operation,
+    operation: commits.Operation,
     properties: Mapping[str, str] | None,
     name: str,
     stable_row_ids: bool,
     v2_manifest_paths: bool,
 ) -> Snapshot:
-    if isinstance(operation, Overwrite):
-        return create_table(
+    if isinstance(operation, commits.Overwrite):
+        return commits.create_table(
             location,
             operation,
             properties=properties,
@@ -239,7 +248,7 @@ def _create(
             v2_manifest_paths=v2_manifest_paths,
             transaction_uuid=name,
         )
-    if isinstance(operation, Clone):
+    if isinstance(operation, commits.Clone):
         if not operation.is_shallow:
             raise UnsupportedError("a deep clone by commit", where="commit", remedy="use deep_clone")
         source = open_snapshot(
@@ -247,7 +256,7 @@ def _create(
             (operation.ref_name, operation.ref_version) if operation.ref_name else operation.ref_version,
             storage_options=location.storage_options,
         )
-        return create_clone(location, source, operation, properties=properties)
+        return commits.create_clone(location, source, operation, properties=properties)
     raise NotFoundError(
         "not a dataset", where=location.uri, remedy=f"{operation.name} needs a table; Overwrite creates one"
     )

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
+from lance_duck import lazy
 from lance_duck.arguments import checked_calls
-from lance_duck.commit.operations import UpdateConfig, UpdateMap
 from lance_duck.errors import InvalidInputError
 from lance_duck.snapshot import Snapshot
-from lance_duck.verbs.change import commit_change
 from lance_duck.verbs.handle import TableMethods
 from lance_duck.wire.schema import PRIMARY_KEY, Field
 from lance_duck.wire.schema_write import is_primary_key
+
+if TYPE_CHECKING:
+    from lance_duck.commit import operations
+    from lance_duck.verbs import change
+else:
+    operations = lazy.modules(globals(), "lance_duck.commit", "operations")
+    change = lazy.modules(globals(), "lance_duck.verbs", "change")
 
 Updates = Mapping[str, str | None]
 
@@ -40,8 +47,11 @@ class ConfigChanges(TableMethods):
             CommitConflictError: Another change of the same keys came first.
         """
         update = _update_map(values, replace=replace)
-        commit_change(
-            self.handle, lambda _: UpdateConfig(config_updates=update), commit_message, transaction_properties
+        change.commit_change(
+            self.handle,
+            lambda _: operations.UpdateConfig(config_updates=update),
+            commit_message,
+            transaction_properties,
         )
         return dict(self.handle.snapshot.config)
 
@@ -59,8 +69,11 @@ class ConfigChanges(TableMethods):
     ) -> dict[str, str]:
         """Change metadata of the table; return all of it. Raises as `update_config`."""
         update = _update_map(values, replace=replace)
-        commit_change(
-            self.handle, lambda _: UpdateConfig(table_metadata_updates=update), commit_message, transaction_properties
+        change.commit_change(
+            self.handle,
+            lambda _: operations.UpdateConfig(table_metadata_updates=update),
+            commit_message,
+            transaction_properties,
         )
         return dict(self.handle.snapshot.metadata)
 
@@ -74,8 +87,11 @@ class ConfigChanges(TableMethods):
     ) -> dict[str, str]:
         """Change metadata of the schema; return all of it. Raises as `update_config`."""
         update = _update_map(values, replace=replace)
-        commit_change(
-            self.handle, lambda _: UpdateConfig(schema_metadata_updates=update), commit_message, transaction_properties
+        change.commit_change(
+            self.handle,
+            lambda _: operations.UpdateConfig(schema_metadata_updates=update),
+            commit_message,
+            transaction_properties,
         )
         return dict(self.handle.snapshot.schema.metadata)
 
@@ -97,12 +113,14 @@ class ConfigChanges(TableMethods):
         """
         updates = {path: _update_map(values, replace=replace) for path, values in field_updates.items()}
 
-        def make(snapshot: Snapshot) -> UpdateConfig:
+        def make(snapshot: Snapshot) -> operations.UpdateConfig:
             fields = {path: snapshot.schema.by_path(path) for path in updates}
             _check_primary_key(snapshot, [(fields[path], update) for path, update in updates.items()])
-            return UpdateConfig(field_metadata_updates={fields[path].id: update for path, update in updates.items()})
+            return operations.UpdateConfig(
+                field_metadata_updates={fields[path].id: update for path, update in updates.items()}
+            )
 
-        commit_change(self.handle, make, commit_message, transaction_properties)
+        change.commit_change(self.handle, make, commit_message, transaction_properties)
 
     def replace_schema_metadata(self, new_metadata: Mapping[str, str]) -> None:
         """Give the schema other metadata; `update_schema_metadata` with `replace` is its newer name."""
@@ -115,16 +133,18 @@ class ConfigChanges(TableMethods):
         self.update_field_metadata({field_name: new_metadata}, replace=True)
 
 
-def _update_map(values: Updates, *, replace: bool) -> UpdateMap:
+def _update_map(values: Updates, *, replace: bool) -> operations.UpdateMap:
     if not isinstance(values, Mapping):
         raise InvalidInputError("not a mapping of text to text", expected="a mapping", found=type(values).__name__)
     for key, value in values.items():
         if not isinstance(key, str) or not (value is None or isinstance(value, str)):
             raise InvalidInputError("not a text", where=repr(key), expected="a text, or None", found=repr(value))
-    return UpdateMap({k: v for k, v in values.items() if v is not None} if replace else dict(values), replace)
+    return operations.UpdateMap(
+        {k: v for k, v in values.items() if v is not None} if replace else dict(values), replace
+    )
 
 
-def _check_primary_key(snapshot: Snapshot, updates: Iterable[tuple[Field, UpdateMap]]) -> None:
+def _check_primary_key(snapshot: Snapshot, updates: Iterable[tuple[Field, operations.UpdateMap]]) -> None:
     """Refuse to change a primary key that is set, or to set one on a field that cannot be it."""
     is_set = any(is_primary_key(field) for field in snapshot.schema.walk())
     for field, update in updates:

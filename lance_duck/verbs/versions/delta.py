@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from lance_duck import lazy
 from lance_duck.arguments import checked_calls
 from lance_duck.errors import InvalidInputError
 from lance_duck.scan.options import ScanOptions
@@ -16,9 +18,14 @@ from lance_duck.scan.projection import CREATED_AT, LAST_UPDATED_AT, ROW_ID
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import Snapshot
 from lance_duck.verbs.handle import TableMethods
-from lance_duck.verbs.public.lance_operation import Transaction
-from lance_duck.verbs.public.operation_convert import from_transaction
 from lance_duck.wire.fragment import Fragment
+
+if TYPE_CHECKING:
+    from lance_duck.verbs.public import lance_operation, operation_convert
+else:
+    lance_operation, operation_convert = lazy.modules(
+        globals(), "lance_duck.verbs.public", "lance_operation", "operation_convert"
+    )
 
 _IDS = pa.schema([pa.field(ROW_ID, pa.uint64())])
 
@@ -72,14 +79,17 @@ class DatasetDelta:
         self._begin = begin
         self._end = end
 
-    def list_transactions(self) -> list[Transaction | None]:
+    def list_transactions(self) -> list[lance_operation.Transaction | None]:
         """Return what each version changed, oldest first; None for one that was not kept.
 
         Raises:
             NotFoundError: A version was cleaned up.
         """
         transactions = (self._snapshot.checkout(n).transaction() for n in range(self._begin + 1, self._end + 1))
-        return [None if transaction is None else from_transaction(transaction) for transaction in transactions]
+        return [
+            None if transaction is None else operation_convert.from_transaction(transaction)
+            for transaction in transactions
+        ]
 
     def get_inserted_rows(self) -> pa.RecordBatchReader:
         """Return the rows that the newer version added, with `_rowid` and row versions.

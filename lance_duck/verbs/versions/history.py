@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from lance_duck import lazy
 from lance_duck.arguments import checked_calls
 from lance_duck.snapshot.versions import describe
 from lance_duck.verbs.handle import TableMethods
-from lance_duck.verbs.public.bases import DatasetBasePath, known_bases
-from lance_duck.verbs.public.lance_operation import Transaction
-from lance_duck.verbs.public.operation_convert import from_transaction
-from lance_duck.verbs.versions.refs import Branches, Tags
+
+if TYPE_CHECKING:
+    from lance_duck.verbs.public import bases, lance_operation, operation_convert
+    from lance_duck.verbs.versions import refs
+else:
+    bases, lance_operation, operation_convert = lazy.modules(
+        globals(), "lance_duck.verbs.public", "bases", "lance_operation", "operation_convert"
+    )
+    refs = lazy.modules(globals(), "lance_duck.verbs.versions", "refs")
 
 
 @checked_calls
@@ -34,30 +40,30 @@ class History(TableMethods):
         """Return the numbers of all versions, oldest first, without reading them: {"version"}."""
         return [{"version": number} for number in self.handle.snapshot.version_numbers()]
 
-    def base_paths(self) -> dict[int, DatasetBasePath]:
+    def base_paths(self) -> dict[int, bases.DatasetBasePath]:
         """Return the other places where files of the table may lie, by id."""
-        return known_bases(self.handle.snapshot.base_paths)
+        return bases.known_bases(self.handle.snapshot.base_paths)
 
     @property
-    def tags(self) -> Tags:
+    def tags(self) -> refs.Tags:
         """Names of versions."""
-        return Tags(self.handle.snapshot)
+        return refs.Tags(self.handle.snapshot)
 
     @property
-    def branches(self) -> Branches:
+    def branches(self) -> refs.Branches:
         """Branches of the table."""
-        return Branches(self.handle.snapshot)
+        return refs.Branches(self.handle.snapshot)
 
-    def read_transaction(self, version: int) -> Transaction | None:
+    def read_transaction(self, version: int) -> lance_operation.Transaction | None:
         """Return what a version changed; None when it was not kept.
 
         Raises:
             NotFoundError: There is no such version.
         """
         transaction = self.handle.snapshot.checkout(version).transaction()
-        return None if transaction is None else from_transaction(transaction)
+        return None if transaction is None else operation_convert.from_transaction(transaction)
 
-    def get_transactions(self, recent_transactions: int = 10) -> list[Transaction | None]:
+    def get_transactions(self, recent_transactions: int = 10) -> list[lance_operation.Transaction | None]:
         """Return what this version and those before it changed, newest first."""
         current = self.handle.snapshot.version
         numbers = [n for n in self.handle.snapshot.version_numbers() if n <= current]

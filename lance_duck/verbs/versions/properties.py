@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from lance_duck import lazy
 from lance_duck.arguments import checked_calls
 from lance_duck.verbs.handle import TableMethods
-from lance_duck.verbs.public.lance_schema import LanceSchema
-from lance_duck.verbs.statistics import LanceStats
+
+if TYPE_CHECKING:
+    from lance_duck.verbs import statistics
+    from lance_duck.verbs.public import lance_schema
+else:
+    statistics = lazy.modules(globals(), "lance_duck.verbs", "statistics")
+    lance_schema = lazy.modules(globals(), "lance_duck.verbs.public", "lance_schema")
 
 
 @checked_calls
@@ -23,9 +31,9 @@ class VersionProperties(TableMethods):
         return self.handle.snapshot.version
 
     @property
-    def lance_schema(self) -> LanceSchema:
+    def lance_schema(self) -> lance_schema.LanceSchema:
         """Columns with their field ids."""
-        return LanceSchema(self.handle.snapshot.schema)
+        return lance_schema.LanceSchema(self.handle.snapshot.schema)
 
     @property
     def max_field_id(self) -> int:
@@ -57,6 +65,6 @@ class VersionProperties(TableMethods):
         return dict(self.handle.snapshot.config)
 
     @property
-    def stats(self) -> LanceStats:
+    def stats(self) -> statistics.LanceStats:
         """Sizes of what the version consists of, and figures of its indexes."""
-        return LanceStats(self.handle.snapshot)
+        return statistics.LanceStats(self.handle.snapshot)

@@ -7,24 +7,31 @@ import shutil
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 from uuid import uuid4
 
+from lance_duck import lazy
 from lance_duck.arguments import checked_calls
-from lance_duck.commit import Restore, UpdateBases, commit, run_again
 from lance_duck.errors import AlreadyExistsError, FormatError, NotFoundError
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import Location, Snapshot, Version, open_snapshot, refs
 from lance_duck.snapshot.publish import forget_table
 from lance_duck.snapshot.versions import all_versions, latest_version, load_manifest
 from lance_duck.store import local_path
-from lance_duck.verbs.change import commit_change
-from lance_duck.verbs.change import transaction_properties as properties_of
 from lance_duck.verbs.handle import TableMethods
-from lance_duck.verbs.public.bases import new_bases
-from lance_duck.verbs.versions.clone import clone
 from lance_duck.wire import paths
 from lance_duck.wire.paths import ManifestName
+
+if TYPE_CHECKING:
+    from lance_duck import commit as commits
+    from lance_duck.verbs import change
+    from lance_duck.verbs.public import bases as public_bases
+    from lance_duck.verbs.versions import clone as cloning
+else:
+    commits = lazy.modules(globals(), "lance_duck", "commit")
+    change = lazy.modules(globals(), "lance_duck.verbs", "change")
+    public_bases = lazy.modules(globals(), "lance_duck.verbs.public", "bases")
+    cloning = lazy.modules(globals(), "lance_duck.verbs.versions", "clone")
 
 
 @checked_calls
@@ -35,10 +42,12 @@ class VersionChanges(TableMethods):
         self, *, commit_message: str | None = None, transaction_properties: Mapping[str, str] | None = None
     ) -> None:
         """Make the table what it is in the version of this handle, as a new version."""
-        operation = Restore(self.handle.snapshot.version)
-        properties = properties_of(commit_message, transaction_properties)
+        operation = commits.Restore(self.handle.snapshot.version)
+        properties = change.transaction_properties(commit_message, transaction_properties)
         newest = self.handle.snapshot.checkout()
-        self.handle.move_to(run_again(newest, lambda snapshot: commit(snapshot, operation, properties=properties)))
+        self.handle.move_to(
+            commits.run_again(newest, lambda snapshot: commits.commit(snapshot, operation, properties=properties))
+        )
 
     def add_bases(self, new_bases: Sequence[Any], transaction_properties: Mapping[str, str] | None = None) -> Self:
         """Add base paths: other places for data files, that writes choose by `target_bases`.
@@ -53,7 +62,9 @@ class VersionChanges(TableMethods):
         Raises:
             InvalidInputError: A path, name or id is taken.
         """
-        commit_change(self.handle, lambda snapshot: _update_bases(snapshot, new_bases), None, transaction_properties)
+        change.commit_change(
+            self.handle, lambda snapshot: _update_bases(snapshot, new_bases), None, transaction_properties
+        )
         return self
 
     def create_branch(
@@ -163,7 +174,7 @@ def start_branch(
         raise AlreadyExistsError(f"branch {name!r} already exists", where=root.uri)
     parent = branches.get(source.branch) if source.branch is not None else None
     try:
-        branch = clone(source, root.at(refs.branch_uri(root.uri, name)), shallow=True, branch=name)
+        branch = cloning.clone(source, root.at(refs.branch_uri(root.uri, name)), shallow=True, branch=name)
     except AlreadyExistsError:
         raise AlreadyExistsError(
             f"branch {name!r} is only half created",
@@ -188,7 +199,7 @@ def copy_version(
     """Clone a version; see `LanceDataset.shallow_clone`."""
     source = snapshot if reference is None else snapshot.checkout(reference)
     options = snapshot.location.storage_options if storage_options is None else storage_options
-    return clone(source, Location.of(target, options), shallow=shallow)
+    return cloning.clone(source, Location.of(target, options), shallow=shallow)
 
 
 def drop_table(
@@ -228,7 +239,7 @@ def drop_table(
         shutil.rmtree(path, ignore_errors=True)
 
 
-def _update_bases(snapshot: Snapshot, bases: Sequence[Any]) -> UpdateBases:
+def _update_bases(snapshot: Snapshot, bases: Sequence[Any]) -> commits.UpdateBases:
     ids = [getattr(base_path, "id", None) for base_path in bases]
-    new = new_bases(bases, snapshot.base_paths, "new_bases")
-    return UpdateBases(tuple(replace(base, id=i or 0) for base, i in zip(new, ids, strict=True)))
+    new = public_bases.new_bases(bases, snapshot.base_paths, "new_bases")
+    return commits.UpdateBases(tuple(replace(base, id=i or 0) for base, i in zip(new, ids, strict=True)))

@@ -6,18 +6,24 @@ import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Protocol, Self, TypedDict, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypedDict, runtime_checkable
 
+from lance_duck import lazy
 from lance_duck.arguments import has_defaults
 from lance_duck.errors import InvalidInputError
-from lance_duck.file.write.blob_options import BlobOptions
 from lance_duck.snapshot import Location
 from lance_duck.store import open_source
 from lance_duck.verbs.change import transaction_properties
-from lance_duck.verbs.public.fragment_metadata import FragmentMetadata, metadata_of
 from lance_duck.wire.fragment import Fragment
 from lance_duck.wire.manifest import BasePath
 from lance_duck.write.options import Base, WriteOptions, WriteProgress
+
+if TYPE_CHECKING:
+    from lance_duck.file.write import blob_options
+    from lance_duck.verbs.public import fragment_metadata
+else:
+    blob_options = lazy.modules(globals(), "lance_duck.file.write", "blob_options")
+    fragment_metadata = lazy.modules(globals(), "lance_duck.verbs.public", "fragment_metadata")
 
 _UNITS: Final = {"year": 31_557_600, "month": 2_630_016, "day": 86_400, "h": 3600, "m": 60, "s": 1}
 
@@ -26,10 +32,10 @@ _UNITS: Final = {"year": 31_557_600, "month": 2_630_016, "day": 86_400, "h": 360
 class FragmentProgress(Protocol):
     """An observer of writes; see `FragmentWriteProgress`."""
 
-    def begin(self, fragment: FragmentMetadata) -> None:
+    def begin(self, fragment: fragment_metadata.FragmentMetadata) -> None:
         """Observe that a file was begun."""
 
-    def complete(self, fragment: FragmentMetadata) -> None:
+    def complete(self, fragment: fragment_metadata.FragmentMetadata) -> None:
         """Observe that a file is complete."""
 
 
@@ -82,9 +88,9 @@ class WriteSettings:
     def _rows_per_group(self) -> int:
         return WriteOptions.max_rows_per_group if self.max_rows_per_group is None else self.max_rows_per_group
 
-    def blobs(self, location: Location, bases: Mapping[int, BasePath]) -> BlobOptions:
+    def blobs(self, location: Location, bases: Mapping[int, BasePath]) -> blob_options.BlobOptions:
         """Return what becomes of blobs, in a table with these base paths."""
-        return BlobOptions(
+        return blob_options.BlobOptions(
             self.external_blob_mode,
             bool(self.allow_external_blob_outside_bases),
             {i: location.base_uri(base) for i, base in bases.items() if not base.is_dataset_root},
@@ -92,7 +98,9 @@ class WriteSettings:
             lambda uri: open_source(uri, location.options_for(uri)),
         )
 
-    def options(self, version: str | None, bases: Sequence[Base | None], blobs: BlobOptions) -> WriteOptions:
+    def options(
+        self, version: str | None, bases: Sequence[Base | None], blobs: blob_options.BlobOptions
+    ) -> WriteOptions:
         """Return how the files are written, in a version where the caller did not choose one."""
         return WriteOptions(
             max_rows_per_file=self.max_rows_per_file,
@@ -188,10 +196,10 @@ class _Watch:
         self._id = fragment_id
 
     def begin(self, fragment: Fragment) -> None:
-        self._observer.begin(replace(metadata_of(fragment), id=self._id))
+        self._observer.begin(replace(fragment_metadata.metadata_of(fragment), id=self._id))
 
     def complete(self, fragment: Fragment) -> None:
-        self._observer.complete(replace(metadata_of(fragment), id=self._id))
+        self._observer.complete(replace(fragment_metadata.metadata_of(fragment), id=self._id))
 
 
 def _print_progress(progress: WriteProgress) -> None:

@@ -43,7 +43,7 @@ def ids(found: pa.Table) -> list[int]:
         ({"filter": DOG, "limit": 1, "offset": 1}, [4]),
         ({"filter": DOG, "use_scalar_index": False}, [3, 4]),
         ({"filter": DOG, "fragments": [1]}, [4]),
-        ({"filter": DOG, "order_by": [ld.scan.options.ColumnOrdering("id", ascending=False)]}, [4, 3]),
+        ({"filter": DOG, "order_by": [ld.ColumnOrdering("id", ascending=False)]}, [4, 3]),
         ({"filter": DOG, "nearest": {"column": "Vec", "q": ORIGIN, "k": 1}}, [3]),
         ({"filter": DOG, "nearest": {"column": "Vec", "q": ORIGIN, "k": 3}, "prefilter": False}, [3]),
         ({"filter": PhraseQuery("puppy dog", "Text"), "nearest": {"column": "Vec", "q": ORIGIN}}, [3]),

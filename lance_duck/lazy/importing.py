@@ -1,0 +1,32 @@
+"""The import behind a lazy name."""
+
+from __future__ import annotations
+
+import os
+import threading
+from importlib import import_module
+from types import ModuleType
+
+_importing = threading.RLock()
+"""Held by the thread that imports a module here, and by one that forks: a child could not open the locks that Python
+holds for a module that another thread imports. The body of a module uses no lazy name, so that nobody who imports a
+module waits for this lock."""
+
+
+def imported(name: str) -> ModuleType:
+    """Import a module; one that is imported already is returned at once."""
+    with _importing:
+        return import_module(name)
+
+
+def _open_in_child() -> None:
+    global _importing
+    _importing = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(
+        before=lambda: _importing.acquire(),
+        after_in_parent=lambda: _importing.release(),
+        after_in_child=_open_in_child,
+    )

@@ -1,0 +1,47 @@
+"""Modules that are imported when a function first uses them."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+from lance_duck.lazy.importing import imported
+
+
+def modules(importer: dict[str, Any], package: str, *names: str) -> Any:
+    """Return modules that are imported when their attributes are first asked for.
+
+    Args:
+        importer: `globals()` of who asks; gets the modules in place of what stands for them.
+        package: The package that has them; "" for modules of no package.
+        names: Their names; one module is returned for one name, else a tuple.
+    """
+    later = tuple(_Later(f"{package}.{name}" if package else name, importer) for name in names)
+    return later if len(later) > 1 else later[0]
+
+
+class _Later(ModuleType):
+    """Stands for a module that is not imported yet."""
+
+    def __init__(self, name: str, importer: dict[str, Any]) -> None:
+        super().__init__(name)
+        vars(self).update(_name=name, _importer=importer)
+
+    def __getattr__(self, attribute: str) -> Any:
+        module = imported(self._name)
+        for name, value in list(self._importer.items()):
+            if value is self:
+                self._importer[name] = module
+        return getattr(module, attribute)
+
+    def __setattr__(self, attribute: str, value: Any) -> None:
+        setattr(imported(self._name), attribute, value)
+
+    def __delattr__(self, attribute: str) -> None:
+        delattr(imported(self._name), attribute)
+
+    def __dir__(self) -> list[str]:
+        return dir(imported(self._name))
+
+    def __repr__(self) -> str:
+        return f"<module {self._name!r}, imported when it is used>"

@@ -1,0 +1,99 @@
+"""Modules that are imported when they are used."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from lance_duck import lazy
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> str:
+    """A package of a name that is used once, with two modules; `slow` takes a while to import."""
+    name = f"lazy_{abs(hash(request.node.name))}"
+    folder = tmp_path / name
+    folder.mkdir()
+    (folder / "__init__.py").write_text("")
+    (folder / "one.py").write_text("number = 1\ndef double():\n    return 2 * number\n")
+    (folder / "slow.py").write_text("import time\ntime.sleep(0.2)\nnumber = 2\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    return name
+
+
+def test_a_module_is_imported_when_it_is_first_used(package: str) -> None:
+    names: dict[str, Any] = {}
+    names["one"] = lazy.modules(names, package, "one")
+    assert f"{package}.one" not in sys.modules
+    assert names["one"].number == 1
+    assert names["one"] is sys.modules[f"{package}.one"]
+
+
+def test_what_stood_for_a_module_keeps_doing_so(package: str) -> None:
+    one, slow = lazy.modules({}, package, "one", "slow")
+    one.number = 7
+    assert (one.double(), one.number) == (14, 7)
+    assert isinstance(slow, ModuleType)
+    assert f"{package}.slow" not in sys.modules
+    assert {"double", "number"} <= set(dir(one))
+    del one.number
+    with pytest.raises(AttributeError, match="number"):
+        _ = one.number
+
+
+def test_a_module_that_does_not_exist_is_missed_when_it_is_used(package: str) -> None:
+    gone = lazy.modules({}, package, "gone")
+    with pytest.raises(ModuleNotFoundError, match="gone"):
+        _ = gone.number
+
+
+def test_a_library_waits_as_a_module_does() -> None:
+    names: dict[str, Any] = {}
+    names["colorsys"] = lazy.modules(names, "", "colorsys")
+    assert names["colorsys"].rgb_to_hsv(0, 0, 0) == (0.0, 0.0, 0)
+    assert names["colorsys"] is sys.modules["colorsys"]
+
+
+def test_threads_that_use_a_module_at_once_import_it_once(package: str) -> None:
+    names: dict[str, Any] = {}
+    names["slow"] = lazy.modules(names, package, "slow")
+    begin = threading.Barrier(8)
+    found: list[tuple[int, ModuleType]] = []
+
+    def use() -> None:
+        begin.wait()
+        found.append((names["slow"].number, names["slow"]))
+
+    threads = [threading.Thread(target=use) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [(2, sys.modules[f"{package}.slow"])] * 8
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="forks")
+def test_a_child_imports_what_its_parent_was_importing_when_it_forked(package: str, tmp_path: Path) -> None:
+    script = f"""
+import os, sys, threading
+sys.path.insert(0, {str(tmp_path)!r})
+from lance_duck import lazy
+slow = lazy.modules({{}}, {package!r}, "slow")
+thread = threading.Thread(target=lambda: slow.number)
+thread.start()
+while {package!r} + ".slow" not in sys.modules:
+    pass
+child = os.fork()
+os.write(1, b"%d\\n" % slow.number)
+if child:
+    thread.join()
+    assert os.waitpid(child, 0)[1] == 0
+"""
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
+    assert run.stdout.split() == ["2", "2"]
