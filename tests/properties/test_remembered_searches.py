@@ -32,7 +32,9 @@ OPTIONS = st.fixed_dictionaries(
         "columns": st.sampled_from(
             [None, ["id"], ["id", "_distance", "n"], ["v"], ["_rowid", "text"], {"twice": "n * 2"}]
         ),
-        "filter": st.sampled_from(["n = 1", "n < 3 AND id % 2 = 0", "id < 0", "st.x > 3", "text LIKE 'row 1%'"]),
+        "filter": st.sampled_from(
+            ["n = 1", "id % 3 = 1", "n < 3 AND id % 2 = 0", "id < 0", "st.x > 3", "text LIKE 'row 1%'"]
+        ),
         "prefilter": st.booleans(),
         "limit": st.integers(0, 7),
         "offset": st.integers(0, 3),

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from lance_duck.cache import SizedCache
 from lance_duck.rows.row_set import RowSet
-from lance_duck.scan.filters import Filter, TreeFilter
+from lance_duck.scan.filters import Filter, SqlFilter, TreeFilter
 from lance_duck.scan.nearest.covered import Covered
 from lance_duck.scan.predicate.tree import Opaque
 from lance_duck.scan.table_scan import TableScan
@@ -77,4 +77,6 @@ def _size(rows: Filtered) -> int:
 
 def _means_the_same(filter_: Filter) -> bool:
     """Return whether a filter surely is true for the same rows each time: DuckDB's functions may be random."""
+    if isinstance(filter_, SqlFilter):
+        return filter_.expression.is_stable and filter_.parameters is None
     return isinstance(filter_, TreeFilter) and not any(isinstance(leaf, Opaque) for leaf in filter_.predicate.leaves())

@@ -7,8 +7,10 @@ alone (aggregates, window functions, UNNEST).
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final
 
 import duckdb
@@ -29,6 +31,12 @@ _TESTS: Final = ("OPERATOR_NOT", "OPERATOR_IS_NULL", "OPERATOR_IS_NOT_NULL", "CO
 
 _NULL_CHECKS: Final = ("OPERATOR_IS_NULL", "OPERATOR_IS_NOT_NULL")
 _NOW: Final = frozenset(("current_date", "current_time", "current_timestamp", "localtime", "localtimestamp"))
+_PURE: Final = frozenset(
+    ("FUNCTION", "COMPARISON", "CONJUNCTION", "OPERATOR", "CONSTANT", "COLUMN_REF", "BETWEEN", "CASE")
+)
+"""Classes of nodes that give the same for the same row each time, functions as far as they do."""
+
+_MOMENTS: Final = re.compile(r"now|today|tomorrow|yesterday|current_|local", re.IGNORECASE)
 _SELECT_KEYS: Final = ("where_clause", "group_expressions", "group_sets", "having", "sample", "qualify", "modifiers")
 
 
@@ -40,11 +48,13 @@ class SqlExpression:
         text: What the person wrote, names that need it now in double quotes.
         paths: Columns and struct fields that it reads.
         type: DuckDB's name of its type.
+        is_stable: It surely is the same for the same row each time.
     """
 
     text: str
     paths: tuple[Path, ...]
     type: str
+    is_stable: bool = False
 
     @property
     def sql(self) -> str:
@@ -80,7 +90,7 @@ def parse_sql(text: str, schema: pa.Schema, what: str, parameters: Parameters = 
             type_ = describe(f"({text}\n) AS value FROM {BATCH}", columns, parameters)[0][1].strip('"')
     except duckdb.Error as error:
         raise InvalidInputError(f"bad {what}", where=repr(text), found=words_about(str(error), text)) from error
-    return SqlExpression(text, paths, type_)
+    return SqlExpression(text, paths, type_, _is_stable(tree, text))
 
 
 def operand_paths(text: str, parts: Sequence[str], schema: pa.Schema, what: str) -> tuple[tuple[Path, ...], ...]:
@@ -224,6 +234,31 @@ def _resolve(tree: Any, schema: pa.Schema, what: str, text: str) -> tuple[Path, 
         elif names[0].lower() not in lambdas | _NOW:
             raise _no_column(names[0], schema, what, text)
     return tuple(sorted(paths))
+
+
+def _is_stable(tree: Any, text: str) -> bool:
+    """Return whether an expression is made of columns, constants and functions of which DuckDB says that they are pure.
+
+    Texts may be read as moments, in comparisons, too: those that are others each day are not taken for constants.
+    """
+    if _MOMENTS.search(text):
+        return False
+    for part in _nodes(tree):
+        if part["class"] not in _PURE:
+            return False
+        if part["class"] == "FUNCTION" and part["function_name"].lower() not in _pure_functions():
+            return False
+    return True
+
+
+@cache
+def _pure_functions() -> frozenset[str]:
+    """Return the names that stand for scalar functions alone which give the same for the same arguments each time."""
+    rows = query(
+        "SELECT lower(function_name) FROM duckdb_functions() GROUP BY 1"
+        " HAVING bool_and(function_type = 'scalar' AND coalesce(stability, '') = 'CONSISTENT')"
+    )
+    return frozenset(name for (name,) in rows)
 
 
 def _descend(field: pa.Field, names: Sequence[str]) -> Path:
