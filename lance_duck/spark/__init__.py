@@ -26,6 +26,7 @@ from lance_duck.spark.verbs.compact_jobs import CompactionFigures, compact
 from lance_duck.spark.verbs.index_jobs import IndexFigures, create_index, optimize_indices
 from lance_duck.spark.verbs.knn_join import knn_join
 from lance_duck.spark.verbs.merge_jobs import SparkMerge, merge_insert
+from lance_duck.spark.verbs.text_search import search
 from lance_duck.spark.verbs.upkeep import UpkeepFigures, optimize
 
 __all__ = [
@@ -53,6 +54,7 @@ __all__ = [
     "read",
     "refresh_view",
     "register",
+    "search",
     "update",
     "versions",
     "write",

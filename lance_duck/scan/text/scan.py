@@ -62,6 +62,12 @@ class TextScan(ScoredScan):
         """Paths of the columns that are searched, each once."""
         return tuple(dict.fromkeys(route.column.path for route in self._search.routes.values()))
 
+    @property
+    def cover(self) -> tuple[list[frozenset[int]], frozenset[int]]:
+        """Fragments of each segment that is asked of the first column, and those that no segment covers."""
+        route = next(iter(self._search.routes.values()))
+        return [frozenset(segment.fragments.tolist()) for segment in route.segments], route.open
+
     def highlight(
         self, texts: pa.Array | pa.ChunkedArray, column: str, pre: str, post: str, words: int | None = None
     ) -> pa.LargeStringArray:

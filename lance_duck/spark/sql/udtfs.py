@@ -3,10 +3,11 @@
     SELECT … FROM lance_table('/t.lance', version => 3, columns => 'id,s', filter => 'id < 10')
     SELECT … FROM lance_history('/t.lance')
     SELECT … FROM lance_vector_search('/t.lance', 'v', array(0.5, 1.0), 10)
+    SELECT … FROM lance_search('/t.lance', 'duck lake', column => 'body', k => 10)
     SELECT … FROM queries q, LATERAL lance_vector_search('/t.lance', 'v', q.vector, k => 5)
 
-Rows go through Python one by one, and a function of constants runs in one task: for much data `read` and `knn_join` are
-made. The version is settled when a query is analysed.
+Rows go through Python one by one, and a function of constants runs in one task: for much data `read`, `search` and
+`knn_join` are made. The version is settled when a query is analysed.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from pyspark.sql.udtf import AnalyzeArgument, AnalyzeResult, UserDefinedTableFun
 from lance_duck.dataset import LanceDataset
 from lance_duck.errors import InvalidInputError
 from lance_duck.scan.nearest.options import vector_column
+from lance_duck.scan.text.request import text_search_arguments
 from lance_duck.spark.io.types import Declaration, spark_schema
 from lance_duck.spark.sql import metadata_tables
 from lance_duck.spark.table_ref import TableRef, pin
@@ -34,6 +36,9 @@ _HISTORY: Final = ("uri", "limit", "storage_options")
 _SEARCH: Final = (
     *("uri", "column", "query", "k", "filter", "columns", "metric", "nprobes", "ef", "refine_factor", "use_index"),
     *("prefilter", "version", "storage_options"),
+)
+_TEXT_SEARCH: Final = (
+    *("uri", "query", "k", "column", "filter", "columns", "prefilter", "version", "storage_options"),
 )
 _NEAREST: Final = ("column", "k", "metric", "nprobes", "ef", "refine_factor", "use_index")
 
@@ -125,10 +130,36 @@ class _LanceVectorSearch:
         yield from _rows(scan.to_batches(), scan.projected_schema, self._analysis.schema)
 
 
+class _LanceSearch:
+    """The rows of a table that match words; a query that is null has none."""
+
+    def __init__(self, analysis: _Analysis) -> None:
+        self._analysis = analysis
+
+    @staticmethod
+    def analyze(*args: AnalyzeArgument, **named: AnalyzeArgument) -> _Analysis:
+        """Return the columns of the table, or those that are named, and `_score`."""
+        arguments = _constants(_TEXT_SEARCH, args, named, but="query")
+        if "query" not in arguments:
+            raise InvalidInputError("no argument 'query'", where="lance_search")
+        place, table = _table(arguments)
+        schema = _text_search(table, arguments, "").projected_schema
+        return _Analysis(spark_schema(schema), place=place, version=pin(table), given=arguments)
+
+    def eval(self, *args: Any, **named: Any) -> Iterator[tuple[Any, ...]]:
+        """Yield the rows, the best first."""
+        query = named["query"] if "query" in named else args[_TEXT_SEARCH.index("query")]
+        if query is None:
+            return
+        scan = _text_search(self._analysis.table, self._analysis.given, str(query))
+        yield from _rows(scan.to_batches(), scan.projected_schema, self._analysis.schema)
+
+
 FUNCTIONS: Final[Mapping[str, type]] = {
     "lance_table": _LanceTable,
     "lance_history": _LanceHistory,
     "lance_vector_search": _LanceVectorSearch,
+    "lance_search": _LanceSearch,
 }
 
 
@@ -190,6 +221,12 @@ def _search(table: LanceDataset, arguments: Mapping[str, Any], query: list[float
     nearest = {name: arguments[name] for name in _NEAREST if name in arguments}
     options = {name: arguments[name] for name in ("filter", "prefilter") if name in arguments}
     return table.scan(_columns(arguments), nearest={**nearest, "q": query}, use_threads=False, **options)
+
+
+def _text_search(table: LanceDataset, arguments: Mapping[str, Any], query: str) -> Any:
+    options = {name: arguments[name] for name in ("filter", "prefilter") if name in arguments}
+    asked = text_search_arguments(query, arguments.get("k"), arguments.get("column"), options)
+    return table.scan(_columns(arguments), use_threads=False, **asked)
 
 
 def _rows(batches: Iterator[pa.RecordBatch], arrow: pa.Schema, schema: StructType) -> Iterator[tuple[Any, ...]]:

@@ -1,0 +1,161 @@
+"""Full-text search of a table by tasks: each searches its fragments, those of an index segment together.
+
+Scores are those of one machine, for each task has the statistics of all rows; rows that no segment covers are analysed
+by each task. The best of all tasks are one frame, whose columns are fetched last.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812  as it is called everywhere
+
+from lance_duck.arguments import checked_call
+from lance_duck.dataset import LanceDataset
+from lance_duck.scan.filters import FilterLike
+from lance_duck.scan.options import ScanOptions
+from lance_duck.scan.projection import ROW_ADDRESS, ROW_ID, ColumnsLike
+from lance_duck.scan.scored.layout import SCORE, ScoreLayout, score_layout
+from lance_duck.scan.text.filter import with_text_filter
+from lance_duck.scan.text.request import text_search_arguments
+from lance_duck.scan.text.scan import TextScan
+from lance_duck.snapshot import Snapshot
+from lance_duck.spark.costs import JOINED_ROWS
+from lance_duck.spark.io.types import Declaration, spark_schema
+from lance_duck.spark.jobs.work_splits import check_parallelism, shares
+from lance_duck.spark.table_ref import TableRef, pin
+from lance_duck.spark.workers import map_batches
+
+_HITS: Final = "score float, row_id long, address long"
+
+
+@checked_call
+def search(
+    spark: SparkSession,
+    uri: str | os.PathLike[str],
+    query: Any,
+    k: int = 10,
+    column: str | None = None,
+    *,
+    filter: FilterLike | None = None,  # noqa: A002  as everywhere
+    columns: ColumnsLike | None = None,
+    prefilter: bool = True,
+    with_row_id: bool = False,
+    with_row_address: bool = False,
+    version: int | str | tuple[str | None, int | str | None] | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    parallelism: int | None = None,
+) -> DataFrame:
+    """Find the rows of a table that match words, as `LanceDataset.search` finds them.
+
+    The answer is of the version that the table has now, however often the frame is computed.
+
+    Args:
+        spark: Classic or Connect.
+        uri: The table.
+        query: Words, a query of `lance_duck.query` or its JSON form.
+        k: Rows at most.
+        column: The texts; None: those with an index, else the only column of texts.
+        filter: Rows that may be found: SQL text, (SQL text, parameters), a pyarrow expression or a query.
+        columns: Names, or SQL by name; None: all.
+        prefilter: False: the filter is applied to the best rows, of which fewer than k may be left.
+        with_row_id: Add `_rowid`.
+        with_row_address: Add `_rowaddr`.
+        version: A number, the name of a tag, or (branch, number or tag); None: the newest.
+        storage_options: For the store.
+        parallelism: Tasks to aim at for rows that no index covers; None: as suits the table.
+
+    Returns:
+        The columns of the table and `_score` (float), the best rows first, rows of one score by row id.
+
+    Raises:
+        NotFoundError: There is no such table or version.
+        InvalidInputError: What is asked makes no sense for this table.
+        UnsupportedError: A column of a type that Spark does not have.
+    """
+    check_parallelism(parallelism)
+    place = TableRef.of(uri, storage_options)
+    table = place.dataset(version)
+    asked = text_search_arguments(query, k, column, {"filter": filter, "prefilter": prefilter})
+    asked |= {"columns": columns, "with_row_id": with_row_id, "with_row_address": with_row_address}
+    work = _TextSearch(place, pin(table), asked)
+    return work.frame(spark, table, parallelism)
+
+
+@dataclass(frozen=True)
+class _TextSearch:
+    """What is asked of the table; pickles.
+
+    Attributes:
+        version: See `TableRef.pinned`.
+        asked: Arguments of a scan.
+    """
+
+    place: TableRef
+    version: int | tuple[str, int]
+    asked: Mapping[str, Any]
+
+    def frame(self, spark: SparkSession, table: LanceDataset, parallelism: int | None) -> DataFrame:
+        """Return the plan."""
+        snapshot = table.handle.snapshot
+        whole = _scan(table, self.asked)
+        result = spark_schema(whole.schema)
+        is_post = self.asked["filter"] is not None and self.asked["prefilter"] is False
+        groups = [None] if is_post else _groups(whole, snapshot, parallelism)
+
+        def find(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                for number in batch.column(0).to_pylist():
+                    yield from self.hits(groups[number])
+
+        def take(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                yield from self._taken(batch)
+
+        hits = map_batches(spark.range(0, len(groups), 1, max(1, len(groups))), find, _HITS)
+        best = hits.orderBy(F.col("score").desc(), "row_id").limit(self.asked["limit"])
+        return map_batches(best, take, result)
+
+    def hits(self, fragments: Sequence[int] | None) -> Iterator[pa.RecordBatch]:
+        """Yield the best rows of some fragments, None for all: what a task does."""
+        table = self.place.pinned(self.version)
+        bare = {**self.asked, "columns": [SCORE], "with_row_id": True, "with_row_address": True, "use_threads": False}
+        if fragments is not None:
+            bare["fragments"] = list(fragments)
+        for batch in _scan(table, bare).table().to_batches():
+            names = [pa.array(batch.column(name).to_numpy().view(np.int64)) for name in (ROW_ID, ROW_ADDRESS)]
+            yield pa.record_batch([batch.column(SCORE), *names], names=["score", "row_id", "address"])
+
+    def layout(self, snapshot: Snapshot) -> ScoreLayout:
+        """Return the columns of the result."""
+        options = {name: self.asked[name] for name in ("with_row_id", "with_row_address")}
+        return score_layout(snapshot.schema, self.asked["columns"], **options)
+
+    def _taken(self, hits: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        table = self.place.pinned(self.version)
+        columns = self.layout(table.handle.snapshot)
+        declaration = Declaration(spark_schema(columns.schema), columns.schema)
+        for start in range(0, hits.num_rows, JOINED_ROWS):
+            piece = hits.slice(start, JOINED_ROWS)
+            addresses = piece.column("address").to_numpy().view(np.uint64)
+            batch = columns.batch(table.handle.table.taker, addresses, {SCORE: piece.column("score").to_numpy()})
+            yield declaration.apply(batch)
+
+
+def _scan(table: LanceDataset, asked: Mapping[str, Any]) -> TextScan:
+    rows = table.handle.table
+    return TextScan(rows, with_text_filter(rows, ScanOptions(**asked)))
+
+
+def _groups(scan: TextScan, snapshot: Snapshot, parallelism: int | None) -> list[Sequence[int] | None]:
+    """Return the fragments that are searched by one task each; those of a segment are in one."""
+    segments, rest = scan.cover
+    open_ = shares(snapshot, parallelism, rest)
+    groups: list[Sequence[int] | None] = [tuple(sorted(mine)) for mine in segments if mine]
+    return [*groups, *open_] or [None]
