@@ -6,6 +6,7 @@ package; so a call of DuckDB is evaluated among the user's own names, as the use
 
 from __future__ import annotations
 
+import builtins
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -22,9 +23,10 @@ T = TypeVar("T")
 _NAME: Final = "__lance_call"
 _CALL: Final = compile(f"{_NAME}()", "<lance_duck>", "eval")
 _ALONE: Final = FunctionType(
-    (lambda __lance_call, __lance_sql, __lance_options: __lance_call(__lance_sql, **__lance_options)).__code__, {}
+    (lambda __lance_call, __lance_sql, __lance_options: __lance_call(__lance_sql, **__lance_options)).__code__,
+    {"__builtins__": builtins},
 )
-"""Calls a method in a frame that has nothing else: no variable and no module."""
+"""Calls a method in a frame that has nothing else: no variable, and no module but that by which functions import."""
 _OURS: Final = ("lance_duck.", "contextlib", "tenacity")
 """Beginnings of modules whose frames stand between the user's and DuckDB."""
 

@@ -283,3 +283,47 @@ def test_functions_and_columns_of_the_user_keep_their_meaning(con: ld.Connection
     assert ids(con, "SELECT id FROM notes WHERE match(body, 'stones')") == [6]
     assert ids(con, "SELECT score(id) FROM notes WHERE match(body, 'duck')") == []
     assert con.execute("SELECT max(score(id)) FROM notes").fetchall() == [(7,)]
+
+
+def test_words_are_marked_as_the_column_is_analysed(tmp_path: Path, connect: Callable[..., ld.Connection]) -> None:
+    texts = ["A Duck runs", "the lake of ducks, and more words than anyone reads", None]
+    dataset = ld.write_dataset(pa.table({"id": range(3), "body": texts, "other": texts}), tmp_path / "t.lance")
+    dataset.create_scalar_index("body", "INVERTED", stem=False)
+    con = connect(tmp_path)
+    found = con.execute("SELECT highlight(body, 'ducks lake') FROM t ORDER BY id")
+    assert [name for name, *_ in found.description] == ["highlight(body, 'ducks lake')"]
+    marked = [texts[0], "the <b>lake</b> of <b>ducks</b>, and more words than anyone reads", None]
+    assert [row[0] for row in found.fetchall()] == marked
+    stemmed = con.sql("SELECT highlight(other, ?, '[', post := ']') FROM t ORDER BY id", params=["duck"]).fetchall()
+    assert [row[0] for row in stemmed][:2] == ["A [Duck] runs", "the lake of [ducks], and more words than anyone reads"]
+    short = "SELECT snippet(body, ?, 4, '*', '*'), snippet(body, ?, words := 3, gap := '') FROM t WHERE match(body, ?)"
+    assert con.execute(short, ["ducks", "reads", "lake"]).fetchall() == [
+        ("…of *ducks*, and more…", "than anyone <b>reads</b>")
+    ]
+    nested = (
+        "WITH x AS (SELECT id, body AS b FROM t) SELECT highlight(b, 'duck'), highlight(b, NULL) FROM x WHERE id = 0"
+    )
+    assert con.execute(nested).fetchall() == [("A <b>Duck</b> runs", None)]
+
+
+@pytest.mark.parametrize("sql", ["SELECT highlight('Running Ducks', 'duck run')", "SELECT HIGHLIGHT(a, b) FROM pairs"])
+def test_words_of_any_text_are_marked(connect: Callable[..., ld.Connection], sql: str) -> None:
+    con = connect()
+    con.execute("CREATE TABLE pairs AS SELECT 'Running Ducks' AS a, 'duck run' AS b")
+    for run in (con.execute, con.sql):
+        assert run(sql).fetchall() == [("<b>Running</b> <b>Ducks</b>",)]
+    con.execute("CREATE MACRO highlight(a, b) AS 7")
+    assert con.execute(sql).fetchall() == [(7,)]
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        ("highlight(body, 'x', bold := 'y')", "option 'bold'.*pre, post"),
+        ("highlight(body, 'x', 'a', 'b', 'c')", "too many"),
+        ("snippet(body, 'x', words := 0)", "1 or more"),
+    ],
+)
+def test_marks_that_make_no_sense_are_refused(con: ld.Connection, call: str, message: str) -> None:
+    with pytest.raises(ld.InvalidInputError, match=message):
+        con.execute(f"SELECT {call} FROM notes").fetchall()

@@ -27,6 +27,7 @@ SCORE: Final = "score"
 MARKED: Final = ("highlight", "snippet")
 FUNCTIONS: Final = (MATCH, PHRASE, SCORE, *MARKED)
 _MAYBE: Final = re.compile(rf"\b(?:{'|'.join(FUNCTIONS)})\b[\s\"]*\(", re.IGNORECASE)
+_MARKS: Final = re.compile(rf"\b(?:{'|'.join(MARKED)})\b[\s\"]*\(", re.IGNORECASE)
 _NO_CALL: Final = frozenset({"from", "join", "into", "table", "macro", "function", ".", "update", "as"})
 _OPERAND_ENDS: Final = frozenset({")", "]", "}"})
 _NO_ALIAS: Final = frozenset({"end", "null", "true", "false"})
@@ -83,6 +84,11 @@ class TextCalls:
 def may_find(sql: str) -> bool:
     """Return whether a text has words of such a call, wherever they stand."""
     return _MAYBE.search(sql) is not None
+
+
+def marks_words(sql: str) -> bool:
+    """Return whether a text may call `highlight` or `snippet`, which need no table of ours."""
+    return _MARKS.search(sql) is not None
 
 
 def find(statement: Statement) -> TextCalls | None:

@@ -1,4 +1,4 @@
-"""Calls of `match`, `match_phrase` and `score` in a statement, with functions of ours in their places.
+"""Calls of `match`, `match_phrase`, `score`, `highlight` and `snippet`, with functions of ours in their places.
 
     match(body, 'duck lake', fuzziness := 1)  →  __lance_match(["t"."body"], '{"table": …}', ('duck lake'), '')
     score(t)                                  →  the sum of __lance_score(…), with the arguments of the matches of t
@@ -28,13 +28,20 @@ from lance_duck.duck.statement.identifiers import folded, literal, quoted
 from lance_duck.duck.statement.lists import LiftedText
 from lance_duck.duck.statement.text import Statement
 from lance_duck.duck.tables.handle import TableHandle, pinned_versions
-from lance_duck.duck.tables.text_functions import MATCHES, SCORES
+from lance_duck.duck.tables.text_functions import HIGHLIGHTS, MATCHES, SCORES, SNIPPETS
 from lance_duck.duck.tables.text_request import TextRequest, check_option, constant
 from lance_duck.errors import InvalidInputError, LanceDuckError, UnknownColumnError, WrongTypeError
 from lance_duck.scan.text.columns import text_column
 from lance_duck.wire.column_path import join_path
 
 _DIVIDER: Final = "chr(31)"
+_MARKS: Final = {
+    "highlight": (HIGHLIGHTS, {"pre": "'<b>'", "post": "'</b>'"}),
+    "snippet": (SNIPPETS, {"words": "20", "pre": "'<b>'", "post": "'</b>'", "gap": "'…'"}),
+}
+"""The functions behind those that mark words, and their options with defaults, in the order of the caller."""
+_ORDER: Final = ("pre", "post", "words", "gap")
+_TYPES: Final = {"words": "BIGINT"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,10 +101,11 @@ class TextRewriter:
         lifted = LiftedText.of(sql)
         statement = Statement.of(lifted.text)
         found: TextCalls | None = statement.result("text calls", find)
-        if found is None or not self._reads_ours(found, later):
+        if found is None or not (self._reads_ours(found, later) or any(c.function in MARKED for c in found.calls)):
             return sql
         own = self._names.own_functions(FUNCTIONS, later=later)
-        edits = list(_Rewriting(self._catalog, self._names, statement, found, own, later).edits())
+        rewriting = _Rewriting(self._catalog, self._names, statement, found, own, later)
+        edits = list(rewriting.edits(has_tables=self._reads_ours(found, later)))
         return lifted.restored(apply(statement.text, edits)) if edits else sql
 
     def _reads_ours(self, found: TextCalls, later: bool) -> bool:
@@ -142,12 +150,18 @@ class _Rewriting:
         self._tables: dict[TableRead, _Table | None] = {}
         self._matches: dict[TableRead, list[tuple[TextCall, str]]] = {}
 
-    def edits(self) -> Iterator[Edit]:
-        """Yield the edits of the text: calls, names for columns of the result, and numbers for its `?`."""
+    def edits(self, *, has_tables: bool) -> Iterator[Edit]:
+        """Yield the edits of the text: calls, names for columns of the result, and numbers for its `?`.
+
+        Args:
+            has_tables: The statement reads tables of ours; calls that need one are left alone in others.
+        """
         calls = [call for call in self._found.calls if call.function not in self._own]
+        if not has_tables:
+            calls = [call for call in calls if call.function in MARKED]
         edits = [self._match(call) for call in calls if call.function in (MATCH, PHRASE)]
         edits += [edit for call in calls if call.function == SCORE and (edit := self._score(call)) is not None]
-        edits += [edit for call in calls if call.function in MARKED and (edit := self._marked(call)) is not None]
+        edits += [self._marked(call) for call in calls if call.function in MARKED]
         if not edits:
             return
         headings = {heading: None for call in calls if (heading := call.heading) is not None}
@@ -192,8 +206,32 @@ class _Rewriting:
         terms = [f"{SCORES}({arguments})" for arguments in dict.fromkeys(arguments for _, arguments in mine)]
         return terms[0] if len(terms) == 1 else f"({' + '.join(terms)})"
 
-    def _marked(self, call: TextCall) -> Edit | None:
-        return None
+    def _marked(self, call: TextCall) -> Edit:
+        """Return the call of `highlight` or `snippet`, by the analyser of its column where that is one of a table."""
+        self._check_alone(call)
+        request, text = "", self._sql(call.positional[0])
+        try:
+            table, path, column = self._column(call)
+            if not table.read.version and column.startswith("["):
+                request, text = TextRequest(table.name, path, MATCH, held=table.held).text, column[1:-1]
+        except LanceDuckError:
+            pass  # any text has marks
+        function, defaults = _MARKS[call.function]
+        names = list(defaults)
+        given = dict(zip(names, call.positional[2:], strict=False))
+        if len(call.positional) > 2 + len(names):
+            raise self._placed(call, InvalidInputError("too many arguments", expected=", ".join(names)))
+        for name, part in call.named:
+            if name not in names or name in given:
+                error = InvalidInputError(f"unknown or repeated option {name!r}", expected=known_names(names))
+                raise self._placed(call, error)
+            given[name] = part
+        values = {name: self._sql(given[name]) if name in given else defaults[name] for name in names}
+        rest = ", ".join(f"({values[name]})::{_TYPES.get(name, 'VARCHAR')}" for name in _ORDER if name in values)
+        words = self._sql(call.positional[1])
+        return Edit(
+            call.start, call.end, f"{function}(({text})::VARCHAR, {literal(request)}, ({words})::VARCHAR, {rest})"
+        )
 
     def _check_alone(self, call: TextCall) -> None:
         inside = [each for each in self._found.calls if call.start < each.start < call.end]

@@ -1,10 +1,13 @@
-"""The functions behind `match` and `score`: DuckDB calls them for batches of texts.
+"""The functions behind `match`, `score`, `highlight` and `snippet`: DuckDB calls them for batches of texts.
 
     __lance_match([text, …], request, words, values) → BOOLEAN, NULL where there is no text or there are no words
     __lance_score([text, …], request, words, values) → FLOAT, 0 where there is no match
+    __lance_highlight(text, request, words, pre, post) → VARCHAR, NULL where an argument is
+    __lance_snippet(text, request, words, pre, post, number of words, gap) → VARCHAR, likewise
 
 They need no table: whatever a statement does with texts, each is judged as if it stood in the table that the request
-names, by the analyser of the column and the statistics of its newest version.
+names, by the analyser of the column and the statistics of its newest version. A request that is empty names none: marks
+are then those of the default analyser.
 """
 
 from __future__ import annotations
@@ -26,11 +29,17 @@ from lance_duck.duck.tables.text_request import TextRequest
 from lance_duck.errors import NotFoundError
 from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.text.query.tree import MatchQuery, PhraseQuery
+from lance_duck.scan.text.route import text_route
 from lance_duck.scan.text.search import TextSearch
 from lance_duck.scan.text.text_matcher import TextMatcher
+from lance_duck.text.analyser import Analyser
+from lance_duck.text.highlight import highlight, snippet
 
 MATCHES: Final = "__lance_match"
 SCORES: Final = "__lance_score"
+HIGHLIGHTS: Final = "__lance_highlight"
+SNIPPETS: Final = "__lance_snippet"
+_MARKED_TYPES: Final[list[Any]] = ["VARCHAR"] * 5
 _TYPES: Final[list[Any]] = ["VARCHAR[]", "VARCHAR", "VARCHAR", "VARCHAR"]
 _SPECIAL: Any = "special"
 _ARROW: Any = "arrow"
@@ -60,10 +69,14 @@ class TextFunctions:
         for name, function, kind in ((MATCHES, self.match, "BOOLEAN"), (SCORES, self.score, "FLOAT")):
             connection.create_function(name, function, _TYPES, kind, type=_ARROW, null_handling=_SPECIAL)
 
+        snippets = [*_MARKED_TYPES, "BIGINT", "VARCHAR"]
+        for name, marks, types in ((HIGHLIGHTS, self.highlight, _MARKED_TYPES), (SNIPPETS, self.snippet, snippets)):
+            connection.create_function(name, marks, types, "VARCHAR", type=_ARROW, null_handling=_SPECIAL)
+
     def uninstall(self, connection: duckdb.DuckDBPyConnection) -> None:
         """Take the functions away."""
-        connection.remove_function(MATCHES)
-        connection.remove_function(SCORES)
+        for name in (MATCHES, SCORES, HIGHLIGHTS, SNIPPETS):
+            connection.remove_function(name)
 
     def hold(self, dataset: LanceDataset) -> int:
         """Give a dataset that no table stands for, that of a transaction, a number."""
@@ -83,6 +96,36 @@ class TextFunctions:
         """Return the scores of texts; the arguments are columns of Arrow's."""
         scores, _ = self._asked(texts, requests, words, values)
         return pa.array(np.nan_to_num(scores, nan=0.0))
+
+    def highlight(self, texts: Any, requests: Any, words: Any, pre: Any, post: Any) -> pa.Array:
+        """Return texts with marks around words; the arguments are columns of Arrow's."""
+        return self._marked(highlight, texts, requests, words, pre, post)
+
+    def snippet(self, texts: Any, requests: Any, words: Any, pre: Any, post: Any, most: Any, gap: Any) -> pa.Array:
+        """Return the best parts of texts, with marks around words; the arguments are columns of Arrow's."""
+        return self._marked(snippet, texts, requests, words, pre, post, most, gap)
+
+    def _marked(self, marks: Callable[..., pa.Array], texts: Any, *columns: Any) -> pa.Array:
+        """Return what a function makes of texts, NULL where an argument is."""
+        array = texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
+        result: list[str | None] = [None] * len(array)
+        for request, query, *rest, places in _groups(*columns):
+            if None in (request, query, *rest):
+                continue
+            analyser = self._analyser(request)
+            terms = [token.text for token in analyser.terms_of(query)]
+            marked = marks(array.take(pa.array(places)), terms, analyser, *rest).to_pylist()
+            for place, text in zip(places.tolist(), marked, strict=True):
+                result[place] = text
+        return pa.array(result, pa.string())
+
+    def _analyser(self, text: str) -> Analyser:
+        """Return the analyser of the column of a request; the default one where it is empty."""
+        if not text:
+            return Analyser()
+        request = TextRequest.of(text)
+        snapshot = self._dataset(request, "").handle.snapshot
+        return text_route(snapshot, request.column, None).analyser
 
     def _asked(self, texts: Any, requests: Any, words: Any, values: Any) -> tuple[Scores, NDArray[np.bool_]]:
         """Return the score of each text, NaN without a match, and whether there are a text and words."""
