@@ -118,7 +118,7 @@ class ChangeMaker:
             "* EXCLUDE (id)",
             "*, id + 1 AS more",
             f"{self.make.of(kind, scope)} AS e, {scope[0].sql}",
-            f"{self.make.of('text', scope)}",
+            f"coalesce({self.make.of('text', scope)}, '')",
             "COLUMNS('^[ais]$')",
             "* REPLACE (id * 2 AS id)",
         ]
