@@ -1,15 +1,17 @@
 """How fast are full-text queries, for the ids of the best ten rows?
 
 Both search an index of the same texts that pylance built, with positions, without stemming. Texts have words as
-frequent as those of a language.
+frequent as those of a language. Queries come again, and so do their filters, whose rows we remember; the cases of "new
+filters" have another filter each time.
 """
 
 from __future__ import annotations
 
 import shutil
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import count
 from typing import Any
 
 import lance
@@ -17,18 +19,21 @@ import lance.query as theirs
 import pyarrow as pa
 
 import lance_duck as ld
-from benchmarks._harness import DATA, OURS, chosen, options, race, report
+from benchmarks._harness import DATA, OURS, add_clock, chosen, clock_of, options, race, report
 from benchmarks._texts import vocabulary
 from benchmarks.full_text import batches
 from lance_duck import query as ours
 
 BEST = 10
 COLUMNS = ["id", "_score"]
+FILTER = "id % 10 = 3"
 
 
 def main() -> None:
     """Race through questions."""
-    arguments = options((__doc__ or "").split("\n")[0], rows=200_000, rounds=15).parse_args()
+    parser = options((__doc__ or "").split("\n")[0], rows=200_000, rounds=15)
+    add_clock(parser)
+    arguments = parser.parse_args()
     path = table(arguments.rows)
     datasets = {OURS: ld.dataset(path), "pylance": lance.dataset(path)}
     asked = questions()
@@ -36,11 +41,19 @@ def main() -> None:
     for name in chosen(asked, arguments.only):
         mine, its, more = asked[name]
         contestants: dict[str, Callable[[], object]] = {
-            who: partial(dataset.to_table, columns=COLUMNS, full_text_query=query, **{"limit": BEST, **more})
+            who: partial(search, dataset, query, more, count())
             for (who, dataset), query in zip(datasets.items(), (mine, its), strict=True)
         }
-        cases.append(race(name, contestants, arguments.rounds))
+        cases.append(race(name, contestants, arguments.rounds, clock_of(arguments)))
     report(f"Full-text queries of {arguments.rows:,} texts", cases, arguments.json)
+
+
+def search(dataset: Any, query: Any, more: dict[str, Any], numbers: Iterator[int]) -> Any:
+    """Search for the best rows; `{}` of a filter is another number each time."""
+    arguments = {"limit": BEST, **more}
+    if "filter" in arguments:
+        arguments["filter"] = arguments["filter"].format(next(numbers))
+    return dataset.to_table(columns=COLUMNS, full_text_query=query, **arguments)
 
 
 def questions() -> dict[str, tuple[Any, Any, dict[str, Any]]]:
@@ -58,7 +71,7 @@ def questions() -> dict[str, tuple[Any, Any, dict[str, Any]]]:
         return ours.PhraseQuery(text, "s"), theirs.PhraseQuery(text, "s"), {}
 
     one = words(often)
-    return {
+    kinds = {
         "one common term": words(common),
         "one term": words(middle),
         "one rare term": words(rare),
@@ -68,8 +81,17 @@ def questions() -> dict[str, tuple[Any, Any, dict[str, Any]]]:
         "three terms AND, mixed": words(common, often, middle, every=True),
         "phrase of two": phrase(f"{common} {often}"),
         "fuzzy 1": words(middle, fuzziness=1),
+        "fuzzy 1, common": words(common, fuzziness=1),
+        "fuzzy 2": words(middle, fuzziness=2),
+        "fuzzy 1, same beginning": words(middle, fuzziness=1, prefix_length=3),
+    }
+    filtered = {f"filter, {name}": (*asked[:2], {"filter": FILTER, "prefilter": True}) for name, asked in kinds.items()}
+    return {
+        **kinds,
         "all rows of a term": (*one[:2], {"limit": None}),
-        "filter, one row in ten": (*one[:2], {"filter": "id % 10 = 3", "prefilter": True}),
+        **filtered,
+        "new filters": (*one[:2], {"filter": f"{FILTER} AND id >= {{}}", "prefilter": True}),
+        "new filters, simple": (*one[:2], {"filter": "id < 20000 + {}", "prefilter": True}),
     }
 
 
