@@ -255,10 +255,10 @@ class Known:
                 arrow_types=forms,
             )
 
-        if forms or not (options.columns is None or isinstance(options.columns, list | tuple)):
+        if not (options.columns is None or isinstance(options.columns, list | tuple)):
             return make()
         names = options.columns if options.columns is None else tuple(options.columns)
-        key = (names, with_row_id, with_row_address, options.blob_handling == "all_binary")
+        key = (names, with_row_id, with_row_address, options.blob_handling == "all_binary", tuple(forms.items()))
         return self._projections.get(key, make) if _is_hashable(key) else make()
 
     def layout(self, key: object, make: Callable[[], _T]) -> _T:

@@ -163,7 +163,11 @@ class TableScan:
         options = ScanOptions(columns=schema.names, blob_handling="all_binary")
         condition = None if predicate is None else TreeFilter(predicate)
         plan = plan_scan(
-            self.snapshot, options, restriction=all_filters(self.restriction, condition), arrow_types=forms
+            self.snapshot,
+            options,
+            restriction=all_filters(self.restriction, condition),
+            arrow_types=forms,
+            known=self._known,
         )
         return self.reader(replace(plan, crosses_fragments=True))
 
