@@ -181,3 +181,34 @@ def test_errors_are_those_of_duckdb(pair: tuple[Any, Any], first: list[bool]) ->
 )
 def test_what_is_not_known_to_be_sound_is_left_alone(sql: str) -> None:
     assert point_lookup.find(Statement.of(sql)) == ()
+
+
+def test_rows_of_a_table_are_counted_by_its_manifest(tmp_path: Path) -> None:
+    table = ld.write_dataset(pa.table({"x": list(range(10))}), tmp_path / "t.lance")
+    table.delete("x = 3")
+    sql = "SELECT count(*) FROM t"
+    with ld.connect(tmp_path) as con:
+        assert con.execute("SELECT count(*) FROM t AS a").fetchall() == [(9,)] == con.execute(sql).fetchall()
+        assert [column[0] for column in con.description] == ["count_star()"]
+        assert con.execute("SELECT count(*) AS n FROM t;").fetchall() == [(9,)]
+        assert [(name, str(type_)) for name, type_, *_ in con.description] == [("n", "BIGINT")]
+        con.execute("BEGIN")
+        con.execute("INSERT INTO t VALUES (10), (11)")
+        assert con.execute(sql).fetchall() == [(11,)]
+        table.insert(pa.table({"x": [20]}))
+        assert con.execute(sql).fetchall() == [(11,)]
+        con.execute("ROLLBACK")
+        assert con.execute(sql).fetchall() == [(10,)]
+        con.execute("CREATE TEMP TABLE t AS SELECT 1 AS x")
+        assert con.execute(sql).fetchall() == [(1,)]
+
+
+def test_a_macro_of_the_name_counts_otherwise(tmp_path: Path) -> None:
+    ld.write_dataset(pa.table({"x": [1, 2]}), tmp_path / "t.lance")
+    with ld.connect(tmp_path) as con, duckdb.connect() as native:
+        native.execute("CREATE TABLE t AS SELECT unnest([1, 2]) AS x")
+        answers = []
+        for each in (con, native):
+            each.execute("CREATE MACRO count_star() AS 'mine'")
+            answers.append(each.execute("SELECT count(*) FROM t").fetchall())
+        assert answers[0] == answers[1]

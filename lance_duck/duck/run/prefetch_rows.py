@@ -3,7 +3,8 @@
 DuckDB calls Python from several threads, each of which waits for the others, and binds a view on the way to a table:
 more work than finding a row. Rows that an index finds are therefore read before the statement is run, and given to it
 as values of parameters where their types are plain, so that it scans nothing of Python's; its text is then the same
-each time, and is parsed once. Types of other kinds come as a table of Arrow's.
+each time, and is parsed once. Types of other kinds come as a table of Arrow's. The rows of a whole table are counted by
+its manifest in the same way.
 """
 
 from __future__ import annotations
@@ -15,19 +16,21 @@ from typing import Any, Final
 import pyarrow as pa
 
 from lance_duck.dataset import LanceDataset
+from lance_duck.duck.rules.count_rows import CountedTable
 from lance_duck.duck.rules.point_lookup import PlainWhere
 from lance_duck.duck.run.candidates import NotFoundHere
 from lance_duck.duck.run.costs import FEW, VALUES_BYTES
 from lance_duck.duck.run.named_tables import named
 from lance_duck.duck.run.order_by_search import ALL_ROWS
 from lance_duck.duck.run.rewriting import Database, Request, Rewriting
-from lance_duck.duck.settings import about_condition
+from lance_duck.duck.settings import About, about_condition
 from lance_duck.duck.statement.edits import Edit
 from lance_duck.duck.statement.identifiers import quoted
 from lance_duck.errors import LanceDuckError
 from lance_duck.scan.duckdb.types import duckdb_arrow_schema
 from lance_duck.scan.sql.parser import tree_from_sql
 
+_COUNTS: Final = ("count", "count_star")
 _TYPES: Final = {
     pa.int8(): "TINYINT",
     pa.int16(): "SMALLINT",
@@ -54,6 +57,21 @@ def run(asked: PlainWhere, request: Request, database: Database) -> Rewriting | 
         return None if handle is None else _rewriting(asked, request, database, handle.current())
     except (NotFoundHere, LanceDuckError):
         return None  # the statement itself will say what is wrong
+
+
+def run_count(asked: CountedTable, request: Request, database: Database) -> Rewriting | None:
+    """Put the number of rows in the place of a statement; None where its words may mean something else."""
+    names = database.names
+    if request.given.parameters or not names.are_built_in(_COUNTS, later=False):
+        return None
+    handle = names.table(asked.name, later=False)
+    if handle is None or not names.dialect(asked.name, later=False).is_usual(About.SYNTAX):
+        return None
+    try:
+        rows = handle.current().count_rows()
+    except LanceDuckError:
+        return None  # the statement itself will say what is wrong
+    return Rewriting((Edit(asked.start, asked.end, f"SELECT ?::BIGINT AS {quoted(asked.title)}", (rows,)),))
 
 
 def _rewriting(asked: PlainWhere, request: Request, database: Database, dataset: LanceDataset) -> Rewriting | None:

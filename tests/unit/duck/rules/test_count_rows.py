@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import pytest
+
+from lance_duck.duck.rules.count_rows import find
+from lance_duck.duck.statement.text import Statement
+
+
+@pytest.mark.parametrize(
+    ("sql", "name", "title"),
+    [
+        ("SELECT count(*) FROM t", ("t",), "count_star()"),
+        ("select COUNT ( * )\n from lance.main.T -- all\n;", ("lance", "main", "T"), "count_star()"),
+        ('SELECT count(*) AS "how many" FROM "odd t";', ("odd t",), "how many"),
+        ("SELECT count(*) Rows FROM t", ("t",), "Rows"),
+    ],
+)
+def test_a_count_of_all_rows_is_proposed(sql: str, name: tuple[str, ...], title: str) -> None:
+    (proposal,) = find(Statement.of(sql))
+    assert (proposal.name, proposal.title) == (name, title)
+    assert sql[: proposal.start] == ""
+    assert sql[proposal.end :].strip(" ;\n") in ("", "-- all")
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT count(*) FROM t WHERE x = 1",
+        "SELECT count(*) FROM t AS a",
+        "SELECT count(*) FROM t a",
+        "SELECT count(*) FROM t, u",
+        "SELECT count(*) FROM t AT (VERSION => 1)",
+        "SELECT count(*) FROM t LIMIT 0",
+        "SELECT count(*) FROM 't.lance'",
+        "SELECT count(*) FROM f(1)",
+        "SELECT count(*) + 1 FROM t",
+        "SELECT count(*), 1 FROM t",
+        "SELECT count(x) FROM t",
+        "SELECT DISTINCT count(*) FROM t",
+        "EXPLAIN SELECT count(*) FROM t",
+        "SELECT count(*) FROM t; SELECT 1",
+        "SELECT count(*) FILTER (x) FROM t",
+        "SELECT count(*) FROM",
+    ],
+)
+def test_whatever_says_more_is_left_alone(sql: str) -> None:
+    assert find(Statement.of(sql)) == ()
