@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 
@@ -15,6 +15,8 @@ from lance_duck.index.catalog import field_path
 from lance_duck.scan.sql.names import find_name
 from lance_duck.wire.column_path import quoted_name, split_path
 from lance_duck.wire.schema import Field, Schema
+
+_BELOW_LIST: Final = "full-text search of texts of structs in a list"
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,10 @@ def text_column(schema: Schema, name: str) -> TextColumn:
         field = schema.by_path(_spelled(schema, name))
         path = field_path(schema, field.id)
     except LanceDuckError as error:
+        if _is_below_list(schema, name):
+            raise UnsupportedError(
+                "full-text search of texts of structs in a list", where=f"column {name!r}"
+            ) from error
         raise UnknownColumnError(
             f"FTS field path {name!r} does not exist in the dataset schema",
             expected=known_names(schema.names),
@@ -49,7 +55,9 @@ def text_column(schema: Schema, name: str) -> TextColumn:
         ) from error
     if field.is_json:
         raise UnsupportedError("full-text search of JSON", where=f"column {name!r}")
-    if path is None or not _has_texts(field) or _lies_in_list(schema, field):
+    if _lies_in_list(schema, field):
+        raise UnsupportedError(_BELOW_LIST, where=f"column {name!r}")
+    if path is None or not _has_texts(field):
         raise WrongTypeError(f"FTS field {name!r} must hold texts or lists of texts", found=str(field.arrow_type))
     return TextColumn(path, field.arrow_type)
 
@@ -88,6 +96,23 @@ def _has_texts(field: Field) -> bool:
         return False
     type_ = storage_type(field.arrow_type)
     return is_text(type_) or (is_list(type_) and is_text(type_.value_type))
+
+
+def _is_below_list(schema: Schema, name: str) -> bool:
+    """Return whether a path, which leaves out the items of lists as paths of pylance do, leads into a list."""
+    try:
+        names = split_path(name)
+    except LanceDuckError:
+        return False
+    fields, lists = schema.fields, 0
+    for each in names:
+        field = next((field for field in fields if field.name == each), None)
+        if field is None:
+            return False
+        while field.children and field.logical_type != "struct":
+            field, lists = field.children[0], lists + 1
+        fields = field.children
+    return lists > 0
 
 
 def _lies_in_list(schema: Schema, field: Field) -> bool:

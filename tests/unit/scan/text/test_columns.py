@@ -1,0 +1,49 @@
+"""Columns whose texts are searched, and those that are refused by name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import lance_duck as ld
+from lance_duck.errors import UnknownColumnError, UnsupportedError, WrongTypeError
+from lance_duck.query import MatchQuery
+
+
+@pytest.fixture
+def dataset(tmp_path: Path) -> ld.LanceDataset:
+    columns = {
+        "texts": [["duck", None], ["lake"]],
+        "s": [{"a": "duck"}, {"a": None}],
+        "structs": [[{"t": "duck"}], []],
+        "lists": [[["duck"]], []],
+        "json": pa.array(['{"a": "duck"}', None], pa.json_()),
+    }
+    return ld.write_dataset(pa.table(columns), tmp_path / "t.lance")
+
+
+@pytest.mark.parametrize("name", ["texts", "s.a"])
+def test_lists_of_texts_and_fields_of_structs_are_searched(dataset: ld.LanceDataset, name: str) -> None:
+    assert dataset.count_rows(full_text_query=MatchQuery("duck", name)) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "error", "message"),
+    [
+        ("structs.t", UnsupportedError, "'structs.t': full-text search of texts of structs in a list"),
+        ("structs.item.t", UnsupportedError, "'structs.item.t': full-text search of texts of structs in a list"),
+        ("json", UnsupportedError, "'json': full-text search of JSON"),
+        ("structs", WrongTypeError, "'structs' must hold texts or lists of texts"),
+        ("lists", WrongTypeError, "'lists' must hold texts or lists of texts"),
+        ("s", WrongTypeError, "'s' must hold texts or lists of texts"),
+        ("structs.x", UnknownColumnError, "path 'structs.x' does not exist"),
+        ("`s", UnknownColumnError, "path '`s' does not exist"),
+    ],
+)
+def test_other_columns_are_refused_by_name(
+    dataset: ld.LanceDataset, name: str, error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        dataset.scanner(full_text_query=MatchQuery("duck", name))
