@@ -327,3 +327,13 @@ def test_words_of_any_text_are_marked(connect: Callable[..., ld.Connection], sql
 def test_marks_that_make_no_sense_are_refused(con: ld.Connection, call: str, message: str) -> None:
     with pytest.raises(ld.InvalidInputError, match=message):
         con.execute(f"SELECT {call} FROM notes").fetchall()
+
+
+def test_explain_names_terms_with_their_documents_segments_and_rows_without_index(own: ld.Connection) -> None:
+    sql = "SELECT id FROM notes WHERE match(body, 'duck lakes', fuzziness := 1) ORDER BY score(notes) DESC LIMIT 3"
+    plan = own.execute(f"EXPLAIN {sql}").fetchall()[-1][1]
+    assert "terms: duck~1 in 2, lake~1 in 2, of 3 documents in the index" in plan
+    assert "InvertedIndexQuery: body_idx (segments " in plan
+    assert "1 through the index, 1 searched flat (4 rows)" in plan
+    assert "MatchQuery 'duck lakes' in body" in plan
+    assert "limit: 3" in plan

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Final
 
 from lance_duck.redact import shown
 from lance_duck.scan import explain as scans
 from lance_duck.scan.options import ScanOptions
+from lance_duck.scan.text.indexed import BrokenSegmentError, segment_rows
 from lance_duck.scan.text.query.tree import BooleanQuery, BoostQuery, FullTextQuery
 from lance_duck.scan.text.route import TextRoute
-from lance_duck.scan.text.search import TextSearch
+from lance_duck.scan.text.search import Key, TextSearch
 from lance_duck.text.parameters import AnalyserParameters
 
 _DEFAULTS = AnalyserParameters()
+_MOST_TERMS: Final = 16
+"""Terms of a query that are listed."""
 
 
 def explain(
@@ -24,8 +28,8 @@ def explain(
     yield f"LanceFullText: uri={shown(snapshot.uri)}, {scans.version_of(snapshot)}"
     yield f"  columns: {', '.join(columns)}"
     yield from (f"  {line}" for line in _tree(search.query))
-    for route in search.routes.values():
-        yield from _route(search, route)
+    for key, route in search.routes.items():
+        yield from _route(search, key, route)
     if search.post is not None:
         yield f"  filter of the rows found: {search.post} ({scans.evaluator(search.post)})"
     if options.orderings:
@@ -66,13 +70,38 @@ def _tree(query: FullTextQuery, label: str = "query") -> Iterator[str]:
         yield f"{label}: {query}"
 
 
-def _route(search: TextSearch, route: TextRoute) -> Iterator[str]:
+def _terms(search: TextSearch, key: Key, route: TextRoute) -> Iterator[str]:
+    """Yield the words of a query with the number of indexed documents that have each."""
+    words = [word for leaf, mine in search.words.items() if key in search.keys_of(leaf) for word in mine]
+    try:
+        places = [place for each in route.segments for place in segment_rows(search.table.snapshot, each)]
+        terms = dict.fromkeys(word.term for word in words if word.term is not None)
+        totals = dict.fromkeys(terms, 0)
+        for place in places:
+            for term, count in place.frequencies(terms).items():
+                totals[term] += count
+        documents = sum(place.num_documents for place in places)
+    except BrokenSegmentError:
+        return  # the search itself will set it aside
+    edits = {word.term: word.edits for word in words}
+    listed = [f"{term.decode()}{_edits(edits[term])} in {totals[term]}" for term in list(terms)[:_MOST_TERMS]]
+    more = f" and {len(terms) - _MOST_TERMS} more" if len(terms) > _MOST_TERMS else ""
+    yield f"    terms: {', '.join(listed) or 'none'}{more}, of {documents} documents in the index"
+
+
+def _edits(edits: int) -> str:
+    """Return how far a word may be from those of a row: `duck~1`."""
+    return f"~{edits}" if edits else ""
+
+
+def _route(search: TextSearch, key: Key, route: TextRoute) -> Iterator[str]:
     total = len(search.table.snapshot.fragments)
     yield f"  column {route.column.path}: analyser {describe_analyser(route.analyser.parameters)}"
     if route.segments:
         names = ", ".join(str(segment.uuid)[:8] for segment in route.segments[:8])
         more = f" and {len(route.segments) - 8} more" if len(route.segments) > 8 else ""
         yield f"    InvertedIndexQuery: {route.name} (segments {names}{more})"
+        yield from _terms(search, key, route)
     yield from (f"    not by an index: {reason}" for reason in route.reasons)
     what = "left out" if search.fast else "searched flat"
     rows = sum(fragment.num_rows for fragment in search.table.snapshot.fragments if fragment.id in route.open)
