@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from google.protobuf.message import DecodeError
 
+from lance_duck.cache import LruCache
 from lance_duck.encoding.codecs.flat import Flat, LowFlat
 from lance_duck.encoding.codecs.registry import codec_from_proto
 from lance_duck.encoding.layouts.blob import BlobReader
@@ -19,6 +22,11 @@ from lance_duck.wire.pb import encodings21_pb2 as pb
 
 PAGE_LAYOUT = "lance.encodings21.PageLayout"
 _MAX_CONTROL_BITS = 32
+_REPEATED_BYTES: Final = 256
+"""Bytes of a description that is remembered: those with tables of symbols are longer, and no two are alike."""
+
+_layouts: Final[LruCache[MiniBlockLayout]] = LruCache(256)
+"""What descriptions of miniblock pages say, which are the same in all small files of a table."""
 
 
 def open_page(page: Page, *, narrow: bool = False) -> PageReader:
@@ -32,6 +40,9 @@ def open_page(page: Page, *, narrow: bool = False) -> PageReader:
         CorruptError: The description is broken.
         UnsupportedError: A layout or encoding that is not read.
     """
+    known = _layouts.find((page.encoding, narrow))
+    if known is not None:
+        return MiniBlockReader(page, known)
     if page.encoding.name != PAGE_LAYOUT:
         raise UnsupportedError("page encoding", where=page.where, expected=PAGE_LAYOUT, found=page.encoding.type_url)
     layout = pb.PageLayout()
@@ -39,7 +50,10 @@ def open_page(page: Page, *, narrow: bool = False) -> PageReader:
         layout.ParseFromString(page.encoding.value)
     except DecodeError as error:
         raise CorruptError("page layout is not a protobuf message", where=page.where) from error
-    return _open(page, layout, narrow)
+    if layout.WhichOneof("layout") != "mini_block_layout" or len(page.encoding.value) > _REPEATED_BYTES:
+        return _open(page, layout, narrow)
+    known = _layouts.put((page.encoding, narrow), _mini_block(layout.mini_block_layout, page.where, narrow))
+    return MiniBlockReader(page, known)
 
 
 def _open(page: Page, layout: pb.PageLayout, narrow: bool) -> PageReader:

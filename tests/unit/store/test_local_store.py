@@ -219,3 +219,13 @@ def test_uris_and_paths_name_local_roots(tmp_path: Path) -> None:
         open_store("file://elsewhere/x")
     with pytest.raises(UnsupportedError, match="unknown scheme 'ftp'"):
         open_store("ftp://host/x")
+
+
+@pytest.mark.parametrize("path", ["data/a", "link", "folder/a", "data/../data/a", "./data/a", "data//a"])
+def test_a_path_leads_where_its_links_do(tmp_path: Path, path: str) -> None:
+    root = tmp_path / "t.lance"
+    (root / "data").mkdir(parents=True)
+    (root / "data" / "a").write_bytes(b"a")
+    (root / "link").symlink_to("data/a")
+    (root / "folder").symlink_to("data")
+    assert LocalStore(str(root)).open(path).path == os.path.realpath(root / "data" / "a")
