@@ -126,7 +126,7 @@ class Fst:
             CorruptError: The nodes are broken, or do not have these terms.
         """
         none = np.empty(0, np.int64)
-        totals = np.array([self.num_terms, num_bytes, 0], np.int64)
+        totals = np.array([self.num_terms, min(num_bytes, np.iinfo(np.int64).max), 0], np.int64)
         self._list(np.empty(0, np.uint8), none, none, totals, is_counting=True)
         if totals[0] != self.num_terms or totals[1] != num_bytes:
             raise CorruptError(
