@@ -36,8 +36,6 @@ else:
 _SCALARS: Final = frozenset({bool, int, float, str, bytes, Decimal, dt.date, dt.datetime, dt.time, type(None)})
 _Key: TypeAlias = tuple[bool, tuple[tuple[str, type, str, Any], ...]]
 
-FilterLike: TypeAlias = "str | pc.Expression | Predicate | tuple[str, Parameters] | Filter"
-
 
 @runtime_checkable
 class Filter(Protocol):
@@ -58,6 +56,9 @@ class Filter(Protocol):
             columns: At least the top-level columns of `paths()`, structs with at least those fields.
             num_rows: Rows of the batch.
         """
+
+
+FilterLike: TypeAlias = str | pc.Expression | Predicate | tuple[str, Parameters] | Filter
 
 
 @dataclass(frozen=True)
