@@ -121,6 +121,8 @@ class Weights:
 
     def matches(self, place: Place, every: bool, most: int | None = None) -> Matches:
         """Return the rows of a place that have a term, or where `every` is true one of each slot; see `match`."""
+        if not place.num_documents:  # a segment of deleted rows alone, and perhaps no terms to take an average of
+            return Matches.none()
         if isinstance(place, IndexedRows) and len(self._slots) <= MOST_WORDS:
             scoring = Scoring(self._corpus.statistics.average, every, self._corpus.mask(place), most)
             documents, scores = place.scored(self._slots, self._idf, scoring)

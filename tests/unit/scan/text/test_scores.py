@@ -258,3 +258,16 @@ def test_n_grams_of_a_query_are_alternatives_that_count_once(tmp_path: Path) -> 
         assert once.num_rows == 1
         assert once.equals(twice)
         table.create_scalar_index("s", "INVERTED", base_tokenizer="ngram")
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("stable", [False, True])
+def test_a_segment_of_deleted_rows_alone_has_no_scores(tmp_path: Path, stable: bool) -> None:
+    rows = pa.table({"n": range(3), "s": ["lake", None, "lake lake"]})
+    dataset = ld.write_dataset(rows, tmp_path / "t.lance", enable_stable_row_ids=stable)
+    dataset.create_scalar_index("s", "INVERTED")
+    dataset.delete("s IS NOT NULL")
+    assert dataset.to_table(full_text_query="lake").num_rows == 0
+    assert dataset.search("lake", k=1).num_rows == 0
+    dataset.insert(pa.table({"n": [3], "s": ["lake"]}))
+    assert dataset.to_table(columns=["n"], full_text_query="lake")["n"].to_pylist() == [3]
