@@ -12,6 +12,10 @@ from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).parents[1]
 
+# Threads of faiss that wait for each other do not spin: where processes of tests share the processors, those for which
+# they wait would not get to run. To build a graph over 500 vectors took ten times as much processor time.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
 # The first example of a test may compile a kernel, so no example has a deadline.
 settings.register_profile("quick", deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("full", parent=settings.get_profile("quick"), max_examples=400, print_blob=True)
