@@ -11,7 +11,7 @@ from nbclient import NotebookClient
 ROOT = Path(__file__).parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 SLOW = {"spark"}  # starts a session of its own
-WITH_OUTPUTS = {"sql"}  # stored with what its cells give, to be read where nothing runs
+WITH_OUTPUTS = {"full_text", "sql"}  # stored with what its cells give, to be read where nothing runs
 
 
 def test_there_are_notebooks() -> None:
