@@ -89,6 +89,8 @@ class Twins:
             connection.execute("CREATE TABLE n (id INTEGER, a INTEGER, s VARCHAR)")
             connection.execute("INSERT INTO n VALUES (1, 2, 'b'), (7, NULL, 'x'), (7, 1, NULL)")
             connection.execute("SET TimeZone = 'UTC'")
+            if not KNOWS_NEAREST:  # DuckDB 1.5.0 pushes filters of a join through LIMIT into any Arrow table
+                connection.execute("SET disabled_optimizers = 'join_filter_pushdown'")
         self._write()
         self.lance.execute(f"ATTACH '{self.folder}' AS ns (TYPE lance)")
 
