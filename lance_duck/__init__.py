@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from lance_duck.scan.options import ColumnOrdering
     from lance_duck.scan.scanner import LanceScanner
     from lance_duck.store import ExternalManifestStore, register_manifest_store
+    from lance_duck.text.marks import highlight, snippet
     from lance_duck.text.tokenize import tokenize
     from lance_duck.text.tokens import FtsToken
     from lance_duck.verbs.columns.udf import BatchUDF, batch_udf
@@ -81,6 +82,7 @@ lazy.package(
         "scan.options": ("ColumnOrdering",),
         "scan.scanner": ("LanceScanner",),
         "store": ("ExternalManifestStore", "register_manifest_store"),
+        "text.marks": ("highlight", "snippet"),
         "text.tokenize": ("tokenize",),
         "text.tokens": ("FtsToken",),
         "verbs.columns.udf": ("BatchUDF", "batch_udf"),
@@ -142,10 +144,12 @@ __all__ = [
     "blob_field",
     "connect",
     "dataset",
+    "highlight",
     "query",
     "recall_report",
     "register",
     "register_manifest_store",
+    "snippet",
     "tokenize",
     "warm_up",
     "write_dataset",

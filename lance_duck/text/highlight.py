@@ -10,6 +10,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass
+from operator import index
 from typing import Final
 
 import numpy as np
@@ -22,7 +23,7 @@ from lance_duck.errors import InvalidInputError, WrongTypeError
 from lance_duck.kernels.tokens.words import LONG
 from lance_duck.text.analyser import Analyser
 from lance_duck.text.filters import terms_of_words
-from lance_duck.text.parameters import AnalyserParameters
+from lance_duck.text.parameters import AnalyserParameters, encoded
 from lance_duck.text.texts import joined_texts, large_texts, present_texts
 from lance_duck.text.words import words_of
 
@@ -90,10 +91,12 @@ def highlight(
         post: Goes behind it.
 
     Raises:
+        InvalidInputError: A mark is no UTF-8.
         WrongTypeError, InvalidInputError: See `term_spans`.
     """
+    marks = _encoded_marks("highlight", pre=pre, post=post)
     array = _checked(texts)
-    return _with_marks(array, _merged(term_spans(array, terms, analyser)), pre, post)
+    return _with_marks(array, _merged(term_spans(array, terms, analyser)), *marks)
 
 
 def snippet(
@@ -120,18 +123,19 @@ def snippet(
         gap: Stands for what is left out, at either end.
 
     Raises:
-        InvalidInputError: `words` is less than 1.
+        InvalidInputError: `words` is less than 1, or a mark or the gap is no UTF-8.
         WrongTypeError, InvalidInputError: See `term_spans`.
     """
-    if words < 1:
+    if index(words) < 1:
         raise InvalidInputError("bad words", where="snippet", expected="1 or more", found=words)
+    first, last, _ = _encoded_marks("snippet", pre=pre, post=post, gap=gap)
     array = _checked(texts)
     spans = term_spans(array, terms, analyser)
     parts = _parts(array, spans, words)
     texts_of_bytes = [(text or "").encode() for text in array.to_pylist()]
     pairs = list(zip(texts_of_bytes, parts, strict=True))
     shown = pa.array([text[begin:end].decode() for text, (begin, end) in pairs], pa.large_string())
-    marked = _with_marks(shown, _merged(_inside(spans, parts)), pre, post)
+    marked = _with_marks(shown, _merged(_inside(spans, parts)), first, last)
     before = pa.array([gap if begin else "" for _, (begin, _) in pairs], pa.large_string())
     behind = pa.array([gap if end < len(text) else "" for text, (_, end) in pairs], pa.large_string())
     whole = pc.binary_join_element_wise(before, marked, behind, pa.scalar("", pa.large_string()))
@@ -167,10 +171,14 @@ def _merged(spans: Spans) -> Spans:
     return Spans(spans.begins[firsts], (reach - texts * width)[lasts], spans.terms[firsts], bounds)
 
 
-def _with_marks(texts: pa.LargeStringArray, spans: Spans, pre: str, post: str) -> pa.LargeStringArray:
+def _encoded_marks(where: str, **marks: str) -> list[bytes]:
+    return [encoded(mark, name, where) for name, mark in marks.items()]
+
+
+def _with_marks(texts: pa.LargeStringArray, spans: Spans, pre: bytes, post: bytes) -> pa.LargeStringArray:
     """Return texts with marks around spans that do not overlap; nulls stay null."""
-    marks = np.frombuffer((pre + post).encode(), np.uint8)
-    split = len(pre.encode())
+    marks = np.frombuffer(pre + post, np.uint8)
+    split = len(pre)
     starts = np.concatenate([[0], np.cumsum(_sizes(texts))])
     data = np.frombuffer("".join(text or "" for text in texts.to_pylist()).encode(), np.uint8)
     places = np.stack([spans.begins, spans.ends], axis=1) + starts[_texts_of(spans)][:, None]

@@ -1,0 +1,154 @@
+"""`highlight` and `snippet` of texts in Python: marks around the words of a query, as an analyser tells them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeAlias, Unpack, overload
+
+import pyarrow as pa
+
+from lance_duck.arguments import checked_call, declared_arguments
+from lance_duck.errors import InvalidInputError, WrongTypeError
+from lance_duck.text import highlight as marked
+from lance_duck.text.analyser import Analyser
+from lance_duck.text.parameters import AnalyserArguments, AnalyserParameters, encoded
+
+TextsLike: TypeAlias = Iterable[str | None]
+"""An array of string, large_string or string_view, or what pyarrow makes one of: a list, a column of pandas, …"""
+
+
+@overload
+def highlight(texts: str, query: str, pre: str = ..., post: str = ..., **options: Unpack[AnalyserArguments]) -> str: ...
+
+
+@overload
+def highlight(
+    texts: TextsLike, query: str, pre: str = ..., post: str = ..., **options: Unpack[AnalyserArguments]
+) -> pa.LargeStringArray: ...
+
+
+@checked_call
+def highlight(
+    texts: Any, query: str, pre: str = "<b>", post: str = "</b>", **options: Unpack[AnalyserArguments]
+) -> str | pa.LargeStringArray:
+    """Return texts with marks around the words of a query, as `highlight` of SQL does for an index of these parameters.
+
+    Marks go around the text as it was: whoever shows it as HTML escapes it first, or marks it with characters of its
+    own. Words that overlap or touch, those of "ngram", have their marks together.
+
+    Args:
+        texts: A text, or an array of them (pyarrow, pandas, polars, numpy, a list); nulls stay null.
+        query: Words.
+        pre: Goes before a word.
+        post: Goes behind it.
+        **options: See `AnalyserArguments`; those of `create_scalar_index(column, "INVERTED", …)`.
+
+    Returns:
+        A text for a text, else large_string with a text for each.
+
+    Raises:
+        InvalidInputError: An argument, a tokenizer or a language is unknown, a number is out of its range, or a text
+            is no UTF-8.
+        WrongTypeError: An argument is of a wrong type.
+        UnsupportedError: A tokenizer of Lance that is not supported.
+    """
+    analyser = _analyser(highlight, options)
+    terms = _terms(query, analyser, "highlight")
+    return _of_each(texts, lambda array: marked.highlight(array, terms, analyser, pre, post), "highlight")
+
+
+@overload
+def snippet(
+    texts: str,
+    query: str,
+    words: int = ...,
+    pre: str = ...,
+    post: str = ...,
+    gap: str = ...,
+    **options: Unpack[AnalyserArguments],
+) -> str: ...
+
+
+@overload
+def snippet(
+    texts: TextsLike,
+    query: str,
+    words: int = ...,
+    pre: str = ...,
+    post: str = ...,
+    gap: str = ...,
+    **options: Unpack[AnalyserArguments],
+) -> pa.LargeStringArray: ...
+
+
+@checked_call
+def snippet(
+    texts: Any,
+    query: str,
+    words: int = 20,
+    pre: str = "<b>",
+    post: str = "</b>",
+    gap: str = "…",
+    **options: Unpack[AnalyserArguments],
+) -> str | pa.LargeStringArray:
+    """Return the part of each text that has most of the words of a query, with marks around them, as `snippet` of SQL.
+
+    Args:
+        texts: See `highlight`.
+        query: See `highlight`.
+        words: How many words a part has at most: runs of letters and digits.
+        pre: See `highlight`.
+        post: See `highlight`.
+        gap: Stands for what is left out, at either end.
+        **options: See `highlight`.
+
+    Returns:
+        See `highlight`. A text without words of the query gives its first words.
+
+    Raises:
+        InvalidInputError: `words` is less than 1; and see `highlight`.
+        WrongTypeError, UnsupportedError: See `highlight`.
+    """
+    analyser = _analyser(snippet, options)
+    terms = _terms(query, analyser, "snippet")
+    return _of_each(texts, lambda array: marked.snippet(array, terms, analyser, pre, post, words, gap), "snippet")
+
+
+def _analyser(function: Callable[..., Any], options: Mapping[str, Any]) -> Analyser:
+    declared = declared_arguments(function, options, AnalyserArguments)
+    return Analyser(AnalyserParameters.from_arguments(declared, function.__name__))
+
+
+def _terms(query: str, analyser: Analyser, where: str) -> list[str]:
+    if not isinstance(query, str):
+        raise WrongTypeError("bad query", where=where, expected="str", found=type(query).__name__)
+    return [token.text for token in analyser.terms_of(query)]
+
+
+def _of_each(texts: Any, mark: Callable[[pa.Array], pa.LargeStringArray], where: str) -> str | pa.LargeStringArray:
+    """Return what a function makes of texts: of one that stands alone, a text."""
+    if isinstance(texts, str):
+        encoded(texts, "text", where)
+        return str(mark(pa.array([texts], pa.large_string()))[0])
+    return mark(_array(texts, where))
+
+
+def _array(texts: Any, where: str) -> pa.Array | pa.ChunkedArray:
+    """Return texts as Arrow's.
+
+    Raises:
+        WrongTypeError: They are none.
+    """
+    if isinstance(texts, pa.Array | pa.ChunkedArray):
+        return texts
+    expected = "a text, or an array of texts"
+    if texts is None or isinstance(texts, bytes | Mapping):
+        raise WrongTypeError("bad texts", where=where, expected=expected, found=type(texts).__name__)
+    try:
+        if hasattr(texts, "__arrow_c_stream__"):
+            return pa.chunked_array(texts)
+        return pa.array(texts, pa.large_string(), from_pandas=True)
+    except UnicodeEncodeError as error:
+        raise InvalidInputError("bad texts", where=where, expected="Unicode text", found=str(error)) from error
+    except (TypeError, ValueError, pa.ArrowException) as error:
+        raise WrongTypeError("bad texts", where=where, expected=expected, found=str(error)) from error
