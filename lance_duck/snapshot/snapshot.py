@@ -55,8 +55,7 @@ def open_snapshot(
 
     Args:
         uri: Path or URI of the table.
-        version: A number (of the branch that lies at `uri`), the name of a tag, or (branch, number or tag or None for
-            its latest); None: the latest.
+        version: A number (of the branch at `uri`), a tag, or (branch, number, tag or None); None: the latest.
         asof: Newest version that was committed before; passed over when `version` is given.
         storage_options: Settings of the object store. "base_{id}.{name}" is a setting for one base path alone.
 
@@ -131,12 +130,13 @@ class Snapshot:
     Args:
         location: Where its branch lies.
         manifest: What it consists of.
+        store: The store of the location, as it was opened to read the manifest; None: it is opened when needed.
 
     Attributes:
         base: Of a version that is only in memory, the committed one below it; None: the version is committed.
     """
 
-    def __init__(self, location: Location, manifest: Manifest) -> None:
+    def __init__(self, location: Location, manifest: Manifest, store: Store | None = None) -> None:
         self.location = location
         self.manifest = manifest
         self.base: Snapshot | None = None
@@ -145,7 +145,7 @@ class Snapshot:
         self._sequences: LruCache[Any] = LruCache(CACHED_SEQUENCES)
         self._derived: LruCache[Any] = LruCache(CACHED_DERIVED)
         self._shared: SizedCache[Any] = SizedCache(SHARED_BYTES, lambda thing: int(thing.nbytes), grows=True)
-        self._bases = _Bases(location, manifest)
+        self._bases = _Bases(location, manifest, store)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _reopen, (self.location, self.manifest.path)
@@ -415,17 +415,18 @@ class Snapshot:
         return sequence
 
     def _external(self, file: ExternalFile) -> bytes:
-        (data,) = self.store.open(file.path).read([(file.offset, file.size)])
-        return data.tobytes()
+        return self.store.open(file.path).read([(file.offset, file.size)])[0].tobytes()
 
 
 class _Bases:
     """The stores that a table's files lie in: its root, and those of its base paths."""
 
-    def __init__(self, location: Location, manifest: Manifest) -> None:
+    def __init__(self, location: Location, manifest: Manifest, store: Store | None) -> None:
         self._location = location
         self._manifest = manifest
         self.stores: dict[int, Store] = {}
+        if store is not None and not manifest.base_paths:  # links may lead from the root into base paths
+            self.root = store
 
     @cached_property
     def root(self) -> Store:
@@ -464,7 +465,7 @@ def _open(location: Location, version: Version | None, asof: datetime | date | s
         manifest = versions.load_asof(store, asof)
     else:
         manifest = versions.load_manifest(store, versions.latest_version(store).path)
-    return Snapshot(location, manifest)
+    return Snapshot(location, manifest, store)
 
 
 def _resolve(location: Location, version: Version | None) -> tuple[Location, int | None]:
@@ -492,7 +493,7 @@ def _resolve(location: Location, version: Version | None) -> tuple[Location, int
 
 def _reopen(location: Location, manifest_path: str) -> Snapshot:
     store = location.store()
-    return Snapshot(location, versions.load_manifest(store, manifest_path.removeprefix(store.uri).lstrip("/")))
+    return Snapshot(location, versions.load_manifest(store, manifest_path.removeprefix(store.uri).lstrip("/")), store)
 
 
 def _is_scoped(option: str) -> bool:

@@ -48,10 +48,10 @@ def all_versions(store: Store) -> list[ManifestName]:
         NotFoundError: There is no table.
     """
     finish_claimed(store)
-    names = {n.version: n for n in _attached(store)}
+    names = {n.version: n for n in sorted(_attached(store), key=lambda n: (n.version, n.naming))}
     if not names:
         raise _no_table(store)
-    return [names[version] for version in sorted(names)]
+    return list(names.values())
 
 
 def load_version(store: Store, version: int) -> Manifest:
@@ -170,6 +170,9 @@ def _ranges(numbers: Sequence[int]) -> str:
 
 
 def _listed(store: Store) -> ManifestName | None:
+    listed = store.names_at_once(paths.VERSIONS)
+    if listed is not None:
+        return paths.newest_manifest(listed)
     names = store.names(paths.VERSIONS)
     page = list(islice(names, _PAGE))
     newest = paths.newest_manifest(page)

@@ -81,6 +81,9 @@ class Store(Protocol):
     def names(self, directory: str) -> Iterator[str]:
         """Yield the names alone, cheaper where sizes cost extra; on a local disk also those of directories."""
 
+    def names_at_once(self, directory: str) -> list[str] | None:
+        """Return what `names` yields, in any order, where one call lists it all; None where names come by pages."""
+
     def beginning(self, start: str) -> Iterator[str]:
         """Yield the paths of all files whose paths begin with some text, temporary ones too, in any order.
 

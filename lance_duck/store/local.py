@@ -71,13 +71,16 @@ class LocalStore:
 
     def names(self, directory: str) -> Iterator[str]:
         """See `Store.names`."""
+        yield from sorted(self.names_at_once(directory))
+
+    def names_at_once(self, directory: str) -> list[str]:
+        """See `Store.names_at_once`."""
         place = self._place(directory)
         try:
             with translated(place):
-                files = sorted(os.listdir(place))
+                return os.listdir(place)
         except NotFoundError:
-            return
-        yield from files
+            return []
 
     def beginning(self, start: str) -> Iterator[str]:
         """See `Store.beginning`."""

@@ -120,6 +120,10 @@ class ObjectStore:
         for entry in self.entries(directory):
             yield entry.path.rpartition("/")[2]
 
+    def names_at_once(self, directory: str) -> list[str] | None:
+        """See `Store.names_at_once`."""
+        return None
+
     def beginning(self, start: str) -> Iterator[str]:
         """See `Store.beginning`: keys come in order, and those before are not asked for."""
         directory, _, name = start.rpartition("/")

@@ -99,17 +99,25 @@ def parse_staged_manifest(path: str) -> ManifestName | None:
 
 
 def newest_manifest(names: Sequence[str]) -> ManifestName | None:
-    """Return the newest version among sorted file names in _versions/, None when there is none.
+    """Return the newest version among file names in _versions/, in any order; None when there is none.
 
-    Names of naming 2 have one length and come newest first: where there are no others, only the first is parsed.
+    Of a version that has a name of each naming, that of naming 2 is returned. Names are parsed one by one only where
+    they are not all of one naming: those of naming 2 have one length and sort newest first, those of naming 1 are
+    plain numbers.
     """
     manifests = [name for name in names if name.endswith(_SUFFIX)]
-    if set(map(len, manifests)) == {_V2_DIGITS + len(_SUFFIX)}:
-        first = parse_manifest_name(manifests[0])
-        if first is not None:
+    lengths = set(map(len, manifests))
+    if lengths == {_V2_DIGITS + len(_SUFFIX)}:
+        first = parse_manifest_name(min(manifests))
+        if first is not None and first.naming == 2:
             return first
+    elif lengths and min(lengths) > len(_SUFFIX) and max(lengths) < _V2_DIGITS + len(_SUFFIX):
+        numbers = [name[: -len(_SUFFIX)] for name in manifests]
+        text = "".join(numbers)
+        if text.isascii() and text.isdecimal():
+            return ManifestName(max(map(int, numbers)), 1)
     versions = [name for name in map(parse_manifest_name, manifests) if name is not None and name.naming]
-    return max(versions, key=lambda name: name.version, default=None)
+    return max(versions, key=lambda name: (name.version, name.naming), default=None)
 
 
 def manifest_candidates(version: int) -> tuple[str, ...]:

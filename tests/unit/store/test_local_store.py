@@ -159,6 +159,8 @@ def test_files_of_a_directory_come_by_name(tmp_path: Path) -> None:
     assert entries[0].modified.timestamp() == pytest.approx((tmp_path / "d" / "a").stat().st_mtime)
     assert list(store.names("d")) == ["a", "b", "c", "sub"]
     assert list(store.names("none")) == list(store.entries("d/a")) == []
+    assert sorted(store.names_at_once("d") or ()) == ["a", "b", "c", "sub"]
+    assert store.names_at_once("none") == store.names_at_once("d/a") == []
 
 
 def test_what_is_missing_is_not_found(tmp_path: Path) -> None:

@@ -92,6 +92,7 @@ def test_objects_of_a_directory_come_by_name(store: Store, put: Any) -> None:
     assert [(e.path, e.size) for e in entries] == [("d/a", 3), ("d/b", 3)]
     assert entries[0].modified.utcoffset() is not None
     assert list(store.names("d/sub")) == ["c"]
+    assert store.names_at_once("d/sub") is None
 
 
 def test_paths_that_leave_the_root_are_refused(store: Store) -> None:

@@ -69,6 +69,35 @@ def test_the_newest_manifest_is_found_among_names_of_both_kinds() -> None:
     assert paths.newest_manifest(["x" * 20 + ".manifest", "d5.manifest", "notes.txt"]) is None
 
 
+@pytest.mark.parametrize(
+    "other",
+    ["d9223372036854775809.manifest", "!" * 20 + ".manifest", "99999999999999999999.manifest", ".tmp1"],
+)
+def test_the_newest_manifest_is_found_in_any_order_beside_names_of_other_things(other: str) -> None:
+    modern = [paths.ManifestName(version, 2).path.rpartition("/")[2] for version in (9, 10, 1)]
+    assert paths.newest_manifest([other, *modern]) == paths.newest_manifest([*modern, other])
+    assert paths.newest_manifest([*modern, other]) == paths.ManifestName(10, 2)
+    assert paths.newest_manifest(["9.manifest", other, "10.manifest"]) == paths.ManifestName(10, 1)
+    assert paths.newest_manifest([other]) is None
+
+
+@given(st.lists(st.sampled_from(["", "d", "0", "٣", "-"]) | st.just(""), max_size=2), st.data())
+def test_the_newest_manifest_is_the_greatest_of_names_parsed_one_by_one(odd: list[str], data: st.DataObject) -> None:
+    named = st.builds(ManifestName, st.integers(1, 2**64 - 1) | st.integers(1, 12), st.sampled_from([0, 1, 2]))
+    kinds = data.draw(st.sampled_from([(1,), (2,), (1, 2), (0, 1, 2)]))
+    drawn = data.draw(st.lists(named.filter(lambda name: name.naming in kinds), max_size=6))
+    names = [name.path.rpartition("/")[2] for name in drawn] + [f"{start}7.manifest" for start in odd]
+    parsed = [name for name in map(parse_manifest_name, names) if name is not None and name.naming]
+    expected = max(parsed, key=lambda name: (name.version, name.naming), default=None)
+    assert paths.newest_manifest(names) == expected
+
+
+@pytest.mark.parametrize("version", [9, 10, 200])
+def test_of_two_names_of_a_version_the_one_of_naming_2_is_the_newest(version: int) -> None:
+    names = [paths.ManifestName(version, naming).path.rpartition("/")[2] for naming in (1, 2)]
+    assert paths.newest_manifest(names) == paths.newest_manifest(names[::-1]) == paths.ManifestName(version, 2)
+
+
 def test_files_of_a_transaction_are_known_by_their_names() -> None:
     transaction, uuid = UUID(int=0xA1B2C3 << 104 | 7), UUID(int=5)
     name = paths.transaction_data_file(transaction, uuid)
