@@ -191,6 +191,29 @@ def test_joins_subqueries_and_parts_of_a_union(con: ld.Connection) -> None:
     assert ids(con, native) == [2]
 
 
+def test_a_common_table_expression_may_have_the_name_of_the_table_that_it_reads(con: ld.Connection) -> None:
+    sql = "WITH notes AS (SELECT * FROM notes WHERE match(body, 'duck')) SELECT id FROM notes ORDER BY id"
+    assert con.execute(sql).fetchall() == [(i,) for i in DUCKS]
+
+
+@pytest.mark.parametrize("call", ["match/* words */(body, 'duck')", "match -- words\n(body, 'duck')"])
+def test_comments_may_stand_before_the_arguments(con: ld.Connection, call: str) -> None:
+    assert con.execute(f"SELECT id FROM notes WHERE {call} ORDER BY id").fetchall() == [(i,) for i in DUCKS]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "WITH x AS (SELECT * FROM notes) SELECT id FROM x WHERE match(body, 'duck')",
+        "SELECT id FROM (SELECT * FROM notes) WHERE match(body, 'duck')",
+        "WITH notes AS (SELECT * FROM notes) SELECT id FROM notes WHERE match_phrase(notes.body, 'duck')",
+    ],
+)
+def test_a_match_of_what_a_query_gives_says_where_it_belongs(con: ld.Connection, sql: str) -> None:
+    with pytest.raises(ld.InvalidInputError, match="call it in the SELECT that reads the table"):
+        con.execute(sql)
+
+
 def test_relations_and_views(con: ld.Connection) -> None:
     relation = con.sql("SELECT id, score(n) AS s FROM notes n WHERE match(body, 'duck')")
     assert relation.columns == ["id", "s"]
@@ -304,6 +327,39 @@ def test_words_are_marked_as_the_column_is_analysed(tmp_path: Path, connect: Cal
         "WITH x AS (SELECT id, body AS b FROM t) SELECT highlight(b, 'duck'), highlight(b, NULL) FROM x WHERE id = 0"
     )
     assert con.execute(nested).fetchall() == [("A <b>Duck</b> runs", None)]
+
+
+def test_words_of_an_older_version_are_marked_as_it_was_analysed(
+    tmp_path: Path, connect: Callable[..., ld.Connection]
+) -> None:
+    dataset = ld.write_dataset(pa.table({"body": ["ducks"]}), tmp_path / "t.lance")
+    dataset.create_scalar_index("body", "INVERTED", stem=False)
+    dataset.insert(pa.table({"body": ["geese"]}))
+    con = connect(tmp_path)
+    call, path = "highlight(body, 'duck'), snippet(body, 'duck', 5)", tmp_path / "t.lance"
+    for version, stemmed in ((1, True), (2, False), (3, False)):
+        marked = ("<b>ducks</b>" if stemmed else "ducks",) * 2
+        for table, values in (
+            (f"t AT (VERSION => {version})", []),
+            ("t AT (VERSION => ?)", [version]),
+            (f"lance_scan('{path}', version := {version})", []),
+        ):
+            assert con.execute(f"SELECT {call} FROM {table} WHERE body = 'ducks'", values).fetchall() == [marked]
+
+
+def test_each_text_of_a_list_is_marked(con: ld.Connection) -> None:
+    sql = "SELECT highlight(tags, ?), snippet(tags, ?, 1, '', '') FROM notes WHERE id < 6 ORDER BY id"
+    assert con.execute(sql, ["ducks", "lakes"]).fetchall() == [
+        (["<b>duck</b>"], ["duck"]),
+        ([], []),
+        (None, None),
+        (["lake", "<b>duck</b> lake"], ["lake", "…lake"]),
+        (["x"], ["x"]),
+        ([None], [None]),
+    ]
+    assert con.execute("SELECT highlight(tags, NULL) FROM notes WHERE id = 0").fetchall() == [(None,)]
+    words = "SELECT highlight(tags, w) FROM notes, (VALUES ('duck'), ('lake')) v(w) WHERE id = 7 ORDER BY w"
+    assert con.execute(words).fetchall() == [(["<b>duck</b>", "lake"],), (["duck", "<b>lake</b>"],)]
 
 
 @pytest.mark.parametrize("sql", ["SELECT highlight('Running Ducks', 'duck run')", "SELECT HIGHLIGHT(a, b) FROM pairs"])

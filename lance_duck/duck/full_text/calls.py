@@ -26,8 +26,10 @@ PHRASE: Final = "match_phrase"
 SCORE: Final = "score"
 MARKED: Final = ("highlight", "snippet")
 FUNCTIONS: Final = (MATCH, PHRASE, SCORE, *MARKED)
-_MAYBE: Final = re.compile(rf"\b(?:{'|'.join(FUNCTIONS)})\b[\s\"]*\(", re.IGNORECASE)
-_MARKS: Final = re.compile(rf"\b(?:{'|'.join(MARKED)})\b[\s\"]*\(", re.IGNORECASE)
+_OPENS: Final = r"\b[\s\"]*(?:\(|/\*|--)"
+"""What follows the name in a call: a parenthesis, or a comment before it."""
+_MAYBE: Final = re.compile(rf"\b(?:{'|'.join(FUNCTIONS)}){_OPENS}", re.IGNORECASE)
+_MARKS: Final = re.compile(rf"\b(?:{'|'.join(MARKED)}){_OPENS}", re.IGNORECASE)
 _NO_CALL: Final = frozenset({"from", "join", "into", "table", "macro", "function", ".", "update", "as"})
 _OPERAND_ENDS: Final = frozenset({")", "]", "}"})
 _NO_ALIAS: Final = frozenset({"end", "null", "true", "false"})

@@ -109,15 +109,11 @@ class TextRewriter:
         return lifted.restored(apply(statement.text, edits)) if edits else sql
 
     def _reads_ours(self, found: TextCalls, later: bool) -> bool:
-        """Return whether a SELECT with a call, or one around it, reads a Lance table."""
-        for call in found.calls:
-            scope: Scope | None = call.scope
-            while scope is not None:
-                for table in scope.tables:
-                    if table.path is not None or (table.name and self._names.are_ours(table.name, later=later)):
-                        return True
-                scope = scope.outer
-        return False
+        """Return whether a statement reads a Lance table."""
+        return any(
+            table.path is not None or (table.name is not None and self._names.are_ours(table.name, later=later))
+            for table in found.scopes.tables
+        )
 
 
 class _Rewriting:
@@ -209,11 +205,12 @@ class _Rewriting:
     def _marked(self, call: TextCall) -> Edit:
         """Return the call of `highlight` or `snippet`, by the analyser of its column where that is one of a table."""
         self._check_alone(call)
-        request, text = "", self._sql(call.positional[0])
+        request, beside, texts = "", "''", f"[({self._sql(call.positional[0])})::VARCHAR]"
         try:
-            table, path, column = self._column(call)
-            if not table.read.version and column.startswith("["):
-                request, text = TextRequest(table.name, path, MATCH, held=table.held).text, column[1:-1]
+            table, path, texts = self._column(call)
+            names = [name for name, _ in table.read.version]
+            request = TextRequest(table.name, path, MATCH, version=names, held=table.held).text
+            beside = self._beside([], table)
         except LanceDuckError:
             pass  # any text has marks
         function, defaults = _MARKS[call.function]
@@ -229,9 +226,8 @@ class _Rewriting:
         values = {name: self._sql(given[name]) if name in given else defaults[name] for name in names}
         rest = ", ".join(f"({values[name]})::{_TYPES.get(name, 'VARCHAR')}" for name in _ORDER if name in values)
         words = self._sql(call.positional[1])
-        return Edit(
-            call.start, call.end, f"{function}(({text})::VARCHAR, {literal(request)}, ({words})::VARCHAR, {rest})"
-        )
+        marked = f"{function}({texts}, {literal(request)}, ({words})::VARCHAR, {beside}, {rest})"
+        return Edit(call.start, call.end, f"list_extract({marked}, 1)" if texts.startswith("[") else marked)
 
     def _check_alone(self, call: TextCall) -> None:
         inside = [each for each in self._found.calls if call.start < each.start < call.end]
@@ -260,10 +256,13 @@ class _Rewriting:
                 request.query(words.string or "", "")
             except LanceDuckError as error:
                 raise self._placed(call, error) from error
-        values = [f"coalesce(({self._sql(part)})::VARCHAR, '')" for _, part in beside]
-        values += [f"coalesce({_version(name, self._sql(part))}, '')" for name, part in version]
-        text = "''" if not values else values[0] if len(values) == 1 else f"concat_ws({_DIVIDER}, {', '.join(values)})"
-        return f"{column}, {literal(request.text)}, ({self._sql(words)})::VARCHAR, {text}"
+        return f"{column}, {literal(request.text)}, ({self._sql(words)})::VARCHAR, {self._beside(beside, table)}"
+
+    def _beside(self, options: Sequence[tuple[str, Part]], table: _Table) -> str:
+        """Return SQL for the values of options that are no constants, and of those that choose a table's version."""
+        values = [f"coalesce(({self._sql(part)})::VARCHAR, '')" for _, part in options]
+        values += [f"coalesce({_version(name, self._sql(part))}, '')" for name, part in table.read.version]
+        return "''" if not values else values[0] if len(values) == 1 else f"concat_ws({_DIVIDER}, {', '.join(values)})"
 
     def _options(self, call: TextCall) -> tuple[dict[str, Any], list[tuple[str, Part]]]:
         """Return the options of a call that are constants, and the others."""
@@ -364,7 +363,7 @@ class _Rewriting:
         handle: TableHandle | None
         if read.path is not None:
             handle, name = self._catalog.path_handle(read.path), read.path
-        elif read.name is None or (len(read.name) == 1 and folded(read.name[0]) in self._found.scopes.ctes):
+        elif read.name is None:
             return None
         else:
             database = self._names.database(read.name, later=self._later)

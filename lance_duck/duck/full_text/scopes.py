@@ -7,12 +7,12 @@ columns are unknown.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
 
-from lance_duck.duck.statement.clauses import closing, divided, stem
+from lance_duck.duck.statement.clauses import divided, stem
 from lance_duck.duck.statement.identifiers import folded
 from lance_duck.duck.statement.tokens import Token
 
@@ -32,6 +32,20 @@ _AFTER_TABLE: Final = _CLAUSES | frozenset(_FOLLOWING.split())
 _SCAN: Final = "lance_scan"
 _KEYS: Final = {"version": "version", "timestamp": "asof"}
 _VERSIONS: Final = ("version", "tag", "asof", "branch")
+
+
+@dataclass(frozen=True)
+class _Cte:
+    """A common table expression.
+
+    Attributes:
+        name: Folded.
+        start, end: Tokens for which the name means it: those behind its query, and those in it where it is recursive.
+    """
+
+    name: str
+    start: int
+    end: int
 
 
 @dataclass(frozen=True)
@@ -128,8 +142,7 @@ class Scopes:
         self.tokens = tokens
         self._closers, self._openers = _parentheses(tokens)
         self._of_tokens = [Scope(None, 0, len(tokens))] * len(tokens)
-        self.ctes = frozenset(_ctes(tokens))
-        """Names of common table expressions, folded."""
+        self._ctes = tuple(_ctes(tokens, self._closers, self._openers))
         self._read(0, len(tokens), None)
 
     def scope_of(self, place: int) -> Scope:
@@ -155,6 +168,15 @@ class Scopes:
     def name(self, place: int) -> str | None:
         """Return the identifier at a place."""
         return self.tokens[place].name if 0 <= place < len(self.tokens) else None
+
+    @property
+    def tables(self) -> Iterator[TableRead]:
+        """The tables that all of them read."""
+        return (table for scope in dict.fromkeys(self._of_tokens) for table in scope.tables)
+
+    def is_cte(self, name: str, place: int) -> bool:
+        """Return whether a name means a common table expression where it stands."""
+        return any(cte.name == folded(name) and cte.start <= place < cte.end for cte in self._ctes)
 
     def is_query(self, opener: int) -> bool:
         """Return whether a query stands in the parentheses that begin at a place."""
@@ -291,7 +313,8 @@ class _ScopeReader:
             parts.append(part)
             after += 2
         if self._all.text(after) != "(":
-            return TableRead(parts[-1], tuple(parts)), after
+            is_cte = len(parts) == 1 and self._all.is_cte(parts[0], place)
+            return TableRead(parts[-1], None if is_cte else tuple(parts)), after
         close = self._all.closer(after)
         return _called(parts[-1], parts_of(self._all.tokens, after + 1, close)), close + 1
 
@@ -362,13 +385,23 @@ def _parentheses(tokens: Sequence[Token]) -> tuple[dict[int, int], list[int]]:
     return closers, around
 
 
-def _ctes(tokens: Sequence[Token]) -> Iterator[str]:
+def _ctes(tokens: Sequence[Token], closers: Mapping[int, int], openers: Sequence[int]) -> Iterator[_Cte]:
+    recursive: set[int] = set()  # parentheses, or -1, of WITH RECURSIVE
     for place, token in enumerate(tokens):
-        if token.name is None or not place or tokens[place - 1].text.lower() not in ("with", "recursive", ","):
+        before = tokens[place - 1].text.lower() if place else ""
+        if before == "recursive":
+            recursive.add(openers[place])
+        if token.name is None or before not in ("with", "recursive", ","):
             continue
         after = place + 1
         if after < len(tokens) and tokens[after].text == "(":
-            after = (closing(tokens, after) or after) + 1
+            after = closers.get(after, after) + 1
         follows = [each.text.lower() for each in tokens[after : after + 4]]
-        if follows[:2] == ["as", "("] or follows[:3] == ["as", "materialized", "("] or "not" in follows[1:2]:
-            yield folded(token.name)
+        words = {"as": 1, "as materialized": 2, "as not materialized": 3}.get(" ".join(follows).split(" (")[0])
+        if words is not None and follows[words : words + 1] == ["("]:
+            start = place if openers[place] in recursive else closers.get(after + words, len(tokens))
+            yield _Cte(folded(token.name), start, closers.get(openers[place]) or _statement_end(tokens, place))
+
+
+def _statement_end(tokens: Sequence[Token], place: int) -> int:
+    return next((at for at in range(place, len(tokens)) if tokens[at].text == ";"), len(tokens))

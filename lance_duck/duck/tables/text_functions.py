@@ -2,8 +2,8 @@
 
     __lance_match([text, …], request, words, values) → BOOLEAN, NULL where there is no text or there are no words
     __lance_score([text, …], request, words, values) → FLOAT, 0 where there is no match
-    __lance_highlight(text, request, words, pre, post) → VARCHAR, NULL where an argument is
-    __lance_snippet(text, request, words, pre, post, number of words, gap) → VARCHAR, likewise
+    __lance_highlight([text, …], request, words, values, pre, post) → VARCHAR[], NULL where a text or an argument is
+    __lance_snippet([text, …], request, words, values, pre, post, number of words, gap) → VARCHAR[], likewise
 
 They need no table: whatever a statement does with texts, each is judged as if it stood in the table that the request
 names, by the analyser of the column and the statistics of its newest version. A request that is empty names none: marks
@@ -39,8 +39,9 @@ MATCHES: Final = "__lance_match"
 SCORES: Final = "__lance_score"
 HIGHLIGHTS: Final = "__lance_highlight"
 SNIPPETS: Final = "__lance_snippet"
-_MARKED_TYPES: Final[list[Any]] = ["VARCHAR"] * 5
 _TYPES: Final[list[Any]] = ["VARCHAR[]", "VARCHAR", "VARCHAR", "VARCHAR"]
+_MARKED_TYPES: Final[list[Any]] = [*_TYPES, "VARCHAR", "VARCHAR"]
+_MARKED: Any = "VARCHAR[]"
 _SPECIAL: Any = "special"
 _ARROW: Any = "arrow"
 _KEPT: Final = 64
@@ -71,7 +72,7 @@ class TextFunctions:
 
         snippets = [*_MARKED_TYPES, "BIGINT", "VARCHAR"]
         for name, marks, types in ((HIGHLIGHTS, self.highlight, _MARKED_TYPES), (SNIPPETS, self.snippet, snippets)):
-            connection.create_function(name, marks, types, "VARCHAR", type=_ARROW, null_handling=_SPECIAL)
+            connection.create_function(name, marks, types, _MARKED, type=_ARROW, null_handling=_SPECIAL)
 
     def uninstall(self, connection: duckdb.DuckDBPyConnection) -> None:
         """Take the functions away."""
@@ -97,34 +98,37 @@ class TextFunctions:
         scores, _ = self._asked(texts, requests, words, values)
         return pa.array(np.nan_to_num(scores, nan=0.0))
 
-    def highlight(self, texts: Any, requests: Any, words: Any, pre: Any, post: Any) -> pa.Array:
+    def highlight(self, texts: Any, requests: Any, words: Any, values: Any, pre: Any, post: Any) -> pa.Array:
         """Return texts with marks around words; the arguments are columns of Arrow's."""
-        return self._marked(highlight, texts, requests, words, pre, post)
+        return self._marked(highlight, texts, requests, words, values, pre, post)
 
-    def snippet(self, texts: Any, requests: Any, words: Any, pre: Any, post: Any, most: Any, gap: Any) -> pa.Array:
+    def snippet(
+        self, texts: Any, requests: Any, words: Any, values: Any, pre: Any, post: Any, most: Any, gap: Any
+    ) -> pa.Array:
         """Return the best parts of texts, with marks around words; the arguments are columns of Arrow's."""
-        return self._marked(snippet, texts, requests, words, pre, post, most, gap)
+        return self._marked(snippet, texts, requests, words, values, pre, post, most, gap)
 
     def _marked(self, marks: Callable[..., pa.Array], texts: Any, *columns: Any) -> pa.Array:
-        """Return what a function makes of texts, NULL where an argument is."""
-        array = texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
-        result: list[str | None] = [None] * len(array)
-        for request, query, *rest, places in _groups(*columns):
+        """Return what a function makes of lists of texts, NULL where an argument is."""
+        lists = texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
+        result: list[list[str | None] | None] = [None] * len(lists)
+        for request, query, beside, *rest, places in _groups(*columns):
             if None in (request, query, *rest):
                 continue
-            analyser = self._analyser(request)
+            analyser = self._analyser(request, beside or "")
             terms = [token.text for token in analyser.terms_of(query)]
-            marked = marks(array.take(pa.array(places)), terms, analyser, *rest).to_pylist()
-            for place, text in zip(places.tolist(), marked, strict=True):
-                result[place] = text
-        return pa.array(result, pa.string())
+            mine = lists.take(pa.array(places))
+            marked = pa.ListArray.from_arrays(_offsets(mine), marks(mine.flatten(), terms, analyser, *rest))
+            for place, part in zip(places.tolist(), marked.to_pylist(), strict=True):
+                result[place] = part
+        return pc.if_else(lists.is_valid(), pa.array(result, pa.list_(pa.string())), None)
 
-    def _analyser(self, text: str) -> Analyser:
+    def _analyser(self, text: str, values: str) -> Analyser:
         """Return the analyser of the column of a request; the default one where it is empty."""
         if not text:
             return Analyser()
         request = TextRequest.of(text)
-        snapshot = self._dataset(request, "").handle.snapshot
+        snapshot = self._dataset(request, values).handle.snapshot
         return text_route(snapshot, request.column, None).analyser
 
     def _asked(self, texts: Any, requests: Any, words: Any, values: Any) -> tuple[Scores, NDArray[np.bool_]]:
@@ -178,6 +182,12 @@ def _has_texts(lists: pa.ListArray) -> NDArray[np.bool_]:
     ends = np.cumsum(sizes)
     present &= (sizes == 0) | (valid[ends] > valid[ends - sizes])
     return present
+
+
+def _offsets(lists: pa.ListArray) -> pa.Array:
+    """Return where the elements of each list begin among those of all, with the end; a null has none."""
+    sizes = pc.list_value_length(lists).fill_null(0).to_numpy(zero_copy_only=False)
+    return pa.array(np.concatenate([[0], np.cumsum(sizes)]), pa.int32())
 
 
 def _groups(*columns: Any) -> Iterator[tuple[Any, ...]]:

@@ -48,7 +48,24 @@ def test_tables_of_each_select(sql: str, tables: list[list[str]]) -> None:
 
 def test_names_of_common_table_expressions() -> None:
     sql = "WITH RECURSIVE a(x) AS (SELECT 1), B AS NOT MATERIALIZED (FROM a) SELECT c AS d FROM b"
-    assert Scopes(tokens_of(sql)).ctes == {"a", "b"}
+    scopes = Scopes(tokens_of(sql))
+    end = len(scopes.tokens) - 1
+    assert [name for name in "abcd" if scopes.is_cte(name, end)] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("sql", "tables"),
+    [
+        ("WITH t AS (FROM t) FROM t", [["t=?"], ["t=t"]]),
+        ("WITH RECURSIVE t AS (FROM t) FROM t", [["t=?"], ["t=?"]]),
+        ("WITH a AS (FROM b), b AS MATERIALIZED (FROM a) FROM b", [["b=?"], ["b=b"], ["a=?"]]),
+        ("SELECT * FROM (WITH t AS (SELECT 1) FROM t) z, t", [["z=?", "t=t"], ["t=?"]]),
+        ("WITH t AS (SELECT 1) FROM t; FROM t", [["t=?"], ["t=t"]]),
+        ("WITH t AS (SELECT 1) FROM t, s.t", [["t=?", "t=s.t"]]),
+    ],
+)
+def test_a_name_means_a_common_table_expression_behind_its_query(sql: str, tables: list[list[str]]) -> None:
+    assert read(sql) == tables
 
 
 def test_each_select_knows_the_one_around_it() -> None:
