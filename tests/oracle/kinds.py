@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +16,7 @@ Rng = np.random.Generator
 Make = Callable[[Rng, int], pa.Array]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Kind:
     """One column kind.
 
@@ -65,6 +66,7 @@ def lay_nulls(array: pa.Array, pattern: str, rng: Rng) -> pa.Array:
     return array.take(pa.array(np.arange(n), mask=mask))
 
 
+@lru_cache(maxsize=1500)  # about the arrays of one null pattern, which tables of each storage version have
 def build(kind: Kind, pattern: str, rows: int, seed: int) -> pa.Array:
     """Return `rows` values of the kind under the pattern (0 rows for `empty`), the same for the same seed."""
     rng = np.random.default_rng([seed, *kind.name.encode()])

@@ -20,8 +20,8 @@ import lance_duck as ld
 TABLES = [
     pytest.param((group, version, pattern), id=f"{group}-{version}-{pattern}")
     for group in tables.GROUPS
-    for version in VERSIONS
     for pattern in PATTERNS
+    for version in VERSIONS
 ]
 
 

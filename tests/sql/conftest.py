@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
@@ -17,16 +18,23 @@ import lance_duck as ld
 from lance_duck.duck import planner
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """`trips.lance` with three versions (5, 8 and 7 rows; the second is tagged), `odd name.lance` and `dim.lance`."""
-    trips = lance.write_dataset(pa.table({"id": range(5), "city": list("abcab")}), tmp_path / "trips.lance")
+@pytest.fixture(scope="session")
+def written_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tables of `folder`, which copies them."""
+    place = tmp_path_factory.mktemp("written_once")
+    trips = lance.write_dataset(pa.table({"id": range(5), "city": list("abcab")}), place / "trips.lance")
     trips.insert(pa.table({"id": range(5, 8), "city": list("xyz")}))
     trips.tags.create("second", 2)
     trips.delete("id = 6")
-    lance.write_dataset(pa.table({"value": [1.5, None]}), tmp_path / "odd name.lance")
-    lance.write_dataset(pa.table({"city": list("abc"), "name": ["Aa", "Bb", "Cc"]}), tmp_path / "dim.lance")
-    return tmp_path
+    lance.write_dataset(pa.table({"value": [1.5, None]}), place / "odd name.lance")
+    lance.write_dataset(pa.table({"city": list("abc"), "name": ["Aa", "Bb", "Cc"]}), place / "dim.lance")
+    return place
+
+
+@pytest.fixture
+def folder(written_once: Path, tmp_path: Path) -> Path:
+    """`trips.lance` with three versions (5, 8 and 7 rows; the second is tagged), `odd name.lance` and `dim.lance`."""
+    return Path(shutil.copytree(written_once, tmp_path, dirs_exist_ok=True))
 
 
 @pytest.fixture
