@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 
 import duckdb
@@ -252,14 +253,17 @@ def test_what_is_attached_to_be_read_is_not_changed(con: ld.Connection, folders:
 def test_a_folder_is_attached_at_a_version(con: ld.Connection, folders: Path) -> None:
     table = ld.dataset(folders / "two" / "t.lance")
     table.tags.create("first", 1)
-    moment = table.versions()[0]["timestamp"].isoformat()
+    moment = table.versions()[0]["timestamp"]
     for options, expected in (("VERSION 1", [3, 4]), ("VERSION 'first'", [3, 4]), ("VERSION 2, READ_ONLY", [3])):
         con.execute(f"ATTACH OR REPLACE 'two' AS q (TYPE lance, {options})")
         assert ids(con, "q.t") == expected
     assert ids(con, "q.t AT (VERSION => 1)") == [3, 4]
     with pytest.raises(LanceDuckError):  # `u` has one version alone
         con.execute("FROM q.u")
-    con.execute(f"ATTACH OR REPLACE 'two' AS q (TYPE lance, TIMESTAMP '{moment}')")
+    con.execute(f"ATTACH OR REPLACE 'two' AS q (TYPE lance, TIMESTAMP '{moment.isoformat()}')")
+    assert ids(con, "q.t") == [3, 4]
+    earlier = moment - timedelta(microseconds=1)
+    con.execute(f"ATTACH OR REPLACE 'two' AS q (TYPE lance, TIMESTAMP '{earlier.isoformat()}')")
     with pytest.raises(LanceDuckError):
         con.execute("FROM q.t")
     con.execute("ATTACH OR REPLACE 'two' AS q (TYPE lance, TIMESTAMP TIMESTAMP '2100-01-01')")
