@@ -32,6 +32,7 @@ _CHANGE = re.compile(
     re.IGNORECASE,
 )
 _STOPPED = re.compile(r"\bKeyboardInterrupt:?\s*(?:\Z|\n\nAt:)")
+_STOPPED_FUNCTION = re.compile(r"executing the UDF: KeyboardInterrupt\b")
 _WRAPPED = re.compile(r"([A-Za-z]+(?: [A-Za-z]+)*) Error: ")
 _KINDS = {
     "binder": duckdb.BinderException,
@@ -76,8 +77,10 @@ def own_errors() -> _OwnErrors:
 
 
 def raise_own(error: duckdb.Error) -> None:
-    """Raise the error of ours that a DuckDB exception carries; take secrets out of one that is DuckDB's own."""
+    """Raise the error of ours, or Ctrl-C, that a DuckDB exception carries; take secrets out of one of DuckDB's own."""
     take_secrets_out(error)
+    if _STOPPED_FUNCTION.search(str(error)):
+        raise KeyboardInterrupt from error
     ours = own_error(error)
     if ours is not None:
         raise ours from error

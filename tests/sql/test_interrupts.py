@@ -117,3 +117,17 @@ def test_a_transaction_in_which_ctrl_c_was_pressed_commits_nothing(con: ld.Conne
         con.execute("COMMIT")
     assert con.execute("SELECT count(*) FROM trips").fetchall() == [(7,)]
     assert ld.dataset(folder / "trips.lance").version == 3
+
+
+def test_ctrl_c_in_a_function_of_texts_is_a_keyboard_interrupt(
+    con: ld.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*_: object) -> pa.Array:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("lance_duck.duck.tables.text_functions.highlight", stop)
+        for sql in ("SELECT highlight(city, 'oslo') FROM trips", "SELECT highlight('Oslo', 'oslo')"):
+            with pytest.raises(KeyboardInterrupt):
+                con.execute(sql).fetchall()
+    assert con.execute("SELECT highlight('Oslo', 'oslo')").fetchall() == [("<b>Oslo</b>",)]

@@ -169,6 +169,20 @@ def test_scores_of_an_older_version_are_its_own(con: ld.Connection, folder: Path
     assert dict(con.execute(sql).fetchall()) == {row["id"]: row["_score"] for row in old}
 
 
+def test_columns_of_an_older_version_have_its_names(own: ld.Connection) -> None:
+    own.execute("ALTER TABLE notes RENAME COLUMN body TO words")
+    own.execute("ALTER TABLE notes DROP COLUMN tags")
+    for version in ("2", "'2'"):
+        old = f"FROM notes AT (VERSION => {version}) WHERE match({{}}, 'duck') ORDER BY score(notes) DESC, id LIMIT 1"
+        assert own.execute("SELECT id, highlight(body, 'duck') " + old.format("body")).fetchall() == [
+            (2, "<b>duck</b>, <b>duck</b>, goose")
+        ]
+        assert own.execute("SELECT id " + old.format("tags")).fetchall() == [(0,)]
+    with pytest.raises(ld.UnknownColumnError, match="no column 'words' of a Lance table"):
+        own.execute("SELECT id FROM notes AT (VERSION => 2) WHERE match(words, 'duck')")
+    assert own.execute("SELECT id FROM notes WHERE match(words, 'goose')").fetchall() == [(2,)]
+
+
 def test_joins_subqueries_and_parts_of_a_union(con: ld.Connection) -> None:
     joined = (
         "SELECT a.id FROM notes a JOIN notes b ON a.id = b.id + 1 WHERE match(a.body, 'lake') AND match(b.body, 'lake')"

@@ -27,7 +27,7 @@ from lance_duck.duck.statement.edits import Edit, apply
 from lance_duck.duck.statement.identifiers import folded, literal, quoted
 from lance_duck.duck.statement.lists import LiftedText
 from lance_duck.duck.statement.text import Statement
-from lance_duck.duck.tables.handle import TableHandle, pinned_versions
+from lance_duck.duck.tables.handle import TableHandle, VersionChoice, pinned_versions
 from lance_duck.duck.tables.text_functions import HIGHLIGHTS, MATCHES, SCORES, SNIPPETS
 from lance_duck.duck.tables.text_request import TextRequest, check_option, constant
 from lance_duck.errors import InvalidInputError, LanceDuckError, UnknownColumnError, WrongTypeError
@@ -51,7 +51,7 @@ class _Table:
     Attributes:
         read: How the statement names it.
         name: As `lance_scan` takes it.
-        dataset: The version that is read now; where the statement asks for one, the newest.
+        dataset: The version that is read; where an expression says which one, the newest.
         held: Number of that version, which is one of a transaction; None for others.
     """
 
@@ -371,7 +371,7 @@ class _Rewriting:
             name = "" if database is None else f"{quoted(database.name)}.{quoted(read.name[-1])}"
         if handle is None:
             return None
-        dataset = handle.current()
+        dataset = _at_version(handle, read.version)
         is_held = pinned_versions() is not None and not read.version
         return _Table(read, name, dataset, self._catalog.binder.texts.hold(dataset) if is_held else None)
 
@@ -390,6 +390,18 @@ class _Rewriting:
         remedy = f"{error.remedy}, here:{place}" if error.remedy else f"here:{place}"
         where = call.function if error.where is None else error.where
         return type(error)(error.what, where=where, expected=error.expected, found=error.found, remedy=remedy)
+
+
+def _at_version(handle: TableHandle, version: Sequence[tuple[str, Part]]) -> LanceDataset:
+    """Return the version of a table that a number or a name chooses; the newest where others do, or there is none."""
+    texts = {name: part.text.strip() if part.string is None else part.string for name, part in version}
+    are_constants = all(part.string is not None or texts[name].isdecimal() for name, part in version)
+    if texts and are_constants and "asof" not in texts:  # a time is for DuckDB to read
+        try:
+            return handle.at(VersionChoice(**texts)).current()
+        except LanceDuckError:
+            pass  # the scan says so
+    return handle.current()
 
 
 def _version(name: str, text: str) -> str:
