@@ -12,9 +12,11 @@ from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).parents[1]
 
-# Threads of faiss that wait for each other do not spin: where processes of tests share the processors, those for which
-# they wait would not get to run. To build a graph over 500 vectors took ten times as much processor time.
+# Threads that wait for each other do not spin, as those of faiss (OpenMP) and numpy (OpenBLAS) would: where processes
+# of tests share the processors, those for which they wait would not get to run. A graph over 500 vectors took ten times
+# as much processor time, a product of small matrices 20 ms.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 # The first example of a test may compile a kernel, so no example has a deadline.
 settings.register_profile("quick", deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])

@@ -23,9 +23,10 @@ def test_forked_children_work_or_are_refused_at_once(scenario: str, tmp_path: Pa
     """A scenario is a function of `forking`, in a process of its own; one that hangs is killed with its children."""
     python = [sys.executable, "-W", "ignore::DeprecationWarning"]
     path = os.pathsep.join([str(Path(forking.__file__).parents[1]), *sys.path])
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("OMP_", "OPENBLAS_"))}
     process = subprocess.Popen(
         [*python, forking.__file__, scenario, str(tmp_path / "tables")],
-        env={**os.environ, "PYTHONPATH": path},
+        env={**environment, "PYTHONPATH": path},  # threads as users have them
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
