@@ -454,7 +454,7 @@ class LanceDataset(
         """See `ScanSource.indexed_columns`."""
         return indexed.indexed_columns(self.handle.snapshot)
 
-    def index_estimate(self, predicate: Predicate) -> int | None:
+    def index_estimate(self, predicate: FilterLike) -> int | None:
         """See `ScanSource.index_estimate`."""
         return self.handle.table.index_estimate(predicate)
 

@@ -34,7 +34,7 @@ else:
     constants, mixed_sql, vet = lazy.modules(globals(), "lance_duck.scan.sql", "constants", "mixed", "vet")
 
 _SCALARS: Final = frozenset({bool, int, float, str, bytes, Decimal, dt.date, dt.datetime, dt.time, type(None)})
-_Key: TypeAlias = tuple[bool, tuple[tuple[str, type, str, Any], ...]]
+ParametersKey: TypeAlias = tuple[bool, tuple[tuple[str, type, str, Any], ...]]
 
 
 @runtime_checkable
@@ -196,6 +196,17 @@ def all_filters(*filters: Filter | None) -> Filter | None:
     return parts[0] if len(parts) == 1 else AllFilters(parts) if parts else None
 
 
+def parameters_key(parameters: Parameters) -> ParametersKey | None:
+    """Return the parameters as a key: whether they have names, and each; None where one may change.
+
+    What is equal is not always the same (-0.0, the time zone of an instant), so values are spelled out, too.
+    """
+    is_named = isinstance(parameters, Mapping)
+    pairs = parameters.items() if isinstance(parameters, Mapping) else (("", value) for value in parameters or ())
+    key = tuple((name, type(value), repr(value), value) for name, value in pairs)
+    return (is_named, key) if all(type_ in _SCALARS for _, type_, _, _ in key) else None
+
+
 def _sql_filter(text: str, schema: pa.Schema, parameters: Parameters) -> Filter:
     if parameters is not None and (
         isinstance(parameters, str | bytes) or not isinstance(parameters, Mapping | Sequence)
@@ -206,21 +217,11 @@ def _sql_filter(text: str, schema: pa.Schema, parameters: Parameters) -> Filter:
     mixed = mixed_sql.read_sql(text, schema, parameters)
     if isinstance(mixed, Predicate):
         return TreeFilter(mixed)
-    key = _key(parameters) if mixed_sql.is_cacheable(text, schema) and not constants.asks_for_the_time(text) else None
+    is_cacheable = mixed_sql.is_cacheable(text, schema) and not constants.asks_for_the_time(text)
+    key = parameters_key(parameters) if is_cacheable else None
     if key is None:
         return _duckdb_filter(mixed, text, schema, parameters)
     return _FILTERS.get((text, schema, key), lambda: _duckdb_filter(mixed, text, schema, parameters))
-
-
-def _key(parameters: Parameters) -> _Key | None:
-    """Return the parameters as a key: whether they have names, and each; None where one may change.
-
-    What is equal is not always the same (-0.0, the time zone of an instant), so values are spelled out, too.
-    """
-    is_named = isinstance(parameters, Mapping)
-    pairs = parameters.items() if isinstance(parameters, Mapping) else (("", value) for value in parameters or ())
-    key = tuple((name, type(value), repr(value), value) for name, value in pairs)
-    return (is_named, key) if all(type_ in _SCALARS for _, type_, _, _ in key) else None
 
 
 def _duckdb_filter(mixed: mixed_sql.MixedSql | None, text: str, schema: pa.Schema, parameters: Parameters) -> Filter:

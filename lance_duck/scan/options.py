@@ -14,7 +14,7 @@ from lance_duck.cache import LruCache
 from lance_duck.errors import InvalidInputError, UnsupportedError, WrongTypeError
 from lance_duck.scan.costs import LONG_TEXT
 from lance_duck.scan.evaluator.types import Parameters
-from lance_duck.scan.filters import Filter, FilterLike, all_filters, make_filter
+from lance_duck.scan.filters import Filter, FilterLike, all_filters, make_filter, parameters_key
 from lance_duck.scan.plan import ScanPlan
 from lance_duck.scan.projection import ColumnsLike, Projection, project, readable_schema
 from lance_duck.snapshot import Snapshot
@@ -276,6 +276,26 @@ class Known:
             return make_filter(text, readable, options.parameters)
         key = text, blob_bytes
         condition = self._filters.get(key, lambda: make_filter(text, readable))
+        self._last_filter = condition, key
+        return condition
+
+    def statement_filter(
+        self, text: str, parameters: Sequence[Any], make: Callable[[], Filter | None]
+    ) -> Filter | None:
+        """Return the filter that a condition of a SQL statement is; None where it is none.
+
+        It is made once for a text and equal parameters of equal types, of which none may change.
+
+        Args:
+            text: The condition, with `?` for its parameters.
+            parameters: Values bound to it.
+            make: Reads the condition, by nothing else.
+        """
+        bound = parameters_key(list(parameters))
+        if bound is None or len(text) > LONG_TEXT or constants.asks_for_the_time(text):
+            return make()
+        key = text, bound, "statement"
+        condition = self._filters.get(key, make)
         self._last_filter = condition, key
         return condition
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from lance_duck.index.catalog import IndexCatalog, catalog
 from lance_duck.index.counting import count
@@ -23,10 +23,12 @@ class Routes:
     Attributes:
         parts: Its conditions.
         plans: The plan for each.
+        estimates: Rows that leaves of these plans give at most in the whole table, by `id`, as far as they were asked.
     """
 
     parts: Sequence[Conjunct]
     plans: Sequence[IndexPlan]
+    estimates: dict[int, int | None] = field(default_factory=dict)
 
     @property
     def are_open(self) -> bool:
@@ -53,7 +55,8 @@ def routed(snapshot: Snapshot, plan: ScanPlan, index_routes: Routes | None = Non
     index_routes = index_routes or routes(plan.filter, catalog(snapshot))
     if index_routes.are_open:
         return plan
-    rows = IndexRows(snapshot, plan.fragment_ids)
+    estimates = index_routes.estimates if plan.fragments is snapshot.fragments else None
+    rows = IndexRows(snapshot, plan.fragment_ids, estimates)
     choices = Choices(index_routes.parts, rows.each(index_routes.plans), rows.log)
     return replace(plan, choices=choices)
 
@@ -76,13 +79,20 @@ def rows_expected(snapshot: Snapshot, index_routes: Routes) -> int | None:
     """Return the most rows that a scan of the table reads with the help of indexes; None where they do not help."""
     if index_routes.are_open:
         return None
-    rows = IndexRows(snapshot, frozenset(snapshot.fragments.ids()))
+    rows = IndexRows(snapshot, frozenset(snapshot.fragments.ids()), index_routes.estimates)
     estimates = [(rows.expected(plan), rows.closes(plan)) for plan in index_routes.plans]
     helping = [(count, closed) for count, closed in estimates if count is not None and closed]
     if not helping:
         return None
     count, closed = min(helping, key=lambda each: each[0] + _open_rows(snapshot, each[1]))
     return count + _open_rows(snapshot, closed)
+
+
+def rows_chosen(plan: ScanPlan) -> int | None:
+    """Return how many rows indexes chose of a routed plan; None where some fragments are read whole."""
+    if plan.choices is None or not plan.choices.closes(len(plan.fragment_ids)):
+        return None
+    return len(plan.choices.rows)
 
 
 def _may_route(plan: ScanPlan) -> bool:

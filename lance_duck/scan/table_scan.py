@@ -160,16 +160,32 @@ class TableScan:
         forms = {field.name: field.type for field in schema}
         if any_form:
             forms |= self._dictionaries(schema)
-        options = ScanOptions(columns=schema.names, blob_handling="all_binary")
-        condition = None if predicate is None else TreeFilter(predicate)
-        plan = plan_scan(
-            self.snapshot,
-            options,
-            restriction=all_filters(self.restriction, condition),
-            arrow_types=forms,
-            known=self._known,
-        )
-        return self.reader(replace(plan, crosses_fragments=True))
+        return self.reader(self._typed_plan(forms, None if predicate is None else TreeFilter(predicate)))
+
+    def chosen_rows(self, schema: pa.Schema, condition: Filter, most: int | None) -> pa.Table | None:
+        """Return columns in given Arrow types, of the rows that pass a filter.
+
+        Args:
+            schema: Columns in order, in the types wanted.
+            condition: Over the columns of the table.
+            most: Rows that indexes may choose at most for them to be read; None: any number.
+
+        Returns:
+            None: indexes choose more than `most`, or leave a fragment to scan.
+        """
+        plan = self.routed(self._typed_plan({field.name: field.type for field in schema}, condition))
+        if most is not None:
+            chosen = routing.rows_chosen(plan)
+            if chosen is None or chosen > most:
+                return None
+        return self.reader(plan).read_all()
+
+    def _typed_plan(self, forms: Mapping[str, pa.DataType], condition: Filter | None) -> ScanPlan:
+        """Decide a scan of columns in given Arrow types."""
+        options = ScanOptions(columns=list(forms), blob_handling="all_binary")
+        restriction = all_filters(self.restriction, condition)
+        plan = plan_scan(self.snapshot, options, restriction=restriction, arrow_types=forms, known=self._known)
+        return replace(plan, crosses_fragments=True)
 
     def _filter_pays(self, predicate: Predicate, key: Path | None) -> bool:
         condition = TreeFilter(predicate)

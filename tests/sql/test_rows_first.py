@@ -149,6 +149,79 @@ def test_what_was_committed_is_seen_and_names_of_duckdb_come_first(
     assert first == [True, True, True, False, True, False]
 
 
+def test_what_is_remembered_of_a_text_is_of_its_values_their_types_and_its_version(
+    tmp_path: Path, connect: Callable[..., ld.Connection], first: list[bool]
+) -> None:
+    rows = {"id": [0, 1, 2], "d": [0.0, 1.5, NAN], "s": ["0", "1", "1.5"], "b": [False, True, None]}
+    table = pa.table(rows)
+    dataset = ld.write_dataset(table, tmp_path / "t.lance")
+    for name in ("id", "d"):
+        dataset.create_scalar_index(name, "BTREE")
+    dataset.create_scalar_index("s", "BITMAP")
+    con = connect(tmp_path)
+    values: list[Any] = [1, True, 1.0, 1.5, "1", "1.5", 0, False, -0.0, 0.0, NAN, None, dt.date(2020, 1, 1)]
+    with duckdb.connect() as native:
+        native.register("source", table)
+        native.execute("CREATE TABLE t AS FROM source")
+        rng = random.Random(5)
+        for column in ("id", "d", "s"):
+            sql = f"SELECT id, b FROM t WHERE {column} = ? ORDER BY id"
+            for value in rng.choices(values, k=40):
+                answers = []
+                for each in (con, native):
+                    try:
+                        answers.append(each.execute(sql, [value]).fetchall())
+                    except duckdb.Error as error:
+                        answers.append([(type(error),)])
+                assert answers[0] == answers[1], (sql, value)
+    assert sum(first) > 20
+    sql = "SELECT s FROM t WHERE id = 1"
+    old = con.execute(sql).fetchall()
+    con.execute("BEGIN")
+    con.execute("UPDATE t SET s = 'new' WHERE id = 1")
+    assert con.execute(sql).fetchall() == [("new",)]
+    con.execute("ROLLBACK")
+    assert con.execute(sql).fetchall() == old == [("1",)]
+    con.execute("DELETE FROM t WHERE id = 1")
+    assert con.execute(sql).fetchall() == []
+
+
+def test_settings_hold_for_a_text_that_is_remembered(
+    tmp_path: Path, connect: Callable[..., ld.Connection], first: list[bool]
+) -> None:
+    dataset = ld.write_dataset(pa.table({"s": ["a", "A", "b"]}), tmp_path / "t.lance")
+    dataset.create_scalar_index("s", "BITMAP")
+    con = connect(tmp_path)
+    sql = "SELECT s FROM t WHERE s = 'a' ORDER BY ALL"
+    assert con.execute(sql).fetchall() == [("a",)]
+    con.execute("SET default_collation = 'nocase'")
+    assert len(con.execute(sql).fetchall()) == 2
+    con.execute("RESET default_collation")
+    assert con.execute(sql).fetchall() == [("a",)]
+    assert first == [True, False, True]
+
+
+def test_few_keys_of_an_index_with_large_pages_are_read_first_and_many_rows_are_not(
+    tmp_path: Path, connect: Callable[..., ld.Connection], carried_out: Callable[[Callable[..., Any]], list[bool]]
+) -> None:
+    rows = 30_000
+    table = pa.table({"id": pa.array(range(rows), pa.int64()), "third": pa.array([i // 10_000 for i in range(rows)])})
+    dataset = ld.write_dataset(table, tmp_path / "t.lance")
+    for name in ("id", "third"):
+        dataset.create_scalar_index(name, "BTREE")
+    con, carried = connect(tmp_path), carried_out(prefetch_rows.run)
+    keys = [7, 9_000, 15_000, 22_000, 29_999]
+    assert con.execute("SELECT id FROM t WHERE id IN (?,?,?,?,?) ORDER BY id", keys).fetchall() == [(k,) for k in keys]
+    assert con.execute("SELECT count(*), max(id) FROM t WHERE third IN (1, 5)").fetchall() == [(10_000, 19_999)]
+    long = ", ".join(str(key) for key in range(0, 30_000, 1_000))
+    assert con.execute(f"SELECT count(*), max(id) FROM t WHERE id IN ({long})").fetchall() == [(30, 29_000)]
+    dataset.insert(pa.table({"id": [30_000, 7], "third": [3, 3]}))
+    sql = "SELECT id, third FROM t WHERE id IN (7, 9000, 15000, 22000, 30000) ORDER BY ALL"
+    expected = [(7, 0), (7, 3), (9_000, 0), (15_000, 1), (22_000, 2), (30_000, 3)]
+    assert con.execute(sql).fetchall() == expected
+    assert carried == [True, False, False, False]
+
+
 def test_errors_are_those_of_duckdb(pair: tuple[Any, Any], first: list[bool]) -> None:
     for sql, parameters in (
         ("SELECT nope FROM t WHERE id = ?", [1]),

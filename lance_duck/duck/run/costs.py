@@ -13,6 +13,10 @@ from typing import Final
 FEW: Final = 8192
 """Rows that an index finds up to which they are read before the statement runs: DuckDB then knows how few they are."""
 
+KEYS_ASKED: Final = 16
+"""Values of an IN up to which its index is asked which rows they are, although whole pages of the index, by which their
+number is estimated, have more than `FEW`: so many pages are read sooner than DuckDB has begun a scan."""
+
 VALUES_BYTES: Final = 1024
 """Bytes of these rows up to which they are written into the statement as VALUES: DuckDB binds those faster than a
 table."""

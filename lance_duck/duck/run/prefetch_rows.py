@@ -9,7 +9,7 @@ its manifest in the same way.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any, Final
 
@@ -19,7 +19,7 @@ from lance_duck.dataset import LanceDataset
 from lance_duck.duck.rules.count_rows import CountedTable
 from lance_duck.duck.rules.point_lookup import PlainWhere
 from lance_duck.duck.run.candidates import NotFoundHere
-from lance_duck.duck.run.costs import FEW, VALUES_BYTES
+from lance_duck.duck.run.costs import FEW, KEYS_ASKED, VALUES_BYTES
 from lance_duck.duck.run.named_tables import named
 from lance_duck.duck.run.order_by_search import ALL_ROWS
 from lance_duck.duck.run.rewriting import Database, Request, Rewriting
@@ -28,6 +28,8 @@ from lance_duck.duck.statement.edits import Edit
 from lance_duck.duck.statement.identifiers import quoted
 from lance_duck.errors import LanceDuckError
 from lance_duck.scan.duckdb.types import duckdb_arrow_schema
+from lance_duck.scan.filters import Filter, TreeFilter
+from lance_duck.scan.predicate.tree import In, conjuncts
 from lance_duck.scan.sql.parser import tree_from_sql
 
 _COUNTS: Final = ("count", "count_star")
@@ -79,17 +81,41 @@ def _rewriting(asked: PlainWhere, request: Request, database: Database, dataset:
     about = about_condition(asked.where, asked.where_columns, dataset.schema, values)
     if not database.names.dialect(asked.name, later=False).is_usual(about):
         return None
-    predicate = tree_from_sql(asked.where, dataset.schema, values or None)
-    if predicate is None:
+    rows = _few_rows(asked, dataset, values)
+    return None if rows is None else in_place(rows, asked.start, asked.end, asked.alias, request, database)
+
+
+def _few_rows(asked: PlainWhere, dataset: LanceDataset, values: Sequence[Any]) -> pa.Table | None:
+    """Read the rows of a table that fulfil the conditions; None where no index says which they are, or they are many.
+
+    The conditions, and how indexes answer them, are remembered by their text and values, as those of other scans are.
+    """
+
+    def read() -> TreeFilter | None:
+        predicate = tree_from_sql(asked.where, dataset.schema, values or None)
+        return None if predicate is None else TreeFilter(predicate)
+
+    table = dataset.handle.table
+    condition = table.known.statement_filter(asked.where, values, read)
+    if condition is None:
         return None
-    expected = dataset.index_estimate(predicate)
-    if expected is None or expected > FEW:
+    expected = dataset.index_estimate(condition)
+    is_few = expected is not None and expected <= FEW
+    if not is_few and not _may_be_few(condition, expected):
         return None
     whole = duckdb_arrow_schema(dataset.schema)
     columns = asked.columns
     schema = whole if columns is None else pa.schema([f for f in whole if f.name.lower() in columns])
-    rows = dataset.duckdb_reader(schema, predicate).read_all()
-    return in_place(rows, asked.start, asked.end, asked.alias, request, database)
+    return table.chosen_rows(schema, condition, None if is_few else FEW)
+
+
+def _may_be_few(condition: Filter, expected: int | None) -> bool:
+    """Return whether rows are worth to be looked up of which an estimate by whole pages says that they are many."""
+    if not isinstance(condition, TreeFilter):
+        return False
+    lists = (len(part.values) for part in conjuncts(condition.predicate) if isinstance(part, In))
+    keys = min(lists, default=0)
+    return 0 < keys <= KEYS_ASKED and (expected is None or expected <= FEW * keys)
 
 
 def in_place(

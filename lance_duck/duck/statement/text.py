@@ -108,7 +108,7 @@ class Statement:
     def edited(self) -> EditedText:
         """The text with numbers ($1, $2, …) for its `?`, and calls for NEAREST, as the parser of SELECT reads it."""
         nearest = (edit for number, clause in enumerate(self.nearest) for edit in clause.reading(number))
-        return EditedText.of(self.text, (*self.spelling, *nearest, *self._numbers()))
+        return EditedText.of(self.text, (*self.spelling, *nearest, *self._numbers(apart=True)))
 
     @cached_property
     def numbered(self) -> str:
@@ -121,9 +121,10 @@ class Statement:
         nearest = () if KNOWS_NEAREST else (edit for clause in self.nearest for edit in clause.as_lateral())
         return apply(self.text, (*self.spelling, *nearest, *self._numbers()))
 
-    def _numbers(self) -> list[Edit]:
+    def _numbers(self, *, apart: bool = False) -> list[Edit]:
+        """Return edits for the `?`; apart: blanks go before commas, for the parser takes `$1,$` to begin a text."""
         return [
-            Edit(mark, mark + 1, f"${number}")
+            Edit(mark, mark + 1, f"${number} " if apart and self.text[mark + 1 : mark + 3] == ",?" else f"${number}")
             for number, mark in enumerate(self.marks, 1)
             if not any(edit.overlaps(mark, mark + 1) for edit in self.spelling)
         ]

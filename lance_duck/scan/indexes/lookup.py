@@ -41,15 +41,18 @@ class IndexRows:
     Args:
         snapshot: The version.
         fragments: Ids of the fragments that matter.
+        estimates: Rows that leaves give at most in these fragments, by `id`, which live as long; filled, too.
 
     Attributes:
         log: What came of each part that was considered, in the order of asking.
     """
 
-    def __init__(self, snapshot: Snapshot, fragments: frozenset[int]) -> None:
+    def __init__(
+        self, snapshot: Snapshot, fragments: frozenset[int], estimates: dict[int, int | None] | None = None
+    ) -> None:
         self._snapshot = snapshot
         self._fragments = fragments
-        self._estimates: dict[int, int | None] = {}
+        self._estimates: dict[int, int | None] = {} if estimates is None else estimates
         self.log: list[Answered] = []
 
     def bounds(self, plan: IndexPlan) -> RowBounds:

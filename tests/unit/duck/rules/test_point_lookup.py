@@ -18,6 +18,7 @@ PROPOSALS: list[tuple[str, str, str | None, str, tuple[Any, ...], set[str] | Non
         (2, 3, "n"),
         {"s", "k"},
     ),
+    ("SELECT id FROM t WHERE id IN (?,?,?)", "t", "t", '("id" IN (?, ?, ?))', (1, 2, 3), {"id"}),
     ("FROM t WHERE d BETWEEN $lo AND $hi", "t", "t", '("d" BETWEEN ? AND ?)', ("lo", "hi"), None),
 ]
 
