@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -169,3 +170,25 @@ class IndexKind(Protocol):
 
     def can_follow(self) -> bool:
         """Return whether entries can get new row names; False: compaction leaves the rewritten fragments uncovered."""
+
+
+class MergedKind(ABC):
+    """A kind whose new segment is the merge of no segments with rows, and whose entries can get new row names."""
+
+    @abstractmethod
+    def merge(
+        self,
+        parts: Sequence[MergeInput],
+        rows: pa.RecordBatchReader | None,
+        writer: SegmentWriter,
+        options: BuildOptions,
+    ) -> Details:
+        """Write a segment of others and of new rows. See `IndexKind`."""
+
+    def build(self, rows: pa.RecordBatchReader, writer: SegmentWriter, options: BuildOptions) -> Details:
+        """Write a segment of rows. See `IndexKind`."""
+        return self.merge((), rows, writer, options)
+
+    def can_follow(self) -> bool:
+        """Return whether the segment can be rewritten with new row names: its entries can."""
+        return True

@@ -1,5 +1,6 @@
 """Bytes: local disks and object stores, the plan of a read, and writes.
 
+You hold: the URI of a table, paths below it, byte ranges or bytes. You get: a `Store`, bytes, names of files.
 Reading is planned, then done: who needs bytes is a `Request[T]`, a generator that yields lists of ByteRange and is sent
 the bytes; `gather` drives many in lock-step, `run` fetches. On a local file bytes are views of a memory map; on an
 object store neighbouring ranges are merged and fetched at once.

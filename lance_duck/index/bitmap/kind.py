@@ -19,7 +19,7 @@ from lance_duck.index.bitmap.entries import BitmapEntries, cut, followed
 from lance_duck.index.bitmap.file import BitmapFile
 from lance_duck.index.bitmap.keys import can_be_key, can_find
 from lance_duck.index.files import SegmentReader, SegmentWriter
-from lance_duck.index.kind import ROW, VALUE, Answer, BuildOptions, Details, MergeInput
+from lance_duck.index.kind import ROW, VALUE, Answer, BuildOptions, Details, MergedKind, MergeInput
 from lance_duck.index.query import Except, Query
 from lance_duck.rows.row_set import RowSet
 
@@ -72,7 +72,7 @@ class BitmapIndex(BitmapSegment):
         return self.file.rows(matches)
 
 
-class BitmapKind:
+class BitmapKind(MergedKind):
     """Bitmap indexes."""
 
     name: str = "Bitmap"
@@ -92,10 +92,6 @@ class BitmapKind:
         """Open a segment: reads the keys."""
         return BitmapIndex(BitmapFile(files, type_), type_)
 
-    def build(self, rows: pa.RecordBatchReader, writer: SegmentWriter, options: BuildOptions) -> Details:
-        """Write a segment of rows."""
-        return self.merge((), rows, writer, options)
-
     def merge(
         self,
         parts: Sequence[MergeInput],
@@ -111,10 +107,6 @@ class BitmapKind:
             old = [moved_entries(part.index.file, part) for part in parts]
             write_entries([*old, *runs.sources()], type_, writer)
         return Details(0)
-
-    def can_follow(self) -> bool:
-        """Return whether the segment can be rewritten with new row names: its entries can."""
-        return True
 
 
 def moved_entries(file: BitmapFile, part: MergeInput) -> Iterator[BitmapEntries]:

@@ -31,7 +31,7 @@ from lance_duck.index.bitmap.file import BitmapFile
 from lance_duck.index.bitmap.keys import Places, can_be_key
 from lance_duck.index.bitmap.kind import BitmapSegment, moved_entries
 from lance_duck.index.files import SegmentReader, SegmentWriter
-from lance_duck.index.kind import ROW, VALUE, Answer, BuildOptions, Details, MergeInput
+from lance_duck.index.kind import ROW, VALUE, Answer, BuildOptions, Details, MergedKind, MergeInput
 from lance_duck.index.query import ContainsAll, ContainsAny, Query
 from lance_duck.rows.row_set import RowSet
 from lance_duck.rows.row_set_bytes import read_row_address_map, row_address_map
@@ -86,7 +86,7 @@ class LabelListIndex(BitmapSegment):
         return rows
 
 
-class LabelListKind:
+class LabelListKind(MergedKind):
     """Label list indexes."""
 
     name: str = "LabelList"
@@ -107,10 +107,6 @@ class LabelListKind:
     def open(self, files: SegmentReader, type_: pa.DataType, details: Details) -> LabelListIndex:
         """Open a segment: reads the keys."""
         return LabelListIndex(BitmapFile(files, type_.value_type), type_)
-
-    def build(self, rows: pa.RecordBatchReader, writer: SegmentWriter, options: BuildOptions) -> Details:
-        """Write a segment of rows."""
-        return self.merge((), rows, writer, options)
 
     def merge(
         self,
@@ -134,10 +130,6 @@ class LabelListKind:
             buffers = [(_NULLS, row_address_map(RowSet.union(nulls)))] if tells else []
             write_entries(sources, type_.value_type, writer, buffers, [(_EXACT, "1")] if exact else [])
         return Details(_VERSION if tells else 0)
-
-    def can_follow(self) -> bool:
-        """Return whether the segment can be rewritten with new row names: its entries can."""
-        return True
 
 
 def _items(lists: pa.Array, names: NDArray[np.uint64]) -> tuple[pa.Array, NDArray[np.uint64]]:

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from lance_duck.arrow.types import is_text
 from lance_duck.index.files import SegmentReader, SegmentWriter
-from lance_duck.index.kind import ROW, VALUE, Answer, BuildOptions, Details, MergeInput
+from lance_duck.index.kind import ROW, VALUE, Answer, BuildOptions, Details, MergedKind, MergeInput
 from lance_duck.index.ngram.costs import MOST_TEXTS
 from lance_duck.index.ngram.file import NGramFile, Trigrams
 from lance_duck.index.ngram.runs import PostingRuns
@@ -64,7 +64,7 @@ class NGramIndex:
         return RowSet.union(self.file.rows(trigrams) for trigrams in _alternatives(query))
 
 
-class NGramKind:
+class NGramKind(MergedKind):
     """N-gram indexes."""
 
     name: str = "NGram"
@@ -87,10 +87,6 @@ class NGramKind:
         """Open a segment: reads the tokens."""
         return NGramIndex(NGramFile(files), type_)
 
-    def build(self, rows: pa.RecordBatchReader, writer: SegmentWriter, options: BuildOptions) -> Details:
-        """Write a segment of rows."""
-        return self.merge((), rows, writer, options)
-
     def merge(
         self,
         parts: Sequence[MergeInput],
@@ -105,10 +101,6 @@ class NGramKind:
             old = [followed(part.index.file.entries(), part.follow) for part in parts]
             write_entries([*old, *runs.sources()], writer)
         return Details(0)
-
-    def can_follow(self) -> bool:
-        """Return whether the segment can be rewritten with new row names: its rows can."""
-        return True
 
 
 def _alternatives(query: Query) -> list[Trigrams]:
