@@ -13,7 +13,14 @@ from unit.index.inverted.partitions import FORMS, contents_of, random_texts, wri
 from lance_duck.errors import LanceDuckError
 from lance_duck.index.files import SegmentReader
 from lance_duck.index.inverted.layout import InvertedParameters
-from lance_duck.index.inverted.search import WeightedTerms, best_documents, matching_documents
+from lance_duck.index.inverted.partition import InvertedPartition
+from lance_duck.index.inverted.search import (
+    PhraseOrder,
+    WeightedTerms,
+    best_documents,
+    best_phrases,
+    matching_documents,
+)
 from lance_duck.index.inverted.segment import open_segment
 from lance_duck.store import open_store
 
@@ -26,12 +33,26 @@ def asked(root: Path, directory: str) -> int:
     segment = open_segment(SegmentReader(open_store(str(root)), directory))
     found = 0
     for partition in segment.partitions:
+        _phrases(partition)
         partition.contents()
         ids = partition.term_ids([b"w0", b"w3"])
         terms = WeightedTerms.plain(ids, np.ones(2, np.float32))
         found += len(matching_documents(partition, terms, 10.0)[0])
         best_documents(partition, terms, 10.0, partition.documents.row_ids, 10)
     return found
+
+
+def _phrases(partition: InvertedPartition) -> None:
+    """Search phrases before anything else, and go on where one is refused: `contents` refuses it, too."""
+    for words in ([b"w0", b"w1"], [b"w1", b"w0", b"w1"]):
+        for k in (None, 3):
+            try:
+                ids = partition.term_ids(words)
+                terms = WeightedTerms.plain(ids, np.ones(len(ids), np.float32), every=True)
+                keys = partition.documents.row_ids
+                best_phrases(partition, terms, PhraseOrder(np.arange(len(ids)), 1), 10.0, keys, k)
+            except LanceDuckError:
+                continue
 
 
 @few_or_many

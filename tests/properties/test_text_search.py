@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -13,7 +14,13 @@ from unit.index.inverted.partitions import FORMS, contents_of, random_texts, seg
 
 from lance_duck.index.inverted.codecs.scores import inverse_frequencies
 from lance_duck.index.inverted.partition import InvertedPartition
-from lance_duck.index.inverted.search import WeightedTerms, best_documents, matching_documents
+from lance_duck.index.inverted.search import (
+    PhraseOrder,
+    WeightedTerms,
+    best_documents,
+    best_phrases,
+    matching_documents,
+)
 
 WORDS = 120
 
@@ -54,3 +61,68 @@ def test_the_best_are_the_best_of_all(partitions, form, words, every, k, share, 
     found, their_scores = best_documents(partition, terms, average, keys, k, mask, least)
     assert found.tolist() == documents[order].tolist()
     assert their_scores.tobytes() == scores[order].tobytes()
+
+
+class Ordered:
+    """Texts by the places of each word, and partitions of them."""
+
+    def __init__(self, texts: list[list[str]], root: Path) -> None:
+        self.places = [{word: [i for i, w in enumerate(text) if w == word] for word in set(text)} for text in texts]
+        parts = [contents_of(texts)]
+        self.partitions = [
+            segment_of(root / str(i), parts, with_position=True, **form).partitions[0] for i, form in enumerate(FORMS)
+        ]
+
+
+@pytest.fixture(scope="module")
+def ordered(tmp_path_factory: pytest.TempPathFactory) -> Ordered:
+    texts = random_texts(3000, words=12, most=30)
+    texts[17] = ["w0", "w1", "w0"] * 500  # more positions than a search has room for at first
+    texts[1000:1600] = [["w1", "w2"]] * 600  # ties, and groups of numbers without bits
+    texts[2999] = ["w2", "w0", "w0", "w0", "w1"] * 60
+    return Ordered(texts, tmp_path_factory.mktemp("phrases"))
+
+
+def has_phrase(text: Mapping[str, list[int]], words: list[str], places: list[int], slop: int) -> bool:
+    ends = text[words[0]]
+    for word, gap in zip(words[1:], np.diff(places).tolist(), strict=True):
+        ends = [at for at in text[word] if bisect_left(ends, at - gap - slop) < bisect_right(ends, at - gap)]
+    return bool(ends)
+
+
+@given(
+    st.sampled_from([1, 2]),
+    st.lists(st.tuples(st.integers(0, 13), st.integers(1, 3)), min_size=2, max_size=5),
+    st.sampled_from([0, 0, 1, 3, 1 << 70]),
+    st.sampled_from([1, 2, 10, 400, None]),
+    st.sampled_from([None, 0.0, 0.05, 0.5]),
+    st.integers(0, 1000),
+)
+def test_phrases_are_those_of_the_texts(ordered, form, words, slop, k, share, seed) -> None:
+    texts, partition = ordered.places, ordered.partitions[form]
+    random = np.random.default_rng(seed)
+    count = partition.num_documents
+    names = [f"w{number}" for number, _ in words]
+    places = np.cumsum([gap for _, gap in words])
+    ids = partition.term_ids([name.encode() for name in names])
+    weights = inverse_frequencies(3 * count, partition.document_frequencies(ids) + random.integers(1, count, len(ids)))
+    average = random.uniform(1, 60)
+    keys = random.permutation(count).astype(np.uint64)
+    mask = None if share is None else random.random(count) < share
+    terms = WeightedTerms.plain(ids, weights, every=True)
+    documents, scores = matching_documents(partition, terms, average, mask)
+    follows = np.array([has_phrase(texts[i], names, places.tolist(), slop) for i in documents.tolist()], np.bool_)
+    documents, scores = documents[follows], scores[follows]
+    best = np.lexsort((keys[documents], -scores))[:k]
+    found = best_phrases(partition, terms, PhraseOrder(places, slop), average, keys, k, mask)
+    assert found is not None
+    order = np.lexsort((keys[found[0]], -found[1]))
+    assert found[0][order].tolist() == documents[best].tolist()
+    assert found[1][order].tobytes() == scores[best].tobytes()
+
+
+def test_phrases_of_the_oldest_format_are_left_to_the_plain_way(ordered) -> None:
+    partition = ordered.partitions[0]
+    terms = WeightedTerms.plain(partition.term_ids([b"w0", b"w1"]), np.ones(2, np.float32), every=True)
+    keys = partition.documents.row_ids
+    assert best_phrases(partition, terms, PhraseOrder(np.arange(2)), 15.0, keys, 10) is None

@@ -20,6 +20,10 @@ FIRST_WINDOWS: Final = 8
 MOST_PRUNED_TERMS: Final = 64
 """Terms up to which such a search skips postings; with more, bounds say little, and each posting is scored."""
 
+DOCUMENT_POSITIONS: Final = 1024
+"""Positions of a word in a document that a search of phrases has room for: 16 KB, more than all but a few texts need.
+For one with more the search begins again, with room for twice as many as that one has."""
+
 TEXT_BYTES: Final = 8 << 20
 """Bytes of texts that a thread analyses at once: filters run once for each distinct word of them."""
 

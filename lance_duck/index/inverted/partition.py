@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -17,13 +17,15 @@ from lance_duck.index.inverted import layout
 from lance_duck.index.inverted.codecs import blocks, positions
 from lance_duck.index.inverted.codecs.arrays import blobs_of
 from lance_duck.index.inverted.codecs.impacts import length_codes, length_floors
-from lance_duck.index.inverted.codecs.positions import PositionStream
+from lance_duck.index.inverted.codecs.positions import PositionBlocks, PositionStream
 from lance_duck.index.inverted.codecs.scores import length_norms
 from lance_duck.index.inverted.columns import numbers, read_columns
 from lance_duck.index.inverted.contents import Documents, PartitionContents
 from lance_duck.index.inverted.layout import InvertedParameters
 from lance_duck.index.inverted.postings import Postings, joined, one_of, term_array
 from lance_duck.index.inverted.terms import SortedTerms, Terms, open_terms
+
+_T = TypeVar("_T", Postings, PositionBlocks)
 
 _DOCUMENTS: Final = {layout.ROW_ID: pa.uint64(), layout.NUM_TOKENS: pa.uint32()}
 _STARTS: Final = pa.list_(pa.field("item", pa.uint32()))
@@ -40,11 +42,15 @@ class InvertedPartition:
         files: Files of the segment.
         number: Number of the partition.
         parameters: What the segment says of itself.
-        cache: Keeps postings of terms, for all partitions of the segment.
+        cache: Keeps postings and positions of terms, for all partitions of the segment.
     """
 
     def __init__(
-        self, files: SegmentReader, number: int, parameters: InvertedParameters, cache: SizedCache[Postings]
+        self,
+        files: SegmentReader,
+        number: int,
+        parameters: InvertedParameters,
+        cache: SizedCache[Postings | PositionBlocks],
     ) -> None:
         self.number = number
         self._files = files
@@ -176,15 +182,21 @@ class InvertedPartition:
         """
         if not len(ids) or ids.min() < 0 or ids.max() >= self.num_terms:
             raise InternalError("ids of terms", expected=f"some of 0 … {self.num_terms - 1}", found=ids.tolist()[:8])
-        cached = {int(i): self._cache.find((self.number, int(i))) for i in ids}
-        missing = np.array(sorted(i for i, each in cached.items() if each is None), np.int64)
-        if len(missing):
-            read = self._read(missing)
-            for i, place in enumerate(missing.tolist()):
-                term = _single(read, i)
-                self._cache.put((self.number, place), term)
-                cached[place] = term
-        return joined([postings for i in ids.tolist() if (postings := cached[i]) is not None])
+        return joined(self._kept(Postings, ids, self._read, _single))
+
+    def position_blocks(self, ids: NDArray[np.int64]) -> PositionBlocks | None:
+        """Return the blocks of positions of some terms, likewise: one for each block of postings.
+
+        Returns:
+            None: Positions are written document by document, or not kept.
+
+        Raises:
+            UnsupportedError: Positions are written as is not read.
+            CorruptError: The file is broken. Positions are checked when they are read.
+        """
+        if layout.POSITIONS not in self._postings_file.schema.names:
+            return None
+        return positions.joined(self._kept(PositionBlocks, ids, self._read_blocks, PositionBlocks.of_term))
 
     def positions(
         self, ids: NDArray[np.int64], bounds: NDArray[np.int64], frequencies: NDArray[np.uint32]
@@ -248,6 +260,31 @@ class InvertedPartition:
         blocks.check_lengths(postings.blocks, lengths, postings.form, file.path)
         return postings
 
+    def _kept(
+        self,
+        kind: type[_T],
+        ids: NDArray[np.int64],
+        read: Callable[[NDArray[np.int64]], _T],
+        single: Callable[[_T, int], _T],
+    ) -> list[_T]:
+        """Return what is known of each of some terms: kept, or read in one round."""
+        found: dict[int, _T] = {}
+        for i in ids.tolist():
+            value = self._cache.find((kind, self.number, i))
+            if isinstance(value, kind):
+                found[i] = value
+        missing = np.array(sorted(set(ids.tolist()) - found.keys()), np.int64)
+        if len(missing):
+            values = read(missing)
+            for place, i in enumerate(missing.tolist()):
+                found[i] = single(values, place)
+                self._cache.put((kind, self.number, i), found[i])
+        return [found[i] for i in ids.tolist()]
+
+    def _read_blocks(self, rows: NDArray[np.int64]) -> PositionBlocks:
+        file = self._postings_file
+        return positions.blocks_of(self._stream(rows), self._lengths[rows], self._parameters.block_form, file.path)
+
     def _positions(
         self, rows: NDArray[np.int64] | None, bounds: NDArray[np.int64], frequencies: NDArray[np.uint32]
     ) -> NDArray[np.uint32]:
@@ -257,6 +294,10 @@ class InvertedPartition:
             return positions.decode_old(lists, bounds, frequencies, file.path)
         if layout.POSITIONS not in file.schema.names:
             raise UnsupportedError("no positions of terms", where=file.path, remedy="build it with with_position=True")
+        return positions.decode(self._stream(rows), bounds, frequencies, self._parameters.block_form, file.path)
+
+    def _stream(self, rows: NDArray[np.int64] | None) -> PositionStream:
+        file = self._postings_file
         codec = file.metadata.get(layout.POSITIONS_CODEC, layout.PACKED_POSITIONS)
         stream_layout = file.metadata.get(layout.POSITIONS_LAYOUT, layout.SHARED_STREAM)
         if stream_layout != layout.SHARED_STREAM or codec not in (layout.PACKED_POSITIONS, layout.VARINT_POSITIONS):
@@ -265,8 +306,7 @@ class InvertedPartition:
             )
         types = {layout.POSITIONS: pa.large_binary(), layout.POSITION_STARTS: _STARTS}
         values, starts = read_columns(file, types, rows)
-        stream = PositionStream(values, starts, codec == layout.PACKED_POSITIONS)
-        return positions.decode(stream, bounds, frequencies, self._parameters.block_form, file.path)
+        return PositionStream(values, starts, codec == layout.PACKED_POSITIONS)
 
     @cached_property
     def _documents_file(self) -> SegmentFile:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from lance_duck.cache import SizedCache
 from lance_duck.index.files import SegmentFile, SegmentReader
 from lance_duck.index.inverted import layout
+from lance_duck.index.inverted.codecs.positions import PositionBlocks
 from lance_duck.index.inverted.columns import read_columns, single
 from lance_duck.index.inverted.costs import POSTINGS_BYTES
 from lance_duck.index.inverted.layout import InvertedParameters, parameters_of, partitions_of
@@ -35,7 +36,7 @@ class InvertedSegment:
         parameters: What its metadata say.
         numbers: Numbers of its partitions.
         deleted_fragments: See above.
-        cache_bytes: Bytes of postings that are kept.
+        cache_bytes: Bytes of postings and positions that are kept.
     """
 
     def __init__(
@@ -46,7 +47,7 @@ class InvertedSegment:
         deleted_fragments: NDArray[np.uint32],
         cache_bytes: int = POSTINGS_BYTES,
     ) -> None:
-        self._cache: SizedCache[Postings] = SizedCache(cache_bytes, lambda postings: postings.nbytes)
+        self._cache: SizedCache[Postings | PositionBlocks] = SizedCache(cache_bytes, lambda value: value.nbytes)
         self._parameters = parameters
         self.partitions = tuple(InvertedPartition(files, n, parameters, self._cache) for n in numbers)
         self.deleted_fragments = deleted_fragments
@@ -92,7 +93,7 @@ def open_segment(files: SegmentReader, cache_bytes: int = POSTINGS_BYTES) -> Inv
 
     Args:
         files: Files of the segment.
-        cache_bytes: Bytes of postings that are kept.
+        cache_bytes: Bytes of postings and positions that are kept.
 
     Raises:
         NotFoundError: A file is missing.

@@ -15,6 +15,7 @@ from lance_duck.index.catalog import Segment
 from lance_duck.index.inverted.partition import InvertedPartition
 from lance_duck.index.inverted.search.best import best_documents
 from lance_duck.index.inverted.search.matching import WeightedTerms, matching_documents
+from lance_duck.index.inverted.search.phrases import PhraseOrder, best_phrases
 from lance_duck.index.search import ask, open_index
 from lance_duck.scan.nearest.covered import Covered
 from lance_duck.scan.nearest.filtered import Filtered
@@ -178,26 +179,50 @@ class IndexedRows:
             weights: The idf of each term.
             search: What else is asked.
         """
-        listed = [(term, number) for number, slot in enumerate(slots) for term in slot]
         with self._watched():
-            ids = self.partition.term_ids([term for term, _ in listed])
-            known = np.flatnonzero(ids >= 0)
-            terms = WeightedTerms(
-                ids[known],
-                np.array([weights[listed[i][0]] for i in known.tolist()], np.float32),
-                np.array([listed[i][1] for i in known.tolist()], np.int64),
-                len(slots),
-                search.every,
-            )
+            terms = self._weighted(slots, weights, search.every)
             average = float(search.average)
             if search.most is None:
                 return matching_documents(self.partition, terms, average, search.mask)
             return best_documents(self.partition, terms, average, self.row_ids, search.most, search.mask)
 
+    def phrases(
+        self, terms: Sequence[bytes], weights: Mapping[bytes, np.float32], search: Scoring, order: PhraseOrder
+    ) -> tuple[NDArray[np.int64], Scores] | None:
+        """Return documents in which terms come in their order, and their scores, in any order: see `scored`.
+
+        Args:
+            terms: Of the words of a query.
+            weights: The idf of each term.
+            search: What else is asked.
+            order: How the words follow each other.
+
+        Returns:
+            None: positions of all documents are to be read, see `best_phrases`.
+        """
+        with self._watched():
+            weighted = self._weighted([(term,) for term in terms], weights, every=True)
+            average = float(search.average)
+            return best_phrases(self.partition, weighted, order, average, self.row_ids, search.most, search.mask)
+
     @property
     def row_ids(self) -> NDArray[np.uint64]:
         """`_rowid` of each document."""
         return self.partition.documents.row_ids if self._segment.by_row_id else self.addresses
+
+    def _weighted(
+        self, slots: Sequence[Sequence[bytes]], weights: Mapping[bytes, np.float32], every: bool
+    ) -> WeightedTerms:
+        listed = [(term, number) for number, slot in enumerate(slots) for term in slot]
+        ids = self.partition.term_ids([term for term, _ in listed])
+        known = np.flatnonzero(ids >= 0)
+        return WeightedTerms(
+            ids[known],
+            np.array([weights[listed[i][0]] for i in known.tolist()], np.float32),
+            np.array([listed[i][1] for i in known.tolist()], np.int64),
+            len(slots),
+            every,
+        )
 
     def _positions(
         self, ids: NDArray[np.int64], bounds: NDArray[np.int64], frequencies: NDArray[np.uint32]

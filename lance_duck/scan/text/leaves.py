@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from lance_duck.index.inverted.search.phrases import PhraseOrder
 from lance_duck.scan.text.bm25 import Scores, Statistics, term_scores
 from lance_duck.scan.text.corpus import Corpus
 from lance_duck.scan.text.indexed import MOST_WORDS, IndexedRows, Scoring
@@ -35,10 +36,10 @@ def match(corpus: Corpus, query: MatchQuery | PrefixQuery, words: Sequence[Word]
     return Matches.union([weights.matches(place, every, most) for place in corpus.places]).times(query.boost)
 
 
-def phrase(corpus: Corpus, query: PhraseQuery, words: Sequence[Word]) -> Matches:
-    """Return the rows that have words in their order; scores are those of `match`."""
+def phrase(corpus: Corpus, query: PhraseQuery, words: Sequence[Word], most: int | None = None) -> Matches:
+    """Return the rows that have words in their order; scores are those of `match`, whose arguments these are."""
     weights = Weights.of(corpus, query, words)
-    return Matches.union([_phrase(weights, query, words, place) for place in corpus.places])
+    return Matches.union([_phrase(weights, query, words, place, most) for place in corpus.places])
 
 
 def match_among(weights: Weights, query: MatchQuery | PhraseQuery, words: Sequence[Word], place: Place) -> Matches:
@@ -143,11 +144,32 @@ class Weights:
         documents = documents[self._corpus.found(place, documents)]
         return Matches.of(place.addresses[documents], scores[documents])
 
+    def phrases(self, place: Place, words: Sequence[Word], slop: int, most: int | None = None) -> Matches | None:
+        """Return the rows of a place that have words in their order; see `match`.
 
-def _phrase(weights: Weights, query: PhraseQuery, words: Sequence[Word], place: Place) -> Matches:
+        Returns:
+            None: the place does not know, or words stand at one place of the query, or for no term.
+        """
+        terms = [word.term for word in words if word.term is not None]
+        places = np.array([word.position for word in words], np.int64)
+        if not isinstance(place, IndexedRows) or len(terms) < len(words) or (np.diff(places) < 1).any():
+            return None
+        scoring = Scoring(self._corpus.statistics.average, True, self._corpus.mask(place), most)
+        found = place.phrases(terms, self._idf, scoring, PhraseOrder(places, slop))
+        return None if found is None else Matches.of(place.addresses[found[0]], found[1])
+
+
+def _phrase(
+    weights: Weights, query: PhraseQuery, words: Sequence[Word], place: Place, most: int | None = None
+) -> Matches:
     """Return the rows of a place that have words in their order."""
+    if len(words) < 2:
+        return weights.matches(place, every=True, most=most)
+    found = weights.phrases(place, words, query.slop, most)
+    if found is not None:
+        return found
     matches = weights.matches(place, every=True)
-    if len(words) < 2 or not len(matches):
+    if not len(matches):
         return matches
     return matches.among(_with_phrase(weights.corpus, place, matches.addresses, words, query.slop))
 

@@ -45,6 +45,7 @@ from lance_duck.scan.text.text_matcher import TextMatcher
 
 Leaf = MatchQuery | PrefixQuery | PhraseQuery | CombinedFieldsQuery
 Key = tuple[str, object]
+_OF_ONE_COLUMN = (MatchQuery, PrefixQuery, PhraseQuery)
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +78,7 @@ class TextSearch:
             most: Rows to find, before the filter that is applied to them; None: all.
             log: Takes what was done, in words.
         """
-        enough = most if self.post is None and isinstance(self.query, MatchQuery | PrefixQuery) else None
+        enough = most if self.post is None and isinstance(self.query, _OF_ONE_COLUMN) else None
         result = ranked(self.table.snapshot, self.matches(log, enough or None), most)
         if self.post is None or not len(result):
             return result
@@ -209,7 +210,7 @@ class _Run:
             case MatchQuery() | PrefixQuery():
                 return leaves.match(self._corpora_of(query)[0], query, self._search.words[query], most)
             case PhraseQuery():
-                return leaves.phrase(self._corpora_of(query)[0], query, self._search.words[query])
+                return leaves.phrase(self._corpora_of(query)[0], query, self._search.words[query], most)
             case CombinedFieldsQuery():
                 return leaves.combined_fields(self._corpora_of(query), query, self._search.words[query])
             case MultiMatchQuery():

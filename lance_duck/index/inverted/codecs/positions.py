@@ -13,6 +13,7 @@ Format 1, a list for each document
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -51,6 +52,83 @@ class PositionStream:
     has_groups: bool
 
 
+@dataclass(frozen=True, eq=False)
+class PositionBlocks:
+    """Blocks of positions of some terms, of which each can be read alone.
+
+    Attributes:
+        data: Bytes of all blocks.
+        begins: Where each block begins: int64, inside `data`, no greater than where it ends.
+        ends: Where each block ends, likewise.
+        lists: The first block of each term, and behind the last one of the last: int64.
+        has_groups: See `PositionStream`.
+    """
+
+    data: NDArray[np.uint8]
+    begins: Int64s
+    ends: Int64s
+    lists: Int64s
+    has_groups: bool
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in memory."""
+        return self.data.nbytes + self.begins.nbytes + self.ends.nbytes + self.lists.nbytes
+
+    def of_term(self, i: int) -> PositionBlocks:
+        """Return the blocks of one term, at least one, copied."""
+        first, last = int(self.lists[i]), int(self.lists[i + 1])
+        low, high = int(self.begins[first]), int(self.ends[last - 1])
+        lists = np.array([0, last - first], np.int64)
+        return PositionBlocks(
+            self.data[low:high].copy(),
+            self.begins[first:last] - low,
+            self.ends[first:last] - low,
+            lists,
+            self.has_groups,
+        )
+
+
+def joined(parts: Sequence[PositionBlocks]) -> PositionBlocks:
+    """Return the blocks of some terms, of each part one, as one; at least one part."""
+    sizes = np.cumsum([0, *(len(part.data) for part in parts)])
+    return PositionBlocks(
+        np.concatenate([part.data for part in parts]),
+        np.concatenate([part.begins + at for part, at in zip(parts, sizes.tolist(), strict=False)]),
+        np.concatenate([part.ends + at for part, at in zip(parts, sizes.tolist(), strict=False)]),
+        np.cumsum([0, *(len(part.begins) for part in parts)]),
+        parts[0].has_groups,
+    )
+
+
+def blocks_of(stream: PositionStream, lengths: Int64s, form: BlockForm, where: str) -> PositionBlocks:
+    """Return the blocks of streams; the numbers in them are checked when they are read.
+
+    Args:
+        stream: The streams.
+        lengths: Postings of each term, at least one.
+        form: How postings are cut into blocks.
+        where: For messages.
+
+    Raises:
+        CorruptError: The streams have other blocks than the postings, or such as lie outside of them.
+    """
+    _check_no_nulls(stream, where)
+    data, terms = parts_of(stream.values)
+    lists = np.asarray(stream.starts.offsets).astype(np.int64)
+    counts = np.diff(lists)
+    if len(counts) != len(lengths) or (form.counts(lengths) != counts).any() or (counts == 0).any():
+        raise CorruptError("blocks of positions do not fit the postings", where=where)
+    starts = np.asarray(stream.starts.values).astype(np.int64)[lists[0] : lists[-1]]
+    lists -= lists[0]
+    begins = starts + np.repeat(terms[:-1], counts)
+    ends = np.concatenate([begins[1:], terms[-1:]])
+    ends[lists[1:] - 1] = terms[1:]
+    if (begins > ends).any():
+        raise CorruptError("blocks of positions are not in order", where=where)
+    return PositionBlocks(data, begins, ends, lists, stream.has_groups)
+
+
 def decode(stream: PositionStream, bounds: Int64s, frequencies: UInt32s, form: BlockForm, where: str) -> UInt32s:
     """Return the positions of each posting in turn, uint32.
 
@@ -64,8 +142,7 @@ def decode(stream: PositionStream, bounds: Int64s, frequencies: UInt32s, form: B
     Raises:
         CorruptError: The streams are broken.
     """
-    if stream.starts.null_count or stream.starts.values.null_count or stream.values.null_count:
-        raise CorruptError("null among positions", where=where)
+    _check_no_nulls(stream, where)
     data, terms = parts_of(stream.values)
     positions = _positions(frequencies, int(terms[-1] - terms[0]) * GROUP, where)
     starts = readonly(np.asarray(stream.starts.values).astype(np.int64))
@@ -136,6 +213,11 @@ def encode_old(bounds: Int64s, frequencies: UInt32s, positions: UInt32s) -> pa.L
     size = encode_old_positions(readonly(frequencies), readonly(positions), out, offsets, scratch)
     values = large_binary(out[:size].copy(), offsets[: int(places[-1]) + 1])
     return list_array(list_array(values, places), bounds)
+
+
+def _check_no_nulls(stream: PositionStream, where: str) -> None:
+    if stream.starts.null_count or stream.starts.values.null_count or stream.values.null_count:
+        raise CorruptError("null among positions", where=where)
 
 
 def _positions(frequencies: UInt32s, most: int, where: str) -> UInt32s:

@@ -7,5 +7,6 @@ Never here: trees of queries, statistics of several partitions, rows without an 
 
 from lance_duck.index.inverted.search.best import best_documents
 from lance_duck.index.inverted.search.matching import WeightedTerms, matching_documents
+from lance_duck.index.inverted.search.phrases import PhraseOrder, best_phrases
 
-__all__ = ["WeightedTerms", "best_documents", "matching_documents"]
+__all__ = ["PhraseOrder", "WeightedTerms", "best_documents", "best_phrases", "matching_documents"]

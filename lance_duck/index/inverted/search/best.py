@@ -26,7 +26,7 @@ from lance_duck.kernels.postings.impacts import decode_impacts
 from lance_duck.kernels.postings.scores import bound_blocks, bound_windows
 
 _FLOORS = length_floors().astype(np.float64)
-_NO_MASK = readonly(np.empty(0, np.bool_))
+NO_MASK = readonly(np.empty(0, np.bool_))
 _SLACK = 2.0**-18
 """Rounding of float32 sums, of a hundred terms."""
 
@@ -85,16 +85,16 @@ def _pruned(
     least: float,
 ) -> tuple[Documents, Float32s]:
     blocks, form, count = postings.blocks, postings.form, len(terms.ids)
-    last, bounds = _block_bounds(postings, impacts, terms, average)
+    last, bounds = block_bounds(postings, impacts, terms, average)
     lists = (blocks.data, blocks.offsets, blocks.lists, readonly(postings.lengths), form.size, form.is_varint, last)
-    scoring = (readonly(terms.weights), readonly(norms), _NO_MASK if mask is None else readonly(mask), readonly(keys))
+    scoring = (readonly(terms.weights), readonly(norms), NO_MASK if mask is None else readonly(mask), readonly(keys))
     best, counts = (np.empty(k, np.float32), np.empty(k, np.int64)), np.zeros(2, np.int64)
     room = np.empty((2, count, form.size), np.uint32)
     if count == 1:
         bounds *= 1 + _SLACK
         code = find_best_of_term(lists, scoring, bounds, np.argsort(-bounds), float(least), best, room[:, 0], counts)
     else:
-        windows = _windows(blocks.lists, last, bounds, len(norms), every=terms.every)
+        windows = windows_of(blocks.lists, last, bounds, len(norms), every=terms.every)
         decoded, parts = np.full(count, -1, np.int64), np.zeros((count, SEARCH_WINDOW), np.float32)
         some = np.empty(SEARCH_WINDOW, np.int64)
         if terms.every:
@@ -110,7 +110,7 @@ def _pruned(
     return best[1][: counts[0]], best[0][: counts[0]]
 
 
-def _windows(
+def windows_of(
     lists: NDArray[np.int64],
     last: NDArray[np.int64],
     bounds: NDArray[np.float64],
@@ -139,7 +139,7 @@ def _windows(
     return window_bounds, totals, order, SEARCH_WINDOW
 
 
-def _block_bounds(
+def block_bounds(
     postings: Postings, impacts: Blobs, terms: WeightedTerms, average: float
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Return the last document of each block, and a bound of what its term adds to a score."""
