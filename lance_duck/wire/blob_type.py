@@ -17,7 +17,7 @@ import pyarrow as pa
 from lance_duck.arguments import checked_call
 from lance_duck.errors import InvalidInputError
 from lance_duck.redact import shown
-from lance_duck.wire.schema import BLOB_V2
+from lance_duck.wire.logical import BLOB_V2
 
 _MEMBERS = (("data", pa.large_binary()), ("uri", pa.string()), ("position", pa.uint64()), ("size", pa.uint64()))
 _KEYS = {

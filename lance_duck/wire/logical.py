@@ -17,6 +17,7 @@ import pyarrow as pa
 from lance_duck.errors import UnsupportedError
 
 BFLOAT16 = "lance.bfloat16"
+BLOB_V2 = "lance.blob.v2"
 EXTENSION_NAME = "ARROW:extension:name"
 EXTENSION_METADATA = "ARROW:extension:metadata"
 

@@ -22,15 +22,15 @@ from typing import Any
 
 import pyarrow as pa
 
+import lance_duck.wire.blob_type  # noqa: F401  registers the type of blobs with Arrow
 from lance_duck.arguments import unknown_column
 from lance_duck.errors import CorruptError, InvalidInputError, UnsupportedError
 from lance_duck.wire.column_path import split_path
-from lance_duck.wire.logical import EXTENSION_METADATA, EXTENSION_NAME, arrow_from_logical
+from lance_duck.wire.logical import BLOB_V2, EXTENSION_METADATA, EXTENSION_NAME, arrow_from_logical
 from lance_duck.wire.pb import file_pb2
 
 BLOB_KEY = "lance-encoding:blob"
 PACKED_KEY = "lance-encoding:packed"
-BLOB_V2 = "lance.blob.v2"
 JSON = "lance.json"
 PRIMARY_KEY = "lance-schema:unenforced-primary-key"
 PRIMARY_KEY_POSITION = f"{PRIMARY_KEY}:position"

@@ -17,11 +17,10 @@ import pyarrow as pa
 
 from lance_duck.errors import InvalidInputError, UnsupportedError
 from lance_duck.wire.c_schema import metadata_pairs
-from lance_duck.wire.logical import EXTENSION_METADATA, EXTENSION_NAME, logical_from_arrow
+from lance_duck.wire.logical import BLOB_V2, EXTENSION_METADATA, EXTENSION_NAME, logical_from_arrow
 from lance_duck.wire.pb import file_pb2
 from lance_duck.wire.schema import (
     BLOB_KEY,
-    BLOB_V2,
     CLUSTERING_KEY_POSITION,
     JSON,
     PRIMARY_KEY,

@@ -7,6 +7,7 @@ import os
 import random
 import resource
 import signal
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
@@ -17,9 +18,20 @@ import pyarrow as pa
 import lance_duck as ld
 
 OPTIONS = {"fsync": "false"}
+LOADED = (
+    "lance_duck.dataset",
+    "lance_duck.write_dataset",
+    "lance_duck.index.registry",
+    "lance_duck.scan.routing",
+    "lance_duck.scan.sql.parser",
+    "lance_duck.scan.text.search",
+    "lance_duck.verbs.merge.run",
+    "lance_duck.verbs.rows.update",
+)
+"""What children have loaded that change tables; `import lance_duck` alone loads nothing."""
 
 context = multiprocessing.get_context("forkserver")
-context.set_forkserver_preload(["lance_duck"])
+context.set_forkserver_preload([*LOADED])
 
 
 def start(work: Callable[..., None], *arguments: Any) -> tuple[Any, Connection]:
@@ -92,16 +104,26 @@ def append_in_a_small_world(connection: Connection, uri: str, limit: int) -> Non
 
 def change_without_rights(connection: Connection, uri: str) -> None:
     """Do all sorts of things to a table that may only be read, and say what comes of each."""
+    with tempfile.TemporaryDirectory() as folder:  # what they import is readable before rights are given up
+        ld.write_dataset(rows({-1: 0}), f"{folder}/t.lance")
+        _change_in_all_ways(f"{folder}/t.lance")
     if os.geteuid() == 0:
         os.setgid(65534)
         os.setuid(65534)
-    connection.send(_outcome(lambda: ld.dataset(uri).count_rows()))
-    connection.send(_outcome(lambda: ld.dataset(uri).insert(rows({5: 5}))))
-    connection.send(_outcome(lambda: ld.dataset(uri).delete("id = -1")))
-    connection.send(_outcome(lambda: ld.dataset(uri).update({"n": "5"})))
-    connection.send(_outcome(lambda: ld.dataset(uri).drop_columns(["n"])))
-    connection.send(_outcome(lambda: ld.dataset(uri).tags.create("x", 1)))
-    connection.send(_outcome(lambda: ld.write_dataset(rows({1: 1}), f"{uri}/../new.lance")))
+    for outcome in _change_in_all_ways(uri):
+        connection.send(outcome)
+
+
+def _change_in_all_ways(uri: str) -> list[tuple[str, str]]:
+    return [
+        _outcome(lambda: ld.dataset(uri).count_rows()),
+        _outcome(lambda: ld.dataset(uri).insert(rows({5: 5}))),
+        _outcome(lambda: ld.dataset(uri).delete("id = -1")),
+        _outcome(lambda: ld.dataset(uri).update({"n": "5"})),
+        _outcome(lambda: ld.dataset(uri).drop_columns(["n"])),
+        _outcome(lambda: ld.dataset(uri).tags.create("x", 1)),
+        _outcome(lambda: ld.write_dataset(rows({1: 1}), f"{uri}/../new.lance")),
+    ]
 
 
 def _outcome(do: Callable[[], Any]) -> tuple[str, str]:

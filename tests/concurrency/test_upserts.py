@@ -12,6 +12,7 @@ from typing import Any
 import lance
 import pyarrow as pa
 import pytest
+from concurrency.children import LOADED
 from concurrency.upserting import OPTIONS, rows, upsert, upsert_often
 
 import lance_duck as ld
@@ -52,7 +53,7 @@ def test_threads_that_upsert_the_same_new_keys(uri: str) -> None:
 @pytest.mark.parametrize("uri", [False], indirect=True, ids=["no key"])
 def test_processes_that_upsert_the_same_new_keys(uri: str) -> None:
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["concurrency.upserting"])
+    context.set_forkserver_preload(["concurrency.upserting", *LOADED])
     begin = context.Barrier(3)
     workers = [context.Process(target=upsert_often, args=(uri, writer, 6, 2, begin)) for writer in range(3)]
     for worker in workers:

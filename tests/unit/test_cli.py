@@ -338,7 +338,7 @@ def test_search_shows_scores_and_row_ids_but_no_vectors_unless_told(pets: str) -
 
 
 def test_search_colours_words_on_a_terminal(pets: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    console = Console(file=io.StringIO(), force_terminal=True, width=80)
+    console = Console(file=io.StringIO(), width=80, force_terminal=True, color_system="standard", no_color=False)
     module = import_module("lance_duck.cli.show")
     monkeypatch.setattr(module, "Console", lambda: console)
     monkeypatch.setattr(cli.search, "usual_form", lambda _: module.Form.table)

@@ -17,8 +17,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from lance_duck.wire.logical import BFLOAT16, EXTENSION_NAME
-from lance_duck.wire.schema import BLOB_V2
+from lance_duck.wire.logical import BFLOAT16, BLOB_V2, EXTENSION_NAME
 
 _KEPT: Final = frozenset({"arrow.uuid", "arrow.json", "arrow.bool8"})
 _EXTENSION: Final = EXTENSION_NAME.encode()

@@ -17,7 +17,8 @@ from pyspark.sql import types as st
 from lance_duck.arguments import unknown_column
 from lance_duck.errors import InvalidInputError, UnsupportedError, WrongTypeError
 from lance_duck.spark.io.types import VECTOR_ITEM, VECTOR_SIZE, arrow_type, spark_schema
-from lance_duck.wire.schema import BLOB_KEY, BLOB_V2
+from lance_duck.wire.logical import BLOB_V2
+from lance_duck.wire.schema import BLOB_KEY
 
 _ITEMS: Final = {"float16": pa.float16(), "float32": pa.float32(), "float64": pa.float64()}
 _VECTOR: Final = re.compile(r"(\d+)|(float16|float32|float64)\[(\d+)\]")

@@ -56,6 +56,11 @@ def test_a_scan_loads_neither_indexes_nor_sql_nor_changes(table: str) -> None:
     assert not rooms & {"index", "text", "commit", "duck", "spark", "cli", "recall", "precompile"}
 
 
+def test_who_opens_a_table_knows_the_type_of_blobs(table: str) -> None:
+    registered = "import pyarrow as pa\npa.unregister_extension_type('lance.blob.v2')"
+    loaded(f"import lance_duck as ld\nld.dataset({table!r})\n{registered}")
+
+
 def test_help_loads_no_library_of_tables() -> None:
     script = """
 import sys
