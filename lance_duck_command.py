@@ -267,6 +267,19 @@ def validate(
 
 
 @app.command()
+@done_by("change")
+def repair(
+    table: TableArgument,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what is lost, commit nothing.")] = False,
+    restore_deleted: Annotated[
+        bool, typer.Option("--restore-deleted", help="Where the list of deleted rows is lost, let all of them live.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Go on without what cannot be read: rows and index segments, in a new version."""
+
+
+@app.command()
 @done_by("indexes")
 def indices(
     table: TableArgument,

@@ -65,6 +65,12 @@ class CostTables:
             dataset.create_scalar_index(f"run{length}", "BITMAP")
         return path
 
+    def fragments(self, count: int, rows: int) -> str:
+        """Return a table of so many fragments of so many random numbers of eight bytes each."""
+        rng = np.random.default_rng(6)
+        data = pa.table({"y": rng.integers(-(1 << 63), (1 << 63) - 1, count * rows)})
+        return self._write(f"fragments{count}x{rows}", data, rows)
+
     def texts(self, distinct: int, width: int) -> str:
         """Return a table of 500,000 rows with so many distinct texts of so many bytes, in files of version 2.0."""
         name = f"texts{distinct}x{width}"

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import tempfile
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -17,25 +16,28 @@ import lance
 import pyarrow as pa
 
 import lance_duck as ld
-from benchmarks._harness import OURS, Case, chosen, options, race, report
+from benchmarks._harness import OURS, Case, add_clock, chosen, clock_of, options, race, report
 
 PEER = "pylance"
 FLUSHED, LAZY = "flushed", "not flushed"
 ROUND = 50
 Append = Callable[[pa.Table, str], None]
+Clock = Callable[[], float]
 
 
 def main() -> None:
     """Append to tables in turn; then open them."""
     parser = options(__doc__ or "", rows=3, rounds=15)
     parser.add_argument("--appends", type=int, default=1000, help="to each table")
+    add_clock(parser)
     arguments = parser.parse_args()
+    clock = clock_of(arguments)
     ways = [f"{way}, {how}" for way in ("by path", "by handle") for how in (LAZY, FLUSHED)]
     cases = []
     for name in chosen(ways, arguments.only):
         with tempfile.TemporaryDirectory(dir=os.environ.get("BENCHMARK_DIR")) as folder:
-            cases.append(appends(name, Path(folder), rows_of(arguments.rows), arguments.appends))
-            cases += opens(name, Path(folder), arguments.rounds)
+            cases.append(appends(name, Path(folder), rows_of(arguments.rows), arguments.appends, clock))
+            cases += opens(name, Path(folder), arguments.rounds, clock)
     report(f"{arguments.appends:,} appends of {arguments.rows:,} rows", cases, arguments.json)
 
 
@@ -51,7 +53,7 @@ def rows_of(rows: int) -> pa.Table:
     )
 
 
-def appends(name: str, folder: Path, data: pa.Table, count: int) -> Case:
+def appends(name: str, folder: Path, data: pa.Table, count: int, clock: Clock) -> Case:
     """Append to a table of each contestant, a round of the one, then one of the other."""
     way, how = name.split(", ")
     fsync = {"fsync": "true" if how == FLUSHED else "false"}
@@ -61,10 +63,10 @@ def appends(name: str, folder: Path, data: pa.Table, count: int) -> Case:
     seconds: dict[str, list[float]] = {who: [] for who in writers}
     for turn in range(count // ROUND):
         for who in list(writers)[:: 1 if turn % 2 else -1]:
-            begin = time.perf_counter()
+            begin = clock()
             for _ in range(ROUND):
                 writers[who](data, str(folder / who))
-            seconds[who].append((time.perf_counter() - begin) / ROUND)
+            seconds[who].append((clock() - begin) / ROUND)
     return Case(name, seconds)
 
 
@@ -81,7 +83,7 @@ def writer(library: Any, way: str, **settings: Mapping[str, str]) -> Append:
     return by_handle if way == "by handle" else by_path
 
 
-def opens(name: str, folder: Path, rounds: int) -> list[Case]:
+def opens(name: str, folder: Path, rounds: int, clock: Clock) -> list[Case]:
     """Open a table of many versions and fragments, which both can read."""
     path = str(folder / OURS)
     asked: dict[str, Callable[[Any], object]] = {
@@ -92,7 +94,7 @@ def opens(name: str, folder: Path, rounds: int) -> list[Case]:
     for what, ask in asked.items():
         assert ask(ld.dataset) == ask(lance.dataset)
         contestants = {OURS: lambda ask=ask: ask(ld.dataset), PEER: lambda ask=ask: ask(lance.dataset)}
-        cases.append(race(f"{name}: {what}", contestants, rounds))
+        cases.append(race(f"{name}: {what}", contestants, rounds, clock))
     return cases
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import lance
 
-from benchmarks._harness import chosen, options, report
+from benchmarks._harness import add_clock, chosen, clock_of, options, report
 from benchmarks.changes import FLUSHED, LAZY, change, table
 
 # Name -> fragments, and how many rows of a hundred are deleted.
@@ -18,8 +18,10 @@ TABLES = {"1000 fragments": (1000, 0), "100 fragments, 20 % deleted": (100, 20),
 
 def main() -> None:
     """Compact fresh copies of tables, whose data files are links."""
-    arguments = options(__doc__ or "", rows=1_000_000, rounds=5).parse_args()
-    data = table(arguments.rows)
+    parser = options(__doc__ or "", rows=1_000_000, rounds=5)
+    add_clock(parser)
+    arguments = parser.parse_args()
+    data, clock = table(arguments.rows), clock_of(arguments)
     cases = []
     for name in chosen(TABLES, arguments.only):
         fragments, deleted = TABLES[name]
@@ -28,7 +30,7 @@ def main() -> None:
             ds = lance.write_dataset(data, original, max_rows_per_file=-(-arguments.rows // fragments))
             if deleted:
                 ds.delete(f"part < {deleted}")
-            cases += [change(f"{name}, {how}", compact, original, arguments.rounds) for how in (LAZY, FLUSHED)]
+            cases += [change(f"{name}, {how}", compact, original, arguments.rounds, clock) for how in (LAZY, FLUSHED)]
     report(f"Compaction of {arguments.rows:,} rows; pylance never flushes", cases, arguments.json)
 
 

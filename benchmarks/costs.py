@@ -183,6 +183,11 @@ def first_batch(path: str, columns: list[str]) -> Work:
     return lambda: next(iter(dataset.to_batches(columns=columns)))
 
 
+def new_scan(path: str) -> Work:
+    """Open the table and read all of it."""
+    return lambda: ld.dataset(path).to_table()
+
+
 def dense_rows(tables: CostTables, share: float) -> Work:
     """Read a column of one row in so many, at random."""
     return scan(tables.numbers, ["y", "id"], f"pick < {int(PICKED / share)}")
@@ -339,6 +344,8 @@ QUESTIONS: Final = (
     Question("plan.MORSEL_GROWTH", lambda t, _: scan(t.numbers, ["y", "pick", "text"]), ONCE),
     Question("plan.MORSEL_BYTES", lambda t, _: scan(t.vectors(100_000, 192), ["v"]), ONCE),
     Question("plan.MORSEL_ROWS", lambda t, _: scan(t.numbers, ["y", "pick", "text"]), ONCE),
+    Question("read.tasks.JOINED_FRAGMENTS", lambda t, count: new_scan(t.fragments(int(count), 10))),
+    Question("read.joined_fragments.JOINED_FILE_BYTES", lambda t, size: new_scan(t.fragments(200, int(size) // 8))),
     Question("read.selectivity.PAYS_BELOW", sql_part),
     Question("read.selectivity.PAYS_BELOW_WHEN_WIDE", wide_sql_part, (3 / 8, 3 / 4, 3 / 2, 9 / 4)),
     Question(

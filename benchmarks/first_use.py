@@ -2,7 +2,8 @@
 
 Each round takes a process with an empty folder of kernels, then the same again with the folder filled, then a third
 whose folder `warm_up` filled. The second table is of one small function, compiled as numba compiles it, as kernels and
-as subroutines are. The third is what a process spends on its imports until it has read a small table, beside pylance.
+as subroutines are. The third is what a process spends on its imports until it has read a small table for the first
+time, beside pylance, and what the command spends on its help.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -25,6 +27,7 @@ import pyarrow as pa
 from numba.core import types
 
 import lance_duck as ld
+from benchmarks._harness import geometric_mean
 from lance_duck.kernels.jit import OPTIONS
 from lance_duck.kernels.notice import first_use
 
@@ -132,37 +135,74 @@ import {library}
 imported = time.process_time()
 table = {library}.dataset(sys.argv[1])
 opened = time.process_time()
-table.to_table()
+{read}
 print(imported - begin, opened - imported, time.process_time() - opened, len(sys.modules))
 """
 
+READS = {
+    "scan": "table.to_table()",
+    "filtered scan": "table.to_table(filter=\"fare > 20 AND city = 'city 7'\")",
+    "take": "table.take([5, 7000, 3])",
+    "search": "table.to_table(nearest={'column': 'v', 'q': [0.5] * 16, 'k': 5})",
+}
+
 
 def _starts(rounds: int) -> None:
-    """Seconds of CPU from nothing to a table that is read, in a process whose kernels are on disk."""
-    print(f"{'seconds of CPU':28}" + "".join(f"{name:>18}" for name in ("import", "open", "scan", "all", "modules")))
+    """Seconds of CPU from nothing to the first read of a table, in a process of its own whose kernels are on disk."""
+    columns = ("import", "open", "read", "all", "modules", "ratio of all")
+    print(f"{'seconds of CPU':28}" + "".join(f"{name:>14}" for name in columns))
     with tempfile.TemporaryDirectory() as folder:
         uri = f"{folder}/t.lance"
         ld.write_dataset(_table(), uri)
-        runs: dict[str, list[list[float]]] = {"lance_duck": [], "lance": []}
+        ratios = []
+        for name, read in READS.items():
+            runs: dict[str, list[list[float]]] = {"lance_duck": [], "lance": []}
+            for _ in range(rounds + 1):
+                for library, figures in runs.items():
+                    script = [sys.executable, "-c", START.format(library=library, read=read), uri]
+                    out = subprocess.run(script, stdout=subprocess.PIPE, check=True, text=True).stdout
+                    figures.append([float(figure) for figure in out.split()])
+            ratios.append(_show_starts(name, {library: figures[1:] for library, figures in runs.items()}))
+    print(f"{'geometric mean':28}{geometric_mean(ratios):>{14 * len(columns)}.2f}")
+
+
+def _show_starts(name: str, runs: dict[str, list[list[float]]]) -> float:
+    """Print the medians of both libraries, and return the ratio of all."""
+    alls = {library: [sum(figures[:3]) for figures in rounds] for library, rounds in runs.items()}
+    ratio = median(ours / theirs for ours, theirs in zip(*alls.values(), strict=True))
+    for library, rounds in runs.items():
+        *parts, modules = (median(column) for column in zip(*rounds, strict=True))
+        cells = [f"{part:.3f}" for part in [*parts, median(alls[library])]] + [f"{modules:.0f}"]
+        if library == "lance":
+            cells.append(f"{ratio:.2f}")
+        print(f"{f'{name}, {library}':28}" + "".join(f"{cell:>14}" for cell in cells))
+    return ratio
+
+
+def _help(rounds: int) -> None:
+    """Seconds of CPU of a whole process that prints help, and of one that does nothing."""
+    for name, arguments in {"lance-duck --help": ["-m", "lance_duck_command", "--help"], "python": ["-c", ""]}.items():
+        times = []
         for _ in range(rounds + 1):
-            for library, figures in runs.items():
-                script = [sys.executable, "-c", START.format(library=library), uri]
-                out = subprocess.run(script, stdout=subprocess.PIPE, check=True, text=True).stdout
-                figures.append([float(figure) for figure in out.split()])
-        for library, figures in runs.items():
-            *parts, modules = (median(column) for column in zip(*figures[1:], strict=True))
-            cells = [f"{part:.3f}" for part in [*parts, sum(parts)]] + [f"{modules:.0f}"]
-            print(f"{library:28}" + "".join(f"{cell:>18}" for cell in cells))
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
+            subprocess.run([sys.executable, *arguments], stdout=subprocess.DEVNULL, check=True)
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            times.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+        print(f"{name:28}{median(times[1:]):>56.3f}")
 
 
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=3)
-    rounds = parser.parse_args().rounds
-    _first_uses(rounds)
-    _wrappers(rounds)
+    parser.add_argument("--starts", action="store_true", help="print the third table alone, whose kernels are on disk")
+    arguments = parser.parse_args()
+    rounds = arguments.rounds
+    if not arguments.starts:
+        _first_uses(rounds)
+        _wrappers(rounds)
     _starts(rounds)
+    _help(rounds)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ import lance
 import pyarrow as pa
 
 import lance_duck as ld
-from benchmarks._harness import OURS, chosen, options, race, report
+from benchmarks._harness import OURS, add_clock, chosen, clock_of, options, race, report
 
 
 def write(path: Path, versions: int, fragments: int, rows: int) -> None:
@@ -25,7 +25,10 @@ def write(path: Path, versions: int, fragments: int, rows: int) -> None:
 
 def main() -> None:
     """Open, count, read one row or all with handles that hold nothing yet."""
-    arguments = options(__doc__ or "", rows=10_000, rounds=15).parse_args()
+    parser = options(__doc__ or "", rows=10_000, rounds=15)
+    add_clock(parser)
+    arguments = parser.parse_args()
+    clock = clock_of(arguments)
     shapes = {"1 version": (1, 1), "100 versions": (100, 1), "1000 versions": (1000, 1), "1000 fragments": (1, 1000)}
     cases = []
     for shape in chosen(shapes, arguments.only):
@@ -33,7 +36,7 @@ def main() -> None:
             path = str(Path(folder) / "t.lance")
             write(Path(path), *shapes[shape], arguments.rows)
             asked = ("open and count", "open and read a row", "open version 1", "open and read all")
-            cases += [race(f"{shape}, {what}", contestants(path, what), arguments.rounds) for what in asked]
+            cases += [race(f"{shape}, {what}", contestants(path, what), arguments.rounds, clock) for what in asked]
     report("Open", cases, arguments.json)
 
 

@@ -1,20 +1,33 @@
-"""How fast are the 22 queries of TPC-H in DuckDB, beside the same tables in Parquet and through pylance's dataset?"""
+"""How fast are the 22 queries of TPC-H in DuckDB, beside the same tables in Parquet and through pylance's dataset?
+
+With `--floors`, in processor time, also what parts of a query cost: reading alone what the query reads, without DuckDB,
+and DuckDB alone, on the same columns as Arrow tables in memory.
+"""
 
 from __future__ import annotations
 
 import shutil
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, Final
 
 import duckdb
 import lance
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 import lance_duck as ld
-from benchmarks._harness import DATA, OURS, chosen, options, race, report
+from benchmarks._harness import DATA, OURS, add_clock, chosen, clock_of, options, race, report
+from lance_duck.duck.tables.scan_observer import Scan, watching
+from lance_duck.duck.tables.table import ROWS
+from lance_duck.scan.duckdb.types import duckdb_arrow_schema
 
 QUERIES = Path(__file__).parents[1] / "tests" / "golden" / "tpch" / "queries"
+OTHERS: Final = {"count column": "SELECT count(l_extendedprice) FROM lineitem"}
+"""Questions that are no queries of TPC-H, and are asked only by name."""
 TABLES = ("region", "nation", "supplier", "part", "partsupp", "customer", "orders", "lineitem")
 
 
@@ -48,20 +61,60 @@ def connections(folder: Path, peers: list[str]) -> dict[str, object]:
     return found
 
 
+def floors(query: str, ours: Any) -> dict[str, Callable[[], object]]:
+    """Return the parts of a query: reading what it reads, and DuckDB on the same columns in memory.
+
+    Args:
+        query: As a text.
+        ours: The connection whose scans are looked at.
+    """
+    with watching() as watch:
+        ours.execute(query).fetchall()
+    scans = [scan for scan in watch.scans if set(scan.columns) != {ROWS}]
+    memory = duckdb.connect()
+    for dataset in {scan.dataset.uri: scan.dataset for scan in scans}.values():
+        names = {name for scan in scans if scan.dataset.uri == dataset.uri for name in scan.columns}
+        schema = duckdb_arrow_schema(dataset.schema)
+        # Also columns of filters that the scan applies, which DuckDB does not ask for.
+        names |= {name for name in schema.names if name in query.lower()}
+        wanted = pa.schema([field for field in schema if field.name in names])
+        memory.register(Path(dataset.uri).stem, dataset.duckdb_reader(wanted, None, any_form=True).read_all())
+
+    def read() -> None:
+        for scan in scans:
+            for _ in _reader(scan):
+                pass
+
+    return {"reading alone": read, "Arrow in memory": lambda: memory.execute(query).fetchall()}
+
+
+def _reader(scan: Scan) -> pa.RecordBatchReader:
+    schema = duckdb_arrow_schema(scan.dataset.schema)
+    wanted = pa.schema([schema.field(name) for name in scan.columns if name != ROWS])
+    return scan.dataset.duckdb_reader(wanted, scan.predicate, any_form=True)
+
+
 def main() -> None:
     """Check that all give the same answers, then race."""
-    parser = options(__doc__ or "", rows=0, rounds=5)
+    parser = options((__doc__ or "").split("\n")[0], rows=0, rounds=5)
+    parser.add_argument("--floors", action="store_true", help="what the parts of a query cost, too")
+    add_clock(parser)
     parser.add_argument("--scale", type=float, default=1.0, help="1.0 is 6 million lines")
     parser.add_argument("--peers", nargs="+", default=["parquet"], choices=["parquet", "pylance", "native"])
     arguments = parser.parse_args()
     contestants = connections(prepare(arguments.scale), arguments.peers)
     cases = []
-    for name in chosen(sorted(path.stem for path in QUERIES.glob("*.sql")), arguments.only):
-        query = (QUERIES / f"{name}.sql").read_text(encoding="utf-8")
+    queries = {path.stem: path.read_text(encoding="utf-8") for path in sorted(QUERIES.glob("*.sql"))}
+    asked = chosen(queries, arguments.only) or chosen(OTHERS, arguments.only)
+    for name in asked:
+        query = {**queries, **OTHERS}[name]
         answers = [rounded(c.execute(query).fetchall()) for c in contestants.values()]  # type: ignore[attr-defined]
         assert all(answer == answers[0] for answer in answers), name
         runs = {who: lambda c=c, query=query: c.execute(query).fetchall() for who, c in contestants.items()}
-        cases.append(race(name, runs, arguments.rounds))
+        if arguments.floors:
+            runs |= floors(query, contestants[OURS])
+        clock = time.process_time if arguments.floors else clock_of(arguments)
+        cases.append(race(name, runs, arguments.rounds, clock))
     report(f"TPC-H at scale {arguments.scale:g} in DuckDB", cases, arguments.json)
 
 

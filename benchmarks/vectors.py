@@ -124,7 +124,13 @@ def chosen(contestants: Iterable[Engine], condition: str | None, recall: float) 
         print(f"{each.data}, {each.kind}{what}, {each.name}: recall {reached:.3f} with {each.setting}", flush=True)
 
 
-def one_by_one(name: str, contestants: Iterable[Engine], condition: str | None, rounds: int) -> Case:
+def one_by_one(
+    name: str,
+    contestants: Iterable[Engine],
+    condition: str | None,
+    rounds: int,
+    clock: Callable[[], float] = time.perf_counter,
+) -> Case:
     """Seconds of a query; others at each turn, for all the same."""
 
     def turns(each: Engine) -> Callable[[], None]:
@@ -137,7 +143,7 @@ def one_by_one(name: str, contestants: Iterable[Engine], condition: str | None, 
 
         return work
 
-    case = race(name, {each.name: turns(each) for each in contestants}, rounds)
+    case = race(name, {each.name: turns(each) for each in contestants}, rounds, clock)
     return Case(name, {who: [second / TURN for second in seconds] for who, seconds in case.seconds.items()})
 
 

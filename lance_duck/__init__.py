@@ -34,11 +34,11 @@ if TYPE_CHECKING:
     from lance_duck.file.blobs.file import BlobFile
     from lance_duck.fragment import FragmentMetadata, LanceFragment
     from lance_duck.precompile import WarmUp, warm_up
+    from lance_duck.query.marks import highlight, snippet
     from lance_duck.recall import RecallReport, recall_report
     from lance_duck.scan.options import ColumnOrdering
     from lance_duck.scan.scanner import LanceScanner
     from lance_duck.store import ExternalManifestStore, register_manifest_store
-    from lance_duck.text.marks import highlight, snippet
     from lance_duck.text.tokenize import tokenize
     from lance_duck.text.tokens import FtsToken
     from lance_duck.verbs.columns.udf import BatchUDF, batch_udf
@@ -82,7 +82,7 @@ lazy.package(
         "scan.options": ("ColumnOrdering",),
         "scan.scanner": ("LanceScanner",),
         "store": ("ExternalManifestStore", "register_manifest_store"),
-        "text.marks": ("highlight", "snippet"),
+        "query.marks": ("highlight", "snippet"),
         "text.tokenize": ("tokenize",),
         "text.tokens": ("FtsToken",),
         "verbs.columns.udf": ("BatchUDF", "batch_udf"),

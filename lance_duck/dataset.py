@@ -219,9 +219,9 @@ class LanceDataset(
             limit: Rows at most.
             offset: Rows to leave out first.
             nearest: Give the rows nearest to a query, with their `_distance`: a dict of "column" and "q", and as wanted
-                of "k" (else as many as `limit` and `offset` ask for, or 10), "metric", "nprobes", "ef",
-                "refine_factor", "use_index", "distance_range", … A filter holds before the search, unless `prefilter`
-                is False.
+                of "k" (else as many as `limit` and `offset` ask for, or 10), "metric", "recall" (0.95: the share of the
+                true neighbours that an index finds, unless one of these is given:) "nprobes", "ef", "refine_factor",
+                and "use_index", "distance_range", … A filter holds before the search, unless `prefilter` is False.
             batch_size: Rows of a batch at most.
             options: The other arguments of `lance_duck.scan.options.ScanOptions`, explained there.
 
@@ -290,11 +290,11 @@ class LanceDataset(
             k: Rows for each query; None: as many as `limit` and `offset` ask for, or 10.
             column: The vectors, or the texts; may be left out where the table has one column of vectors, or for words
                 where it has one of texts, or a full-text index.
-            options: What else `scanner` takes (columns, filter, prefilter, …) and what `nearest` does (metric, nprobes,
-                ef, refine_factor, use_index, exact_distance, distance_range, …). Of both searches in one, how their
-                measures become one score: `method`, "linear" (each scaled to 0 … 1, weighed by `alpha`, the share of
-                the vector: 0.5) or "rrf" (inverse ranks added up), and `oversample_factor`: each search finds so many
-                times k candidates (4).
+            options: What else `scanner` takes (columns, filter, prefilter, …) and what `nearest` does (metric, recall,
+                nprobes, ef, refine_factor, use_index, exact_distance, distance_range, …). Of both searches in one, how
+                their measures become one score: `method`, "linear" (each scaled to 0 … 1, weighed by `alpha`, the share
+                of the vector: 0.5) or "rrf" (inverse ranks added up), and `oversample_factor`: each search finds so
+                many times k candidates (4).
 
         Raises:
             InvalidInputError: What was asked makes no sense for this table.

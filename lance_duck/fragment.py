@@ -13,7 +13,7 @@ import pyarrow.dataset as pads
 
 from lance_duck.arguments import checked_call, checked_calls, declared_arguments
 from lance_duck.errors import InvalidInputError, UnsupportedError
-from lance_duck.maintenance.validate import validate
+from lance_duck.maintenance.validation.validate import validate
 from lance_duck.progress import FragmentWriteProgress
 from lance_duck.scan.arguments import CountArguments, HeadArguments, TakeArguments
 from lance_duck.scan.filters import FilterLike

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from lance_duck import lazy
 from lance_duck.arguments import checked_calls
-from lance_duck.errors import InvalidInputError
+from lance_duck.errors import CorruptError, InvalidInputError
 from lance_duck.maintenance.auto_cleanup import INTERVAL, OLDER_THAN, RETAIN
 from lance_duck.maintenance.options import CompactionArguments, CompactionOptions, compaction_options
 from lance_duck.verbs.handle import TableMethods
@@ -23,19 +23,25 @@ if TYPE_CHECKING:
     from lance_duck.index import reuse_write
     from lance_duck.maintenance import cleanup, cleanup_plan, compact
     from lance_duck.maintenance import rewrite as rewriting
-    from lance_duck.maintenance import validate as validation
+    from lance_duck.maintenance.validation import files, losses
+    from lance_duck.maintenance.validation import validate as validation
     from lance_duck.verbs import change
     from lance_duck.verbs.indexes import kinds
     from lance_duck.verbs.indexes import optimize as index_upkeep
     from lance_duck.verbs.public import fragment_metadata
+    from lance_duck.verbs.versions import repair as repairs
 else:
     reuse_write = lazy.modules(globals(), "lance_duck.index", "reuse_write")
-    cleanup, cleanup_plan, compact, rewriting, validation = lazy.modules(
-        globals(), "lance_duck.maintenance", "cleanup", "cleanup_plan", "compact", "rewrite", "validate"
+    cleanup, cleanup_plan, compact, rewriting = lazy.modules(
+        globals(), "lance_duck.maintenance", "cleanup", "cleanup_plan", "compact", "rewrite"
+    )
+    files, losses, validation = lazy.modules(
+        globals(), "lance_duck.maintenance.validation", "files", "losses", "validate"
     )
     change = lazy.modules(globals(), "lance_duck.verbs", "change")
     kinds, index_upkeep = lazy.modules(globals(), "lance_duck.verbs.indexes", "kinds", "optimize")
     fragment_metadata = lazy.modules(globals(), "lance_duck.verbs.public", "fragment_metadata")
+    repairs = lazy.modules(globals(), "lance_duck.verbs.versions", "repair")
 
 
 @dataclass(frozen=True)
@@ -418,6 +424,45 @@ class Upkeep(ConfigChanges):
             CorruptError: Names all that is wrong; `find_problems` gives it as a list.
         """
         validation.validate(self.handle.snapshot)
+
+    def check_files(self) -> list[files.FileCheck]:
+        """Compare all files of this version with their checksums, whatever `storage_options` say.
+
+        Returns:
+            For each file its path, kind, bytes, and whether it is "sound", "damaged" or has no checksums ("none").
+            Sidecars of blobs, transactions and references have none, and are left out.
+        """
+        return files.check_files(self.handle.snapshot)
+
+    def repair(self, *, dry_run: bool = False, restore_deleted: bool = False) -> losses.Losses:
+        """Go on without what cannot be read: rows of which a value is lost, and damaged index segments.
+
+        Rows are lost by chunks of their pages; older versions keep what they have. Indexes can be built again.
+
+        Args:
+            dry_run: Commit nothing.
+            restore_deleted: Of fragments whose deletion file cannot be read, let all rows live again.
+
+        Returns:
+            What cannot be read in the version of this handle.
+
+        Raises:
+            CorruptError: Which rows are deleted is lost, and `restore_deleted` is not set.
+            InvalidInputError: Checksums are not compared (`storage_options={"checksums": "false"}`).
+            UnsupportedError: A file that cannot be read here, and may be sound.
+            RetryableError: Another change came first.
+        """
+        found = losses.find_losses(self.handle.snapshot)
+        if found.deletions and not restore_deleted and not dry_run:
+            raise CorruptError(
+                f"the deletion files of fragments {list(found.deletions)} cannot be read",
+                where=self.handle.uri,
+                remedy="restore an older version, or repair(restore_deleted=True): their deleted rows come back",
+            )
+        if found and not dry_run:
+            after = repairs.repair(self.handle.snapshot, found.rows, found.deletions, found.segments)
+            self.handle.move_to(after)
+        return found
 
     def find_problems(self) -> list[validation.Problem]:
         """Read everything of this version, as `validate` does, and return all that is wrong with it."""

@@ -25,6 +25,7 @@ HOMES: dict[str, set[str]] = {
     "numba": {"kernels", "encoding", "scan"},
     "llvmlite": {"kernels"},
     "zstandard": {"encoding"},
+    "xxhash": {"checksums"},
     "duckdb": {"duck", "scan"},
     "obstore": {"store"},
     "pyroaring": {"rows"},
@@ -286,13 +287,15 @@ def test_lazy_imports_are_what_type_checkers_read() -> None:
     assert seen > 10
 
 
-def test_names_of_the_package_are_imported_from_where_type_checkers_read_them() -> None:
-    tree = ast.parse((PACKAGE / "__init__.py").read_text(encoding="utf-8"))
+@pytest.mark.parametrize(("room", "besides"), [("", {"query": "lance_duck.query"}), ("file", {}), ("write", {})])
+def test_names_of_a_package_are_imported_from_where_type_checkers_read_them(room: str, besides: dict[str, str]) -> None:
+    tree = ast.parse((PACKAGE / room / "__init__.py").read_text(encoding="utf-8"))
     (block,) = [node for node in tree.body if isinstance(node, ast.If)]
     (call,) = [node.value for node in tree.body if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)]
     table = ast.literal_eval(call.args[1])
-    names = {name: f"lance_duck.{module}.{name}" for module in table for name in table[module]}
-    assert waiting_imports(block.body) == {**names, "query": "lance_duck.query"}
+    package = f"lance_duck.{room}".rstrip(".")
+    names = {name: f"{package}.{module}.{name}" for module in table for name in table[module]}
+    assert waiting_imports(block.body) == {**names, **besides}
 
 
 def test_heavy_libraries_stay_at_home() -> None:

@@ -90,6 +90,22 @@ def validate(table: str, version: int | None = None, tag: str | None = None, as_
     print(f"lance-duck: no problem in version {dataset.version} ({summary})", file=sys.stderr)
 
 
+def repair(table: str, dry_run: bool = False, restore_deleted: bool = False, as_json: bool = False) -> None:
+    """Go on without what cannot be read: rows and index segments, in a new version."""
+    dataset = open_table(table)
+    lost = dataset.repair(dry_run=dry_run, restore_deleted=restore_deleted)
+    rows = [
+        {"what": f"fragment {number}", "rows": len(offsets), "columns": ", ".join(lost.columns[number])}
+        for number, offsets in lost.rows.items()
+    ]
+    rows += [{"what": f"deleted rows of fragment {number}", "rows": None, "columns": None} for number in lost.deletions]
+    rows += [{"what": f"index {s.name} ({s.uuid})", "rows": None, "columns": None} for s in lost.segments]
+    if rows or as_json or not sys.stdout.isatty():
+        show(iter(rows), ["what", "rows", "columns"], as_json, max_rows=1000)
+    outcome = f"rows lost: {lost.num_rows:,}" if lost else "nothing is lost"
+    print(f"lance-duck: {outcome}; version {dataset.version}", file=sys.stderr)
+
+
 def _is_rows(text: str) -> bool:
     """Return whether an argument is a source of rows: SQL, or a file of rows."""
     return text.lstrip().startswith("(") or text.lower().endswith(_SOURCES)

@@ -159,7 +159,7 @@ def publish(
     draft.manifest.transaction_file = file
     now = datetime.now(UTC)
     stamp_writer(draft.manifest, now if not_before is None else max(now, not_before))
-    data = manifest_file(draft.manifest, transaction, draft.segments)
+    data = manifest_file(draft.manifest, transaction, draft.segments, sealed=store.checksums)
     publish_manifest(store, name, data, {paths.transaction_file(file): transaction.SerializeToString()})
     if name.naming:
         write_version_hint(store, name.version)

@@ -14,6 +14,7 @@ import weakref
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from itertools import count
 from types import FrameType
 from typing import Any, Final
@@ -21,10 +22,12 @@ from typing import Any, Final
 import duckdb
 
 from lance_duck.arguments import did_you_mean
+from lance_duck.cache import LruCache
 from lance_duck.dataset import LanceDataset
 from lance_duck.duck.history.functions import HistoryCall
 from lance_duck.duck.history.source import HistoryRows
 from lance_duck.duck.statement.identifiers import folded, literal, quoted
+from lance_duck.duck.tables.computed_columns import AskedColumns, TableWithColumns, TextMatches
 from lance_duck.duck.tables.facts import FACTS, facts_as_sql
 from lance_duck.duck.tables.handle import TableHandle, VersionChoice, pinned_versions
 from lance_duck.duck.tables.hybrid import HybridRows
@@ -44,6 +47,7 @@ _NEAREST: Final = "__lance_nearest"
 _TEXT: Final = "__lance_text"
 _HYBRID: Final = "__lance_hybrid"
 _HISTORY: Final = "__lance_history"
+_MATCHING: Final = "__lance_matches"
 _WHICH: Final = "__lance_binder"
 _SPECIAL: Any = "special"
 _KEPT: Final = 1024
@@ -54,15 +58,15 @@ _NAME: Final = re.compile(r"[\w$ -]+")
 """A text that could be a path, but looks like the name of a table."""
 _SEARCH_TYPES: Final[list[Any]] = [
     *("VARCHAR", "VARCHAR", "VARCHAR", "BIGINT", "BIGINT", "BIGINT", "BIGINT"),
-    *("VARCHAR", "BOOLEAN", "VARCHAR", "BOOLEAN", "VARCHAR", "VARCHAR", "VARCHAR", "VARCHAR"),
+    *("VARCHAR", "BOOLEAN", "VARCHAR", "BOOLEAN", "VARCHAR", "VARCHAR", "VARCHAR", "VARCHAR", "DOUBLE", "VARCHAR"),
 ]
 _TEXT_TYPES: Final[list[Any]] = [
     *("VARCHAR", "VARCHAR", "VARCHAR", "BIGINT", "BOOLEAN", "VARCHAR"),
-    *("VARCHAR", "VARCHAR", "VARCHAR", "VARCHAR"),
+    *("VARCHAR", "VARCHAR", "VARCHAR", "VARCHAR", "VARCHAR"),
 ]
 _HYBRID_TYPES: Final[list[Any]] = [
     *("VARCHAR", "VARCHAR", "VARCHAR", "VARCHAR", "VARCHAR", "BIGINT", "DOUBLE", "BIGINT", "VARCHAR"),
-    *("BIGINT", "BIGINT", "BIGINT", "VARCHAR", "BOOLEAN", "BOOLEAN", "VARCHAR", "VARCHAR[]"),
+    *("BIGINT", "BIGINT", "BIGINT", "VARCHAR", "BOOLEAN", "BOOLEAN", "VARCHAR", "VARCHAR[]", "DOUBLE", "VARCHAR"),
 ]
 
 
@@ -87,6 +91,7 @@ class Binder:
         find: Returns the handle of a name that stands for a table, or None for a path.
         options: Returns the settings of the store that a path is in.
         names: Returns the names that stand for tables.
+        qualify: Returns a name with the database in which a search path finds it; a path as it is.
 
     Attributes:
         texts: The functions behind `match` and `score`.
@@ -97,16 +102,19 @@ class Binder:
         find: Callable[[str], TableHandle | None] = lambda _: None,
         options: Callable[[str], Mapping[str, str] | None] = lambda _: None,
         names: Callable[[], Iterable[str]] = tuple,
+        qualify: Callable[[str, str], str] = lambda text, _: text,
     ) -> None:
         self._find = find
         self._options = options
         self._names = names
+        self._qualify = qualify
         self._lock = RLock()
         self._handles: OrderedDict[_Key, TableHandle] = OrderedDict()
         self._sources: OrderedDict[int, tuple[TableHandle, Any]] = OrderedDict()
         self._connections: list[weakref.ref[duckdb.DuckDBPyConnection]] = []
         self._searches: deque[Any] = deque(maxlen=_NAMES)
         self._numbers = count()
+        self._matches: LruCache[TextMatches] = LruCache(_NAMES)
         self.texts = TextFunctions(lambda path, which: self.handle(path, VersionChoice(**which)).newest())
 
     def install(self, connection: duckdb.DuckDBPyConnection) -> None:
@@ -114,12 +122,13 @@ class Binder:
         text: Any = "VARCHAR"
         key = str(id(self))
         _BINDERS[key] = self
-        connection.create_function(FUNCTION, self.bind, [text] * 5, text, null_handling=_SPECIAL)
+        connection.create_function(FUNCTION, self.bind, [text] * 6, text, null_handling=_SPECIAL)
         connection.create_function(_NEAREST, self.bind_nearest, _SEARCH_TYPES, text, null_handling=_SPECIAL)
         connection.create_function(_TEXT, self.bind_text, _TEXT_TYPES, text, null_handling=_SPECIAL)
         connection.create_function(_HYBRID, self.bind_hybrid, _HYBRID_TYPES, text, null_handling=_SPECIAL)
+        connection.create_function(_MATCHING, self.bind_matching, [text, text], text, null_handling=_SPECIAL)
         texts: Any = "VARCHAR[]"
-        history: list[Any] = [text, text, text, texts, texts]
+        history: list[Any] = [text, text, text, texts, texts, text]
         connection.create_function(_HISTORY, self.bind_history, history, text, null_handling=_SPECIAL)
         self.texts.install(connection)
         connection.create_function(_WHICH, lambda: key, [], text)
@@ -132,7 +141,13 @@ class Binder:
             self._connections.append(weakref.ref(connection))
 
     def bind(
-        self, path: str | None, version: str | None, tag: str | None, asof: str | None, branch: str | None = None
+        self,
+        path: str | None,
+        version: str | None,
+        tag: str | None,
+        asof: str | None,
+        branch: str | None = None,
+        search_path: str | None = None,
     ) -> str:
         """Return SQL that reads a table: the body of `lance_scan`.
 
@@ -141,7 +156,7 @@ class Binder:
         """
         if path is None:
             raise InvalidInputError("lance_scan without a path", expected="the path of a table")
-        handle = self.handle(path, VersionChoice(version, tag, asof, branch))
+        handle = self.handle(self._qualify(path, search_path or ""), VersionChoice(version, tag, asof, branch))
         if pinned_versions() is not None and not handle.choice.is_number:
             return select_all(self._of_transaction(handle))
         return select_all(
@@ -173,6 +188,8 @@ class Binder:
         tag: str | None = None,
         asof: str | None = None,
         branch: str | None = None,
+        recall: float | None = None,
+        search_path: str | None = None,
     ) -> str:
         """Return SQL that reads the rows nearest to a vector, or to each of several: the body of `lance_vector_search`.
 
@@ -183,8 +200,9 @@ class Binder:
         _check_present("lance_vector_search", needed)
         nearest = {"column": column, "q": listed_numbers(str(q)), "k": k, "nprobes": nprobes, "ef": ef}
         nearest |= {"metric": metric, "use_index": use_index is not False, "refine_factor": refine_factor}
+        nearest["recall"] = recall
         options = {"filter": condition, "prefilter": prefilter is not False}
-        dataset = self._searched(str(path), VersionChoice(version, tag, asof, branch))
+        dataset = self._searched(str(path), VersionChoice(version, tag, asof, branch), search_path)
         return self._select(NearestRows(dataset, nearest, options))
 
     def bind_text(
@@ -199,6 +217,7 @@ class Binder:
         tag: str | None = None,
         asof: str | None = None,
         branch: str | None = None,
+        search_path: str | None = None,
     ) -> str:
         """Return SQL that reads the rows that match a full-text query: the body of `lance_fts`.
 
@@ -207,8 +226,23 @@ class Binder:
         """
         _check_present("lance_fts", {"table": path, "column": column, "query": query, "k": k})
         options = {"filter": condition, "prefilter": prefilter is not False}
-        dataset = self._searched(str(path), VersionChoice(version, tag, asof, branch))
+        dataset = self._searched(str(path), VersionChoice(version, tag, asof, branch), search_path)
         return self._select(MatchingRows(dataset, str(column), str(query), int(k or 0), options))
+
+    def bind_matching(self, path: str, asked: str) -> str:
+        """Return SQL that reads a table with columns that say which rows match: what a view with `match` reads.
+
+        Args:
+            path: Name or path of the table.
+            asked: The text of its `AskedColumns`.
+
+        Raises:
+            LanceDuckError: The table is not there or cannot be read, or that is no such text.
+        """
+        wanted = AskedColumns.of(asked)
+        dataset = self._searched(path, VersionChoice(**wanted.version))
+        columns = wanted.computed(lambda query: self._matches.get((path, query), partial(TextMatches, query)))
+        return select_all(self._readable(TableWithColumns(lambda: dataset, columns, pinned=True)))
 
     def bind_hybrid(
         self,
@@ -229,6 +263,8 @@ class Binder:
         prefilter: bool | None,
         condition: str | None,
         which: Sequence[str | None],
+        recall: float | None = None,
+        search_path: str | None = None,
     ) -> str:
         """Return SQL that reads the rows that two searches find: the body of `lance_hybrid_search`.
 
@@ -247,6 +283,7 @@ class Binder:
         _check_present("lance_hybrid_search", needed)
         nearest = {"column": vector_column, "q": listed_numbers(str(q)), "nprobes": nprobes, "ef": ef}
         nearest |= {"metric": metric, "use_index": use_index is not False, "refine_factor": refine_factor}
+        nearest["recall"] = recall
         asked = {
             "nearest": {**nearest, "k": k},
             "full_text_query": query_of_text(str(query), str(text_column)),
@@ -254,11 +291,11 @@ class Binder:
             "filter": condition,
             "prefilter": prefilter is not False,
         }
-        return self._select(HybridRows(self._searched(str(path), VersionChoice(*which)), asked))
+        return self._select(HybridRows(self._searched(str(path), VersionChoice(*which), search_path), asked))
 
-    def _searched(self, path: str, choice: VersionChoice) -> LanceDataset:
+    def _searched(self, path: str, choice: VersionChoice, search_path: str | None = None) -> LanceDataset:
         """Return the version of a table that a search reads."""
-        handle = self.handle(path, choice)
+        handle = self.handle(self._qualify(path, search_path or ""), choice)
         dataset = handle.current()
         if (pinned := pinned_versions()) is not None and not handle.choice.is_number:
             pinned.note_bound()
@@ -275,22 +312,25 @@ class Binder:
         table: str | None,
         which: Sequence[str | None],
         arguments: Sequence[str | None] | None,
+        search_path: str | None = None,
     ) -> str:
         """Return SQL that reads what a function of history and metadata gives.
 
         Args:
             name: Of the function, without its prefix.
-            database: Database that has the table; None: the name of the table says.
+            database: Database that has the table; None: the name of the table says, or the search path.
             table: Name or path.
             which: What `VersionChoice` takes.
             arguments: What `HistoryCall` takes; of `FACTS`, the column.
+            search_path: Where DuckDB looks for names, as its setting of that name has it.
 
         Raises:
             LanceDuckError: The table or version is not there, cannot be read, or an argument makes no sense.
         """
         if table is None:
             raise InvalidInputError(f"lance_{name} without a table", expected="its name or path", found="NULL")
-        qualified = table if database is None else f"{quoted(database)}.{quoted(table)}"
+        by_path = self._qualify(table, search_path or "")
+        qualified = by_path if database is None else f"{quoted(database)}.{quoted(table)}"
         path = table if self._find(qualified) is None else qualified
         dataset = self.handle(path, VersionChoice(*which)).current()
         if name in FACTS:
@@ -348,6 +388,7 @@ class Binder:
                     connection.remove_function(_TEXT)
                     connection.remove_function(_HYBRID)
                     connection.remove_function(_HISTORY)
+                    connection.remove_function(_MATCHING)
                     self.texts.uninstall(connection)
                     connection.remove_function(_WHICH)
         self._sources.clear()

@@ -14,7 +14,7 @@ from lance_duck.duck.databases.database import SCHEMA, LanceDatabase
 from lance_duck.duck.databases.secrets import Secrets
 from lance_duck.duck.failures import missing_table
 from lance_duck.duck.macros import load_macros
-from lance_duck.duck.statement.identifiers import escaped, folded, literal, parts_of_name, quoted
+from lance_duck.duck.statement.identifiers import escaped, folded, literal, names_in, parts_of_name, quoted
 from lance_duck.duck.tables.folder import Folder
 from lance_duck.duck.tables.handle import TableHandle, VersionChoice
 from lance_duck.errors import LanceDuckError
@@ -44,7 +44,7 @@ class TableCatalog:
     def __init__(self, given: Mapping[str, TableHandle], folder: Folder | None = None) -> None:
         self.secrets = Secrets()
         self.version = 0
-        self.binder = Binder(self.named, self.options_for, self._qualified_names)
+        self.binder = Binder(self.named, self.options_for, self._qualified_names, self.qualified)
         self.default = LanceDatabase(_NAME, self.binder, self._forget, dict(given), folder)
         self._databases: dict[str, LanceDatabase] = {}
         self._vocabulary: Vocabulary | None = None
@@ -123,6 +123,23 @@ class TableCatalog:
         """Return the table that a text names: one of `lance`, or one that its database qualifies; None for a path."""
         table = self.default.find(text)
         return self.table(parts_of_name(text)) if table is None and "." in text else table
+
+    def qualified(self, text: str, search_path: str) -> str:
+        """Return a bare name with the first database of a search path, then `lance`, that has it; other text as it is.
+
+        Args:
+            text: A name, as a function is given it, or a path.
+            search_path: Where DuckDB looks for names, as its setting of that name has it.
+        """
+        *schema, name = parts_of_name(text) or (text,)
+        if [folded(part) for part in schema] not in ([], [SCHEMA]):
+            return text
+        places = (self.database(place[0]) for place in names_in(search_path) if folded("".join(place[1:])) == SCHEMA)
+        for database in filter(None, (*places, self.default)):
+            known = next((each for each in (text, name) if database.find(each) is not None), None)
+            if known is not None:
+                return f"{quoted(database.name)}.{quoted(known)}"
+        return text
 
     def table(self, parts: tuple[str, ...]) -> TableHandle | None:
         """Return the table of a name that is qualified by its database."""

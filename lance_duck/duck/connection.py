@@ -56,7 +56,7 @@ def connect(
         database: Database of DuckDB, as `duckdb.connect` takes it; in memory also where it is "".
         read_only: Refuse to change Lance tables, and open a database file for reading only.
         config: Settings of DuckDB, and those of `duck.run.search_settings` by the names that SET has for them:
-            `lance_nearest`, `lance_nprobes`, `lance_ef`, `lance_refine_factor`.
+            `lance_nearest`, `lance_nprobes`, `lance_ef`, `lance_refine_factor`, `lance_recall`.
 
     Raises:
         NotFoundError: There is no such folder or table.

@@ -12,17 +12,14 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import duckdb
-import pyarrow as pa
 
-from lance_duck.duck.run.nearest_table import NearestTable
 from lance_duck.duck.statement.identifiers import literal
-from lance_duck.duck.tables.matched_table import MatchedTable
 from lance_duck.duck.tables.scan_observer import ScanObserver, watching
 from lance_duck.duck.tables.search import SearchRows
 from lance_duck.duck.tables.table import ROWS, DuckTable
 from lance_duck.errors import LanceDuckError
 from lance_duck.scan.duckdb.source import SPEAKS_SOURCE
-from lance_duck.scan.predicate.tree import Predicate, all_of
+from lance_duck.scan.predicate.tree import Predicate
 from lance_duck.scan.sql.parser import tree_from_sql
 
 KEY: Final = "lance_plan"
@@ -136,16 +133,8 @@ def _search_plan(rows: SearchRows) -> ReadPlan:
 
 
 def _text(table: DuckTable, parts: list[Predicate], left: list[str]) -> str:
-    if isinstance(table, NearestTable | MatchedTable):
-        return table.explained()
-    implied = table.condition
-    conditions = [*([implied] if implied is not None else []), *parts]
-    plan = table.dataset.scanner(columns=[], filter=all_of(*conditions) if conditions else None).explain_plan()
-    lines = [line for line in plan.splitlines() if not line.startswith(("  columns:", "  read"))]
-    if implied is not None:
-        lines.append(f"  {table.condition_words}")
-    lines += [f"  left to DuckDB: {text}, which keeps too many rows" for text in left]
-    return "\n".join(lines) + "\n"
+    lines = (f"  left to DuckDB: {text}, which keeps too many rows\n" for text in left)
+    return table.explained(parts) + "".join(lines)
 
 
 def _read_from(watch: ScanObserver, nodes: list[dict[str, Any]]) -> Iterator[ReadPlan]:
@@ -163,7 +152,7 @@ def _read_from(watch: ScanObserver, nodes: list[dict[str, Any]]) -> Iterator[Rea
 
 def _parts(table: DuckTable, names: list[str], filters: list[str]) -> list[Predicate] | None:
     """Return the conditions of a scan; None where it is none of this table."""
-    schema: pa.Schema = table.dataset.schema
+    schema = table.filtered_schema(table.dataset)
     if not set(names) <= {*schema.names, ROWS}:
         return None
     try:

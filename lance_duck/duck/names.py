@@ -140,9 +140,10 @@ class Names:
                 continue
             if each.value is not None:
                 each = self._answered(each)
-            if database is None or database is self._catalog.default:
-                if not each.is_argument:
-                    yield each.edit
+            if each.is_argument and database is not None:
+                yield each.within(database.name)  # in `lance`, too: a view keeps it, and is read after USE
+            elif database is None or database is self._catalog.default:
+                yield each.edit
             else:
                 yield each.within(database.name)
 

@@ -21,7 +21,7 @@ import duckdb
 
 from lance_duck.cache import LruCache
 from lance_duck.duck.explain import explained, is_explain, rows_as_statement
-from lance_duck.duck.full_text import matched_rows
+from lance_duck.duck.full_text import asked_tables, match_columns, matched_rows
 from lance_duck.duck.history.names import may_be_called
 from lance_duck.duck.rules import (
     count_rows,
@@ -91,6 +91,7 @@ RULES: Final = (
     Rule(nearest_by.find, nearest_by_search.run, later=False),
     Rule(join_keys.find, semi_join_pushdown.run, later=True),
     Rule(text_match.find, matched_rows.run, later=True),
+    Rule(asked_tables.find, match_columns.run, later=True),
     Rule(text_filter.find, text_tables.run, later=True),
 )
 

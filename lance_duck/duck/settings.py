@@ -17,6 +17,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from lance_duck.arrow.types import holds_texts
+from lance_duck.duck.rules.table_read import Condition
 
 
 class About(Flag):
@@ -102,25 +103,22 @@ class Dialect:
         return not self.unusual & about
 
 
-def about_condition(
-    sql: str | None, columns: Iterable[str], schema: pa.Schema, parameters: Iterable[Any] = ()
-) -> About:
+def about_condition(condition: Condition | None, schema: pa.Schema, parameters: Iterable[Any] = ()) -> About:
     """Tell what the meaning of a condition depends on.
 
     Args:
-        sql: The condition, every name in quotes; None: there is none.
-        columns: Names of the columns that it reads, without regard to case.
-        schema: Of the table.
-        parameters: Values bound to it.
+        condition: The condition; None if there is none.
+        schema: Schema of the table.
+        parameters: Values bound to the condition.
     """
-    if sql is None:
+    if condition is None:
         return About.SYNTAX
     about = CONDITIONS
-    names = {name.lower() for name in columns}
+    names = {name.lower() for name in condition.columns}
     fields = [field for field in schema if field.name.lower() in names]
     for field in fields:
         about |= _about_type(field.type)
-    if len(fields) != len(names) or "VARCHAR" in sql or "TEXT" in sql:
+    if len(fields) != len(names) or "VARCHAR" in condition.where or "TEXT" in condition.where:
         about |= About.TEXTS
     if any(isinstance(value, datetime) and value.tzinfo is not None for value in _flat(parameters)):
         about |= About.MOMENTS

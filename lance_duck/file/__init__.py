@@ -5,8 +5,22 @@ whichever version the file has. Rows are a slice with step 1, or strictly ascend
 Never here: tables, deletions, filters.
 """
 
-from lance_duck.file.session import LanceFileSession
-from lance_duck.file.single import LanceFileReader, ReaderResults
-from lance_duck.file.single_writer import LanceFileWriter, stable_version
+from typing import TYPE_CHECKING
+
+from lance_duck import lazy
+
+if TYPE_CHECKING:
+    from lance_duck.file.session import LanceFileSession
+    from lance_duck.file.single import LanceFileReader, ReaderResults
+    from lance_duck.file.single_writer import LanceFileWriter, stable_version
+
+lazy.package(
+    __name__,
+    {
+        "session": ("LanceFileSession",),
+        "single": ("LanceFileReader", "ReaderResults"),
+        "single_writer": ("LanceFileWriter", "stable_version"),
+    },
+)
 
 __all__ = ["LanceFileReader", "LanceFileSession", "LanceFileWriter", "ReaderResults", "stable_version"]

@@ -58,6 +58,9 @@ class ColumnReader(Protocol):
     def is_dictionary(self) -> bool:
         """Return whether every page is dictionary-encoded, so that `dictionary(int32, value)` costs nothing."""
 
+    def has_no_nulls(self) -> bool:
+        """Return whether the descriptions of the pages tell that no row is null; False where only the values do."""
+
 
 def open_column(field: Field, locate: Locate, num_rows: int, arrow_type: pa.DataType | None = None) -> ColumnReader:
     """Open a top-level field of a fragment.

@@ -12,6 +12,10 @@ TAIL_BYTES: Final = 64 * 1024
 """Bytes at the end of a file that its first read asks for: the metadata of most files fit, so that opening is one
 request."""
 
+SMALL_PAGE: Final = 64 * 1024
+"""Bytes of a page of an object store that are read at once, whichever of its rows are wanted: less than a connection
+brings while a second request waits. Other values were not measured."""
+
 PAGE_BYTES: Final = 8 << 20
 """Bytes of values after which a page is cut, unless asked otherwise. As pylance writes."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,20 +11,25 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_duck import lazy
+from lance_duck.arrow.memory import unset
 from lance_duck.encoding.arrow.blocks import block_to_arrow
 from lance_duck.encoding.arrow.dictionaries import concatenate
 from lance_duck.encoding.arrow.jsonb import jsonb_to_text
 from lance_duck.encoding.block import Block, PackedStruct
+from lance_duck.encoding.layouts.alike import kind_of, read_alike
 from lance_duck.encoding.layouts.assemble import LevelEntries, Structure
 from lance_duck.encoding.layouts.blob import read_blobs, read_extents
+from lance_duck.encoding.layouts.chunk_decoder import MiniBlockLayout
 from lance_duck.encoding.layouts.layers import Layers
-from lance_duck.encoding.layouts.page import Leaf, Levels, PageReader, Rows
+from lance_duck.encoding.layouts.page import Leaf, Levels, Page, PageReader, Rows
 from lance_duck.encoding.layouts.page_rows import expand_ranges, slice_bounds
-from lance_duck.encoding.layouts.structural import open_page
+from lance_duck.encoding.layouts.structural import known_layout, open_page
 from lance_duck.errors import CorruptError, UnsupportedError
+from lance_duck.file.costs import SMALL_PAGE
 from lance_duck.file.reader import LanceFile
 from lance_duck.kernels.pages.assemble import fold_items, map_levels
-from lance_duck.store.request import Request, gather
+from lance_duck.store.costs import COALESCED_GAP
+from lance_duck.store.request import Request, gather, read_first
 from lance_duck.wire.schema import BLOB_V1_SCAN, BLOB_V2_SCAN
 
 if TYPE_CHECKING:
@@ -99,10 +105,18 @@ class LeafColumn:
         """Return whether every page is dictionary-encoded."""
         return bool(self._pages) and all(self._reader(i).is_dictionary for i in range(len(self._pages)))
 
+    def has_no_nulls(self) -> bool:
+        """Return whether the pages tell, without their values, that each slot has one."""
+        return not any(self._reader(i).has_levels for i in range(len(self._pages)))
+
     def read(self, rows: Rows) -> Request[LeafValues]:
         """Read rows of the column."""
         parts = self._split(self._scale(rows))
-        leaves = yield from gather([self._reader(page).read(local) for page, local in parts])
+        leaves = None
+        if self._file.is_in_memory and len(parts) > 1 and sum(map(_length, parts)) == int(self._first[-1]):
+            leaves = yield from self._read_alike()
+        if leaves is None:
+            leaves = yield from gather([self._read_page(page, local) for page, local in parts])
         for leaf in leaves:
             self._check(leaf)
         if pa.types.is_large_binary(self._arrow_type) or pa.types.is_binary(self._arrow_type):
@@ -127,6 +141,31 @@ class LeafColumn:
             arrays.append(self._values(leaf))
         return concatenate(arrays)
 
+    def _read_alike(self) -> Request[list[Leaf] | None]:
+        """Read all pages, neighbours that are of one kind as one; None where most are of a kind of their own."""
+        layouts = [self._layout(page) for page in self._pages]
+        runs = [[*run] for _, run in groupby(range(len(self._pages)), lambda place: kind_of(layouts[place]))]
+        if 2 * len(runs) > len(self._pages):
+            return None
+        leaves: list[Leaf] = []
+        for run in runs:
+            alike = [layout for place in run if (layout := layouts[place]) is not None and kind_of(layout) is not None]
+            leaf = (yield from read_alike([self._pages[place] for place in run], alike)) if alike else None
+            if leaf is not None:
+                leaves.append(leaf)
+                continue
+            for place in run:
+                rows = slice(0, self._pages[place].num_rows)
+                leaves.append((yield from self._reader(place).read(rows)))
+        return leaves
+
+    def _layout(self, page: Page) -> MiniBlockLayout | None:
+        layout = known_layout(page, narrow=self._narrow)
+        if layout is None:
+            open_page(page, narrow=self._narrow)
+            layout = known_layout(page, narrow=self._narrow)
+        return layout
+
     def _with_blobs(self, leaf: Leaf) -> Request[Leaf]:
         """Return the bytes of blobs in place of their descriptions."""
         if not isinstance(leaf.block, PackedStruct):
@@ -148,6 +187,15 @@ class LeafColumn:
         if reader is None:
             reader = self._readers[page] = open_page(self._pages[page], narrow=self._narrow)
         return reader
+
+    def _read_page(self, page: int, rows: Rows) -> Request[Leaf]:
+        """Read rows of a page; all of it in one round, where a second costs more than the bytes between the rows."""
+        reader = self._reader(page)
+        request = reader.read(rows)
+        if not self._source.remote or reader.is_prepared or not _is_most(self._pages[page], rows):
+            return request
+        whole = self._pages[page]
+        return read_first([whole.byte_range(i) for i in range(len(whole.buffers))], request)
 
     def _scale(self, rows: Rows) -> Rows:
         """Translate rows into slots of the innermost layer, for fixed-size lists of structs."""
@@ -214,10 +262,28 @@ class LeafColumn:
         return LevelEntries(rep, _join([_full_def(leaf) for leaf in leaves], counts, 0), sum(counts))
 
 
+def _is_most(page: Page, rows: Rows) -> bool:
+    """Return whether a remote read of rows brings most bytes of their page anyway, or all of them are few."""
+    size = sum(size for _, size in page.buffers)
+    if isinstance(rows, slice):
+        (first, last), count = slice_bounds(rows), 1
+    elif len(rows):
+        first, last, count = int(rows[0]), int(rows[-1]), len(rows)
+    else:
+        return False
+    is_dense = isinstance(rows, slice) or size <= COALESCED_GAP * count
+    return size <= SMALL_PAGE or (is_dense and 4 * (last - first) >= 3 * page.num_rows)
+
+
+def _length(part: tuple[int, Rows]) -> int:
+    _, rows = part
+    return int(rows.stop - rows.start) if isinstance(rows, slice) else len(rows)
+
+
 def _slot_flags(def_: Levels, layers: Layers, slots: int) -> Levels:
     if layers.max_visible == layers.max_def:
         return np.equal(def_, 0).view(np.uint8)
-    flags = np.empty(len(def_) + 1, dtype=np.uint8)
+    flags = unset(len(def_) + 1, np.uint8)
     fold_items(_NO_LEVELS, def_, 0, 0, layers.max_visible, flags)
     return flags[:slots]
 
@@ -226,7 +292,7 @@ def _full_def(leaf: Leaf) -> Levels | None:
     table = None if leaf.def_ is None else leaf.layers.to_full()
     if leaf.def_ is None or table is None:
         return leaf.def_
-    full = np.empty(len(leaf.def_), dtype=np.uint8)
+    full = unset(len(leaf.def_), np.uint8)
     map_levels(leaf.def_, table, full)
     return full
 

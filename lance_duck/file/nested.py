@@ -60,6 +60,10 @@ class NestedColumn:
         """Return whether the column is one leaf all of whose pages are dictionary-encoded."""
         return self._root.leaf is not None and self._leaves[self._root.leaf].is_dictionary()
 
+    def has_no_nulls(self) -> bool:
+        """Return whether the column is one leaf whose pages have no nulls."""
+        return self._root.leaf is not None and self._leaves[self._root.leaf].has_no_nulls()
+
     def read(self, rows: Rows) -> Request[pa.Array]:
         """Read rows."""
         count = check_rows(rows, self.num_rows)

@@ -1,6 +1,7 @@
 """The container of 2.x data files.
 
     data buffers and global buffers      each at a multiple of 64 bytes, in any order
+    checksums                            in files that lance_duck wrote, before global buffer 0: `checksums.container`
     column metadata                      one protobuf message a column, back to back
     column metadata table                num_columns x (u64 position, u64 size)
     global buffer table                  num_global_buffers x (u64 position, u64 size)
@@ -25,15 +26,19 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 from google.protobuf.message import DecodeError
 
+from lance_duck.checksums.container import TRAILER, damaged, read_mark, read_trailer
+from lance_duck.checksums.digests import digest
 from lance_duck.encoding.layouts.page import Extent
 from lance_duck.errors import CorruptError, InvalidInputError, UnsupportedError
 from lance_duck.file.blob_store import BlobStore
 from lance_duck.file.costs import TAIL_BYTES
 from lance_duck.file.metadata import ColumnMetadata, parse_column_metadata
+from lance_duck.store.checked import CheckedSource
 from lance_duck.store.request import ByteRange, Bytes, ByteSource, Request
 from lance_duck.wire.pb import file_pb2
 
@@ -54,7 +59,10 @@ class LanceFile:
         num_columns: Physical columns.
         descriptor: Schema and length.
         beside: Where blobs lie that are not in the file; None for a file that is opened alone.
+        is_in_memory: Whether all bytes of the source are in memory, so that reading them at once costs nothing.
     """
+
+    is_in_memory: ClassVar[bool] = False
 
     source: ByteSource
     version: tuple[int, int]
@@ -117,11 +125,15 @@ class Footer:
     version: tuple[int, int]
 
 
-def open_file(source: ByteSource) -> Request[LanceFile]:
+def open_file(source: ByteSource, *, checksums: bool = True) -> Request[LanceFile]:
     """Read footer, tables, column metadata and descriptor.
 
+    Args:
+        source: The file.
+        checksums: Whether bytes are compared with the checksums of the file, if it has some.
+
     Raises:
-        CorruptError: Not a Lance file, or cut short, or contradicting itself.
+        CorruptError: Not a Lance file, or cut short, or contradicting itself, or not what was written.
         UnsupportedError: A version that is not read.
     """
     if source.size < FOOTER.size:
@@ -137,8 +149,54 @@ def open_file(source: ByteSource) -> Request[LanceFile]:
     column_extents = _extents(tail, tail_start, footer.column_table, footer.num_columns, source)
     global_extents = _extents(tail, tail_start, footer.global_table, footer.num_global_buffers, source)
     columns = [_slice(tail, tail_start, extent, source) for extent in column_extents]
-    descriptor = yield from _descriptor(tail, tail_start, global_extents, source)
-    return LanceFile(source, footer.version, descriptor.length, footer.num_columns, descriptor, columns, global_extents)
+    if not global_extents:
+        raise CorruptError("file has no descriptor", where=source.path, expected="global buffer 0")
+    first, size = global_extents[0]
+    before = min(first, TRAILER.size)
+    data = (yield from _piece(source, first - before, first + size, tail, tail_start)).tobytes()
+    checked = source
+    if checksums:
+        checked = yield from _checked(source, data[:before], data[before:], first, tail, tail_start)
+    descriptor = _parsed_descriptor(data[before:], source)
+    return LanceFile(
+        checked, footer.version, descriptor.length, footer.num_columns, descriptor, columns, global_extents
+    )
+
+
+def _piece(source: ByteSource, start: int, stop: int, tail: Bytes, tail_start: int) -> Request[Bytes]:
+    """Return bytes of a file whose end, from `tail_start` on, has been read."""
+    if start >= tail_start:
+        return tail[start - tail_start : stop - tail_start]
+    (data,) = yield [ByteRange(source, start, stop - start)]
+    return data
+
+
+def _checked(
+    source: ByteSource, before: bytes, descriptor: bytes, first: int, tail: Bytes, tail_start: int
+) -> Request[ByteSource]:
+    """Compare the end of a file with its checksum, and return the source that does so with the rest.
+
+    Args:
+        source: The file.
+        before: What lies before global buffer 0.
+        descriptor: Global buffer 0.
+        first: Where global buffer 0 begins.
+        tail: The end of the file.
+        tail_start: Where that begins.
+    """
+    where = source.path
+    place, trailer = read_mark(descriptor), read_trailer(before, where)
+    if place is None and trailer is None:
+        return source
+    if place is None or trailer is None or place != (first - trailer.size, trailer.size) or place[0] < 0:
+        raise damaged("the descriptor, or the end of the checksums,", where)
+    end = yield from _piece(source, first, source.size, tail, tail_start)
+    if trailer.file_size != source.size or digest(end) != trailer.tail:
+        raise damaged(f"the metadata, {source.size - first:,} bytes at {first:,},", where)
+    inside = place[0] - tail_start
+    return CheckedSource(
+        source, place[0], trailer, tail[inside : first - tail_start].tobytes() if inside >= 0 else None
+    )
 
 
 def parse_footer(data: bytes, source: ByteSource) -> Footer:
@@ -191,19 +249,10 @@ def _slice(tail: Bytes, base: int, extent: Extent, source: ByteSource) -> Bytes:
     return tail[start : start + extent[1]]
 
 
-def _descriptor(
-    tail: Bytes, base: int, extents: Sequence[Extent], source: ByteSource
-) -> Request[file_pb2.FileDescriptor]:
+def _parsed_descriptor(data: bytes, source: ByteSource) -> file_pb2.FileDescriptor:
     descriptor = file_pb2.FileDescriptor()
-    if not extents:
-        raise CorruptError("file has no descriptor", where=source.path, expected="global buffer 0")
-    offset, size = extents[0]
-    if offset >= base:
-        data = tail[offset - base : offset - base + size]
-    else:
-        (data,) = yield [ByteRange(source, offset, size)]
     try:
-        descriptor.ParseFromString(data.tobytes())
+        descriptor.ParseFromString(data)
     except DecodeError as error:
         raise CorruptError("file descriptor is not a protobuf message", where=source.path) from error
     return descriptor

@@ -49,7 +49,7 @@ class LanceFileSession:
 
     def open_reader(self, path: str, columns: Iterable[str] | None = None) -> LanceFileReader:
         """Open a data file; see `LanceFileReader`."""
-        return LanceFileReader(path, columns=columns, source=self._store.open(path))
+        return LanceFileReader(path, columns=columns, store=self._store)
 
     def open_writer(
         self,

@@ -18,7 +18,7 @@ from lance_duck.file.costs import BATCH_ROWS, SPAN_BYTES
 from lance_duck.file.describe import FileMetadata, FileStatistics, describe_file, file_statistics
 from lance_duck.file.physical import physical_columns
 from lance_duck.file.reader import LanceFile, open_file
-from lance_duck.store import ByteSource, gather, local_path, open_source, run
+from lance_duck.store import ByteSource, Store, boolean_option, gather, local_path, open_source, run
 from lance_duck.wire.column_path import split_path
 from lance_duck.wire.schema import Schema, schema_from_proto
 
@@ -50,7 +50,7 @@ class LanceFileReader:
         path: Path or URI of the file.
         storage_options: Settings of the object store.
         columns: Names of the columns to read ("a.b" for a field of a struct), in the order wanted; None: all.
-        source: The file, where it is open already; None: it is opened.
+        store: Root of relative paths; None: the path is opened by itself.
 
     Raises:
         NotFoundError: There is no such file.
@@ -64,9 +64,11 @@ class LanceFileReader:
         storage_options: Mapping[str, str] | None = None,
         columns: Iterable[str] | None = None,
         *,
-        source: ByteSource | None = None,
+        store: Store | None = None,
     ) -> None:
-        self._file = run(open_file(_source(path, storage_options) if source is None else source))
+        checksums = boolean_option(storage_options, "checksums", default=True) if store is None else store.checksums
+        source = _source(path, storage_options) if store is None else store.open(os.fspath(path))
+        self._file = run(open_file(source, checksums=checksums))
         descriptor = self._file.descriptor.schema
         self._whole = schema_from_proto(descriptor.fields, descriptor.metadata)
         self._places = physical_columns(self._whole.fields, self._file.version)

@@ -135,7 +135,9 @@ class LanceFileWriter:
         each = page_bytes(len(arrow), *self._limits)
         sink = self._store.create(self._name)
         try:
-            self._writer = FileWriter(sink, self._schema, self._version, page_bytes=each)
+            self._writer = FileWriter(
+                sink, self._schema, self._version, page_bytes=each, checksums=self._store.checksums
+            )
         except BaseException:
             sink.abort()
             raise

@@ -16,6 +16,7 @@ from lance_duck.errors import InvalidInputError, UnsupportedError
 from lance_duck.index.catalog import Segment, unsupported
 from lance_duck.index.files import SegmentWriter
 from lance_duck.index.inverted.kind import INVERTED
+from lance_duck.index.inverted.settings import parameters_for
 from lance_duck.index.kind import BuildOptions, Details, IndexKind, MergeInput
 from lance_duck.index.names import Follower
 from lance_duck.index.search import open_index
@@ -81,12 +82,15 @@ def build_segment(
     check_column(snapshot, path, kind)
     by_row_id = builds_by_row_id(snapshot, kind)
     build_options = replace(options or BuildOptions(), stable_row_ids=by_row_id)
+    field = snapshot.schema.by_path(path)
+    if kind is INVERTED:
+        parameters = parameters_for(build_options.parameters, is_json=field.is_json)
+        build_options = replace(build_options, parameters=parameters)
 
     def write(writer: SegmentWriter) -> Details:
         return kind.build(rows, writer, build_options)
 
-    field_id = snapshot.schema.by_path(path).id
-    return _written(snapshot, write, kind, name, field_id, fragments, uuid)
+    return _written(snapshot, write, kind, name, field.id, fragments, uuid)
 
 
 def empty_segment(

@@ -25,6 +25,7 @@ from lance_duck.index.reuse import reuse_of
 from lance_duck.index.rewritten_in_place import without_rewritten
 from lance_duck.rows import roaring_values
 from lance_duck.snapshot import Snapshot
+from lance_duck.wire.below_lists import listed_field
 from lance_duck.wire.column_path import join_path
 from lance_duck.wire.index import SYSTEM, IndexMetadata
 from lance_duck.wire.schema import Field, Schema
@@ -283,10 +284,15 @@ def unsupported(schema: Schema, field_id: int, kind: IndexKind) -> str | None:
     parent = field.parent_id
     while parent >= 0:
         above = schema.by_id(parent)
-        if above.logical_type != "struct" or above.blob_version:
+        is_way = above.logical_type == "struct" or (kind.reaches_into_lists and above.is_list)
+        if not is_way or above.blob_version:
             return f"column {field.name!r} lies inside a {above.logical_type}"
         parent = above.parent_id
-    special = "JSON" if field.is_json else "a blob" if field.blob_version else None
+    if field.is_json and listed_field(schema, field).below:
+        return f"column {field.name!r} is JSON inside a list"
+    special = "a blob" if field.blob_version else None
+    if field.is_json and not kind.supports(field.arrow_type):
+        special = "JSON"
     if field.extension_name == _BFLOAT16:
         special = "bfloat16"
     if special is not None:
@@ -295,7 +301,7 @@ def unsupported(schema: Schema, field_id: int, kind: IndexKind) -> str | None:
         type_ = field.storage_type
     except LanceDuckError as error:
         return str(error)
-    if not kind.supports(type_):
+    if not field.is_json and not kind.supports(type_):
         return f"column {field.name!r} is of type {type_}, which kind {kind.name} does not support"
     return None
 

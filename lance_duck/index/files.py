@@ -6,24 +6,33 @@ _indices/{uuid}/{name}      as many as the kind has
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from types import TracebackType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from uuid import UUID, uuid4
 
 import pyarrow as pa
 
+from lance_duck import lazy
 from lance_duck.errors import CorruptError
 from lance_duck.file.column import ColumnReader, Rows, open_column
 from lance_duck.file.physical import physical_columns
 from lance_duck.file.reader import LanceFile, open_file
-from lance_duck.file.write.writer import FileWriter
-from lance_duck.store import Store, gather, run
+from lance_duck.store import Store, gather, local_path, run
+from lance_duck.store.request import Bytes
 from lance_duck.wire import paths
 from lance_duck.wire.schema import Schema, schema_from_proto
 from lance_duck.wire.schema_write import schema_from_arrow
 
+if TYPE_CHECKING:
+    from lance_duck.file.write import writer as writing
+else:
+    writing = lazy.modules(globals(), "lance_duck.file.write", "writer")
+
 PAGE_BYTES: Final = 1 << 20
+BUFFERS_AHEAD_BYTES: Final = 1 << 20
+"""Bytes of the global buffers of a file on an object store up to which all of them are read at once."""
 
 
 class SegmentFile:
@@ -41,6 +50,7 @@ class SegmentFile:
         self._schema: Schema = schema_from_proto(descriptor.fields, descriptor.metadata)
         self._places = physical_columns(self._schema.fields, file.version)
         self._readers: dict[str, ColumnReader] = {}
+        self._ahead: dict[int, Bytes] = {}
         self.path = file.source.path
         self.num_rows = file.num_rows
         self.schema: pa.Schema = self._schema.arrow
@@ -85,7 +95,18 @@ class SegmentFile:
             raise CorruptError(
                 "global buffer", where=self.path, expected=f"1 … {self._file.num_global_buffers - 1}", found=index
             )
-        return run(self._file.global_buffer(index)).tobytes()
+        if self._file.source.remote and not self._ahead:
+            self._ahead = self._small_buffers()
+        data = self._ahead.pop(index, None)
+        return (run(self._file.global_buffer(index)) if data is None else data).tobytes()
+
+    def _small_buffers(self) -> dict[int, Bytes]:
+        """Return all global buffers but the descriptor, read in one round; none of them where they are large."""
+        extents = self._file.global_extents[1:]
+        if sum(size for _, size in extents) > BUFFERS_AHEAD_BYTES:
+            return {}
+        requests = [self._file.global_buffer(index) for index in range(1, self._file.num_global_buffers)]
+        return dict(enumerate(run(gather(requests)), start=1))
 
     def _locate(self, field_id: int) -> tuple[LanceFile, int] | None:
         place = self._places.get(field_id)
@@ -104,6 +125,7 @@ class SegmentReader:
     def __init__(self, store: Store, directory: str, sizes: Mapping[str, int] | None = None) -> None:
         self._store = store
         self._sizes = dict(sizes or {})
+        self._opened: dict[str, Future[SegmentFile]] = {}
         self.directory = directory
 
     def open(self, name: str) -> SegmentFile:
@@ -114,7 +136,21 @@ class SegmentReader:
             CorruptError: The file is no data file, or does not have the size that the manifest says.
         """
         size = self._sizes.get(name) or None
-        return SegmentFile(run(open_file(self._store.open(f"{self.directory}/{name}", size))))
+        opened = self._opened.pop(name, None)
+        if opened is not None:
+            return opened.result()
+        source = self._store.open(f"{self.directory}/{name}", size)
+        return SegmentFile(run(open_file(source, checksums=self._store.checksums)))
+
+    def open_ahead(self, names: Sequence[str]) -> None:
+        """Open files side by side that are about to be opened, where each costs a round trip.
+
+        A file that cannot be opened raises when it is asked for, and not before.
+        """
+        if local_path(self._store.uri) is None:
+            with ThreadPoolExecutor(len(names), thread_name_prefix="lance_duck-open") as pool:
+                futures = [pool.submit(self.open, name) for name in names]
+            self._opened |= dict(zip(names, futures, strict=True))
 
     def size(self, name: str) -> int:
         """Return the bytes of a file. Raises NotFoundError."""
@@ -139,23 +175,25 @@ class SegmentWriter:
         self._store = store
         self._version = version
         self._names: list[str] = []
-        self._writers: list[FileWriter] = []
+        self._writers: list[writing.FileWriter] = []
 
     @property
     def directory(self) -> str:
         """Below the root of the table."""
         return paths.index_directory(self.uuid)
 
-    def create(self, name: str, schema: pa.Schema, *, page_bytes: int = PAGE_BYTES) -> FileWriter:
+    def create(self, name: str, schema: pa.Schema, *, page_bytes: int = PAGE_BYTES) -> writing.FileWriter:
         """Begin a file; `finish` is to be told to `add`."""
         path = f"{self.directory}/{name}"
         columns = schema_from_arrow(schema, version=self._version)
         self._names.append(path)
-        writer = FileWriter(self._store.create(path), columns, self._version, page_bytes=page_bytes)
+        writer = writing.FileWriter(
+            self._store.create(path), columns, self._version, page_bytes=page_bytes, checksums=self._store.checksums
+        )
         self._writers.append(writer)
         return writer
 
-    def add(self, name: str, writer: FileWriter) -> None:
+    def add(self, name: str, writer: writing.FileWriter) -> None:
         """Finish a file, and list it."""
         self.files.append((name, writer.finish().size))
 

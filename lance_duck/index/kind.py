@@ -127,12 +127,14 @@ class IndexKind(Protocol):
         versions: Versions of the layout that are read.
         rows_by: "id": row names are stable row ids where the table has them. "address": always addresses.
             "version": by id in version 0, by address from 1 on.
+        reaches_into_lists: A field of structs in lists can be indexed: the values that `build` gets are lists then.
     """
 
     name: str
     type_url: str
     versions: range
     rows_by: str
+    reaches_into_lists: bool
 
     def supports(self, type_: pa.DataType) -> bool:
         """Return whether a column of this storage type can be indexed."""

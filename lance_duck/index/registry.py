@@ -1,22 +1,69 @@
-"""The kinds of indexes that there are: a new one is a module, and a line here."""
+"""The kinds of indexes that there are: a new one is a module, and a line here.
+
+A kind is imported when a manifest, or a user, names it: a filtered scan of a table without indexes needs none of them,
+and faiss, which vectors take, is the slowest import of all.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from lance_duck import lazy
 from lance_duck.errors import UnsupportedError
-from lance_duck.index.bitmap.kind import BITMAP
-from lance_duck.index.bitmap.label_list import LABEL_LIST
-from lance_duck.index.btree import BTREE
-from lance_duck.index.inverted.kind import INVERTED
 from lance_duck.index.kind import IndexKind
-from lance_duck.index.ngram.kind import NGRAM
-from lance_duck.index.vector.kind import VECTOR
-from lance_duck.index.zones.bloom_filter import BLOOM_FILTER
-from lance_duck.index.zones.zone_map import ZONE_MAP
 
-KINDS: Final[tuple[IndexKind, ...]] = (BTREE, BITMAP, LABEL_LIST, ZONE_MAP, BLOOM_FILTER, NGRAM, INVERTED, VECTOR)
+if TYPE_CHECKING:
+    from lance_duck.index.bitmap import kind as bitmap
+    from lance_duck.index.bitmap import label_list
+    from lance_duck.index.btree import kind as btree
+    from lance_duck.index.inverted import kind as inverted
+    from lance_duck.index.ngram import kind as ngram
+    from lance_duck.index.vector import kind as vector
+    from lance_duck.index.zones import bloom_filter, zone_map
+else:
+    bitmap, label_list = lazy.modules(globals(), "lance_duck.index.bitmap", "kind", "label_list")
+    btree = lazy.modules(globals(), "lance_duck.index.btree", "kind")
+    inverted = lazy.modules(globals(), "lance_duck.index.inverted", "kind")
+    ngram = lazy.modules(globals(), "lance_duck.index.ngram", "kind")
+    vector = lazy.modules(globals(), "lance_duck.index.vector", "kind")
+    bloom_filter, zone_map = lazy.modules(globals(), "lance_duck.index.zones", "bloom_filter", "zone_map")
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A kind in the list.
+
+    Attributes:
+        name: Its name.
+        type_url: What its segments carry in the manifest.
+        load: Returns the kind; imports it.
+    """
+
+    name: str
+    type_url: str
+    load: Callable[[], IndexKind]
+
+    @classmethod
+    def of(cls, kind: IndexKind) -> Listed:
+        """Return the entry of a kind that is imported already."""
+        return cls(kind.name, kind.type_url, lambda: kind)
+
+
+_VECTOR: Final = Listed("Vector", "/lance.index.pb.VectorIndexDetails", lambda: vector.VECTOR)
+
+KINDS: Final[tuple[Listed, ...]] = (
+    Listed("BTree", "/lance.table.BTreeIndexDetails", lambda: btree.BTREE),
+    Listed("Bitmap", "/lance.table.BitmapIndexDetails", lambda: bitmap.BITMAP),
+    Listed("LabelList", "/lance.table.LabelListIndexDetails", lambda: label_list.LABEL_LIST),
+    Listed("ZoneMap", "/lance.table.ZoneMapIndexDetails", lambda: zone_map.ZONE_MAP),
+    Listed("BloomFilter", "/lance.index.pb.BloomFilterIndexDetails", lambda: bloom_filter.BLOOM_FILTER),
+    Listed("NGram", "/lance.table.NGramIndexDetails", lambda: ngram.NGRAM),
+    Listed("Inverted", "/lance.table.InvertedIndexDetails", lambda: inverted.INVERTED),
+    _VECTOR,
+)
 
 _ALIASES: Final = MappingProxyType({"fts": "inverted"})
 
@@ -26,8 +73,8 @@ def kind_of(type_url: str) -> IndexKind | None:
 
     Writers name the package differently, and spell in any case: only the name of the message counts.
     """
-    message = _message(type_url)
-    return next((kind for kind in KINDS if _message(kind.type_url) == message), None)
+    listed = _listed(type_url)
+    return None if listed is None else listed.load()
 
 
 def kind_named(name: str) -> IndexKind:
@@ -37,11 +84,11 @@ def kind_named(name: str) -> IndexKind:
         UnsupportedError: There is none.
     """
     plain_name = _ALIASES.get(_plain(name), _plain(name))
-    scalar = [kind for kind in KINDS if kind is not VECTOR]
-    for kind in scalar:
-        if _plain(kind.name) == plain_name:
-            return kind
-    raise UnsupportedError("kind of index", expected=", ".join(kind.name.upper() for kind in scalar), found=repr(name))
+    scalar = [listed for listed in KINDS if listed is not _VECTOR]
+    for listed in scalar:
+        if _plain(listed.name) == plain_name:
+            return listed.load()
+    raise UnsupportedError("kind of index", expected=", ".join(each.name.upper() for each in scalar), found=repr(name))
 
 
 def name_of(type_url: str, details: bytes) -> str | None:
@@ -49,8 +96,13 @@ def name_of(type_url: str, details: bytes) -> str | None:
 
     None: its kind is not known; or it is a vector index of an old writer, whose files alone say which.
     """
-    kind = kind_of(type_url)
-    return VECTOR.name_of(details) if kind is VECTOR else None if kind is None else kind.name
+    listed = _listed(type_url)
+    return vector.VECTOR.name_of(details) if listed is _VECTOR else None if listed is None else listed.name
+
+
+def _listed(type_url: str) -> Listed | None:
+    message = _message(type_url)
+    return next((listed for listed in KINDS if _message(listed.type_url) == message), None)
 
 
 def _message(type_url: str) -> str:

@@ -1,4 +1,4 @@
-"""Imports that wait until a name is used, so that a process loads no more than what it does.
+"""Imports that wait until a name is used, so that a process loads no more than it uses.
 
     if TYPE_CHECKING:
         from lance_duck.verbs.rows import delete, update

@@ -1,4 +1,7 @@
-"""Queries of a full-text search, by pylance's names: see `lance_duck.scan.text.query`."""
+"""Full-text queries by pylance's names (see `lance_duck.scan.text.query`), and marks around their words in texts.
+
+You hold: words and options. You get: checked queries, or texts with marks (`marks`). Never here: searches.
+"""
 
 from lance_duck.scan.text.query.tree import (
     BooleanQuery,

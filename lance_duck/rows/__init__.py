@@ -1,7 +1,8 @@
 """Which rows: addresses, stable row ids, deletion vectors, row versions, and sets of rows as roaring bitmaps.
 
 You hold: bytes of deletion files, row id sequences and bitmaps. You get: offsets, addresses and ids as numpy arrays.
-Bytes are read strictly: what contradicts itself is refused before memory is given to it. Never here: values of rows.
+Bytes are read strictly: contradictory bytes are refused before any memory is allocated for them. Never here: values of
+rows.
 """
 
 from lance_duck.rows.deletion import DeletionVector, read_deletion_vector

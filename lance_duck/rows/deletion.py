@@ -2,6 +2,8 @@
 
 _deletions/*.arrow    Arrow IPC file, one column of 32-bit offsets in any order, perhaps compressed
 _deletions/*.bin      portable 32-bit roaring bitmap of offsets
+
+Both may have a seal: see `checksums.sealed`.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from lance_duck.checksums.sealed import unsealed_deletions
 from lance_duck.errors import CorruptError
 from lance_duck.rows.costs import BITMAP_FILE_ROWS
 from lance_duck.rows.roaring import roaring_bytes, roaring_values
@@ -122,8 +125,9 @@ def read_deletion_vector(
         expected: Deleted rows that the manifest claims, where it does.
 
     Raises:
-        CorruptError: The file is no deletion file, or contradicts the manifest.
+        CorruptError: The file is no deletion file, or not what was written, or contradicts the manifest.
     """
+    data, _ = unsealed_deletions(data, suffix, where)
     limit = MAX_ROWS if physical_rows is None else physical_rows
     offsets = roaring_values(data, where, limit) if suffix == "bin" else _arrow_offsets(data, where)
     if len(offsets) and int(offsets[-1]) >= limit:

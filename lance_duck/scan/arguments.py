@@ -84,6 +84,7 @@ class SearchArguments(ScanArguments, total=False):
     minimum_nprobes: int | None
     maximum_nprobes: int | None
     ef: int | None
+    recall: float | None
     refine_factor: int | None
     use_index: bool | None
     exact_distance: bool | None

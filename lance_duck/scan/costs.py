@@ -114,8 +114,31 @@ MORSEL_ROWS: Final = 245_760
 """Rows of a morsel at most: two row groups of DuckDB. `benchmarks/costs.py`: with 61,440, narrow columns take 1.4 times
 as long; more is within noise."""
 
+REMOTE_MORSEL_BYTES: Final = 32 << 20
+"""Bytes of a morsel of an object store: pages that it cuts are asked for by more requests, and it has few of these.
+`benchmarks/object_store.py`: with 16 MiB, all columns of fragments of 27 MiB take 81 requests, with 32 MiB 10."""
+
+REMOTE_MORSEL_ROWS: Final = 1 << 20
+"""Rows of a morsel of an object store at most: a page of eight-byte values has as many, and is read by one request.
+Other values were not measured."""
+
+LARGEST_BATCH: Final = MORSEL_ROWS
+"""Rows of a batch at most where nobody asked: larger morsels are given out in pieces."""
+
 BURST: Final = 4
 """Times that a batch may be larger than meant, where a filter keeps more than it did so far. Not measured."""
+
+JOINED_FILE_BYTES: Final = 64 * 1024
+"""Bytes of the data files that are read whole, and together with those of other fragments. `benchmarks/costs.py`: read
+so, 200 files of 24 KiB take 0.4 of the time, of 48 KiB a quarter. Larger ones were not measured."""
+
+JOINED_FRAGMENTS: Final = 256
+"""Fragments that are read together at most, 16 MiB of files; a scan begins with one, for the first batch to come soon.
+`benchmarks/costs.py`: within noise from 64 to 1,024, for 96 to 768 fragments."""
+
+JOINED_ROWS: Final = 1 << 16
+"""Rows of fragments that are read together at most: a small file may have millions of rows, of one value or of few
+bits, which become one batch. Not measured."""
 
 # Small batches: see `scan.read.small_batches`.
 
@@ -233,6 +256,9 @@ SPARSE_SHARE: Final = 64
 SPARSE_SHARE_REMOTE: Final = 2
 """The same of a file that is read by requests. Not measured."""
 
+RANKED_PAIRS: Final = 4096
+"""Pairs of a query and a row that one thread ranks again at a time: more are shared among threads. Not measured."""
+
 SPARSE_ROWS: Final = 8192
 """Rows that are compared at a time where they are read one by one. Not measured."""
 
@@ -246,3 +272,80 @@ ANALYSED_ROWS: Final = 1 << 16
 
 ANALYSED_BYTES: Final = 256 << 20
 """Bytes of analysed texts that are kept for the next queries of a table. Not measured: about 30 million words."""
+
+# Settings of searches that reach a recall: see `scan.nearest.settings`. They are measured once for a segment, a number
+# of neighbours and a share of the rows.
+
+SAMPLE_QUERIES: Final = (64, 256)
+"""Queries that are drawn, at least and at most: the standard error of a recall of 0.95 is about 0.01 then."""
+
+SAMPLE_NEIGHBOURS: Final = 1024
+"""True neighbours of all queries together from which on more queries tell little more."""
+
+SAMPLE_PART: Final = 16
+"""One byte in so many: vectors of a large segment that are compared with the queries, so that measuring costs a part of
+what one search without an index reads."""
+
+LEAST_SAMPLE_BYTES: Final = 64 << 20
+"""Bytes of vectors that are compared with all queries, if there are as many: a tenth of a second of two cores."""
+
+MOST_SAMPLE_BYTES: Final = 1 << 30
+"""Bytes of vectors that are compared at most, however large the segment: some seconds. The fewer they are, the farther
+away the true neighbours for which they stand, and the more costly the settings."""
+
+SAMPLE_RUN_ROWS: Final = 32
+"""Rows that lie side by side among those compared: fewer are more like the whole, more are read faster."""
+
+SAMPLE_CODES: Final = 1 << 25
+"""Codes that are looked at with all queries, or with 32 of them: some tenths of a second."""
+
+SAMPLE_WALKS: Final = 1 << 17
+"""Candidates that walks over graphs keep, with all queries, or with 32 of them: some tenths of a second."""
+
+GRAPH_STEPS: Final = 6
+"""Times that the candidates of a walk are doubled, from 64 on."""
+
+MOST_CANDIDATES: Final = 4096
+"""Candidates that are ranked again at most: where more are needed, codes say too little, and all rows are compared."""
+
+FREE_ROWS: Final = 8192
+"""Rows of a segment that are always looked at: they take less time than all the rest of a search."""
+
+ALWAYS_INDEXED_SHARE: Final = 4
+"""Rows in a segment for each that is wanted, up to which it is looked at as a whole."""
+
+CODE_NS: Final = 2.0
+"""Nanoseconds of a code in a list, beside those of its bytes. This one and those below are of the processor, of one
+query at a time; `benchmarks/nearest_costs.py` measures them. Only their ratios matter."""
+
+CODE_BYTE_NS: Final = 0.4
+"""Nanoseconds of a byte of a code of product quantization, which is looked up."""
+
+TABLE_BYTE_NS: Final = 0.02
+"""Nanoseconds of a byte of the codebook of product quantization: each partition has a table of distances of its own."""
+
+ROW_BYTE_NS: Final = 0.05
+"""Nanoseconds of a byte of a vector in a list that is compared itself."""
+
+WALK_NS: Final = 700.0
+"""Nanoseconds of a candidate of a walk over a graph, beside those of its bytes."""
+
+WALK_BYTE_NS: Final = 0.2
+"""Nanoseconds of a byte of a candidate of a walk: several rows are compared for each one."""
+
+CANDIDATE_NS: Final = 550.0
+"""Nanoseconds of a candidate that is ranked again, beside those of its bytes."""
+
+CANDIDATE_BYTE_NS: Final = 0.2
+"""Nanoseconds of a byte of a vector that is ranked again, read somewhere in a file."""
+
+# Full-text search with a filter: see `scan.scored.candidates`.
+
+CHECKED_FOR_EACH: Final = 16
+"""Rows that a new filter is asked of for each row that is wanted: enough where one in ten passes. Not measured."""
+
+CHECKED_ROWS: Final = 4096
+"""Rows that it is asked of at most, of any table, before all rows that pass are looked for. Not measured."""
+
+CHECKED_SHARE: Final = 64
+"""One row in so many: of large tables, it is asked of more. Not measured."""

@@ -62,6 +62,33 @@ def version_of(snapshot: Snapshot) -> str:
     return f"version={snapshot.version}" if base is None else f"uncommitted, on top of version {base.version}"
 
 
+def after_search(post: Filter | None, options: ScanOptions) -> Iterator[str]:
+    """Yield the lines for what is done with the rows that a search found.
+
+    Args:
+        post: The filter that is applied to them; None for none.
+        options: What the caller asked for.
+    """
+    if post is not None:
+        yield f"  filter of the rows found: {post} ({evaluator(post)})"
+    yield from _rows_given(options, options.limit, options.offset or 0)
+
+
+def before_search(table: TableScan, plan: ScanPlan, *, verbose: bool) -> Iterator[str]:
+    """Yield the lines for the scan of the rows that a search may find; none where it may find all."""
+    if plan.filter is not None:
+        yield "  rows that may be found:"
+        yield from (f"    {line}" for line in explain(table, plan, ScanOptions(), verbose=verbose).splitlines())
+
+
+def _rows_given(options: ScanOptions, limit: int | None, offset: int) -> Iterator[str]:
+    if options.orderings:
+        sorts = [f"{o.column_name} {'ascending' if o.ascending else 'descending'}" for o in options.orderings]
+        yield f"  sort: {', '.join(sorts)}"
+    if limit is not None or offset:
+        yield f"  limit: {'none' if limit is None else limit}, offset: {offset}"
+
+
 def _scan(table: TableScan, plan: ScanPlan, options: ScanOptions, verbose: bool) -> Iterator[str]:
     snapshot = table.snapshot
     yield f"LanceScan: uri={shown(snapshot.uri)}, {version_of(snapshot)}"
@@ -73,11 +100,7 @@ def _scan(table: TableScan, plan: ScanPlan, options: ScanOptions, verbose: bool)
         yield f"  read then, for the rows left: {_names([r.name for r in plan.later_reads], plan.hidden)}"
     else:
         yield f"  read: {_names([r.name for r in plan.later_reads], plan.hidden)}"
-    if options.orderings:
-        sorts = [f"{o.column_name} {'ascending' if o.ascending else 'descending'}" for o in options.orderings]
-        yield f"  sort: {', '.join(sorts)}"
-    if plan.limit is not None or plan.offset:
-        yield f"  limit: {'none' if plan.limit is None else plan.limit}, offset: {plan.offset}"
+    yield from _rows_given(options, plan.limit, plan.offset)
     if verbose:
         for read in (*plan.first_reads, *plan.later_reads):
             yield f"  fields of {read.name}: {', '.join(str(f.id) for f in read.field.walk())} as {read.arrow_type}"

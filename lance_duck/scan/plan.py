@@ -190,23 +190,33 @@ class Sizer:
         rows: Rows of a batch that the caller asked for; morsels are multiples of it.
         bytes_: Bytes of a batch that the caller asked for.
         filtered: Bytes of a row that are read to choose rows; None without a filter.
+        most: Rows of a morsel at most.
+        is_full: The first morsel is as large as the others.
     """
 
     def __init__(
-        self, width: int, rows: int | None = None, bytes_: int | None = None, filtered: int | None = None
+        self,
+        width: int,
+        rows: int | None = None,
+        bytes_: int | None = None,
+        filtered: int | None = None,
+        *,
+        most: int = MORSEL_ROWS,
+        is_full: bool = False,
     ) -> None:
         self._most = max(1, width)
         self._filtered = filtered or 0
         self._width = max(1, width if filtered is None else filtered)
         self._unit = rows or 1
         self._bytes = bytes_ or MORSEL_BYTES
-        self._next = max(1, min(FIRST_ROWS, FIRST_BYTES // self._most))
+        self._most_rows = most
+        self._next = most if is_full else max(1, min(FIRST_ROWS, FIRST_BYTES // self._most))
 
     def take(self) -> int:
         """Return the rows of the next morsel."""
-        cap = max(1, min(MORSEL_ROWS, self._bytes // self._width, BURST * self._bytes // self._most))
+        cap = max(1, min(self._most_rows, self._bytes // self._width, BURST * self._bytes // self._most))
         rows = min(self._next, cap)
-        self._next = min(self._next * MORSEL_GROWTH, MORSEL_ROWS)
+        self._next = min(self._next * MORSEL_GROWTH, self._most_rows)
         return max(1, rows // self._unit) * self._unit
 
     def observe(self, rows: int, remaining: int, size: int) -> None:

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from lance_duck import lazy
 from lance_duck.arguments import unknown_column
+from lance_duck.arrow.types import storage_type
 from lance_duck.cache import LruCache
 from lance_duck.encoding.arrow.dictionaries import holds_dictionaries
 from lance_duck.errors import InvalidInputError
@@ -121,9 +122,21 @@ class Read:
         return BLOB_WIDTH if has_blobs else row_width(self.arrow_type)
 
     @cached_property
+    def is_fixed(self) -> bool:
+        """Whether all values take as many bytes; blobs count as such, for scans read their descriptions."""
+        return any(field.blob_bytes for field in self.field.walk()) or _is_fixed(self.arrow_type)
+
+    @cached_property
     def key(self) -> tuple[object, ...]:
         """Equal for reads of the same fields of a fragment in the same form."""
         return tuple(field.id for field in self.field.walk()), str(self.arrow_type)
+
+
+def _is_fixed(type_: pa.DataType) -> bool:
+    try:
+        return bool(storage_type(type_).bit_width)
+    except ValueError:  # what Arrow says of types whose values differ in size
+        return False
 
 
 def readable_schema(schema: Schema) -> pa.Schema:

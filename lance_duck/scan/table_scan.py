@@ -20,7 +20,7 @@ from lance_duck.scan.plan import ScanPlan
 from lance_duck.scan.predicate.tree import Compare, Path, Predicate
 from lance_duck.scan.projection import ColumnsLike, Projection, nested_projection, readable_schema, reads
 from lance_duck.scan.read.execute import count_rows, has_rows, scan_batches
-from lance_duck.scan.read.fragment_reader import ColumnCache
+from lance_duck.scan.read.fragment_reader import ColumnCache, FragmentReader
 from lance_duck.snapshot import Snapshot
 from lance_duck.wire.fragment import Fragment
 
@@ -137,6 +137,18 @@ class TableScan:
         """Return the number of rows that a plan gives."""
         rows = None if plan.filter is None else routing.counted(self.snapshot, plan, self.routes(plan.filter))
         return count_rows(self.snapshot, self.routed(plan), self._columns) if rows is None else plan.cut_count(rows)
+
+    def has_no_nulls(self, name: str) -> bool:
+        """Return whether metadata tell that no row has a null in a top-level column; reads no values.
+
+        Raises:
+            LanceDuckError: A file is bad.
+        """
+        return all(
+            FragmentReader(self.snapshot, fragment, self._columns).has_no_nulls(read)
+            for read in reads(self.snapshot.schema, [(name,)])
+            for fragment in self.snapshot.fragments
+        )
 
     def has_rows(self, plan: ScanPlan) -> bool:
         """Return whether a plan gives any row."""

@@ -6,6 +6,7 @@ the bytes; `gather` drives many in lock-step, `run` fetches. On a local file byt
 object store neighbouring ranges are merged and fetched at once.
 A file appears under its name whole, or not at all: `create` streams, `put` replaces, `put_if_absent` refuses a name
 that is taken. On a local disk everything is flushed before a version appears, unless `fsync` is "false".
+A file with checksums is read through `checked`, which compares each block when it is first read.
 Never here: what the bytes mean.
 """
 

@@ -53,6 +53,10 @@ class Store(Protocol):
         """Where versions are claimed, for a table whose store cannot put a file only if it is absent."""
 
     @property
+    def checksums(self) -> bool:
+        """Whether data files are written with checksums, and compared with those that they have."""
+
+    @property
     def can_list(self) -> bool:
         """Whether `entries` and `names` work; plain web servers cannot."""
 

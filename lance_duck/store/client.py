@@ -53,7 +53,7 @@ _CLIENT_OPTIONS = (
 _RETRY_OPTIONS = ("client_max_retries", "client_retry_timeout")
 _LEAST_HIDDEN = 4  # characters of a value that is taken out of what the library says of it
 # Options of ours that mean nothing to a service.
-_OWN_OPTIONS = ("fsync", "manifest_store")
+_OWN_OPTIONS = ("checksums", "fsync", "manifest_store")
 _NAMES = (
     *_OWN_OPTIONS,
     *_CLIENT_OPTIONS,

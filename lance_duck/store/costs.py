@@ -1,6 +1,7 @@
 """The thresholds by which stores choose how to read and write: each with its unit and its reason.
 
-A threshold changes speed and memory, never the bytes. None was measured by itself; what a service prescribes says so.
+A threshold changes speed and memory, never the bytes. None was measured by itself, unless it says so; what a
+service prescribes says so, too.
 """
 
 from __future__ import annotations
@@ -11,8 +12,16 @@ COALESCED_GAP: Final = 256 << 10
 """Bytes between two ranges of an object that are rather read than asked for apart: a request takes tens of
 milliseconds, in which a connection brings megabytes."""
 
+KEPT_TAIL: Final = 64 << 10
+"""Bytes at the end of an object that are kept once they were read: as many as the first read of a file asks for, whose
+metadata keeps them in memory anyway. They are all of a small file, such as those of indexes."""
+
 REQUESTS_AT_ONCE: Final = 16
 """Threads that read objects side by side: their requests wait for the network and not for a processor."""
+
+AHEAD_BYTES: Final = 128 << 20
+"""Bytes of objects that a scan asks for before it has used those before, about: a bound of memory, which keeps a
+connection of some GB/s at work though each request waits tens of milliseconds. Other values were not measured."""
 
 FLUSHES_AT_ONCE: Final = 16
 """Threads that flush files and directories side by side: a disk writes in one go what waits together."""
@@ -23,6 +32,17 @@ SAFE_DIRECTORIES: Final = 65_536
 RESIDENT_BYTES: Final = 64 << 20
 """Bytes of memory maps that may be touched before the longest unused are released: `benchmarks/memory.py` measures what
 a scan takes with it."""
+
+RANGES_AHEAD: Final = 64
+"""Ranges of a page or less, read together, up to which each is asked for ahead: 1 µs each. Not measured."""
+
+SAMPLED_PLACES: Final = 4
+"""Places of a read that are looked up to tell whether it is in memory: 2 µs each. Whether more would find
+more cold reads was not measured."""
+
+READS_TRUSTED: Final = 15
+"""Reads of a file after one that was in memory that are not looked up: 10 µs each, of 60 to 300 that a warm take of a
+column lasts. `benchmarks/cold.py`, which measures warm takes with and without."""
 
 OPEN_FILES: Final = 65_536
 """Files that the process is let open, where the system allows it: a memory map holds its file open."""
@@ -38,3 +58,7 @@ PART_BYTES: Final = 10 << 20
 
 PARTS_AT_ONCE: Final = 4
 """Parts that are uploaded side by side; with `PART_BYTES`, 40 MiB of memory."""
+
+FEW_RANGES: Final = 16
+"""Ranges whose blocks are looked up one by one to be checked: numpy takes as long for one range as for many. Not
+measured."""

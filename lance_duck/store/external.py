@@ -11,14 +11,19 @@ names one for a table; all writers of the table must name the same.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit
 
+from lance_duck import lazy
 from lance_duck.arguments import checked_call
 from lance_duck.errors import InvalidInputError, LanceDuckError, StoreError
 from lance_duck.forks import Lock
 from lance_duck.redact import shown, without_secrets
-from lance_duck.store.sqlite import SqliteManifestStore
+
+if TYPE_CHECKING:
+    from lance_duck.store import sqlite
+else:
+    sqlite = lazy.modules(globals(), "lance_duck.store", "sqlite")
 
 OPTION = "manifest_store"
 
@@ -111,5 +116,5 @@ def _open(opener: Opener, url: str) -> ExternalManifestStore:
 
 
 _lock = Lock()
-_openers: dict[str, Opener] = {"sqlite": SqliteManifestStore.open}
+_openers: dict[str, Opener] = {"sqlite": lambda url: sqlite.SqliteManifestStore.open(url)}
 _opened: dict[str, ExternalManifestStore] = {}

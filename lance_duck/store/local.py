@@ -24,6 +24,7 @@ class LocalStore:
         allowed: Other directories that paths and symbolic links may lead into.
         fsync: Whether what is written is flushed to the disk.
         external: See `Store.external`.
+        checksums: See `Store.checksums`.
     """
 
     can_list = True
@@ -35,16 +36,24 @@ class LocalStore:
         *,
         fsync: bool = True,
         external: ExternalManifestStore | None = None,
+        checksums: bool = True,
     ) -> None:
         self.uri = os.path.abspath(root)
         self._root = os.path.realpath(root)
         self._roots = (self._root, *(os.path.realpath(a) for a in allowed))
         self._fsync = fsync
         self.external = external
+        self.checksums = checksums
 
     def allowing(self, roots: Sequence[str]) -> LocalStore:
         """Return the same store, with more directories that paths may lead into."""
-        return LocalStore(self.uri, (*self._roots[1:], *roots), fsync=self._fsync, external=self.external)
+        return LocalStore(
+            self.uri,
+            (*self._roots[1:], *roots),
+            fsync=self._fsync,
+            external=self.external,
+            checksums=self.checksums,
+        )
 
     def get(self, path: str) -> bytes:
         """See `Store.get`."""

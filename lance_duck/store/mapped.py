@@ -5,7 +5,8 @@ read count as memory of the process until they are given back, so all maps share
 pages touched since the last release exceed it, the longest unused maps give theirs back. A view stays valid; it reads
 from the page cache again.
 
-The system reads nothing ahead on its own, for it cannot know what a query skips: what is asked for it is told of.
+The system reads nothing ahead on its own, for it cannot know what a query skips: what is asked for it is told of. Of
+single rows it is told when a sample of them is not in memory, for to tell takes longer than to read what is.
 """
 
 from __future__ import annotations
@@ -16,23 +17,28 @@ import os
 import stat
 import weakref
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import BinaryIO
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lance_duck.errors import CorruptError, LanceDuckError, NotFoundError, StoreError
 from lance_duck.forks import Lock
+from lance_duck.store import pages
 from lance_duck.store.base import check_range
-from lance_duck.store.costs import OPEN_FILES, RESIDENT_BYTES
-from lance_duck.store.request import Bytes, ByteSource
+from lance_duck.store.costs import OPEN_FILES, RANGES_AHEAD, READS_TRUSTED, RESIDENT_BYTES, SAMPLED_PLACES
+from lance_duck.store.request import Bytes
 
 try:
     import resource
 except ImportError:  # not on Windows
     resource = None  # type: ignore[assignment]
 
+
+Int64s = NDArray[np.int64]
+Spans = Callable[[Int64s], tuple[Int64s, Int64s]]
 
 _CAN_RELEASE = hasattr(mmap, "MADV_DONTNEED") and hasattr(mmap.mmap, "madvise")
 _CAN_PLAN = hasattr(mmap, "MADV_RANDOM") and hasattr(mmap, "MADV_WILLNEED")
@@ -58,19 +64,21 @@ class MappedFile:
             raise CorruptError(
                 "file has another size than its manifest says", where=path, expected=size, found=self.size
             )
+        self._trusted: dict[int, int] = {}  # by place: reads that are not looked up, after one that was in memory
         self._bytes: Bytes = _EMPTY if self._map is None else np.frombuffer(self._map, np.uint8)
 
     def read(self, ranges: Sequence[tuple[int, int]]) -> list[Bytes]:
         """Return a read-only view for each (offset, size); raises CorruptError beyond the end."""
         pieces, touched = [], 0
         data, end = self._bytes, self.size
+        is_one_of_few = 1 < len(ranges) <= RANGES_AHEAD  # of one page each: they would be waited for one by one
         for offset, length in ranges:
             if offset < 0 or length < 0 or offset + length > end:
                 check_range(self.path, end, offset, length)
             pieces.append(data[offset : offset + length])
             touched += length
             start = offset - offset % mmap.PAGESIZE
-            if offset + length - start > mmap.PAGESIZE and _CAN_PLAN:
+            if (offset + length - start > mmap.PAGESIZE or is_one_of_few) and length and _CAN_PLAN:
                 self._map.madvise(mmap.MADV_WILLNEED, start, offset + length - start)  # type: ignore[union-attr]
         residency.touch(self, touched)
         return pieces
@@ -80,6 +88,34 @@ class MappedFile:
         check_range(self.path, self.size, offset, size)
         residency.touch(self, min(size, touched))
         return self._bytes[offset : offset + size]
+
+    def read_ahead(self, offset: int, rows: Int64s, spans: Spans) -> None:
+        """Let the system read side by side what is about to be looked at, unless a sample of it is in memory.
+
+        Args:
+            offset: Where the bytes of all rows begin.
+            rows: Ascending.
+            spans: From ascending rows to where their bytes begin and end, counted from `offset`, ascending, too.
+        """
+        if not _CAN_PLAN or self._map is None:
+            return
+        trusted = self._trusted.get(offset, 0)
+        if trusted:
+            self._trusted[offset] = trusted - 1
+            return
+        sample = rows[:: -(-len(rows) // SAMPLED_PLACES)]
+        if pages.are_resident(self._bytes, spans(sample)[0] + offset):
+            self._trusted[offset] = READS_TRUSTED
+            return
+        starts, ends = (place + offset for place in spans(rows))
+        first = starts // mmap.PAGESIZE
+        last = np.maximum.accumulate((ends - 1) // mmap.PAGESIZE)
+        is_apart = first[1:] > last[:-1] + 1
+        begins = first[np.append(True, is_apart)]
+        stops = last[np.append(is_apart, True)] + 1
+        for begin, stop in zip((begins * mmap.PAGESIZE).tolist(), (stops * mmap.PAGESIZE).tolist(), strict=True):
+            if begin < stop <= self.size + mmap.PAGESIZE:
+                self._map.madvise(mmap.MADV_WILLNEED, begin, stop - begin)
 
     def release(self, offset: int = 0, size: int | None = None) -> None:
         """Release the pages of a range that will not be read soon; views of it stay valid."""
@@ -137,13 +173,6 @@ class Residency:
 
 
 residency = Residency(RESIDENT_BYTES)
-
-
-def look(source: ByteSource, offset: int, size: int, touched: int) -> Bytes:
-    """Return bytes of which about `touched` will be read; all of them are fetched where the source is not mapped."""
-    if isinstance(source, MappedFile):
-        return source.look(offset, size, touched)
-    return source.read([(offset, size)])[0]
 
 
 def open_regular(path: str) -> BinaryIO:

@@ -16,7 +16,7 @@ import obstore
 from lance_duck.errors import CorruptError, NotFoundError, StoreError, UnsupportedError
 from lance_duck.store.base import Entry, check_range, normal_path
 from lance_duck.store.client import call
-from lance_duck.store.costs import COALESCED_GAP
+from lance_duck.store.costs import COALESCED_GAP, KEPT_TAIL
 from lance_duck.store.external import ExternalManifestStore
 from lance_duck.store.object_sink import ObjectSink
 from lance_duck.store.request import Bytes
@@ -39,16 +39,30 @@ class ObjectFile:
         self._client = client
         self._key = key
         self.size = call(path, lambda: obstore.head(client, key)["size"]) if size is None else size
+        self._tail: tuple[int, Bytes] = self.size, _EMPTY
 
     def read(self, ranges: Sequence[tuple[int, int]]) -> list[Bytes]:
-        """Return the bytes of each (offset, size), in as few concurrent requests as they need."""
+        """Return the bytes of each (offset, size), in as few concurrent requests as they need.
+
+        The last bytes of the object, where its metadata lies, are kept once they were read.
+        """
         for offset, length in ranges:
             check_range(self.path, self.size, offset, length)
-        filled = [r for r in ranges if r[1]]
-        if not filled:
-            return [_EMPTY] * len(ranges)
-        fetched = iter(self._fetch([r[0] for r in filled], [r[1] for r in filled]))
-        return [next(fetched) if length else _EMPTY for _, length in ranges]
+        start, tail = self._tail
+        filled = [r for r in ranges if r[1] and r[0] < start]
+        fetched = iter(self._fetch([r[0] for r in filled], [r[1] for r in filled]) if filled else ())
+        pieces = [
+            _EMPTY
+            if not length
+            else next(fetched)
+            if offset < start
+            else tail[offset - start : offset - start + length]
+            for offset, length in ranges
+        ]
+        for (offset, length), data in zip(ranges, pieces, strict=True):
+            if offset + length == self.size and offset < self._tail[0] and length <= KEPT_TAIL:
+                self._tail = offset, data
+        return pieces
 
     def _fetch(self, starts: list[int], lengths: list[int]) -> list[Bytes]:
         def fetch() -> list[Any]:
@@ -81,6 +95,7 @@ class ObjectStore:
         prefix: Key of the root, without a slash at either end; may be empty.
         can_list: Whether the service lists keys.
         external: See `Store.external`.
+        checksums: See `Store.checksums`.
     """
 
     def __init__(
@@ -91,10 +106,12 @@ class ObjectStore:
         *,
         can_list: bool = True,
         external: ExternalManifestStore | None = None,
+        checksums: bool = True,
     ) -> None:
         self.uri = uri
         self.can_list = can_list
         self.external = external
+        self.checksums = checksums
         self._client = client
         self._prefix = prefix
 

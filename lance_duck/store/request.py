@@ -138,6 +138,31 @@ def fetch(ranges: Sequence[ByteRange]) -> list[Bytes]:
     return pieces
 
 
+def read_first(ranges: Sequence[ByteRange], request: Request[T]) -> Request[T]:
+    """Ask for ranges in one round, then drive a request whose own ranges inside of these cost no round any more."""
+    pieces = yield list(ranges)
+    held = [(r, r.offset + r.size, data) for r, data in zip(ranges, pieces, strict=True)]
+
+    def find(wanted: ByteRange) -> Bytes | None:
+        for r, end, data in held:
+            if r.source is wanted.source and r.offset <= wanted.offset and wanted.offset + wanted.size <= end:
+                return data[wanted.offset - r.offset : wanted.offset - r.offset + wanted.size]
+        return None
+
+    try:
+        wanted = next(request)
+        while True:
+            found = [find(r) for r in wanted]
+            missing = [place for place, data in enumerate(found) if data is None]
+            if missing:
+                for place, data in zip(missing, (yield [wanted[place] for place in missing]), strict=True):
+                    found[place] = data
+            wanted = request.send(found)  # type: ignore[arg-type]
+    except StopIteration as stop:
+        result: T = stop.value
+        return result
+
+
 def gather(requests: Sequence[Request[T]]) -> Request[list[T]]:
     """Drive several requests in lock-step: each round asks for the bytes of all of them at once."""
     if len(requests) == 1:

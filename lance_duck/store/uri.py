@@ -30,7 +30,8 @@ def open_store(
         uri: Local path, file:// URI, or s3:// gs:// az:// abfss:// http(s):// memory:// URI.
         storage_options: Credentials and settings of the object store, by the names of pylance and obstore. On a local
             disk they are for what a table refers to elsewhere; there "fsync": "false" writes without flushing to the
-            disk, for tables that need not survive a power cut. "manifest_store" names an external manifest store: see
+            disk, for tables that need not survive a power cut. "checksums": "false" writes data files without
+            checksums, and compares none. "manifest_store" names an external manifest store: see
             `store.external`.
         allowed: Other roots that paths and links of a local store may lead into; those that are not local are passed
             over.
@@ -44,11 +45,12 @@ def open_store(
     remember(storage_options)
     path = local_path(text)
     external = manifest_store((storage_options or {}).get(OPTION))
+    checksums = boolean_option(storage_options, "checksums", default=True)
     if path is not None:
         refuse_unknown_options(storage_options or {})
         fsync = boolean_option(storage_options, "fsync", default=True)
         inner = [p for a in allowed if (p := local_path(a)) is not None]
-        return LocalStore(path, inner, fsync=fsync, external=external)
+        return LocalStore(path, inner, fsync=fsync, external=external, checksums=checksums)
     parts = urlsplit(text)
     if parts.scheme.lower() not in _OBJECT_SCHEMES:
         if "+" in parts.scheme:  # s3+ddb://bucket/table?ddbTableName=…
@@ -71,7 +73,7 @@ def open_store(
         raise InvalidInputError("'..' in a URI", where=text)
     client = bucket_client(bucket, sorted_options(storage_options))
     can_list = parts.scheme.lower() not in _WEB
-    return ObjectStore(text.rstrip("/"), client, prefix, can_list=can_list, external=external)
+    return ObjectStore(text.rstrip("/"), client, prefix, can_list=can_list, external=external, checksums=checksums)
 
 
 def checked_place(uri: object, storage_options: object = None) -> str:

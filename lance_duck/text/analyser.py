@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -14,6 +14,7 @@ from lance_duck.arrow.types import is_list, is_text
 from lance_duck.errors import InternalError, WrongTypeError
 from lance_duck.kernels.tokens.keep import DROPPED, keep_tokens
 from lance_duck.text.filters import terms_of_words
+from lance_duck.text.json_documents import json_tokens, json_tokens_reference, positions_within, query_tokens
 from lance_duck.text.parameters import AnalyserParameters, encoded
 from lance_duck.text.texts import joined_texts, large_texts, present_texts
 from lance_duck.text.tokens import FtsToken, Tokens
@@ -44,12 +45,17 @@ class Analyser:
 
         Raises:
             WrongTypeError: They are of another type.
-            InvalidInputError: A text is no UTF-8.
+            InvalidInputError: A text is no UTF-8, or is to be JSON and is none.
         """
         array = joined_texts(texts)
-        if not (is_list(array.type) and is_text(array.type.value_type)) and not is_text(array.type):
+        leaves = array.type
+        while is_list(leaves):
+            leaves = leaves.value_type
+        if not is_text(leaves):
             expected = "string, large_string, string_view, or a list of them"
             raise WrongTypeError("texts of a wrong type", where="analyse", expected=expected, found=array.type)
+        if self.parameters.is_json:
+            return self._json(array)
         words = self._words(array)
         numbers, terms = _numbered(terms_of_words(words.words, self.parameters))
         positions = np.empty(len(words.ids), np.uint32)
@@ -67,9 +73,31 @@ class Analyser:
             InvalidInputError: The text has half of a surrogate pair.
         """
         encoded(text, "text")
+        if self.parameters.is_json:
+            return _in_order(json_tokens_reference(text, self.parameters))
         cut = list(tokens_of_text(text, self.parameters))
         terms = terms_of_words([token for token, _ in cut], self.parameters)
         return [FtsToken(term, place) for term, (_, place) in zip(terms, cut, strict=True) if term is not None]
+
+    def terms_of_query(self, query: str) -> list[FtsToken]:
+        """Return the tokens of a query: of a text those of `terms_of`, of JSON those that `query_tokens` says.
+
+        Raises:
+            InvalidInputError: The query has half of a surrogate pair, or is of a form that JSON is not asked in.
+        """
+        encoded(query, "query")
+        return _in_order(query_tokens(query, self.parameters)) if self.parameters.is_json else self.terms_of(query)
+
+    def _json(self, texts: pa.Array) -> Tokens:
+        """Return the tokens of JSON; of a list, those of all its elements."""
+        if is_text(texts.type):
+            tokens = json_tokens(present_texts(large_texts(texts)), self.parameters)
+            sizes = texts.is_valid().to_numpy(zero_copy_only=False)
+        else:
+            tokens = self._json(texts.flatten())
+            sizes = pc.list_value_length(texts).fill_null(0).to_numpy(zero_copy_only=False)
+        bounds = tokens.bounds[_offsets(sizes)]
+        return replace(tokens, positions=positions_within(bounds), bounds=bounds)
 
     def _words(self, texts: pa.Array) -> Words:
         """Return the words of texts; of a list, those of all its elements."""
@@ -80,6 +108,10 @@ class Analyser:
         sizes = pc.list_value_length(texts).fill_null(0).to_numpy(zero_copy_only=False)
         elements = self._words(texts.flatten())
         return replace(elements, bounds=elements.bounds[_offsets(sizes)])
+
+
+def _in_order(terms: Iterable[str]) -> list[FtsToken]:
+    return [FtsToken(term, place) for place, term in enumerate(terms)]
 
 
 def _offsets(sizes: NDArray[np.generic]) -> NDArray[np.int64]:

@@ -19,11 +19,12 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from lance_duck.arrow.types import is_text
-from lance_duck.errors import InvalidInputError, WrongTypeError
+from lance_duck.errors import InvalidInputError, UnsupportedError, WrongTypeError
 from lance_duck.kernels.tokens.words import LONG
 from lance_duck.text.analyser import Analyser
 from lance_duck.text.filters import terms_of_words
 from lance_duck.text.parameters import AnalyserParameters, encoded
+from lance_duck.text.phrases import Phrase, Wanted, in_phrase
 from lance_duck.text.texts import joined_texts, large_texts, present_texts
 from lance_duck.text.words import words_of
 
@@ -48,26 +49,40 @@ class Spans:
     bounds: NDArray[np.int64]
 
 
-def term_spans(texts: pa.Array | pa.ChunkedArray, terms: Collection[str], analyser: Analyser) -> Spans:
+def term_spans(texts: pa.Array | pa.ChunkedArray, wanted: Collection[Wanted], analyser: Analyser) -> Spans:
     """Return where terms are in texts; in a null there are none.
 
     Args:
         texts: string, large_string or string_view.
-        terms: As the analyser makes them of a query.
+        wanted: Terms as the analyser makes them of a query, and phrases of such.
         analyser: What makes terms of the texts.
 
     Raises:
         WrongTypeError: Texts are of another type.
         InvalidInputError: A text is no UTF-8.
+        UnsupportedError: The analyser is one of JSON.
     """
+    if analyser.parameters.is_json:
+        raise UnsupportedError("marks around the words of JSON", where="highlight")
     array = _checked(texts)
     present = array.is_valid().to_numpy(zero_copy_only=False)
     cut = words_of(present_texts(array), analyser.parameters, with_spans=True)
-    numbers = {term: number for number, term in enumerate(dict.fromkeys(terms))}
+    alone = [each for each in wanted if isinstance(each, str)]
+    phrases = [each for each in wanted if isinstance(each, Phrase)]
+    terms = list(dict.fromkeys([*alone, *(term for phrase in phrases for term, _ in phrase.words)]))
+    numbers = {term: number for number, term in enumerate(terms)}
     of_words = [-1 if t is None else numbers.get(t, -1) for t in terms_of_words(cut.words, analyser.parameters)]
     # One more, for tokens that are too long.
     of_tokens = np.array([*of_words, -1], np.int64)[np.where(cut.ids == LONG, len(of_words), cut.ids)]
     marked = of_tokens >= 0
+    if phrases:
+        tokens = np.flatnonzero(marked)
+        of_texts = np.searchsorted(cut.bounds, tokens, side="right") - 1
+        numbered = of_tokens[tokens], of_texts, tokens - cut.bounds[of_texts]
+        kept = np.isin(numbered[0], [numbers[term] for term in alone])
+        for phrase in phrases:
+            kept |= in_phrase(phrase, terms, *numbered)
+        marked[tokens[~kept]] = False
     before = np.concatenate([[0], np.cumsum(marked)])[cut.bounds]
     spans = cut.spans[marked]
     of_texts = np.concatenate([[0], np.cumsum(present)])
@@ -76,7 +91,7 @@ def term_spans(texts: pa.Array | pa.ChunkedArray, terms: Collection[str], analys
 
 def highlight(
     texts: pa.Array | pa.ChunkedArray,
-    terms: Collection[str],
+    wanted: Collection[Wanted],
     analyser: Analyser,
     pre: str = "<b>",
     post: str = "</b>",
@@ -85,7 +100,7 @@ def highlight(
 
     Args:
         texts: See `term_spans`.
-        terms: See `term_spans`.
+        wanted: See `term_spans`.
         analyser: See `term_spans`.
         pre: Goes before a token.
         post: Goes behind it.
@@ -96,12 +111,12 @@ def highlight(
     """
     marks = _encoded_marks("highlight", pre=pre, post=post)
     array = _checked(texts)
-    return _with_marks(array, _merged(term_spans(array, terms, analyser)), *marks)
+    return _with_marks(array, _merged(term_spans(array, wanted, analyser)), *marks)
 
 
 def snippet(
     texts: pa.Array | pa.ChunkedArray,
-    terms: Collection[str],
+    wanted: Collection[Wanted],
     analyser: Analyser,
     pre: str = "<b>",
     post: str = "</b>",
@@ -115,7 +130,7 @@ def snippet(
 
     Args:
         texts: See `term_spans`.
-        terms: See `term_spans`.
+        wanted: See `term_spans`.
         analyser: See `term_spans`.
         pre: Goes before a token.
         post: Goes behind it.
@@ -130,7 +145,7 @@ def snippet(
         raise InvalidInputError("bad words", where="snippet", expected="1 or more", found=words)
     first, last, _ = _encoded_marks("snippet", pre=pre, post=post, gap=gap)
     array = _checked(texts)
-    spans = term_spans(array, terms, analyser)
+    spans = term_spans(array, wanted, analyser)
     parts = _parts(array, spans, words)
     texts_of_bytes = [(text or "").encode() for text in array.to_pylist()]
     pairs = list(zip(texts_of_bytes, parts, strict=True))

@@ -44,6 +44,7 @@ class AnalyserArguments(TypedDict, total=False):
         analyzer: "text", or "code", a profile of its own that is not supported.
         base_tokenizer: "simple" (letters and digits belong together), "whitespace" (of ASCII), "raw" (the text is one
             token) or "ngram".
+        lance_tokenizer: "text", or "json" where documents are JSON, as those of columns of JSON are.
         language: Of stemmer and stop words, "English".
         max_token_length: Tokens of so many bytes of UTF-8 and more are left out, 40 by default; None: no limit.
         lower_case: Compare without case; True by default.
@@ -58,6 +59,7 @@ class AnalyserArguments(TypedDict, total=False):
 
     analyzer: str | None
     base_tokenizer: str | None
+    lance_tokenizer: str | None
     language: str | None
     max_token_length: int | None
     lower_case: bool | None
@@ -175,12 +177,17 @@ class AnalyserParameters:
         return json.dumps(asdict(self), separators=(",", ":"), ensure_ascii=False)
 
     @property
+    def is_json(self) -> bool:
+        """Whether documents are JSON."""
+        return self.lance_tokenizer == "json"
+
+    @property
     def refusal(self) -> str | None:
         """Why texts cannot be analysed so, in a few words; None: they can.
 
         An index with such parameters is sound: it is carried along, and not used.
         """
-        if self.lance_tokenizer != "text":
+        if self.lance_tokenizer not in DOCUMENT_TOKENIZERS:
             return f"lance_tokenizer {self.lance_tokenizer!r} is not supported"
         if self.base_tokenizer not in BASE_TOKENIZERS:
             return f"base_tokenizer {self.base_tokenizer!r} is not supported"

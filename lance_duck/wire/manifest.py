@@ -26,6 +26,8 @@ from typing import Final, TypeVar
 
 from google.protobuf.message import DecodeError, Message
 
+from lance_duck.checksums.container import damaged
+from lance_duck.checksums.sealed import MANIFEST_SEAL, Seal, read_seal
 from lance_duck.errors import CorruptError
 from lance_duck.wire import flags
 from lance_duck.wire.fragment import Fragment, Fragments
@@ -38,6 +40,8 @@ FOOTER = struct.Struct("<QHH4s")
 MAGIC = b"LANC"
 
 LENGTH = struct.Struct("<I")
+WRITER: Final = "lance_duck"
+"""Library that manifests of this package name as their writer."""
 _SCHEMAS: Final = 64
 # Their Arrow types are not the same for ever: they depend on which extension types are registered.
 _EXTENSIONS: Final = (EXTENSION_NAME.encode(), b"bfloat16", b"json")
@@ -193,6 +197,12 @@ class Manifest:
         section = self._section(self.proto.index_section, table_pb2.IndexSection.FromString, "index_section")
         return tuple(index_from_proto(i, self.path) for i in section.indices)
 
+    @property
+    def is_sealed(self) -> bool:
+        """Whether it has a checksum, which is right."""
+        seal = read_seal(self._data, len(self._data) - FOOTER.size, self.path)
+        return seal is not None and seal.is_intact
+
     def summary(self) -> dict[str, str]:
         """Count of fragments, files and rows, by the names that pylance gives them."""
         return self.fragments.summary()
@@ -219,9 +229,20 @@ def read_manifest(data: bytes, path: str) -> Manifest:
     position, _major, _minor, magic = FOOTER.unpack_from(data, len(data) - FOOTER.size)
     if magic != MAGIC:
         raise CorruptError("wrong magic at the end of the manifest", where=path, expected=MAGIC, found=magic)
-    proto = parse_message(section_bytes(data, position, path), table_pb2.Manifest.FromString, path)
+    message = section_bytes(data, position, path)
+    seal = read_seal(data, len(data) - FOOTER.size, path)
+    if seal is not None and position + LENGTH.size + len(message) + FOOTER.size != len(data):
+        raise damaged("the manifest", path)
+    proto = parse_message(message if seal is None else message[:-MANIFEST_SEAL], table_pb2.Manifest.FromString, path)
+    if seal is not None and not seal.is_intact and not _is_copied(seal, proto):
+        raise damaged("the manifest", path)
     flags.check_readable(proto.reader_feature_flags, path)
     return Manifest(path, len(data), proto, data)
+
+
+def _is_copied(seal: Seal, manifest: table_pb2.Manifest) -> bool:
+    """Return whether another writer copied the seal of another version, as a field that it does not know."""
+    return seal.version != manifest.version and manifest.writer_version.library != WRITER
 
 
 def section_bytes(data: bytes, position: int, where: str) -> bytes:

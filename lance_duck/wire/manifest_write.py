@@ -2,7 +2,7 @@
 
 [IndexSection]   only when there are indices
 [Transaction]    inline copy of the transaction that made the version
-Manifest
+Manifest         its last field is the seal, unless it has none: see `checksums.sealed`
 footer
 """
 
@@ -13,10 +13,9 @@ from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
-from lance_duck.wire.manifest import FOOTER, LENGTH, MAGIC
+from lance_duck.checksums.sealed import MANIFEST_SEAL, manifest_seal
+from lance_duck.wire.manifest import FOOTER, LENGTH, MAGIC, WRITER
 from lance_duck.wire.pb import table_pb2, transaction_pb2
-
-WRITER = "lance_duck"
 
 _MAJOR, _MINOR = 0, 2
 
@@ -25,6 +24,8 @@ def manifest_file(
     manifest: table_pb2.Manifest,
     transaction: transaction_pb2.Transaction | None,
     indices: Iterable[table_pb2.IndexMetadata] = (),
+    *,
+    sealed: bool = True,
 ) -> bytes:
     """Return the whole file of a version.
 
@@ -32,6 +33,7 @@ def manifest_file(
         manifest: Message of the version; the positions of the sections are set in it.
         transaction: What made the version; None: the manifest names a transaction file only.
         indices: Index segments of the version.
+        sealed: Whether the file has a checksum.
     """
     parts: list[bytes] = []
     section = table_pb2.IndexSection(indices=indices)
@@ -41,9 +43,13 @@ def manifest_file(
         manifest.index_section = _append(parts, section.SerializeToString())
     if transaction is not None:
         manifest.transaction_section = _append(parts, transaction.SerializeToString())
-    position = _append(parts, manifest.SerializeToString())
-    parts.append(FOOTER.pack(position, _MAJOR, _MINOR, MAGIC))
-    return b"".join(parts)
+    message = manifest.SerializeToString()
+    position = sum(map(len, parts))
+    seal_size = MANIFEST_SEAL if sealed else 0
+    before = b"".join((*parts, LENGTH.pack(len(message) + seal_size), message))
+    footer = FOOTER.pack(position, _MAJOR, _MINOR, MAGIC)
+    seal = manifest_seal(manifest.version, before, footer) if sealed else b""
+    return b"".join((before, seal, footer))
 
 
 def stamp_writer(manifest: table_pb2.Manifest, moment: datetime) -> None:

@@ -100,6 +100,11 @@ class Field:
         return self.logical_type == "json" or self.extension_name == JSON
 
     @property
+    def is_list(self) -> bool:
+        """Whether it is a list or large_list, with one child, the item."""
+        return self.logical_type in _LISTS
+
+    @property
     def is_packed(self) -> bool:
         """Whether a struct is stored row by row, as one column."""
         return self.logical_type == "struct" and self.metadata.get(PACKED_KEY, "").lower() == "true"

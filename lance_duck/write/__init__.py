@@ -5,10 +5,25 @@ fragments without ids. A failure deletes what it wrote. No value changes by a ca
 Never here: which rows a table loses, and commits.
 """
 
-from lance_duck.write.coerce import check_fits, coerce
-from lance_duck.write.files import discard_fragments, write_columns, write_fragments
-from lance_duck.write.inputs import to_reader
-from lance_duck.write.options import Base, WriteOptions, WriteProgress, storage_version
+from typing import TYPE_CHECKING
+
+from lance_duck import lazy
+
+if TYPE_CHECKING:
+    from lance_duck.write.coerce import check_fits, coerce
+    from lance_duck.write.files import discard_fragments, write_columns, write_fragments
+    from lance_duck.write.inputs import to_reader
+    from lance_duck.write.options import Base, WriteOptions, WriteProgress, storage_version
+
+lazy.package(
+    __name__,
+    {
+        "coerce": ("check_fits", "coerce"),
+        "files": ("discard_fragments", "write_columns", "write_fragments"),
+        "inputs": ("to_reader",),
+        "options": ("Base", "WriteOptions", "WriteProgress", "storage_version"),
+    },
+)
 
 __all__ = [
     "Base",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 
+from lance_duck.checksums.sealed import seal_deletions
 from lance_duck.rows import DeletionVector
 from lance_duck.store import Store
 from lance_duck.wire.fragment import DeletionFile
@@ -22,5 +23,6 @@ def write_deletions(store: Store, fragment_id: int, read_version: int, vector: D
         StoreError: The disk or the service fails; no file is left.
     """
     file = DeletionFile(vector.suffix, read_version, secrets.randbits(64), vector.count, None)
-    store.put(file.path(fragment_id), vector.to_bytes())
+    data = vector.to_bytes()
+    store.put(file.path(fragment_id), seal_deletions(data, file.suffix) if store.checksums else data)
     return file

@@ -190,7 +190,13 @@ class _OpenFile:
         try:
             each = page_bytes(len(schema.fields), options.data_cache_bytes, options.max_page_bytes)
             self.writer = FileWriter(
-                sink, schema, options.version, page_bytes=each, open_sidecar=self._sidecar, blobs=options.blobs
+                sink,
+                schema,
+                options.version,
+                page_bytes=each,
+                open_sidecar=self._sidecar,
+                blobs=options.blobs,
+                checksums=store.checksums,
             )
         except BaseException:
             sink.abort()

@@ -7,5 +7,5 @@
 -- Example: FROM lance_branches('data/trips.lance')
 CREATE OR REPLACE TEMP MACRO lance_branches(table_name, database := NULL) AS TABLE
     FROM query(__lance_history(
-        'branches', database::VARCHAR, table_name::VARCHAR, [NULL, NULL, NULL, NULL::VARCHAR], NULL
+        'branches', database::VARCHAR, table_name::VARCHAR, [NULL, NULL, NULL, NULL::VARCHAR], NULL, current_setting('search_path')
     ));

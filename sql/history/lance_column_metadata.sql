@@ -16,5 +16,5 @@ CREATE OR REPLACE TEMP MACRO lance_column_metadata(
 ) AS TABLE
     FROM query(__lance_history(
         'column_metadata', database::VARCHAR, path::VARCHAR,
-        [version::VARCHAR, tag::VARCHAR, __lance_moment("asof"), branch::VARCHAR], [column_name::VARCHAR]
+        [version::VARCHAR, tag::VARCHAR, __lance_moment("asof"), branch::VARCHAR], [column_name::VARCHAR], current_setting('search_path')
     ));

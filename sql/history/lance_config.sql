@@ -15,5 +15,5 @@ CREATE OR REPLACE TEMP MACRO lance_config(
 ) AS TABLE
     FROM query(__lance_history(
         'config', database::VARCHAR, path::VARCHAR,
-        [version::VARCHAR, tag::VARCHAR, __lance_moment("asof"), branch::VARCHAR], NULL
+        [version::VARCHAR, tag::VARCHAR, __lance_moment("asof"), branch::VARCHAR], NULL, current_setting('search_path')
     ));

@@ -15,5 +15,5 @@ CREATE OR REPLACE TEMP MACRO lance_fragments(
 ) AS TABLE
     FROM query(__lance_history(
         'fragments', database::VARCHAR, table_name::VARCHAR,
-        [version::VARCHAR, tag::VARCHAR, __lance_moment("asof"), branch::VARCHAR], NULL
+        [version::VARCHAR, tag::VARCHAR, __lance_moment("asof"), branch::VARCHAR], NULL, current_setting('search_path')
     ));

@@ -15,5 +15,5 @@ CREATE OR REPLACE TEMP MACRO lance_schema_metadata(
 ) AS TABLE
     FROM query(__lance_history(
         'schema_metadata', database::VARCHAR, path::VARCHAR,
-        [version::VARCHAR, tag::VARCHAR, __lance_moment("asof"), branch::VARCHAR], NULL
+        [version::VARCHAR, tag::VARCHAR, __lance_moment("asof"), branch::VARCHAR], NULL, current_setting('search_path')
     ));

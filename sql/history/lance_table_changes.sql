@@ -19,5 +19,5 @@ CREATE OR REPLACE TEMP MACRO lance_table_changes(
         [
             first_version::VARCHAR, epoch_us(TRY_CAST(first_version::VARCHAR AS TIMESTAMPTZ))::VARCHAR,
             last_version::VARCHAR, epoch_us(TRY_CAST(last_version::VARCHAR AS TIMESTAMPTZ))::VARCHAR
-        ]
+        ], current_setting('search_path')
     ));

@@ -7,5 +7,5 @@
 -- Example: FROM lance_tags('data/trips.lance')
 CREATE OR REPLACE TEMP MACRO lance_tags(table_name, database := NULL) AS TABLE
     FROM query(__lance_history(
-        'tags', database::VARCHAR, table_name::VARCHAR, [NULL, NULL, NULL, NULL::VARCHAR], NULL
+        'tags', database::VARCHAR, table_name::VARCHAR, [NULL, NULL, NULL, NULL::VARCHAR], NULL, current_setting('search_path')
     ));

@@ -9,5 +9,5 @@
 -- Example: FROM lance_versions('data/trips.lance') WHERE timestamp > now() - INTERVAL 7 DAY
 CREATE OR REPLACE TEMP MACRO lance_versions(table_name, branch := NULL, database := NULL) AS TABLE
     FROM query(__lance_history(
-        'versions', database::VARCHAR, table_name::VARCHAR, [NULL, NULL, NULL, branch::VARCHAR], NULL
+        'versions', database::VARCHAR, table_name::VARCHAR, [NULL, NULL, NULL, branch::VARCHAR], NULL, current_setting('search_path')
     ));

@@ -20,5 +20,5 @@ CREATE OR REPLACE TEMP MACRO lance_fts(
         table_name::VARCHAR, text_column::VARCHAR, query::VARCHAR, k::BIGINT, prefilter::BOOLEAN, "filter"::VARCHAR,
         version::VARCHAR, tag::VARCHAR,
         coalesce(strftime(make_timestamp(epoch_us(TRY_CAST("asof" AS TIMESTAMPTZ))), '%Y-%m-%d %H:%M:%S.%f+00:00'), "asof"::VARCHAR),
-        branch::VARCHAR
+        branch::VARCHAR, current_setting('search_path')
     ));

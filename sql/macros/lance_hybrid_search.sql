@@ -11,7 +11,7 @@
 --   oversample_factor  each search finds so many times k candidates
 --   method             'linear': alpha * (1 - distance) + (1 - alpha) * score, each scaled to 0..1 over its candidates;
 --                      'rrf': the sum of 1 / (60 + rank), ranks from 0
---   nprobs, nprobes, refine_factor, ef, metric, use_index, explain_verbose   as for lance_vector_search
+--   nprobs, nprobes, refine_factor, ef, recall, metric, use_index, explain_verbose   as for lance_vector_search
 --   prefilter, filter, version, tag, asof, branch   as for lance_vector_search, in both searches
 --
 -- A condition beside the call, in WHERE, chooses among the rows that were found. Arguments are constants or parameters,
@@ -21,7 +21,7 @@ CREATE OR REPLACE TEMP MACRO lance_hybrid_search(
     table_name, vector_column, query_vector, text_column, query, k := 10, alpha := 0.5, oversample_factor := 4,
     "method" := 'linear', nprobs := NULL, nprobes := NULL, refine_factor := NULL, ef := NULL, metric := NULL,
     use_index := true, prefilter := true, "filter" := NULL, version := NULL, tag := NULL, "asof" := NULL,
-    branch := NULL, explain_verbose := NULL
+    branch := NULL, explain_verbose := NULL, recall := NULL
 ) AS TABLE
     FROM query(__lance_hybrid(
         table_name::VARCHAR, vector_column::VARCHAR, query_vector::VARCHAR, text_column::VARCHAR, query::VARCHAR,
@@ -31,5 +31,6 @@ CREATE OR REPLACE TEMP MACRO lance_hybrid_search(
             version::VARCHAR, tag::VARCHAR,
             coalesce(strftime(make_timestamp(epoch_us(TRY_CAST("asof" AS TIMESTAMPTZ))), '%Y-%m-%d %H:%M:%S.%f+00:00'), "asof"::VARCHAR),
             branch::VARCHAR
-        ]
+        ],
+        recall::DOUBLE, current_setting('search_path')
     ));

@@ -12,5 +12,5 @@ CREATE OR REPLACE TEMP MACRO lance_scan(path, version := NULL, tag := NULL, "aso
     FROM query(__lance_bind(
         path::VARCHAR, version::VARCHAR, tag::VARCHAR,
         coalesce(strftime(make_timestamp(epoch_us(TRY_CAST("asof" AS TIMESTAMPTZ))), '%Y-%m-%d %H:%M:%S.%f+00:00'), "asof"::VARCHAR),
-        branch::VARCHAR
+        branch::VARCHAR, current_setting('search_path')
     ));

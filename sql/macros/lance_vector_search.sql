@@ -8,6 +8,8 @@
 --   nprobes         partitions of an index to look into first
 --   refine_factor   so many times k rows of an index are ranked by their own vectors
 --   ef              candidates of a walk over a graph
+--   recall          share of the true neighbours that an index has to find where none of nprobes, refine_factor and ef
+--                   is given; NULL: 0.95
 --   metric          'l2', 'cosine', 'dot' or 'hamming'; NULL: that of the index, or that of the column
 --   prefilter       true: k rows that pass the filter are found; false: of the k nearest rows those that pass it
 --   filter          condition of rows, as text: read as `filter=` is in Python, in UTC and by the bytes of texts, whatever
@@ -26,12 +28,12 @@
 CREATE OR REPLACE TEMP MACRO lance_vector_search(
     table_name, column_name, query_vector, k := 10, nprobes := NULL, refine_factor := NULL, ef := NULL,
     metric := NULL, prefilter := true, "filter" := NULL, use_index := true, version := NULL, tag := NULL, "asof" := NULL,
-    branch := NULL, nprobs := NULL, explain_verbose := NULL
+    branch := NULL, nprobs := NULL, explain_verbose := NULL, recall := NULL
 ) AS TABLE
     FROM query(__lance_nearest(
         table_name::VARCHAR, column_name::VARCHAR, query_vector::VARCHAR, k::BIGINT, coalesce(nprobes, nprobs)::BIGINT,
         refine_factor::BIGINT, ef::BIGINT, metric::VARCHAR, prefilter::BOOLEAN, "filter"::VARCHAR, use_index::BOOLEAN,
         version::VARCHAR, tag::VARCHAR,
         coalesce(strftime(make_timestamp(epoch_us(TRY_CAST("asof" AS TIMESTAMPTZ))), '%Y-%m-%d %H:%M:%S.%f+00:00'), "asof"::VARCHAR),
-        branch::VARCHAR
+        branch::VARCHAR, recall::DOUBLE, current_setting('search_path')
     ));

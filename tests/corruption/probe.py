@@ -25,7 +25,7 @@ from lance_duck.errors import IndexWarning, LanceDuckError
 from lance_duck.index.catalog import catalog
 from lance_duck.index.query import Among, Between, ContainsAll, ContainsAny, Except, HasPrefix, HasTrigrams, Null, Query
 from lance_duck.index.search import _NAMED, estimate, open_index, search
-from lance_duck.maintenance.validate_index import index_problems
+from lance_duck.maintenance.validation.indexes import index_problems
 
 SECONDS = 20
 HEADROOM = 1 << 31

@@ -30,7 +30,9 @@ def vectors(count: int) -> np.ndarray:
 def indexed(path: Path, kind: str, count: int = ROWS) -> Path:
     """A table with an index; returns the folder of its segment."""
     column = pa.FixedSizeListArray.from_arrays(pa.array(vectors(count).ravel()), DIM)
-    dataset = ld.write_dataset(pa.table({"id": np.arange(count), "vec": column}), path)
+    dataset = ld.write_dataset(
+        pa.table({"id": np.arange(count), "vec": column}), path, storage_options={"checksums": "false"}
+    )
     codes = {"num_sub_vectors": 4, "num_bits": 4} if kind.endswith("PQ") else {}
     dataset.create_index("vec", kind, num_partitions=3, max_iters=3, **codes)
     (segment,) = path.glob("_indices/*")

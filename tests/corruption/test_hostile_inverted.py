@@ -22,7 +22,7 @@ from lance_duck.index.inverted.layout import InvertedParameters
 DOCUMENTS = 500
 MOST_BYTES = 32 << 20
 """Of memory for a segment of 60 KB: far above what is needed, far below what a hostile number asks for."""
-OPTIONS = {"fsync": "false"}
+OPTIONS = {"fsync": "false", "checksums": "false"}  # what is damaged has to reach the readers
 Change = Callable[[pa.Array], list[Any]]
 
 

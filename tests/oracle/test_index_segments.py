@@ -19,7 +19,7 @@ import lance_duck as ld
 from lance_duck.errors import IndexWarning
 from lance_duck.index.catalog import Segment, catalog
 from lance_duck.index.search import estimate, search
-from lance_duck.maintenance.validate import find_problems
+from lance_duck.maintenance.validation.validate import find_problems
 from lance_duck.rows.row_set import RowSet
 from lance_duck.scan.indexes.query import query_of
 from lance_duck.scan.options import ScanOptions

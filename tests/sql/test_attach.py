@@ -381,6 +381,50 @@ def test_functions_take_bare_names_of_the_database_in_use(con: ld.Connection, sq
     assert ids(con, "lance_scan('t')") == [0]
 
 
+def test_functions_take_bare_names_of_the_database_in_use_as_parameters(con: ld.Connection, folders: Path) -> None:
+    con.execute("CREATE MACRO memory.rows_of(name) AS TABLE FROM lance_scan(name)")
+    uri = "SELECT uri FROM lance_info(?)"
+    for use, folder, expected in (
+        ("USE two", "two", [(3,)]),
+        ("SET search_path = 'memory.main,one.main,lance.main'", "one", [(1,), (2,)]),
+        ("SET search_path = 'memory.main,lance.main,two.main'", "home", [(0,)]),
+        ("USE memory", "home", [(0,)]),
+    ):
+        con.execute(use)
+        for name in ("t", "T", '"t"'):
+            assert con.execute("SELECT id FROM lance_scan(?) ORDER BY id", [name]).fetchall() == expected
+            assert con.execute(uri, [name]).fetchall() == con.sql(uri, params=[name]).fetchall()
+            assert con.execute(uri, [name]).fetchall() == [(str(folders / folder / "t.lance"),)]
+        assert con.execute("SELECT id FROM memory.rows_of('t') ORDER BY id").fetchall() == expected
+        assert con.execute("SELECT id FROM lance_scan(?)", ["two.t"]).fetchall() == [(3,)]
+        assert con.execute("SELECT id FROM lance_scan(?)", ["home/t.lance"]).fetchall() == [(0,)]
+
+
+def test_prepared_functions_take_names_of_the_database_in_use(con: ld.Connection) -> None:
+    con.execute("PREPARE p AS SELECT id FROM lance_scan(?)")
+    assert con.execute("EXECUTE p('t')").fetchall() == [(0,)]
+    con.execute("USE two")
+    assert con.execute("EXECUTE p('t')").fetchall() == [(3,)]
+
+
+@pytest.mark.parametrize("database", ["database := 'one'", "database => 'one'", "\"Database\" := 'one'"])
+def test_a_named_database_comes_before_the_one_in_use(con: ld.Connection, database: str) -> None:
+    con.execute("USE two")
+    for name in ("'t'", "?"):
+        values = ["t"] * name.count("?")
+        assert con.execute(f"SELECT rows FROM lance_info({name}, {database})", values).fetchall() == [(2,)]
+
+
+def test_a_view_made_before_another_database_is_used_keeps_its_table(con: ld.Connection) -> None:
+    con.execute("CREATE VIEW memory.v AS SELECT id FROM lance_scan('t')")
+    con.sql("SELECT uri FROM lance_info('t')").create_view("w")
+    con.execute("CREATE MACRO memory.m() AS TABLE SELECT id FROM lance_scan('main.t')")
+    uri = con.execute("FROM w").fetchall()
+    con.execute("USE two")
+    assert ids(con, "memory.v") == ids(con, "memory.m()") == [0]
+    assert con.execute("FROM memory.w").fetchall() == uri
+
+
 def test_a_view_of_a_function_keeps_the_table_that_a_bare_name_meant(con: ld.Connection) -> None:
     con.execute("USE one; CREATE VIEW memory.v AS SELECT id FROM lance_scan('t'); USE two")
     assert ids(con, "lance_scan('t')") == [3]
@@ -397,7 +441,10 @@ def test_searches_and_procedures_take_bare_names_of_the_database_in_use(con: ld.
     con.execute("USE one")
     search = "SELECT id FROM lance_vector_search('near', 'v', [3, 3]::FLOAT[], k := 1)"
     assert con.execute(search).fetchall() == con.sql(search).fetchall() == [(6,)]
+    named = search.replace("'near'", "?")
+    assert con.execute(named, ["near"]).fetchall() == con.sql(named, params=["near"]).fetchall() == [(6,)]
     with pytest.raises(NotFoundError, match=r"did you mean 'one\.near'"):
-        con.execute("SELECT id FROM lance_scan(?)", ["near"])
+        con.execute("USE two; SELECT id FROM lance_scan(?)", ["near"])
+    con.execute("USE one")
     assert con.execute("CALL lance_restore('near', 1)").fetchall()
     assert ld.dataset(folders / "one" / "near.lance").version == 3

@@ -89,6 +89,27 @@ def test_returning_tells_what_was_done(con: ld.Connection) -> None:
     ]
 
 
+@pytest.mark.parametrize("others", ["", ", uuid() AS u", ", 5::HUGEINT AS h", ", (1, 'q') AS p, uuid() AS u"])
+def test_a_null_of_the_source_has_no_type_of_its_own(con: ld.Connection, others: str) -> None:
+    source = f"(SELECT 1 AS id, NULL AS v{others}) AS s ON s.id = trips.id"
+    con.execute(f"MERGE INTO trips USING {source} WHEN MATCHED THEN UPDATE SET city = coalesce(s.v, typeof(s.v))")
+    assert con.execute("SELECT city FROM trips WHERE id = 1").fetchall() == [('"NULL"',)]
+    by_shadow = "WHEN MATCHED AND false THEN DELETE WHEN MATCHED THEN UPDATE SET city = coalesce(s.v, 'x')"
+    con.execute(f"MERGE INTO trips USING {source} {by_shadow}")
+    assert con.execute("SELECT city FROM trips WHERE id = 1").fetchall() == [("x",)]
+
+
+def test_values_of_a_source_with_tuples_keep_their_types(con: ld.Connection) -> None:
+    source = (
+        "(SELECT x AS id, sum(x) AS total, any_value((x, 'q')) AS pair, uuid() AS u FROM range(6, 8) r(x) GROUP BY x) s"
+    )
+    merge = f"MERGE INTO trips USING {source} ON s.id = trips.id WHEN MATCHED THEN UPDATE SET city = {{}}"
+    con.execute(merge.format("concat(s.total, typeof(s.total))"))
+    assert con.execute("SELECT city FROM trips WHERE id = 7").fetchall() == [("7HUGEINT",)]
+    con.execute(merge.format("s.pair"))
+    assert con.execute("SELECT city FROM trips WHERE id = 7").fetchall() == [("(7, q)",)]
+
+
 def test_several_rows_of_the_source_for_one_row_are_refused(con: ld.Connection) -> None:
     with pytest.raises((InvalidInputError, duckdb.Error), match=r"(?i)more than once|several rows"):
         con.execute("MERGE INTO trips USING (VALUES (1), (1)) s(id) USING (id) WHEN MATCHED THEN DELETE")

@@ -343,6 +343,26 @@ def test_words_are_marked_as_the_column_is_analysed(tmp_path: Path, connect: Cal
     assert con.execute(nested).fetchall() == [("A <b>Duck</b> runs", None)]
 
 
+def test_phrases_in_double_quotes_are_marked_as_such(con: ld.Connection) -> None:
+    sql = "SELECT highlight(body, ?, '[', ']') FROM notes WHERE id IN (0, 4) ORDER BY id"
+    assert [row[0] for row in con.execute(sql, ['"duck lake"']).fetchall()] == [
+        "a small duck by the lake",
+        "ducks on a lake: [duck] [lake]",
+    ]
+    assert con.execute(sql, ['"small duck" lake']).fetchone() == ("a [small] [duck] by the [lake]",)
+
+
+def test_a_semi_join_hides_columns_of_its_table(con: ld.Connection) -> None:
+    for kind, expected in (("SEMI", DUCKS), ("ANTI", [])):
+        sql = f"SELECT id FROM notes {kind} JOIN notes AS n ON notes.id = n.id WHERE match(body, 'duck')"
+        assert ids(con, sql) == expected
+
+
+def test_an_unknown_column_is_answered_by_the_nearest_name(con: ld.Connection) -> None:
+    with pytest.raises(ld.UnknownColumnError, match="did you mean 'body'"):
+        con.execute("SELECT id FROM notes WHERE match(boddy, 'duck')")
+
+
 def test_words_of_an_older_version_are_marked_as_it_was_analysed(
     tmp_path: Path, connect: Callable[..., ld.Connection]
 ) -> None:
@@ -407,3 +427,27 @@ def test_explain_names_terms_with_their_documents_segments_and_rows_without_inde
     assert "1 through the index, 1 searched flat (4 rows)" in plan
     assert "MatchQuery 'duck lakes' in body" in plan
     assert "limit: 3" in plan
+
+
+def test_explain_says_how_a_match_is_answered(con: ld.Connection, folder: Path) -> None:
+    has_index = bool(ld.dataset(folder / "notes.lance").list_indices())
+    sql = "SELECT id FROM notes JOIN queries ON n = id WHERE match(body, 'lake')"
+    for statement, words in ((sql, "rows that match alone are read"), (f"{sql} OR n = 2", "columns of the scan")):
+        text = "\n".join(row[1] for row in con.execute(f"EXPLAIN {statement}").fetchall())
+        assert ((f"match: {words}" in text) and "terms: lake in" in text) == has_index
+    text = "\n".join(row[1] for row in con.execute("EXPLAIN DELETE FROM notes WHERE match(body, 'lake')").fetchall())
+    assert ("match: rows that match alone are read" in text) == has_index
+
+
+def test_views_macros_and_prepared_statements_search_what_is_there_when_they_run(own: ld.Connection) -> None:
+    own.execute("CREATE VIEW ducks AS SELECT * FROM notes WHERE match(body, 'duck') OR id = 7")
+    own.execute("CREATE MACRO of_words(least) AS TABLE SELECT id FROM notes WHERE match(body, 'duck') AND id >= least")
+    own.execute("PREPARE ducks_and AS SELECT id FROM notes WHERE match(body, 'duck') AND match(body, $1)")
+    (text,) = own.execute("SELECT sql FROM duckdb_views() WHERE view_name = 'ducks'").fetchall()[0]
+    assert "__lance_matching" in text
+    own.execute("INSERT INTO notes (id, body) VALUES (8, 'a late duck on a lake')")
+    assert ids(own, "SELECT * FROM ducks") == [*DUCKS, 7, 8]
+    assert ids(own, "FROM of_words(3)") == [4, 5, 8]
+    assert ids(own, "EXECUTE ducks_and('lake')") == [0, 4, 5, 8]
+    assert own.execute("SELECT * FROM ducks LIMIT 0").description[0][0] == "id"
+    assert len(own.execute("SELECT * FROM ducks LIMIT 0").description) == 4

@@ -11,6 +11,7 @@ import pytest
 
 import lance_duck as ld
 from lance_duck.duck.full_text import matched_rows
+from lance_duck.duck.full_text.match_columns import MatchColumns
 
 WORDS = ["duck", "Ducks", "lake", "goose", "the", "sail", "stone", "stones", "a"]
 ROWS = 60
@@ -125,12 +126,90 @@ def searched(texts: Texts) -> tuple[str, list[str]]:
     conditions = [texts.call(pick.choice(["match", "all", "phrase"]))[0] for _ in range(pick.choice([1, 1, 2]))]
     other = pick.choice(["", " AND k < 2", " AND t.id > 7 AND k <> 1"])
     where = "WHERE " + " AND ".join("{}" for _ in conditions) + other
-    if pick.random() < 0.3:
-        return f"SELECT count(*), min(id), sum(k) FROM t {where}", conditions
-    if pick.random() < 0.3:
-        return f"SELECT id, body, score(t) FROM t {where} ORDER BY id", conditions
-    end = f"LIMIT {pick.randrange(12)}" + pick.choice(["", " OFFSET 3"])
+    end = f"LIMIT {pick.randrange(1, 12)}" + pick.choice(["", " OFFSET 3"])
     return (
         f"SELECT *, score(t) AS s FROM t {where} ORDER BY {pick.choice(['s', 'score(t)'])} DESC, id {end}",
         conditions,
     )
+
+
+SELECTS = (
+    "SELECT * FROM t WHERE {0} ORDER BY id",
+    "SELECT *, score(t) FROM t WHERE {0} OR {2} ORDER BY id",
+    "FROM t WHERE {0} ORDER BY id",
+    "SELECT id, {0}, CASE WHEN {1} THEN 1 WHEN ({0}) IS NULL THEN 2 END FROM t ORDER BY id",
+    "SELECT t.* EXCLUDE (k), n FROM t JOIN u ON k = n AND {0} WHERE {1} ORDER BY ALL",
+    "SELECT * REPLACE (-k AS k) FROM t LEFT JOIN u ON k = n AND ({0}) WHERE id % 2 = 0 OR {1} ORDER BY id, n",
+    "SELECT u.*, id, {0}, score(t) FROM u LEFT JOIN t ON k = n AND {2} ORDER BY ALL",
+    "SELECT n FROM u WHERE EXISTS (FROM t WHERE k = n AND {0}) ORDER BY n",
+    "SELECT n, (SELECT count(*) FROM t WHERE k = n AND {0}) AS c FROM u ORDER BY n",
+    "SELECT n, x.* FROM u, LATERAL (SELECT id, body FROM t WHERE k = n AND {0} ORDER BY id LIMIT 3) AS x ORDER BY ALL",
+    "SELECT n FROM u SEMI JOIN t ON k = n AND {0} ORDER BY n",
+    "SELECT id FROM t ANTI JOIN u ON k = n AND {0} WHERE {1} ORDER BY id",
+    "WITH c AS (SELECT id, {0} AS m FROM t WHERE {1}) SELECT m, count(*) FROM c GROUP BY m ORDER BY m",
+    "SELECT id FROM t WHERE {0} UNION ALL SELECT -id FROM t WHERE NOT ({0}) ORDER BY ALL",
+    "SELECT k, max(score(t)), count(*) FILTER (WHERE {0}) FROM t WHERE {2} GROUP BY k ORDER BY k",
+    "SELECT DISTINCT ON (k) * FROM t WHERE {0} ORDER BY k, id",
+    "SELECT id, row_number() OVER (PARTITION BY {0} ORDER BY id) AS r FROM t QUALIFY r < 3 OR {1} ORDER BY id",
+    "SELECT i, id FROM (SELECT id AS i FROM t AS x WHERE match(x.body, 'duck')) JOIN t ON i > id AND {0} ORDER BY ALL",
+    "SELECT id FROM t AT (VERSION => 2) WHERE {0} ORDER BY id",
+    "SELECT id FROM lance_scan('t', version := '3') AS t WHERE {0} ORDER BY id",
+    "SELECT body, {0} AS m FROM t GROUP BY body, id ORDER BY id",
+    "SELECT to_json(t) FROM t WHERE {0} ORDER BY id",
+)
+CHANGES = (
+    "UPDATE t SET k = 10 + k WHERE {0}",
+    "UPDATE t SET k = CASE WHEN {0} THEN 20 ELSE k END FROM u WHERE k = n OR {1}",
+    "DELETE FROM t WHERE {0} AND k = 1",
+    "DELETE FROM t USING u WHERE k = n AND n = 2 AND ({0}) RETURNING id",
+    "INSERT INTO t SELECT id + 100, k, body FROM t WHERE {0}",
+    "CREATE OR REPLACE TABLE copied AS SELECT *, score(t) AS s FROM t WHERE {0} OR {2}",
+    "CREATE OR REPLACE TEMP TABLE own AS SELECT * FROM t WHERE {0}",
+    "CREATE OR REPLACE VIEW seen AS SELECT * FROM t WHERE {0}",
+    "MERGE INTO t USING (SELECT id AS i FROM t WHERE {0}) AS s ON id = i WHEN MATCHED AND {1} THEN UPDATE SET k = 30",
+)
+KEPT = ("copied", "own", "seen", "t")
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_match_anywhere_gives_what_each_text_gives(
+    seed: int, tmp_path: Path, connect: Callable[..., ld.Connection], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = Texts(100 + seed)
+    table = pa.table({"id": range(ROWS), "k": [i % 4 for i in range(ROWS)], "body": pa.array(texts.texts, pa.string())})
+    for name in ("a", "b"):
+        dataset = ld.write_dataset(table[:40], tmp_path / name / "t.lance")
+        dataset.create_scalar_index("body", "INVERTED", with_position=True)
+        dataset.insert(table[40:])
+        ld.write_dataset(pa.table({"n": [1, 2, 3, 7]}), tmp_path / name / "u.lance")
+    searched, plain = connect(tmp_path / "a"), connect(tmp_path / "b")
+    columns_of, used = MatchColumns.of, []
+
+    def of(*arguments: object) -> MatchColumns | None:
+        found = columns_of(*arguments) if used is not None else None  # type: ignore[arg-type]
+        if found is not None:
+            used.append(found)
+        return found
+
+    def run(con: ld.Connection, sql: str, *, relation: bool) -> tuple[list[str], list[tuple[object, ...]]]:
+        monkeypatch.setattr(MatchColumns, "of", of if con is searched else lambda *_: None)
+        result = con.sql(sql) if relation else con.execute(sql)
+        titles = [] if result is None else [column[0] for column in result.description]
+        return titles, [] if result is None else result.fetchall()
+
+    statements = [(sql, False) for sql in texts.random.sample(SELECTS, 10)]
+    statements += [(sql, True) for sql in CHANGES] + [(sql, False) for sql in texts.random.sample(SELECTS, 5)]
+    for template, changes in statements:
+        conditions = texts.condition()[0], texts.condition()[0], texts.call(texts.random.choice(["match", "phrase"]))[0]
+        sql, relation = template.format(*conditions), texts.random.random() < 0.5
+        before = len(used)
+        assert run(searched, sql, relation=relation) == run(plain, sql, relation=relation), sql
+        is_asked = "match" in sql and "GROUP BY body" not in sql and "to_json" not in sql
+        assert (len(used) > before) == is_asked, sql
+        if changes:
+            names = [name for name in KEPT if name == "t" or f" {name} AS" in sql]
+            rows = [
+                [con.execute(f"SELECT * FROM {name} ORDER BY ALL").fetchall() for name in names]
+                for con in (searched, plain)
+            ]
+            assert rows[0] == rows[1], sql

@@ -31,6 +31,10 @@ STATEMENTS: list[tuple[str, list[Any]]] = [
     ("SELECT id, label FROM photos WHERE id = ?", [7]),
     ("SELECT id FROM photos WHERE id IN (3, ?) ORDER BY array_distance(vec, ?) LIMIT 2", [5, VECTORS[3].tolist()]),
     (f"SELECT id FROM photos ORDER BY vec <-> {VECTORS[9].tolist()}::FLOAT[4] LIMIT 2", []),
+    (
+        "SELECT id,$2 AS two FROM photos WHERE id IN ($1,$2) ORDER BY array_distance(vec,$3) LIMIT 2",
+        [5, 2, VECTORS[3].tolist()],
+    ),
     ("SELECT id FROM lance_vector_search('photos', 'vec', ?, k := 2)", [VECTORS[3].tolist()]),
     ("SELECT n, m.id FROM q, LATERAL (SELECT id FROM photos p ORDER BY array_distance(p.vec, q.v) LIMIT 1) m", []),
     ("SELECT p.id FROM photos p JOIN q ON p.id = q.n WHERE q.n > ?", [0]),

@@ -155,6 +155,16 @@ def test_explain_says_how(con: ld.Connection) -> None:
     assert "gave: 2 rows" in con.execute(f"EXPLAIN ANALYZE {sql}", [VECTORS[0].tolist()]).fetchall()[-1][1]
 
 
+def test_a_recall_is_asked_for_by_name(con: ld.Connection) -> None:
+    call = "FROM lance_vector_search('photos', 'vec', [1, 0, 0, 0, 0, 0, 0, 0], k := 5{})"
+    for more, wanted in ("", "recall 0.95"), (", recall := 0.7", "recall 0.7 "), (", recall := NULL", "recall 0.95"):
+        assert wanted in con.execute("EXPLAIN " + call.format(more)).fetchall()[-1][1]
+        assert con.execute("SELECT count(*) " + call.format(more)).fetchall() == [(5,)]
+    assert "recall" not in con.execute("EXPLAIN " + call.format(", nprobes := 2")).fetchall()[-1][1]
+    with pytest.raises(ld.errors.InvalidInputError, match="recall"):
+        con.execute(call.format(", recall := 2")).fetchall()
+
+
 def test_plain_connections_know_it_by_paths(plain: duckdb.DuckDBPyConnection, photos: Path) -> None:
     sql = "SELECT id FROM lance_vector_search(?, 'vec', ?, k := 1)"
     assert plain.execute(sql, [f"{photos}/photos.lance", VECTORS[8].tolist()]).fetchall() == [(8,)]

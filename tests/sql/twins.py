@@ -244,6 +244,8 @@ def answer(connection: Any, sql: str, parameters: Sequence[Any], way: str) -> An
 def described(cursor: Any) -> list[Any]:
     """Return titles, types and rows of a result."""
     titles = [column[0] for column in cursor.description]
+    if not KNOWS_NEAREST:  # DuckDB 1 calls a NULL in RETURNING by the cast that it adds
+        titles = [re.sub(r"^CAST\((\w+) AS INTEGER\)$", r"\1", title) for title in titles]
     types = [str(column[1]) for column in cursor.description]
     return [titles, types, sorted(map(repr, cursor.fetchall()))]
 

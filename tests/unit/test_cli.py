@@ -32,7 +32,7 @@ SHOP = str(GOLDEN / "tpch" / "tables")
 
 COMMANDS = (
     *("info", "schema", "head", "sql", "search", "versions", "files", "write", "compact", "cleanup", "validate"),
-    *("indices", "index", "drop-index", "optimize", "warm-up"),
+    *("repair", "indices", "index", "drop-index", "optimize", "warm-up"),
 )
 
 
@@ -257,6 +257,21 @@ def test_write_compact_cleanup_and_validate_work_on_one_table(tmp_path: Path) ->
     found = run("validate", table, "--json")
     assert found.exit_code == 1
     assert json.loads(found.stdout)["where"] == f"fragment 2: {data.name}"
+
+
+def test_repair_says_what_is_lost_and_goes_on_without_it(tmp_path: Path) -> None:
+    table = str(tmp_path / "t.lance")
+    assert run("write", table, "(SELECT unnest(range(5)) AS id)").exit_code == 0
+    assert run("write", table, "(SELECT 7::BIGINT AS id)", "--mode", "append").exit_code == 0
+    sound = run("repair", table)
+    assert (sound.stdout, sound.stderr) == ("what,rows,columns\n", "lance-duck: nothing is lost; version 2\n")
+    file = max((tmp_path / "t.lance" / "data").iterdir(), key=lambda path: path.stat().st_mtime_ns)
+    file.write_bytes(bytes(file.stat().st_size))
+    dry = run("repair", table, "--dry-run", "--json")
+    assert json.loads(dry.stdout) == {"what": "fragment 1", "rows": 1, "columns": "id"}
+    assert dry.stderr == "lance-duck: rows lost: 1; version 2\n"
+    assert run("repair", table).stderr == "lance-duck: rows lost: 1; version 3\n"
+    assert [row["id"] for row in rows("head", table)] == ["0", "1", "2", "3", "4"]
 
 
 def test_write_replaces_a_table_only_when_asked(tmp_path: Path) -> None:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from lance_duck.duck.statement.placeholders import placeholders_in
 from lance_duck.duck.statement.tokens import tokens_of
 from lance_duck.errors import InvalidInputError
-
-_PLACEHOLDER: Final = re.compile(r"\$(\d+|[^\W\d]\w*)(?![\w$])")
 
 
 class StatementParameters:
@@ -42,6 +40,11 @@ class StatementParameters:
                 found=", ".join(f"${name}" for name in sorted(self._values)) or "none",
             )
 
+    @property
+    def given(self) -> Mapping[str, Any]:
+        """All values, by name."""
+        return self._values
+
     def used_by(self, sql: str) -> dict[str, Any] | None:
         """Return the values that a text uses, by name; None if it uses none."""
         return {name: self._values[name] for name in placeholders_of(sql)} or None if self._values else None
@@ -54,10 +57,7 @@ def placeholders_of(sql: str) -> set[str]:
 
 def places_of(sql: str) -> list[tuple[str, tuple[int, int]]]:
     """Return each placeholder that begins with `$`: its name, or its number as text, and where it begins and ends."""
-    if "$" not in sql:
-        return []
-    matches = (_PLACEHOLDER.match(sql, token.start) for token in tokens_of(sql) if token.text == "$")
-    return [(match[1], match.span()) for match in matches if match is not None]
+    return list(placeholders_in(tokens_of(sql))) if "$" in sql else []
 
 
 NO_PARAMETERS: Final = StatementParameters("", None)

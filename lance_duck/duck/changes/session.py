@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
@@ -23,10 +23,13 @@ from lance_duck.duck.changes.parameters import StatementParameters
 from lance_duck.duck.changes.result import ChangeResult
 from lance_duck.duck.changes.target import SOURCE, TargetColumn, TargetTable, dataset_of, visible
 from lance_duck.duck.databases.database import SCHEMA, LanceDatabase
+from lance_duck.duck.explain import explained
+from lance_duck.duck.full_text.match_columns import handle_of, searched
+from lance_duck.duck.full_text.scopes import TableRead
 from lance_duck.duck.names import Names
 from lance_duck.duck.rules import spelling
 from lance_duck.duck.statement.clauses import Clauses, TableName
-from lance_duck.duck.statement.edits import apply
+from lance_duck.duck.statement.edits import Edit, apply
 from lance_duck.duck.statement.identifiers import folded, quoted
 from lance_duck.duck.statement.text import Statement
 from lance_duck.duck.tables.handle import TableHandle, VersionChoice
@@ -222,10 +225,31 @@ class ChangeSession:
         sql = self.visible(sql)
         statement = Statement.of(sql)
         spellings: tuple[spelling.Spelling, ...] = statement.result("spelling", spelling.find)
-        text = apply(sql, self.names.spelled(spellings, later=True))
+        edits = self.names.spelled(spellings, later=True)
         paths = {path: DuckTable(self.catalog.path_handle(path).reader(), hidden=False) for path in statement.paths}
-        values = self.parameters.used_by(text)
-        return call_as_user(partial(method, text, **{argument: values}), {**paths, **tables})
+
+        def call(text: str, tables: Mapping[str, Any]) -> Any:
+            values = self.parameters.used_by(text)
+            return call_as_user(partial(method, text, **{argument: values}), {**paths, **tables})
+
+        edited: tuple[list[Edit], Mapping[str, Any]] = ([], {})
+        if self.block is None:  # DuckDB would end the transaction if it refused the edited statement
+            edited = searched(statement, self.parameters.given, lambda read: self._table_read(read, tables))
+        searches, columns = edited
+        if searches:
+            left = (edit for edit in edits if not any(each.overlaps(edit.start, edit.end) for each in searches))
+            with suppress(duckdb.BinderException):  # of a column that only the texts could stand for
+                return call(apply(sql, (*left, *searches)), {**tables, **columns})
+        return call(apply(sql, edits), tables)
+
+    def _table_read(self, read: TableRead, tables: Mapping[str, Any]) -> DuckTable | None:
+        """Return a table that a query reads, at the version at which it does; None for what is no Lance table."""
+        name = read.name[0] if read.name and len(read.name) == 1 and not read.version else ""
+        table = tables.get(name, tables.get(folded(name)))
+        if table is not None:
+            return table if isinstance(table, DuckTable) else None
+        handle = handle_of(read, self.catalog, self.names, later=True)
+        return None if handle is None else DuckTable(handle.current, pinned=True)
 
     def arrow(self, sql: str, tables: Mapping[str, Any]) -> pa.Table:
         """Return the rows of a query; see `relation`."""
@@ -253,8 +277,13 @@ class ChangeSession:
     def explain_query(self, sql: str, tables: Mapping[str, Any]) -> None:
         """End an EXPLAIN with the plan of a query, by PlannedQuery."""
         if self.explain:
-            relation = self.relation(f"{self.explain} {sql}", tables)
-            raise PlannedQuery(call_as_user(relation.fetchall, tables))
+
+            def run(text: str) -> list[tuple[Any, ...]]:
+                rows: list[tuple[Any, ...]] = call_as_user(self.relation(text, tables).fetchall, tables)
+                return rows
+
+            text = f"{self.explain} {sql}"
+            raise PlannedQuery(explained(text, run) or run(text))
 
     def explain_words(self, note: str) -> None:
         """End an EXPLAIN with what the statement would do, in words, by PlannedQuery."""
@@ -313,7 +342,7 @@ class ChangeSession:
             return
         show(self.native, name.name, pin)
         try:
-            yield spelled, tables
+            yield spelled, {**tables, folded(name.name): pin}
         finally:
             hide(self.native, name.name)
 

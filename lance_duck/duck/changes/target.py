@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -12,47 +11,41 @@ import pyarrow as pa
 from lance_duck.arguments import unknown_column
 from lance_duck.dataset import LanceDataset
 from lance_duck.duck.statement.identifiers import folded, quoted
-from lance_duck.duck.tables.table import DuckTable
+from lance_duck.duck.tables.computed_columns import TOKEN, AddressColumn, ComputedColumn, TableWithColumns
 from lance_duck.errors import InvalidInputError, UnsupportedError
 from lance_duck.scan.duckdb.nodes import predicate_from_node
-from lance_duck.scan.predicate.tree import Predicate
-from lance_duck.scan.projection import ROW_ADDRESS
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import Snapshot
 
 SOURCE: Final = "__lance_target"
 """The table in statements that are made of clauses, with the addresses of its rows as a last column."""
-ADDRESS: Final = f"__lance_address_{secrets.token_hex(8)}"
+ADDRESS: Final = f"__lance_address_{TOKEN}"
 """The name of that column, which no statement of a user can spell: a table of DuckDB's own has no such column."""
 
 
-class AddressedTable(DuckTable):
-    """Rows of one version of a table with their addresses, for a statement that changes them."""
+class AddressedTable(TableWithColumns):
+    """Rows of one version of a table with their addresses, for a statement that changes them.
 
-    def __init__(self, dataset: LanceDataset) -> None:
-        super().__init__(lambda: dataset, pinned=True, hidden=False)
+    Args:
+        dataset: The version.
+        computed: More columns than the address.
+    """
 
-    def _schema(self, dataset: LanceDataset) -> pa.Schema:
-        return super()._schema(dataset).append(pa.field(ADDRESS, pa.uint64()))
+    def __init__(self, dataset: LanceDataset, computed: Sequence[ComputedColumn] = ()) -> None:
+        super().__init__(lambda: dataset, [AddressColumn(ADDRESS), *computed], pinned=True, hidden=False)
+
+    def widened(self, columns: Sequence[ComputedColumn]) -> AddressedTable:
+        """See `TableWithColumns`."""
+        return AddressedTable(self.dataset, columns)
 
     def accepts(self, predicate: Any) -> bool:
         """Apply each filter of DuckDB's that can be applied exactly: a change needs few rows, as a rule.
 
         To sample the table, as a query does, costs more than it saves for a version that is read once.
         """
-        return predicate_from_node(predicate, self.dataset.schema) is not None
-
-    def _reader(
-        self, dataset: LanceDataset, wanted: pa.Schema, predicate: Predicate | None, *, any_form: bool
-    ) -> pa.RecordBatchReader:
-        place = wanted.get_field_index(ADDRESS)
-        if place < 0:
-            return super()._reader(dataset, wanted, predicate, any_form=any_form)
-        stored = wanted.set(place, pa.field(ROW_ADDRESS, pa.uint64()))
-        inner = super()._reader(dataset, stored, predicate, any_form=any_form)
-        schema = inner.schema.set(place, wanted.field(place))
-        batches = (pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in inner)
-        return pa.RecordBatchReader.from_batches(schema, batches)
+        accepted = predicate_from_node(predicate, self.filtered_schema(self.dataset)) is not None
+        self._offered(predicate, accepted=accepted)
+        return accepted
 
 
 @dataclass(frozen=True)

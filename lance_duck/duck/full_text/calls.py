@@ -13,7 +13,7 @@ something else are left alone as far as tokens tell them apart.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -48,7 +48,8 @@ class TextCall:
         scope: The SELECT that it stands in.
         clause: The word of the clause that it stands in.
         is_negated: It stands below NOT.
-        heading: Where a name for the column of the result is missing, and that name; None where none is.
+        headings: Where names for columns of results are missing, and these names: of the SELECT that it stands in, and
+            of those around.
     """
 
     function: str
@@ -59,7 +60,7 @@ class TextCall:
     scope: Scope
     clause: str
     is_negated: bool
-    heading: tuple[int, str] | None
+    headings: tuple[tuple[int, str], ...]
 
     @property
     def column(self) -> tuple[str, ...]:
@@ -122,10 +123,22 @@ def _call(scopes: Scopes, at: int) -> TextCall | None:
     if len(positional) < (1 if function == SCORE else 2):
         return None
     scope = scopes.scope_of(at)
-    clause, begin, end = scope.clause_of(at)
-    heading = _heading(scopes, at, begin, end) if clause in ("select", "returning") else None
+    clause, _, _ = scope.clause_of(at)
+    headings = tuple(_headings(scopes, at))
     negated = _is_negated(scopes, at, scope)
-    return TextCall(function, tokens[at].start, tokens[close].end, positional, others, scope, clause, negated, heading)
+    return TextCall(function, tokens[at].start, tokens[close].end, positional, others, scope, clause, negated, headings)
+
+
+def _headings(scopes: Scopes, at: int) -> Iterator[tuple[int, str]]:
+    """Yield the names that are missing for a call, from the inside out."""
+    scope: Scope | None = scopes.scope_of(at)
+    while scope is not None:
+        clause, begin, end = scope.clause_of(at)
+        if clause in ("select", "returning"):
+            heading = _heading(scopes, at, begin, end)
+            if heading is not None:
+                yield heading
+        scope = scope.outer
 
 
 def _is_negated(scopes: Scopes, at: int, scope: Scope) -> bool:

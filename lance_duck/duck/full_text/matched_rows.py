@@ -1,4 +1,4 @@
-"""`WHERE match(…)` carried out: a search finds the rows, and the statement reads these alone.
+"""`WHERE match(…) ORDER BY score(t) DESC LIMIT k` carried out: a search finds the best rows, which alone are read.
 
 The conditions are then known to hold, and are left out, unless the statement is read at some later time. Scores stay
 calls: of the rows that are left.
@@ -6,12 +6,12 @@ calls: of the rows that are left.
 
 from __future__ import annotations
 
-from lance_duck.duck.rules.text_match import Best, MatchCall, MatchSelect
+from lance_duck.duck.rules.text_match import MatchCall, MatchSelect
 from lance_duck.duck.run.candidates import NotFoundHere
 from lance_duck.duck.run.named_tables import named
 from lance_duck.duck.run.parameters import Given
 from lance_duck.duck.run.rewriting import Database, Request, Rewriting
-from lance_duck.duck.settings import about_condition
+from lance_duck.duck.settings import About, about_condition
 from lance_duck.duck.statement.edits import Edit
 from lance_duck.duck.statement.identifiers import quoted
 from lance_duck.duck.tables.handle import TableHandle, pinned_versions
@@ -23,24 +23,23 @@ from lance_duck.scan.text.query.tree import MatchQuery, PhraseQuery
 
 
 def run(asked: MatchSelect, request: Request, database: Database) -> Rewriting | None:
-    """Put the rows that match in the place of a table; None where the table is not ours, or words are missing."""
-    if not request.is_free(asked.start, asked.end):
+    """Put the best rows in the place of a table; None where a search cannot tell which they are."""
+    if not request.is_free(asked.table.start, asked.table.end):
         return None
-    handle = database.names.table(asked.name, later=request.later)
+    handle = database.names.table(asked.table.name, later=request.later)
     if handle is None or (request.later and pinned_versions() is not None):
         return None
     try:
-        ask = MatchAsk(tuple(_query(call, request.given) for call in asked.calls))
-        if asked.best is not None:
-            ask = _best(ask, asked, asked.best, request, database, handle)
-        holds = database.names.constancy() if request.later and ask.wanted is not None else _always
+        ask = _ask(asked, request, database, handle)
+        if ask is None:
+            return None
+        holds = database.names.constancy() if request.later else _always
         found = MatchedTable(handle.reader(), ask, holds)
         found.rows()  # what makes no sense is for the statement itself to say
     except (NotFoundHere, LanceDuckError):
         return None
     table = named(database.native, found)
-    alias = "" if asked.alias is None else f" AS {quoted(asked.alias)}"
-    edits = [Edit(asked.start, asked.end, f"({select_all(quoted(table.name))}){alias}")]
+    edits = [asked.table.reading(f"({select_all(quoted(table.name))})")]
     if not request.later:
         edits += [Edit(call.start, call.end, _known(call)) for call in asked.calls]
     return Rewriting(tuple(edits), (table,))
@@ -58,17 +57,19 @@ def _known(call: MatchCall) -> str:
     return f"(typeof({call.mark}) IS NOT NULL)" if call.mark else "true"
 
 
-def _best(
-    ask: MatchAsk, asked: MatchSelect, best: Best, request: Request, database: Database, handle: TableHandle
-) -> MatchAsk:
-    """Return what is asked for, limited to the best rows where the other conditions mean what a filter means."""
-    values = [request.given.value(key) for key in best.where_keys]
-    about = about_condition(best.where, best.where_columns, handle.current().schema, values)
-    if not database.names.dialect(asked.name, later=request.later).is_usual(about):
-        return ask
+def _ask(asked: MatchSelect, request: Request, database: Database, handle: TableHandle) -> MatchAsk | None:
+    """Return what is asked for; None where the other conditions do not mean what a filter means."""
+    best = asked.best
+    condition, where = best.condition, None
+    about = About.SYNTAX
+    if condition is not None:
+        values = request.given.values(condition.keys)
+        about = about_condition(condition, handle.current().schema, values)
+        where = (condition.where, values) if values else condition.where
+    if not database.names.dialect(asked.table.name, later=request.later).is_usual(about):
+        return None
     wanted = request.given.number(best.limit) + request.given.number(best.offset)
-    where = (best.where, values) if values else best.where
-    return MatchAsk(ask.queries, wanted, where) if wanted else ask
+    return MatchAsk(tuple(_query(call, request.given) for call in asked.calls), wanted, where) if wanted else None
 
 
 def _always() -> bool:

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from lance_duck.arguments import known_names
+from lance_duck.arguments import did_you_mean, known_names, unknown_column
 from lance_duck.arrow.types import is_list, storage_type
 from lance_duck.dataset import LanceDataset
 from lance_duck.duck.catalog import TableCatalog
@@ -30,7 +30,7 @@ from lance_duck.duck.statement.text import Statement
 from lance_duck.duck.tables.handle import TableHandle, VersionChoice, pinned_versions
 from lance_duck.duck.tables.text_functions import HIGHLIGHTS, MATCHES, SCORES, SNIPPETS
 from lance_duck.duck.tables.text_request import TextRequest, check_option, constant
-from lance_duck.errors import InvalidInputError, LanceDuckError, UnknownColumnError, WrongTypeError
+from lance_duck.errors import InvalidInputError, LanceDuckError, UnknownColumnError, UnsupportedError, WrongTypeError
 from lance_duck.scan.text.columns import text_column
 from lance_duck.wire.column_path import join_path
 
@@ -160,7 +160,7 @@ class _Rewriting:
         edits += [self._marked(call) for call in calls if call.function in MARKED]
         if not edits:
             return
-        headings = {heading: None for call in calls if (heading := call.heading) is not None}
+        headings = dict.fromkeys(heading for call in calls for heading in call.headings)
         yield from edits
         yield from (Edit(place, place, f"\nAS {quoted(name)} ") for place, name in headings)
         for number, mark in enumerate(self._statement.marks, 1):
@@ -305,12 +305,10 @@ class _Rewriting:
                 return found_here
             scope = scope.outer
         columns = [name for read in call.scope.tables if (t := self._table(read)) for name in t.dataset.schema.names]
-        raise self._placed(
-            call,
-            UnknownColumnError(
-                f"no column {'.'.join(parts)!r} of a Lance table", where=call.function, expected=known_names(columns)
-            ),
-        )
+        name, expected = ".".join(parts), known_names(columns)
+        what, remedy = f"no column {name!r} of a Lance table", did_you_mean(name, columns)
+        error = UnknownColumnError(what, where=call.function, expected=expected, remedy=remedy)
+        raise self._placed(call, error)
 
     def _column_in(self, call: TextCall, scope: Scope, parts: tuple[str, ...]) -> tuple[_Table, str, str] | None:
         """Return what `_column` does for a column of this SELECT; None where it may only be one of another around."""
@@ -321,10 +319,10 @@ class _Rewriting:
             if table is not None and column is not None:
                 return self._text_column(call, table, column)
             if table is not None:
-                expected = known_names(table.dataset.schema.names)
-                found = f"no column {'.'.join(parts[1:])!r}"
-                raise self._placed(call, UnknownColumnError(found, where=f"table {parts[0]}", expected=expected))
-        tables = [table for read in scope.tables if (table := self._table(read)) is not None]
+                names = table.dataset.schema.names
+                raise self._placed(call, unknown_column(".".join(parts[1:]), names, f"table {parts[0]}"))
+        seen = [read for read in scope.tables if not read.is_hidden or call.clause == "from"]
+        tables = [table for read in seen if (table := self._table(read)) is not None]
         has_it = [(table, column) for table in tables if (column := table.column(parts)) is not None]
         if len(has_it) == 1 and not named:
             return self._text_column(call, *has_it[0])
@@ -332,7 +330,7 @@ class _Rewriting:
             aliases = ", ".join(table.read.alias for table, _ in has_it)
             what, remedy = f"column {parts[0]!r} is of several tables: {aliases}", "write the table before the column"
             raise self._placed(call, InvalidInputError(what, where=call.function, remedy=remedy))
-        if named or len(tables) < len(scope.tables):
+        if named or len(tables) < len(seen):
             raise self._placed(
                 call,
                 InvalidInputError(
@@ -351,6 +349,12 @@ class _Rewriting:
         except LanceDuckError as error:
             raise self._placed(call, error) from error
         text = ".".join(map(quoted, (table.read.alias, *column) if table.read.alias else column))
+        if known.below:
+            raise self._placed(
+                call, UnsupportedError("texts of structs in a list", where=call.function, found=known.path)
+            )
+        if known.is_json:
+            text = f"CAST({text} AS VARCHAR)"
         return table, known.path, text if is_list(storage_type(known.type)) else f"[{text}]"
 
     def _table(self, read: TableRead) -> _Table | None:
@@ -387,7 +391,7 @@ class _Rewriting:
     def _placed(self, call: TextCall, error: LanceDuckError) -> LanceDuckError:
         """Return an error that draws the place of a call."""
         place = drawn(self._statement.text, call.start, len(call.function))
-        remedy = f"{error.remedy}, here:{place}" if error.remedy else f"here:{place}"
+        remedy = f"{error.remedy.removesuffix('?')}, here:{place}" if error.remedy else f"here:{place}"
         where = call.function if error.where is None else error.where
         return type(error)(error.what, where=where, expected=error.expected, found=error.found, remedy=remedy)
 

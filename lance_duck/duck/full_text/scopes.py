@@ -8,7 +8,7 @@ columns are unknown.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Final
 
@@ -98,12 +98,21 @@ class TableRead:
         name: Parts of its name; None where it has none, or is something else: a subquery, a function.
         path: Its path, where it is named by that or is a call of `lance_scan`.
         version: Which one: arguments of `lance_scan`.
+        is_hidden: Only ON sees its columns: it is on the right of a SEMI or ANTI JOIN.
+        place: Tokens that say what is read, from the first one to that behind the last; None where an alias stands
+            among them, or before them.
+        end: The token behind what it is called.
+        is_called: The text gives it an alias.
     """
 
     alias: str
     name: tuple[str, ...] | None = None
     path: str | None = None
     version: tuple[tuple[str, Part], ...] = ()
+    is_hidden: bool = False
+    place: tuple[int, int] | None = None
+    end: int = -1
+    is_called: bool = False
 
 
 @dataclass(eq=False)
@@ -220,6 +229,8 @@ class _ScopeReader:
         self._depth = 0
         self._expects = False
         """A table may begin here."""
+        self._is_hidden = False
+        """The columns of the table that comes next are seen in ON alone."""
         self._lists: list[int] = []
         """Depths of the lists of tables that a place is in: after a comma there, a table follows."""
 
@@ -238,7 +249,7 @@ class _ScopeReader:
             self._lists = [depth for depth in self._lists if depth <= self._depth]
             self._expects = False
         elif token.text == ",":
-            self._expects = self._depth in self._lists
+            self._expects, self._is_hidden = self._depth in self._lists, False
         elif self._expects and token.word in ("lateral", "only"):
             pass
         elif self._expects and (token.name is not None or token.path is not None):
@@ -258,18 +269,19 @@ class _ScopeReader:
         if self._expects:
             self._expects = False
             alias, after = self._alias(after)
-            self._scope.tables.append(TableRead(alias or ""))
+            self._scope.tables.append(TableRead(alias or "", is_hidden=self._is_hidden))
         return after
 
     def _word(self, place: int, word: str) -> None:
         if word == "join":
             self._expects = bool(self._lists)
+            self._is_hidden = self._all.word(place - 1) in ("semi", "anti")
         elif self._depth == 0 and not self._is_inside(place):
             if word in _CLAUSES and (word != "set" or self._lists):
                 self._scope.clauses.append((word, place))
                 self._lists = []
             if word == "from" or self._names_target(place, word):
-                self._lists, self._expects = [0], True
+                self._lists, self._expects, self._is_hidden = [0], True, False
 
     def _names_target(self, place: int, word: str) -> bool:
         """Return whether the table that a statement changes follows, or what it is compared with."""
@@ -292,15 +304,21 @@ class _ScopeReader:
         given = None
         if is_colon(self._all.tokens, place + 1):
             given, place = self._all.name(place), place + 2
-        table, after = self._source(place)
-        version, after = self._at(after)
+        table, behind = self._source(place)
+        version, after = self._at(behind)
+        read = (place, after) if version or behind == after else None
         alias, after = self._alias(after)
         if not version:
-            version, after = self._at(after)
+            version, behind = self._at(after)
+            read, after = read if behind == after else None, behind
         if alias is not None and self._all.text(after) == "(":  # other names for its columns
             table = TableRead(alias)
-        version = version or table.version
-        self._scope.tables.append(TableRead(given or alias or table.alias, table.name, table.path, version))
+        called = given or alias
+        table = TableRead(called or table.alias, table.name, table.path, version or table.version, self._is_hidden)
+        is_plain = given is None and read is not None
+        self._scope.tables.append(
+            replace(table, place=read if is_plain else None, end=after, is_called=called is not None)
+        )
         return after
 
     def _source(self, place: int) -> tuple[TableRead, int]:

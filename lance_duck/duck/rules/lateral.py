@@ -76,7 +76,7 @@ def _lateral(select: exp.Select, statement: Statement) -> LateralNearest | None:
         return None
     alias = table.alias_or_name
     inner = SelectReader(query.this, statement, outer=alias.lower()).nearest()
-    if inner is None or alias.lower() == (inner.alias or inner.name[-1]).lower():
+    if inner is None or alias.lower() == (inner.place.alias or inner.place.name[-1]).lower():
         return None
     name = tuple(part.name for part in table.parts)
     return LateralNearest(inner, *statement.place(table), name, alias, bool(table.alias))

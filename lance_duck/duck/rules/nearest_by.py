@@ -19,7 +19,8 @@ from sqlglot import exp
 from lance_duck.duck.rules.join_chain import Chain, FromItem
 from lance_duck.duck.rules.lateral import LateralNearest
 from lance_duck.duck.rules.measures import Measure, measure_of
-from lance_duck.duck.rules.order_by_distance import Key, NearestSelect, as_key, without_table
+from lance_duck.duck.rules.order_by_distance import NearestSelect
+from lance_duck.duck.rules.table_read import Condition, Key, TablePlace, as_key
 from lance_duck.duck.statement.deterministic_sql import (
     Node,
     is_plain_condition,
@@ -124,26 +125,23 @@ class _JoinReader:
     def read(self, measure: Measure, other: FromItem, *, is_guess: bool) -> NearestBy | None:
         """Return the join; None where it is not known to be sound."""
         clause, node = self.clause, other.node.copy()
-        table, condition = self._table(measure)
+        searched = self._table(measure)
+        if searched is None:
+            return None
+        table, condition = searched
         node.set("joins", None)  # those of a FROM that comes first
         named = {cte.alias.lower() for cte in self.chain.select.root().find_all(exp.CTE)}
         is_known = (
             measure.similarity == clause.largest_first
             and isinstance(measure.vector, exp.Column)
-            and table is not None
             and is_plain_table(node)
             and not any(part.args.get(name) for part in (table, node) for name in ("sample", "pivots"))
             and not any(not part.db and part.name.lower() in named for part in (table, node))
         )
-        if not is_known or table is None or condition is None:
+        if not is_known:
             return None
-        text, keys, names = condition
-        start, end = self.statement.place(table)
         inner = NearestSelect(
-            start=start,
-            end=end,
-            alias=None if table.alias else table.name,
-            name=tuple(part.name for part in table.parts),
+            place=TablePlace.of(table, self.statement),
             metric=measure.metric,
             largest_first=clause.largest_first,
             column=measure.column.name,
@@ -152,9 +150,7 @@ class _JoinReader:
             vector_keys=(),
             length=None,
             bare=None,
-            where=text,
-            where_keys=keys,
-            where_columns=names,
+            condition=condition,
             limit=clause.k,
             offset=0,
             columns=self._columns(),
@@ -164,25 +160,29 @@ class _JoinReader:
         search = LateralNearest(inner, *self.statement.place(node), name, node.alias_or_name, bool(node.alias))
         return NearestBy(clause, search, is_guess, *self._where(other))
 
-    def _table(self, measure: Measure) -> tuple[exp.Table | None, _Condition | None]:
-        """Return the table that is searched, and the condition that its rows fulfil."""
+    def _table(self, measure: Measure) -> tuple[exp.Table, Condition | None] | None:
+        """Return the table that is searched, and the condition that its rows fulfil; None where it is not known.
+
+        Raises:
+            ValueError: The condition cannot be applied before the search.
+        """
         node = self.chain.sources[self.place].node
         if is_plain_table(node):
-            return node, (None, (), frozenset())
+            return node, None
         select = node.this if isinstance(node, exp.Subquery) else None
         if not isinstance(select, exp.Select) or node.args.get("joins") or node.args["alias"] is None:
-            return None, None
+            return None
         if node.alias_column_names or any(value and name not in _QUERY for name, value in select.args.items()):
-            return None, None
+            return None
         from_, where = select.args.get("from_"), select.args.get("where")
         table: Node = None if from_ is None else from_.this
         names = [each.name.lower() for each in select.expressions if isinstance(each, exp.Column)]
         stars = [each for each in select.expressions if isinstance(each, exp.Star) and not any(each.args.values())]
         if not is_plain_table(table) or table.args.get("joins") or len(names) + len(stars) != len(select.expressions):
-            return None, None
+            return None
         if not stars and names.count(measure.column.name.lower()) != 1:
-            return None, None
-        return table, (None, (), frozenset()) if where is None else _condition(where.this, table.alias_or_name.lower())
+            return None
+        return table, None if where is None else Condition.of_where(where, table.alias_or_name.lower())
 
     def _columns(self) -> frozenset[str] | None:
         """Return all names that the statement may mean columns by, in lower case; None: perhaps all."""
@@ -207,18 +207,3 @@ class _JoinReader:
         if len(keys) != sum(1 for part in plain for _ in part.find_all(exp.Placeholder)):
             return None, ()
         return text, tuple((name, as_key(name)) for name in dict.fromkeys(keys))
-
-
-_Condition = tuple[str | None, tuple[Key, ...], frozenset[str]]
-
-
-def _condition(where: Node, alias: str) -> _Condition | None:
-    """Return the condition of a query with `?` for its parameters, these, and the columns that it names."""
-    bare = without_table(where, alias, ())
-    if bare is None or not is_plain_condition(bare, [""], lists=True):
-        return None
-    text = sql_of(bare)
-    keys = tuple(as_key(name) for name in re.findall(r"\$(\w+)", text))
-    if len(keys) != sum(1 for _ in bare.find_all(exp.Placeholder)):
-        return None
-    return re.sub(r"\$\w+", "?", text), keys, frozenset(column.name for column in bare.find_all(exp.Column))

@@ -12,25 +12,21 @@ rows still stem from those that come first. Whatever is not known is left alone.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
 from sqlglot import exp
 
 from lance_duck.duck.rules.measures import Measure, cast_length, measure_of
+from lance_duck.duck.rules.table_read import Condition, Key, TablePlace, as_key
 from lance_duck.duck.statement.deterministic_sql import (
     Node,
-    is_plain_condition,
     is_plain_query,
     is_plain_table,
     names_a_column,
     sql_of,
 )
 from lance_duck.duck.statement.text import LONGEST, Statement
-
-Key = int | str
-"""A parameter: its position from 1, or its name."""
 
 _MAYBE: Final = re.compile(r"\border\s+by\b.*\blimit\b", re.IGNORECASE | re.DOTALL)
 _HINT: Final = re.compile(r"(array|list)_\w*(distance|similarity|product)|<->|<=>", re.IGNORECASE)
@@ -43,9 +39,7 @@ class NearestSelect:
     """A statement that asks for the nearest rows of a table.
 
     Attributes:
-        start, end: Place of the table's name in the text.
-        alias: By what the statement calls it, to be added where the text does not say so; None where it does.
-        name: Parts of its name.
+        place: Where it reads the table.
         metric: "l2", "cosine" or "dot".
         largest_first: Ordered by a similarity, largest first.
         column: The vectors.
@@ -56,18 +50,13 @@ class NearestSelect:
         query_place: Place and end of the query, without its parentheses; None where the vector is no query.
         vector_keys: What the query needs of the parameters: the name that it has for each, the parameter, and how the
             text spells it; in the order of the text.
-        where: The condition of rows, with `?` for its parameters; None for all rows.
-        where_keys: Those parameters.
-        where_columns: Names of the columns in that condition.
+        condition: What rows have to fulfil; None for all rows.
         limit, offset: Numbers, or parameters.
         columns: Names that the statement reads, in lower case; None: perhaps all.
         explained: It is an EXPLAIN.
     """
 
-    start: int
-    end: int
-    alias: str | None
-    name: tuple[str, ...]
+    place: TablePlace
     metric: str
     largest_first: bool
     column: str
@@ -76,9 +65,7 @@ class NearestSelect:
     vector_keys: tuple[tuple[str, Key, str], ...]
     length: int | None
     bare: tuple[int, int] | None
-    where: str | None
-    where_keys: tuple[Key, ...]
-    where_columns: frozenset[str]
+    condition: Condition | None
     limit: int | DistanceParameter
     offset: int | DistanceParameter
     columns: frozenset[str] | None
@@ -166,21 +153,15 @@ class SelectReader:
         limit: int | DistanceParameter,
         offset: int | DistanceParameter,
     ) -> NearestSelect | None:
-        where = self._where(alias)
         vector = self._vector(measure)
-        if where is None or vector is None:
+        if vector is None:
             return None
         inner, length, bare = vector
         query_place = self._place(inner) if isinstance(inner, exp.Subquery) else None
         text = sql_of(inner.this) if query_place else ""
         parameters = re.findall(r"\$(\w+)", text)
-        start, end = self._statement.place(table)
-        condition, where_keys, where_columns = where
         return NearestSelect(
-            start=start,
-            end=end,
-            alias=None if table.alias else table.name,
-            name=tuple(part.name for part in table.parts),
+            place=TablePlace.of(table, self._statement),
             metric=measure.metric,
             largest_first=largest_first,
             column=measure.column.name,
@@ -191,9 +172,7 @@ class SelectReader:
             ),
             length=length,
             bare=bare,
-            where=condition,
-            where_keys=where_keys,
-            where_columns=where_columns,
+            condition=self._condition(alias),
             limit=limit,
             offset=offset,
             columns=columns_of(self._select, alias),
@@ -238,22 +217,19 @@ class SelectReader:
             if isinstance(each, exp.Alias)
         )
 
-    def _where(self, alias: str) -> tuple[str | None, tuple[Key, ...], frozenset[str]] | None:
+    def _condition(self, alias: str) -> Condition | None:
+        """Return WHERE as a condition of the table; None without one.
+
+        Raises:
+            ValueError: It cannot be applied before the search.
+        """
         where = self._select.args.get("where")
         if where is None:
-            return None, (), frozenset()
-        hidden = [each.alias.lower() for each in self._select.expressions if self._is_hidden(each.alias)]
+            return None
         if joins_of(self._select) and any(c.table.lower() != alias for c in where.find_all(exp.Column)):
-            return None  # perhaps a column of another table
-        condition = without_table(where.this, alias, hidden)
-        if condition is None or not is_plain_condition(condition, [""], lists=True):
-            return None
-        text = sql_of(condition)
-        keys = tuple(as_key(name) for name in re.findall(r"\$(\w+)", text))
-        if len(keys) != sum(1 for _ in condition.find_all(exp.Placeholder)):
-            return None
-        names = frozenset(column.name for column in condition.find_all(exp.Column))
-        return re.sub(r"\$\w+", "?", text), keys, names
+            raise ValueError("perhaps a column of another table")
+        hidden = [each.alias.lower() for each in self._select.expressions if self._is_hidden(each.alias)]
+        return Condition.of_where(where, alias, hidden)
 
     def _vector(self, measure: Measure) -> tuple[Node, int | None, tuple[int, int] | None] | None:
         """Return the vector, the length that it is cast to, and where it has to be cast."""
@@ -328,22 +304,6 @@ def columns_of(select: exp.Select, alias: str) -> frozenset[str] | None:
     return frozenset(names)
 
 
-def without_table(condition: Node, alias: str, hidden: Collection[str]) -> Node | None:
-    """Return a condition with the bare names of its columns; None where one may be of something else.
-
-    Args:
-        condition: Of a statement that reads one table.
-        alias: By what it calls the table.
-        hidden: Names that mean something else there, in lower case.
-    """
-    bare = condition.copy()
-    for column in list(bare.find_all(exp.Column)):
-        if column.args.get("db") or column.table.lower() not in ("", alias) or column.name.lower() in hidden:
-            return None
-        column.set("table", None)
-    return bare
-
-
 def row_count(clause: Node) -> int | DistanceParameter | None:
     """Return what LIMIT or OFFSET says; None where it is not simple. Without the clause nothing is left out."""
     if clause is None:
@@ -358,8 +318,3 @@ def row_count(clause: Node) -> int | DistanceParameter | None:
 
 def _key(node: exp.Placeholder | exp.Column) -> Key:
     return node.name if isinstance(node, exp.Column) else as_key(str(node.this))
-
-
-def as_key(name: str) -> Key:
-    """Return the parameter that `$name` means."""
-    return int(name) if name.isdigit() else name

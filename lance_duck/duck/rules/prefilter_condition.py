@@ -19,7 +19,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from lance_duck.duck.rules.order_by_distance import without_table
+from lance_duck.duck.rules.table_read import without_table
 from lance_duck.duck.statement.clauses import closing, divided
 from lance_duck.duck.statement.deterministic_sql import is_plain_condition, sql_of
 from lance_duck.duck.statement.text import LONGEST, Statement

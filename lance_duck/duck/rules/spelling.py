@@ -154,11 +154,19 @@ def _argument(tokens: Sequence[Token], opener: int) -> Spelling | None:
     function = folded(tokens[opener - 1].name or "") if opener > 0 else ""
     if not function.startswith(PREFIX) or opener + 2 >= len(tokens) or tokens[opener + 2].text not in (",", ")"):
         return None
+    if _says_database(tokens, opener):
+        return None
     table = tokens[opener + 1]
     name = parts_of_name(table.text[1:-1].replace("''", "'")) if table.text.startswith("'") else ()
     if not name or table.path is not None:
         return None
     return Spelling(Edit(table.start, table.end, table.text), name, is_argument=True)
+
+
+def _says_database(tokens: Sequence[Token], opener: int) -> bool:
+    """Return whether `database` is one of the named arguments of a call."""
+    pairs = zip(tokens[opener : closing(tokens, opener)], tokens[opener + 1 :], strict=False)
+    return any(folded(token.name or "") == "database" and then.text in (":", ":=", "=>", "=") for token, then in pairs)
 
 
 def _is_from(tokens: Sequence[Token], i: int) -> bool:

@@ -1,44 +1,31 @@
-"""Rows that match words: SELECTs of one table whose WHERE asks for `match` and for nothing that may hold instead. Pure.
+"""Best rows that match words: SELECTs of one table that ask for those with the highest scores. Pure.
 
     SELECT … FROM t WHERE __lance_match(["t"."body"], …, 'words', '') AND k > 3 ORDER BY __lance_score(…) DESC LIMIT 10
 
-`match` and `score` have become functions of ours before: see `duck.full_text`. Such a SELECT gives the same where the
-table holds only rows that match, also where it is a subquery, a common table expression or a part of a UNION; where the
-score is the first key of ORDER BY, best first, and all other conditions are known, only those of the best.
+`match` and `score` have become functions of ours before: see `duck.full_text`. Where the score is the first key of
+ORDER BY, best first, and all other conditions are known, such a SELECT gives the same where the table holds only rows
+with scores as high as the last one wanted. What asks for other rows is for `full_text.asked_tables`.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from sqlglot import exp
 
-from lance_duck.duck.rules.join_chain import conjuncts
-from lance_duck.duck.rules.order_by_distance import (
-    PARTS,
-    REFUSED,
-    DistanceParameter,
-    Key,
-    as_key,
-    row_count,
-    without_table,
-)
-from lance_duck.duck.statement.deterministic_sql import (
-    Node,
-    is_plain_condition,
-    is_plain_table,
-    names_a_column,
-    sql_of,
-)
+from lance_duck.duck.rules.order_by_distance import PARTS, REFUSED, DistanceParameter, row_count
+from lance_duck.duck.rules.table_read import Condition, Key, TablePlace, as_key
+from lance_duck.duck.rules.table_select import TableSelect, table_selects
+from lance_duck.duck.statement.deterministic_sql import Node, is_plain_condition, sql_of
 from lance_duck.duck.statement.text import LONGEST, Statement
 from lance_duck.duck.tables.text_functions import MATCHES, SCORES
 
-_BESIDE: Final = ("joins", "laterals", "sample")
 _ODD: Final = (exp.TableSample, exp.Pivot, exp.Command)
 _OURS: Final = (MATCHES, SCORES)
+_is_known = partial(is_plain_condition, aliases=[""])
 
 
 @dataclass(frozen=True)
@@ -67,71 +54,45 @@ class Best:
 
     Attributes:
         limit, offset: Numbers, or parameters.
-        where: The other conditions, with `?` for their parameters; None: there are none.
-        where_keys: Those parameters.
-        where_columns: Names of the columns in them.
+        condition: The other conditions; None: there are none.
     """
 
     limit: int | DistanceParameter
     offset: int | DistanceParameter
-    where: str | None
-    where_keys: tuple[Key, ...]
-    where_columns: frozenset[str]
+    condition: Condition | None
 
 
 @dataclass(frozen=True)
 class MatchSelect:
-    """A table of which a SELECT wants rows that match.
+    """A table of which a SELECT wants the best rows that match.
 
     Attributes:
-        start, end: Place of its name in the text.
-        alias: By what the statement calls it, to be added where the text does not say so; None where it does.
-        name: Parts of its name.
+        table: Where it stands.
         calls: All of them have to hold.
-        best: Only these rows are wanted; None: all that match.
+        best: How many, and what else has to hold.
     """
 
-    start: int
-    end: int
-    alias: str | None
-    name: tuple[str, ...]
+    table: TablePlace
     calls: tuple[MatchCall, ...]
-    best: Best | None
+    best: Best
 
 
 def find(statement: Statement) -> tuple[MatchSelect, ...]:
-    """Find the tables of a statement of which matching rows are asked."""
-    if MATCHES not in statement.text or len(statement.text) > LONGEST or statement.opening is None:
-        return ()
-    tree = None if statement.opening.stores else statement.tree
-    if tree is None or tree.find(*_ODD):
+    """Find the tables of a statement of which the best rows are asked."""
+    if MATCHES not in statement.text or len(statement.text) > LONGEST:
         return ()
     try:
-        return tuple(_selects(tree, statement))
+        return tuple(_selects(statement))
     except (RecursionError, LookupError, ValueError):
         return ()
 
 
-def _selects(tree: Node, statement: Statement) -> Iterator[MatchSelect]:
-    named = {cte.alias.lower() for with_ in tree.find_all(exp.With) for cte in with_.expressions}
-    for select in tree.find_all(exp.Select):
-        from_, where = select.args.get("from_"), select.args.get("where")
-        if from_ is None or where is None or any(select.args.get(name) for name in _BESIDE) or names_a_column(select):
-            continue
-        table = from_.this
-        if not is_plain_table(table) or table.args.get("joins") or table.name.lower() in named:
-            continue
-        alias = table.alias_or_name.lower()
-        parts = list(conjuncts(where.this))
-        asked = [part for part in parts if _is_asked(part, alias)]
-        if not asked:
-            continue
-        start, end = statement.place(table)
-        calls = tuple(_call(part, statement) for part in asked)
-        others = [part for part in parts if part not in asked]
-        best = _best(select, [_arguments(part) for part in asked], others, alias)
-        shown = None if table.alias else table.name
-        yield MatchSelect(start, end, shown, tuple(part.name for part in table.parts), calls, best)
+def _selects(statement: Statement) -> Iterator[MatchSelect]:
+    for found in table_selects(statement, *_ODD):
+        asked = [part for part in found.conjuncts if _is_asked(part, found.alias)]
+        best = _best(found, asked) if asked else None
+        if best is not None:
+            yield MatchSelect(found.place, tuple(_call(part, statement) for part in asked), best)
 
 
 def _is_asked(part: Node, alias: str) -> bool:
@@ -140,6 +101,7 @@ def _is_asked(part: Node, alias: str) -> bool:
         return False
     texts, request, words, values = part.expressions
     column = texts.expressions[0] if isinstance(texts, exp.Array) and len(texts.expressions) == 1 else texts
+    column = column.this if isinstance(column, exp.Cast) else column  # JSON as text
     root = column.parts[0].name.lower() if isinstance(column, exp.Column | exp.Dot) else ""
     is_constant = isinstance(request, exp.Literal) and isinstance(values, exp.Literal) and not values.name
     return root == alias and is_constant and isinstance(_words(words), exp.Literal | exp.Placeholder)
@@ -181,28 +143,19 @@ def _arguments(call: Node) -> str:
     return ", ".join(map(sql_of, call.expressions))
 
 
-def _best(select: exp.Select, asked: list[str], others: list[Node], alias: str) -> Best | None:
+def _best(found: TableSelect, asked: list[Node]) -> Best | None:
     """Return the best rows that are wanted; None where all that match are, or others may be."""
+    select, known = found.select, PARTS - {"kind"}
     order = select.args.get("order")
-    known = PARTS - {"kind"}
     if order is None or any(value and name not in known for name, value in select.args.items()):
         return None
     limit, offset = row_count(select.args.get("limit")), row_count(select.args.get("offset"))
-    if not limit or offset is None or not _is_by_score(select, order.expressions[0], asked) or not _is_plain(select):
+    calls = [_arguments(part) for part in asked]
+    if not limit or offset is None or not _is_by_score(select, order.expressions[0], calls) or not _is_plain(select):
         return None
-    shown = {each.alias.lower() for each in select.expressions if isinstance(each, exp.Alias)}
-    bare = [without_table(part, alias, shown) for part in others]
-    parts = [part for part in bare if part is not None and is_plain_condition(part, [""])]
-    if len(parts) < len(others):
-        return None
-    text = " AND ".join(f"({sql_of(part)})" for part in parts)
-    return Best(
-        limit,
-        offset,
-        re.sub(r"\$\w+", "?", text) or None,
-        tuple(map(as_key, re.findall(r"\$(\w+)", text))),
-        frozenset(column.name for part in parts for column in part.find_all(exp.Column)),
-    )
+    others = [part for part in found.conjuncts if part not in asked]
+    parts = found.conditions(others, _is_known)
+    return Best(limit, offset, Condition.of(parts)) if len(parts) == len(others) else None
 
 
 def _is_by_score(select: exp.Select, key: Node, asked: list[str]) -> bool:

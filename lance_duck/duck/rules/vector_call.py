@@ -9,7 +9,8 @@ from typing import Any, Final
 
 from sqlglot import exp
 
-from lance_duck.duck.rules.order_by_distance import Key, columns_of
+from lance_duck.duck.rules.order_by_distance import columns_of
+from lance_duck.duck.rules.table_read import Key
 from lance_duck.duck.statement.clauses import closing, divided
 from lance_duck.duck.statement.deterministic_sql import is_plain_table
 from lance_duck.duck.statement.lists import LISTED
@@ -21,10 +22,11 @@ FUNCTION: Final = "lance_vector_search"
 _PLACE: Final = "__lance_found"
 """What stands for the call in the tree."""
 _NAMES: Final = ("table_name", "column_name", "query_vector", "k", "nprobes", "refine_factor", "ef", "metric")
-_MORE: Final = ("prefilter", "filter", "use_index", "version", "tag", "asof", "branch")
+_MORE: Final = ("recall", "prefilter", "filter", "use_index", "version", "tag", "asof", "branch")
 _WORDS: Final = {"true": True, "false": False, "null": None}
 _CAST: Final = re.compile(r"::(float|double)\[\]$", re.I)
 _NUMBER: Final = re.compile(r"\d{1,18}")
+_DECIMAL: Final = re.compile(r"\d{0,9}\.\d{1,15}")
 
 
 @dataclass(frozen=True)
@@ -140,4 +142,6 @@ def _constant(text: str, mark: int | None, *, is_vector: bool) -> tuple[Any] | N
         return (text[1:-1].replace("''", "'"),)
     if _NUMBER.fullmatch(text):
         return (int(text),)
+    if _DECIMAL.fullmatch(text):
+        return (float(text),)
     return (_WORDS[text.lower()],) if text.lower() in _WORDS else None

@@ -17,6 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_duck.dataset import LanceDataset
+from lance_duck.duck.rules.table_read import Condition
 from lance_duck.duck.run.costs import MORE, MOST_NEAREST, MOST_OF_ALL
 from lance_duck.duck.run.search_settings import SearchSettings
 from lance_duck.duck.tables.nearest import DISTANCE, QUERY, found_rows
@@ -41,8 +42,8 @@ class Ask:
         vector: What they are compared with: one vector, or a row for each of several.
         rough: How far each may lie from what DuckDB reads.
         wanted: Rows, for each vector.
-        where: The condition that they fulfil; None: none.
-        parameters: Of the condition.
+        condition: What the rows fulfil; None if all rows do.
+        parameters: Values of the parameters of the condition.
         columns: Names, in lower case; None: all.
         settings: Of the connection.
     """
@@ -53,7 +54,7 @@ class Ask:
     vector: NDArray[np.float32]
     rough: NDArray[np.float64]
     wanted: int
-    where: str | None
+    condition: Condition | None
     parameters: tuple[Any, ...]
     columns: frozenset[str] | None
     settings: SearchSettings
@@ -67,7 +68,10 @@ class Ask:
         settings = self.settings
         nearest = {"column": self.column, "q": self.vector, "k": k, "metric": self.metric}
         nearest |= {"nprobes": settings.nprobes, "ef": settings.ef, "use_index": settings.nearest == "auto"}
-        filter_ = (self.where, list(self.parameters)) if self.parameters else self.where
+        # The rows to rank again are in k.
+        nearest |= {"recall": settings.recall, "refine_factor": None if settings.refine_factor is None else 1}
+        where = None if self.condition is None else self.condition.where
+        filter_ = (where, list(self.parameters)) if self.parameters else where
         return {"nearest": nearest, "filter": filter_}
 
     def schema(self, dataset: LanceDataset) -> pa.Schema:

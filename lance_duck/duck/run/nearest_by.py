@@ -25,8 +25,7 @@ def run(asked: NearestJoins, request: Request, database: Database) -> Rewriting 
         return None
     joins = _Joins(request, database)
     for join in asked.joins:
-        inner = join.search.inner
-        if joins.is_free(join) and database.names.are_ours(inner.name, later=False):
+        if joins.is_free(join) and database.names.are_ours(join.search.inner.place.name, later=False):
             try:
                 joins.search(join)
             except (NotFoundHere, LanceDuckError):
@@ -52,7 +51,7 @@ class _Joins:
 
     def is_free(self, join: NearestBy) -> bool:
         """Return whether nothing stands yet in the place of a join, nor anything else in that of the other table."""
-        inner, other = join.search.inner, (join.search.start, join.search.end)
+        inner, other = join.search.inner.place, (join.search.start, join.search.end)
         places = [(inner.start, inner.end), *([] if other in self._others else [other])]
         return not any(edit.overlaps(*place) for edit in (*self._request.edits, *self._edits) for place in places)
 
@@ -65,19 +64,19 @@ class _Joins:
         clause, inner = join.clause, join.search.inner
         search = NearestSearch(join.search, self._request, self._database, clause.is_exact, skips_null=True)
         other = (join.search.start, join.search.end)
-        if join.is_guess and self._has(inner.name, str(inner.vector)):
+        if join.is_guess and self._has(inner.place.name, str(inner.vector)):
             raise NotFoundHere("the name is that of a column of the table itself")
         given = self._request.given
         queries = self._others.get(other)
         if queries is None:
             queries = search.queries(join.where, {name: given.value(key) for name, key in join.where_keys})
-        place, found, plan = search.place(queries)
+        edit, found, plan = search.nearest_in_place(queries)
         if other not in self._others:
             others = named(self._database.native, queries)
             self._others[other] = queries
             self._edits.append(search.others_in_place(others))
             self._tables.append(others)
-        self._edits += [Edit(inner.start, inner.end, place), *clause.sorted_lateral()]
+        self._edits += [edit, *clause.sorted_lateral()]
         self._tables.append(found)
         self._plans += [] if plan is None else [plan]
 

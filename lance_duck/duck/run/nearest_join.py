@@ -42,19 +42,18 @@ _FRAMES: Final = ("pandas", "polars")
 
 def run(asked: LateralNearest, request: Request, database: Database) -> Rewriting | None:
     """Put what a search for all rows found in the place of both tables; None where DuckDB has to search by itself."""
-    inner = asked.inner
-    free = request.is_free(inner.start, inner.end) and request.is_free(asked.start, asked.end)
-    if not free or database.session.settings.nearest == "off" or not database.names.are_ours(inner.name, later=False):
+    place = asked.inner.place
+    free = request.is_free(place.start, place.end) and request.is_free(asked.start, asked.end)
+    if not free or database.session.settings.nearest == "off" or not database.names.are_ours(place.name, later=False):
         return None
     try:
         search = NearestSearch(asked, request, database)
         queries = search.queries()
-        place, found, plan = search.place(queries)
+        edit, found, plan = search.nearest_in_place(queries)
     except (NotFoundHere, LanceDuckError):
         return None
     others = named(database.native, queries)
-    edits = Edit(inner.start, inner.end, place), search.others_in_place(others)
-    return Rewriting(edits, (found, others), plan=plan)
+    return Rewriting((edit, search.others_in_place(others)), (found, others), plan=plan)
 
 
 @dataclass(frozen=True)
@@ -75,8 +74,10 @@ class NearestSearch:
     is_exact: bool = False
     skips_null: bool = False
 
-    def place(self, queries: pa.Table) -> tuple[str, NamedTable, str | None]:
-        """Search, and return what stands in the place of the table, what that reads, and the plan for an EXPLAIN.
+    def nearest_in_place(self, queries: pa.Table) -> tuple[Edit, NamedTable, str | None]:
+        """Search, and return the edit that puts the rows found in the place of the table, those rows, and the plan.
+
+        The plan is None where the statement is no EXPLAIN.
 
         Args:
             queries: The other table.
@@ -85,16 +86,15 @@ class NearestSearch:
             NotFoundHere: DuckDB has to do it.
         """
         asked, inner, given, names = self.asked, self.asked.inner, self.request.given, self.database.names
-        handle = names.table(inner.name, later=False)
+        handle = names.table(inner.place.name, later=False)
         if handle is None:
             raise NotFoundHere("no such table")
         dataset = handle.current()
         field = vector_column(dataset, inner.column)
         if field is None:
             raise NotFoundHere("no column of vectors")
-        values = [given.value(key) for key in inner.where_keys]
-        about = About.ORDER | about_condition(inner.where, inner.where_columns, dataset.schema, values)
-        if not names.dialect(inner.name, later=False).is_usual(about | About.TEXTS):
+        about = About.ORDER | about_condition(inner.condition, dataset.schema, given.values_of(inner.condition))
+        if not names.dialect(inner.place.name, later=False).is_usual(about | About.TEXTS):
             raise NotFoundHere("the other table loses the order of its texts on the way through Arrow")
         vectors = _distinct(queries, str(inner.vector), field.type.list_size, skips_null=self.skips_null)
         ask = self._ask(field.name, vectors)
@@ -103,12 +103,12 @@ class NearestSearch:
         nearest = nearest.drop_columns([QUERY]).append_column(FOR, vectors.take(which.combine_chunks()))
         rows = named(self.database.native, nearest)
         columns = ", ".join(map(quoted, ask.schema(dataset).names))
-        place = (
+        source = (
             f'(SELECT {columns} FROM (SELECT * FROM "{rows.name}" LIMIT {ALL_ROWS}) AS found '  # noqa: S608
             f"WHERE found.{FOR} = {quoted(asked.alias)}.{quoted(str(inner.vector))})"
         )
-        place += "" if inner.alias is None else f" AS {quoted(inner.alias)}"
-        return place, rows, ask.scanner(dataset, ask.first).explain_plan() if inner.explained else None
+        plan = ask.scanner(dataset, ask.first).explain_plan() if inner.explained else None
+        return inner.place.reading(source), rows, plan
 
     def others_in_place(self, others: NamedTable) -> Edit:
         """Return the edit that puts the other table, as it was read, in its place."""
@@ -169,8 +169,8 @@ class NearestSearch:
             narrow,
             rough + ROUNDING * np.linalg.norm(wide, axis=1),
             wanted,
-            inner.where,
-            tuple(given.value(key) for key in inner.where_keys),
+            inner.condition,
+            tuple(given.values_of(inner.condition)),
             inner.columns,
             replace(settings, nearest="exact") if self.is_exact else settings,
         )

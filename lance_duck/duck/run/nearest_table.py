@@ -16,6 +16,7 @@ from lance_duck.redact import shown
 from lance_duck.scan.duckdb.offsets import without_offsets
 from lance_duck.scan.duckdb.source import PushedScan
 from lance_duck.scan.duckdb.types import duckdb_arrow_schema
+from lance_duck.scan.predicate.tree import Predicate
 
 
 class FoundRows(pads.Dataset):  # type: ignore[misc]
@@ -79,8 +80,8 @@ class NearestTable(DuckTable):
         wanted = schema if columns is None else pa.schema([schema.field(name) for name in columns])
         return PushedScan(wanted, lambda: self._found(wanted, any_form=False))
 
-    def explained(self) -> str:
-        """Return how its rows are found, in words."""
+    def explained(self, parts: Sequence[Predicate] = ()) -> str:
+        """See `DuckTable.explained`; its search is all there is to say."""
         return "\n".join(explained(self.dataset, self._ask)) + "\n"
 
     def _found(self, wanted: pa.Schema, *, any_form: bool) -> pa.RecordBatchReader:

@@ -34,10 +34,10 @@ ROUNDING: Final = 2.0**-22
 
 def run(asked: NearestSelect, request: Request, database: Database) -> Rewriting | None:
     """Put the nearest rows in the place of a table; None where the table is not ours, or has no such vectors."""
-    later = request.later
-    if not request.is_free(asked.start, asked.end):
+    later, place = request.later, asked.place
+    if not request.is_free(place.start, place.end):
         return None
-    handle = database.names.table(asked.name, later=later)
+    handle = database.names.table(place.name, later=later)
     if handle is None:
         return None
     dataset = handle.current()
@@ -46,7 +46,7 @@ def run(asked: NearestSelect, request: Request, database: Database) -> Rewriting
         return None
     search = _Search(asked, request, database, handle, dataset, vectors)
     try:
-        if not database.names.dialect(asked.name, later=later).is_usual(About.ORDER | search.about_condition()):
+        if not database.names.dialect(place.name, later=later).is_usual(About.ORDER | search.about_condition()):
             raise NotFoundHere("settings give other words another meaning")
         search.prepare()
     except (NotFoundHere, LanceDuckError):
@@ -82,8 +82,8 @@ class _Search:
 
     def about_condition(self) -> About:
         """Return what the meaning of its condition depends on."""
-        values = [self.request.given.value(key) for key in self.asked.where_keys]
-        return about_condition(self.asked.where, self.asked.where_columns, self.dataset.schema, values)
+        condition = self.asked.condition
+        return about_condition(condition, self.dataset.schema, self.request.given.values_of(condition))
 
     def prepare(self) -> None:
         """Put rows that may be the nearest in the place of the table.
@@ -105,8 +105,7 @@ class _Search:
         columns = ", ".join(quoted(each) for each in ask.schema(self.dataset).names)
         # The limit, which takes no row away, keeps the filters of the statement from being pushed into the table.
         inner = f'(SELECT {columns} FROM "{table.name}" LIMIT {ALL_ROWS})'  # noqa: S608
-        place = inner if asked.alias is None else f"{inner} AS {quoted(asked.alias)}"
-        self.edits.append(Edit(asked.start, asked.end, place))
+        self.edits.append(asked.place.reading(inner))
 
     def cast(self) -> None:
         """Make the vector an array where DuckDB would refuse a list."""
@@ -138,8 +137,8 @@ class _Search:
             narrow,
             np.array([np.linalg.norm(vector - narrow) + ROUNDING * np.linalg.norm(vector)]),
             wanted,
-            asked.where,
-            tuple(given.value(key) for key in asked.where_keys),
+            asked.condition,
+            tuple(given.values_of(asked.condition)),
             asked.columns,
             settings,
         )

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lance_duck.duck.rules.order_by_distance import DistanceParameter, Key
+from lance_duck.duck.rules.order_by_distance import DistanceParameter
+from lance_duck.duck.rules.table_read import Condition, Key
 from lance_duck.duck.run.candidates import NotFoundHere
 from lance_duck.duck.statement.lists import LISTED
 
@@ -38,6 +39,14 @@ class Given:
         if positional and isinstance(key, int) and 0 < key <= len(given):
             return given[key - 1]
         raise NotFoundHere("a parameter is missing")
+
+    def values(self, keys: Sequence[Key]) -> list[Any]:
+        """Return the values of parameters. Raises NotFoundHere: There is none for one."""
+        return [self.value(key) for key in keys]
+
+    def values_of(self, condition: Condition | None) -> list[Any]:
+        """Return the values of the parameters of a condition. Raises NotFoundHere: There is none for one."""
+        return [] if condition is None else self.values(condition.keys)
 
     def number(self, number: int | DistanceParameter) -> int:
         """Return a number of rows.

@@ -25,7 +25,7 @@ from lance_duck.duck.run.order_by_search import ALL_ROWS
 from lance_duck.duck.run.rewriting import Database, Request, Rewriting
 from lance_duck.duck.settings import About, about_condition
 from lance_duck.duck.statement.edits import Edit
-from lance_duck.duck.statement.identifiers import quoted
+from lance_duck.duck.statement.identifiers import folded, quoted
 from lance_duck.errors import LanceDuckError
 from lance_duck.scan.duckdb.types import duckdb_arrow_schema
 from lance_duck.scan.filters import Filter, TreeFilter
@@ -52,9 +52,9 @@ _TYPES: Final = {
 
 def run(asked: PlainWhere, request: Request, database: Database) -> Rewriting | None:
     """Put few rows in the place of a table; None where no index says which they are, or they are many."""
-    if not request.is_free(asked.start, asked.end):
+    if not request.is_free(asked.table.start, asked.table.end):
         return None
-    handle = database.names.table(asked.name, later=False)
+    handle = database.names.table(asked.table.name, later=False)
     try:
         return None if handle is None else _rewriting(asked, request, database, handle.current())
     except (NotFoundHere, LanceDuckError):
@@ -62,7 +62,11 @@ def run(asked: PlainWhere, request: Request, database: Database) -> Rewriting | 
 
 
 def run_count(asked: CountedTable, request: Request, database: Database) -> Rewriting | None:
-    """Put the number of rows in the place of a statement; None where its words may mean something else."""
+    """Put the number of rows in the place of a statement.
+
+    Returns:
+        None where its words may mean something else, or a column may have nulls.
+    """
     names = database.names
     if request.given.parameters or not names.are_built_in(_COUNTS, later=False):
         return None
@@ -70,19 +74,29 @@ def run_count(asked: CountedTable, request: Request, database: Database) -> Rewr
     if handle is None or not names.dialect(asked.name, later=False).is_usual(About.SYNTAX):
         return None
     try:
-        rows = handle.current().count_rows()
+        dataset = handle.current()
+        if asked.column is not None and not _has_no_nulls(dataset, asked.column):
+            return None
+        rows = dataset.count_rows()
     except LanceDuckError:
         return None  # the statement itself will say what is wrong
     return Rewriting((Edit(asked.start, asked.end, f"SELECT ?::BIGINT AS {quoted(asked.title)}", (rows,)),))
 
 
+def _has_no_nulls(dataset: LanceDataset, name: str) -> bool:
+    """Return whether metadata tell that no row has a null in the column that SQL means by a name."""
+    found = [column for column in dataset.schema.names if folded(column) == folded(name)]
+    return len(found) == 1 and dataset.handle.table.has_no_nulls(found[0])
+
+
 def _rewriting(asked: PlainWhere, request: Request, database: Database, dataset: LanceDataset) -> Rewriting | None:
-    values = [request.given.value(key) for key in asked.where_keys]
-    about = about_condition(asked.where, asked.where_columns, dataset.schema, values)
-    if not database.names.dialect(asked.name, later=False).is_usual(about):
+    table, condition = asked.table, asked.condition
+    values = request.given.values(condition.keys)
+    about = about_condition(condition, dataset.schema, values)
+    if not database.names.dialect(table.name, later=False).is_usual(about):
         return None
     rows = _few_rows(asked, dataset, values)
-    return None if rows is None else in_place(rows, asked.start, asked.end, asked.alias, request, database)
+    return None if rows is None else in_place(rows, table.start, table.end, table.alias, request, database)
 
 
 def _few_rows(asked: PlainWhere, dataset: LanceDataset, values: Sequence[Any]) -> pa.Table | None:
@@ -92,11 +106,11 @@ def _few_rows(asked: PlainWhere, dataset: LanceDataset, values: Sequence[Any]) -
     """
 
     def read() -> TreeFilter | None:
-        predicate = tree_from_sql(asked.where, dataset.schema, values or None)
+        predicate = tree_from_sql(asked.condition.where, dataset.schema, values or None)
         return None if predicate is None else TreeFilter(predicate)
 
     table = dataset.handle.table
-    condition = table.known.statement_filter(asked.where, values, read)
+    condition = table.known.statement_filter(asked.condition.where, values, read)
     if condition is None:
         return None
     expected = dataset.index_estimate(condition)

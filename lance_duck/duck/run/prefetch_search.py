@@ -26,6 +26,7 @@ from lance_duck.errors import LanceDuckError
 
 _KINDS: Final = {
     **dict.fromkeys(("k", "nprobes", "refine_factor", "ef"), int),
+    "recall": float,
     **dict.fromkeys(("table_name", "column_name", "metric", "filter", "tag", "asof"), str),
     **dict.fromkeys(("prefilter", "use_index"), bool),
 }

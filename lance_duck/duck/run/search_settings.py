@@ -34,12 +34,14 @@ class SearchSettings:
         nprobes: Partitions of an index to look into first; None: as suits.
         ef: Candidates of a walk over a graph; None: as suits.
         refine_factor: So many times k rows of an index are ranked by their own vectors; None: somewhat more than k.
+        recall: Share of the true neighbours that an index has to find where none of these three is set; None: 0.95.
     """
 
     nearest: str = "auto"
     nprobes: int | None = None
     ef: int | None = None
     refine_factor: int | None = None
+    recall: float | None = None
 
     def changed(self, name: str, value: Any) -> SearchSettings:
         """Return the settings with another value of one; None: its default.
@@ -55,7 +57,9 @@ class SearchSettings:
             return replace(self, **{name: _DEFAULTS[name]})
         if name == "nearest":
             return replace(self, nearest=_mode(value))
-        return replace(self, **{name: _whole(name, value)})  # type: ignore[arg-type]  # not the mode
+        if name == "recall":
+            return replace(self, recall=_share(value))
+        return replace(self, **{name: _whole(name, value)})  # type: ignore[arg-type]  # a whole number
 
 
 _DEFAULTS: Final[Mapping[str, Any]] = {
@@ -128,6 +132,16 @@ def _mode(value: Any) -> str:
     found = str(value).lower()
     if found not in _MODES:
         raise InvalidInputError(f"{PREFIX}nearest", expected=" or ".join(map(repr, _MODES)), found=repr(value))
+    return found
+
+
+def _share(value: Any) -> float:
+    try:
+        found = float(str(value))
+    except ValueError:
+        found = 0.0
+    if not 0 < found <= 1 or isinstance(value, bool):
+        raise InvalidInputError(f"{PREFIX}recall", expected="a number above 0, up to 1", found=repr(value))
     return found
 
 

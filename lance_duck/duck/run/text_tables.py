@@ -15,7 +15,6 @@ from lance_duck.duck.run.rewriting import Database, Request, Rewriting
 from lance_duck.duck.run.semi_join_pushdown import NarrowedTable
 from lance_duck.duck.settings import about_condition
 from lance_duck.duck.statement.deterministic_sql import TEXT_FUNCTIONS
-from lance_duck.duck.statement.edits import Edit
 from lance_duck.duck.statement.identifiers import quoted
 from lance_duck.duck.tables.table import select_all
 from lance_duck.errors import LanceDuckError
@@ -34,9 +33,9 @@ class TextTable(NarrowedTable):
 
 def run(asked: TextFilter, request: Request, database: Database) -> Rewriting | None:
     """Narrow a table; None where no index says which rows are left out."""
-    if not request.is_free(asked.start, asked.end):
+    if not request.is_free(asked.table.start, asked.table.end):
         return None
-    handle = database.names.table(asked.name, later=request.later)
+    handle = database.names.table(asked.table.name, later=request.later)
     if handle is None:
         return None
     try:
@@ -46,20 +45,19 @@ def run(asked: TextFilter, request: Request, database: Database) -> Rewriting | 
     if narrowed is None:
         return None
     table = named(database.native, narrowed)
-    alias = "" if asked.alias is None else f" AS {quoted(asked.alias)}"
-    return Rewriting((Edit(asked.start, asked.end, f"({select_all(quoted(table.name))}){alias}"),), (table,))
+    return Rewriting((asked.table.reading(f"({select_all(quoted(table.name))})"),), (table,))
 
 
 def _narrowed(
     asked: TextFilter, request: Request, database: Database, current: Callable[[], LanceDataset]
 ) -> TextTable | None:
-    dataset, names = current(), database.names
-    values = [request.given.value(key) for key in asked.where_keys]
-    predicate = _trigrams(implied_tree(asked.where, dataset.schema, values or None))
+    dataset, names, condition = current(), database.names, asked.condition
+    values = request.given.values(condition.keys)
+    predicate = _trigrams(implied_tree(condition.where, dataset.schema, values or None))
     if predicate is None:
         return None
-    about = about_condition(asked.where, asked.where_columns, dataset.schema, values)
-    if not names.dialect(asked.name, later=request.later).is_usual(about):
+    about = about_condition(condition, dataset.schema, values)
+    if not names.dialect(asked.table.name, later=request.later).is_usual(about):
         return None
     expected = dataset.index_estimate(predicate)
     if expected is None or not names.are_built_in(TEXT_FUNCTIONS, later=request.later):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -15,6 +16,7 @@ from lance_duck.duck.statement.deterministic_sql import Node
 from lance_duck.duck.statement.edits import Edit, EditedText, apply
 from lance_duck.duck.statement.identifiers import folded
 from lance_duck.duck.statement.nearest_clause import KNOWS_NEAREST, NearestClause, nearest_clauses
+from lance_duck.duck.statement.placeholders import placeholders_in
 from lance_duck.duck.statement.tokens import Token, tokens_of
 
 LONGEST: Final = 20_000
@@ -22,6 +24,8 @@ LONGEST: Final = 20_000
 LONGEST_TREE: Final = 100_000
 """Characters of a statement that is parsed at most."""
 _CACHED: Final = 512
+_DOLLAR_FOLLOWS: Final = re.compile(r"[^\s$?]*[$?]")
+"""What a `$`, or a `?` that becomes one, follows with no blank between."""
 _SELECTS: Final = ("select", "from", "with")
 
 
@@ -106,9 +110,12 @@ class Statement:
 
     @cached_property
     def edited(self) -> EditedText:
-        """The text with numbers ($1, $2, …) for its `?`, and calls for NEAREST, as the parser of SELECT reads it."""
+        """The text with numbers ($1, $2, …) for its `?`, and calls for NEAREST, as the parser of SELECT reads it.
+
+        Blanks go between placeholders, for the parser takes `$1,$` to begin a text.
+        """
         nearest = (edit for number, clause in enumerate(self.nearest) for edit in clause.reading(number))
-        return EditedText.of(self.text, (*self.spelling, *nearest, *self._numbers(apart=True)))
+        return EditedText.of(self.text, (*self.spelling, *nearest, *self._numbers(), *self._blanks()))
 
     @cached_property
     def numbered(self) -> str:
@@ -121,13 +128,26 @@ class Statement:
         nearest = () if KNOWS_NEAREST else (edit for clause in self.nearest for edit in clause.as_lateral())
         return apply(self.text, (*self.spelling, *nearest, *self._numbers()))
 
-    def _numbers(self, *, apart: bool = False) -> list[Edit]:
-        """Return edits for the `?`; apart: blanks go before commas, for the parser takes `$1,$` to begin a text."""
+    def _numbers(self) -> list[Edit]:
         return [
-            Edit(mark, mark + 1, f"${number} " if apart and self.text[mark + 1 : mark + 3] == ",?" else f"${number}")
+            Edit(mark, mark + 1, f"${number}")
             for number, mark in enumerate(self.marks, 1)
-            if not any(edit.overlaps(mark, mark + 1) for edit in self.spelling)
+            if not self._is_spelled(mark, mark + 1)
         ]
+
+    def _blanks(self) -> list[Edit]:
+        """Return edits that put a blank after each placeholder that a `$` follows with no blank between."""
+        places = [(mark, mark + 1) for mark in self.marks]
+        if "$" in self.text:
+            places += [span for _, span in placeholders_in(self.tokens)]
+        return [
+            Edit(end, end, " ")
+            for start, end in places
+            if _DOLLAR_FOLLOWS.match(self.text, end) is not None and not self._is_spelled(start, end)
+        ]
+
+    def _is_spelled(self, start: int, end: int) -> bool:
+        return any(edit.overlaps(start, end) for edit in self.spelling)
 
     @cached_property
     def tree(self) -> Node | None:

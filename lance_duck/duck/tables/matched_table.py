@@ -49,16 +49,16 @@ class MatchAsk:
         options = ScanOptions.of({"columns": [], "filter": self.where})
         search = TextSearch(table, self.query, table.plan(options))
         if self.wanted is None:
-            return search.matches().addresses
+            return search.matches().names
         most = self.wanted + _MORE if isinstance(self.query, MatchQuery) else None
         while True:
             found = search.matches(None, most)
             if len(found) <= self.wanted:
-                return found.addresses
+                return found.names
             best = -np.sort(-found.scores)
             last = best[self.wanted - 1]
             if most is None or len(found) < most or best[most - 1] < last:
-                return found.where(found.scores >= last).addresses
+                return found.where(found.scores >= last).names
             most *= 4
 
 
@@ -85,8 +85,8 @@ class MatchedTable(DuckTable):
         """See `DuckTable.implied`."""
         return self._found()[0]
 
-    def explained(self) -> str:
-        """Return how its rows are found, in words."""
+    def explained(self, parts: Sequence[Predicate] = ()) -> str:
+        """See `DuckTable.explained`; its search is all there is to say."""
         ask = self._asked()
         scanner = self.dataset.scan(columns=[], full_text_query=ask.query, filter=ask.where, limit=ask.wanted)
         lines = [line for line in scanner.explain_plan().splitlines() if not line.startswith("  columns:")]

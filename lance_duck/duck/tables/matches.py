@@ -14,10 +14,13 @@ from lance_duck.scan.duckdb.types import duckdb_arrow_schema
 from lance_duck.scan.text.request import query_of_text
 
 SCORE: Final = "_score"
+DOC_INDEX: Final = "_doc_index"
 
 
 class MatchingRows(SearchRows):
     """Rows of a table that match a full-text query, best first: its columns in DuckDB's form, and `_score`.
+
+    Where documents are list elements a row comes once for each that matches, with its places in `_doc_index`.
 
     Args:
         dataset: One version of a table.
@@ -35,8 +38,10 @@ class MatchingRows(SearchRows):
             raise InvalidInputError("k", where="lance_fts", expected="1 or more", found=str(k))
         self._most = k
         self._asked = {"full_text_query": query_of_text(query, column), "limit": k, **options}
-        dataset.scan(columns=[SCORE], **self._asked)  # refuses here and now what makes no sense
-        super().__init__(dataset, duckdb_arrow_schema(dataset.schema).append(pa.field(SCORE, pa.float32())))
+        asked = dataset.scan(columns=[SCORE], **self._asked)  # refuses here and now what makes no sense
+        self._made = [name for name in (DOC_INDEX, SCORE) if name in asked.projected_schema.names]
+        made = [asked.projected_schema.field(name) for name in self._made]
+        super().__init__(dataset, duckdb_arrow_schema(pa.schema([*dataset.schema, *made])))
 
     @property
     def facts(self) -> Mapping[str, str]:
@@ -45,7 +50,7 @@ class MatchingRows(SearchRows):
 
     def count_rows(self) -> int:
         """Return an upper bound of the number of rows."""
-        return min(self._most, int(self._dataset.count_rows()))
+        return self._most if DOC_INDEX in self._made else min(self._most, int(self._dataset.count_rows()))
 
     def explained(self) -> str:
         """Describe the search in words."""
@@ -53,7 +58,7 @@ class MatchingRows(SearchRows):
 
     def rows_found(self, wanted: pa.Schema) -> pa.Table:
         """See `SearchRows`."""
-        if has_own_types(self._dataset, wanted, (SCORE,)):
+        if has_own_types(self._dataset, wanted, self._made):
             found = self._dataset.scan(columns=wanted.names, **self._asked).to_table()
             return pa.Table.from_arrays([found.column(name) for name in wanted.names], schema=wanted)
         found = self._dataset.scan(columns=[SCORE], with_row_address=True, **self._asked).to_table()

@@ -81,9 +81,7 @@ class DuckTable(pads.Dataset, ScanSource):  # type: ignore[misc]
     def accepts(self, predicate: Any) -> bool:
         """See `ScanSource.accepts`."""
         accepted = bool(self.dataset.accepts(predicate))
-        if WATCHES and (found := predicate_from_node(predicate, self.dataset.schema)) is not None:
-            for watch in WATCHES:
-                watch.offered.append((self, found, accepted))
+        self._offered(predicate, accepted=accepted)
         return accepted
 
     def stream(self, columns: Sequence[int] | None, filters: Sequence[Any]) -> tuple[object, bool]:
@@ -91,7 +89,7 @@ class DuckTable(pads.Dataset, ScanSource):  # type: ignore[misc]
         dataset = self.dataset
         schema = self._schema(dataset)
         wanted = schema if columns is None else pa.schema([schema.field(i) for i in columns])
-        predicate = self._with_implied(predicate_from_nodes(filters, dataset.schema))
+        predicate = self._with_implied(dataset, predicate_from_nodes(filters, self.filtered_schema(dataset)))
         reader = without_offsets(self._reader(dataset, wanted, predicate, any_form=True))
         expected = None if predicate is None else dataset.index_estimate(predicate)
         if expected is not None and expected <= _FEW_ROWS:
@@ -105,15 +103,19 @@ class DuckTable(pads.Dataset, ScanSource):  # type: ignore[misc]
         schema = self._schema(dataset)
         wanted = schema if columns is None else pa.schema([schema.field(name) for name in columns])
         predicate = self._with_implied(
-            None if filter is None else predicate_from_pushed(filter, self.filtered_schema(dataset))
+            dataset, None if filter is None else predicate_from_pushed(filter, self.filtered_schema(dataset))
         )
         return PushedScan(wanted, lambda: without_offsets(self._reader(dataset, wanted, predicate, any_form=False)))
 
     scanner = ByCaller(pushed_scanner, pushed_scanner)
 
     def filtered_schema(self, dataset: LanceDataset) -> pa.Schema:
-        """Return the columns that DuckDB before 2.0, which must push every filter, may push filters on."""
+        """Return the columns that filters may be pushed on."""
         return dataset.schema
+
+    def stored(self, dataset: LanceDataset, predicate: Predicate) -> Predicate:
+        """Return a filter of DuckDB's as one of what the table stores."""
+        return predicate
 
     @property
     def condition(self) -> Predicate | None:
@@ -129,12 +131,32 @@ class DuckTable(pads.Dataset, ScanSource):  # type: ignore[misc]
         """Return the same, asked at each scan: None where it does not hold any more."""
         return self.condition
 
+    def explained(self, parts: Sequence[Predicate] = ()) -> str:
+        """Return how its rows are found, in words.
+
+        Args:
+            parts: Filters of DuckDB's that a scan applies.
+        """
+        conditions = [part for part in (self.condition, *parts) if part is not None]
+        plan = self.dataset.scanner(columns=[], filter=all_of(*conditions) if conditions else None).explain_plan()
+        lines = [line for line in plan.splitlines() if not line.startswith(("  columns:", "  read"))]
+        if self.condition is not None:
+            lines.append(f"  {self.condition_words}")
+        return "\n".join(lines) + "\n"
+
     def _noted(self) -> None:
         for watch in WATCHES:
             watch.bound.append(self)
 
-    def _with_implied(self, predicate: Predicate | None) -> Predicate | None:
-        parts = [part for part in (self.implied(), predicate) if part is not None]
+    def _offered(self, node: Any, *, accepted: bool) -> None:
+        """Tell observers of a filter that DuckDB has offered."""
+        if WATCHES and (found := predicate_from_node(node, self.filtered_schema(self.dataset))) is not None:
+            for watch in WATCHES:
+                watch.offered.append((self, found, accepted))
+
+    def _with_implied(self, dataset: LanceDataset, predicate: Predicate | None) -> Predicate | None:
+        pushed = None if predicate is None else self.stored(dataset, predicate)
+        parts = [part for part in (self.implied(), pushed) if part is not None]
         return all_of(*parts) if parts else None
 
     def _schema(self, dataset: LanceDataset) -> pa.Schema:

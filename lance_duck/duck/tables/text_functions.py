@@ -34,6 +34,7 @@ from lance_duck.scan.text.search import TextSearch
 from lance_duck.scan.text.text_matcher import TextMatcher
 from lance_duck.text.analyser import Analyser
 from lance_duck.text.highlight import highlight, snippet
+from lance_duck.text.phrases import wanted_of
 
 MATCHES: Final = "__lance_match"
 SCORES: Final = "__lance_score"
@@ -116,9 +117,9 @@ class TextFunctions:
             if None in (request, query, *rest):
                 continue
             analyser = self._analyser(request, beside or "")
-            terms = [token.text for token in analyser.terms_of(query)]
+            wanted = wanted_of(query, analyser)
             mine = lists.take(pa.array(places))
-            marked = pa.ListArray.from_arrays(_offsets(mine), marks(mine.flatten(), terms, analyser, *rest))
+            marked = pa.ListArray.from_arrays(_offsets(mine), marks(mine.flatten(), wanted, analyser, *rest))
             for place, part in zip(places.tolist(), marked.to_pylist(), strict=True):
                 result[place] = part
         return pc.if_else(lists.is_valid(), pa.array(result, pa.list_(pa.string())), None)

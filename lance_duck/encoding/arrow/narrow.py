@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from lance_duck.arrow.memory import unset
 from lance_duck.encoding.block import FixedWidth
 from lance_duck.errors import CorruptError
 from lance_duck.kernels.jit import readonly
@@ -60,8 +61,8 @@ def _low_bytes(block: FixedWidth, type_: pa.DataType, where: str, valid: Valid) 
         raise CorruptError("values do not fit the type of the column", where=where, expected=type_, found=block.bits)
     words = np.ascontiguousarray(block.data[: block.count * block.bits // 8]).view("<i8")
     width = type_.bit_width
-    out = np.empty(block.count * max(width // 64, 1), "<i4" if width == _FLOAT_BITS else "<i8")
-    overflows = np.empty(block.count, np.uint8)
+    out = unset(block.count * max(width // 64, 1), "<i4" if width == _FLOAT_BITS else "<i8")
+    overflows = unset(block.count, np.uint8)
     if low_words(readonly(words), block.bits // 64, out, overflows) and (valid is None or overflows[valid != 0].any()):
         raise CorruptError("decimal has more digits than its type", where=where, expected=type_)
     return FixedWidth(width, out.view(np.uint8), block.count)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lance_duck.arrow.memory import unset
 from lance_duck.arrow.types import MAX_INT32
 from lance_duck.encoding.block import Block, Dictionary, FixedSizeList, FixedWidth, PackedStruct, VariableWidth
 from lance_duck.errors import CorruptError
@@ -45,7 +46,7 @@ def look_up(block: Dictionary) -> Block:
     width = _width(items.bits)
     if len(items.data) < items.count * width:
         raise CorruptError("block has fewer bytes than it claims", where="dictionary", found=f"{len(items.data)} bytes")
-    out = np.empty(block.count * width, np.uint8)
+    out = unset(block.count * width, np.uint8)
     are_inside = look_up_fixed(readonly(items.data), items.count, width, readonly(block.indices), out)
     check(are_inside, "dictionary", "row")
     return FixedWidth(items.bits, out, block.count)
@@ -77,7 +78,7 @@ def _take(block: Block, indices: NDArray[np.int64]) -> Block:
 def _take_bytes(data: Bytes, width: int, indices: NDArray[np.int64]) -> Bytes:
     if len(indices) and len(data) < (int(indices.max()) + 1) * width:
         raise CorruptError("block has fewer bytes than it claims", where="take", found=f"{len(data)} bytes")
-    out = np.empty(len(indices) * width, np.uint8)
+    out = unset(len(indices) * width, np.uint8)
     gather_fixed(readonly(data), indices * width, width, out)
     return out
 
@@ -91,12 +92,12 @@ def _take_items(items: Block, dimension: int, indices: NDArray[np.int64]) -> Blo
 
 
 def _take_variable(block: VariableWidth, indices: NDArray[np.int64]) -> VariableWidth:
-    starts = np.empty(len(indices), np.int64)
-    ends = np.empty(len(indices) + 1, np.int64)
+    starts = unset(len(indices), np.int64)
+    ends = unset(len(indices) + 1, np.int64)
     check(select_extents(readonly(block.offsets), indices, len(block.data), starts, ends), "variable", "row")
     total = int(ends[-1])
     offsets: NDArray[Any] = ends.astype(np.int32) if total <= MAX_INT32 else ends
-    out = np.empty(total, np.uint8)
+    out = unset(total, np.uint8)
     gather_variable(readonly(block.data), starts, offsets, out)
     return VariableWidth(offsets, out)
 

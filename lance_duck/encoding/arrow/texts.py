@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from lance_duck.arrow.memory import unset
 from lance_duck.arrow.types import MAX_INT32, has_wide_offsets, is_bytes, is_view
 from lance_duck.encoding.block import Dictionary, VariableWidth
 from lance_duck.errors import CorruptError, InvalidInputError
@@ -79,7 +80,7 @@ def looked_up_texts(
         texts_to_arrow(items, arrow_type, None, where)
     _check_size(int(items.offsets[-1]), where)
     data = items.data[: int(items.offsets[-1])]
-    out = np.empty((block.count, 2), dtype=np.uint64)
+    out = unset(2 * block.count, np.uint64).reshape(-1, 2)
     expand_views(_views(data, items.offsets, where), indices, out)
     return pa.Array.from_buffers(arrow_type, block.count, [bitmap, pa.py_buffer(out), pa.py_buffer(data)])
 
@@ -91,7 +92,7 @@ def _check_size(size: int, where: str) -> None:
 
 
 def _views(data: Bytes, offsets: Offsets, where: str) -> NDArray[np.uint64]:
-    views = np.empty((len(offsets) - 1, 2), dtype=np.uint64)
+    views = unset(2 * (len(offsets) - 1), np.uint64).reshape(-1, 2)
     if not string_views(readonly(data), readonly(offsets), views):
         raise CorruptError("offsets", where=where, expected=f"ascending within {len(data)} bytes")
     return views
@@ -104,9 +105,9 @@ def _expand(items: VariableWidth, indices: NDArray[np.unsignedinteger], where: s
     longest = int(np.diff(ends).max()) if items.count else 0
     size = len(indices) + 1
     fits = longest * len(indices) <= MAX_INT32
-    offsets: Offsets = np.empty(size, dtype=np.int32) if fits else np.empty(size, dtype=np.int64)
+    offsets: Offsets = unset(size, np.int32 if fits else np.int64)
     expand_offsets(ends, indices, offsets)
     total = int(offsets[-1])
-    out = np.empty(total + SLACK, dtype=np.uint8)
+    out = unset(total + SLACK, np.uint8)
     expand_bytes(data, ends, indices, offsets, out)
     return VariableWidth(offsets, out[:total])

@@ -19,6 +19,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from lance_duck.arrow.memory import unset
 from lance_duck.encoding.block import Block, FixedWidth
 from lance_duck.encoding.codec import Chunks
 from lance_duck.encoding.codec_checks import WORDS, justified, no_form, words_of
@@ -64,7 +65,7 @@ class InlineBitpacking(ChunkCodec):
         word = WORDS[self.bits]
         starts, sizes, counts = chunks.starts[0], chunks.sizes[0], chunks.counts
         total = justified(counts, sizes // word.itemsize * BLOCK, self.name)
-        out = np.empty(total, word)
+        out = unset(total, word)
         scratch = np.empty(BLOCK, word)
         check(unpack_inline(readonly(chunks.data), starts, sizes, counts, out, scratch), self.name)
         return FixedWidth(self.bits, out.view(np.uint8), total)
@@ -117,7 +118,7 @@ class OutOfLineBitpacking(ChunkCodec):
             total = justified(counts, np.full(len(counts), _MOST_ZEROS), self.name)
             return FixedWidth(self.bits, np.zeros(total * self.bits // 8, np.uint8), total)
         total = justified(counts, sizes * 8 // self.width, self.name)
-        out = np.empty(total, word)
+        out = unset(total, word)
         scratch = np.empty(BLOCK, word)
         status = unpack_fixed(readonly(chunks.data), starts, sizes, counts, self.width, out, scratch)
         check(status, self.name)

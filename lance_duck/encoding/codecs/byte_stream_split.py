@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lance_duck.arrow.memory import unset
 from lance_duck.encoding.block import Block, FixedWidth
 from lance_duck.encoding.codec import Chunks
 from lance_duck.encoding.codec_checks import WORDS, fixed_values, justified, no_form
@@ -50,7 +51,7 @@ class ByteStreamSplit(ChunkCodec):
     def decode_chunks(self, chunks: Chunks) -> FixedWidth:
         """Put the values of all chunks together."""
         total = justified(chunks.counts, chunks.sizes[0] // (self.bits // 8), self.name)
-        out: NDArray[Any] = np.empty(total, WORDS[self.bits])
+        out: NDArray[Any] = unset(total, WORDS[self.bits])
         join_streams(readonly(chunks.data), chunks.starts[0], chunks.counts, out)
         return FixedWidth(self.bits, out.view(np.uint8), total)
 

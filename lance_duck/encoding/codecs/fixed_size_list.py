@@ -21,6 +21,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from lance_duck.arrow.memory import unset
 from lance_duck.arrow.types import MAX_INT32
 from lance_duck.encoding.block import Block, FixedSizeList, FixedWidth
 from lance_duck.encoding.codec import Chunks, Codec
@@ -76,7 +77,7 @@ class FixedSizeListCodec:
         validity, first = None, int(self.has_validity)
         if self.has_validity:
             items = justified(counts, chunks.sizes[0] * 8, "validity of fixed size list")
-            validity = np.empty(items, np.uint8)
+            validity = unset(items, np.uint8)
             spread_bits(readonly(chunks.data), chunks.starts[0], counts, validity)
         rest = Chunks(chunks.data, chunks.starts[first:], chunks.sizes[first:], counts)
         return FixedSizeList(self.dimension, self.inner.decode_chunks(rest), validity, count)

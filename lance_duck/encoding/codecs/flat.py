@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from lance_duck.arrow.memory import unset
 from lance_duck.encoding.block import Block, FixedWidth
 from lance_duck.encoding.codec import Chunks
 from lance_duck.encoding.codec_checks import fixed_values, justified, no_form, one_chunk
@@ -59,13 +60,13 @@ class Flat:
         total = justified(counts, most, "flat")
         data = readonly(chunks.data)
         if self.bits == 1:
-            out = np.empty(total, np.uint8)
+            out = unset(total, np.uint8)
             spread_bits(data, starts, counts, out)
             return FixedWidth(1, out, total)
         width = self.bits // 8
         if len(counts) == 1:
             return FixedWidth(self.bits, data[int(starts[0]) :][: total * width], total)
-        out = np.empty(total * width, np.uint8)
+        out = unset(total * width, np.uint8)
         join_bytes(data, starts, counts * width, out)
         return FixedWidth(self.bits, out, total)
 
@@ -129,7 +130,7 @@ class LowFlat:
         """Return the low words of the values of all chunks."""
         starts, counts = chunks.starts[0], chunks.counts
         width = self.whole.bits // 8
-        out = np.empty(justified(counts, chunks.sizes[0] // width, "flat"), np.int64)
+        out = unset(justified(counts, chunks.sizes[0] // width, "flat"), np.int64)
         if not join_low_words(readonly(chunks.data), starts, counts, width // 8, out):
             return self.whole.decode_chunks(chunks)
         return FixedWidth(64, out.view(np.uint8), len(out))

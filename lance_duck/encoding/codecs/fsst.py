@@ -21,6 +21,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from lance_duck.arrow.memory import unset
 from lance_duck.arrow.types import MAX_INT32
 from lance_duck.encoding.block import Block, VariableWidth
 from lance_duck.encoding.codec import Chunks, Codec
@@ -148,7 +149,7 @@ class Fsst:
         if not self.coded:
             return codes
         room = MAX_SYMBOL * (int(codes.offsets[-1]) - int(codes.offsets[0])) + SLACK
-        offsets: NDArray[Any] = np.empty(codes.count + 1, np.int32 if room <= MAX_INT32 else np.int64)
+        offsets: NDArray[Any] = unset(codes.count + 1, np.int32 if room <= MAX_INT32 else np.int64)
         data = np.empty(room, np.uint8)
         places = np.empty(PLACES, np.int64)
         ends = readonly(codes.offsets)

@@ -25,6 +25,7 @@ import zstandard
 from numpy.typing import NDArray
 
 from lance_duck.arrow.join import joined
+from lance_duck.arrow.memory import unset
 from lance_duck.arrow.types import MAX_INT32
 from lance_duck.encoding.block import Block, VariableWidth
 from lance_duck.encoding.codec import Chunks, Codec
@@ -150,7 +151,7 @@ class General:
         raw, raw_sizes = self._decompress(chunks.data, chunks.starts[0], chunks.sizes[0])
         sizes = np.vstack([raw_sizes, chunks.sizes[1:]])
         rest_sizes = chunks.sizes[1:].ravel()
-        data = np.empty(len(raw) + int(rest_sizes.sum()), np.uint8) if len(rest_sizes) else raw
+        data = unset(len(raw) + int(rest_sizes.sum()), np.uint8) if len(rest_sizes) else raw
         if len(rest_sizes):
             data[: len(raw)] = raw
             join_bytes(readonly(chunks.data), chunks.starts[1:].ravel(), rest_sizes, data[len(raw) :])
@@ -215,7 +216,7 @@ def _lz4(data: Bytes, starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> tu
         raise _excess("LZ4", int(sizes[buffer]), int(raw_sizes[buffer]))
     ends = np.cumsum(raw_sizes[full])
     total = int(ends[-1]) if len(ends) else 0
-    out = np.empty(total + lz4.SLACK, np.uint8)
+    out = unset(total + lz4.SLACK, np.uint8)
     check(lz4.decompress_blocks(readonly(data), starts[full] + 4, sizes[full] - 4, ends, out), "LZ4", "buffer")
     return out[:total], raw_sizes
 

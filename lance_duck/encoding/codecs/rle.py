@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lance_duck.arrow.memory import unset
 from lance_duck.encoding.block import Block, FixedWidth
 from lance_duck.encoding.codec import Chunks
 from lance_duck.encoding.codec_checks import WORDS, justified, no_form, one_chunk, words_at, words_of
@@ -142,6 +143,6 @@ class Rle:
     ) -> FixedWidth:
         total = justified(counts, runs * MAX_RUN, "rle")
         width = self.bits // 8
-        out = np.empty(total * width + SLACK, np.uint8)
+        out = unset(total * width + SLACK, np.uint8)
         check(expand_runs(readonly(data), values, lengths, runs, np.cumsum(counts), width, out), "rle")
         return FixedWidth(self.bits, out[: total * width], total)

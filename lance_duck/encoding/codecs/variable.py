@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lance_duck.arrow.memory import unset
 from lance_duck.arrow.types import MAX_INT32
 from lance_duck.encoding.block import Block, VariableWidth
 from lance_duck.encoding.codec import Chunks
@@ -73,8 +74,8 @@ class Variable:
         starts, sizes, counts = chunks.starts[0], chunks.sizes[0], chunks.counts
         total = justified(counts, np.maximum(sizes // width - 1, 0), "variable")
         room = int((sizes - (counts + 1) * width)[counts > 0].sum())
-        offsets: NDArray[Any] = np.empty(total + 1, np.int32 if room <= MAX_INT32 else np.int64)
-        data = np.empty(room, np.uint8)
+        offsets: NDArray[Any] = unset(total + 1, np.int32 if room <= MAX_INT32 else np.int64)
+        data = unset(room, np.uint8)
         check(join_variable(readonly(chunks.data), starts, sizes, counts, width, offsets, data), "variable")
         return VariableWidth(offsets, data[: int(offsets[-1])])
 

@@ -22,6 +22,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from lance_duck.arrow.memory import unset
 from lance_duck.arrow.types import MAX_INT32
 from lance_duck.encoding.layouts.page import Levels
 from lance_duck.kernels.pages.assemble import Offsets, fold_items, fold_list
@@ -99,7 +100,7 @@ def item_slots(structure: Structure, layer: int, entries: LevelEntries) -> tuple
         return len(flags), None if flags.all() else flags
     if def_ is None:
         return int(np.count_nonzero(rep >= structure.rep[layer])), None
-    flags = np.empty(len(rep) + 1, dtype=np.uint8)
+    flags = unset(len(rep) + 1, np.uint8)
     slots = fold_items(rep, def_, structure.rep[layer], structure.base[layer], structure.visible[layer], flags)
     flags = flags[:slots]
     return slots, None if flags.all() else flags
@@ -123,8 +124,8 @@ def list_slots(structure: Structure, layer: int, entries: LevelEntries) -> tuple
         dtype=np.int64,
     )
     size = len(rep) + 1
-    offsets: Offsets = np.empty(size, dtype=np.int32) if size <= MAX_INT32 else np.empty(size, dtype=np.int64)
+    offsets: Offsets = unset(size, np.int32 if size <= MAX_INT32 else np.int64)
     levels = _NOTHING if def_ is None else def_
-    flags = np.empty(len(levels) + 1, dtype=np.uint8)
+    flags = unset(len(levels) + 1, np.uint8)
     slots, nulls = fold_list(rep, levels, form, offsets, flags)
     return offsets[: slots + 1], flags[:slots] if nulls else None

@@ -45,6 +45,16 @@ class BlobReader:
         """Return False."""
         return False
 
+    @property
+    def is_prepared(self) -> bool:
+        """Whether the page of descriptions is prepared."""
+        return self._inner.is_prepared
+
+    @property
+    def has_levels(self) -> bool:
+        """Return True: the descriptions of blobs say which are null."""
+        return True
+
     def read_points(self, rows: NDArray[np.int64]) -> Leaf | None:
         """Return None: `read` does it."""
         return None

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lance_duck.arrow.memory import unset
 from lance_duck.encoding.block import Block, Dictionary, FixedWidth
 from lance_duck.encoding.codec import Codec
 from lance_duck.encoding.codecs.fixed_size_list import FixedSizeListCodec
@@ -172,6 +173,6 @@ def take_plain(parsed: ParsedChunks, codec: Codec, width: int, chunk: Int64s, pl
     values = parsed.values
     if np.any(values.counts * width > values.sizes[0]):
         raise CorruptError("more values claimed than the bytes hold", where=where)
-    out = np.empty(len(place) * width, dtype=np.uint8)
+    out = unset(len(place) * width, np.uint8)
     gather_fixed(readonly(values.data), values.starts[0][chunk] + place * width, width, out)
     return codec.decode_block(out, len(place))

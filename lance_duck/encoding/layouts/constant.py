@@ -89,6 +89,16 @@ class ConstantReader:
         """True: one value for all rows."""
         return True
 
+    @property
+    def is_prepared(self) -> bool:
+        """Return True: one round of reads is enough."""
+        return True
+
+    @property
+    def has_levels(self) -> bool:
+        """Whether the layers of the page have definition levels."""
+        return self._layout.layers.max_def > 0
+
     def read_points(self, rows: NDArray[np.int64]) -> Leaf | None:
         """Return what `read` gives, which reads nothing but once."""
         return run(self.read(rows))

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from lance_duck.arrow.memory import unset
 from lance_duck.arrow.types import MAX_INT32
 from lance_duck.encoding.block import Block, FixedWidth, VariableWidth
 from lance_duck.encoding.codec import Codec
@@ -29,7 +30,7 @@ from lance_duck.errors import CorruptError
 from lance_duck.kernels.jit import readonly
 from lance_duck.kernels.pages.unzip_entries import count_entries, split_entries
 from lance_duck.kernels.texts.take import gather_fixed
-from lance_duck.store.mapped import look
+from lance_duck.store.checked import look
 from lance_duck.store.request import Bytes, Request
 
 Int64s = NDArray[np.int64]
@@ -102,6 +103,16 @@ class FullZipReader:
         """False: large values are not stored in dictionaries."""
         return False
 
+    @property
+    def is_prepared(self) -> bool:
+        """Whether the row index was read, where there is one."""
+        return not self._indexed or self._offsets is not None
+
+    @property
+    def has_levels(self) -> bool:
+        """Whether the layers of the page have definition levels."""
+        return self._layout.layers.max_def > 0
+
     def read_points(self, rows: NDArray[np.int64]) -> Leaf | None:
         """Read a few rows: see `PageReader.read_points`."""
         layout, page = self._layout, self._page
@@ -109,7 +120,10 @@ class FullZipReader:
             return None
         check_rows(rows, self.num_rows)
         offset, size = page.buffers[0]
-        data = look(page.source, offset, size, len(rows) * max(layout.width, _MEMORY_PAGE))
+        touched = len(rows) * max(layout.width, _MEMORY_PAGE)
+        data = look(
+            page.source, offset, size, touched, rows, lambda some: (some * layout.width, (some + 1) * layout.width)
+        )
         out = np.empty(len(rows) * layout.width, np.uint8)
         gather_fixed(readonly(data), rows * layout.width, layout.width, out)
         return self._leaf(FixedWidth(layout.width * 8, out, len(rows)), None, None, len(rows), len(rows))
@@ -169,10 +183,10 @@ class FullZipReader:
         entries, slots, size, heads = totals.tolist()
         if heads != count:
             raise CorruptError("entries that begin a row", where=self._page.where, expected=count, found=heads)
-        rep = np.empty(entries if layout.bits_rep else 0, dtype=np.uint8)
-        def_ = np.empty(entries if layout.bits_def else 0, dtype=np.uint8)
+        rep = unset(entries if layout.bits_rep else 0, np.uint8)
+        def_ = unset(entries if layout.bits_def else 0, np.uint8)
         offsets = np.zeros(0 if layout.is_fixed else slots + 1, dtype=np.int64)
-        values = np.empty(size, dtype=np.uint8)
+        values = unset(size, np.uint8)
         split_entries(data, form, rep, def_, offsets, values)
         if layout.bits_rep and count and rep[0] != layout.layers.max_rep:
             raise CorruptError("first entry does not begin a row", where=self._page.where)

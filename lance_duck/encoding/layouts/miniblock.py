@@ -67,6 +67,16 @@ class MiniBlockReader:
         """Whether values are indices into a dictionary."""
         return self._layout.dictionary is not None
 
+    @property
+    def is_prepared(self) -> bool:
+        """Whether chunk table, repetition index and dictionary were read."""
+        return self._state is not None
+
+    @property
+    def has_levels(self) -> bool:
+        """Whether the layers of the page have definition levels."""
+        return self._layout.layers.max_def > 0
+
     def read(self, rows: Rows) -> Request[Leaf]:
         """Read rows: one range for each run of adjacent chunks that hold them."""
         count = check_rows(rows, self.num_rows)

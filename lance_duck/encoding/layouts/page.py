@@ -108,6 +108,14 @@ class PageReader(Protocol):
     def is_dictionary(self) -> bool:
         """Whether blocks come as `Dictionary`."""
 
+    @property
+    def is_prepared(self) -> bool:
+        """Whether all is known that a read needs to name the bytes of its rows."""
+
+    @property
+    def has_levels(self) -> bool:
+        """Whether a slot may be null, or a list null or empty: without, each slot of the page has a value."""
+
     def read(self, rows: Rows) -> Request[Leaf]:
         """Read rows, counted from the start of the page.
 

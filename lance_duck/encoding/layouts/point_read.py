@@ -26,7 +26,7 @@ from lance_duck.kernels.pages.point_read import find_texts, find_values
 from lance_duck.kernels.pages.point_read_packed import unpack_some, unpack_some_fixed
 from lance_duck.kernels.status import check
 from lance_duck.kernels.texts.take import gather_fixed, gather_variable
-from lance_duck.store.mapped import look
+from lance_duck.store.checked import look
 
 _Pick = Callable[[Bytes, Int64s, Int64s, Int64s, Int64s], Block]
 """From data, places, values of each chunk, starts and sizes of buffers to the value at each place."""
@@ -68,7 +68,7 @@ class PointReader:
         Raises:
             CorruptError: A chunk that holds one contradicts itself, or the page has no such row.
         """
-        data = self._data(len(rows))
+        data = look(self._source, *self._extent, len(rows) * self._chunk_bytes, rows, self._chunks_of)
         places = np.empty((6, len(rows)), np.int64)
         status = find_values(data, self._offsets, self._items, readonly(rows), self._levels, self._width, places)
         check(status, "miniblock", "row")
@@ -85,9 +85,10 @@ class PointReader:
             block = as_dictionary(block, self._dictionary, self._layout.layers, def_, self._where)
         return Leaf(block, None, def_, self._layout.layers, len(rows), len(rows))
 
-    def _data(self, rows: int) -> Bytes:
-        """Return all chunks, few of which are going to be looked at."""
-        return look(self._source, *self._extent, rows * self._chunk_bytes)
+    def _chunks_of(self, rows: Int64s) -> tuple[Int64s, Int64s]:
+        """Return where the chunks begin and end that hold rows."""
+        chunks = self._items[1:-1].searchsorted(rows, side="right")
+        return self._offsets[chunks], self._offsets[chunks + 1]
 
 
 def _pick_of(codec: Codec) -> _Pick | None:

@@ -29,6 +29,11 @@ _layouts: Final[LruCache[MiniBlockLayout]] = LruCache(256)
 """What descriptions of miniblock pages say, which are the same in all small files of a table."""
 
 
+def known_layout(page: Page, *, narrow: bool = False) -> MiniBlockLayout | None:
+    """Return what the description of a page says, where it is that of a miniblock page that `open_page` remembers."""
+    return _layouts.find((page.encoding, narrow))
+
+
 def open_page(page: Page, *, narrow: bool = False) -> PageReader:
     """Return the reader of a page.
 

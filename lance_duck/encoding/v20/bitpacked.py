@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lance_duck.arrow.memory import unset
 from lance_duck.encoding.block import FixedWidth
 from lance_duck.encoding.codecs.bitpacking import OutOfLineBitpacking
 from lance_duck.encoding.v20.array import EncodedArray, PageValues
@@ -60,7 +61,7 @@ class Bitpacked:
         """Return FixedWidth of `bits` bits."""
         data, places = yield from self.buffer.read_around(*byte_extents(runs, self.width))
         count = runs.count
-        out = np.empty(count, f"<u{self.bits // 8}")
+        out = unset(count, f"<u{self.bits // 8}")
         starts = places * 8 + runs.starts * self.width % 8
         check(unpack_runs(readonly(data), starts, runs.counts, self.width, self.signed, out), "bitpacked")
         return PageValues(FixedWidth(self.bits, out.view(np.uint8), count), None, count)
@@ -89,7 +90,7 @@ class BitpackedForNonNeg:
         chunk = np.searchsorted(chunks.stops, runs.starts // CHUNK, side="right")
         places = runs.starts + (before[chunk] - chunks.starts[chunk]) * CHUNK
         size, count = self.bits // 8, runs.count
-        out = np.empty(count * size, np.uint8)
+        out = unset(count * size, np.uint8)
         join_bytes(readonly(unpacked.data), places * size, runs.counts * size, out)
         return PageValues(FixedWidth(self.bits, out, count), None, count)
 

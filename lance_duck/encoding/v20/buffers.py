@@ -12,6 +12,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from lance_duck.arrow.memory import unset
 from lance_duck.cache import LruCache
 from lance_duck.encoding.layouts.page import Extent, Page
 from lance_duck.encoding.v20.runs import RowRuns
@@ -63,7 +64,7 @@ class StoredBuffer:
         total = int(sizes.sum())
         if total == len(data):
             return data
-        out = np.empty(total, np.uint8)
+        out = unset(total, np.uint8)
         join_bytes(readonly(data), places, sizes, out)
         return out
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lance_duck.arrow.memory import unset
 from lance_duck.cache import LruCache
 from lance_duck.encoding.block import FixedWidth
 from lance_duck.encoding.v20.array import MAX_COUNT, EncodedArray, PageValues
@@ -93,7 +94,7 @@ class FlatBits:
             skip = int(runs.starts[0]) % 8
             out = np.unpackbits(data, count=skip + count, bitorder="little")[skip:]
         else:
-            out = np.empty(count, np.uint8)
+            out = unset(count, np.uint8)
             check(unpack_runs(readonly(data), places * 8 + runs.starts % 8, runs.counts, 1, False, out), "flat")
         return PageValues(FixedWidth(1, out, count), None, count)
 
@@ -123,7 +124,7 @@ class FlatCompressed:
         starts, stops = byte_extents(runs, self.bits)
         if len(starts) == 1:
             return PageValues(FixedWidth(self.bits, data[int(starts[0]) : int(stops[0])], count), None, count)
-        out = np.empty(count * (self.bits // 8), np.uint8)
+        out = unset(count * (self.bits // 8), np.uint8)
         join_bytes(readonly(data), starts, stops - starts, out)
         return PageValues(FixedWidth(self.bits, out, count), None, count)
 

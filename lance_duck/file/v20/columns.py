@@ -69,6 +69,10 @@ class Column20:
         """Return whether all pages hold distinct values and indices."""
         return self.node.is_dictionary
 
+    def has_no_nulls(self) -> bool:
+        """Return False: the values tell."""
+        return False
+
 
 def open_column20(field: Field, locate: Locate, num_rows: int, arrow_type: pa.DataType | None = None) -> Column20:
     """Open a field of a 2.0 file, with all below it.

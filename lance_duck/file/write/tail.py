@@ -1,4 +1,4 @@
-"""What follows the pages of a data file: global buffers, metadata of the columns, tables and footer."""
+"""What follows the pages of a data file: global buffers, checksums, metadata of the columns, tables and footer."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from google.protobuf.any_pb2 import Any
 from google.protobuf.empty_pb2 import Empty
 from google.protobuf.message import Message
 
+from lance_duck.checksums.container import block_bytes, block_size, mark
+from lance_duck.checksums.digests import Digests
 from lance_duck.encoding.layouts.page import EncodingDescription, Extent
 from lance_duck.encoding.write.layouts.page import EncodedPage
 from lance_duck.file.physical import physical_columns
@@ -64,35 +66,71 @@ class Contents:
     num_rows: int
 
 
-def write_tail(sink: Sink, append: Callable[[Buffer], int], contents: Contents) -> None:
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What was written so far, for its checksums.
+
+    Attributes:
+        extents: Position and size of each buffer.
+        digests: Of each buffer, the digests of its blocks.
+    """
+
+    extents: list[Extent] = field(default_factory=list)
+    digests: list[Digests] = field(default_factory=list)
+
+    def add(self, position: int, data: Buffer, block_digests: Digests) -> None:
+        """Note a buffer."""
+        self.extents.append((position, memoryview(data).nbytes))
+        self.digests.append(block_digests)
+
+
+def write_tail(sink: Sink, append: Callable[[Buffer], int], contents: Contents, written: Written | None) -> None:
     """Write all that follows the pages.
+
+    Global buffer 0 comes last of the global buffers, so that who opens the file need not read the others with it.
 
     Args:
         sink: The file.
         append: Writes a buffer to it at a multiple of 64, and returns its position.
         contents: Contents of the file.
+        written: What `append` wrote; None: the file has no checksums.
     """
-    schema, columns, version = contents.schema, contents.columns, contents.version
+    places = [(append(buffer), memoryview(buffer).nbytes) for buffer in contents.global_buffers]
+    start = append(b"")
+    if written is None:
+        sink.write(_tail(contents, places, _descriptor(contents), start))
+        return
+    size = block_size(len(written.extents), sum(map(len, written.digests)))
+    tail = _tail(contents, places, _descriptor(contents) + mark(start, size), start + size)
+    sink.write(block_bytes(written.extents, written.digests, tail, start))
+    sink.write(tail)
+
+
+def _descriptor(contents: Contents) -> bytes:
     descriptor = file_pb2.FileDescriptor(length=contents.num_rows)
-    descriptor.schema.fields.extend(_descriptor_fields(schema))
-    for key, value in metadata_to_proto(schema.metadata).items():
+    descriptor.schema.fields.extend(_descriptor_fields(contents.schema))
+    for key, value in metadata_to_proto(contents.schema.metadata).items():
         descriptor.schema.metadata[key] = value
-    buffers = [descriptor.SerializeToString(), *contents.global_buffers]
-    global_extents = [(append(buffer), memoryview(buffer).nbytes) for buffer in buffers]
-    blobs = _blob_columns(schema, version)
-    start = sink.position
-    extents = []
+    data: bytes = descriptor.SerializeToString()
+    return data
+
+
+def _tail(contents: Contents, global_extents: Sequence[Extent], descriptor: bytes, position: int) -> bytes:
+    """Return global buffer 0, which begins at `position`, and all that follows it."""
+    columns, version = contents.columns, contents.version
+    blobs = _blob_columns(contents.schema, version)
+    parts, extents = [descriptor], []
+    end = start = position + len(descriptor)
     for index, column in enumerate(columns):
         column.message.encoding.CopyFrom(_packed(COLUMN_URL, _BLOB if index in blobs else _VALUES))
         data = column.message.SerializeToString()
-        extents.append((sink.position, len(data)))
-        sink.write(data)
-    column_table = sink.position
-    sink.write(_table(extents))
-    global_table = sink.position
-    sink.write(_table(global_extents))
-    footer = (start, column_table, global_table, len(buffers), len(columns))
-    sink.write(FOOTER.pack(*footer, *_FOOTER_VERSIONS.get(version, version), MAGIC))
+        extents.append((end, len(data)))
+        parts.append(data)
+        end += len(data)
+    column_table, global_table = _table(extents), _table([(position, len(descriptor)), *global_extents])
+    footer = (start, end, end + len(column_table), 1 + len(global_extents), len(columns))
+    footer_bytes = FOOTER.pack(*footer, *_FOOTER_VERSIONS.get(version, version), MAGIC)
+    return b"".join((*parts, column_table, global_table, footer_bytes))
 
 
 def _table(extents: Iterable[Extent]) -> bytes:

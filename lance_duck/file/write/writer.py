@@ -1,7 +1,9 @@
 """New data files; `file.reader` has the layout of the container.
 
 pages, bytes of blobs       as they come, each buffer at a multiple of 64
-global buffers              0: FileDescriptor, then what was added
+global buffers              what was added, from 1 upwards
+checksums                   see `checksums.container`
+global buffer 0             FileDescriptor
 column metadata, its table, table of global buffers, footer
 """
 
@@ -18,6 +20,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from lance_duck.checksums.digests import digests
 from lance_duck.encoding.write.layouts.page import EncodedPage
 from lance_duck.errors import InternalError, InvalidInputError, UnsupportedError
 from lance_duck.file.costs import BYTES_AHEAD, PAGE_BYTES, ROUND_BYTES
@@ -26,7 +29,7 @@ from lance_duck.file.write.blob_options import BlobOptions
 from lance_duck.file.write.contract import ColumnWriter, Pages, num_bytes
 from lance_duck.file.write.encoder_pool import Encoded, Lane, Lanes, all_done
 from lance_duck.file.write.open_column import open_column_writer
-from lance_duck.file.write.tail import ColumnTail, Contents, write_tail
+from lance_duck.file.write.tail import ColumnTail, Contents, Written, write_tail
 from lance_duck.forks import Lock
 from lance_duck.store import Buffer, Sink
 from lance_duck.wire.schema import Schema
@@ -71,6 +74,7 @@ class FileWriter:
         open_sidecar: Begins the file beside this one that has a given blob id; None where there can be none.
         blobs: What is asked of blobs.
         threads: Threads that encode; None for as many as there are processors.
+        checksums: Whether the file has checksums.
 
     Raises:
         InvalidInputError: Another version.
@@ -87,13 +91,14 @@ class FileWriter:
         open_sidecar: Callable[[int], Sink] | None = None,
         blobs: BlobOptions | None = None,
         threads: int | None = None,
+        checksums: bool = True,
     ) -> None:
         if version not in VERSIONS:
             raise InvalidInputError("version of a data file", expected=", ".join(VERSIONS), found=repr(version))
         self._sink = sink
         self._schema = schema
         self._version = VERSIONS[version]
-        self._space = _Space(sink, open_sidecar, blobs or BlobOptions())
+        self._space = _Space(sink, open_sidecar, blobs or BlobOptions(), Written() if checksums else None)
         self._metadata: dict[str, str] = {}
         self._global_buffers: list[Buffer] = []
         self._num_rows = 0
@@ -178,7 +183,7 @@ class FileWriter:
             schema = replace(self._schema, metadata={**self._schema.metadata, **self._metadata})
             tails = [tail for column in self._columns for tail in column.tails]
             contents = Contents(schema, self._version, tails, self._global_buffers, self._num_rows)
-            write_tail(self._sink, self._space.append, contents)
+            write_tail(self._sink, self._space.append, contents, self._space.written)
             self._sink.close()
         except BaseException:
             self.abort()
@@ -253,20 +258,26 @@ class _ColumnOutput:
 class _Space:
     """See `Space`."""
 
-    def __init__(self, sink: Sink, open_sidecar: Callable[[int], Sink] | None, blobs: BlobOptions) -> None:
+    def __init__(
+        self, sink: Sink, open_sidecar: Callable[[int], Sink] | None, blobs: BlobOptions, written: Written | None
+    ) -> None:
         self.blobs = blobs
+        self.written = written
         self._sink = sink
         self._open_sidecar = open_sidecar
         self._lock = Lock()
         self._sidecars: list[Sink] = []
 
     def append(self, data: Buffer) -> int:
+        block_digests = digests(data) if self.written is not None else None
         with self._lock:
             gap = -self._sink.position % ALIGNMENT
             if gap:
                 self._sink.write(_ZEROS[:gap])
             position = self._sink.position
             self._sink.write(data)
+            if self.written is not None and block_digests is not None and len(block_digests):
+                self.written.add(position, data, block_digests)
             return position
 
     def sidecar(self) -> tuple[int, Sink]:

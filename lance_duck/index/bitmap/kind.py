@@ -79,6 +79,7 @@ class BitmapKind(MergedKind):
     type_url: str = "/lance.table.BitmapIndexDetails"
     versions: range = range(1)
     rows_by: str = "id"
+    reaches_into_lists: bool = False
 
     def supports(self, type_: pa.DataType) -> bool:
         """Return whether a column of a storage type can be indexed."""
@@ -116,4 +117,4 @@ def moved_entries(file: BitmapFile, part: MergeInput) -> Iterator[BitmapEntries]
             yield followed(block, part.follow, file.path)
 
 
-BITMAP: Final = BitmapKind()
+BITMAP: Final[BitmapKind] = BitmapKind()

@@ -93,6 +93,7 @@ class LabelListKind(MergedKind):
     type_url: str = "/lance.table.LabelListIndexDetails"
     versions: range = range(2)
     rows_by: str = "id"
+    reaches_into_lists: bool = False
 
     def supports(self, type_: pa.DataType) -> bool:
         """Return whether a column of a storage type can be indexed: lists of what has a bitmap index."""
@@ -149,4 +150,4 @@ def _read_nulls(file: BitmapFile) -> RowSet | None:
     return read_row_address_map(file.global_buffer(int(place)), file.path)
 
 
-LABEL_LIST: Final = LabelListKind()
+LABEL_LIST: Final[LabelListKind] = LabelListKind()

@@ -31,6 +31,7 @@ class BTree:
     type_url = "/lance.table.BTreeIndexDetails"
     versions = range(2)
     rows_by = "version"
+    reaches_into_lists: bool = False
 
     def supports(self, type_: pa.DataType) -> bool:
         """Return whether the values have an order: numbers, text, bytes, dates and times, booleans."""

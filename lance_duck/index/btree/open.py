@@ -8,7 +8,7 @@ from lance_duck.errors import UnsupportedError
 from lance_duck.index.btree.costs import TREE_BYTES
 from lance_duck.index.btree.entries import BTreeEntries
 from lance_duck.index.btree.keys import key_maker
-from lance_duck.index.btree.layout import LOOKUP, layout_of
+from lance_duck.index.btree.layout import DATA, LOOKUP, layout_of
 from lance_duck.index.btree.lookup import Lookup
 from lance_duck.index.btree.reader import BTreeIndex
 from lance_duck.index.files import SegmentReader
@@ -30,6 +30,7 @@ def open_tree(files: SegmentReader, type_: pa.DataType, cache_bytes: int = TREE_
     make = key_maker(type_)
     if make is None:
         raise UnsupportedError("values of this type in a B-tree", where=files.directory, found=type_)
+    files.open_ahead([LOOKUP, DATA])
     file = files.open(LOOKUP)
     layout = layout_of(file.metadata, file.path)
     data = [files.open(name) for name in layout.files]

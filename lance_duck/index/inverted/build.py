@@ -11,16 +11,17 @@ import pyarrow as pa
 
 from lance_duck.index.inverted.contents import PartitionContents
 from lance_duck.index.inverted.costs import HELD_SHARE, TEXT_BYTES
-from lance_duck.index.inverted.invert import MOST_DOCUMENTS, TokenBatch, inverted, token_batch
-from lance_duck.index.inverted.settings import InvertedSettings
+from lance_duck.index.inverted.invert import MOST_DOCUMENTS, TokenBatch, element_batch, inverted, token_batch
+from lance_duck.index.inverted.settings import LIST_ELEMENT, InvertedSettings
 from lance_duck.index.kind import ROW, VALUE, BuildOptions
 from lance_duck.text.analyser import Analyser
+from lance_duck.text.elements import elements_of
 
 
 def build_partitions(
     rows: pa.RecordBatchReader, settings: InvertedSettings, options: BuildOptions
 ) -> Iterator[PartitionContents]:
-    """Yield the postings of rows, in as few partitions as the memory limit allows; none of rows without terms.
+    """Yield the postings of rows, in as few partitions as the memory limit allows; none of rows without documents.
 
     Args:
         rows: Columns `VALUE`, texts or lists of them, and `ROW`.
@@ -39,13 +40,20 @@ def build_partitions(
         if options.progress is not None:
             options.progress(num_rows)
         if held and (size + batch.nbytes > limit or count + len(batch) > MOST_DOCUMENTS):
-            yield inverted(held, with_positions=with_positions)
-            held, size, count = [], 0, 0
+            yield _released(held, with_positions=with_positions)
+            size = count = 0
         if len(batch):
             held.append(batch)
             size, count = size + batch.nbytes, count + len(batch)
     if held:
-        yield inverted(held, with_positions=with_positions)
+        yield _released(held, with_positions=with_positions)
+
+
+def _released(held: list[TokenBatch], *, with_positions: bool) -> PartitionContents:
+    """Return the postings of batches, and forget these: whoever writes postings needs the memory."""
+    contents = inverted(held, with_positions=with_positions)
+    held.clear()
+    return contents
 
 
 def memory_limit(settings: InvertedSettings, options: BuildOptions) -> int:
@@ -57,10 +65,15 @@ def _analysed(rows: pa.RecordBatchReader, settings: InvertedSettings) -> Iterato
     """Yield the tokens of rows, some at a time in their order, and the number of these rows."""
     analyser = Analyser(settings.parameters)
     with_positions = settings.parameters.with_position
+    by_element = settings.form.document_granularity == LIST_ELEMENT
 
     def analyse(batch: pa.RecordBatch) -> tuple[TokenBatch, int]:
-        tokens = analyser.analyse(batch.column(VALUE))
         row_ids = batch.column(ROW).to_numpy()
+        if by_element:
+            elements = elements_of(batch.column(VALUE))
+            tokens, rows = analyser.analyse(elements.texts), row_ids[elements.rows]
+            return element_batch(tokens, rows, elements.places, with_positions=with_positions), batch.num_rows
+        tokens = analyser.analyse(batch.column(VALUE))
         return token_batch(tokens, row_ids, with_positions=with_positions), batch.num_rows
 
     return _side_by_side(analyse, _pieces(rows), settings.workers or os.cpu_count() or 1)

@@ -31,6 +31,7 @@ class TokenBatch:
         term_ids: Place in `terms` of each token, row by row.
         bounds: Where the tokens of each row begin, and where the last one's end.
         positions: Of each token; None: not kept.
+        elements: See `Documents.elements`; "row" means such an element then, and some have no token.
     """
 
     row_ids: NDArray[np.uint64]
@@ -38,6 +39,7 @@ class TokenBatch:
     term_ids: NDArray[np.uint32]
     bounds: NDArray[np.int64]
     positions: NDArray[np.uint32] | None
+    elements: tuple[NDArray[np.uint32], ...] = ()
 
     def __len__(self) -> int:
         return len(self.row_ids)
@@ -45,7 +47,7 @@ class TokenBatch:
     @property
     def nbytes(self) -> int:
         """Bytes that it holds in memory."""
-        arrays: list[NDArray[Any]] = [self.row_ids, self.term_ids, self.bounds]
+        arrays: list[NDArray[Any]] = [self.row_ids, self.term_ids, self.bounds, *self.elements]
         arrays += [] if self.positions is None else [self.positions]
         return sum(array.nbytes for array in arrays) + int(self.terms.nbytes)
 
@@ -65,6 +67,21 @@ def token_batch(tokens: Tokens, row_ids: NDArray[np.uint64], *, with_positions: 
     bounds = tokens.bounds if len(lengths) == tokens.num_texts else np.append(0, np.cumsum(lengths))
     positions = _own(tokens.positions) if with_positions else None
     return TokenBatch(row_ids, tokens.terms, _own(tokens.term_ids), bounds.astype(np.int64), positions)
+
+
+def element_batch(
+    tokens: Tokens, row_ids: NDArray[np.uint64], elements: tuple[NDArray[np.uint32], ...], *, with_positions: bool
+) -> TokenBatch:
+    """Return the tokens of list elements, each of which is a document, also without a token.
+
+    Args:
+        tokens: Of the text of each element.
+        row_ids: Of the row of each.
+        elements: See `Documents.elements`.
+        with_positions: Whether positions are kept.
+    """
+    positions = _own(tokens.positions) if with_positions else None
+    return TokenBatch(row_ids, tokens.terms, _own(tokens.term_ids), tokens.bounds, positions, elements)
 
 
 def inverted(batches: Sequence[TokenBatch], *, with_positions: bool) -> PartitionContents:
@@ -92,7 +109,9 @@ def inverted(batches: Sequence[TokenBatch], *, with_positions: bool) -> Partitio
     positions = _positions(batches, numbers, tokens) if with_positions else None
     row_ids = joined((batch.row_ids for batch in batches), np.uint64)
     lengths = joined((np.diff(batch.bounds) for batch in batches), np.int64).astype(np.uint32)
-    return PartitionContents(Documents(row_ids, lengths), terms, bounds, document_ids, frequencies, positions)
+    levels = zip(*(batch.elements for batch in batches), strict=True)
+    documents = Documents(row_ids, lengths, tuple(joined(level, np.uint32) for level in levels))
+    return PartitionContents(documents, terms, bounds, document_ids, frequencies, positions)
 
 
 def distinct_terms(groups: Sequence[pa.LargeBinaryArray]) -> tuple[pa.LargeBinaryArray, list[NDArray[np.int64]]]:

@@ -14,16 +14,16 @@ import numpy as np
 import pyarrow as pa
 
 from lance_duck.arrow.types import is_list, is_text
-from lance_duck.errors import UnsupportedError
+from lance_duck.errors import InvalidInputError, UnsupportedError
 from lance_duck.index.files import SegmentReader, SegmentWriter
 from lance_duck.index.inverted.build import build_partitions, memory_limit
 from lance_duck.index.inverted.contents import PartitionContents
 from lance_duck.index.inverted.costs import HELD_SHARE
 from lance_duck.index.inverted.merge import LivingPart, merged, whole
 from lance_duck.index.inverted.segment import open_segment
-from lance_duck.index.inverted.settings import InvertedSettings
+from lance_duck.index.inverted.settings import LIST_ELEMENT, InvertedSettings, is_by_element
 from lance_duck.index.inverted.write import write_metadata, write_partition
-from lance_duck.index.kind import BuildOptions, Details, MergeInput
+from lance_duck.index.kind import VALUE, BuildOptions, Details, MergeInput
 from lance_duck.index.query import Query
 
 
@@ -34,10 +34,11 @@ class InvertedKind:
     type_url: str = "/lance.table.InvertedIndexDetails"
     versions: range = range(4)
     rows_by: str = "id"
+    reaches_into_lists: bool = True
 
     def supports(self, type_: pa.DataType) -> bool:
-        """Return whether a column of a storage type can be indexed: texts, and lists of them."""
-        return is_text(type_) or (is_list(type_) and is_text(type_.value_type))
+        """Return whether a column of a storage type can be indexed: texts, and lists of them; and JSON by its own."""
+        return isinstance(type_, pa.JsonType) or is_text(type_) or (is_list(type_) and is_text(type_.value_type))
 
     def answers(self, query: Query, type_: pa.DataType) -> bool:
         """Answer no predicate."""
@@ -45,11 +46,19 @@ class InvertedKind:
 
     def open(self, files: SegmentReader, type_: pa.DataType, details: Details) -> Any:
         """Open a segment. The result is an `InvertedSegment`."""
-        return open_segment(files)
+        return open_segment(files, is_by_element(details.value))
 
     def build(self, rows: pa.RecordBatchReader, writer: SegmentWriter, options: BuildOptions) -> Details:
-        """Write a segment of rows."""
+        """Write a segment of rows.
+
+        Raises:
+            InvalidInputError: List elements are to be documents, and there are no lists.
+        """
         settings = InvertedSettings.of(options.parameters)
+        if settings.form.document_granularity == LIST_ELEMENT and not is_list(rows.schema.field(VALUE).type):
+            raise InvalidInputError(
+                "document_granularity LIST_ELEMENT", expected="lists of texts", found=rows.schema.field(VALUE).type
+            )
         return _write(writer, settings, build_partitions(rows, settings, options))
 
     def merge(
@@ -84,7 +93,7 @@ class InvertedKind:
         return True
 
 
-INVERTED: Final = InvertedKind()
+INVERTED: Final[InvertedKind] = InvertedKind()
 
 
 def settings_of(index: Any) -> InvertedSettings:

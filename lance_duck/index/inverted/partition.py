@@ -90,8 +90,7 @@ class InvertedPartition:
             CorruptError: The file contradicts itself.
         """
         file = self._documents_file
-        levels = [name for name in file.schema.names if name.startswith(layout.DOC_INDEX)]
-        types = _DOCUMENTS | {f"{layout.DOC_INDEX}{i}": pa.uint32() for i in range(len(levels))}
+        types = _DOCUMENTS | {f"{layout.DOC_INDEX}{i}": pa.uint32() for i in range(self.num_levels)}
         row_ids, num_tokens, *elements = (numbers(array) for array in read_columns(file, types))
         documents = Documents(row_ids, num_tokens, tuple(elements))
         stated = file.metadata.get(layout.TOTAL_TOKENS)
@@ -119,9 +118,9 @@ class InvertedPartition:
         return last[1]
 
     @property
-    def has_elements(self) -> bool:
-        """Whether a document is an element of a list."""
-        return f"{layout.DOC_INDEX}0" in self._documents_file.schema.names
+    def num_levels(self) -> int:
+        """Lists around a document: 0 where it is a row, and not an element of a list."""
+        return sum(name.startswith(layout.DOC_INDEX) for name in self._documents_file.schema.names)
 
     @property
     def has_positions(self) -> bool:

@@ -27,7 +27,7 @@ class InvertedSegment:
     """A segment. Safe to use from several threads; what it reads it keeps, within limits.
 
     Attributes:
-        parameters: What it says of itself.
+        parameters: Of its analyser, and what its documents are.
         partitions: Its partitions.
         deleted_fragments: Fragments whose rows are to be left out, ascending; uint32.
 
@@ -36,6 +36,7 @@ class InvertedSegment:
         parameters: What its metadata say.
         numbers: Numbers of its partitions.
         deleted_fragments: See above.
+        by_element: Documents are list elements, as the manifest says; the files of documents count more.
         cache_bytes: Bytes of postings and positions that are kept.
     """
 
@@ -45,8 +46,10 @@ class InvertedSegment:
         parameters: InvertedParameters,
         numbers: list[int],
         deleted_fragments: NDArray[np.uint32],
+        by_element: bool = False,
         cache_bytes: int = POSTINGS_BYTES,
     ) -> None:
+        self._by_element = by_element
         self._cache: SizedCache[Postings | PositionBlocks] = SizedCache(cache_bytes, lambda value: value.nbytes)
         self._parameters = parameters
         self.partitions = tuple(InvertedPartition(files, n, parameters, self._cache) for n in numbers)
@@ -54,9 +57,10 @@ class InvertedSegment:
 
     @cached_property
     def parameters(self) -> InvertedParameters:
-        """What it says of itself; of its granularity the files of its documents."""
-        is_list = any(partition.has_elements for partition in self.partitions[:1])
-        return replace(self._parameters, document_granularity="list_element" if is_list else "row")
+        """Parameters of the metadata; the granularity is that of the partitions, if there are any."""
+        by_element = any(partition.num_levels for partition in self.partitions[:1])
+        by_element = by_element or (self._by_element and not self.partitions)
+        return replace(self._parameters, document_granularity="list_element" if by_element else "row")
 
     @property
     def num_documents(self) -> int:
@@ -88,11 +92,12 @@ class InvertedSegment:
         return self._cache.nbytes + sum(partition.nbytes for partition in self.partitions)
 
 
-def open_segment(files: SegmentReader, cache_bytes: int = POSTINGS_BYTES) -> InvertedSegment:
+def open_segment(files: SegmentReader, by_element: bool = False, cache_bytes: int = POSTINGS_BYTES) -> InvertedSegment:
     """Open a segment; reads metadata.lance.
 
     Args:
         files: Files of the segment.
+        by_element: See `InvertedSegment`.
         cache_bytes: Bytes of postings and positions that are kept.
 
     Raises:
@@ -102,9 +107,8 @@ def open_segment(files: SegmentReader, cache_bytes: int = POSTINGS_BYTES) -> Inv
     """
     file = files.open(layout.METADATA)
     parameters = parameters_of(file.metadata, file.path)
-    return InvertedSegment(
-        files, parameters, partitions_of(file.metadata, file.path), _deleted_fragments(file), cache_bytes
-    )
+    numbers = partitions_of(file.metadata, file.path)
+    return InvertedSegment(files, parameters, numbers, _deleted_fragments(file), by_element, cache_bytes)
 
 
 def _deleted_fragments(file: SegmentFile) -> NDArray[np.uint32]:

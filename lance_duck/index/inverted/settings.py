@@ -7,6 +7,7 @@ index_version: 1, 2 or 3, as the format of the files is.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Final
@@ -14,22 +15,29 @@ from typing import Any, Final
 from google.protobuf.message import DecodeError
 
 from lance_duck.arguments import refuse_unknown
-from lance_duck.errors import InvalidInputError, UnsupportedError, WrongTypeError
+from lance_duck.errors import InvalidInputError, WrongTypeError
 from lance_duck.index.inverted.layout import VARINTS, WORDS, InvertedParameters
 from lance_duck.index.kind import Details
 from lance_duck.text.parameters import AnalyserArguments, AnalyserParameters
 from lance_duck.wire.pb import index_pb2
 
 FORMAT_VERSION: Final = "format_version"
+FORMAT_VARIABLE: Final = "LANCE_FTS_FORMAT_VERSION"
+"""Environment variable with the format of new indexes that are made without one, as of pylance."""
+
+DOCUMENT_GRANULARITY: Final = "document_granularity"
+DOCUMENT_TOKENIZER: Final = "lance_tokenizer"
 FORMATS: Final = range(1, 4)
 
-_OPTIONS: Final = (FORMAT_VERSION, "document_granularity", "memory_limit", "num_workers")
+_OPTIONS: Final = (FORMAT_VERSION, DOCUMENT_GRANULARITY, "memory_limit", "num_workers")
 _ANALYSERS: Final = (*AnalyserArguments.__annotations__, *(f.name for f in fields(AnalyserParameters)))
 INVERTED_PARAMETERS: Final = tuple(dict.fromkeys((*_ANALYSERS, *_OPTIONS)))
 """Names of the parameters that an index can be asked for with."""
 
 ROW: Final = "row"
-_LIST_ELEMENT: Final = "list_element"
+LIST_ELEMENT: Final = "list_element"
+"""What a document is: a row, or an element of the list in it."""
+
 _LARGE_BLOCK: Final = 256
 _CODE: Final = ("split_identifiers", "split_on_numerics", "preserve_original", "index_operators")
 _PLAIN: Final = (
@@ -66,17 +74,17 @@ class InvertedSettings:
         Raises:
             WrongTypeError: A parameter does not exist, or is of a wrong type.
             InvalidInputError: A value makes no sense, or values do not go together.
-            UnsupportedError: Texts cannot be analysed so, or list elements are to be documents.
+            UnsupportedError: Texts cannot be analysed so.
         """
         refuse_unknown(arguments, INVERTED_PARAMETERS, _WHERE, "parameter")
         named = {name: value for name, value in arguments.items() if name not in _OPTIONS}
         parameters = AnalyserParameters.from_arguments(named, _WHERE)
         parameters.require_support(_WHERE)
-        _check_granularity(arguments.get("document_granularity"))
+        granularity = granularity_of(arguments)
         megabytes = _count("memory_limit", arguments.get("memory_limit"), 1)
         limit = None if megabytes is None else megabytes << 20
         workers = _count("num_workers", arguments.get("num_workers"), 0)
-        form = _form(parameters, _format(arguments.get(FORMAT_VERSION), parameters.block_size))
+        form = _form(parameters, _format(arguments.get(FORMAT_VERSION), parameters.block_size), granularity)
         return cls(form, parameters, limit, None if workers is None else max(1, workers))
 
     @classmethod
@@ -93,6 +101,7 @@ class InvertedSettings:
         """What asks for such an index, by pylance's names."""
         arguments = {**asdict(self.parameters), FORMAT_VERSION: self.form.format_version}
         words = self.parameters.custom_stop_words
+        arguments[DOCUMENT_GRANULARITY] = self.form.document_granularity
         return {**arguments, "custom_stop_words": None if words is None else list(words)}
 
     def details(self) -> Details:
@@ -109,10 +118,36 @@ class InvertedSettings:
         if parameters.base_tokenizer == _CODE_TOKENIZER:
             code = index_pb2.InvertedIndexDetails.CodeConfig(**{name: getattr(parameters, name) for name in _CODE})
             message.code_config.MergeFrom(code)
-        if form.document_granularity == _LIST_ELEMENT:
+        if form.document_granularity == LIST_ELEMENT:
             message.document_granularity = index_pb2.InvertedIndexDetails.LIST_ELEMENT
-        version = max(FORMATS) if form.document_granularity == _LIST_ELEMENT else form.format_version
+        version = max(FORMATS) if form.document_granularity == LIST_ELEMENT else form.format_version
         return Details(version, message.SerializeToString())
+
+
+def granularity_of(arguments: Mapping[str, Any]) -> str:
+    """Return what a document is to be: `ROW`, also where nothing is said, or `LIST_ELEMENT`.
+
+    Raises:
+        InvalidInputError: Something else is asked for.
+    """
+    value = arguments.get(DOCUMENT_GRANULARITY)
+    name = getattr(value, "value", value)
+    if name is None or (isinstance(name, str) and name.lower() in (ROW, LIST_ELEMENT)):
+        return ROW if name is None else name.lower()
+    raise InvalidInputError(DOCUMENT_GRANULARITY, where=_WHERE, expected="ROW or LIST_ELEMENT", found=repr(name))
+
+
+def parameters_for(arguments: Mapping[str, Any], *, is_json: bool) -> Mapping[str, Any]:
+    """Return parameters as they are for a column of JSON, or of texts.
+
+    Raises:
+        InvalidInputError: They ask for the other one.
+    """
+    own = "json" if is_json else "text"
+    if arguments.get(DOCUMENT_TOKENIZER) not in (None, own):
+        found = repr(arguments[DOCUMENT_TOKENIZER])
+        raise InvalidInputError(DOCUMENT_TOKENIZER, where=_WHERE, expected=f"{own!r}, as the column has", found=found)
+    return {**arguments, DOCUMENT_TOKENIZER: own}
 
 
 def shown_settings(details: bytes) -> dict[str, Any]:
@@ -121,19 +156,23 @@ def shown_settings(details: bytes) -> dict[str, Any]:
     if message is None:
         return {}
     shown = asdict(_parameters(message))
-    element = index_pb2.InvertedIndexDetails.LIST_ELEMENT
-    is_element = message.document_granularity == element
-    return {**shown, "lance_tokenizer": None, "document_granularity": _LIST_ELEMENT if is_element else ROW}
+    return {**shown, "lance_tokenizer": None, DOCUMENT_GRANULARITY: _granularity(message)}
+
+
+def is_by_element(details: bytes) -> bool:
+    """Return whether a details message says that documents are list elements."""
+    message = _message(details)
+    return message is not None and _granularity(message) == LIST_ELEMENT
 
 
 def settings_in(details: bytes) -> InvertedSettings:
     """Return what a details message says, the defaults where it cannot be read; it lacks custom stop words."""
     message = _message(details)
     if message is None:
-        return InvertedSettings.of({})
+        return InvertedSettings.of({FORMAT_VERSION: 2})
     version = message.posting_format_version if message.HasField("posting_format_version") else 2
     parameters = _parameters(message)
-    return InvertedSettings(_form(parameters, version), parameters)
+    return InvertedSettings(_form(parameters, version, _granularity(message)), parameters)
 
 
 def _message(details: bytes) -> index_pb2.InvertedIndexDetails | None:
@@ -158,13 +197,19 @@ def _parameters(message: index_pb2.InvertedIndexDetails) -> AnalyserParameters:
     )
 
 
-def _form(parameters: AnalyserParameters, format_version: int) -> InvertedParameters:
+def _granularity(message: index_pb2.InvertedIndexDetails) -> str:
+    by_element = message.document_granularity == index_pb2.InvertedIndexDetails.LIST_ELEMENT
+    return LIST_ELEMENT if by_element else ROW
+
+
+def _form(parameters: AnalyserParameters, format_version: int, granularity: str) -> InvertedParameters:
     return InvertedParameters(
         params=json.loads(parameters.to_json()),
         with_position=parameters.with_position,
         block_size=parameters.block_size,
         format_version=format_version,
         posting_tail_codec=WORDS if format_version == min(FORMATS) else VARINTS,
+        document_granularity=granularity,
     )
 
 
@@ -179,25 +224,19 @@ def _language(text: str) -> str:
 
 def _format(value: Any, block_size: int) -> int:
     large = block_size == _LARGE_BLOCK
+    what = FORMAT_VERSION
+    if value is None:
+        value, what = os.environ.get(FORMAT_VARIABLE), FORMAT_VARIABLE
     if value is None:
         return 3 if large else 2
     name = str(value).lower().removeprefix("v") if isinstance(value, int | str) else ""
     if isinstance(value, bool) or name not in map(str, FORMATS):
-        raise InvalidInputError(FORMAT_VERSION, where=_WHERE, expected="1, 2 or 3", found=repr(value))
+        raise InvalidInputError(what, where=_WHERE, expected="1, 2 or 3", found=repr(value))
     if large and int(name) < max(FORMATS):
         raise InvalidInputError(
-            f"format_version={name} with block_size={_LARGE_BLOCK}", where=_WHERE, remedy="use format_version=3"
+            f"{what}={name} with block_size={_LARGE_BLOCK}", where=_WHERE, remedy="use format_version=3"
         )
     return int(name)
-
-
-def _check_granularity(value: Any) -> None:
-    name = getattr(value, "value", value)
-    if name is None or (isinstance(name, str) and name.lower() == ROW):
-        return
-    if isinstance(name, str) and name.lower() == _LIST_ELEMENT:
-        raise UnsupportedError("document_granularity LIST_ELEMENT", where=_WHERE, remedy="rows can be documents")
-    raise InvalidInputError("document_granularity", where=_WHERE, expected="ROW or LIST_ELEMENT", found=repr(name))
 
 
 def _count(name: str, value: Any, least: int) -> int | None:

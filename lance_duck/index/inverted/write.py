@@ -109,13 +109,14 @@ def _write_postings(
     lengths = np.diff(contents.bounds)
     ids, frequencies = contents.document_ids, contents.frequencies
     tokens = contents.documents.num_tokens
-    norms = length_norms(tokens, contents.documents.total_tokens / max(1, len(tokens)))[ids]
+    norms = length_norms(tokens, contents.documents.total_tokens / max(1, len(tokens)))
     weights = inverse_frequencies(len(tokens), lengths)
-    block_weights = np.repeat(weights, form.counts(lengths))
-    scores = greatest_scores(form.starts(contents.bounds), block_weights, frequencies, norms)
+    scores = greatest_scores(contents.bounds, ids, frequencies, weights, norms, form.size)
+    firsts = np.cumsum(form.counts(lengths)) - form.counts(lengths)
+    of_terms = np.maximum.reduceat(scores, firsts) if len(firsts) else scores
     columns: dict[str, pa.Array] = {
         layout.POSTING: blocks.encode(contents.bounds, ids, frequencies, scores, form),
-        layout.MAX_SCORE: pa.array(greatest_scores(contents.bounds[:-1], weights, frequencies, norms)),
+        layout.MAX_SCORE: pa.array(of_terms),
         layout.LENGTH: pa.array(lengths.astype(np.uint32)),
         layout.IMPACTS: impacts.encode(contents.bounds, ids, frequencies, tokens, form),
     }

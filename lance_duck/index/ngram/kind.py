@@ -71,6 +71,7 @@ class NGramKind(MergedKind):
     type_url: str = "/lance.table.NGramIndexDetails"
     versions: range = range(2)
     rows_by: str = "version"
+    reaches_into_lists: bool = False
 
     def supports(self, type_: pa.DataType) -> bool:
         """Return whether a column of a storage type can be indexed: texts."""
@@ -115,4 +116,4 @@ def _alternatives(query: Query) -> list[Trigrams]:
     return []
 
 
-NGRAM: Final = NGramKind()
+NGRAM: Final[NGramKind] = NGramKind()

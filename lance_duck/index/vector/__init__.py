@@ -6,10 +6,3 @@ or of other segments (`merge`), and of an open one the positions and distances o
 Never here: filters and addresses of rows, which `scan/nearest` knows. faiss is used here alone, and gets arrays only.
 One kind, VECTOR, stands for all types of vector index.
 """
-
-import warnings
-
-# Types that SWIG made warn when they are made: where warnings are errors, older versions of faiss crash the process.
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")
-    import faiss  # noqa: F401

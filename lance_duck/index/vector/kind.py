@@ -38,6 +38,7 @@ class VectorKind:
     type_url: str = "/lance.index.pb.VectorIndexDetails"
     versions: range = range(2)
     rows_by: str = "id"
+    reaches_into_lists: bool = False
 
     def supports(self, type_: pa.DataType) -> bool:
         """Return whether a column of a storage type can be indexed: vectors of floats, bfloat16 or unsigned bytes."""
@@ -91,4 +92,4 @@ class VectorKind:
         return f"IVF_HNSW_{storage}" if message.HasField("hnsw_index_config") else f"IVF_{storage}"
 
 
-VECTOR: Final = VectorKind()
+VECTOR: Final[VectorKind] = VectorKind()

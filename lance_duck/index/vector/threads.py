@@ -14,9 +14,8 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import wraps
 from typing import Any, Final, ParamSpec, TypeVar
 
-import faiss
-
 from lance_duck import forks
+from lance_duck.index.vector.library import faiss
 
 _T = TypeVar("_T")
 _R = TypeVar("_R")

@@ -1,4 +1,4 @@
-"""Zone maps and Bloom filters: what a file says together about stretches of rows of one fragment.
+"""Zone maps and Bloom filters: one summary for each stretch of rows of one fragment.
 
 You hold: batches of values and rows in the order of the table, or open segments. You get: the file of a segment, and
 of an open one zones of which some rows may satisfy a query, or surely all do.

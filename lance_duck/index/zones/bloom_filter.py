@@ -126,6 +126,7 @@ class BloomFilterKind:
     type_url = "/lance.index.pb.BloomFilterIndexDetails"
     versions = range(1)
     rows_by = "address"
+    reaches_into_lists: bool = False
 
     def supports(self, type_: pa.DataType) -> bool:
         """Return the types that have a hash."""

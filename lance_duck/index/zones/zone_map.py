@@ -94,6 +94,7 @@ class ZoneMapKind:
     type_url = "/lance.table.ZoneMapIndexDetails"
     versions = range(1)
     rows_by = "address"
+    reaches_into_lists: bool = False
 
     def supports(self, type_: pa.DataType) -> bool:
         """Return the types whose values have an order."""

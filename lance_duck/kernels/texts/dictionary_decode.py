@@ -29,6 +29,68 @@ def next_word(data: Bytes, place: int, size: int) -> Any:
 
 
 @kernel
+def number_bytes(
+    data: Bytes, start: int, places: NDArray[np.uint32], firsts: NDArray[np.int64], table: NDArray[np.int32]
+) -> int:
+    """Number distinct values as `number_texts` does, where each is one byte.
+
+    Args:
+        data: Bytes of the values, one after the other from `start` on: as many as `places`, checked by the caller.
+        start: Where the first value is.
+        places: count, written: number of each value.
+        firsts: 256 or more, written: where each distinct value comes first.
+        table: 256 or more, all -1, written: numbers by value.
+
+    Returns:
+        How many distinct values there are.
+    """
+    count = 0
+    for i in range(len(places)):
+        value = data[start + i]
+        number = table[value]
+        if number < 0:
+            number = table[value] = count
+            firsts[count] = i
+            count += 1
+        places[i] = number
+    return count
+
+
+def number_bytes_reference(
+    data: Bytes, start: int, places: NDArray[np.uint32], firsts: NDArray[np.int64], table: NDArray[np.int32]
+) -> int:
+    """Compute the plain reference, in Python."""
+    numbers: dict[int, int] = {}
+    for i in range(len(places)):
+        value = int(data[start + i])
+        if value not in numbers:
+            firsts[len(numbers)] = i
+            numbers[value] = len(numbers)
+        places[i] = numbers[value]
+    return len(numbers)
+
+
+@kernel
+def are_bytes(offsets: NDArray[Any]) -> bool:
+    """Return whether each value is one byte.
+
+    Args:
+        offsets: count + 1.
+    """
+    same: Any = True
+    first: Any = np.int64(offsets[0])
+    for i in range(len(offsets)):
+        same &= np.int64(offsets[i]) == first + i
+    return bool(same)
+
+
+def are_bytes_reference(offsets: NDArray[Any]) -> bool:
+    """Compute the plain reference, in Python."""
+    values = offsets.tolist()
+    return bool(values == [*range(values[0], values[0] + len(values))])
+
+
+@kernel
 def number_texts(
     offsets: NDArray[Any], data: Bytes, places: NDArray[np.uint32], firsts: NDArray[np.int64], table: NDArray[np.int32]
 ) -> int:

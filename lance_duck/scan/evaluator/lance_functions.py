@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import duckdb
+import pyarrow as pa
 
-from lance_duck.text.contains import contains_tokens
+from lance_duck import lazy
+
+if TYPE_CHECKING:
+    from lance_duck.text import contains
+else:
+    contains = lazy.modules(globals(), "lance_duck.text", "contains")
 
 _TOKENS: Final = "__lance_contains_tokens"
 _TEXT_PAIR: Final[list[Any]] = ["VARCHAR", "VARCHAR"]
@@ -80,6 +86,10 @@ _HABITS: Final = tuple(
 
 def add_functions(connection: duckdb.DuckDBPyConnection) -> None:
     """Define the functions; later ones use earlier ones."""
-    connection.create_function(_TOKENS, contains_tokens, _TEXT_PAIR, "BOOLEAN", type=_ARROW)
+    connection.create_function(_TOKENS, _contains_tokens, _TEXT_PAIR, "BOOLEAN", type=_ARROW)
     for statement in (*_HABITS, _CONTAINS_TOKENS):
         connection.execute(statement)
+
+
+def _contains_tokens(texts: pa.ChunkedArray, words: pa.ChunkedArray) -> pa.BooleanArray:
+    return contains.contains_tokens(texts, words)

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from lance_duck.errors import InvalidInputError, WrongTypeError
+from lance_duck.errors import InvalidInputError, UnsupportedError, WrongTypeError
 from lance_duck.scan.hybrid.mix import Candidates
 from lance_duck.scan.hybrid.options import WHERE, Hybrid, at_least_one
 from lance_duck.scan.nearest.options import DEFAULT_K
@@ -63,6 +63,10 @@ class HybridScan(ScoredScan):
         if self._queries.is_batch:
             raise InvalidInputError("query vector", where=WHERE, expected="one", found="a list of vectors")
         self._match = TextScan(table, replace(side, columns=[SCORE], nearest=None, limit=most), fragment)
+        if self._match.by_element:
+            raise UnsupportedError(
+                "list elements as documents", where=WHERE, remedy="a query with document_granularity ROW finds rows"
+            )
         self._most = most
         super().__init__(table, options, scores, condition)
 

@@ -9,20 +9,30 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lance_duck.kernels.jit import readonly
 from lance_duck.rows import row_addresses
 from lance_duck.rows.row_set import RowSet
-from lance_duck.scan.costs import BLOCK_BYTES, LEAST_BLOCK_BYTES, SPARSE_ROWS, SPARSE_SHARE, SPARSE_SHARE_REMOTE
+from lance_duck.scan.costs import (
+    BLOCK_BYTES,
+    LEAST_BLOCK_BYTES,
+    RANKED_PAIRS,
+    SPARSE_ROWS,
+    SPARSE_SHARE,
+    SPARSE_SHARE_REMOTE,
+)
 from lance_duck.scan.nearest.best import Best, Neighbours, joined
 from lance_duck.scan.nearest.blocks import Block, block_of
 from lance_duck.scan.nearest.compare import Question
 from lance_duck.scan.nearest.options import VectorColumn
 from lance_duck.scan.predicate.arrays import descend
 from lance_duck.scan.projection import Read, reads
+from lance_duck.scan.read.fixed_rows import FixedRows, fixed_rows
 from lance_duck.scan.read.fragment_reader import ColumnCache, FragmentReader
 from lance_duck.scan.read.ordered import map_ordered
 from lance_duck.snapshot import Snapshot
@@ -75,15 +85,66 @@ class Exact:
         return best.neighbours()
 
     def again(self, question: Question, candidates: Neighbours) -> Neighbours:
-        """Rank rows that were found another way by their vectors, and return the k nearest of each query."""
+        """Rank rows that were found another way by their vectors, and return the k nearest of each query.
+
+        A row that several queries found is read once.
+        """
         order = np.argsort(candidates.addresses, kind="stable")
         pairs = candidates.queries[order], candidates.addresses[order]
+        in_place = self._in_place(question, *pairs)
+        if in_place is not None:
+            return in_place
         rows = RowSet.of(pairs[1])
         fragments = [self.snapshot.fragment(i) for i in rows.fragment_ids]
         look: Callable[[_Piece], Neighbours] = partial(self._pairs, self._read(), question, *pairs)
         best = Best(len(question.queries), question.k)
         best.add(joined([*map_ordered(look, self._pieces(fragments, rows), workers=self.workers)]))
         return best.neighbours()
+
+    def _in_place(self, question: Question, queries: Offsets, addresses: NDArray[np.uint64]) -> Neighbours | None:
+        """Return the k nearest of pairs of a query and a living row, ascending by row; None: not all lie plain."""
+        keys = addresses >> np.uint64(32)
+        cuts = np.flatnonzero(keys[1:] != keys[:-1]) + 1 if len(keys) and keys[0] != keys[-1] else np.empty(0, np.int64)
+        edges = [0, *cuts.tolist(), len(keys)]
+        work: list[tuple[FixedRows, slice]] = []
+        for start, stop in pairwise(edges):
+            fixed = self._fixed(int(keys[start])) if stop > start else None
+            if fixed is None:
+                return None
+            steps = range(start, stop, RANKED_PAIRS)
+            work += [(fixed, slice(at, min(at + RANKED_PAIRS, stop))) for at in steps]
+
+        def look(piece: tuple[FixedRows, slice]) -> Neighbours:
+            fixed, span = piece
+            mine, which = addresses[span], readonly(queries[span])
+            is_new = np.empty(len(mine), np.bool_)
+            is_new[:1] = True
+            np.not_equal(mine[1:], mine[:-1], out=is_new[1:])
+            offsets = (mine[is_new] & np.uint64(0xFFFFFFFF)).astype(np.int64)
+            values = np.empty((len(offsets), fixed.width), np.uint8)
+            fixed.fetch(offsets, values)
+            block = Block(readonly(values.view(self.column.dtype)), None)
+            distances = question.distances(block, np.cumsum(is_new) - 1, which)
+            near = Neighbours(which, distances, mine)
+            finite = np.isfinite(distances)
+            return near if np.logical_and.reduce(finite) else near.where(finite)
+
+        best = Best(len(question.queries), question.k)
+        best.add(joined([look(work[0])] if len(work) == 1 else [*map_ordered(look, iter(work), workers=self.workers)]))
+        return best.neighbours()
+
+    def _fixed(self, fragment_id: int) -> FixedRows | None:
+        """Return the vectors of a fragment where they lie; None where they are not plain."""
+
+        def find() -> FixedRows | None:
+            fragment = self.snapshot.fragment(fragment_id)
+            reader = FragmentReader(self.snapshot, fragment, self.columns)
+            width = self.column.dim * self.column.dtype.itemsize
+            if len(self.column.names) > 1:
+                return None
+            return fixed_rows(reader, self._read(), self._page_ends(fragment, reader.num_rows), width)
+
+        return self.snapshot.derived(("fixed rows", self.column.path, fragment_id), find)
 
     def _pairs(
         self, read: Read, question: Question, queries: Offsets, addresses: NDArray[np.uint64], piece: _Piece

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from functools import partial
 
+from lance_duck.index.catalog import Segment
 from lance_duck.index.registry import name_of
+from lance_duck.index.search import ask
+from lance_duck.index.vector.search.contract import VectorIndex
 from lance_duck.redact import shown
 from lance_duck.scan import explain as scans
+from lance_duck.scan.nearest.covered import covered
 from lance_duck.scan.nearest.search import PreparedSearch
 from lance_duck.scan.options import ScanOptions
 
@@ -26,22 +30,12 @@ def explain(
         high = "" if nearest.upper is None else f" < {nearest.upper}"
         yield f"  distances: {low}_distance{high}"
     yield from _route(search)
-    if search.post is not None:
-        yield f"  filter of the rows found: {search.post} ({scans.evaluator(search.post)})"
-    if options.orderings:
-        sorts = [f"{o.column_name} {'ascending' if o.ascending else 'descending'}" for o in options.orderings]
-        yield f"  sort: {', '.join(sorts)}"
-    if options.limit is not None or options.offset:
-        yield f"  limit: {'none' if options.limit is None else options.limit}, offset: {options.offset or 0}"
-    if search.plan.filter is not None:
-        yield "  rows that may be found:"
-        inner = replace(options, order_by=None, nearest=None, fast_search=None)
-        text = scans.explain(search.table, search.named, inner, verbose=verbose)
-        yield from (f"    {line}" for line in text.splitlines())
+    yield from scans.after_search(search.post, options)
+    yield from scans.before_search(search.table, search.named, verbose=verbose)
 
 
 def _route(search: PreparedSearch) -> Iterator[str]:
-    route, nearest = search.route, search.nearest
+    route = search.route
     total = len(search.plan.fragment_ids)
     if route.segments and route.index is not None:
         names = ", ".join(str(segment.uuid)[:8] for segment, _ in route.segments[:8])
@@ -49,14 +43,34 @@ def _route(search: PreparedSearch) -> Iterator[str]:
         first = route.segments[0][0]
         kind = name_of(first.kind.type_url, first.metadata.details) or first.kind.name
         yield f"  VectorIndexQuery: {route.index.name} ({kind}, segments {names}{more})"
-        probe = search.probe
-        most = "all" if probe.max_nprobes is None else probe.max_nprobes
-        yield f"    partitions probed: {probe.nprobes}, at most {most}" + (f", ef {probe.ef}" if probe.ef else "")
-        if nearest.refine_factor is not None:
-            yield f"    refine: {nearest.refine_factor} times as many rows, by their own vectors"
+        yield from _settings(search)
         if search.plan.filter is not None:
             yield "    filter: before the search; few rows that pass are compared one by one"
     yield from (f"  not by an index: {reason}" for reason in route.reasons)
     num_open = len(route.open)
     what = "left out" if search.fast else "compared vector by vector"
     yield f"  fragments: {total - num_open} through the index, {num_open} {what}"
+
+
+def _settings(search: PreparedSearch) -> Iterator[str]:
+    nearest, pairs = search.nearest, search.route.segments
+    if nearest.promise is None:
+        probe = search.given.probe
+        most = "all" if probe.max_nprobes is None else probe.max_nprobes
+        yield f"    partitions probed: {probe.nprobes}, at most {most}" + (f", ef {probe.ef}" if probe.ef else "")
+        if nearest.refine_factor is not None:
+            yield f"    refine: {nearest.refine_factor} times as many rows, by their own vectors"
+        return
+    for segment, fragment_ids in pairs:
+        name = f"segment {str(segment.uuid)[:8]}, " if len(pairs) > 1 else ""
+        text = ask(search.table.snapshot, segment, partial(_reached, search, segment, fragment_ids))
+        if text is not None:
+            yield f"    settings: {name}{text}"
+    if search.plan.filter is not None:
+        yield "    settings with a filter: chosen by the share of the rows that pass it"
+
+
+def _reached(search: PreparedSearch, segment: Segment, fragment_ids: frozenset[int], index: VectorIndex) -> str:
+    """Say what the recall takes in a segment without a filter."""
+    rows = covered(search.table.snapshot, segment, index)
+    return search.reached(segment, index, rows, rows.allowed(None, fragment_ids)[1])

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from lance_duck.cache import SizedCache
+from lance_duck.cache import LruCache, SizedCache
 from lance_duck.rows.row_set import RowSet
 from lance_duck.scan.filters import Filter, SqlFilter, TreeFilter
 from lance_duck.scan.nearest.covered import Covered
@@ -16,6 +16,9 @@ from lance_duck.scan.predicate.tree import Opaque
 from lance_duck.scan.table_scan import TableScan
 
 MOST_BYTES: Final = 64 << 20
+
+_ASKED: Final = 1024
+"""Filters of which a version remembers that they were asked."""
 
 Allowed = tuple[NDArray[np.bool_] | None, int]
 
@@ -69,6 +72,16 @@ def filtered(table: TableScan, filter_: Filter, find: Callable[[], RowSet]) -> F
         return Filtered(find())
     cache: SizedCache[Filtered] = table.known.layout("filtered", lambda: SizedCache(MOST_BYTES, _size, grows=True))
     return cache.get(key, lambda: Filtered(find()))
+
+
+def comes_again(table: TableScan, filter_: Filter) -> bool:
+    """Return whether a filter was asked about before, and `filtered` remembers its rows, or would."""
+    key = table.known.key_of(filter_)
+    if key is None or not _means_the_same(filter_):
+        return False
+    asked: LruCache[object] = table.known.layout("filters asked", lambda: LruCache(_ASKED))
+    mark = object()
+    return asked.get(key, lambda: mark) is not mark
 
 
 def _size(rows: Filtered) -> int:

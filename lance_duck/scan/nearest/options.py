@@ -24,9 +24,10 @@ ARGUMENTS: Final = frozenset(
     {
         *("column", "q", "k", "metric", "distance_type", "nprobes", "minimum_nprobes", "maximum_nprobes"),
         *("refine_factor", "use_index", "ef", "query_parallelism", "approx_mode", "distance_range", "search_effort"),
-        "exact_distance",
+        *("exact_distance", "recall"),
     }
 )
+DEFAULT_RECALL: Final = 0.95
 _FLOATS: Final = ("halffloat", "float", "double")
 _BFLOAT16: Final = "lance.bfloat16"
 
@@ -71,6 +72,7 @@ class Nearest:
         exact_distance: Distances are those of the table's own vectors, also where an index holds codes.
         lower: Distances below are left out.
         upper: Distances from here on are left out.
+        recall: Share of the true neighbours that an index has to find; settings that are given stand in its place.
     """
 
     column: VectorColumn
@@ -84,6 +86,7 @@ class Nearest:
     exact_distance: bool = False
     lower: float | None = None
     upper: float | None = None
+    recall: float = DEFAULT_RECALL
 
     @classmethod
     def of(cls, given: Mapping[str, Any], schema: Schema, k: int = DEFAULT_K) -> Nearest:
@@ -116,7 +119,14 @@ class Nearest:
             given.get("exact_distance") is True,
             lower,
             upper,
+            _recall(given.get("recall")),
         )
+
+    @property
+    def promise(self) -> float | None:
+        """The recall that settings are chosen for; None: some are given, or a lower bound makes all recall another."""
+        given = (self.nprobes, self.max_nprobes, self.ef, self.refine_factor, self.lower)
+        return self.recall if all(each is None for each in given) else None
 
     def queries(self, given: Mapping[str, Any]) -> Queries:
         """Return the queries among the arguments of a search: see `query_vectors`."""
@@ -245,6 +255,16 @@ def _range(value: Any) -> tuple[float | None, float | None]:
             raise InvalidInputError("distance_range", where="nearest", expected="numbers", found="NaN")
     low, high = value
     return None if low is None else float(low), None if high is None else float(high)
+
+
+def _recall(value: Any) -> float:
+    if value is None:
+        return DEFAULT_RECALL
+    if isinstance(value, bool | str) or not hasattr(value, "__float__"):
+        raise WrongTypeError("recall", where="nearest", expected="a number", found=repr(value))
+    if not 0 < float(value) <= 1:
+        raise InvalidInputError("recall", where="nearest", expected="above 0, up to 1", found=repr(value))
+    return float(value)
 
 
 def _whole(arguments: Mapping[str, Any], name: str, least: int, message: str) -> int | None:

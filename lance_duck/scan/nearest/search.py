@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from lance_duck.cache import LruCache
 from lance_duck.errors import CorruptError
 from lance_duck.index.catalog import Segment
 from lance_duck.index.search import ask
@@ -25,11 +26,13 @@ from lance_duck.scan.indexes.conjuncts import conjuncts_of
 from lance_duck.scan.indexes.selection import Choices
 from lance_duck.scan.nearest.best import Best, Neighbours, in_order, joined
 from lance_duck.scan.nearest.compare import Question
-from lance_duck.scan.nearest.covered import covered
+from lance_duck.scan.nearest.covered import Covered, covered
 from lance_duck.scan.nearest.exact import Exact
-from lance_duck.scan.nearest.filtered import Filtered, filtered
+from lance_duck.scan.nearest.filtered import Allowed, Filtered, filtered
 from lance_duck.scan.nearest.options import Nearest
 from lance_duck.scan.nearest.route import Route, route
+from lance_duck.scan.nearest.settings.curve import Curve, choose, words
+from lance_duck.scan.nearest.settings.kept import curves_of
 from lance_duck.scan.plan import ScanPlan
 from lance_duck.scan.projection import ROW_ADDRESS, project
 from lance_duck.scan.read.execute import scan_batches
@@ -38,7 +41,33 @@ from lance_duck.wire.fragment import Fragment
 
 Work = Callable[[], Neighbours | None]
 
+_KEPT_WAYS: Final = 64
+
 NOTHING: Final = Neighbours(np.empty(0, np.int64), np.empty(0, np.float32), np.empty(0, np.uint64))
+
+
+@dataclass(frozen=True)
+class Way:
+    """How a segment is searched.
+
+    Attributes:
+        probe: How far to look.
+        candidates: Rows to find for each query.
+        is_refined: They are ranked again, by their own vectors.
+    """
+
+    probe: Probe
+    candidates: int
+    is_refined: bool
+
+    @property
+    def must_fill(self) -> bool:
+        """Whether a segment has to find as many rows as are asked for, if it has them."""
+        return self.probe.max_nprobes is None and self.probe.lower is None and self.probe.upper is None
+
+    def widened(self) -> Way:
+        """Return the way that finds four times as many candidates."""
+        return replace(self, candidates=4 * self.candidates)
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +101,7 @@ class PreparedSearch:
         if not len(vectors) or not self.k:
             return NOTHING
         some = len(vectors) < len(queries)
-        result = _Run(self, queries[vectors] if some else queries, [] if log is None else log).nearest()
+        result = _Run(self, queries[vectors] if some else queries, log).nearest()
         if some:
             result = replace(result, queries=vectors[result.queries])
         return result if self.post is None else self._passing(self.post, result)
@@ -86,18 +115,20 @@ class PreparedSearch:
     def refine_factor(self) -> int | None:
         """So many times k candidates are ranked by their own vectors: as asked for, or 2 where segments round them.
 
-        1: just the rows that codes found, where distances have to be exact.
+        1: just the rows that codes found, where distances have to be exact, or the best of several places are sought.
         """
         nearest = self.nearest
         if nearest.refine_factor is not None:
             return nearest.refine_factor
         if any(self._rounds(segment) for segment, _ in self.route.segments):
             return 2
-        return (
-            1
-            if nearest.exact_distance and not all(self._is_exact(segment) for segment, _ in self.route.segments)
-            else None
-        )
+        is_exact = nearest.exact_distance or not (nearest.promise is None or self.is_plain)
+        return 1 if is_exact and not all(self._is_exact(segment) for segment, _ in self.route.segments) else None
+
+    @cached_property
+    def ways(self) -> LruCache[Way | None]:
+        """How segments are searched so that they reach the recall, by uuid, and rows of them that may be found."""
+        return LruCache(_KEPT_WAYS)
 
     @cached_property
     def k(self) -> int:
@@ -108,30 +139,40 @@ class PreparedSearch:
 
     @cached_property
     def is_plain(self) -> bool:
-        """Whether one segment answers for all rows, and its answer stands."""
+        """Whether one segment answers for all rows, and its answer stands, unless it is ranked again."""
         nearest = self.nearest
-        ranked = self.refine_factor is not None or nearest.lower is not None or nearest.upper is not None
         whole = self.fast or not self.route.open
-        return len(self.route.segments) == 1 and whole and not ranked
+        return len(self.route.segments) == 1 and whole and nearest.lower is None and nearest.upper is None
 
     @cached_property
-    def probe(self) -> Probe:
-        """How far to look in a segment."""
+    def given(self) -> Way:
+        """How segments are searched by the settings that were given, or by defaults that promise nothing."""
         nearest = self.nearest
-        refined = self.refine_factor is not None
         least = Probe().nprobes if nearest.max_nprobes is None else min(Probe().nprobes, nearest.max_nprobes)
-        return Probe(
-            nearest.nprobes or least,
-            nearest.max_nprobes,
-            nearest.ef,
-            None if refined else nearest.lower,
-            None if refined else nearest.upper,
-        )
+        return self._way(nearest.nprobes or least, nearest.ef, self.refine_factor)
 
-    @property
-    def must_fill(self) -> bool:
-        """Whether a segment has to find as many rows as are asked for, if it has them."""
-        return self.nearest.max_nprobes is None and self.probe.lower is None and self.probe.upper is None
+    def chosen(self, segment: Segment, index: VectorIndex, rows: Covered, count: int) -> Way | None:
+        """Return how a segment of which so many rows may be found reaches the recall; None: no way does."""
+        setting = choose(self._curves(segment, index, rows, count), self.nearest.recall)
+        if setting is None:
+            return None
+        factor = self.refine_factor
+        way = self._way(setting.nprobes, setting.ef, factor if setting.candidates is None else 1)
+        if setting.candidates is None:
+            return way
+        return replace(way, candidates=max(setting.candidates, self.k * (factor or 1)))
+
+    def reached(self, segment: Segment, index: VectorIndex, rows: Covered, count: int) -> str:
+        """Say what the recall takes in a segment of which so many rows may be found."""
+        return words(self._curves(segment, index, rows, count), self.nearest.recall, self.k)
+
+    def _curves(self, segment: Segment, index: VectorIndex, rows: Covered, count: int) -> list[Curve]:
+        return curves_of(self.table, self.nearest.column, segment, index, rows, self.k, count)
+
+    def _way(self, nprobes: int, ef: int | None, refine_factor: int | None) -> Way:
+        nearest, refined = self.nearest, refine_factor is not None
+        bounds = (None, None) if refined else (nearest.lower, nearest.upper)
+        return Way(Probe(nprobes, nearest.max_nprobes, ef, *bounds), self.k * (refine_factor or 1), refined)
 
     @cached_property
     def num_rows(self) -> int:
@@ -198,10 +239,10 @@ class _Run:
     Args:
         search: The search.
         queries: (n, dim); all have neighbours.
-        log: Takes what was done, in words.
+        log: Takes what was done, in words, if anyone wants to know.
     """
 
-    def __init__(self, search: PreparedSearch, queries: NDArray[Any], log: list[str]) -> None:
+    def __init__(self, search: PreparedSearch, queries: NDArray[Any], log: list[str] | None) -> None:
         self._search = search
         self._queries = queries
         self._log = log
@@ -217,42 +258,63 @@ class _Run:
         if rows is not None and len(rows) <= search.most_compared:
             if search.fast:
                 rows = rows.only(search.plan.fragment_ids - search.route.open)
-            self._log.append(f"{len(rows)} rows pass the filter, and were compared one by one")
+            if self._log is not None:
+                self._log.append(f"{len(rows)} rows pass the filter, and were compared one by one")
             return self._compared(search.plan.fragments, rows)
-        if search.is_plain:
-            result = self._segment(*search.route.segments[0], search.k)
+        ways = [self._way(*pair) for pair in search.route.segments]
+        if search.is_plain and ways[0] is not None and not ways[0].is_refined:
+            result = self._segment(*search.route.segments[0], ways[0])
             if result is not None:
                 return in_order(result, len(self._queries), search.k)
-        return self._beside(search.refine_factor)
+        return self._beside(ways)
 
     @property
     def _rows(self) -> RowSet | None:
         """Rows that pass the filter; None without one."""
         return None if self._filtered is None else self._filtered.rows
 
-    def _beside(self, refine_factor: int | None) -> Neighbours:
-        """Return the best of what segments find, and of the rows that none of them covers."""
+    def _way(self, segment: Segment, fragment_ids: frozenset[int]) -> Way | None:
+        """Return how to search a segment; None: it is broken, or its rows have to be compared."""
         search = self._search
-        candidates = search.k * (refine_factor or 1)
+        if search.nearest.promise is None:
+            return search.given
+
+        def choose(index: VectorIndex) -> Way | None:
+            rows, (_, count) = self._allowed(segment, fragment_ids, index)
+            if not count:
+                return search.given
+            key = segment.uuid, count
+            if self._log is not None:
+                self._log.append(f"segment {str(segment.uuid)[:8]}: {search.reached(segment, index, rows, count)}")
+            return search.ways.get(key, lambda: search.chosen(segment, index, rows, count))
+
+        return ask(search.table.snapshot, segment, choose)
+
+    def _beside(self, ways: Sequence[Way | None]) -> Neighbours:
+        """Return the best of what segments find, and of the rows that none of them covers, or finds well enough."""
+        search, pairs = self._search, self._search.route.segments
         fragment_ids = frozenset() if search.fast else search.route.open
-        work: list[Work] = [partial(self._segment, *pair, candidates) for pair in search.route.segments]
+        fragment_ids = fragment_ids.union(*(mine for (_, mine), way in zip(pairs, ways, strict=True) if way is None))
+        asked = [(pair, way) for pair, way in zip(pairs, ways, strict=True) if way is not None]
+        work: list[Work] = [partial(self._segment, *pair, way) for pair, way in asked]
         if fragment_ids:
             work.append(partial(self._rest, fragment_ids))
         results = _side_by_side(work)
-        candidates_by_segment = [each for each in results[: len(search.route.segments)] if each is not None]
-        if refine_factor is not None and candidates_by_segment:
-            ranked = self._exact.again(search.question(self._queries), joined(candidates_by_segment))
-            if self._lies_further(candidates_by_segment, ranked, candidates):
-                self._log.clear()
-                return self._beside(4 * refine_factor)
-            candidates_by_segment = [ranked]
-        failed: list[frozenset[int]] = [
-            mine for (_, mine), each in zip(search.route.segments, results, strict=False) if each is None
-        ]
-        candidates_by_segment += [each for each in results[len(search.route.segments) :] if each is not None]
-        candidates_by_segment += [self._rest(mine) for mine in failed if not search.fast]
+        found = [(each, way) for each, (_, way) in zip(results, asked, strict=False) if each is not None]
+        refined = [each for each, way in found if way.is_refined]
+        parts = [each for each, way in found if not way.is_refined]
+        if refined:
+            ranked = self._exact.again(search.question(self._queries), joined(refined))
+            if self._lies_further(refined, ranked, asked[0][1].candidates):
+                if self._log is not None:
+                    self._log.clear()
+                return self._beside([None if way is None else way.widened() for way in ways])
+            parts.append(ranked)
+        failed = [mine for ((_, mine), _), each in zip(asked, results, strict=False) if each is None]
+        parts += [each for each in results[len(asked) :] if each is not None]
+        parts += [self._rest(mine) for mine in failed if not search.fast]
         best = Best(len(self._queries), search.k)
-        for each in candidates_by_segment:
+        for each in parts:
             best.add(self._within(each))
         return best.neighbours()
 
@@ -282,28 +344,32 @@ class _Run:
     def _compared(self, fragments: Sequence[Fragment], rows: RowSet | None) -> Neighbours:
         return self._exact.search(fragments, rows, self._search.question(self._queries))
 
-    def _segment(self, segment: Segment, fragment_ids: frozenset[int], candidates: int) -> Neighbours | None:
+    def _segment(self, segment: Segment, fragment_ids: frozenset[int], way: Way) -> Neighbours | None:
         """Return the nearest rows of a segment; None if it is broken, or finds fewer rows than there are."""
         search, queries = self._search, self._queries
 
         def look(index: VectorIndex) -> Neighbours | None:
-            rows = covered(search.table.snapshot, segment, index)
-            if self._filtered is None:
-                allowed, count = rows.allowed(None, fragment_ids)
-            else:
-                allowed, count = self._filtered.allowed(rows, segment.uuid, fragment_ids)
+            rows, (allowed, count) = self._allowed(segment, fragment_ids, index)
             if not count:
                 return NOTHING
-            num_candidates = min(candidates, count)
+            num_candidates = min(way.candidates, count)
             typed = queries if queries.dtype == np.float32 else np.ascontiguousarray(queries, np.float32)
-            hits = index.search(typed, num_candidates, allowed, search.probe)
+            hits = index.search(typed, num_candidates, allowed, way.probe)
             rows_of_segment = _found(hits, rows.addresses, segment)
-            if search.must_fill and len(rows_of_segment) < hits.positions.size and _least(hits) < num_candidates:
+            if way.must_fill and len(rows_of_segment) < hits.positions.size and _least(hits) < num_candidates:
                 return None
-            self._log.append(f"segment {str(segment.uuid)[:8]}: {len(rows_of_segment)} of {count} rows")
+            if self._log is not None:
+                self._log.append(f"segment {str(segment.uuid)[:8]}: {len(rows_of_segment)} of {count} rows")
             return rows_of_segment
 
         return ask(search.table.snapshot, segment, look)
+
+    def _allowed(self, segment: Segment, fragment_ids: frozenset[int], index: VectorIndex) -> tuple[Covered, Allowed]:
+        """Return the rows of a segment, and which of its positions may be found, None for all, and how many."""
+        rows = covered(self._search.table.snapshot, segment, index)
+        if self._filtered is None:
+            return rows, rows.allowed(None, fragment_ids)
+        return rows, self._filtered.allowed(rows, segment.uuid, fragment_ids)
 
 
 def _found(hits: Hits, addresses: NDArray[np.uint64], segment: Segment) -> Neighbours:

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from lance_duck import lazy
 from lance_duck.scan.predicate.tree import HasTrigrams, Path, Predicate, any_of
-from lance_duck.text.contains import written_words
 from lance_duck.text.patterns import Parts, glob_parts, like_parts, regex_parts
+
+if TYPE_CHECKING:
+    from lance_duck.text import contains
+else:
+    contains = lazy.modules(globals(), "lance_duck.text", "contains")
 
 CONTAINS: Final = "contains"
 LIKE: Final = "like"
@@ -43,7 +48,7 @@ _PARTS: Final[Mapping[str, Callable[[str, str, bool], Parts]]] = MappingProxyTyp
         CONTAINS: lambda pattern, _, any_case: Parts(((pattern,),), any_case),
         LIKE: lambda pattern, escape, any_case: Parts((like_parts(pattern, escape),), any_case),
         GLOB: lambda pattern, _, any_case: Parts((glob_parts(pattern),), any_case),
-        TOKENS: lambda pattern, _, any_case: Parts((written_words(pattern),), any_case),
+        TOKENS: lambda pattern, _, any_case: Parts((contains.written_words(pattern),), any_case),
         REGEX: lambda pattern, _, any_case: regex_parts(pattern, any_case=any_case),
     }
 )

@@ -7,9 +7,10 @@ from collections.abc import Generator
 import pyarrow as pa
 
 from lance_duck.errors import UnsupportedError
+from lance_duck.scan.costs import LARGEST_BATCH
 from lance_duck.scan.plan import ScanPlan, Sizer
 from lance_duck.scan.read.fragment_reader import ColumnCache
-from lance_duck.scan.read.ordered import map_ordered
+from lance_duck.scan.read.pace import pace_of
 from lance_duck.scan.read.small_batches import Batches, concatenated, join_batches, slices
 from lance_duck.scan.read.tasks import Readers, Task, cut_tasks
 from lance_duck.snapshot import Snapshot
@@ -54,8 +55,9 @@ def count_rows(
     if plan.filter is None:
         total = sum(readers.count(i) for i in range(len(plan.fragments)))
     else:
-        tasks = cut_tasks(readers, Sizer(plan.filter_width or 1), counting=True)
-        total = sum(map_ordered(lambda task: task.count(), tasks, workers=workers))
+        pace = pace_of(readers, plan.first_reads, workers)
+        tasks = cut_tasks(readers, pace.sizer(plan.filter_width or 1), counting=True)
+        total = sum(pace.map(lambda task: task.count(), tasks))
     return plan.cut_count(total)
 
 
@@ -68,12 +70,13 @@ def has_rows(snapshot: Snapshot, plan: ScanPlan, columns: ColumnCache | None = N
 def _read(snapshot: Snapshot, plan: ScanPlan, columns: ColumnCache, workers: int | None) -> Pieces:
     """Yield what each piece of work gave, before limit and offset are applied to a filtered scan."""
     readers = Readers(snapshot, plan, columns)
-    sizer = Sizer(plan.width, plan.batch_rows, plan.batch_bytes, plan.filter_width)
+    pace = pace_of(readers, (*plan.first_reads, *plan.later_reads), workers)
+    sizer = pace.sizer(plan.width, plan.batch_rows, plan.batch_bytes, plan.filter_width)
 
     def work(task: Task) -> tuple[int, list[pa.RecordBatch]]:
         return task.rows, task.read()
 
-    for rows, batches in map_ordered(work, cut_tasks(readers, sizer), workers=workers):
+    for rows, batches in pace.map(work, cut_tasks(readers, sizer)):
         sizer.observe(rows, sum(batch.num_rows for batch in batches), sum(batch.nbytes for batch in batches))
         yield batches
 
@@ -105,7 +108,7 @@ def _trim(plan: ScanPlan, pieces: Pieces) -> Pieces:
 def _as_read(pieces: Pieces, rows: int | None) -> Batches:
     for batches in pieces:
         for batch in batches:
-            yield from slices(batch, rows)
+            yield from slices(batch, rows or LARGEST_BATCH)
 
 
 def _regroup(pieces: Pieces, rows: int) -> Batches:

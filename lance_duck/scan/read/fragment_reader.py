@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 import numpy as np
@@ -16,7 +17,9 @@ from lance_duck.rows import DeletionVector, row_addresses
 from lance_duck.scan.projection import CREATED_AT, LAST_UPDATED_AT, ROW_ADDRESS, ROW_ID, Read
 from lance_duck.scan.read.rows_way import Way, as_points, rows_way
 from lance_duck.snapshot import Snapshot
-from lance_duck.store.request import Request, gather
+from lance_duck.store import local_path
+from lance_duck.store.costs import REQUESTS_AT_ONCE
+from lance_duck.store.request import ByteSource, Request, gather
 from lance_duck.wire.fragment import Fragment
 
 _CACHED_COLUMNS: Final = 1024
@@ -50,10 +53,26 @@ class FragmentReader:
         """Rows that are not deleted."""
         return self._snapshot.num_rows(self.fragment)
 
+    @property
+    def is_remote(self) -> bool:
+        """Whether to open a file costs a round trip."""
+        return local_path(self._snapshot.uri) is None
+
     def open(self, columns: Sequence[Read]) -> None:
-        """Open columns, and so the files that they lie in; `read` does it otherwise."""
+        """Open columns and their files, and read the deletion file, as the first `read` does otherwise."""
+        _ = self.deletions
         for read in columns:
             self._columns.get(self.fragment, read, self._open)
+
+    def is_open(self, columns: Sequence[Read]) -> bool:
+        """Return whether all columns are open."""
+        return all(self._columns.has(self.fragment, read) for read in columns)
+
+    def stored_bytes(self, read: Read) -> int:
+        """Return the bytes that a column takes in the files of the fragment."""
+        places = [self._locate(field.id) for field in read.field.walk()]
+        pages = [page for place in places if place is not None for page in place[0].column(place[1]).pages]
+        return sum(size for page in pages for _, size in page.buffers)
 
     def read(self, columns: Sequence[Read], rows: Rows) -> Request[Columns]:
         """Read columns; the result has them by name."""
@@ -67,9 +86,22 @@ class FragmentReader:
                 arrays[place] = array
         return {read.name: array for read, array in zip(columns, arrays, strict=True)}
 
+    def view(self, read: Read, rows: slice) -> Request[pa.Array]:
+        """Read rows of a column without a copy where they lie in memory as they do in a mapped file."""
+        return (yield from self._columns.get(self.fragment, read, self._open).read(rows))
+
+    def source_of(self, read: Read) -> ByteSource | None:
+        """Return the file that a column of the top level lies in; None where the fragment has no such column."""
+        place = self._locate(read.field.id)
+        return None if place is None else place[0].source
+
     def is_dictionary(self, read: Read) -> bool:
         """Return whether every page of a column is dictionary-encoded."""
         return self._columns.get(self.fragment, read, self._open).is_dictionary()
+
+    def has_no_nulls(self, read: Read) -> bool:
+        """Return whether the descriptions of the pages of a column tell that no row is null, deleted ones included."""
+        return self._columns.get(self.fragment, read, self._open).has_no_nulls()
 
     def hidden(self, name: str, rows: Rows, row_offset: int) -> pa.Array:
         """Read a hidden column, uint64.
@@ -106,11 +138,25 @@ class FragmentReader:
         return None
 
 
+def open_at_once(readers: Sequence[FragmentReader], columns: Sequence[Read]) -> None:
+    """Open files of several fragments side by side where each costs a round trip; elsewhere `read` does it."""
+    if not readers or not readers[0].is_remote:
+        return
+    closed = [reader for reader in readers if not reader.is_open(columns)]
+    if len(closed) > 1:
+        with ThreadPoolExecutor(min(len(closed), REQUESTS_AT_ONCE), thread_name_prefix="lance_duck-open") as pool:
+            list(pool.map(lambda reader: reader.open(columns), closed))
+
+
 class ColumnCache:
     """Column readers of a snapshot, kept for the next read; the least used go first. Thread-safe."""
 
     def __init__(self, limit: int = _CACHED_COLUMNS) -> None:
         self._readers: LruCache[ColumnReader] = LruCache(limit)
+
+    def has(self, fragment: Fragment, read: Read) -> bool:
+        """Return whether the reader of a column is kept."""
+        return self._readers.find((fragment.id, read.key)) is not None
 
     def get(self, fragment: Fragment, read: Read, open_: Callable[[Read], ColumnReader]) -> ColumnReader:
         """Return the reader of a column, opened when it is not there."""

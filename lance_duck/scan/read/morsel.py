@@ -16,11 +16,12 @@ from lance_duck.scan.predicate.arrays import keep, nonzero
 from lance_duck.scan.projection import ROW_ID, Read
 from lance_duck.scan.read.assemble import assemble
 from lance_duck.scan.read.fragment_reader import Columns, FragmentReader
+from lance_duck.scan.read.joined_fragments import JoinedFragments
 from lance_duck.scan.read.rows_way import Way, rows_way
 from lance_duck.store.request import run
 
 
-def read_morsel(plan: ScanPlan, reader: FragmentReader, morsel: Morsel) -> pa.RecordBatch | None:
+def read_morsel(plan: ScanPlan, reader: FragmentReader | JoinedFragments, morsel: Morsel) -> pa.RecordBatch | None:
     """Read the living rows of a morsel that pass the filter, projected; None if there is none."""
     rows = _live_rows(plan, reader, morsel)
     early: Columns = {}
@@ -37,7 +38,7 @@ def read_morsel(plan: ScanPlan, reader: FragmentReader, morsel: Morsel) -> pa.Re
     return assemble(plan.projection, columns, count)
 
 
-def count_morsel(plan: ScanPlan, reader: FragmentReader, morsel: Morsel) -> int:
+def count_morsel(plan: ScanPlan, reader: FragmentReader | JoinedFragments, morsel: Morsel) -> int:
     """Return the number of rows of the morsel that live and pass the filter."""
     rows = _live_rows(plan, reader, morsel)
     if plan.filter is None or not count_rows(rows):
@@ -47,7 +48,7 @@ def count_morsel(plan: ScanPlan, reader: FragmentReader, morsel: Morsel) -> int:
     return int(plan.filter.mask(columns, count_rows(rows)).true_count)
 
 
-def read_rows(reader: FragmentReader, reads: Sequence[Read], rows: Rows) -> Columns:
+def read_rows(reader: FragmentReader | JoinedFragments, reads: Sequence[Read], rows: Rows) -> Columns:
     """Read columns of some rows, in the way that touches least.
 
     Rows that lie close together are read with those between them, which are then left out; columns of wide values are
@@ -77,7 +78,7 @@ def count_rows(rows: Rows) -> int:
     return int(rows.stop - rows.start) if isinstance(rows, slice) else len(rows)
 
 
-def _live_rows(plan: ScanPlan, reader: FragmentReader, morsel: Morsel) -> Rows:
+def _live_rows(plan: ScanPlan, reader: FragmentReader | JoinedFragments, morsel: Morsel) -> Rows:
     deletions = None if plan.include_deleted else reader.deletions
     if deletions is None or not deletions.count_in(morsel.start, morsel.stop):
         return slice(morsel.start, morsel.stop)
@@ -94,7 +95,9 @@ def _narrow(plan: ScanPlan, rows: Rows, early: Columns, mask: pa.BooleanArray) -
     return row_offsets, {name: keep(array, mask) for name, array in carried.items()}
 
 
-def _hidden(plan: ScanPlan, reader: FragmentReader, names: Sequence[str], rows: Rows, morsel: Morsel) -> Columns:
+def _hidden(
+    plan: ScanPlan, reader: FragmentReader | JoinedFragments, names: Sequence[str], rows: Rows, morsel: Morsel
+) -> Columns:
     columns = {name: reader.hidden(name, rows, morsel.row_offset) for name in names}
     if plan.include_deleted and ROW_ID in columns and reader.deletions is not None:
         offsets = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,10 +17,8 @@ from lance_duck.scan.plan import ScanPlan
 from lance_duck.scan.predicate.arrays import keep, nonzero
 from lance_duck.scan.projection import Read
 from lance_duck.scan.read.assemble import assemble
-from lance_duck.scan.read.fragment_reader import Columns, FragmentReader
+from lance_duck.scan.read.fragment_reader import Columns, FragmentReader, open_at_once
 from lance_duck.scan.read.morsel import read_rows
-from lance_duck.store import local_path
-from lance_duck.store.costs import REQUESTS_AT_ONCE
 from lance_duck.store.request import gather, run
 
 
@@ -48,21 +45,21 @@ class Share:
         return Share(self.reader, self.offsets[~is_deleted], self.row_offset) if is_deleted.any() else self
 
 
-def read_shares(plan: ScanPlan, shares: Sequence[Share], uri: str) -> list[pa.RecordBatch]:
+def read_shares(plan: ScanPlan, shares: Sequence[Share]) -> list[pa.RecordBatch]:
     """Read the rows that live and pass the filter of the plan: no batch where there are none, else one batch.
 
     Where dictionaries of several fragments do not go together, there is a batch for each.
     """
     try:
-        return _read_shares(plan, shares, uri)
+        return _read_shares(plan, shares)
     except UnsupportedError:
         if len(shares) == 1:
             raise
-        return [batch for share in shares for batch in _read_shares(plan, [share], uri)]
+        return [batch for share in shares for batch in _read_shares(plan, [share])]
 
 
-def _read_shares(plan: ScanPlan, shares: Sequence[Share], uri: str) -> list[pa.RecordBatch]:
-    shares = _prepared(plan, shares, uri)
+def _read_shares(plan: ScanPlan, shares: Sequence[Share]) -> list[pa.RecordBatch]:
+    shares = _prepared(plan, shares)
     early: Columns = {}
     ahead: Sequence[Read] = ()
     if plan.filter is not None and shares:
@@ -79,9 +76,9 @@ def _read_shares(plan: ScanPlan, shares: Sequence[Share], uri: str) -> list[pa.R
     return [assemble(plan.projection, columns, sum(len(share.offsets) for share in shares))]
 
 
-def count_shares(plan: ScanPlan, shares: Sequence[Share], uri: str) -> int:
+def count_shares(plan: ScanPlan, shares: Sequence[Share]) -> int:
     """Return the number of rows that live and pass the filter of the plan."""
-    shares = _prepared(plan, shares, uri)
+    shares = _prepared(plan, shares)
     count = sum(len(share.offsets) for share in shares)
     if plan.filter is None or not count:
         return count
@@ -89,12 +86,9 @@ def count_shares(plan: ScanPlan, shares: Sequence[Share], uri: str) -> int:
     return int(plan.filter.mask(columns, count).true_count)
 
 
-def _prepared(plan: ScanPlan, shares: Sequence[Share], uri: str) -> list[Share]:
+def _prepared(plan: ScanPlan, shares: Sequence[Share]) -> list[Share]:
     """Return the shares with living rows only; where a file costs a round trip to open, many are opened at once."""
-    if len(shares) > 1 and local_path(uri) is None:
-        columns = (*plan.first_reads, *plan.later_reads)
-        with ThreadPoolExecutor(min(len(shares), REQUESTS_AT_ONCE), thread_name_prefix="lance_duck-open") as pool:
-            list(pool.map(lambda share: (share.reader.deletions, share.reader.open(columns)), shares))
+    open_at_once([share.reader for share in shares], (*plan.first_reads, *plan.later_reads))
     return [living for share in shares if len((living := share.living()).offsets)]
 
 

@@ -19,7 +19,7 @@ from lance_duck.scan.predicate.arrays import pick
 from lance_duck.scan.projection import HIDDEN, Projection, Read, reads
 from lance_duck.scan.read.assemble import assemble
 from lance_duck.scan.read.column_cache import MOST_OF_ALL, DecodedColumns
-from lance_duck.scan.read.fragment_reader import ColumnCache, Columns, FragmentReader
+from lance_duck.scan.read.fragment_reader import ColumnCache, Columns, FragmentReader, open_at_once
 from lance_duck.snapshot import Snapshot
 from lance_duck.store.request import Request, gather, run
 from lance_duck.wire.fragment import Fragment
@@ -159,6 +159,7 @@ class Taker:
         shares = self._shares(*split_addresses(ascending), projection)
         columns: Columns = {}
         for first in range(0, len(shares), FRAGMENTS_OF_A_TAKE):
+            open_at_once([share.reader for share in shares[first : first + FRAGMENTS_OF_A_TAKE]], reads)
             pieces = run(
                 gather([_read(share, reads, projection) for share in shares[first : first + FRAGMENTS_OF_A_TAKE]])
             )

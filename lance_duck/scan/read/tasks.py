@@ -13,13 +13,24 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_duck import lazy
-from lance_duck.scan.costs import COUNTED_TASK_ROWS, RUN_ROWS, SELECTION_TASK_FRAGMENTS, SELECTION_TASK_ROWS
+from lance_duck.errors import LanceDuckError
+from lance_duck.scan.costs import (
+    COUNTED_TASK_ROWS,
+    JOINED_FRAGMENTS,
+    JOINED_ROWS,
+    MORSEL_GROWTH,
+    RUN_ROWS,
+    SELECTION_TASK_FRAGMENTS,
+    SELECTION_TASK_ROWS,
+)
 from lance_duck.scan.filters import Filter
 from lance_duck.scan.plan import Extent, Morsel, ScanPlan, Sizer, cut
 from lance_duck.scan.projection import ROW_OFFSET
 from lance_duck.scan.read.fragment_reader import ColumnCache, FragmentReader
+from lance_duck.scan.read.joined_fragments import JoinedFragments, may_join, shape_of
 from lance_duck.scan.read.morsel import count_morsel, read_morsel
 from lance_duck.snapshot import Snapshot
+from lance_duck.store import local_path
 
 if TYPE_CHECKING:
     from lance_duck.scan.indexes import selection
@@ -44,12 +55,16 @@ class Task(Protocol):
 
 
 class Readers:
-    """The fragments of a plan, opened when they are come to."""
+    """Fragments of a plan, each opened before its first read.
+
+    Attributes:
+        is_remote: Whether a read costs a round trip.
+    """
 
     def __init__(self, snapshot: Snapshot, plan: ScanPlan, columns: ColumnCache) -> None:
         self.plan = plan
-        self.uri = snapshot.uri
-        self._snapshot = snapshot
+        self.is_remote = local_path(snapshot.uri) is None
+        self.snapshot = snapshot
         self._columns = columns
         self._opened: dict[int, FragmentReader] = {}
 
@@ -57,7 +72,7 @@ class Readers:
         """Return the fragment at a place of the plan."""
         reader = self._opened.get(index)
         if reader is None:
-            reader = FragmentReader(self._snapshot, self.plan.fragments[index], self._columns)
+            reader = FragmentReader(self.snapshot, self.plan.fragments[index], self._columns)
             self._opened[index] = reader
         return reader
 
@@ -122,30 +137,101 @@ class _Range:
 
 
 @dataclass(frozen=True, eq=False)
+class _Joined:
+    plan: ScanPlan
+    readers: Readers
+    extents: Sequence[Extent]
+
+    @cached_property
+    def rows(self) -> int:
+        return sum(extent.stop for extent in self.extents)
+
+    def read(self) -> list[pa.RecordBatch]:
+        try:
+            fragments = self._open()
+            batch = read_morsel(self.plan, fragments, self._morsel)
+        except LanceDuckError:  # whatever it is, the fragments by themselves say it, or can be read
+            return [batch for task in self._alone() for batch in task.read()]
+        if batch is None:
+            return []
+        if self.plan.filter is not None or self.plan.crosses_fragments:
+            return [batch]
+        ends = [*accumulate(fragments.live_rows)]
+        return [batch.slice(start, stop - start) for start, stop in pairwise([0, *ends]) if start < stop]
+
+    def count(self) -> int:
+        try:
+            return count_morsel(self.plan, self._open(), self._morsel)
+        except LanceDuckError:
+            return sum(task.count() for task in self._alone())
+
+    @property
+    def _morsel(self) -> Morsel:
+        return Morsel(0, 0, self.rows, self.extents[0].row_offset)
+
+    def _open(self) -> JoinedFragments:
+        return JoinedFragments(self.readers.snapshot, [self.readers.at(extent.index) for extent in self.extents])
+
+    def _alone(self) -> Iterator[Task]:
+        for extent in self.extents:
+            yield _Range(self.plan, self.readers.at(extent.index), extent)
+
+
+@dataclass(frozen=True, eq=False)
 class _Chosen:
     plan: ScanPlan
     shares: Sequence[selected_rows.Share]
-    uri: str
 
     @property
     def rows(self) -> int:
         return sum(len(share.offsets) for share in self.shares)
 
     def read(self) -> list[pa.RecordBatch]:
-        return selected_rows.read_shares(self.plan, self.shares, self.uri)
+        return selected_rows.read_shares(self.plan, self.shares)
 
     def count(self) -> int:
-        return selected_rows.count_shares(self.plan, self.shares, self.uri)
+        return selected_rows.count_shares(self.plan, self.shares)
 
 
 def cut_tasks(readers: Readers, sizer: Sizer, *, counting: bool = False) -> Iterator[Task]:
     """Yield the work of a plan in the order of its rows, lazily: sizes follow what the sizer has learnt."""
     choices = readers.plan.choices
     if choices is None:
-        for morsel in cut(readers.extents(), sizer):
-            yield _Range(readers.plan, readers.at(morsel.index), morsel)
+        for extents in _together(readers):
+            if len(extents) > 1:
+                yield _Joined(readers.plan, readers, extents)
+                continue
+            for morsel in cut(iter(extents), sizer):
+                yield _Range(readers.plan, readers.at(morsel.index), morsel)
     else:
         yield from _Cutting(readers, choices, sizer, counting).tasks()
+
+
+def _together(readers: Readers) -> Iterator[Sequence[Extent]]:
+    """Yield all extents, those of neighbouring small fragments together: one at first, then ever more."""
+    if len(readers.plan.fragments) == 1 or not may_join(readers.plan):
+        yield from ([extent] for extent in readers.extents())
+        return
+    find = shape_of(readers.snapshot)
+    held: list[Extent] = []
+    most, rows, held_shape = 1, 0, None
+    for extent in readers.extents():
+        is_whole = (extent.start, extent.stop) == (0, readers.at(extent.index).num_rows)
+        is_small = is_whole and extent.stop <= JOINED_ROWS
+        shape = find(readers.plan.fragments[extent.index]) if is_small else None
+        is_full = len(held) == most or rows + extent.stop > JOINED_ROWS
+        if held and (shape is None or shape != held_shape or is_full):
+            most = min(MORSEL_GROWTH * most, JOINED_FRAGMENTS)
+            yield held
+            held, rows = [], 0
+        held.append(extent)
+        rows += extent.stop
+        held_shape = shape
+        if shape is None:
+            yield held
+            held, rows = [], 0
+    if held:
+        yield held
 
 
 class _Cutting:
@@ -234,7 +320,7 @@ class _Cutting:
             self._held = []
 
     def _task(self, plan: ScanPlan, shares: Sequence[selected_rows.Share]) -> Task:
-        return _Chosen(plan, shares, self._readers.uri)
+        return _Chosen(plan, shares)
 
 
 def _cut(share: selected_rows.Share, offsets: NDArray[np.int64]) -> selected_rows.Share:

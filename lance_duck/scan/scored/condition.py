@@ -10,6 +10,7 @@ import pyarrow as pa
 from lance_duck.scan.filters import Filter, make_filter
 from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.projection import readable_schema
+from lance_duck.scan.scored.layout import score_field
 from lance_duck.wire.schema import Schema
 
 
@@ -31,7 +32,7 @@ def on_scores(schema: Schema, options: ScanOptions, scores: Sequence[str]) -> tu
     if not isinstance(text, str) or not any(name in text.lower() for name in scores):
         return options, None
     columns = [field for field in readable_schema(schema) if field.name not in scores]
-    available = pa.schema([*columns, *(pa.field(name, pa.float32()) for name in scores)])
+    available = pa.schema([*columns, *map(score_field, scores)])
     condition = make_filter(options.filter, available, options.parameters)
     if condition is None or not any(path[0] in scores for path in condition.paths()):
         return options, None

@@ -18,6 +18,13 @@ from lance_duck.scan.sql.vet import SqlExpression, parse_sql
 from lance_duck.wire.schema import Schema
 
 SCORE: Final = "_score"
+DOC_INDEX: Final = "_doc_index"
+"""The place of a list element in the lists around it, outermost first: what a full-text search adds whose documents are
+list elements."""
+
+_FIELDS: Final = {
+    DOC_INDEX: pa.field(DOC_INDEX, pa.list_(pa.field("item", pa.uint32(), nullable=False)), nullable=False)
+}
 
 Scored = Mapping[str, NDArray[Any]]
 
@@ -81,7 +88,7 @@ def score_layout(
     Args:
         schema: Columns of the table.
         columns: Scores may be among them, and in expressions; else they come after them.
-        scores: Their names; float32.
+        scores: Their names; float32, but for `DOC_INDEX`.
         with_row_id: Add `_rowid` at the end.
         with_row_address: Add `_rowaddr` at the end.
         with_scores: False: scores only come where they are named.
@@ -110,7 +117,7 @@ def score_layout(
     order += range(count, len(shown))
     names += [output.field.name for output in shown[count:]]
     fields = [
-        shown[place].field if isinstance(place, int) else pa.field(name, _type_of(place))
+        shown[place].field if isinstance(place, int) else _field_of(place, name)
         for place, name in zip(order, names, strict=True)
     ]
     hidden = _roots(order, scores)
@@ -119,8 +126,15 @@ def score_layout(
     return ScoreLayout(projection, pa.schema(fields, plain.metadata), tuple(order), places)
 
 
-def _type_of(place: str | _Expression) -> pa.DataType:
-    return pa.float32() if isinstance(place, str) else place.type
+def _field_of(place: str | _Expression, name: str) -> pa.Field:
+    if isinstance(place, _Expression):
+        return pa.field(name, place.type)
+    return score_field(place).with_name(name)
+
+
+def score_field(score: str) -> pa.Field:
+    """Return the field of a score, or of `DOC_INDEX`."""
+    return _FIELDS.get(score, pa.field(score, pa.float32()))
 
 
 def _roots(order: Iterable[int | str | _Expression], scores: Sequence[str]) -> list[str]:
@@ -161,7 +175,7 @@ def _made(schema: Schema, output: Any, text: Any, scores: Sequence[str]) -> str 
         return None
     if not any(name in text for name in scores):
         return None
-    available = pa.schema([*readable_schema(schema), *(pa.field(name, pa.float32()) for name in scores)])
+    available = pa.schema([*readable_schema(schema), *map(score_field, scores)])
     parsed = parse_sql(text, available, f"expression of column {output!r}")
     roots = dict.fromkeys(path[0] for path in parsed.paths)
     if not any(name in roots for name in scores):

@@ -29,6 +29,7 @@ from lance_duck.scan.sql.tokens import SqlToken, tokens
 from lance_duck.scan.sql.vet import all_parameters, bind_conditions, operand_paths
 
 _PATHS: Final[LruCache[tuple[tuple[Path, ...], ...]]] = LruCache(256)
+_BOUND: Final[LruCache[bool]] = LruCache(256)
 
 _AND: Final = SqlToken("keyword", "and")
 _OR: Final = SqlToken("keyword", "or")
@@ -63,7 +64,7 @@ class MixedSql:
         sql = tuple(piece.sql for piece in self.pieces)
         try:
             reads = _paths_of(self.text, sql, schema)
-            bind_conditions(self.pieces, reads, schema)
+            _bind(self.pieces, reads, schema)
         except InvalidInputError:
             return None
         return _joined(self.tree, dict(zip(sql, reads, strict=True)))
@@ -124,6 +125,20 @@ def _paths_of(text: str, pieces: tuple[str, ...], schema: pa.Schema) -> tuple[tu
     if not is_cacheable(text, schema):
         return operand_paths(text, pieces, schema, "filter")
     return _PATHS.get((text, pieces, schema), lambda: operand_paths(text, pieces, schema, "filter"))
+
+
+def _bind(pieces: Sequence[Opaque], reads: tuple[tuple[Path, ...], ...], schema: pa.Schema) -> None:
+    """Let DuckDB bind pieces, see `bind_conditions`; pieces without parameters once, whatever stands beside them."""
+
+    def bind() -> bool:
+        bind_conditions(pieces, reads, schema)
+        return True
+
+    sql = tuple(piece.sql for piece in pieces)
+    if any(piece.parameters is not None for piece in pieces) or not is_cacheable("".join(sql), schema):
+        bind()
+    else:
+        _BOUND.get((sql, reads, schema), bind)
 
 
 class _MixedParser(Parser):

@@ -10,15 +10,15 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from lance_duck.arrow.join import joined
 from lance_duck.scan.nearest.filtered import Filtered
 from lance_duck.scan.text.bm25 import Statistics
 from lance_duck.scan.text.indexed import IndexedRows
-from lance_duck.scan.text.matches import Addresses, is_among
-from lance_duck.scan.text.places import Place
+from lance_duck.scan.text.matches import Names, is_among
+from lance_duck.scan.text.places import Addresses, AnalysedRows, Place
 from lance_duck.scan.text.query.words import Word, limited
-from lance_duck.text.tokens import Tokens
 
-Analyse = Callable[[Addresses], Tokens]
+Analyse = Callable[[Addresses], AnalysedRows]
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,14 +54,16 @@ class Corpus:
     Attributes:
         places: Where they are; no row is in two of them.
         allowed: Rows that may be found; the others count in statistics.
-        analyse: Returns the tokens of rows, which ascend, one text each, for places that keep no positions.
+        analyse: Returns rows, which ascend, with all their tokens, for places that keep no positions.
         rounds_lengths: See `Statistics`.
+        by_element: Documents are list elements, else rows.
     """
 
     places: Sequence[Place]
     allowed: Allowed
     analyse: Analyse
     rounds_lengths: bool = False
+    by_element: bool = False
 
     @cached_property
     def statistics(self) -> Statistics:
@@ -94,6 +96,46 @@ class Corpus:
             slots.setdefault(word.position, {}).update(dict.fromkeys(mine))
         return tuple(tuple(slot) for slot in slots.values())
 
+    def names(self, place: Place, documents: NDArray[np.int64]) -> Names:
+        """Return the names of documents of a place, in the order of these: see `Matches`.
+
+        The name of a row is its address. List elements are numbered through all places of the corpus, in their order;
+        those of another place are numbered as they are there.
+        """
+        if not self.by_element:
+            return place.addresses[documents]
+        return documents.astype(np.uint64) + np.uint64(self._firsts.get(place, 0))
+
+    def documents(self, names: Names) -> tuple[Addresses, tuple[NDArray[np.uint32], ...]]:
+        """Return the row of each of some documents, which ascend by name, and its place in lists: `Place.elements`."""
+        if not self.by_element:
+            return names, ()
+        ends = np.searchsorted(names, [len(place.addresses) + self._firsts[place] for place in self.places])
+        own = [
+            part - np.uint64(self._firsts[place])
+            for place, part in zip(self.places, np.split(names, ends), strict=False)
+        ]
+        pairs = [(place, part) for place, part in zip(self.places, own, strict=True) if len(part)]
+        addresses = joined((place.addresses[part] for place, part in pairs), np.uint64)
+        levels = zip(*([level[part] for level in place.elements] for place, part in pairs), strict=True)
+        return addresses, tuple(joined(level, np.uint32) for level in levels)
+
+    def addresses(self, place: Place, names: Names) -> Addresses:
+        """Return the row of each of some documents of a place."""
+        return place.addresses[names - np.uint64(self._firsts.get(place, 0))] if self.by_element else names
+
+    def named(self, place: Place, names: Names, rows: AnalysedRows, documents: NDArray[np.int64]) -> Names:
+        """Return those of some documents of a place, by name, that are among documents of rows analysed anew."""
+        if not self.by_element:
+            return names[is_among(names, rows.addresses[documents])]
+        own = (names - np.uint64(self._firsts.get(place, 0))).astype(np.int64)
+        here = [place.addresses[own], *(level[own] for level in place.elements)]
+        there = [rows.addresses[documents], *(level[documents] for level in rows.elements)]
+        pairs = zip(here, there, strict=True)
+        keys = np.stack([np.concatenate([one, other]).astype(np.uint64) for one, other in pairs])
+        numbers = np.unique(keys, axis=1, return_inverse=True)[1].ravel()
+        return names[np.isin(numbers[: len(own)], numbers[len(own) :])]
+
     def found(self, place: Place, documents: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Return whether documents of a place may be found."""
         mask = self.allowed.mask(place.addresses[documents])
@@ -102,6 +144,12 @@ class Corpus:
     def mask(self, place: IndexedRows) -> NDArray[np.bool_] | None:
         """Return which documents of a place may be found; None: all may."""
         return place.allowed(self.allowed.filtered, self.allowed.fragments)
+
+    @cached_property
+    def _firsts(self) -> Mapping[Place, int]:
+        """Number of the first document of each place."""
+        ends = np.cumsum([len(place.addresses) for place in self.places], dtype=np.int64).tolist()
+        return dict(zip(self.places, [0, *ends], strict=False))
 
     def _terms_of(self, word: Word, most: int | None) -> Sequence[bytes]:
         """Return the terms that a word stands for, in order: at least `most`, if there are so many."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Final
 
 from lance_duck.redact import shown
@@ -30,18 +29,8 @@ def explain(
     yield from (f"  {line}" for line in _tree(search.query))
     for key, route in search.routes.items():
         yield from _route(search, key, route)
-    if search.post is not None:
-        yield f"  filter of the rows found: {search.post} ({scans.evaluator(search.post)})"
-    if options.orderings:
-        sorts = [f"{o.column_name} {'ascending' if o.ascending else 'descending'}" for o in options.orderings]
-        yield f"  sort: {', '.join(sorts)}"
-    if options.limit is not None or options.offset:
-        yield f"  limit: {'none' if options.limit is None else options.limit}, offset: {options.offset or 0}"
-    if search.plan.filter is not None:
-        yield "  rows that may be found:"
-        inner = replace(options, order_by=None, full_text_query=None, fast_search=None, filter=None, parameters=None)
-        text = scans.explain(search.table, search.named, inner, verbose=verbose)
-        yield from (f"    {line}" for line in text.splitlines())
+    yield from scans.after_search(search.post, options)
+    yield from scans.before_search(search.table, search.named, verbose=verbose)
 
 
 def describe_analyser(parameters: AnalyserParameters) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -48,7 +47,7 @@ class TextFilter:
 
     @cached_property
     def _rows(self) -> pa.Array:
-        return pa.array(np.sort(self.search.matches().addresses))
+        return pa.array(self.search.matches().names)
 
     def __str__(self) -> str:
         return str(self.search.query)

@@ -8,6 +8,7 @@ from functools import partial
 
 import pyarrow as pa
 
+from lance_duck.arrow.listed import values_below
 from lance_duck.cache import SizedCache
 from lance_duck.scan.costs import ANALYSED_BYTES, ANALYSED_ROWS
 from lance_duck.scan.options import ScanOptions, plan_scan
@@ -15,10 +16,9 @@ from lance_duck.scan.projection import ROW_ADDRESS, project
 from lance_duck.scan.read.execute import scan_batches
 from lance_duck.scan.read.ordered import map_ordered
 from lance_duck.scan.table_scan import TableScan
-from lance_duck.scan.text.matches import Addresses
-from lance_duck.scan.text.places import AnalysedRows
+from lance_duck.scan.text.columns import TextColumn
+from lance_duck.scan.text.places import Addresses, AnalysedRows
 from lance_duck.text.analyser import Analyser
-from lance_duck.text.tokens import Tokens
 from lance_duck.wire.fragment import Fragment
 
 Narrow = Callable[[AnalysedRows], AnalysedRows]
@@ -30,14 +30,16 @@ class FlatTexts:
 
     Attributes:
         table: The table; its restriction does not matter.
-        path: The column.
+        column: The column.
         analyser: How texts are analysed.
+        by_element: Documents are list elements.
         workers: Threads; None for one for each core.
     """
 
     table: TableScan
-    path: str
+    column: TextColumn
     analyser: Analyser
+    by_element: bool = False
     workers: int | None = None
 
     def analysed(self, fragments: Sequence[Fragment], narrow: Narrow) -> list[AnalysedRows]:
@@ -47,16 +49,15 @@ class FlatTexts:
         """
         return [rows for group in _groups(fragments) for rows in self._group(group, narrow)]
 
-    def tokens(self, addresses: Addresses) -> Tokens:
-        """Return the tokens of some rows, which ascend."""
-        projection = project(self.table.snapshot.schema, [self.path])
-        batch = self.table.taker.by_address(addresses, projection)
-        return self.analyser.analyse(self._texts(batch))
+    def rows(self, addresses: Addresses) -> AnalysedRows:
+        """Return some rows, which ascend."""
+        projection = project(self.table.snapshot.schema, [self.column.read])
+        return self._of(addresses, self.table.taker.by_address(addresses, projection))
 
     def _group(self, fragments: Sequence[Fragment], narrow: Narrow) -> list[AnalysedRows]:
         cache = self.table.snapshot.shared("analysed texts", _AnalysedTexts).groups
         files = tuple((fragment.id, fragment.files, fragment.deletion_file) for fragment in fragments)
-        key = self.path, self.analyser, files
+        key = self.column.path, self.analyser, self.by_element, files
         group = cache.find(key)
         if group is not None:
             return [narrow(rows) for rows in group]
@@ -72,16 +73,15 @@ class FlatTexts:
         return narrowed
 
     def _both(self, narrow: Narrow, batch: pa.RecordBatch) -> tuple[AnalysedRows, AnalysedRows]:
-        addresses = batch.column(1).to_numpy()
-        rows = AnalysedRows.of(addresses, self.analyser.analyse(self._texts(batch)))
+        rows = self._of(batch.column(1).to_numpy(), batch)
         return rows, narrow(rows)
 
-    def _texts(self, batch: pa.RecordBatch) -> pa.Array:
-        column = batch.column(0)
-        return column.storage if isinstance(column, pa.ExtensionArray) else column
+    def _of(self, addresses: Addresses, batch: pa.RecordBatch) -> AnalysedRows:
+        texts = values_below(batch.column(0), self.column.below)
+        return AnalysedRows.of(addresses, texts, self.analyser, by_element=self.by_element)
 
     def _batches(self, fragments: Sequence[Fragment]) -> Iterator[pa.RecordBatch]:
-        options = ScanOptions(columns=[self.path, ROW_ADDRESS], batch_size=ANALYSED_ROWS)
+        options = ScanOptions(columns=[self.column.read, ROW_ADDRESS], batch_size=ANALYSED_ROWS)
         plan = plan_scan(self.table.snapshot, options)
         plan = replace(plan, fragments=tuple(fragments), crosses_fragments=True)
         return scan_batches(self.table.snapshot, plan, self.table.columns, self.workers)

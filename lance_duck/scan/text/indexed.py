@@ -11,11 +11,14 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from lance_duck.errors import CorruptError
 from lance_duck.index.catalog import Segment
 from lance_duck.index.inverted.partition import InvertedPartition
 from lance_duck.index.inverted.search.best import best_documents
 from lance_duck.index.inverted.search.matching import WeightedTerms, matching_documents
 from lance_duck.index.inverted.search.phrases import PhraseOrder, best_phrases
+from lance_duck.index.inverted.segment import InvertedSegment
+from lance_duck.index.inverted.settings import LIST_ELEMENT
 from lance_duck.index.search import ask, open_index
 from lance_duck.scan.nearest.covered import Covered
 from lance_duck.scan.nearest.filtered import Filtered
@@ -24,6 +27,8 @@ from lance_duck.scan.text.places import Addresses, Postings
 from lance_duck.scan.text.query.vocabulary import matching_terms
 from lance_duck.scan.text.query.words import Word
 from lance_duck.snapshot import Snapshot
+from lance_duck.text.elements import list_depth
+from lance_duck.wire.below_lists import listed_field
 
 MOST_WORDS: Final = 1 << 15
 """Words of a query that `IndexedRows.scored` takes: it counts them in 16 bits."""
@@ -49,13 +54,11 @@ class Scoring:
 
     Attributes:
         average: Terms of a document on average.
-        every: A document must have a term of each word.
         mask: Whether each document may be found; None: all may.
         most: Documents to find, the best; None: all.
     """
 
     average: np.float32
-    every: bool
     mask: NDArray[np.bool_] | None
     most: int | None
 
@@ -89,6 +92,11 @@ class IndexedRows:
         if not segment.by_row_id:
             stays = self.lives | np.isin(self.addresses >> np.uint64(32), segment.fragments)
         self._stays = None if stays.all() else stays
+
+    @property
+    def elements(self) -> tuple[NDArray[np.uint32], ...]:
+        """See `Place.elements`."""
+        return self.partition.documents.elements
 
     @property
     def lengths(self) -> NDArray[np.uint32]:
@@ -169,52 +177,19 @@ class IndexedRows:
             return self.lives if mask is None else mask & self.lives
         return mask
 
-    def scored(
-        self, slots: Sequence[Sequence[bytes]], weights: Mapping[bytes, np.float32], search: Scoring
-    ) -> tuple[NDArray[np.int64], Scores]:
-        """Return documents that match, and their scores: all, ascending; or the best, the best first.
+    def weighted(
+        self, slots: Sequence[Sequence[bytes]], weights: Mapping[bytes, np.float32], *, every: bool
+    ) -> WeightedTerms:
+        """Return terms as the partition has them.
 
         Args:
             slots: Terms that each word of a query stands for.
             weights: The idf of each term.
-            search: What else is asked.
+            every: A document must have a term of each word.
         """
-        with self._watched():
-            terms = self._weighted(slots, weights, search.every)
-            average = float(search.average)
-            if search.most is None:
-                return matching_documents(self.partition, terms, average, search.mask)
-            return best_documents(self.partition, terms, average, self.row_ids, search.most, search.mask)
-
-    def phrases(
-        self, terms: Sequence[bytes], weights: Mapping[bytes, np.float32], search: Scoring, order: PhraseOrder
-    ) -> tuple[NDArray[np.int64], Scores] | None:
-        """Return documents in which terms come in their order, and their scores, in any order: see `scored`.
-
-        Args:
-            terms: Of the words of a query.
-            weights: The idf of each term.
-            search: What else is asked.
-            order: How the words follow each other.
-
-        Returns:
-            None: positions of all documents are to be read, see `best_phrases`.
-        """
-        with self._watched():
-            weighted = self._weighted([(term,) for term in terms], weights, every=True)
-            average = float(search.average)
-            return best_phrases(self.partition, weighted, order, average, self.row_ids, search.most, search.mask)
-
-    @property
-    def row_ids(self) -> NDArray[np.uint64]:
-        """`_rowid` of each document."""
-        return self.partition.documents.row_ids if self._segment.by_row_id else self.addresses
-
-    def _weighted(
-        self, slots: Sequence[Sequence[bytes]], weights: Mapping[bytes, np.float32], every: bool
-    ) -> WeightedTerms:
         listed = [(term, number) for number, slot in enumerate(slots) for term in slot]
-        ids = self.partition.term_ids([term for term, _ in listed])
+        with self._watched():
+            ids = self.partition.term_ids([term for term, _ in listed])
         known = np.flatnonzero(ids >= 0)
         return WeightedTerms(
             ids[known],
@@ -223,6 +198,46 @@ class IndexedRows:
             len(slots),
             every,
         )
+
+    def scored(self, terms: WeightedTerms, search: Scoring) -> tuple[NDArray[np.int64], Scores]:
+        """Return documents that match, and their scores: all, ascending; or the best, the best first."""
+        with self._watched():
+            average = float(search.average)
+            if search.most is None:
+                return matching_documents(self.partition, terms, average, search.mask)
+            return best_documents(self.partition, terms, average, self._keys, search.most, search.mask)
+
+    def phrases(
+        self, terms: WeightedTerms, search: Scoring, order: PhraseOrder
+    ) -> tuple[NDArray[np.int64], Scores] | None:
+        """Return documents in which terms come in their order, and their scores, in any order: see `scored`.
+
+        Args:
+            terms: A term for each word; every one is asked for.
+            search: What else is asked.
+            order: How the words follow each other.
+
+        Returns:
+            None: positions of all documents are to be read, see `best_phrases`.
+        """
+        with self._watched():
+            average = float(search.average)
+            return best_phrases(self.partition, terms, order, average, self._keys, search.most, search.mask)
+
+    @property
+    def row_ids(self) -> NDArray[np.uint64]:
+        """`_rowid` of each document."""
+        return self.partition.documents.row_ids if self._segment.by_row_id else self.addresses
+
+    @cached_property
+    def _keys(self) -> NDArray[np.uint64]:
+        """What orders documents of one score: `_rowid`, of list elements their place in this order."""
+        if not self.elements:
+            return self.row_ids
+        order: list[NDArray[Any]] = [*reversed(self.elements), self.row_ids]
+        keys = np.empty(len(self.row_ids), np.uint64)
+        keys[np.lexsort(order)] = np.arange(len(keys), dtype=np.uint64)
+        return keys
 
     def _positions(
         self, ids: NDArray[np.int64], bounds: NDArray[np.int64], frequencies: NDArray[np.uint32]
@@ -247,12 +262,23 @@ def segment_rows(snapshot: Snapshot, segment: Segment) -> Sequence[IndexedRows]:
     def find() -> Sequence[IndexedRows]:
         try:
             index: Any = open_index(snapshot, segment)
+            _check_levels(index, list_depth(listed_field(snapshot.schema, segment.field).type))
             return [IndexedRows(snapshot, segment, each, index.deleted_fragments) for each in index.partitions]
         except Exception as error:
             raise BrokenSegmentError(segment, error) from error
 
     result: Sequence[IndexedRows] = snapshot.derived(("text rows", segment.uuid), find)
     return result
+
+
+def _check_levels(index: InvertedSegment, depth: int) -> None:
+    """Refuse documents that do not say where in the lists of their row they are, or some of which do."""
+    expected = depth if index.parameters.document_granularity == LIST_ELEMENT else 0
+    for partition in index.partitions:
+        if partition.num_levels != expected:
+            raise CorruptError(
+                "levels of lists", where=f"partition {partition.number}", expected=expected, found=partition.num_levels
+            )
 
 
 def set_aside(snapshot: Snapshot, broken: BrokenSegmentError) -> None:

@@ -3,43 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lance_duck.index.inverted.search.matching import WeightedTerms
 from lance_duck.index.inverted.search.phrases import PhraseOrder
 from lance_duck.scan.text.bm25 import Scores, Statistics, term_scores
 from lance_duck.scan.text.corpus import Corpus
 from lance_duck.scan.text.indexed import MOST_WORDS, IndexedRows, Scoring
-from lance_duck.scan.text.matches import Addresses, Matches, is_among
-from lance_duck.scan.text.places import Place, Postings
+from lance_duck.scan.text.matches import Matches, Names, is_among
+from lance_duck.scan.text.places import Addresses, Place, Postings
 from lance_duck.scan.text.query.tree import CombinedFieldsQuery, FullTextOperator, MatchQuery, PhraseQuery, PrefixQuery
 from lance_duck.scan.text.query.words import Word
-from lance_duck.text.tokens import Tokens
 
 Documents = NDArray[np.int64]
 
 
-def match(corpus: Corpus, query: MatchQuery | PrefixQuery, words: Sequence[Word], most: int | None = None) -> Matches:
+def match(weights: Weights, query: MatchQuery | PrefixQuery, most: int | None = None) -> Matches:
     """Return the rows that have words of a query.
 
     Args:
-        corpus: The documents.
+        weights: Of its words, in the documents that are searched.
         query: The query.
-        words: Its words.
         most: The best rows, so many of them, are enough; there may be more. None: all rows are asked for.
     """
     most = most if query.boost == 1 else None  # rounding can make equal scores of others
-    weights = Weights.of(corpus, query, words)
     every = query.operator is FullTextOperator.AND
-    return Matches.union([weights.matches(place, every, most) for place in corpus.places]).times(query.boost)
+    return Matches.union([weights.matches(place, every, most) for place in weights.corpus.places]).times(query.boost)
 
 
-def phrase(corpus: Corpus, query: PhraseQuery, words: Sequence[Word], most: int | None = None) -> Matches:
+def phrase(weights: Weights, query: PhraseQuery, words: Sequence[Word], most: int | None = None) -> Matches:
     """Return the rows that have words in their order; scores are those of `match`, whose arguments these are."""
-    weights = Weights.of(corpus, query, words)
-    return Matches.union([_phrase(weights, query, words, place, most) for place in corpus.places])
+    return Matches.union([_phrase(weights, query, words, place, most) for place in weights.corpus.places])
 
 
 def match_among(weights: Weights, query: MatchQuery | PhraseQuery, words: Sequence[Word], place: Place) -> Matches:
@@ -100,8 +98,10 @@ class Weights:
         self._corpus = corpus
         self._slots = slots
         self._terms = list(dict.fromkeys(term for slot in slots for term in slot))
+        self._statistics = corpus.statistics
         frequencies = corpus.frequencies(self._terms)
-        self._idf = {term: corpus.statistics.idf(frequencies.get(term, 0)) for term in self._terms}
+        self._idf = {term: self._statistics.idf(frequencies.get(term, 0)) for term in self._terms}
+        self._weighted: dict[tuple[IndexedRows, bool], WeightedTerms] = {}
 
     @classmethod
     def of(cls, corpus: Corpus, query: MatchQuery | PrefixQuery | PhraseQuery, words: Sequence[Word]) -> Weights:
@@ -109,6 +109,12 @@ class Weights:
         is_fuzzy = not isinstance(query, PhraseQuery) and any(not word.is_exact for word in words)
         most = query.max_expansions if is_fuzzy and not isinstance(query, PhraseQuery) else None
         return cls(corpus, corpus.expanded(words, most))
+
+    def over(self, corpus: Corpus) -> Weights:
+        """Return the same for a corpus of the same places, of which other rows may be found."""
+        result = copy(self)
+        result._corpus = corpus
+        return result
 
     @property
     def corpus(self) -> Corpus:
@@ -125,15 +131,15 @@ class Weights:
         if not place.num_documents:  # a segment of deleted rows alone, and perhaps no terms to take an average of
             return Matches.none()
         if isinstance(place, IndexedRows) and len(self._slots) <= MOST_WORDS:
-            scoring = Scoring(self._corpus.statistics.average, every, self._corpus.mask(place), most)
-            documents, scores = place.scored(self._slots, self._idf, scoring)
-            return Matches.of(place.addresses[documents], scores)
+            scoring = Scoring(self._statistics.average, self._corpus.mask(place), most)
+            documents, scores = place.scored(self._terms_of(place, every), scoring)
+            return Matches.of(self._corpus.names(place, documents), scores)
         postings = place.postings(self._terms)
         if not postings or (every and not all(any(term in postings for term in slot) for slot in self._slots)):
             return Matches.none()
         scores = np.zeros(len(place.lengths), np.float32)
         hits = np.zeros(len(place.lengths), np.uint32)
-        norms = {term: self._corpus.statistics.norms(place.lengths[each.documents]) for term, each in postings.items()}
+        norms = {term: self._statistics.norms(place.lengths[each.documents]) for term, each in postings.items()}
         for number, slot in enumerate(self._slots):
             for term in slot:
                 if term in postings:
@@ -142,7 +148,7 @@ class Weights:
                     hits[documents] = np.where(hits[documents] == number, number + 1, hits[documents]) if every else 1
         documents = np.flatnonzero(hits == len(self._slots) if every else hits)
         documents = documents[self._corpus.found(place, documents)]
-        return Matches.of(place.addresses[documents], scores[documents])
+        return Matches.of(self._corpus.names(place, documents), scores[documents])
 
     def phrases(self, place: Place, words: Sequence[Word], slop: int, most: int | None = None) -> Matches | None:
         """Return the rows of a place that have words in their order; see `match`.
@@ -154,9 +160,17 @@ class Weights:
         places = np.array([word.position for word in words], np.int64)
         if not isinstance(place, IndexedRows) or len(terms) < len(words) or (np.diff(places) < 1).any():
             return None
-        scoring = Scoring(self._corpus.statistics.average, True, self._corpus.mask(place), most)
-        found = place.phrases(terms, self._idf, scoring, PhraseOrder(places, slop))
-        return None if found is None else Matches.of(place.addresses[found[0]], found[1])
+        scoring = Scoring(self._statistics.average, self._corpus.mask(place), most)
+        weighted = place.weighted([(term,) for term in terms], self._idf, every=True)
+        found = place.phrases(weighted, scoring, PhraseOrder(places, slop))
+        return None if found is None else Matches.of(self._corpus.names(place, found[0]), found[1])
+
+    def _terms_of(self, place: IndexedRows, every: bool) -> WeightedTerms:
+        """Return the terms as a place has them, found once."""
+        terms = self._weighted.get((place, every))
+        if terms is None:
+            terms = self._weighted[place, every] = place.weighted(self._slots, self._idf, every=every)
+        return terms
 
 
 def _phrase(
@@ -171,18 +185,18 @@ def _phrase(
     matches = weights.matches(place, every=True)
     if not len(matches):
         return matches
-    return matches.among(_with_phrase(weights.corpus, place, matches.addresses, words, query.slop))
+    return matches.among(_with_phrase(weights.corpus, place, matches.names, words, query.slop))
 
 
-def _with_phrase(corpus: Corpus, place: Place, rows: Addresses, words: Sequence[Word], slop: int) -> Addresses:
-    """Return the rows, which ascend, in which words come in their order."""
+def _with_phrase(corpus: Corpus, place: Place, names: Names, words: Sequence[Word], slop: int) -> Names:
+    """Return the documents, which ascend by name, in which words come in their order."""
     terms = [word.term for word in words if word.term is not None]
     postings = place.postings(terms, with_positions=True)
     if all(each.positions is not None for each in postings.values()):
         documents = _ends(postings, words, slop)
-        addresses = place.addresses[documents]
-        return np.sort(addresses[is_among(addresses, rows)])
-    return rows[_ends(_postings_of(corpus.analyse(rows), terms), words, slop)]
+        return names[is_among(names, np.sort(corpus.names(place, documents)))]
+    rows = corpus.analyse(np.unique(corpus.addresses(place, names))).narrowed(terms)
+    return corpus.named(place, names, rows, _ends(rows.postings(terms), words, slop))
 
 
 def _ends(postings: Mapping[bytes, Postings], words: Sequence[Word], slop: int) -> Documents:
@@ -208,18 +222,6 @@ def _ends(postings: Mapping[bytes, Postings], words: Sequence[Word], slop: int) 
             places, positions = places[follows], positions[follows]
         ends, last = places + positions.astype(np.uint64), word.position
     return np.empty(0, np.int64) if ends is None else np.unique(ends >> np.uint64(32)).astype(np.int64)
-
-
-def _postings_of(tokens: Tokens, terms: Sequence[bytes]) -> Mapping[bytes, Postings]:
-    documents = np.repeat(np.arange(tokens.num_texts), np.diff(tokens.bounds))
-    listed = {term: number for number, term in enumerate(tokens.terms.to_pylist())}
-    result = {}
-    for term in terms:
-        if term in listed:
-            places = np.flatnonzero(tokens.term_ids == listed[term])
-            rows, counts = np.unique(documents[places], return_counts=True)
-            result[term] = Postings(rows, counts.astype(np.uint32), tokens.positions[places])
-    return result
 
 
 def _rows_of(corpus: Corpus, terms: Sequence[bytes]) -> Addresses:

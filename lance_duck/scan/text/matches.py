@@ -1,4 +1,4 @@
-"""Rows that match, with their scores, and how matches of several queries become those of one."""
+"""Documents that match, with their scores, and how matches of several queries become those of one."""
 
 from __future__ import annotations
 
@@ -11,97 +11,97 @@ from numpy.typing import NDArray
 
 from lance_duck.scan.text.bm25 import Scores
 
-Addresses = NDArray[np.uint64]
+Names = NDArray[np.uint64]
 
 
 @dataclass(frozen=True, eq=False)
 class Matches:
-    """Rows that match.
+    """Documents that match.
 
     Attributes:
-        addresses: Of the rows, ascending, each once.
+        names: The name of each, ascending, each once: of a row its address, of a list element see `Corpus.names`.
         scores: float32.
     """
 
-    addresses: Addresses
+    names: Names
     scores: Scores
 
     def __len__(self) -> int:
-        return len(self.addresses)
+        return len(self.names)
 
     @classmethod
     def none(cls) -> Matches:
-        """Return no rows."""
+        """Return no documents."""
         return cls(np.empty(0, np.uint64), np.empty(0, np.float32))
 
     @classmethod
-    def of(cls, addresses: Addresses, scores: Scores) -> Matches:
-        """Return rows in any order, each once."""
-        order = np.argsort(addresses, kind="stable")
-        return cls(addresses[order], scores[order])
+    def of(cls, names: Names, scores: Scores) -> Matches:
+        """Return documents in any order, each once."""
+        order = np.argsort(names, kind="stable")
+        return cls(names[order], scores[order])
 
     @classmethod
     def union(cls, parts: Sequence[Matches]) -> Matches:
-        """Return the rows of several places, none of which is in two of them."""
+        """Return the documents of several places, none of which is in two of them."""
         if len(parts) == 1:
             return parts[0]
-        addresses = np.concatenate([np.empty(0, np.uint64), *(part.addresses for part in parts)])
+        names = np.concatenate([np.empty(0, np.uint64), *(part.names for part in parts)])
         scores = np.concatenate([np.empty(0, np.float32), *(part.scores for part in parts)])
-        return cls.of(addresses, scores)
+        return cls.of(names, scores)
 
     def where(self, mask: NDArray[np.bool_]) -> Matches:
-        """Return the rows that a mask chooses."""
-        return Matches(self.addresses[mask], self.scores[mask])
+        """Return the documents that a mask chooses."""
+        return Matches(self.names[mask], self.scores[mask])
 
-    def among(self, addresses: Addresses) -> Matches:
-        """Return the rows that are among others, which ascend."""
-        return self.where(is_among(self.addresses, addresses))
+    def among(self, names: Names) -> Matches:
+        """Return the documents that are among others, which ascend."""
+        return self.where(is_among(self.names, names))
 
     def times(self, factor: float) -> Matches:
-        """Return the same rows with scores that are so many times as high."""
-        return self if factor == 1 else Matches(self.addresses, self.scores * np.float32(factor))
+        """Return the same documents with scores that are so many times as high."""
+        return self if factor == 1 else Matches(self.names, self.scores * np.float32(factor))
 
 
-def is_among(addresses: Addresses, others: Addresses) -> NDArray[np.bool_]:
-    """Return whether each of some rows is among others, which ascend."""
+def is_among(names: Names, others: Names) -> NDArray[np.bool_]:
+    """Return whether each of some documents is among others, which ascend."""
     if not len(others):
-        return np.zeros(len(addresses), np.bool_)
-    places = np.searchsorted(others, addresses)
-    result: NDArray[np.bool_] = others[np.minimum(places, len(others) - 1)] == addresses
+        return np.zeros(len(names), np.bool_)
+    places = np.searchsorted(others, names)
+    result: NDArray[np.bool_] = others[np.minimum(places, len(others) - 1)] == names
     return result
 
 
 def all_of(parts: Sequence[Matches]) -> Matches:
-    """Return the rows that are in all parts, at least one; scores add up in order."""
-    rows = reduce(lambda a, b: a[is_among(a, b)], (part.addresses for part in parts))
-    return Matches(rows, reduce(np.add, (part.among(rows).scores for part in parts)))
+    """Return the documents that are in all parts, at least one; scores add up in order."""
+    names = reduce(lambda a, b: a[is_among(a, b)], (part.names for part in parts))
+    return Matches(names, reduce(np.add, (part.among(names).scores for part in parts)))
 
 
 def any_of(parts: Sequence[Matches]) -> Matches:
-    """Return the rows that are in any part; scores add up in order."""
-    rows = np.unique(np.concatenate([part.addresses for part in parts]))
-    return plus(Matches(rows, np.zeros(len(rows), np.float32)), parts)
+    """Return the documents that are in any part; scores add up in order."""
+    names = np.unique(np.concatenate([part.names for part in parts]))
+    return plus(Matches(names, np.zeros(len(names), np.float32)), parts)
 
 
 def plus(matches: Matches, parts: Sequence[Matches], factor: float = 1) -> Matches:
-    """Return rows with the scores that they have in parts added, in order, so many times each."""
+    """Return documents with the scores that they have in parts added, in order, so many times each."""
     scores = matches.scores.copy()
     for part in parts:
-        places = np.flatnonzero(is_among(matches.addresses, part.addresses))
-        scores[places] += np.float32(factor) * part.among(matches.addresses).scores
-    return Matches(matches.addresses, scores)
+        places = np.flatnonzero(is_among(matches.names, part.names))
+        scores[places] += np.float32(factor) * part.among(matches.names).scores
+    return Matches(matches.names, scores)
 
 
 def best_of(parts: Sequence[Matches]) -> Matches:
-    """Return the rows that are in any part, with the highest score of each."""
-    rows = np.unique(np.concatenate([part.addresses for part in parts]))
-    scores = np.full(len(rows), -np.inf, np.float32)
+    """Return the documents that are in any part, with the highest score of each."""
+    names = np.unique(np.concatenate([part.names for part in parts]))
+    scores = np.full(len(names), -np.inf, np.float32)
     for part in parts:
-        places = np.searchsorted(rows, part.addresses)
+        places = np.searchsorted(names, part.names)
         scores[places] = np.maximum(scores[places], part.scores)
-    return Matches(rows, scores)
+    return Matches(names, scores)
 
 
 def without(matches: Matches, others: Matches) -> Matches:
-    """Return the rows that are not among others."""
-    return matches.where(~is_among(matches.addresses, others.addresses))
+    """Return the documents that are not among others."""
+    return matches.where(~is_among(matches.names, others.names))

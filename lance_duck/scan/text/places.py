@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 
 from lance_duck.scan.text.query.vocabulary import matching_terms
 from lance_duck.scan.text.query.words import Word
+from lance_duck.text.analyser import Analyser
+from lance_duck.text.elements import elements_of
 from lance_duck.text.tokens import Tokens
 
 Addresses = NDArray[np.uint64]
@@ -45,6 +47,10 @@ class Place(Protocol):
         """Row of each document; meaningless where none lives."""
 
     @property
+    def elements(self) -> tuple[NDArray[np.uint32], ...]:
+        """Place of each document in the lists around it, outermost first; () where documents are rows."""
+
+    @property
     def lives(self) -> NDArray[np.bool_] | None:
         """Whether each is a living row that is looked for here; None: all are. Others count in statistics alone."""
 
@@ -54,7 +60,7 @@ class Place(Protocol):
 
     @property
     def num_documents(self) -> int:
-        """Documents that have terms."""
+        """Documents that count: rows that have terms, or all list elements."""
 
     @property
     def total_tokens(self) -> int:
@@ -74,20 +80,36 @@ class Place(Protocol):
 class AnalysedRows:
     """Rows whose texts were analysed. A row is a document, even if it has no term: it is counted nowhere then.
 
+    Of list elements each is a document instead, and all are counted.
+
     Attributes:
-        addresses: Of the rows.
+        addresses: Of the row of each document.
         lengths: Terms of each.
         tokens: Their tokens; after `narrowed`, of some terms alone.
+        elements: See `Place.elements`.
     """
 
     addresses: Addresses
     lengths: NDArray[np.uint32]
     tokens: Tokens
+    elements: tuple[NDArray[np.uint32], ...] = ()
 
     @classmethod
-    def of(cls, addresses: Addresses, tokens: Tokens) -> AnalysedRows:
-        """Return rows with all their tokens."""
-        return cls(addresses, np.diff(tokens.bounds).astype(np.uint32), tokens)
+    def of(cls, addresses: Addresses, texts: pa.Array, analyser: Analyser, *, by_element: bool = False) -> AnalysedRows:
+        """Return the documents of some rows, with all their tokens.
+
+        Args:
+            addresses: Of the rows.
+            texts: Of each row; see `Analyser.analyse`.
+            analyser: Makes the tokens.
+            by_element: Documents are list elements.
+        """
+        elements = tuple[NDArray[np.uint32], ...]()
+        if by_element:
+            found = elements_of(texts)
+            texts, addresses, elements = found.texts, addresses[found.rows], found.places
+        tokens = analyser.analyse(texts)
+        return cls(addresses, np.diff(tokens.bounds).astype(np.uint32), tokens, elements)
 
     @property
     def lives(self) -> None:
@@ -105,8 +127,8 @@ class AnalysedRows:
 
     @cached_property
     def num_documents(self) -> int:
-        """Rows that have terms."""
-        return int(np.count_nonzero(self.lengths))
+        """See `Place.num_documents`."""
+        return len(self.lengths) if self.elements else int(np.count_nonzero(self.lengths))
 
     @cached_property
     def total_tokens(self) -> int:
@@ -117,7 +139,8 @@ class AnalysedRows:
     def nbytes(self) -> int:
         """Bytes that it holds in memory."""
         tokens = self.tokens
-        arrays = (self.addresses, self.lengths, tokens.term_ids, tokens.positions, tokens.bounds)
+        arrays: list[NDArray[Any]] = [self.addresses, self.lengths, *self.elements]
+        arrays += [tokens.term_ids, tokens.positions, tokens.bounds]
         return sum(array.nbytes for array in arrays) + int(tokens.terms.nbytes)
 
     def narrowed(self, terms: Iterable[bytes]) -> AnalysedRows:
@@ -135,7 +158,7 @@ class AnalysedRows:
             tokens.positions[places],
             np.searchsorted(places, tokens.bounds).astype(np.int64),
         )
-        return AnalysedRows(self.addresses, self.lengths, narrowed)
+        return AnalysedRows(self.addresses, self.lengths, narrowed, self.elements)
 
     def frequencies(self, terms: Iterable[bytes]) -> Mapping[bytes, int]:
         """See `Place.frequencies`."""

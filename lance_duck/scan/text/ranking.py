@@ -1,15 +1,17 @@
-"""The order of a result: by score, the best first; rows of one score by row id."""
+"""The order of a result: by score, the best first; rows of one score by row id, their list elements as they stand."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lance_duck.rows import split_addresses
 from lance_duck.scan.text.bm25 import Scores
-from lance_duck.scan.text.matches import Addresses, Matches
+from lance_duck.scan.text.matches import Matches
+from lance_duck.scan.text.places import Addresses
 from lance_duck.snapshot import Snapshot
 
 
@@ -18,37 +20,46 @@ class Ranking:
     """Rows in the order of a result.
 
     Attributes:
-        addresses: Of the rows.
+        addresses: Of the rows; of list elements that of the row of each.
         scores: float32.
+        elements: See `Place.elements`.
     """
 
     addresses: Addresses
     scores: Scores
+    elements: tuple[NDArray[np.uint32], ...] = ()
 
     def __len__(self) -> int:
         return len(self.addresses)
 
     def where(self, mask: NDArray[np.bool_]) -> Ranking:
         """Return the rows that a mask chooses."""
-        return Ranking(self.addresses[mask], self.scores[mask])
+        return self.take(np.flatnonzero(mask))
 
-    def slice(self, skip: int, most: int | None) -> Ranking:
-        """Return `most` rows, None for all, after the first `skip`."""
-        span = slice(skip, None if most is None else skip + most)
-        return Ranking(self.addresses[span], self.scores[span])
+    def take(self, places: NDArray[np.int64]) -> Ranking:
+        """Return the rows at some places, in their order."""
+        return Ranking(self.addresses[places], self.scores[places], tuple(level[places] for level in self.elements))
+
+    @property
+    def by_row(self) -> Matches:
+        """The rows, each with the greatest score of its elements."""
+        if not self.elements:
+            return Matches.of(self.addresses, self.scores)
+        rows, places = np.unique(self.addresses, return_inverse=True)
+        scores = np.full(len(rows), -np.inf, np.float32)
+        np.maximum.at(scores, places, self.scores)
+        return Matches(rows, scores)
 
 
-def ranked(snapshot: Snapshot, matches: Matches, most: int | None = None) -> Ranking:
-    """Return the best rows, `most` of them; None: all."""
-    addresses, scores = matches.addresses, matches.scores
-    if most is not None and most < len(scores):
+def ranked(snapshot: Snapshot, found: Ranking, most: int | None = None) -> Ranking:
+    """Return the best of rows in any order, `most` of them; None: all."""
+    if most is not None and most < len(found):
         if most == 0:
-            return Ranking(addresses[:0], scores[:0])
-        least = np.partition(scores, len(scores) - most)[len(scores) - most]
-        candidates = scores >= least
-        addresses, scores = addresses[candidates], scores[candidates]
-    order = np.lexsort((row_ids(snapshot, addresses), -scores))[:most]
-    return Ranking(addresses[order], scores[order])
+            return found.take(np.empty(0, np.int64))
+        least = np.partition(found.scores, len(found) - most)[len(found) - most]
+        found = found.where(found.scores >= least)
+    keys: list[NDArray[Any]] = [*reversed(found.elements), row_ids(snapshot, found.addresses), -found.scores]
+    return found.take(np.lexsort(keys)[:most])
 
 
 def row_ids(snapshot: Snapshot, addresses: Addresses) -> NDArray[np.uint64]:

@@ -24,6 +24,7 @@ from lance_duck.scan.text.query.tree import (
     BooleanQuery,
     BoostQuery,
     CombinedFieldsQuery,
+    DocumentGranularity,
     FullTextQuery,
     MatchQuery,
     MultiMatchQuery,
@@ -59,7 +60,8 @@ def full_text_query(request: Any, snapshot: Snapshot) -> FullTextQuery:
     if isinstance(request, FullTextQuery):
         return request
     if isinstance(request, str):
-        return _over(request, _columns(snapshot), None)
+        searched = _columns(snapshot)
+        return _over(request, list(searched), None, *searched.values())
     if not isinstance(request, Mapping):
         raise no_query(_WHERE, request, "scan")
     if any(name in request for name in _FORMS) and "query" not in request:
@@ -74,8 +76,10 @@ def full_text_query(request: Any, snapshot: Snapshot) -> FullTextQuery:
         return query_of_json(query)
     if not isinstance(query, str):
         raise no_query("query", query, _WHERE)
-    names = _columns(snapshot) if columns is None else column_names(columns, _WHERE)
-    return _over(query, names, request.get("analyzer"))
+    if columns is None:
+        searched = _columns(snapshot)
+        return _over(query, list(searched), request.get("analyzer"), *searched.values())
+    return _over(query, column_names(columns, _WHERE), request.get("analyzer"))
 
 
 def query_of_text(text: str, column: str) -> FullTextQuery:
@@ -151,12 +155,22 @@ def query_of_json(form: Mapping[str, Any], depth: int = 1) -> FullTextQuery:
     return _FORMS[kind](value, depth + 1)
 
 
-def _over(text: str, columns: Sequence[str], analyzer: Mapping[str, Any] | None) -> FullTextQuery:
-    """Return the query of words, or of a phrase in double quotes, over some columns."""
+def _over(
+    text: str,
+    columns: Sequence[str],
+    analyzer: Mapping[str, Any] | None,
+    granularity: DocumentGranularity | None = None,
+    *_: DocumentGranularity | None,
+) -> FullTextQuery:
+    """Return the query of words, or of a phrase in double quotes, over some columns.
+
+    Only what the documents of a single column are counts: those of several are rows.
+    """
     is_phrase = len(text) > 1 and text.startswith('"') and text.endswith('"')
     if len(columns) == 1:
         kind = PhraseQuery if is_phrase else MatchQuery
-        return kind(text[1:-1] if is_phrase else text, columns[0], analyzer=analyzer)
+        words = text[1:-1] if is_phrase else text
+        return kind(words, columns[0], document_granularity=granularity, analyzer=analyzer)
     if is_phrase:
         raise InvalidInputError(
             "the column must be specified in the query",
@@ -167,8 +181,8 @@ def _over(text: str, columns: Sequence[str], analyzer: Mapping[str, Any] | None)
     return MultiMatchQuery(text, columns, analyzer=analyzer)
 
 
-def _columns(snapshot: Snapshot) -> Sequence[str]:
-    """Return the columns that are searched where none is named."""
+def _columns(snapshot: Snapshot) -> Mapping[str, DocumentGranularity | None]:
+    """Return the columns that are searched where none is named, and what their documents are."""
     indexed = indexed_text_columns(snapshot)
     if indexed:
         return indexed
@@ -181,7 +195,7 @@ def _columns(snapshot: Snapshot) -> Sequence[str]:
             found=", ".join(candidates) or "no column of texts",
             remedy='name the columns: {"query": …, "columns": […]}',
         )
-    return candidates
+    return dict.fromkeys(candidates)
 
 
 def _words(kind: str, value: Mapping[str, Any]) -> FullTextQuery:

@@ -6,11 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from lance_duck.arrow.types import is_list
+from lance_duck.errors import InvalidInputError
 from lance_duck.index.catalog import ColumnIndex, Segment, catalog
 from lance_duck.index.inverted.kind import INVERTED, settings_of
-from lance_duck.index.inverted.settings import ROW
+from lance_duck.index.inverted.settings import LIST_ELEMENT, is_by_element
 from lance_duck.index.search import ask, wrong_with
 from lance_duck.scan.text.columns import TextColumn, text_column
+from lance_duck.scan.text.query.tree import DocumentGranularity
 from lance_duck.snapshot import Snapshot
 from lance_duck.text.analyser import Analyser
 from lance_duck.text.parameters import AnalyserParameters
@@ -28,6 +31,7 @@ class TextRoute:
         open: Fragments that no segment covers; their texts are read.
         reasons: Why an index is not asked, or a part of it is not.
         rounds_lengths: See `bm25.Statistics`.
+        by_element: Documents are list elements, else rows.
     """
 
     column: TextColumn
@@ -37,9 +41,15 @@ class TextRoute:
     open: frozenset[int]
     reasons: tuple[str, ...] = ()
     rounds_lengths: bool = False
+    by_element: bool = False
 
 
-def text_route(snapshot: Snapshot, name: str, analyzer: Mapping[str, Any] | None) -> TextRoute:
+def text_route(
+    snapshot: Snapshot,
+    name: str,
+    analyzer: Mapping[str, Any] | None,
+    granularity: DocumentGranularity | None = None,
+) -> TextRoute:
     """Decide how a column is searched; opens segments, to see how they analyse.
 
     What is decided for a column is remembered with the version, for as long as no other segment is seen to be broken.
@@ -48,32 +58,44 @@ def text_route(snapshot: Snapshot, name: str, analyzer: Mapping[str, Any] | None
         snapshot: The version of the table.
         name: The column.
         analyzer: Parameters of the analyser that the query names; None: those of the index, or the defaults.
+        granularity: What a document is; None: as indexes have it.
 
     Raises:
-        InvalidInputError, UnsupportedError: There is no such analyser, or no such column: see `text_column`.
+        InvalidInputError, UnsupportedError: There is no such analyser, or no such column: see `text_column`; or indexes
+            of rows and of list elements are there, and `granularity` is None.
     """
     if analyzer is not None:
-        return _decided(snapshot, text_column(snapshot.schema, name), analyzer)
+        return _decided(snapshot, text_column(snapshot.schema, name), analyzer, granularity)
     column = snapshot.derived(("text column", name), lambda: text_column(snapshot.schema, name))
     indexes = snapshot.derived(("full-text indexes", name), lambda: _full_text_indexes(snapshot, column.path))
     broken = tuple(wrong_with(snapshot, segment) is not None for index in indexes for segment in index.segments)
-    return snapshot.derived(("text route", name, broken), lambda: _decided(snapshot, column, None))
+    key = "text route", name, granularity, broken
+    return snapshot.derived(key, lambda: _decided(snapshot, column, None, granularity))
 
 
-def _decided(snapshot: Snapshot, column: TextColumn, analyzer: Mapping[str, Any] | None) -> TextRoute:
-    wanted = None if analyzer is None else _Manner(AnalyserParameters.from_arguments(analyzer, "analyzer"))
+def _decided(
+    snapshot: Snapshot,
+    column: TextColumn,
+    analyzer: Mapping[str, Any] | None,
+    granularity: DocumentGranularity | None,
+) -> TextRoute:
+    by_element = _by_element(snapshot, column, granularity)
+    wanted = None if analyzer is None else _Manner(_parameters(column, analyzer))
     reasons = [
         f"segment {str(each.metadata.uuid)[:8]} of index {each.metadata.name!r} is ignored: {each.reason}"
         for each in catalog(snapshot).ignored_over(column.path)
     ]
     everything = frozenset(snapshot.fragments.ids())
+    refused: _Manner | None = None
     for index in _full_text_indexes(snapshot, column.path):
-        manners = [(segment, _manner(snapshot, segment, reasons)) for segment in index.segments]
+        manners = [(segment, _manner(snapshot, segment, column, reasons)) for segment in index.segments]
         manner = next((each for _, each in manners if each is not None), None)
         if manner is None:
             continue
-        if wanted is not None and manner.parameters != wanted.parameters:
-            reasons.append(f"index {index.name!r} analyses texts in another way than the query")
+        refusal = _refusal(index, manner, wanted, by_element=by_element)
+        if refusal is not None:
+            reasons.append(refusal)
+            refused = refused or manner
             continue
         segments = [segment for segment, each in manners if each == manner]
         if len(segments) < sum(each is not None for _, each in manners):
@@ -81,15 +103,53 @@ def _decided(snapshot: Snapshot, column: TextColumn, analyzer: Mapping[str, Any]
         covered = {fragment for segment in segments for fragment in segment.fragments.tolist()}
         analyser = Analyser(manner.parameters)
         rest = everything.difference(covered)
-        return TextRoute(column, analyser, index.name, segments, rest, tuple(reasons), manner.rounds_lengths)
-    analyser = Analyser((wanted or _Manner(AnalyserParameters())).parameters)
-    return TextRoute(column, analyser, None, (), everything, tuple(reasons or ["no index"]))
+        rounds = manner.rounds_lengths
+        return TextRoute(column, analyser, index.name, segments, rest, tuple(reasons), rounds, by_element)
+    analyser = Analyser((wanted or refused or _Manner(_parameters(column, {}))).parameters)
+    why = tuple(reasons or ["no index"])
+    return TextRoute(column, analyser, None, (), everything, why, by_element=by_element)
 
 
-def indexed_text_columns(snapshot: Snapshot) -> Sequence[str]:
-    """Return the paths of the columns that have a full-text index, each once."""
-    paths = dict.fromkeys(index.path for index in catalog(snapshot) if index.segments and index.kind is INVERTED)
-    return [path for path in paths if path is not None]
+def _refusal(index: ColumnIndex, manner: _Manner, wanted: _Manner | None, *, by_element: bool) -> str | None:
+    """Return why an index cannot answer a query; None if it can."""
+    if manner.by_element != by_element:
+        return f"documents of index {index.name!r} are {'list elements' if manner.by_element else 'rows'}"
+    if wanted is not None and manner.parameters != wanted.parameters:
+        return f"index {index.name!r} analyses texts in another way than the query"
+    return None
+
+
+def indexed_text_columns(snapshot: Snapshot) -> Mapping[str, DocumentGranularity]:
+    """Return the paths of the columns that have a full-text index, and what its documents are: rows, if both are."""
+    columns: dict[str, DocumentGranularity] = {}
+    for index in catalog(snapshot):
+        if index.path is not None and index.segments and index.kind is INVERTED:
+            by_element = _lists_elements(index) and columns.get(index.path) is not DocumentGranularity.ROW
+            columns[index.path] = DocumentGranularity.LIST_ELEMENT if by_element else DocumentGranularity.ROW
+    return columns
+
+
+def _by_element(snapshot: Snapshot, column: TextColumn, granularity: DocumentGranularity | None) -> bool:
+    """Return whether documents are list elements."""
+    if granularity is not None:
+        if granularity is DocumentGranularity.LIST_ELEMENT and not is_list(column.type):
+            raise InvalidInputError(
+                f"column {column.path!r} has no lists, and cannot use document_granularity LIST_ELEMENT",
+                found=str(column.type),
+            )
+        return granularity is DocumentGranularity.LIST_ELEMENT
+    found = {index.name: _lists_elements(index) for index in _full_text_indexes(snapshot, column.path)}
+    if len(set(found.values())) > 1:
+        named = ", ".join(f"{name!r} of {'list elements' if by else 'rows'}" for name, by in found.items())
+        raise InvalidInputError(
+            f"a query of column {column.path!r} is ambiguous: it has indexes {named}", remedy="say document_granularity"
+        )
+    return any(found.values())
+
+
+def _lists_elements(index: ColumnIndex) -> bool:
+    """Return whether documents of an index are list elements, as its entry in the manifest says."""
+    return is_by_element(index.segments[-1].metadata.details)
 
 
 @dataclass(frozen=True)
@@ -99,10 +159,12 @@ class _Manner:
     Attributes:
         parameters: Of the analyser, without what concerns the index alone.
         rounds_lengths: See `bm25.Statistics`.
+        by_element: Documents are list elements.
     """
 
     parameters: AnalyserParameters
     rounds_lengths: bool = False
+    by_element: bool = False
 
     def __post_init__(self) -> None:
         plain = replace(self.parameters, with_position=_DEFAULTS.with_position, block_size=_DEFAULTS.block_size)
@@ -112,11 +174,17 @@ class _Manner:
 _DEFAULTS: Final = AnalyserParameters()
 
 
+def _parameters(column: TextColumn, analyzer: Mapping[str, Any]) -> AnalyserParameters:
+    """Return the parameters that a query names, as they are for the documents of a column."""
+    given = AnalyserParameters.from_arguments(analyzer, "analyzer")
+    return replace(given, lance_tokenizer="json" if column.is_json else "text")
+
+
 def _full_text_indexes(snapshot: Snapshot, path: str) -> Sequence[ColumnIndex]:
     return [index for index in catalog(snapshot).over(path) if index.kind is INVERTED]
 
 
-def _manner(snapshot: Snapshot, segment: Segment, reasons: list[str]) -> _Manner | None:
+def _manner(snapshot: Snapshot, segment: Segment, column: TextColumn, reasons: list[str]) -> _Manner | None:
     """Return how a segment analyses; None, with a reason: it cannot be asked."""
     if not len(segment.fragments):
         return None
@@ -126,9 +194,10 @@ def _manner(snapshot: Snapshot, segment: Segment, reasons: list[str]) -> _Manner
         reasons.append(f"{segment} is not used: {wrong_with(snapshot, segment)}")
         return None
     refusal = settings.parameters.refusal
-    if refusal is None and settings.form.document_granularity != ROW:
-        refusal = "its documents are list elements"
+    if refusal is None and settings.parameters.is_json != column.is_json:
+        refusal = f"its documents are {settings.parameters.lance_tokenizer}, and those of the column are not"
     if refusal is not None:
         reasons.append(f"{segment} is not used: {refusal}")
         return None
-    return _Manner(settings.parameters, not settings.form.block_form.has_scores)
+    by_element = settings.form.document_granularity == LIST_ELEMENT
+    return _Manner(settings.parameters, not settings.form.block_form.has_scores, by_element)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from lance_duck.arguments import known_names
 from lance_duck.errors import InvalidInputError, UnsupportedError
 from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.plan import ScanPlan
 from lance_duck.scan.scored.condition import on_scores
-from lance_duck.scan.scored.layout import SCORE
+from lance_duck.scan.scored.layout import DOC_INDEX, SCORE, score_field
 from lance_duck.scan.scored.scan import ScoredRows, ScoredScan
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.scan.text.columns import text_column
@@ -45,7 +47,12 @@ class TextScan(ScoredScan):
         before, condition = on_scores(table.snapshot.schema, options, (SCORE,))
         self._search = _prepared(table, before, fragment)
         _ = self._search.words  # what makes no sense is refused now
-        super().__init__(table, options, (SCORE,), condition)
+        super().__init__(table, options, (DOC_INDEX, SCORE) if self.by_element else (SCORE,), condition)
+
+    @property
+    def by_element(self) -> bool:
+        """Whether documents are list elements, so that a row may come several times."""
+        return self._search.by_element
 
     @property
     def is_exact(self) -> bool:
@@ -55,7 +62,10 @@ class TextScan(ScoredScan):
     def find(self, most: int | None, log: list[str] | None = None) -> ScoredRows:
         """See `ScoredScan.find`."""
         ranking = self._search.run(most, log)
-        return ScoredRows(ranking.addresses, {SCORE: ranking.scores})
+        scores: dict[str, Any] = {SCORE: ranking.scores}
+        if self.by_element:
+            scores[DOC_INDEX] = _doc_index(ranking.elements, len(ranking))
+        return ScoredRows(ranking.addresses, scores)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -76,17 +86,24 @@ class TextScan(ScoredScan):
         routes = [route for route in self._search.routes.values() if route.column.path == path]
         if not routes:
             raise InvalidInputError("column", where="highlight", expected=known_names(self.columns), found=path)
-        terms = self._search.terms_in(texts, path)
+        wanted = self._search.wanted_in(texts, path)
         analyser = routes[0].analyser
         return (
-            highlight(texts, terms, analyser, pre, post)
+            highlight(texts, wanted, analyser, pre, post)
             if words is None
-            else snippet(texts, terms, analyser, pre, post, words)
+            else snippet(texts, wanted, analyser, pre, post, words)
         )
 
     def described(self, verbose: bool) -> Iterator[str]:
         """See `ScoredScan.described`."""
         return explain(self._search, self._options, self.schema.names, verbose=verbose)
+
+
+def _doc_index(elements: tuple[NDArray[np.uint32], ...], count: int) -> pa.ListArray:
+    """Return the places of elements as column `DOC_INDEX`."""
+    places = np.stack(elements, axis=1) if elements else np.empty((count, 0), np.uint32)
+    offsets = pa.array(np.arange(count + 1, dtype=np.int32) * places.shape[1], pa.int32())
+    return pa.ListArray.from_arrays(offsets, pa.array(places.ravel()), type=score_field(DOC_INDEX).type)
 
 
 def _prepared(table: TableScan, options: ScanOptions, fragment: Fragment | None) -> TextSearch:

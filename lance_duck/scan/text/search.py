@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Final, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
+from lance_duck.cache import LruCache
 from lance_duck.errors import InvalidInputError
 from lance_duck.rows.row_set import RowSet
 from lance_duck.scan.filters import Filter
@@ -17,12 +19,13 @@ from lance_duck.scan.nearest.search import selected
 from lance_duck.scan.plan import ScanPlan
 from lance_duck.scan.projection import ROW_ADDRESS, project
 from lance_duck.scan.read.execute import scan_batches
+from lance_duck.scan.scored.candidates import best_passing, is_checked
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.scan.text import leaves
 from lance_duck.scan.text.columns import frozen
 from lance_duck.scan.text.corpus import Allowed, Corpus
 from lance_duck.scan.text.flat import FlatTexts
-from lance_duck.scan.text.indexed import BrokenSegmentError, segment_rows, set_aside
+from lance_duck.scan.text.indexed import BrokenSegmentError, IndexedRows, segment_rows, set_aside
 from lance_duck.scan.text.leaves import Weights
 from lance_duck.scan.text.matches import Matches, all_of, any_of, best_of, is_among, plus, without
 from lance_duck.scan.text.places import AnalysedRows, Place
@@ -30,6 +33,7 @@ from lance_duck.scan.text.query.tree import (
     BooleanQuery,
     BoostQuery,
     CombinedFieldsQuery,
+    DocumentGranularity,
     FullTextQuery,
     MatchQuery,
     MultiMatchQuery,
@@ -37,15 +41,37 @@ from lance_duck.scan.text.query.tree import (
     PhraseQuery,
     PrefixQuery,
 )
-from lance_duck.scan.text.query.vocabulary import matching_terms
+from lance_duck.scan.text.query.vocabulary import marked_by
 from lance_duck.scan.text.query.words import Word, words_of
 from lance_duck.scan.text.ranking import Ranking, ranked
 from lance_duck.scan.text.route import TextRoute, text_route
 from lance_duck.scan.text.text_matcher import TextMatcher
+from lance_duck.text.phrases import Wanted
 
 Leaf = MatchQuery | PrefixQuery | PhraseQuery | CombinedFieldsQuery
-Key = tuple[str, object]
+Key = tuple[str, object, DocumentGranularity | None]
+_T = TypeVar("_T")
 _OF_ONE_COLUMN = (MatchQuery, PrefixQuery, PhraseQuery)
+_NOTHING: Final = Ranking(np.empty(0, np.uint64), np.empty(0, np.float32))
+
+
+_QUERIES: Final = 256
+"""Queries of words of which a version remembers what follows from the index: some kilobytes each. Not measured."""
+
+
+@dataclass(eq=False)
+class KnownLeaf:
+    """A query of words with the routes to its columns.
+
+    Attributes:
+        routes: How its columns are searched.
+        words: Its words.
+        weights: Their weights, where indexes cover all rows; None: not known.
+    """
+
+    routes: tuple[TextRoute, ...]
+    words: tuple[Word, ...]
+    weights: Weights | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,21 +105,31 @@ class TextSearch:
             log: Takes what was done, in words.
         """
         enough = most if self.post is None and isinstance(self.query, _OF_ONE_COLUMN) else None
-        result = ranked(self.table.snapshot, self.matches(log, enough or None), most)
+        if enough and is_checked(self.table, self.plan, enough):
+            found = self._best_passing(enough, [] if log is None else log)
+            if found is not None:
+                return found
+        result = ranked(self.table.snapshot, self._found(log, enough or None), most)
         if self.post is None or not len(result):
             return result
         rows = self._addresses(selected(self.named, RowSet.of(np.unique(result.addresses)), self.post))
         return result.where(is_among(result.addresses, rows.rows()))
 
     def matches(self, log: list[str] | None = None, most: int | None = None) -> Matches:
-        """Return the rows that match, by address: all, or with the best, so many of them, any number of the others."""
-        search = self
-        while True:
-            try:
-                return search._matches([] if log is None else log, most)
-            except BrokenSegmentError as broken:
-                set_aside(self.table.snapshot, broken)
-                search = replace(search)  # which looks for its way anew
+        """Return the rows that match, by address: all, or with the best, so many of them, any number of the others.
+
+        Where documents are list elements, a row matches by its best element.
+        """
+        return self._found(log, None if self.by_element else most).by_row
+
+    @cached_property
+    def by_element(self) -> bool:
+        """Whether documents are list elements."""
+        return next(iter(self.routes.values())).by_element
+
+    def _found(self, log: list[str] | None = None, most: int | None = None) -> Ranking:
+        """Return the documents that match, in any order."""
+        return self._asked(lambda search: search._found_now([] if log is None else log, most))
 
     def text_matcher(self) -> TextMatcher:
         """Return what asks this query, which is one of words in one column, of texts at hand.
@@ -101,21 +137,35 @@ class TextSearch:
         Raises:
             InvalidInputError: It is another kind of query.
         """
+        return self._asked(lambda search: _Run(search, Allowed(), []).text_matcher())
+
+    def _asked(self, do: Callable[[TextSearch], _T]) -> _T:
+        """Run a step of the search, and again without each segment that turns out to be broken."""
         search = self
         while True:
             try:
-                return _Run(search, Allowed(), []).text_matcher()
+                return do(search)
             except BrokenSegmentError as broken:
                 set_aside(self.table.snapshot, broken)
-                search = replace(search)
+                search = replace(search)  # a copy decides its routes again
 
-    def _matches(self, log: list[str], most: int | None) -> Matches:
+    def _found_now(self, log: list[str], most: int | None) -> Ranking:
         allowed = self.allowed()
         if allowed.rows is not None:
             log.append(f"{len(allowed.rows)} rows pass the filter")
             if not len(allowed.rows):
-                return Matches.none()
-        return _Run(self, allowed, log).matches(self.query, most)
+                return _NOTHING
+        return _Run(self, allowed, log).found(most)
+
+    def _best_passing(self, most: int, log: list[str]) -> Ranking | None:
+        snapshot = self.table.snapshot
+
+        def find(search: TextSearch) -> Ranking | None:
+            run = _Run(search, Allowed(), log)
+            best = lambda count: ranked(snapshot, run.found(count), count)  # noqa: E731
+            return best_passing(search.table, search.plan, most, best, log)
+
+        return self._asked(find)
 
     @cached_property
     def routes(self) -> dict[Key, TextRoute]:
@@ -123,18 +173,30 @@ class TextSearch:
         snapshot = self.table.snapshot
         routes: dict[Key, TextRoute] = {}
         for leaf in leaves_of(self.query):
-            analyzer = frozen(leaf.analyzer)
-            for name in leaf.columns_searched:
-                if (name, analyzer) not in routes:
-                    routes[name, analyzer] = text_route(snapshot, name, leaf.analyzer)
+            for name, key in zip(leaf.columns_searched, self.keys_of(leaf), strict=True):
+                if key not in routes:
+                    routes[key] = text_route(snapshot, name, leaf.analyzer, _granularity(leaf))
             if isinstance(leaf, CombinedFieldsQuery):
-                _check_same_analyser([routes[name, analyzer] for name in leaf.columns])
+                _check_same_analyser([routes[key] for key in self.keys_of(leaf)])
+        _check_documents(list(routes.values()))
         return routes
 
     @cached_property
     def words(self) -> dict[Leaf, tuple[Word, ...]]:
         """The words of each query of words."""
-        return {leaf: words_of(leaf, self.routes[self.keys_of(leaf)[0]].analyser) for leaf in leaves_of(self.query)}
+        return {leaf: self.known_of(leaf).words for leaf in leaves_of(self.query)}
+
+    def known_of(self, leaf: Leaf) -> KnownLeaf:
+        """Return what is known of a query of words: remembered with the version, for as long as its routes are."""
+        routes = tuple(self.routes[key] for key in self.keys_of(leaf))
+
+        def make() -> KnownLeaf:
+            return KnownLeaf(routes, words_of(leaf, routes[0].analyser))
+
+        if leaf.analyzer is not None:
+            return make()
+        known: LruCache[KnownLeaf] = self.table.snapshot.derived("text queries", lambda: LruCache(_QUERIES))
+        return known.get((leaf, self.fast, *map(id, routes)), make)
 
     @cached_property
     def named(self) -> ScanPlan:
@@ -143,18 +205,16 @@ class TextSearch:
 
     def keys_of(self, leaf: Leaf) -> list[Key]:
         """Return the keys of `routes` for the columns of a query of words."""
-        return [(name, frozen(leaf.analyzer)) for name in leaf.columns_searched]
+        return [(name, frozen(leaf.analyzer), _granularity(leaf)) for name in leaf.columns_searched]
 
-    def terms_in(self, texts: pa.Array | pa.ChunkedArray, path: str) -> list[str]:
-        """Return the terms that the words of the query stand for in some texts of a column."""
-        found: dict[bytes, None] = {}
-        for leaf, words in self.words.items():
+    def wanted_in(self, texts: pa.Array | pa.ChunkedArray, path: str) -> list[Wanted]:
+        """Return the terms that the words of the query stand for in some texts of a column, and its phrases."""
+        found: dict[Wanted, None] = {}
+        for leaf in sought_leaves(self.query):
             for route in (self.routes[key] for key in self.keys_of(leaf)):
-                if route.column.path != path:
-                    continue
-                terms = route.analyser.analyse(texts).terms
-                found.update(dict.fromkeys(term for word in words for term in matching_terms(terms, word)))
-        return [term.decode() for term in found]
+                if route.column.path == path:
+                    found.update(dict.fromkeys(marked_by(leaf, texts, route.analyser)))
+        return list(found)
 
     def allowed(self) -> Allowed:
         """Return the rows that may be found; a filter is looked for now unless a cache has its rows."""
@@ -184,9 +244,22 @@ def leaves_of(query: FullTextQuery) -> Iterator[Leaf]:
             yield from leaves_of(query.positive)
             yield from leaves_of(query.negative)
         case MultiMatchQuery():
-            yield from query.match_queries
+            yield from _of_columns(query)
         case MatchQuery() | PrefixQuery() | PhraseQuery() | CombinedFieldsQuery():
             yield query
+
+
+def sought_leaves(query: FullTextQuery) -> Iterator[Leaf]:
+    """Yield the queries of words of a tree but for those that rows must not match, or had better not."""
+    match query:
+        case BooleanQuery():
+            for occur, each in query.queries:
+                if occur != Occur.MUST_NOT:
+                    yield from sought_leaves(each)
+        case BoostQuery():
+            yield from sought_leaves(query.positive)
+        case _:
+            yield from leaves_of(query)
 
 
 class _Run:
@@ -204,17 +277,23 @@ class _Run:
         self._log = log
         self._corpora = {key: self._corpus(key, route) for key, route in search.routes.items()}
 
+    def found(self, most: int | None) -> Ranking:
+        """Return the documents that match, in any order: see `TextSearch.matches`."""
+        matches = self.matches(self._search.query, most)
+        addresses, elements = next(iter(self._corpora.values())).documents(matches.names)
+        return Ranking(addresses, matches.scores, elements)
+
     def matches(self, query: FullTextQuery, most: int | None = None) -> Matches:
-        """Return the rows that match a query: see `TextSearch.matches`."""
+        """Return the documents that match a query: see `TextSearch.matches`."""
         match query:
             case MatchQuery() | PrefixQuery():
-                return leaves.match(self._corpora_of(query)[0], query, self._search.words[query], most)
+                return leaves.match(self._weights(query), query, most)
             case PhraseQuery():
-                return leaves.phrase(self._corpora_of(query)[0], query, self._search.words[query], most)
+                return leaves.phrase(self._weights(query), query, self._search.words[query], most)
             case CombinedFieldsQuery():
                 return leaves.combined_fields(self._corpora_of(query), query, self._search.words[query])
             case MultiMatchQuery():
-                return best_of([self.matches(each) for each in query.match_queries])
+                return best_of([self.matches(each) for each in _of_columns(query)])
             case BoostQuery():
                 return plus(self.matches(query.positive), [self.matches(query.negative)], -query.negative_boost)
             case BooleanQuery():
@@ -227,8 +306,8 @@ class _Run:
         if not isinstance(query, MatchQuery | PhraseQuery):
             raise InvalidInputError("unknown kind of query", found=type(query).__name__)
         words = self._search.words[query]
-        analyser = self._search.routes[self._search.keys_of(query)[0]].analyser
-        return TextMatcher(query, words, Weights.of(self._corpora_of(query)[0], query, words), analyser)
+        route = self._search.routes[self._search.keys_of(query)[0]]
+        return TextMatcher(query, words, self._weights(query), route.analyser, route.by_element)
 
     def _boolean(self, query: BooleanQuery) -> Matches:
         must, should, must_not = ([self.matches(each) for each in query.of(occur)] for occur in _OCCURS)
@@ -237,20 +316,30 @@ class _Run:
             result = without(result, each)
         return result
 
+    def _weights(self, leaf: MatchQuery | PrefixQuery | PhraseQuery) -> Weights:
+        """Return the weights of words; those that follow from an index alone are remembered."""
+        (corpus,) = self._corpora_of(leaf)
+        known = self._search.known_of(leaf)
+        if not all(isinstance(place, IndexedRows) for place in corpus.places):
+            return Weights.of(corpus, leaf, known.words)
+        if known.weights is None:
+            known.weights = Weights.of(replace(corpus, allowed=Allowed()), leaf, known.words)
+        return known.weights.over(corpus)
+
     def _corpora_of(self, leaf: Leaf) -> Sequence[Corpus]:
         return [self._corpora[key] for key in self._search.keys_of(leaf)]
 
     def _corpus(self, key: Key, route: TextRoute) -> Corpus:
         search = self._search
         words = {word for leaf, mine in search.words.items() if key in search.keys_of(leaf) for word in mine}
-        texts = FlatTexts(search.table, route.column.path, route.analyser, search.workers)
+        texts = FlatTexts(search.table, route.column, route.analyser, route.by_element, search.workers)
         is_covered = search.fast or not route.open
         fragments = [] if is_covered else [f for f in search.table.snapshot.fragments if f.id in route.open]
         flat = texts.analysed(fragments, _narrowed_to(words))
-        rows = sum(len(place.addresses) for place in flat)
+        rows = sum(fragment.num_rows for fragment in fragments)
         self._log.append(f"{route.column.path}: {rows} rows of {len(fragments)} fragments were searched flat")
         places: list[Place] = [place for each in route.segments for place in segment_rows(search.table.snapshot, each)]
-        return Corpus([*places, *flat], self._allowed, texts.tokens, route.rounds_lengths)
+        return Corpus([*places, *flat], self._allowed, texts.rows, route.rounds_lengths, route.by_element)
 
 
 _OCCURS = (Occur.MUST, Occur.SHOULD, Occur.MUST_NOT)
@@ -264,6 +353,34 @@ def _narrowed_to(words: set[Word]) -> Callable[[AnalysedRows], AnalysedRows]:
         return rows.narrowed(exact.union(*(rows.matching(word, None) for word in others)))
 
     return narrow
+
+
+def _of_columns(query: MultiMatchQuery) -> Sequence[MatchQuery]:
+    """Return the queries of the columns; the documents of several columns are rows."""
+    return [replace(each, document_granularity=DocumentGranularity.ROW) for each in query.match_queries]
+
+
+def _granularity(leaf: Leaf) -> DocumentGranularity | None:
+    """Return what a document is; None: as the index has it. Of several columns that are scored as one, a row."""
+    return DocumentGranularity.ROW if isinstance(leaf, CombinedFieldsQuery) else leaf.document_granularity
+
+
+def _check_documents(routes: Sequence[TextRoute]) -> None:
+    """Refuse queries of which some find rows, others list elements, or elements of several columns."""
+    first = routes[0]
+    for route in routes[1:]:
+        if route.by_element != first.by_element:
+            raise InvalidInputError(
+                "queries whose documents are rows, and list elements",
+                where=f"column {route.column.path}",
+                remedy="give all of them the same document_granularity",
+            )
+        if first.by_element and (route.column, route.analyser) != (first.column, first.analyser):
+            raise InvalidInputError(
+                "all queries whose documents are list elements must be of one column, and one analyser",
+                expected=first.column.path,
+                found=route.column.path,
+            )
 
 
 def _check_same_analyser(routes: Sequence[TextRoute]) -> None:

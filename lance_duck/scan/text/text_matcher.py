@@ -17,6 +17,7 @@ from lance_duck.scan.text.places import AnalysedRows
 from lance_duck.scan.text.query.tree import MatchQuery, PhraseQuery
 from lance_duck.scan.text.query.words import Word
 from lance_duck.text.analyser import Analyser
+from lance_duck.text.texts import joined_texts
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,12 +29,14 @@ class TextMatcher:
         words: Its words.
         weights: What they weigh among the rows of the table.
         analyser: That of the column.
+        by_element: Documents are list elements: a text has the score of its best element.
     """
 
     query: MatchQuery | PhraseQuery
     words: Sequence[Word]
     weights: Weights
     analyser: Analyser
+    by_element: bool = False
 
     def scores(self, texts: pa.Array | pa.ChunkedArray) -> NDArray[np.float32]:
         """Return the score of each text, NaN where it does not match; null texts do not.
@@ -41,11 +44,11 @@ class TextMatcher:
         Args:
             texts: Texts, or lists of them, as `Analyser.analyse` takes them.
         """
-        tokens = self.analyser.analyse(texts)
-        rows = AnalysedRows.of(np.arange(tokens.num_texts, dtype=np.uint64), tokens)
+        array, numbers = joined_texts(texts), np.arange(len(texts), dtype=np.uint64)
+        rows = AnalysedRows.of(numbers, array, self.analyser, by_element=self.by_element)
         terms = {word.term for word in self.words if word.term is not None}
         place = rows.narrowed(terms.union(self.weights.terms))
         matches = match_among(self.weights, self.query, self.words, place)
-        scores = np.full(tokens.num_texts, np.nan, np.float32)
-        scores[matches.addresses] = matches.scores
+        scores = np.full(len(texts), np.nan, np.float32)
+        np.fmax.at(scores, self.weights.corpus.addresses(place, matches.names), matches.scores)
         return scores

@@ -35,12 +35,12 @@ _TABLE: Final = ("uri", "version", "columns", "filter", "storage_options")
 _HISTORY: Final = ("uri", "limit", "storage_options")
 _SEARCH: Final = (
     *("uri", "column", "query", "k", "filter", "columns", "metric", "nprobes", "ef", "refine_factor", "use_index"),
-    *("prefilter", "version", "storage_options"),
+    *("prefilter", "version", "storage_options", "recall"),
 )
 _TEXT_SEARCH: Final = (
     *("uri", "query", "k", "column", "filter", "columns", "prefilter", "version", "storage_options"),
 )
-_NEAREST: Final = ("column", "k", "metric", "nprobes", "ef", "refine_factor", "use_index")
+_NEAREST: Final = ("column", "k", "metric", "nprobes", "ef", "refine_factor", "use_index", "recall")
 
 
 @dataclass

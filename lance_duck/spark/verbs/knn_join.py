@@ -54,6 +54,7 @@ def knn_join(
     nprobes: int | None = None,
     ef: int | None = None,
     refine_factor: int | None = None,
+    recall: float | None = None,
     filter: FilterLike | None = None,  # noqa: A002  as everywhere
     columns: ColumnsLike | None = None,
     use_index: bool = True,
@@ -78,9 +79,10 @@ def knn_join(
         query_column: Of the queries: arrays of numbers. A query that is null has no rows.
         k: Rows for each query.
         metric: "l2", "cosine", "dot", "hamming"; None: that of the index, else "l2".
-        nprobes: Partitions of the index to look into first; None: as suits.
+        nprobes: Partitions of the index to look into first; None: as the recall takes.
         ef: Candidates of a walk over a graph.
         refine_factor: So many times k candidates are ranked by their own vectors.
+        recall: Share of the true neighbours that the index has to find where none of these three is given; None: 0.95.
         filter: Rows of the table that may be found: SQL text, (SQL text, parameters) or a pyarrow expression.
         columns: Of the table: names, or SQL by name; None: all.
         use_index: False: all vectors are compared.
@@ -105,7 +107,8 @@ def knn_join(
     place = TableRef.of(uri, storage_options)
     table = place.dataset(version)
     nearest = {"column": column, "k": k, "metric": metric, "nprobes": nprobes, "ef": ef}
-    nearest |= {"refine_factor": refine_factor, "use_index": use_index, "distance_range": distance_range}
+    nearest |= {"refine_factor": refine_factor, "use_index": use_index, "recall": recall}
+    nearest |= {"distance_range": distance_range}
     options = {"columns": columns, "filter": filter, "prefilter": prefilter}
     options |= {"with_row_id": with_row_id, "with_row_address": with_row_address}
     search = _Search(place, pin(table), nearest, options)

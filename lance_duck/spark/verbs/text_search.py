@@ -18,6 +18,7 @@ from pyspark.sql import functions as F  # noqa: N812  as it is called everywhere
 
 from lance_duck.arguments import checked_call
 from lance_duck.dataset import LanceDataset
+from lance_duck.errors import UnsupportedError
 from lance_duck.scan.filters import FilterLike
 from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.projection import ROW_ADDRESS, ROW_ID, ColumnsLike
@@ -150,7 +151,11 @@ class _TextSearch:
 
 def _scan(table: LanceDataset, asked: Mapping[str, Any]) -> TextScan:
     rows = table.handle.table
-    return TextScan(rows, with_text_filter(rows, ScanOptions(**asked)))
+    scan = TextScan(rows, with_text_filter(rows, ScanOptions(**asked)))
+    if scan.by_element:
+        remedy = "a query with document_granularity ROW finds rows"
+        raise UnsupportedError("list elements as documents", where="search", remedy=remedy)
+    return scan
 
 
 def _groups(scan: TextScan, snapshot: Snapshot, parallelism: int | None) -> list[Sequence[int] | None]:

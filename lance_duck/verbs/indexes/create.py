@@ -13,6 +13,8 @@ from lance_duck.commit import commit, run_again
 from lance_duck.commit.operations import CreateIndex
 from lance_duck.errors import IndexExistsError, InvalidInputError
 from lance_duck.index.build import builds_by_row_id, empty_segment
+from lance_duck.index.inverted.kind import INVERTED
+from lance_duck.index.inverted.settings import LIST_ELEMENT, granularity_of, is_by_element
 from lance_duck.index.kind import IndexKind
 from lance_duck.index.registry import kind_of
 from lance_duck.index.segment_uuids import part_uuid
@@ -22,9 +24,11 @@ from lance_duck.verbs.indexes.kinds import IndexWish, check_indexable
 from lance_duck.verbs.indexes.rows import column_path, has_moved_rows
 from lance_duck.verbs.indexes.segment_orders import Here, SegmentOrder, Workers
 from lance_duck.verbs.indexes.staged_segments import MadeSegments
+from lance_duck.wire.below_lists import listed_field
 from lance_duck.wire.index import SYSTEM, IndexMetadata
 
 _SUFFIX: Final = "_idx"
+_ELEMENT_SUFFIX: Final = "_list_element_idx"
 
 
 def create_index(
@@ -126,8 +130,8 @@ def build(
 def settle_name(snapshot: Snapshot, path: str, wish: IndexWish) -> tuple[str, list[IndexMetadata]]:
     """Return the name of a new index, and the segments whose place it takes.
 
-    A name that is not given is "{path}_idx", with a number where an index over another column, or of another kind, has
-    that one.
+    A name that is not given is "{path}_idx", of list elements "{path}_list_element_idx", with a number where an index
+    over another column, of another kind, or of other documents has that one.
 
     Raises:
         IndexExistsError: The name is taken: by an index over another column, or by any unless it may be replaced.
@@ -137,7 +141,10 @@ def settle_name(snapshot: Snapshot, path: str, wish: IndexWish) -> tuple[str, li
     segments = [s for s in snapshot.indices if s.name not in SYSTEM]
     name = wish.name
     if name is None:
-        name = next(n for n in _numbered(f"{path}{_SUFFIX}") if _suits(segments, n, field_id, wish.kind))
+        by_element = wish.kind is INVERTED and granularity_of(wish.parameters) == LIST_ELEMENT
+        shown = listed_field(snapshot.schema, snapshot.schema.by_path(path)).shown
+        names = _numbered(f"{shown}{_ELEMENT_SUFFIX if by_element else _SUFFIX}")
+        name = next(n for n in names if _suits(segments, n, field_id, wish.kind, by_element))
     elif not isinstance(name, str) or not name or name in SYSTEM or not is_unicode(name):
         raise InvalidInputError("name of an index", found=repr(name))
     namesakes = [s for s in segments if s.name == name]
@@ -168,7 +175,12 @@ def _numbered(name: str) -> Iterable[str]:
     yield from (f"{name}_{number}" for number in count(2))
 
 
-def _suits(segments: Sequence[IndexMetadata], name: str, field_id: int, kind: IndexKind) -> bool:
-    """Return whether a name is free, or that of an index of this kind over this column."""
+def _suits(segments: Sequence[IndexMetadata], name: str, field_id: int, kind: IndexKind, by_element: bool) -> bool:
+    """Return whether a name is free, or that of an index of this kind and its documents over this column."""
     namesakes = [s for s in segments if s.name == name]
-    return all(s.fields == (field_id,) and kind_of(s.details_type or "") is kind for s in namesakes)
+    return all(
+        s.fields == (field_id,)
+        and kind_of(s.details_type or "") is kind
+        and (kind is not INVERTED or is_by_element(s.details) == by_element)
+        for s in namesakes
+    )

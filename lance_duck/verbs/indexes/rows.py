@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Sequence
 
 import numpy as np
 import pyarrow as pa
 
 from lance_duck.arguments import did_you_mean, known_names
+from lance_duck.arrow.listed import values_below
 from lance_duck.errors import UnknownColumnError
 from lance_duck.index.build import builds_by_row_id
 from lance_duck.index.catalog import field_path
@@ -17,6 +18,7 @@ from lance_duck.scan.projection import ROW_ADDRESS, ROW_ID
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import Snapshot
 from lance_duck.verbs.costs import INDEX_BATCH_BYTES
+from lance_duck.wire.below_lists import found_field, listed_field
 from lance_duck.wire.column_path import split_path
 from lance_duck.wire.fragment import Fragment
 from lance_duck.wire.schema import Field, Schema
@@ -53,15 +55,17 @@ def index_rows(snapshot: Snapshot, path: str, kind: IndexKind, fragments: Iterab
         fragments: Ids; rows come by ascending address.
 
     Returns:
-        Columns `VALUE`, in the storage type of the column, dictionaries decoded, and `ROW`: uint64, the stable row
+        Columns `VALUE`, in the storage type of the column (of fields of structs in lists: in lists of it), dictionaries
+        decoded, and `ROW`: uint64, the stable row
         id or the address, as new segments of the kind name rows.
     """
     name = ROW_ID if builds_by_row_id(snapshot, kind) else ROW_ADDRESS
-    type_ = value_type(snapshot.schema.by_path(path))
+    listed = listed_field(snapshot.schema, snapshot.schema.by_path(path))
+    type_ = listed.type if listed.below else value_type(snapshot.schema.by_path(path))
     schema = pa.schema([pa.field(VALUE, type_), pa.field(ROW, pa.uint64(), nullable=False)])
-    options = ScanOptions(columns=[path, name], fragments=sorted(fragments), batch_size_bytes=INDEX_BATCH_BYTES)
+    options = ScanOptions(columns=[listed.path, name], fragments=sorted(fragments), batch_size_bytes=INDEX_BATCH_BYTES)
     table = TableScan(snapshot)
-    return pa.RecordBatchReader.from_batches(schema, _renamed(table.reader(table.plan(options)), schema))
+    return pa.RecordBatchReader.from_batches(schema, _renamed(table.reader(table.plan(options)), schema, listed.below))
 
 
 def value_type(field: Field) -> pa.DataType:
@@ -98,27 +102,26 @@ def has_moved_rows(snapshot: Snapshot, fragment: Fragment) -> bool:
     return not np.array_equal(created.slice(0, rows), updated.slice(0, rows))
 
 
-def _renamed(reader: pa.RecordBatchReader, schema: pa.Schema) -> Generator[pa.RecordBatch, None, None]:
+def _renamed(
+    reader: pa.RecordBatchReader, schema: pa.Schema, below: Sequence[str]
+) -> Generator[pa.RecordBatch, None, None]:
     type_ = schema.field(VALUE).type
     with reader:
         for batch in reader:
-            yield pa.RecordBatch.from_arrays([_stored(batch.column(0), type_), batch.column(1)], schema=schema)
+            yield pa.RecordBatch.from_arrays(
+                [_stored(values_below(batch.column(0), below), type_), batch.column(1)], schema=schema
+            )
 
 
 def _stored(values: pa.Array, type_: pa.DataType) -> pa.Array:
-    if isinstance(values, pa.ExtensionArray):
-        values = values.storage
     return values if values.type == type_ else values.cast(type_)
 
 
 def _found(fields: Iterable[Field], names: list[str]) -> Field | None:
     """Return the field that names lead to, each spelled exactly where there is such a field."""
-    field: Field | None = None
-    for name in names:
-        here = list(fields)
-        field = next((f for f in here if f.name == name), None)
-        field = field or next((f for f in here if f.name.lower() == name.lower()), None)
-        if field is None:
-            return None
-        fields = field.children
-    return field
+    return found_field(list(fields), names, _meant)
+
+
+def _meant(fields: Sequence[Field], name: str) -> Field | None:
+    exact = next((f for f in fields if f.name == name), None)
+    return exact or next((f for f in fields if f.name.lower() == name.lower()), None)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from lance_duck import lazy
 from lance_duck.rows import split_addresses
 from lance_duck.scan.blobs.copies import written_batches
 from lance_duck.scan.filters import FilterLike
@@ -18,9 +20,14 @@ from lance_duck.scan.predicate.tree import Path
 from lance_duck.scan.projection import ROW_ADDRESS
 from lance_duck.scan.subquery import addresses_where, has_subquery
 from lance_duck.scan.table_scan import TableScan
-from lance_duck.scan.text.filter import with_text_filter
+from lance_duck.scan.text.query.tree import FullTextQuery
 from lance_duck.snapshot import Snapshot
 from lance_duck.verbs.costs import BYTES_AT_ONCE, ROWS_AT_ONCE
+
+if TYPE_CHECKING:
+    from lance_duck.scan.text import filter as text_filter
+else:
+    text_filter = lazy.modules(globals(), "lance_duck.scan.text", "filter")
 
 
 def find_rows(
@@ -42,7 +49,9 @@ def find_rows(
     if not isinstance(text, str) or not has_subquery(text):
         table = TableScan(snapshot)
         options = ScanOptions(columns=columns, filter=where, fragments=fragments)
-        return written_batches(table, with_text_filter(table, options))
+        if isinstance(where, FullTextQuery):
+            options = text_filter.with_text_filter(table, options)
+        return written_batches(table, options)
     addresses = addresses_where(TableScan(snapshot), text, parameters)
     if fragments is not None:
         addresses = addresses[np.isin(split_addresses(addresses)[0], np.asarray(fragments, np.uint64))]

@@ -46,13 +46,8 @@ class ConfigChanges(TableMethods):
             InvalidInputError: A key or a value is no text.
             CommitConflictError: Another change of the same keys came first.
         """
-        update = _update_map(values, replace=replace)
-        change.commit_change(
-            self.handle,
-            lambda _: operations.UpdateConfig(config_updates=update),
-            commit_message,
-            transaction_properties,
-        )
+        operation = operations.UpdateConfig(config_updates=_update_map(values, replace=replace))
+        change.commit_change(self.handle, lambda _: operation, commit_message, transaction_properties)
         return dict(self.handle.snapshot.config)
 
     def delete_config_keys(self, keys: Iterable[str]) -> None:
@@ -68,13 +63,8 @@ class ConfigChanges(TableMethods):
         transaction_properties: Mapping[str, str] | None = None,
     ) -> dict[str, str]:
         """Change metadata of the table; return all of it. Raises as `update_config`."""
-        update = _update_map(values, replace=replace)
-        change.commit_change(
-            self.handle,
-            lambda _: operations.UpdateConfig(table_metadata_updates=update),
-            commit_message,
-            transaction_properties,
-        )
+        operation = operations.UpdateConfig(table_metadata_updates=_update_map(values, replace=replace))
+        change.commit_change(self.handle, lambda _: operation, commit_message, transaction_properties)
         return dict(self.handle.snapshot.metadata)
 
     def update_schema_metadata(
@@ -86,13 +76,8 @@ class ConfigChanges(TableMethods):
         transaction_properties: Mapping[str, str] | None = None,
     ) -> dict[str, str]:
         """Change metadata of the schema; return all of it. Raises as `update_config`."""
-        update = _update_map(values, replace=replace)
-        change.commit_change(
-            self.handle,
-            lambda _: operations.UpdateConfig(schema_metadata_updates=update),
-            commit_message,
-            transaction_properties,
-        )
+        operation = operations.UpdateConfig(schema_metadata_updates=_update_map(values, replace=replace))
+        change.commit_change(self.handle, lambda _: operation, commit_message, transaction_properties)
         return dict(self.handle.snapshot.schema.metadata)
 
     def update_field_metadata(

@@ -58,6 +58,7 @@ class PlainKind:
     type_url: str = "/test.room.PlainIndexDetails"
     versions: range = range(2)
     rows_by: str = "version"
+    reaches_into_lists = False
     new_version: int = 1
     opened: int = 0
 

@@ -49,6 +49,11 @@ def test_a_kind_is_found_by_its_name(name: str, kind: PlainKind) -> None:
     assert registry.kind_named(name) is kind
 
 
+def test_the_list_says_of_each_kind_what_the_kind_says_itself() -> None:
+    kinds = [(listed, listed.load()) for listed in registry.KINDS]
+    assert [(listed.name, listed.type_url) for listed, _ in kinds] == [(kind.name, kind.type_url) for _, kind in kinds]
+
+
 def test_a_kind_that_there_is_not_is_refused_by_name(kind: PlainKind) -> None:
     with pytest.raises(UnsupportedError, match=r"PLAIN, found 'FANCY'"):
         registry.kind_named("FANCY")

@@ -32,6 +32,7 @@ class ByAddress(btree.BTree):
     """B-trees as pylance 14 writes them where row ids are stable: entries are addresses."""
 
     rows_by = "address"
+    reaches_into_lists = False
 
     def build(self, rows: Any, writer: Any, options: BuildOptions) -> Details:
         super().build(rows, writer, options)

@@ -21,7 +21,7 @@ from lance_duck.index.catalog import Segment, catalog
 from lance_duck.index.kind import Answer
 from lance_duck.index.query import Among, Null, Query
 from lance_duck.index.search import estimate, open_index, search
-from lance_duck.maintenance.validate import find_problems
+from lance_duck.maintenance.validation.validate import find_problems
 from lance_duck.rows.row_set import RowSet
 from lance_duck.snapshot import Snapshot, open_snapshot
 
@@ -74,8 +74,8 @@ def test_rows_known_by_id_are_found_where_they_are_now(
     table: Table, kind: PlainKind, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kind.rows_by = "id"
-    monkeypatch.setattr(registry, "KINDS", (kind,))
     kind.type_url = "/test.room.BitmapIndexDetails"  # of which a commit knows that it names rows by id
+    monkeypatch.setattr(registry, "KINDS", (registry.Listed.of(kind),))
     snapshot = table(stable=True)
     snapshot = indexed(snapshot, built(snapshot, kind, fragments=[0, 1]))
     dataset = ld.dataset(snapshot.uri)

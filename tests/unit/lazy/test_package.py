@@ -32,28 +32,61 @@ HEAVY = frozenset(
 
 
 def loaded(script: str) -> tuple[set[str], set[str]]:
-    """Heavy libraries, and rooms of the package, that a process has loaded after a script."""
+    """Heavy libraries, and modules of the package below its own, that a process has loaded after a script."""
     tail = "\nimport json, sys\nprint(json.dumps(sorted(sys.modules)))"
     run = subprocess.run([sys.executable, "-c", script + tail], capture_output=True, text=True, check=True)
     modules = json.loads(run.stdout.splitlines()[-1])
-    rooms = {name.split(".")[1] for name in modules if name.startswith("lance_duck.")}
-    return HEAVY & set(modules), rooms
+    return HEAVY & set(modules), {name for name in modules if name.startswith("lance_duck.")}
 
 
-@pytest.fixture
-def table(tmp_path: Path) -> str:
-    ld.write_dataset(pa.table({"id": [1, 2, 3], "word": ["a", "b", "c"]}), tmp_path / "t.lance")
-    return str(tmp_path / "t.lance")
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("tables") / "t.lance"
+    vectors = pa.FixedSizeListArray.from_arrays(pa.array([0.5] * 12, pa.float32()), 4)
+    ld.write_dataset(pa.table({"id": [1, 2, 3], "word": ["a", "b", "c"], "v": vectors}), path)
+    return str(path)
 
 
 def test_the_package_itself_loads_nothing() -> None:
-    assert loaded("import lance_duck") == (set(), {"lazy"})
+    heavy, modules = loaded("import lance_duck")
+    assert not heavy
+    assert {name.split(".")[1] for name in modules} == {"lazy"}
 
 
-def test_a_scan_loads_neither_indexes_nor_sql_nor_changes(table: str) -> None:
-    heavy, rooms = loaded(f"import lance_duck as ld\nassert ld.dataset({table!r}).to_table().num_rows == 3")
-    assert not heavy & {"faiss", "sqlglot", "Stemmer", "tenacity", "pyspark", "matplotlib", "typer", "rich"}
-    assert not rooms & {"index", "text", "commit", "duck", "spark", "cli", "recall", "precompile"}
+@pytest.mark.parametrize(
+    ("use", "besides"),
+    [
+        ("to_table()", {"index", "text"}),
+        ("take([1])", {"index", "text"}),
+        ("to_table(filter=\"id < 3 AND word = 'b'\")", set()),
+        ("search([0.5] * 4, column='v', k=1)", set()),
+    ],
+)
+def test_a_read_loads_neither_writers_nor_kinds_of_indexes_nor_sql(table: str, use: str, besides: set[str]) -> None:
+    heavy, modules = loaded(f"import lance_duck as ld\nassert len(ld.dataset({table!r}).{use})")
+    assert not heavy & {"faiss", "sqlglot", "Stemmer", "tenacity", "pyspark", "matplotlib", "typer", "rich", "sqlite3"}
+    rooms = {name.split(".")[1] for name in modules}
+    assert not rooms & {"commit", "duck", "spark", "cli", "recall", "precompile", *besides}
+    kinds = ("bitmap", "btree", "inverted", "ngram", "zones")
+    assert not [name for name in modules if name.startswith(tuple(f"lance_duck.index.{kind}" for kind in kinds))]
+    assert "lance_duck.file.write.writer" not in modules
+    assert "lance_duck.write.files" not in modules
+
+
+def test_an_index_loads_its_own_kind_alone(tmp_path: Path) -> None:
+    ds = ld.write_dataset(pa.table({"id": [1, 2, 3]}), tmp_path / "t.lance")
+    ds.create_scalar_index("id", "BTREE")
+    heavy, modules = loaded(f"import lance_duck as ld\nassert ld.dataset({ds.uri!r}).count_rows('id = 2') == 1")
+    assert not heavy & {"faiss", "Stemmer"}
+    kinds = {name.removeprefix("lance_duck.index.") for name in modules if name.endswith(("kind", "list"))}
+    assert kinds == {"kind", "btree.kind", "lance_duck.encoding.codecs.fixed_size_list"}
+
+
+def test_a_delete_loads_neither_vectors_nor_full_text(tmp_path: Path) -> None:
+    ld.write_dataset(pa.table({"id": [1, 2, 3]}), tmp_path / "t.lance")
+    script = f"import lance_duck as ld\nds = ld.dataset({str(tmp_path / 't.lance')!r})\nds.delete('id = 2')"
+    heavy, _ = loaded(script)
+    assert not heavy & {"faiss", "Stemmer", "sqlglot"}
 
 
 def test_who_opens_a_table_knows_the_type_of_blobs(table: str) -> None:
@@ -71,9 +104,9 @@ try:
 except SystemExit:
     pass
 """
-    heavy, rooms = loaded(script)
+    heavy, modules = loaded(script)
     assert heavy <= {"typer", "rich"}
-    assert not rooms
+    assert not modules
 
 
 def test_a_function_of_the_package_is_not_hidden_by_the_module_of_its_name() -> None:

@@ -62,6 +62,7 @@ class FakeKind:
     type_url: str = "fake"
     versions: range = range(1)
     rows_by: str = "address"
+    reaches_into_lists = False
     made: dict[str, FakeIndex] = field(default_factory=dict)
 
     def answers(self, query: Query, type_: pa.DataType) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from types import MappingProxyType
+from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -43,6 +43,13 @@ class FakeFragments(Sequence[Fragment]):
         return [f.num_rows for f in self._fragments]
 
 
+class FakeFile(int):
+    """The id of the fragment that the file is of; its columns have no pages."""
+
+    def column(self, _: int) -> Any:
+        return SimpleNamespace(pages=())
+
+
 @dataclass
 class FakeSnapshot:
     """A table of some fragments; `reads` lists (fragment, column, rows) of every read."""
@@ -53,7 +60,7 @@ class FakeSnapshot:
     reads: list[tuple[int, str, Any]] = field(default_factory=list)
     deletions_read: int = 0
     version: int = 1
-    uri: str = "memory://fake"
+    uri: str = "/fake"
     row_id_index: None = None
     base: None = None
     has_stable_row_ids: bool = False
@@ -73,7 +80,7 @@ class FakeSnapshot:
     def _fragment(self, fragment_id: int, rows: int) -> Fragment:
         gone = self.deleted.get(fragment_id)
         deletion = WireDeletionFile("arrow", 1, 1, len(gone), None) if gone else None
-        data_file = DataFile(f"{fragment_id}.lance", (0,), (0,), (2, 2), 100, None)
+        data_file = DataFile(f"{fragment_id}.lance", (0,), (0,), (2, 2), None, None)
         return Fragment(fragment_id, (data_file,), deletion, rows, None, None, None)
 
     def derived(self, key: Any, make: Any) -> Any:
@@ -125,7 +132,7 @@ class FakeSnapshot:
         return self.versions.get(fragment.id)
 
     def data_file(self, data_file: DataFile) -> Any:
-        return int(data_file.path.removesuffix(".lance"))
+        return FakeFile(data_file.path.removesuffix(".lance"))
 
     def open_column(self, field_: Field, locate: Any, num_rows: int, arrow_type: pa.DataType) -> FakeColumn:
         fragment_id = locate(0)[0]

@@ -11,8 +11,9 @@ import pytest
 
 from lance_duck.errors import CorruptError, InvalidInputError, NotFoundError, StoreError, UnsupportedError
 from lance_duck.store import Entry, local_path, open_store
+from lance_duck.store.checked import look
 from lance_duck.store.local import LocalStore
-from lance_duck.store.mapped import MappedFile, Residency, look
+from lance_duck.store.mapped import MappedFile, Residency
 
 
 def _forget(path: Path) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from lance_duck.store.request import ByteRange, Bytes, fetch, watched
+from lance_duck.store.request import ByteRange, Bytes, Request, fetch, read_first, run, watched
 
 
 class Source:
@@ -27,3 +27,32 @@ def test_reads_are_counted_while_somebody_watches() -> None:
     fetch([ByteRange(source, 0, 7)])
     assert (outer.ranges, outer.size) == (3, 18)
     assert (inner.ranges, inner.size) == (1, 3)
+
+
+class Numbered(Source):
+    """Byte i of the source is i; its reads are kept."""
+
+    def __init__(self) -> None:
+        self.reads: list[list[tuple[int, int]]] = []
+
+    def read(self, ranges: Sequence[tuple[int, int]]) -> list[Bytes]:
+        self.reads.append(list(ranges))
+        return [np.arange(offset, offset + size, dtype=np.uint8) for offset, size in ranges]
+
+
+def wanted(source: Numbered, *rounds: list[tuple[int, int]]) -> Request[list[list[int]]]:
+    pieces = []
+    for ranges in rounds:
+        pieces += yield [ByteRange(source, offset, size) for offset, size in ranges]
+    return [piece.tolist() for piece in pieces]
+
+
+def test_what_lies_in_ranges_that_are_read_first_is_not_read_again() -> None:
+    source, other = Numbered(), Numbered()
+    rounds = [[(10, 2)], [(18, 2), (19, 2), (10, 0)], [(40, 3), (12, 1)]]
+    plain = run(wanted(source, *rounds))
+    source.reads.clear()
+    first = [ByteRange(source, 10, 10), ByteRange(other, 40, 10), ByteRange(source, 60, 5)]
+    assert run(read_first(first, wanted(source, *rounds))) == plain
+    assert source.reads == [[(10, 10), (60, 5)], [(19, 2)], [(40, 3)]]
+    assert other.reads == [[(40, 10)]]

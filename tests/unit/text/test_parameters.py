@@ -92,7 +92,7 @@ def test_damaged_parameters_are_corrupt(text: str) -> None:
         {"base_tokenizer": "jieba/default"},
         {"base_tokenizer": "lindera/ipadic"},
         {"base_tokenizer": "of the future"},
-        {"lance_tokenizer": "json"},
+        {"lance_tokenizer": "xml"},
         {"language": "Klingon"},
     ],
 )

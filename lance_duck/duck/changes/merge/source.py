@@ -1,27 +1,33 @@
 """The source of a MERGE, read once: the statement mentions it several times, and it may be another one each time.
 
 Arrow holds it where Arrow has its types. UUID, HUGEINT, tuples, unions and their kind would become something else
-there, for which operators and casts mean something else: a temporary table holds these.
+there, for which operators and casts mean something else: a temporary table holds these. DuckDB 1 makes tables neither
+of tuples nor of the type that NULL has, which it calls INTEGER: a view over the table gives back what they were.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
 import duckdb
+import pyarrow as pa
 
 from lance_duck.duck.changes.session import ChangeSession
+from lance_duck.duck.statement.identifiers import quoted
 from lance_duck.duck.user_scope import call_as_user
+from lance_duck.scan.duckdb.source import SPEAKS_SOURCE
 
 MERGE_SOURCE: Final = "__lance_merge_source"
 """What the source is called, in Arrow and as a table."""
 _OTHER: Final = re.compile(r"\b(UUID|U?HUGEINT|TUPLE|UNION|ENUM|BIT|BIGNUM|VARIANT|GEOMETRY|JSON)\b|TIME WITH|\"NULL\"")
 _UNNAMED: Final = re.compile(r"STRUCT\([A-Z]+[,()\[]")
 """A tuple as DuckDB 1 writes it, of which it makes no table."""
+_NULL: Final = '"NULL"'
+_STORED: Final = "__lance_merge_stored"
 
 
 @dataclass(frozen=True)
@@ -46,16 +52,89 @@ def merge_source(session: ChangeSession, sql: str, tables: dict[str, Any]) -> It
     """
     session.explain_query(sql, tables)
     relation = session.relation(sql, tables)
-    columns = [SourceColumn(*column) for column in zip(relation.columns, map(str, relation.types), strict=True)]
-    types = [re.sub(r'"(?:[^"]|"")*"(?= )', "", column.type) for column in columns]
-    if not any(map(_OTHER.search, types)) or any(map(_UNNAMED.search, types)):
-        tables[MERGE_SOURCE] = call_as_user(relation.to_arrow_table, tables)
+    nulls = _null_columns(session, relation, sql, tables)
+    tuples = {} if SPEAKS_SOURCE else _tuples(relation)
+    types = [
+        _NULL if name in nulls else str(type_) for name, type_ in zip(relation.columns, relation.types, strict=True)
+    ]
+    columns = [SourceColumn(*column) for column in zip(relation.columns, types, strict=True)]
+    kinds = [re.sub(r'"(?:[^"]|"")*"(?= )', "", column.type) for column in columns if column.name not in nulls]
+    inner = [type_ for elements in tuples.values() for type_ in elements]
+    inner += [column.type for column in columns if column.name not in tuples]
+    if not any(map(_OTHER.search, kinds)) or any(map(_UNNAMED.search, inner)):
+        tables[MERGE_SOURCE] = _with_nulls(call_as_user(relation.to_arrow_table, tables), nulls)
         yield columns
         return
     del relation
-    try:
-        session.affected(f"CREATE OR REPLACE TEMP TABLE {MERGE_SOURCE} AS {sql}", tables)
+    with _stored(session, sql, tables, nulls, tuples):
         yield columns
+
+
+def _tuples(relation: Any) -> dict[str, list[str]]:
+    """Return the types of the elements of those columns of a relation of DuckDB 1 that hold tuples, by name."""
+    found = zip(relation.columns, relation.types, strict=True)
+    structs = {name: type_.children for name, type_ in found if type_.id == "struct"}
+    return {name: [str(type_) for _, type_ in children] for name, children in structs.items() if not children[0][0]}
+
+
+@contextmanager
+def _stored(
+    session: ChangeSession,
+    sql: str,
+    tables: dict[str, Any],
+    nulls: Collection[str],
+    tuples: Mapping[str, Sequence[str]],
+) -> Iterator[None]:
+    """Keep rows in a temporary table of DuckDB's, for one statement.
+
+    Args:
+        session: The statement.
+        sql: The query of the rows.
+        tables: What it reads.
+        nulls: Columns that the table cannot have as they are: of the type of NULL.
+        tuples: Likewise those of tuples, with the types of their elements.
+    """
+    named = [
+        f"CAST({quoted(name)} AS STRUCT({', '.join(f'v{i} {kind}' for i, kind in enumerate(kinds))})) AS {quoted(name)}"
+        for name, kinds in tuples.items()
+    ]
+    back = [f"NULL AS {quoted(name)}" for name in nulls]
+    for name, kinds in tuples.items():
+        elements = ", ".join(f"{quoted(name)}.v{i}" for i in range(len(kinds)))
+        back.append(f"CASE WHEN {quoted(name)} IS NOT NULL THEN row({elements}) END AS {quoted(name)}")
+    table = _STORED if back else MERGE_SOURCE
+    replaced = f" REPLACE ({', '.join(named)})" if named else ""
+    rows = f"SELECT *{replaced} FROM (\n{sql})" if named else sql  # noqa: S608
+    try:
+        session.affected(f"CREATE OR REPLACE TEMP TABLE {table} AS {rows}", tables)
+        if back:
+            view = f"SELECT * REPLACE ({', '.join(back)}) FROM temp.main.{table}"  # noqa: S608
+            session.run(f"CREATE OR REPLACE TEMP VIEW {MERGE_SOURCE} AS {view}")
+        yield
     finally:
-        with suppress(duckdb.Error):  # a transaction that failed takes it along
-            session.run(f"DROP TABLE IF EXISTS temp.main.{MERGE_SOURCE}")
+        for kind, name in (("VIEW", MERGE_SOURCE), ("TABLE", _STORED)) if back else (("TABLE", MERGE_SOURCE),):
+            with suppress(duckdb.Error):  # a transaction that failed takes it along
+                session.run(f"DROP {kind} IF EXISTS temp.main.{name}")
+
+
+def _null_columns(session: ChangeSession, relation: Any, sql: str, tables: Mapping[str, Any]) -> list[str]:
+    """Return the columns of a query that have the type of NULL, where DuckDB calls it INTEGER: before 2.0.
+
+    Args:
+        session: The statement.
+        relation: The query as a relation.
+        sql: The query.
+        tables: What it reads.
+    """
+    if SPEAKS_SOURCE or "INTEGER" not in map(str, relation.types):
+        return []
+    asked = f"SELECT typeof(any_value(COLUMNS(*))) FROM (SELECT * FROM (\n{sql}) LIMIT 0)"  # noqa: S608
+    types = call_as_user(session.relation(asked, tables).fetchall, tables)[0]
+    return [name for name, kind in zip(relation.columns, types, strict=True) if kind == _NULL]
+
+
+def _with_nulls(rows: pa.Table, nulls: Collection[str]) -> pa.Table:
+    """Return rows in which some columns have the type of NULL."""
+    for name in nulls:
+        rows = rows.set_column(rows.schema.get_field_index(name), name, pa.nulls(rows.num_rows))
+    return rows

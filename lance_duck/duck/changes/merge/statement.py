@@ -26,7 +26,7 @@ from lance_duck.duck.changes.merge.keys import KeyPair, SourceKeys
 from lance_duck.duck.changes.merge.source import MERGE_SOURCE, SourceColumn, merge_source
 from lance_duck.duck.changes.result import ChangeResult, counted
 from lance_duck.duck.changes.rows.joined import refuse_same_name
-from lance_duck.duck.changes.rows.mentions import ROW_NUMBER, refuse_row_number, without_address
+from lance_duck.duck.changes.rows.mentions import ROW_NUMBER, mentioned, refuse_row_number, without_address
 from lance_duck.duck.changes.rows.returning import returned_by
 from lance_duck.duck.changes.rows.shadow import SHADOW, changed_shadow, insert_guard, shadow
 from lance_duck.duck.changes.session import ChangeSession
@@ -136,6 +136,7 @@ class MergeStatement(TableStatement):
             return joined
         if keys is not None and not self._reads_all:
             tables = {**tables, SOURCE: keys.rows()}
+        table = self._read(table, (join, *actions), names)
         matched = self._matched(session, table, ctes, join, tables)
         when = "".join(actions)
         with shadow(session, table, matched):
@@ -146,6 +147,24 @@ class MergeStatement(TableStatement):
             else:
                 result = counted(session.affected(sql, tables))
             return changed_shadow(session, table, matched, self.keys), result
+
+    def _read(self, table: TargetTable, clauses: Sequence[str], source: Sequence[str]) -> TargetTable:
+        """Return the table with the columns that its shadow has: those that the statement speaks of.
+
+        Args:
+            table: The table.
+            clauses: The texts of ON and WHEN.
+            source: The columns of the source.
+        """
+        for place, token in enumerate(self.returning.tokens):
+            is_row = folded(token.name or "") == folded(self.alias) and self.returning.text_at(place + 1) != "."
+            if is_row or token.text == "*":
+                return table
+        inserts = any(part.word(part.find("then") + 1) == "insert" for part in self.actions)
+        more = [column.name for column in table.columns if inserts and not column.nullable]
+        if any(part.find("by", "name") >= 0 for part in self.actions):
+            more += source
+        return mentioned(table, (*clauses, self.returning.text), *more)
 
     @property
     def keys(self) -> tuple[str, ...] | None:

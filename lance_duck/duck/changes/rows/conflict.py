@@ -14,7 +14,7 @@ from typing import Final
 import pyarrow as pa
 
 from lance_duck.duck.changes.result import ChangeResult, counted
-from lance_duck.duck.changes.rows.mentions import refuse_row_number
+from lance_duck.duck.changes.rows.mentions import mentioned, refuse_row_number
 from lance_duck.duck.changes.rows.returning import returned_by
 from lance_duck.duck.changes.rows.shadow import SHADOW, changed_shadow, shadow
 from lance_duck.duck.changes.session import ChangeSession
@@ -72,6 +72,9 @@ def upserted(
     casts = [f"CAST({quoted(c)} AS {types[c]}) AS {quoted(c)}" for c in rows.column_names]
     source = f"(SELECT {', '.join(casts)} FROM {_ROWS})"  # noqa: S608
     on = ", ".join(map(quoted, keys))
+    if upsert.instead is None and not upsert.returning.tokens:
+        required = [column.name for column in table.columns if not column.nullable]
+        table = mentioned(table, (upsert.conflict.text,), *keys, *rows.column_names, *required)
     with session.pinned(table, upsert.target, upsert.conflict) as ((text,), tables):
         tables[_ROWS] = table.stored(rows)
         matched = f"{SOURCE} AS t SEMI JOIN {source} AS s USING ({on})"

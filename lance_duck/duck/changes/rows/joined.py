@@ -16,7 +16,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_duck.duck.changes.rows.mentions import ROW_NUMBER, asks_row_number, may_be_refused, means_row
+from lance_duck.duck.changes.rows.mentions import ROW_NUMBER, asks_row_number, may_be_refused, means_row, mentioned
 from lance_duck.duck.changes.rows.twin import TWIN, fill, twin
 from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.changes.target import ADDRESS, SOURCE, TargetTable
@@ -102,10 +102,10 @@ class JoinedRows:
         """
         expressions = (self.clauses.assignments, self.clauses.where)
         if self.counts or means_row(self.table, self.clauses.alias, (*expressions, self.clauses.others)):
-            name = self.table.name if self.counts else TWIN
-            with twin(self.session, self.table, name) as own:
+            name, table = (self.table.name, self._counted(columns)) if self.counts else (TWIN, self.table)
+            with twin(self.session, table, name) as own:
                 self._bind(own)
-                return self._of_twin(own, columns)
+                return self._of_twin(table, own, columns)
         if may_be_refused(expressions, self.clauses.others):
             with twin(self.session, self.table) as own:
                 self._bind(own)
@@ -125,9 +125,16 @@ class JoinedRows:
         alias = quoted(self.clauses.alias)
         self.session.bind(f"{ctes}{self.clauses.verb} {own} AS {alias} {assignments}{others}{where}", self.tables)
 
-    def _of_twin(self, own: str, columns: Sequence[str]) -> pa.Table:
-        rows = self.session.arrow(f"SELECT {self.table.read_all(SOURCE)} FROM {SOURCE}", self.tables)  # noqa: S608
-        fill(self.session, self.table, own, self.table.stored(rows))
+    def _counted(self, columns: Sequence[str]) -> TargetTable:
+        """Return the table with the columns that a twin needs to tell the number of a row."""
+        parts = (self.clauses.assignments, self.clauses.others, self.clauses.where)
+        if means_row(self.table, self.clauses.alias, parts, counts=False):
+            return self.table
+        return mentioned(self.table, (*self.texts, *columns))
+
+    def _of_twin(self, table: TargetTable, own: str, columns: Sequence[str]) -> pa.Table:
+        rows = self.session.arrow(f"SELECT {table.read_all(SOURCE)} FROM {SOURCE}", self.tables)  # noqa: S608
+        fill(self.session, table, own, table.stored(rows))
         first = self.session.arrow(f"SELECT min({ROW_NUMBER}) FROM {own}", {}).column(0)[0].as_py()  # noqa: S608
         changed = self.session.arrow(self._query(own, ROW_NUMBER, columns), self.tables)
         places = pc.subtract(changed.column(0), first or 0)  # rows of a transaction have high numbers

@@ -6,7 +6,8 @@ row as a value (`to_json(t)`) and stars (`t.*`) would hold it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 from lance_duck.duck.changes.target import ADDRESS, TargetTable
@@ -47,18 +48,37 @@ _CALLS: Final = frozenset({"extract", "substring", "trim", "overlay", "position"
 _STAR_OPTIONS: Final = frozenset({"exclude", "replace", "rename", "like", "ilike", "similar", "glob"})
 
 
-def means_row(table: TargetTable, alias: str, clauses: Sequence[Clauses]) -> bool:
+def means_row(table: TargetTable, alias: str, clauses: Sequence[Clauses], *, counts: bool = True) -> bool:
     """Return whether clauses mean a whole row of the target, or ask for the number of one.
 
     Args:
         table: The table.
         alias: What the statement calls it.
         clauses: Its clauses, each with the word that begins it.
+        counts: The number of a row is of interest.
     """
-    return asks_row_number(table, clauses) or any(
+    return (counts and asks_row_number(table, clauses)) or any(
         next(_rows(table, alias, part), None) is not None or next(_stars(alias, part), None) is not None
         for part in clauses
     )
+
+
+def mentioned(table: TargetTable, texts: Iterable[str], *names: str) -> TargetTable:
+    """Return a table with those of its columns alone that clauses can speak of: others need not be read.
+
+    Args:
+        table: The table.
+        texts: The clauses, in which whole rows are spelled as their columns.
+        names: Further names of columns.
+    """
+    known = set(map(folded, names))
+    for token in (token for text in texts for token in Clauses.of(text).tokens):
+        if token.word == "columns":
+            return table
+        if token.name is not None:
+            known.add(folded(token.name))
+    columns = [column for column in table.columns if folded(column.name) in known]
+    return replace(table, columns=columns or table.columns[:1])
 
 
 def asks_row_number(table: TargetTable, clauses: Sequence[Clauses]) -> bool:

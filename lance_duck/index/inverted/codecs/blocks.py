@@ -55,13 +55,6 @@ class BlockForm:
         """Return the number of blocks of terms with so many documents."""
         return -(-lengths // self.size)
 
-    def starts(self, bounds: Int64s) -> Int64s:
-        """Return the first posting of each block; `bounds` divides postings by terms."""
-        counts = self.counts(np.diff(bounds))
-        within = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
-        starts: Int64s = np.repeat(bounds[:-1], counts) + within * self.size
-        return starts
-
 
 def decode(blobs: Blobs, lengths: Int64s, form: BlockForm, num_documents: int, where: str) -> tuple[UInt32s, UInt32s]:
     """Return the documents and the frequencies of terms, one after the other; uint32.

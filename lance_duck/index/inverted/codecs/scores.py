@@ -11,7 +11,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from lance_duck.errors import InternalError
 from lance_duck.index.inverted.codecs.logarithms import natural_logs
+from lance_duck.kernels.jit import readonly
+from lance_duck.kernels.postings.greatest import find_greatest
 
 Float32s = NDArray[np.float32]
 
@@ -34,19 +37,25 @@ def length_norms(lengths: NDArray[np.integer], average: float) -> Float32s:
 
 
 def greatest_scores(
-    starts: NDArray[np.int64], weights: Float32s, frequencies: NDArray[np.uint32], norms: Float32s
+    bounds: NDArray[np.int64],
+    ids: NDArray[np.uint32],
+    frequencies: NDArray[np.uint32],
+    weights: Float32s,
+    norms: Float32s,
+    block_size: int,
 ) -> Float32s:
-    """Return the greatest score in each part of some postings.
+    """Return the greatest score of each block of some postings.
 
     Args:
-        starts: The first posting of each part, ascending from 0.
-        weights: The idf of the term of each part.
-        frequencies: Of each posting.
-        norms: Of the document of each posting.
+        bounds: Where the postings of each term begin, and where the last one's end; from 0.
+        ids: Documents, ascending in each term.
+        frequencies: As many, at least 1.
+        weights: The idf of each term.
+        norms: Norm of each document.
+        block_size: Postings of a block.
     """
-    if not len(starts):
-        return np.empty(0, np.float32)
-    counts = frequencies.astype(np.float32)
-    best = np.maximum.reduceat(counts / (counts + norms), starts)
-    scores: Float32s = weights * (K1 + _ONE) * best
+    scores = np.empty(int((-(-np.diff(bounds) // block_size)).sum()), np.float32)
+    postings = readonly(bounds), readonly(ids), readonly(frequencies)
+    if find_greatest(*postings, readonly(weights), readonly(norms), block_size, scores) != len(scores):
+        raise InternalError("postings of a document that is not there")
     return scores

@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-import faiss
 import numpy as np
 from numpy.typing import NDArray
 
 from lance_duck.errors import InvalidInputError
+from lance_duck.index.vector.library import faiss
 
 M: Final = 20
 EF_CONSTRUCTION: Final = 150

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-import faiss
 import numpy as np
 from numpy.typing import NDArray
 
 from lance_duck.index.vector.graph.hnsw import Graph, graph_of, index_of
 from lance_duck.index.vector.graph.near import Far, Numbers, near
+from lance_duck.index.vector.library import faiss
 
 LEAST_M: Final = 8
 MOST_M: Final = 64

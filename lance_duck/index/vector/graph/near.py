@@ -9,10 +9,10 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, Final
 
-import faiss
 import numpy as np
 from numpy.typing import NDArray
 
+from lance_duck.index.vector.library import faiss
 from lance_duck.index.vector.threads import side_by_side
 
 Far = NDArray[np.float32]

@@ -20,13 +20,13 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, Final
 
-import faiss
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_duck.errors import CorruptError
 from lance_duck.index.vector.graph.hnsw import EF_CONSTRUCTION, MAX_LEVEL, MOST_LEVELS, Graph, M
+from lance_duck.index.vector.library import faiss
 from lance_duck.index.vector.storage.files import VectorFiles
 from lance_duck.index.vector.storage.metadata import parsed, whole
 

@@ -50,6 +50,26 @@ class Hits:
     positions: NDArray[np.int64]
 
 
+@dataclass(frozen=True)
+class Shape:
+    """Describes what the work of a search in a segment depends on.
+
+    Attributes:
+        num_rows: Vectors.
+        num_partitions: Partitions.
+        has_graphs: Partitions are walked over, not read whole.
+        code_bytes: Bytes that are read of a vector.
+        table_bytes: Bytes of the codebook, of which a table of distances is made for each partition, and bytes of codes
+            are looked up there; 0: codes are compared themselves.
+    """
+
+    num_rows: int
+    num_partitions: int
+    has_graphs: bool
+    code_bytes: int
+    table_bytes: int = 0
+
+
 class VectorIndex(Protocol):
     """An open vector segment. Safe to use from several threads; what it reads it keeps, within limits.
 
@@ -67,6 +87,10 @@ class VectorIndex(Protocol):
     num_rows: int
     is_exact: bool
 
+    @property
+    def shape(self) -> Shape:
+        """What the work of a search depends on."""
+
     def rows(self) -> NDArray[np.uint64]:
         """Return the names of the rows, by position; read once, kept, not to be changed."""
 
@@ -79,6 +103,17 @@ class VectorIndex(Protocol):
             allowed: For each position whether it may be found; None: all may. Looking goes on, over more partitions,
                 until k of them are found or `probe.max_nprobes` is reached.
             probe: How far to look.
+        """
+
+    def partition_ranks(self, queries: Queries, positions: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return how many partitions are nearer to a query than that of a vector: those that are looked into first.
+
+        Args:
+            queries: (queries, dim), finite; C-contiguous.
+            positions: (queries, m), of vectors; -1 stands for none, whose rank is the number of partitions.
+
+        Returns:
+            int64 (queries, m).
         """
 
     def statistics(self) -> dict[str, Any]:

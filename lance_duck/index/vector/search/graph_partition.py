@@ -10,13 +10,13 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final
 
-import faiss
 import numpy as np
 from numpy.typing import NDArray
 
 from lance_duck.forks import Lock
 from lance_duck.index.vector.costs import BLAS_QUERIES, DECODE_BYTES, FILTERED_EF, WALK, WALK_TOGETHER
 from lance_duck.index.vector.graph.hnsw import Graph, index_of
+from lance_duck.index.vector.library import faiss
 from lance_duck.index.vector.storage.files import VectorFiles
 from lance_duck.index.vector.storage.sq import faiss_bounds
 

@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any
 from weakref import WeakValueDictionary
 
-import faiss
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,10 +15,12 @@ from lance_duck.errors import InvalidInputError, UnsupportedError
 from lance_duck.index.vector.costs import KEPT_BYTES, LEAST_EF
 from lance_duck.index.vector.graph.hnsw import Graph
 from lance_duck.index.vector.graph.rows import graphs_of, read_graph
+from lance_duck.index.vector.library import faiss
 from lance_duck.index.vector.metric import normalized
-from lance_duck.index.vector.search.contract import Hits, Probe, Queries
+from lance_duck.index.vector.search.contract import Hits, Probe, Queries, Shape
 from lance_duck.index.vector.search.figures import figures
 from lance_duck.index.vector.search.graph_partition import Distances, GraphPartition, Places
+from lance_duck.index.vector.search.ranks import partition_ranks
 from lance_duck.index.vector.storage.files import VectorFiles
 from lance_duck.index.vector.storage.pq import has_residual
 from lance_duck.index.vector.threads import safe_after_fork
@@ -66,9 +67,7 @@ class GraphIndex:
     @safe_after_fork
     def search(self, queries: Queries, k: int, allowed: NDArray[np.bool_] | None, probe: Probe) -> Hits:
         """Return the nearest neighbours; see `contract.VectorIndex.search`."""
-        vectors = self._checked(queries, k, allowed)
-        if self.metric == "cosine":
-            vectors = np.ascontiguousarray(normalized(vectors))
+        vectors = self._comparable(queries, k, allowed)
         best = _Best(len(vectors), k, self.num_rows)
         if not self.num_rows or not len(vectors):
             return best.hits()
@@ -80,6 +79,19 @@ class GraphIndex:
                 result = self._look(partition, np.ascontiguousarray(vectors[mine]), best.k, allowed, probe)
                 best.merge(mine, *result)
         return best.hits()
+
+    @safe_after_fork
+    def partition_ranks(self, queries: Queries, positions: Places) -> Places:
+        """Return ranks of partitions; see `contract.VectorIndex.partition_ranks`."""
+        count = self.files.num_partitions
+        vectors = self._comparable(queries, 1, None)
+        return partition_ranks(self.files, vectors, positions, lambda some: self._centroids.search(some, count)[1])
+
+    @property
+    def shape(self) -> Shape:
+        """What the work of a search depends on."""
+        width = self.files.code_width * (4 if self.is_exact else 1)
+        return Shape(self.num_rows, self.files.num_partitions, True, width)
 
     def statistics(self) -> dict[str, Any]:
         """Return what pylance's index_statistics says of a segment of this kind."""
@@ -102,14 +114,15 @@ class GraphIndex:
     def _is_dot(self) -> bool:
         return self.metric == "dot"
 
-    def _checked(self, queries: Queries, k: int, allowed: NDArray[np.bool_] | None) -> Queries:
+    def _comparable(self, queries: Queries, k: int, allowed: NDArray[np.bool_] | None) -> Queries:
         if queries.ndim != 2 or queries.shape[1] != self.dim:
             raise InvalidInputError("dimension of a query", expected=self.dim, found=queries.shape[-1])
         if k < 1:
             raise InvalidInputError("k", expected="at least 1", found=k)
         if allowed is not None and (allowed.shape != (self.num_rows,) or allowed.dtype != np.bool_):
             raise InvalidInputError("allowed positions", expected=self.num_rows, found=allowed.shape)
-        return np.ascontiguousarray(queries, np.float32)
+        vectors = np.ascontiguousarray(queries, np.float32)
+        return np.ascontiguousarray(normalized(vectors)) if self.metric == "cosine" else vectors
 
     def _visits(self, vectors: Queries, best: _Best, probe: Probe) -> Iterator[tuple[int, Places]]:
         """Yield partitions with the queries to search there, further ones for queries that lack k rows."""

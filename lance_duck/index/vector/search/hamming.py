@@ -16,8 +16,9 @@ from lance_duck.cache import SizedCache
 from lance_duck.errors import InvalidInputError
 from lance_duck.index.vector.costs import KEPT_BYTES
 from lance_duck.index.vector.graph.rows import graphs_of
-from lance_duck.index.vector.search.contract import Hits, Probe, Queries
+from lance_duck.index.vector.search.contract import Hits, Probe, Queries, Shape
 from lance_duck.index.vector.search.figures import figures
+from lance_duck.index.vector.search.ranks import partition_ranks
 from lance_duck.index.vector.storage.files import VectorFiles
 
 
@@ -56,20 +57,28 @@ class HammingIndex:
 
     def search(self, queries: Queries, k: int, allowed: NDArray[np.bool_] | None, probe: Probe) -> Hits:
         """Return the nearest neighbours; see `contract.VectorIndex.search`. Queries are whole numbers, 0 … 255."""
-        if queries.ndim != 2 or queries.shape[1] != self.dim:
-            raise InvalidInputError("dimension of a query", expected=self.dim, found=queries.shape[-1])
         if k < 1:
             raise InvalidInputError("k", expected="at least 1", found=k)
         if allowed is not None and allowed.shape != (self.num_rows,):
             raise InvalidInputError("allowed positions", expected=self.num_rows, found=allowed.shape)
-        with np.errstate(invalid="ignore"):
-            bit_queries = queries.astype(np.uint8)
-        if not np.array_equal(bit_queries, queries):
-            raise InvalidInputError("query", expected="whole numbers, 0 … 255")
+        bit_queries = self._bits_of(queries)
         hits = Hits(np.full((len(bit_queries), k), np.inf, np.float32), np.full((len(bit_queries), k), -1, np.int64))
         for row, query in enumerate(bit_queries):
             self._search(query, allowed, probe, hits.distances[row], hits.positions[row])
         return hits
+
+    def partition_ranks(self, queries: Queries, positions: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return ranks of partitions; see `contract.VectorIndex.partition_ranks`."""
+
+        def nearest_first(some: NDArray[np.uint8]) -> NDArray[np.int64]:
+            return np.stack([self._partitions_of(query) for query in some])
+
+        return partition_ranks(self.files, self._bits_of(queries), positions, nearest_first)
+
+    @property
+    def shape(self) -> Shape:
+        """What the work of a search depends on."""
+        return Shape(self.num_rows, self.files.num_partitions, False, self.dim)
 
     def statistics(self) -> dict[str, Any]:
         """Return what pylance's index_statistics says of a segment of this kind."""
@@ -96,7 +105,7 @@ class HammingIndex:
     ) -> None:
         """Fill in the neighbours of one query."""
         k = len(distances)
-        order = np.argsort(_bits(self.files.centroids, query), kind="stable").tolist()
+        order = self._partitions_of(query).tolist()
         most = len(order) if probe.max_nprobes is None else max(probe.max_nprobes, 1)
         pieces: list[NDArray[np.int64]] = []
         results: list[NDArray[np.float32]] = []
@@ -120,6 +129,19 @@ class HammingIndex:
             best = np.lexsort((places, all_))[:k]
             distances[: len(best)] = all_[best]
             positions[: len(best)] = places[best]
+
+    def _bits_of(self, queries: Queries) -> NDArray[np.uint8]:
+        if queries.ndim != 2 or queries.shape[1] != self.dim:
+            raise InvalidInputError("dimension of a query", expected=self.dim, found=queries.shape[-1])
+        with np.errstate(invalid="ignore"):
+            bits = queries.astype(np.uint8)
+        if not np.array_equal(bits, queries):
+            raise InvalidInputError("query", expected="whole numbers, 0 … 255")
+        return bits
+
+    def _partitions_of(self, query: NDArray[np.uint8]) -> NDArray[np.int64]:
+        """Return all partitions, nearest first."""
+        return np.argsort(_bits(self.files.centroids, query), kind="stable")
 
     def _partition(self, partition: int) -> NDArray[np.uint8]:
         return self._codes.get(partition, lambda: self.files.codes([partition])[0])

@@ -5,16 +5,17 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-import faiss
 import numpy as np
 from numpy.typing import NDArray
 
 from lance_duck.errors import InvalidInputError
 from lance_duck.index.vector.costs import BATCH_QUERIES, CENTROIDS_AT_ONCE, KEPT_BYTES
+from lance_duck.index.vector.library import faiss
 from lance_duck.index.vector.metric import normalized
-from lance_duck.index.vector.search.contract import Hits, Probe, Queries
+from lance_duck.index.vector.search.contract import Hits, Probe, Queries, Shape
 from lance_duck.index.vector.search.figures import figures
 from lance_duck.index.vector.search.lists import Lists
+from lance_duck.index.vector.search.ranks import partition_ranks
 from lance_duck.index.vector.storage.files import VectorFiles
 from lance_duck.index.vector.threads import safe_after_fork
 
@@ -66,6 +67,19 @@ class IvfIndex:
             distances = np.hstack([distances, empty.distances])
             positions = np.hstack([positions, empty.positions])
         return Hits(distances, positions)
+
+    @safe_after_fork
+    def partition_ranks(self, queries: Queries, positions: _Places) -> _Places:
+        """Return ranks of partitions; see `contract.VectorIndex.partition_ranks`."""
+        count = self.files.num_partitions
+        vectors = self._checked(queries, 1)
+        return partition_ranks(self.files, vectors, positions, lambda some: self._nearest_partitions(some, count)[1])
+
+    @property
+    def shape(self) -> Shape:
+        """What the work of a search depends on."""
+        width = self.files.code_width * (4 if self.is_exact else 1)
+        return Shape(self.num_rows, self.files.num_partitions, False, width, self.files.codebook.nbytes)
 
     def statistics(self) -> dict[str, Any]:
         """Return what pylance's index_statistics says of a segment of this kind."""

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from copy import copy
 from typing import Any, Final
 
-import faiss
 import numpy as np
 from numpy.typing import NDArray
 
 from lance_duck.forks import Lock
 from lance_duck.index.vector.costs import KEPT_BYTES, LOAD_BYTES, TABLE_PARTITIONS
+from lance_duck.index.vector.library import faiss
 from lance_duck.index.vector.storage.files import VectorFiles
 from lance_duck.index.vector.storage.flat import flat_bytes, flat_lists
 from lance_duck.index.vector.storage.pq import make_tables, product_lists, table_bytes

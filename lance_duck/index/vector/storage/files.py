@@ -84,6 +84,7 @@ class VectorFiles:
     """
 
     def __init__(self, files: SegmentReader) -> None:
+        files.open_ahead([STORAGE_FILE, INDEX_FILE])
         self.auxiliary = _storage_file(files)
         self.index = files.open(INDEX_FILE)
         self.directory = files.directory

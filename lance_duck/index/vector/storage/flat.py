@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import faiss
 import numpy as np
 from numpy.typing import NDArray
 
+from lance_duck.index.vector.library import faiss
 from lance_duck.index.vector.storage.files import VectorFiles
 
 

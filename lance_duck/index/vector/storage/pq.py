@@ -13,9 +13,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import faiss
-
 from lance_duck.index.vector.costs import TABLE_BYTES
+from lance_duck.index.vector.library import faiss
 from lance_duck.index.vector.storage.files import VectorFiles
 
 

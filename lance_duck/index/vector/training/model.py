@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
 
-import faiss
 import numpy as np
 from numpy.typing import NDArray
 
+from lance_duck.index.vector.library import faiss
 from lance_duck.index.vector.storage.pq import has_residual
 from lance_duck.index.vector.threads import safe_after_fork
 

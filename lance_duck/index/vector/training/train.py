@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any, Final, Protocol
 
-import faiss
 import numpy as np
 from numpy.typing import NDArray
 
 from lance_duck.errors import InvalidInputError
 from lance_duck.index.vector.costs import THREADED_PRODUCTS, TRAINING_ROUNDS
+from lance_duck.index.vector.library import faiss
 from lance_duck.index.vector.metric import normalized
 from lance_duck.index.vector.storage.pq import has_residual
 from lance_duck.index.vector.storage.spill import Rows

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from enum import Enum, StrEnum
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
-from lance_duck.errors import InvalidInputError, UnsupportedError, WrongTypeError
+from lance_duck.errors import InvalidInputError, WrongTypeError
 from lance_duck.scan.text.query.checks import check_analyzer, check_text, column_names, member, number, weights, whole
 
 MOST_WEIGHT: Final = 1 << 20
@@ -60,9 +60,11 @@ class Occur(Enum):
 class FullTextQuery(ABC):
     """A query: `&` of two matches rows that both match, `|` rows that either does; scores add up."""
 
-    @abstractmethod
+    _type: ClassVar[FullTextQueryType]
+
     def query_type(self) -> FullTextQueryType:
         """Return what the query is."""
+        return self._type
 
     @property
     @abstractmethod
@@ -95,8 +97,50 @@ class FullTextQuery(ABC):
         return BooleanQuery([(Occur.SHOULD, self), (Occur.SHOULD, other)])
 
 
+class _WordsOfColumn(FullTextQuery):
+    query: str
+    column: str
+    document_granularity: DocumentGranularity | None
+    analyzer: Mapping[str, Any] | None
+
+    def __post_init__(self) -> None:
+        where = type(self).__name__
+        check_text("query", self.query, where)
+        check_text("column", self.column, where)
+        if self.document_granularity is not None:
+            granularity = member(DocumentGranularity, "document_granularity", self.document_granularity)
+            _set(self, "document_granularity", granularity)
+        check_analyzer(self.analyzer, where)
+
+    @property
+    def columns_searched(self) -> tuple[str, ...]:
+        return (self.column,)
+
+
+class _WordsOfColumns(FullTextQuery):
+    query: str
+    columns: Sequence[str]
+    boosts: Sequence[float] | None
+    operator: FullTextOperator
+    analyzer: Mapping[str, Any] | None
+
+    def __post_init__(self) -> None:
+        where = type(self).__name__
+        check_text("query", self.query, where)
+        check_analyzer(self.analyzer, where)
+        columns = column_names(self.columns, where)
+        _set(self, "columns", columns)
+        _set(self, "operator", member(FullTextOperator, "operator", self.operator))
+        if self.boosts is not None:
+            _set(self, "boosts", weights(self.boosts, columns, where))
+
+    @property
+    def columns_searched(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(self.columns))
+
+
 @dataclass(frozen=True)
-class MatchQuery(FullTextQuery):
+class MatchQuery(_WordsOfColumn):
     """Rows that have words of a text, or words near to them.
 
     Attributes:
@@ -108,7 +152,8 @@ class MatchQuery(FullTextQuery):
         max_expansions: Words that all words of a fuzzy query together may stand for, in order of their bytes.
         operator: AND: all words have to be there.
         prefix_length: Characters at the beginning of a word that fuzziness leaves alone.
-        document_granularity: What a document is; None: a row, which is all that is supported.
+        document_granularity: What a document is. LIST_ELEMENT: each element of the lists of the column, and each that
+            matches is a row of the result, with its place in column `_doc_index`. None: as the index has it, or a row.
         analyzer: Parameters of the analyser, by the names that `create_scalar_index` has for them, where they are to be
             other than those of the index. None: those of the index; without an index the defaults.
 
@@ -116,6 +161,8 @@ class MatchQuery(FullTextQuery):
         InvalidInputError: A number out of its range.
         WrongTypeError: A value of another type.
     """
+
+    _type = FullTextQueryType.MATCH
 
     query: str
     column: str
@@ -129,7 +176,7 @@ class MatchQuery(FullTextQuery):
     analyzer: Mapping[str, Any] | None = field(default=None, hash=False)
 
     def __post_init__(self) -> None:
-        _check_words(self)
+        super().__post_init__()
         _set(self, "boost", number("boost", self.boost))
         if self.fuzziness is not None:
             _set(self, "fuzziness", whole("fuzziness", self.fuzziness))
@@ -137,18 +184,9 @@ class MatchQuery(FullTextQuery):
         _set(self, "operator", member(FullTextOperator, "operator", self.operator))
         _set(self, "prefix_length", whole("prefix_length", self.prefix_length))
 
-    def query_type(self) -> FullTextQueryType:
-        """Return MATCH."""
-        return FullTextQueryType.MATCH
-
-    @property
-    def columns_searched(self) -> tuple[str, ...]:
-        """The column."""
-        return (self.column,)
-
 
 @dataclass(frozen=True)
-class PrefixQuery(FullTextQuery):
+class PrefixQuery(_WordsOfColumn):
     """Rows that have words that begin as the words of a text do: `PrefixQuery("duc", "body")` is `duc*`.
 
     pylance has no such query. The words are not stemmed, but compared with what the analyser of the column makes of the
@@ -167,6 +205,8 @@ class PrefixQuery(FullTextQuery):
         InvalidInputError, WrongTypeError: See `MatchQuery`.
     """
 
+    _type = FullTextQueryType.PREFIX
+
     query: str
     column: str
     _: KW_ONLY
@@ -177,24 +217,15 @@ class PrefixQuery(FullTextQuery):
     analyzer: Mapping[str, Any] | None = field(default=None, hash=False)
 
     def __post_init__(self) -> None:
-        _check_words(self)
+        super().__post_init__()
         _set(self, "boost", number("boost", self.boost))
         if self.max_expansions is not None:
             _set(self, "max_expansions", whole("max_expansions", self.max_expansions))
         _set(self, "operator", member(FullTextOperator, "operator", self.operator))
 
-    def query_type(self) -> FullTextQueryType:
-        """Return PREFIX."""
-        return FullTextQueryType.PREFIX
-
-    @property
-    def columns_searched(self) -> tuple[str, ...]:
-        """The column."""
-        return (self.column,)
-
 
 @dataclass(frozen=True)
-class PhraseQuery(FullTextQuery):
+class PhraseQuery(_WordsOfColumn):
     """Rows that have the words of a text in their order.
 
     Attributes:
@@ -208,6 +239,8 @@ class PhraseQuery(FullTextQuery):
         InvalidInputError, WrongTypeError: See `MatchQuery`.
     """
 
+    _type = FullTextQueryType.MATCH_PHRASE
+
     query: str
     column: str
     _: KW_ONLY
@@ -216,17 +249,8 @@ class PhraseQuery(FullTextQuery):
     analyzer: Mapping[str, Any] | None = field(default=None, hash=False)
 
     def __post_init__(self) -> None:
-        _check_words(self)
+        super().__post_init__()
         _set(self, "slop", whole("slop", self.slop))
-
-    def query_type(self) -> FullTextQueryType:
-        """Return MATCH_PHRASE."""
-        return FullTextQueryType.MATCH_PHRASE
-
-    @property
-    def columns_searched(self) -> tuple[str, ...]:
-        """The column."""
-        return (self.column,)
 
 
 @dataclass(frozen=True)
@@ -242,6 +266,8 @@ class BoostQuery(FullTextQuery):
         InvalidInputError, WrongTypeError: See `MatchQuery`.
     """
 
+    _type = FullTextQueryType.BOOST
+
     positive: FullTextQuery
     negative: FullTextQuery
     _: KW_ONLY
@@ -252,10 +278,6 @@ class BoostQuery(FullTextQuery):
         _check_query("negative", self.negative)
         _set(self, "negative_boost", number("negative_boost", self.negative_boost, least=-math.inf))
         _check_size(self)
-
-    def query_type(self) -> FullTextQueryType:
-        """Return BOOST."""
-        return FullTextQueryType.BOOST
 
     def __str__(self) -> str:
         return f"BoostQuery ({self.positive}, less {self.negative_boost:g} times {self.negative})"
@@ -272,7 +294,7 @@ class BoostQuery(FullTextQuery):
 
 
 @dataclass(frozen=True)
-class MultiMatchQuery(FullTextQuery):
+class MultiMatchQuery(_WordsOfColumns):
     """Rows that have words of a text in one of several columns; the score is that of the best column.
 
     Attributes:
@@ -286,31 +308,14 @@ class MultiMatchQuery(FullTextQuery):
         InvalidInputError, WrongTypeError: See `MatchQuery`.
     """
 
+    _type = FullTextQueryType.MULTI_MATCH
+
     query: str
     columns: Sequence[str]
     _: KW_ONLY
     boosts: Sequence[float] | None = None
     operator: FullTextOperator = FullTextOperator.OR
     analyzer: Mapping[str, Any] | None = field(default=None, hash=False)
-
-    def __post_init__(self) -> None:
-        where = type(self).__name__
-        check_text("query", self.query, where)
-        check_analyzer(self.analyzer, where)
-        columns = column_names(self.columns, where)
-        _set(self, "columns", columns)
-        _set(self, "operator", member(FullTextOperator, "operator", self.operator))
-        if self.boosts is not None:
-            _set(self, "boosts", weights(self.boosts, columns, where))
-
-    def query_type(self) -> FullTextQueryType:
-        """Return MULTI_MATCH."""
-        return FullTextQueryType.MULTI_MATCH
-
-    @property
-    def columns_searched(self) -> tuple[str, ...]:
-        """The columns."""
-        return tuple(dict.fromkeys(self.columns))
 
     @property
     def match_queries(self) -> tuple[MatchQuery, ...]:
@@ -323,7 +328,7 @@ class MultiMatchQuery(FullTextQuery):
 
 
 @dataclass(frozen=True)
-class CombinedFieldsQuery(FullTextQuery):
+class CombinedFieldsQuery(_WordsOfColumns):
     """Rows that have words of a text in several columns, as if these were one (BM25F).
 
     Attributes:
@@ -337,6 +342,8 @@ class CombinedFieldsQuery(FullTextQuery):
         InvalidInputError, WrongTypeError: See `MatchQuery`.
     """
 
+    _type = FullTextQueryType.COMBINED_FIELDS
+
     query: str
     columns: Sequence[str]
     _: KW_ONLY
@@ -345,35 +352,19 @@ class CombinedFieldsQuery(FullTextQuery):
     analyzer: Mapping[str, Any] | None = field(default=None, hash=False)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         where = type(self).__name__
-        check_text("query", self.query, where)
-        check_analyzer(self.analyzer, where)
-        columns = column_names(self.columns, where)
-        for place, column in enumerate(columns):
-            if column in columns[:place]:
+        for place, column in enumerate(self.columns):
+            if column in self.columns[:place]:
                 raise InvalidInputError("columns must be unique", where=where, found=f"{column!r} twice")
-        _set(self, "columns", columns)
-        _set(self, "operator", member(FullTextOperator, "operator", self.operator))
-        if self.boosts is not None:
-            numbers = weights(self.boosts, columns, where)
-            for column, weight in zip(columns, numbers, strict=True):
-                if not 1 <= weight <= MOST_WEIGHT:
-                    raise InvalidInputError(
-                        f"boost for column {column!r}",
-                        where=where,
-                        expected=f"a finite value in [1, {MOST_WEIGHT}]",
-                        found=weight,
-                    )
-            _set(self, "boosts", numbers)
-
-    def query_type(self) -> FullTextQueryType:
-        """Return COMBINED_FIELDS."""
-        return FullTextQueryType.COMBINED_FIELDS
-
-    @property
-    def columns_searched(self) -> tuple[str, ...]:
-        """The columns."""
-        return tuple(self.columns)
+        for column, weight in zip(self.columns, self.boosts or (), strict=False):
+            if not 1 <= weight <= MOST_WEIGHT:
+                raise InvalidInputError(
+                    f"boost for column {column!r}",
+                    where=where,
+                    expected=f"a finite value in [1, {MOST_WEIGHT}]",
+                    found=weight,
+                )
 
 
 @dataclass(frozen=True)
@@ -387,6 +378,8 @@ class BooleanQuery(FullTextQuery):
         InvalidInputError: No query is MUST or SHOULD.
         WrongTypeError: A value of another type.
     """
+
+    _type = FullTextQueryType.BOOLEAN
 
     queries: Sequence[tuple[Occur, FullTextQuery]]
 
@@ -407,10 +400,6 @@ class BooleanQuery(FullTextQuery):
                 found=f"{len(pairs)} of MUST_NOT" if pairs else "no query",
             )
         _check_size(self)
-
-    def query_type(self) -> FullTextQueryType:
-        """Return BOOLEAN."""
-        return FullTextQueryType.BOOLEAN
 
     def __str__(self) -> str:
         return f"BooleanQuery ({', '.join(f'{occur.value} {query}' for occur, query in self.queries)})"
@@ -434,18 +423,6 @@ def _set(query: FullTextQuery, name: str, value: object) -> None:
     object.__setattr__(query, name, value)
 
 
-def _check_words(query: MatchQuery | PrefixQuery | PhraseQuery) -> None:
-    where = type(query).__name__
-    for name in ("query", "column"):
-        check_text(name, getattr(query, name), where)
-    if query.document_granularity is not None:
-        granularity = member(DocumentGranularity, "document_granularity", query.document_granularity)
-        if granularity is DocumentGranularity.LIST_ELEMENT:
-            raise UnsupportedError("document_granularity LIST_ELEMENT", where=where, remedy="a row is a document")
-        _set(query, "document_granularity", granularity)
-    check_analyzer(query.analyzer, where)
-
-
 def _check_query(name: str, value: object) -> None:
     if not isinstance(value, FullTextQuery):
         raise no_query(name, value)
@@ -466,4 +443,13 @@ def _check_size(query: FullTextQuery) -> None:
         raise InvalidInputError("queries in a query", expected=f"at most {MOST_QUERIES}", found=query.size)
 
 
-_NAMES: Final = frozenset(kind.__name__ for kind in FullTextQuery.__subclasses__())
+_KINDS: Final[Sequence[type[FullTextQuery]]] = (
+    MatchQuery,
+    PrefixQuery,
+    PhraseQuery,
+    BoostQuery,
+    MultiMatchQuery,
+    CombinedFieldsQuery,
+    BooleanQuery,
+)
+_NAMES: Final = frozenset(kind.__name__ for kind in _KINDS)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from lance_duck.scan.text.query.words import Word
+from lance_duck.scan.text.query.tree import PhraseQuery
+from lance_duck.scan.text.query.words import Word, WordQuery, words_of
+from lance_duck.text.analyser import Analyser
+from lance_duck.text.phrases import Wanted, phrases_of
 
 
 def matching_terms(terms: pa.LargeBinaryArray, word: Word) -> list[bytes]:
@@ -23,6 +28,22 @@ def matching_terms(terms: pa.LargeBinaryArray, word: Word) -> list[bytes]:
     if word.beginning is not None:
         matches.update(terms.filter(pc.starts_with(terms, word.beginning)).to_pylist())
     return sorted(matches)
+
+
+def marked_by(query: WordQuery, texts: pa.Array | pa.ChunkedArray, analyser: Analyser) -> Iterator[Wanted]:
+    """Yield the terms that a query of words stands for in some texts, or the phrase that it is.
+
+    Args:
+        query: The query.
+        texts: string, large_string or string_view.
+        analyser: Of the texts.
+    """
+    if isinstance(query, PhraseQuery):
+        yield from phrases_of(query.query, analyser, query.slop)
+        return
+    terms = analyser.analyse(texts).terms
+    for word in words_of(query, analyser):
+        yield from (term.decode() for term in matching_terms(terms, word))
 
 
 def near_terms(terms: pa.LargeBinaryArray, term: bytes, edits: int, fixed: int = 0) -> list[bytes]:

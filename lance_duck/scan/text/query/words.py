@@ -39,7 +39,7 @@ def words_of(query: WordQuery, analyser: Analyser) -> tuple[Word, ...]:
     """Return the words of a query, in order."""
     if isinstance(query, PrefixQuery):
         return _beginnings(query.query, analyser)
-    words = [Word(token.text.encode(), token.position) for token in analyser.terms_of(query.query)]
+    words = [Word(token.text.encode(), token.position) for token in analyser.terms_of_query(query.query)]
     if isinstance(query, CombinedFieldsQuery):
         return tuple(
             {word.term: word for word in reversed(words)}[term] for term in dict.fromkeys(w.term for w in words)
@@ -69,7 +69,8 @@ def _edits(word: Word, fuzziness: int | None) -> int:
 def _beginnings(text: str, analyser: Analyser) -> tuple[Word, ...]:
     """Return words that stand for the terms that begin so: as they are written, but for case and accents."""
     plain = Analyser(replace(analyser.parameters, stem=False, remove_stop_words=False))
-    terms = {token.position: token.text.encode() for token in analyser.terms_of(text)}
+    terms = {token.position: token.text.encode() for token in analyser.terms_of_query(text)}
     return tuple(
-        Word(terms.get(token.position), token.position, beginning=token.text.encode()) for token in plain.terms_of(text)
+        Word(terms.get(token.position), token.position, beginning=token.text.encode())
+        for token in plain.terms_of_query(text)
     )

@@ -63,7 +63,7 @@ def test_what_is_no_call(sql: str) -> None:
 def test_columns_of_the_result_keep_their_names(item: str, name: str | None) -> None:
     for sql in (f"SELECT a, {item}, b FROM t", f"SELECT DISTINCT ON (a, b) {item} FROM t"):
         (call,) = calls(sql)
-        assert (call.heading[1] if call.heading else None) == name
+        assert [title for _, title in call.headings] == ([] if name is None else [name])
 
 
 def test_arguments_keep_their_text() -> None:

@@ -23,6 +23,20 @@ def test_a_count_of_all_rows_is_proposed(sql: str, name: tuple[str, ...], title:
 
 
 @pytest.mark.parametrize(
+    ("sql", "column", "title"),
+    [
+        ("SELECT count(x) FROM t", "x", "count(x)"),
+        ("SELECT COUNT( L_Tax ) FROM t;", "L_Tax", "count(L_Tax)"),
+        ("SELECT count(x) AS n FROM t", "x", "n"),
+        ("SELECT count(*) AS n FROM t", None, "n"),
+    ],
+)
+def test_a_count_of_a_column_is_proposed(sql: str, column: str | None, title: str) -> None:
+    (proposal,) = find(Statement.of(sql))
+    assert (proposal.name, proposal.column, proposal.title) == (("t",), column, title)
+
+
+@pytest.mark.parametrize(
     "sql",
     [
         "SELECT count(*) FROM t WHERE x = 1",
@@ -35,7 +49,18 @@ def test_a_count_of_all_rows_is_proposed(sql: str, name: tuple[str, ...], title:
         "SELECT count(*) FROM f(1)",
         "SELECT count(*) + 1 FROM t",
         "SELECT count(*), 1 FROM t",
-        "SELECT count(x) FROM t",
+        "SELECT count(x) FROM t WHERE x > 1",
+        "SELECT count(x), count(y) FROM t",
+        "SELECT count(DISTINCT x) FROM t",
+        "SELECT count(t.x) FROM t",
+        'SELECT count("x") FROM t',
+        "SELECT count(year) FROM t",
+        "SELECT count(NULL) FROM t",
+        "SELECT count(1) FROM t",
+        "SELECT count('x') FROM t",
+        "SELECT count(?) FROM t",
+        "SELECT count() FROM t",
+        "SELECT sum(x) FROM t",
         "SELECT DISTINCT count(*) FROM t",
         "EXPLAIN SELECT count(*) FROM t",
         "SELECT count(*) FROM t; SELECT 1",

@@ -18,7 +18,7 @@ def test_a_search_for_each_row_of_a_table_is_proposed(sql: str, outer: tuple[str
     (proposal,) = find(Statement.of(sql))
     assert (sql[proposal.start : proposal.end], proposal.alias, proposal.has_alias) == outer
     inner = proposal.inner
-    assert sql[inner.start : inner.end + 9] == "t ORDER BY"
+    assert sql[inner.place.start : inner.place.end + 9] == "t ORDER BY"
     assert (inner.column, inner.vector, inner.limit, inner.metric) == ("vec", "v", 3, "l2")
 
 

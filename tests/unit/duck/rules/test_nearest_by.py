@@ -14,14 +14,14 @@ def _found(sql: str) -> list[dict[str, Any]]:
     proposals = nearest_by.find(Statement(sql))
     return [
         {
-            "table": sql[join.search.inner.start : join.search.inner.end],
+            "table": sql[join.search.inner.place.start : join.search.inner.place.end],
             "other": sql[join.search.start : join.search.end],
             "metric": join.search.inner.metric,
             "column": join.search.inner.column,
             "vector": join.search.inner.vector,
             "guess": join.is_guess,
             "where": join.where,
-            "condition": join.search.inner.where,
+            "condition": None if join.search.inner.condition is None else join.search.inner.condition.where,
         }
         for proposal in proposals
         for join in proposal.joins

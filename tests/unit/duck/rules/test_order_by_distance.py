@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from lance_duck.duck.rules.order_by_distance import DistanceParameter, find
+from lance_duck.duck.rules.table_read import Condition, TablePlace
 from lance_duck.duck.statement.lists import LiftedText
 from lance_duck.duck.statement.text import Statement
 
@@ -12,8 +13,7 @@ PROPOSALS: list[tuple[str, dict[str, Any]]] = [
     (
         "SELECT id FROM t ORDER BY array_distance(vec, ?) LIMIT 5",
         {
-            "name": ("t",),
-            "alias": "t",
+            "place": TablePlace(15, 16, "t", ("t",)),
             "metric": "l2",
             "vector": 1,
             "bare": (46, 47),
@@ -23,8 +23,9 @@ PROPOSALS: list[tuple[str, dict[str, Any]]] = [
     ),
     (
         "FROM a.t x WHERE k = $k ORDER BY x.vec <=> [1, 2]::FLOAT[2], id LIMIT $n OFFSET 2",
-        {"name": ("a", "t"), "alias": None, "metric": "cosine", "vector": "__lance_v0", "length": 2, "where": '"k" = ?'}
-        | {"where_keys": ("k",), "limit": DistanceParameter("n"), "offset": 2, "columns": None},
+        {"place": TablePlace(5, 8, None, ("a", "t")), "metric": "cosine", "vector": "__lance_v0", "length": 2}
+        | {"condition": Condition('"k" = ?', ("k",), frozenset({"k"})), "limit": DistanceParameter("n"), "offset": 2}
+        | {"columns": None},
     ),
     (
         "EXPLAIN SELECT id, 1 - array_cosine_distance(vec, ?::FLOAT[3]) AS s FROM t ORDER BY s DESC LIMIT ?",
@@ -43,7 +44,7 @@ def test_the_nearest_rows_of_one_table_are_proposed(sql: str, expected: dict[str
     text = LiftedText.of(sql).text
     (proposal,) = find(Statement.of(text))
     assert {name: getattr(proposal, name) for name in expected} == expected
-    assert text[proposal.start : proposal.end] == ".".join(proposal.name)
+    assert text[proposal.place.start : proposal.place.end] == ".".join(proposal.place.name)
 
 
 NEAREST = "SELECT id FROM {t} ORDER BY array_distance(vec, {v}) LIMIT 2"
@@ -62,7 +63,7 @@ PARTS: list[tuple[str, list[str]]] = [
 @pytest.mark.parametrize(("sql", "tables"), PARTS)
 def test_parts_of_a_statement_are_proposed_too(sql: str, tables: list[str]) -> None:
     text = sql.replace("{t}", "t").replace("{v}", "?")
-    assert sorted(text[each.start : each.end] for each in find(Statement.of(text))) == tables
+    assert sorted(text[each.place.start : each.place.end] for each in find(Statement.of(text))) == tables
 
 
 LAST = "ORDER BY array_distance(t.vec, ?), n LIMIT 2"
@@ -78,7 +79,7 @@ LAST = "ORDER BY array_distance(t.vec, ?), n LIMIT 2"
 )
 def test_the_nearest_rows_before_left_joins_are_proposed(sql: str, columns: set[str] | None) -> None:
     (proposal,) = find(Statement.of(sql))
-    assert sql[proposal.start : proposal.end] in ("t", "a.t")
+    assert sql[proposal.place.start : proposal.place.end] in ("t", "a.t")
     assert columns is None or columns <= (proposal.columns or set())
     assert (proposal.columns is None) == (columns is None)
 

@@ -28,8 +28,9 @@ def test_a_simple_where_of_one_table_is_proposed(
     sql: str, place: str, alias: str | None, where: str, keys: tuple[Any, ...], columns: set[str] | None
 ) -> None:
     (proposal,) = find(Statement.of(sql))
-    assert sql[proposal.start : proposal.end] == place
-    assert (proposal.alias, proposal.where, proposal.where_keys, proposal.columns) == (alias, where, keys, columns)
+    table, condition = proposal.table, proposal.condition
+    assert (sql[table.start : table.end], table.alias) == (place, alias)
+    assert (condition.where, condition.keys, proposal.columns) == (where, keys, columns)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,8 @@ from lance_duck.duck.statement.text import Statement
 
 
 def said(sql: str) -> list[tuple[str, str | None, str]]:
-    return [(sql[each.start : each.end], each.alias, each.where) for each in find(Statement.of(sql))]
+    found = ((each.table, each.condition) for each in find(Statement.of(sql)))
+    return [(sql[table.start : table.end], table.alias, condition.where) for table, condition in found]
 
 
 @pytest.mark.parametrize(

@@ -17,24 +17,28 @@ def found(sql: str) -> list[MatchSelect]:
 
 
 def test_a_table_whose_rows_have_to_match() -> None:
-    sql = f"SELECT * FROM t WHERE k > random() AND {MATCH}"
+    sql = f"SELECT * FROM t WHERE k > 3 AND {MATCH} {BEST}"
     (select,) = found(sql)
-    assert (sql[select.start : select.end], select.alias, select.name, select.best) == ("t", "t", ("t",), None)
+    table = select.table
+    assert (sql[table.start : table.end], table.alias, table.name) == ("t", "t", ("t",))
     (call,) = select.calls
     assert sql[call.start : call.end] == MATCH
     assert (call.request, call.words) == ('{"kind": "match"}', "duck")
 
 
 def test_words_may_be_a_parameter() -> None:
-    (select,) = found(f"SELECT count(*) FROM u AS t WHERE __lance_match({GIVEN})")
-    assert (select.alias, select.calls[0].words, select.calls[0].key, select.calls[0].mark) == (None, None, "q", "$q")
+    score = f"__lance_score({GIVEN})"
+    (select,) = found(f"SELECT * FROM u AS t WHERE __lance_match({GIVEN}) ORDER BY {score} DESC LIMIT 3")
+    (call,) = select.calls
+    assert (select.table.alias, call.words, call.key, call.mark) == (None, None, "q", "$q")
 
 
 def test_several_matches_and_several_selects() -> None:
-    inner = f"SELECT * FROM t WHERE {MATCH} AND __lance_match({GIVEN})"
-    (select,) = found(f"WITH c AS ({inner}) SELECT * FROM c")
+    scores = f"{SCORE} + __lance_score({GIVEN})"
+    inner = f"(SELECT * FROM t WHERE {MATCH} AND __lance_match({GIVEN}) ORDER BY {scores} DESC LIMIT 3)"
+    (select,) = found(f"WITH c AS {inner} SELECT * FROM c")
     assert [call.words for call in select.calls] == ["duck", None]
-    assert len(found(f"{inner} UNION SELECT * FROM t WHERE {MATCH}")) == 2
+    assert len(found(f"SELECT * FROM {inner} UNION SELECT * FROM (SELECT * FROM t WHERE {MATCH} {BEST})")) == 2
 
 
 @pytest.mark.parametrize(
@@ -47,13 +51,12 @@ def test_several_matches_and_several_selects() -> None:
 )
 def test_the_best_rows_are_enough(clauses: str, where: str | None) -> None:
     (select,) = found(clauses)
-    assert select.best is not None
-    assert (select.best.limit, select.best.offset, select.best.where) == (10, 0, where)
+    assert (select.best.limit, select.best.offset) == (10, 0)
+    assert (None if select.best.condition is None else select.best.condition.where) == where
 
 
 def test_numbers_of_rows_may_be_parameters() -> None:
     (select,) = found(f"SELECT * FROM t WHERE {MATCH} ORDER BY {SCORE} DESC LIMIT $n OFFSET 5")
-    assert select.best is not None
     assert (select.best.limit, select.best.offset) == (DistanceParameter("n"), 5)
 
 
@@ -77,24 +80,23 @@ def test_numbers_of_rows_may_be_parameters() -> None:
     ],
 )
 def test_all_rows_that_match_are_needed(sql: str) -> None:
-    (select,) = found(sql)
-    assert select.best is None
+    assert found(sql) == []
 
 
 @pytest.mark.parametrize(
     "sql",
     [
-        f"SELECT * FROM t WHERE {MATCH} OR k = 3",
-        f"SELECT * FROM t WHERE NOT {MATCH}",
-        f"SELECT {MATCH} FROM t",
-        f"SELECT * FROM t JOIN u USING (id) WHERE {MATCH}",
-        f"SELECT * FROM t, LATERAL (SELECT 1) WHERE {MATCH}",
-        f"SELECT * FROM u WHERE {MATCH}",
-        f"WITH t AS (SELECT 'a' AS body) SELECT * FROM t WHERE {MATCH}",
-        f"SELECT * FROM t USING SAMPLE 3 WHERE {MATCH}",
-        "SELECT * FROM t WHERE __lance_match([\"t\".\"body\"], '{}', (q)::VARCHAR, '')",
-        "SELECT * FROM t WHERE __lance_match([\"t\".\"body\"], '{}', ('a')::VARCHAR, $b)",
-        f"CREATE TABLE u AS SELECT * FROM t WHERE {MATCH}",
+        f"SELECT * FROM t WHERE {MATCH} OR k = 3 {BEST}",
+        f"SELECT * FROM t WHERE NOT {MATCH} {BEST}",
+        f"SELECT {MATCH} FROM t {BEST}",
+        f"SELECT * FROM t JOIN u USING (id) WHERE {MATCH} {BEST}",
+        f"SELECT * FROM t, LATERAL (SELECT 1) WHERE {MATCH} {BEST}",
+        f"SELECT * FROM u WHERE {MATCH} {BEST}",
+        f"WITH t AS (SELECT 'a' AS body) SELECT * FROM t WHERE {MATCH} {BEST}",
+        f"SELECT * FROM t USING SAMPLE 3 WHERE {MATCH} {BEST}",
+        f"SELECT * FROM t WHERE __lance_match([\"t\".\"body\"], '{{}}', (q)::VARCHAR, '') {BEST}",
+        f"SELECT * FROM t WHERE __lance_match([\"t\".\"body\"], '{{}}', ('a')::VARCHAR, $b) {BEST}",
+        f"CREATE TABLE u AS SELECT * FROM t WHERE {MATCH} {BEST}",
     ],
 )
 def test_statements_that_are_left_alone(sql: str) -> None:

@@ -79,3 +79,19 @@ def test_a_tree_is_let_go_of_when_it_was_read() -> None:
     assert statement.result("parts", lambda each: len(each.tree.expressions)) == 1
     assert "tree" not in vars(statement)
     assert statement.result("parts", lambda _: pytest.fail("read again")) == 1
+
+
+@pytest.mark.parametrize(
+    ("sql", "read"),
+    [
+        ("SELECT $1,$2 FROM t", "SELECT $1 ,$2 FROM t"),
+        ("SELECT ?+? FROM t", "SELECT $1 +$2 FROM t"),
+        ("SELECT $a||$b,'$' FROM t", "SELECT $a ||$b ,'$' FROM t"),
+        ("SELECT ($1)-$2, $3 FROM t", "SELECT ($1 )-$2, $3 FROM t"),
+    ],
+)
+def test_placeholders_stand_apart_for_a_parser_that_takes_a_text_between_two_dollars(sql: str, read: str) -> None:
+    statement = Statement(sql)
+    assert statement.edited.text == read
+    assert statement.tree is not None
+    assert statement.readable == sql.replace("?+?", "$1+$2")

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -8,7 +10,16 @@ from hypothesis import strategies as st
 from lance_duck.encoding.arrow.dictionary_decode import as_dictionary
 from lance_duck.encoding.block import VariableWidth
 from lance_duck.errors import CorruptError
-from lance_duck.kernels.texts.dictionary_decode import MOST, ROOM, number_texts, number_texts_reference
+from lance_duck.kernels.texts.dictionary_decode import (
+    MOST,
+    ROOM,
+    are_bytes,
+    are_bytes_reference,
+    number_bytes,
+    number_bytes_reference,
+    number_texts,
+    number_texts_reference,
+)
 
 
 def texts(values: list[bytes]) -> VariableWidth:
@@ -29,6 +40,41 @@ def test_number_texts_equals_its_reference(values: list[bytes]) -> None:
     assert found == number_texts_reference(block.offsets, block.data, expected, first, table)
     assert places.tolist() == expected.tolist()
     assert firsts.tolist() == first.tolist()
+
+
+@given(st.binary(min_size=1, max_size=300), st.integers(0, 2))
+def test_number_bytes_equals_its_reference_and_number_texts(values: bytes, start: int) -> None:
+    data = np.frombuffer(b"__"[:start] + values, np.uint8)
+    offsets = np.arange(start, start + len(values) + 1, dtype=np.int32)
+    found = []
+    for number in (number_bytes, number_bytes_reference):
+        places, firsts = np.zeros(len(values), np.uint32), np.zeros(MOST, np.int64)
+        count = number(data, start, places, firsts, np.full(ROOM, -1, np.int32))
+        found.append((count, places.tolist(), firsts.tolist()))
+    places, firsts = np.zeros(len(values), np.uint32), np.zeros(MOST, np.int64)
+    count = number_texts(offsets, data, places, firsts, np.full(ROOM, -1, np.int32))
+
+    assert found[0] == found[1] == (count, places.tolist(), firsts.tolist())
+
+
+@given(st.lists(st.integers(0, 2), max_size=20), st.integers(0, 3))
+def test_are_bytes_equals_its_reference(sizes: list[int], start: int) -> None:
+    offsets = np.cumsum([start, *sizes]).astype(np.int32)
+
+    assert are_bytes(offsets) == are_bytes_reference(offsets) == all(size == 1 for size in sizes)
+
+
+@given(st.lists(st.sampled_from([b"a", b"b", b"", b"cd"]), min_size=1, max_size=40), st.booleans())
+def test_a_dictionary_of_texts_has_their_values(values: list[bytes], only_bytes: bool) -> None:
+    kept = [value for value in values if len(value) == 1] or [b"a"] if only_bytes else values
+
+    found = as_dictionary(texts(kept))
+
+    assert found is not None
+    assert isinstance(found.items, VariableWidth)
+    ends, data = found.items.offsets, found.items.data.tobytes()
+    items = [data[start:end] for start, end in pairwise(ends.tolist())]
+    assert [items[place] for place in found.indices] == kept
 
 
 def test_repeated_texts_become_a_dictionary_in_order_of_first_use() -> None:

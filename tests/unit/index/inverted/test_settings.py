@@ -8,7 +8,7 @@ import pytest
 
 from lance_duck.errors import InvalidInputError, UnsupportedError, WrongTypeError
 from lance_duck.index.inverted.layout import VARINTS, WORDS
-from lance_duck.index.inverted.settings import InvertedSettings, settings_in, shown_settings
+from lance_duck.index.inverted.settings import InvertedSettings, is_by_element, settings_in, shown_settings
 
 DEFAULTS = "0a0673696d706c65120922456e676c6973682220282801300138014001480350036080017802"
 
@@ -79,10 +79,33 @@ def test_limits_of_a_build_are_not_stored() -> None:
         ({"memory_limit": 0}, InvalidInputError, "1 or more"),
         ({"num_workers": 1.5}, WrongTypeError, "whole number"),
         ({"base_tokenizer": "icu"}, UnsupportedError, "icu"),
-        ({"document_granularity": "list_element"}, UnsupportedError, "LIST_ELEMENT"),
         ({"document_granularity": 1}, InvalidInputError, "ROW or LIST_ELEMENT"),
     ],
 )
 def test_what_makes_no_sense_is_refused(arguments: dict[str, Any], error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
         InvertedSettings.of(arguments)
+
+
+def test_list_elements_as_documents_are_said_by_details_and_asked_for_again_by_arguments() -> None:
+    settings = InvertedSettings.of({"document_granularity": "LIST_ELEMENT"})
+    details = settings.details()
+    assert details.version == 3
+    assert is_by_element(details.value)
+    assert shown_settings(details.value)["document_granularity"] == "list_element"
+    assert InvertedSettings.of(settings.arguments) == settings
+    assert settings_in(details.value).form == settings.form
+    assert not is_by_element(InvertedSettings.of({}).details().value)
+    assert not is_by_element(b"\xff")
+
+
+def test_a_format_that_is_not_said_is_that_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LANCE_FTS_FORMAT_VERSION", "v1")
+    assert InvertedSettings.of({}).form.format_version == 1
+    assert InvertedSettings.of({"format_version": 3}).form.format_version == 3
+    with pytest.raises(InvalidInputError, match="LANCE_FTS_FORMAT_VERSION=1 with block_size=256; use format_version=3"):
+        InvertedSettings.of({"block_size": 256})
+    for value in ("x", "", "4"):
+        monkeypatch.setenv("LANCE_FTS_FORMAT_VERSION", value)
+        with pytest.raises(InvalidInputError, match="LANCE_FTS_FORMAT_VERSION: expected 1, 2 or 3"):
+            InvertedSettings.of({})

@@ -36,6 +36,10 @@ def test_few_items(count: int, workers: int) -> None:
     assert list(map_ordered(str, range(count), workers=workers)) == [str(i) for i in range(count)]
 
 
+def test_all_results_come_however_few_may_wait() -> None:
+    assert list(map_ordered(str, range(5), workers=2, ahead=1)) == ["0", "1", "2", "3", "4"]
+
+
 def test_nothing_is_begun_before_it_is_asked_for() -> None:
     wait_for_threads()
     drawn: list[int] = []
@@ -93,4 +97,17 @@ def test_threads_end_when_the_generator_is_dropped() -> None:
     next(results), next(results)
     assert scan_threads()
     del results
+    wait_for_threads()
+
+
+def test_work_that_waits_begins_at_once() -> None:
+    together = threading.Barrier(3, timeout=10)
+
+    def work(i: int) -> int:
+        if i < 3:
+            together.wait()
+        return i
+
+    assert list(map_ordered(work, range(7), workers=3, ahead=3, at_once=True)) == [*range(7)]
+    assert list(map_ordered(str, range(2), workers=1, at_once=True)) == ["0", "1"]
     wait_for_threads()

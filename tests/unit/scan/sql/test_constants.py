@@ -96,6 +96,7 @@ def check(text: str, parameters: Any = None, *, whole: bool = True) -> None:
         "t > to_timestamp('2020-01-01')",
         "t between date_trunc('year', timestamp '2020-05-05') and date '2020-01-01' + interval 1 month",
         "i = 5.0 or i = 1.0",
+        "i = 12 - 5 or u >= 2+3 - 00 or i < 1 -6+0 or f > 99999999 - 99999999 + 1",
         "u = 5.",
         "i = (1)",
         "i = 3 - 8",

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import lance_duck as ld
-from lance_duck.errors import UnknownColumnError, UnsupportedError, WrongTypeError
+from lance_duck.errors import UnknownColumnError, WrongTypeError
 from lance_duck.query import MatchQuery
 
 
@@ -24,7 +24,7 @@ def dataset(tmp_path: Path) -> ld.LanceDataset:
     return ld.write_dataset(pa.table(columns), tmp_path / "t.lance")
 
 
-@pytest.mark.parametrize("name", ["texts", "s.a"])
+@pytest.mark.parametrize("name", ["texts", "s.a", "structs.t", "structs.item.t"])
 def test_lists_of_texts_and_fields_of_structs_are_searched(dataset: ld.LanceDataset, name: str) -> None:
     assert dataset.count_rows(full_text_query=MatchQuery("duck", name)) == 1
 
@@ -32,12 +32,10 @@ def test_lists_of_texts_and_fields_of_structs_are_searched(dataset: ld.LanceData
 @pytest.mark.parametrize(
     ("name", "error", "message"),
     [
-        ("structs.t", UnsupportedError, "'structs.t': full-text search of texts of structs in a list"),
-        ("structs.item.t", UnsupportedError, "'structs.item.t': full-text search of texts of structs in a list"),
-        ("json", UnsupportedError, "'json': full-text search of JSON"),
         ("structs", WrongTypeError, "'structs' must hold texts or lists of texts"),
         ("lists", WrongTypeError, "'lists' must hold texts or lists of texts"),
         ("s", WrongTypeError, "'s' must hold texts or lists of texts"),
+        ("structs.t.x", UnknownColumnError, "path 'structs.t.x' does not exist"),
         ("structs.x", UnknownColumnError, "path 'structs.x' does not exist"),
         ("`s", UnknownColumnError, "path '`s' does not exist"),
     ],
@@ -47,3 +45,8 @@ def test_other_columns_are_refused_by_name(
 ) -> None:
     with pytest.raises(error, match=message):
         dataset.scanner(full_text_query=MatchQuery("duck", name))
+
+
+def test_json_is_asked_by_its_paths_and_types(dataset: ld.LanceDataset) -> None:
+    assert dataset.count_rows(full_text_query=MatchQuery("a,str,duck", "json")) == 1
+    assert dataset.count_rows(full_text_query=MatchQuery("b,str,duck", "json")) == 0

@@ -65,6 +65,7 @@ def test_all_partitions_hold_the_nearest_of_all(storage: str, metric: str, bits:
     check(case, asked[2:3], one, 10)
     np.testing.assert_array_equal(index.rows(), case.written.rows)
     assert index.is_exact == (storage == "FLAT")
+    assert index.shape.table_bytes == (4 * index.dim << bits if storage == "PQ" else 0)
 
 
 @pytest.mark.parametrize(("storage", "metric", "bits"), CASES)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from lance_duck.errors import InvalidInputError, UnsupportedError, WrongTypeError
+from lance_duck.errors import InvalidInputError, WrongTypeError
 from lance_duck.query import (
     BooleanQuery,
     BoostQuery,
@@ -139,9 +139,11 @@ def test_a_query_that_is_doubled_again_and_again_is_refused_and_not_searched_for
         reduce(lambda query, _: query & query, range(40), ALPHA)
 
 
-def test_list_elements_as_documents_are_refused() -> None:
-    with pytest.raises(UnsupportedError, match="MatchQuery: document_granularity LIST_ELEMENT"):
-        MatchQuery("alfa", "a", document_granularity=DocumentGranularity.LIST_ELEMENT)
+def test_documents_are_rows_or_list_elements_and_nothing_else() -> None:
+    query = PhraseQuery("alfa", "a", document_granularity="LIST_ELEMENT")  # type: ignore[arg-type]
+    assert query.document_granularity is DocumentGranularity.LIST_ELEMENT
+    with pytest.raises(InvalidInputError, match="document_granularity: expected 'row' or 'list_element'"):
+        PhraseQuery("alfa", "a", document_granularity="word")  # type: ignore[arg-type]
 
 
 def test_a_query_of_another_package_is_named_with_a_remedy() -> None:

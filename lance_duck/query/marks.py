@@ -9,27 +9,34 @@ import pyarrow as pa
 
 from lance_duck.arguments import checked_call, declared_arguments
 from lance_duck.errors import InvalidInputError, WrongTypeError
+from lance_duck.scan.text.query.tree import FullTextQuery
+from lance_duck.scan.text.query.vocabulary import marked_by
+from lance_duck.scan.text.search import sought_leaves
 from lance_duck.text import highlight as marked
 from lance_duck.text.analyser import Analyser
 from lance_duck.text.parameters import AnalyserArguments, AnalyserParameters, encoded
+from lance_duck.text.phrases import Wanted, wanted_of
 
+Texts: TypeAlias = pa.Array | pa.ChunkedArray
 TextsLike: TypeAlias = Iterable[str | None]
 """An array of string, large_string or string_view, or what pyarrow makes one of: a list, a column of pandas, …"""
 
 
 @overload
-def highlight(texts: str, query: str, pre: str = ..., post: str = ..., **options: Unpack[AnalyserArguments]) -> str: ...
+def highlight(
+    texts: str, query: str | FullTextQuery, pre: str = ..., post: str = ..., **options: Unpack[AnalyserArguments]
+) -> str: ...
 
 
 @overload
 def highlight(
-    texts: TextsLike, query: str, pre: str = ..., post: str = ..., **options: Unpack[AnalyserArguments]
+    texts: TextsLike, query: str | FullTextQuery, pre: str = ..., post: str = ..., **options: Unpack[AnalyserArguments]
 ) -> pa.LargeStringArray: ...
 
 
 @checked_call
 def highlight(
-    texts: Any, query: str, pre: str = "<b>", post: str = "</b>", **options: Unpack[AnalyserArguments]
+    texts: Any, query: str | FullTextQuery, pre: str = "<b>", post: str = "</b>", **options: Unpack[AnalyserArguments]
 ) -> str | pa.LargeStringArray:
     """Return texts with marks around the words of a query, as `highlight` of SQL does for an index of these parameters.
 
@@ -38,7 +45,8 @@ def highlight(
 
     Args:
         texts: A text, or an array of them (pyarrow, pandas, polars, numpy, a list); nulls stay null.
-        query: Words.
+        query: Words, and phrases in double quotes; or a query of `lance_duck.query`, whose columns do not matter: its
+            words with what fuzziness and prefixes stand for, but not those that rows must not have.
         pre: Goes before a word.
         post: Goes behind it.
         **options: See `AnalyserArguments`; those of `create_scalar_index(column, "INVERTED", …)`.
@@ -53,14 +61,18 @@ def highlight(
         UnsupportedError: A tokenizer of Lance that is not supported.
     """
     analyser = _analyser(highlight, options)
-    terms = _terms(query, analyser, "highlight")
-    return _of_each(texts, lambda array: marked.highlight(array, terms, analyser, pre, post), "highlight")
+    _check_query(query, "highlight")
+
+    def mark(array: Texts) -> pa.LargeStringArray:
+        return marked.highlight(array, _wanted(query, array, analyser), analyser, pre, post)
+
+    return _of_each(texts, mark, "highlight")
 
 
 @overload
 def snippet(
     texts: str,
-    query: str,
+    query: str | FullTextQuery,
     words: int = ...,
     pre: str = ...,
     post: str = ...,
@@ -72,7 +84,7 @@ def snippet(
 @overload
 def snippet(
     texts: TextsLike,
-    query: str,
+    query: str | FullTextQuery,
     words: int = ...,
     pre: str = ...,
     post: str = ...,
@@ -84,7 +96,7 @@ def snippet(
 @checked_call
 def snippet(
     texts: Any,
-    query: str,
+    query: str | FullTextQuery,
     words: int = 20,
     pre: str = "<b>",
     post: str = "</b>",
@@ -110,8 +122,12 @@ def snippet(
         WrongTypeError, UnsupportedError: See `highlight`.
     """
     analyser = _analyser(snippet, options)
-    terms = _terms(query, analyser, "snippet")
-    return _of_each(texts, lambda array: marked.snippet(array, terms, analyser, pre, post, words, gap), "snippet")
+    _check_query(query, "snippet")
+
+    def mark(array: Texts) -> pa.LargeStringArray:
+        return marked.snippet(array, _wanted(query, array, analyser), analyser, pre, post, words, gap)
+
+    return _of_each(texts, mark, "snippet")
 
 
 def _analyser(function: Callable[..., Any], options: Mapping[str, Any]) -> Analyser:
@@ -119,13 +135,19 @@ def _analyser(function: Callable[..., Any], options: Mapping[str, Any]) -> Analy
     return Analyser(AnalyserParameters.from_arguments(declared, function.__name__))
 
 
-def _terms(query: str, analyser: Analyser, where: str) -> list[str]:
-    if not isinstance(query, str):
-        raise WrongTypeError("bad query", where=where, expected="str", found=type(query).__name__)
-    return [token.text for token in analyser.terms_of(query)]
+def _check_query(query: object, where: str) -> None:
+    if not isinstance(query, str | FullTextQuery):
+        expected = "str, or a query of lance_duck.query"
+        raise WrongTypeError("bad query", where=where, expected=expected, found=type(query).__name__)
 
 
-def _of_each(texts: Any, mark: Callable[[pa.Array], pa.LargeStringArray], where: str) -> str | pa.LargeStringArray:
+def _wanted(query: str | FullTextQuery, texts: Texts, analyser: Analyser) -> list[Wanted]:
+    if isinstance(query, str):
+        return wanted_of(query, analyser)
+    return list(dict.fromkeys(each for leaf in sought_leaves(query) for each in marked_by(leaf, texts, analyser)))
+
+
+def _of_each(texts: Any, mark: Callable[[Texts], pa.LargeStringArray], where: str) -> str | pa.LargeStringArray:
     """Return what a function makes of texts: of one that stands alone, a text."""
     if isinstance(texts, str):
         encoded(texts, "text", where)

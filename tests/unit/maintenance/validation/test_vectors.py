@@ -12,7 +12,7 @@ from lance_duck.errors import CorruptError
 from lance_duck.index.catalog import Segment, catalog
 from lance_duck.index.vector.search.ivf import IvfIndex
 from lance_duck.index.vector.storage.files import VectorFiles
-from lance_duck.maintenance.validate_vectors import VectorRows
+from lance_duck.maintenance.validation.vectors import VectorRows
 from lance_duck.snapshot import Snapshot, open_snapshot
 
 ROWS = 20

@@ -13,7 +13,7 @@ import lance_duck as ld
 from lance_duck.index import registry
 from lance_duck.index.build import build_segment
 from lance_duck.index.kind import ROW, VALUE
-from lance_duck.maintenance.validate import Problem, find_problems
+from lance_duck.maintenance.validation.validate import Problem, find_problems
 from lance_duck.snapshot import Snapshot, open_snapshot
 from lance_duck.wire.index import IndexMetadata
 
@@ -21,7 +21,7 @@ from lance_duck.wire.index import IndexMetadata
 @pytest.fixture
 def kind(monkeypatch: pytest.MonkeyPatch) -> PlainKind:
     made = PlainKind()
-    monkeypatch.setattr(registry, "KINDS", (made,))
+    monkeypatch.setattr(registry, "KINDS", (registry.Listed.of(made),))
     return made
 
 

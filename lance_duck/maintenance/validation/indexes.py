@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from lance_duck.arrow.listed import values_below
 from lance_duck.arrow.types import is_list
 from lance_duck.errors import CorruptError, LanceDuckError
 from lance_duck.index.catalog import Segment, catalog
@@ -20,9 +21,10 @@ from lance_duck.index.reach import needs_reach, reached
 from lance_duck.index.search import answer
 from lance_duck.index.vector.kind import VECTOR
 from lance_duck.index.vector.search.contract import VectorIndex
-from lance_duck.maintenance.problems import Problem, problems_of
-from lance_duck.maintenance.validate_texts import TextRows
-from lance_duck.maintenance.validate_vectors import VectorRows
+from lance_duck.maintenance.validation.files import check_segment
+from lance_duck.maintenance.validation.problems import Problem, problems_of
+from lance_duck.maintenance.validation.texts import TextRows
+from lance_duck.maintenance.validation.vectors import VectorRows
 from lance_duck.rows import fragments_in_bitmap
 from lance_duck.scan.indexes.query import query_of
 from lance_duck.scan.options import ScanOptions
@@ -30,6 +32,7 @@ from lance_duck.scan.predicate.evaluate import evaluate
 from lance_duck.scan.predicate.tree import Compare, HasAny, IsNull, Not, Path, Predicate
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import Snapshot
+from lance_duck.wire.below_lists import listed_field
 from lance_duck.wire.index import SYSTEM, IndexMetadata
 
 _SAMPLES: Final = 8
@@ -52,7 +55,7 @@ def index_problems(snapshot: Snapshot, metadata: IndexMetadata) -> Iterator[Prob
     bitmap = metadata.fragment_bitmap
     if bitmap is not None:
         yield from problems_of(f"{where}: fragments", lambda: fragments_in_bitmap(bitmap, where))
-    broken = list(_files(snapshot, metadata, where))
+    broken = list(_files(snapshot, metadata, where)) or list(_damage(snapshot, metadata, where))
     yield from broken
     if not broken and metadata.name not in SYSTEM:
         yield from problems_of(where, lambda: _contents(snapshot, metadata))
@@ -67,6 +70,12 @@ def _files(snapshot: Snapshot, metadata: IndexMetadata, where: str) -> Iterator[
                 raise CorruptError("size", expected=size, found=actual_size)
 
         yield from problems_of(f"{where}: {name}", check)
+
+
+def _damage(snapshot: Snapshot, metadata: IndexMetadata, where: str) -> Iterator[Problem]:
+    for file in check_segment(snapshot, metadata):
+        if file.is_open:
+            yield from (Problem(f"{where}: {file.file}", what) for what in file.damage)
 
 
 def _contents(snapshot: Snapshot, metadata: IndexMetadata) -> None:
@@ -155,10 +164,9 @@ def _some(count: int) -> list[int]:
 def _column(snapshot: Snapshot, segment: Segment, fragment_id: int) -> tuple[pa.Array, NDArray[np.int64]]:
     """Return the values of the living rows of a fragment, in the storage type, and the offsets of these rows."""
     table = TableScan(snapshot)
-    options = ScanOptions(columns=[segment.path], fragments=[fragment_id], with_row_address=True, use_threads=False)
+    listed = listed_field(snapshot.schema, segment.field)
+    options = ScanOptions(columns=[listed.path], fragments=[fragment_id], with_row_address=True, use_threads=False)
     rows = table.reader(table.plan(options), options).read_all()
-    column = rows.column(0).combine_chunks()
-    if isinstance(column.type, pa.BaseExtensionType):
-        column = column.storage
+    column = values_below(rows.column(0).combine_chunks(), listed.below)
     addresses = rows.column(1).to_numpy()
     return column, (addresses & np.uint64(0xFFFFFFFF)).astype(np.int64)

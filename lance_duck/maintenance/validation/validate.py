@@ -11,9 +11,10 @@ from typing import Final
 import numpy as np
 
 from lance_duck.errors import CorruptError, LanceDuckError, NotFoundError
-from lance_duck.maintenance.problems import Problem as Problem
-from lance_duck.maintenance.problems import problems_of
-from lance_duck.maintenance.validate_index import index_problems
+from lance_duck.maintenance.validation.files import check_data_file
+from lance_duck.maintenance.validation.indexes import index_problems
+from lance_duck.maintenance.validation.problems import Problem as Problem
+from lance_duck.maintenance.validation.problems import problems_of
 from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import Snapshot
@@ -112,7 +113,8 @@ def _data_file(snapshot: Snapshot, fragment: Fragment, file: DataFile) -> Iterat
         if beyond:
             raise CorruptError("columns", expected=f"below {opened.num_columns}", found=beyond)
 
-    yield from problems_of(where, open_)
+    problems = list(problems_of(where, open_))
+    yield from problems or (Problem(where, what) for what in check_data_file(snapshot, file).damage)
 
 
 def _fields(snapshot: Snapshot, fragment: Fragment) -> Iterator[Problem]:

@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 
 import lance_duck as ld
+from lance_duck.query import BooleanQuery, FullTextQuery, MatchQuery, Occur, PhraseQuery, PrefixQuery
 from lance_duck.text.analyser import Analyser
 from lance_duck.text.highlight import highlight, snippet
 
@@ -81,7 +82,7 @@ def test_halves_of_surrogate_pairs_are_refused() -> None:
 
 
 def test_wrong_calls_name_the_argument() -> None:
-    with pytest.raises(ld.WrongTypeError, match="bad query: expected str, found int"):
+    with pytest.raises(ld.WrongTypeError, match=r"bad query: expected str, or a query of .*, found int"):
         ld.highlight("duck", 5)  # type: ignore[call-overload]
     with pytest.raises(ld.WrongTypeError, match="highlight: pre: expected str, found 5 of type int"):
         ld.highlight("duck", "duck", pre=5)  # type: ignore[call-overload]
@@ -93,3 +94,26 @@ def test_wrong_calls_name_the_argument() -> None:
         ld.snippet("duck", "duck", words=0)
     with pytest.raises(ld.UnsupportedError, match="base_tokenizer 'icu' is not supported"):
         ld.snippet("duck", "duck", base_tokenizer="icu")
+
+
+TEXTS = ["duck lake, lake duck", "the duck of the big lake", "dick"]
+
+
+@pytest.mark.parametrize(
+    ("query", "marked"),
+    [
+        ('"duck lake"', ["[duck] [lake], lake duck", "the duck of the big lake", "dick"]),
+        ('"lake duck" big', ["duck lake, [lake] [duck]", "the duck of the [big] lake", "dick"]),
+        (PhraseQuery("duck lake", "s", slop=3), ["[duck] [lake], [lake] duck", "the [duck] of the big [lake]", "dick"]),
+        (MatchQuery("duck", "s", fuzziness=1), ["[duck] lake, lake [duck]", "the [duck] of the big lake", "[dick]"]),
+        (PrefixQuery("la", "s"), ["duck [lake], [lake] duck", "the duck of the big [lake]", "dick"]),
+        (
+            BooleanQuery([(Occur.SHOULD, MatchQuery("big", "s")), (Occur.MUST_NOT, MatchQuery("duck", "s"))]),
+            ["duck lake, lake duck", "the duck of the [big] lake", "dick"],
+        ),
+    ],
+)
+def test_phrases_and_queries_are_marked(query: str | FullTextQuery, marked: list[str]) -> None:
+    assert ld.highlight(TEXTS, query, "[", "]").to_pylist() == marked
+    assert ld.highlight(TEXTS[0], query, "[", "]") == marked[0]
+    assert ld.snippet(TEXTS, query, 20, "[", "]").to_pylist() == marked

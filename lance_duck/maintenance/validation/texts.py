@@ -1,11 +1,13 @@
 """Validation of full-text segments: each covered row once, with the terms that its text has now.
 
-What a row has is compared by a sum over its tokens, of 64-bit hashes of their terms and positions.
+What a row has is compared by a sum over its tokens, of 64-bit hashes of their terms and positions. Of list elements,
+the sum of each, which counts by its place in the lists, is added to that of its row.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -16,13 +18,17 @@ from lance_duck.errors import CorruptError
 from lance_duck.index.catalog import Segment
 from lance_duck.index.inverted.contents import PartitionContents
 from lance_duck.index.inverted.kind import settings_of
+from lance_duck.index.inverted.settings import LIST_ELEMENT
 from lance_duck.index.names import Follower
 from lance_duck.kernels.keys.xxhash import xxh64
+from lance_duck.scan.text.places import AnalysedRows
 from lance_duck.snapshot import Snapshot
 from lance_duck.text.analyser import Analyser
 from lance_duck.text.tokens import Tokens
 
 Sums = NDArray[np.uint64]
+
+_FACTOR: Final = np.uint64(0x9E3779B97F4A7C15)
 
 
 class TextRows:
@@ -40,6 +46,7 @@ class TextRows:
     def __init__(self, snapshot: Snapshot, segment: Segment, index: Any) -> None:
         settings = settings_of(index)
         self._has_positions = settings.form.with_position
+        self._by_element = settings.form.document_granularity == LIST_ELEMENT
         self._analyser = None if settings.parameters.refusal else Analyser(settings.parameters)
         follower = Follower(snapshot, segment)
         addresses, sums = [], []
@@ -47,7 +54,10 @@ class TextRows:
             contents = partition.contents()
             names, lives = follower.follow(contents.documents.row_ids)
             addresses.append(names[lives])
-            sums.append(_sums_of_contents(contents, self._has_positions)[lives])
+            own = _sums_of_contents(contents, self._has_positions)
+            sums.append(_placed(own, contents.documents.elements)[lives])
+        if self._by_element:
+            addresses, sums = ([each] for each in _of_rows(joined(addresses, np.uint64), joined(sums, np.uint64)))
         self._addresses, self._sums = _ordered(joined(addresses, np.uint64), joined(sums, np.uint64))
         twice = np.flatnonzero(self._addresses[1:] == self._addresses[:-1])
         if len(twice):
@@ -63,11 +73,14 @@ class TextRows:
         """
         if self._analyser is None:
             return
-        tokens = self._analyser.analyse(column)
-        has_terms = np.diff(tokens.bounds) > 0
-        addresses = (np.uint64(fragment_id << 32) + offsets.astype(np.uint64))[has_terms]
-        expected = _sums_of_tokens(tokens, self._has_positions)[has_terms]
-        addresses, expected = _ordered(addresses, expected)
+        addresses = np.uint64(fragment_id << 32) + offsets.astype(np.uint64)
+        documents = AnalysedRows.of(addresses, column, self._analyser, by_element=self._by_element)
+        expected = _placed(_sums_of_tokens(documents.tokens, self._has_positions), documents.elements)
+        if self._by_element:
+            addresses, expected = _of_rows(documents.addresses, expected)
+        else:
+            has_terms = documents.lengths > 0
+            addresses, expected = _ordered(addresses[has_terms], expected[has_terms])
         mine = slice(*np.searchsorted(self._addresses, [fragment_id << 32, (fragment_id + 1) << 32]).tolist())
         for rows, what in (
             (np.setdiff1d(addresses, self._addresses[mine]), "lacks"),
@@ -87,6 +100,24 @@ class TextRows:
             return addresses[:0]
         different: Sums = addresses[self._sums[mine] != expected]
         return different
+
+
+def _placed(sums: Sums, elements: Sequence[NDArray[np.uint32]]) -> Sums:
+    """Return the sums of list elements weighed by their place, none of them nothing; those of rows as they are."""
+    if not elements:
+        return sums
+    weights = np.zeros(len(sums), np.uint64)
+    for level in elements:
+        weights = weights * _FACTOR + level + np.uint64(1)
+    return (sums + np.uint64(1)) * (weights * np.uint64(2) + np.uint64(1))
+
+
+def _of_rows(addresses: Sums, sums: Sums) -> tuple[Sums, Sums]:
+    """Return each row once, ascending, with the sum over its elements."""
+    rows, places = np.unique(addresses, return_inverse=True)
+    totals = np.zeros(len(rows), np.uint64)
+    np.add.at(totals, places, sums)
+    return rows, totals
 
 
 def _ordered(addresses: Sums, sums: Sums) -> tuple[Sums, Sums]:

@@ -15,7 +15,7 @@ import lance_duck as ld
 from lance_duck.index.build import build_segment
 from lance_duck.index.inverted.kind import INVERTED
 from lance_duck.index.kind import ROW, VALUE, BuildOptions
-from lance_duck.maintenance.validate import find_problems
+from lance_duck.maintenance.validation.validate import find_problems
 from lance_duck.snapshot import Snapshot, open_snapshot
 
 TEXTS: list[str | None] = ["the lake", "a duck", None, "lake lake duck", "", "swimming ducks"]

@@ -1,0 +1,119 @@
+"""How fast are reads of a table that is not in memory, and what do they cost when it is?
+
+Before each cold read the system drops all pages of the table, and a look-up of them proves it; each read begins with a
+new handle. Time is that of the clock, for the disk is waited for; each round is one of ours, then one of pylance's.
+Warm takes are measured by processor time, with the look-up of what is in memory and without, alternately.
+"""
+
+from __future__ import annotations
+
+import gc
+import mmap
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import lance
+import numpy as np
+import pyarrow as pa
+
+import lance_duck as ld
+from benchmarks._harness import OURS, Case, chosen, options, report
+from lance_duck.store import mapped, pages
+
+DIM = 64
+Rows = list[int]
+
+
+def main() -> None:
+    """Read cold with both implementations, then warm with ours."""
+    arguments = options((__doc__ or "").split("\n")[0], rows=1_000_000, rounds=9).parse_args()
+    columns = ["id", "n", "text"]
+    actions: dict[str, Callable[[Any, Rows], object]] = {
+        "1,000 scattered rows": lambda table, rows: table.take(rows),
+        "1,000 scattered rows, texts": lambda table, rows: table.take(rows, columns=["text"]),
+        "10 scattered rows": lambda table, rows: table.take(rows[:10]),
+        "a row by key": lambda table, rows: table.to_table(filter=f"id = {rows[0]}"),
+        "a filtered scan": lambda table, rows: table.to_table(columns=columns, filter=f"n = {rows[0] % 1000}"),
+        "a column": lambda table, rows: table.to_table(columns=["x"]),
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "t.lance"
+        write(path, arguments.rows)
+        names = chosen(actions, arguments.only)
+        cases = [cold(name, path, actions[name], arguments.rows, arguments.rounds) for name in names]
+        report("Reads of what is not in memory", cases, arguments.json)
+        for count in (1, 10, 1000):
+            ratio = warm(path, count, arguments.rows, 20 * arguments.rounds)
+            print(f"warm take of {count:,} rows, look-up over none, processor time: {ratio:.3f}")
+
+
+def write(path: Path, rows: int) -> None:
+    """Write a table with an index of keys."""
+    rng = np.random.default_rng(0)
+    columns = {
+        "id": pa.array(range(rows)),
+        "x": rng.random(rows),
+        "n": rng.integers(0, 1000, rows),
+        "text": pa.array([f"text {number} of a row" for number in rng.permutation(rows).tolist()]),
+        "v": pa.FixedSizeListArray.from_arrays(pa.array(rng.random(rows * DIM, dtype=np.float32)), DIM),
+    }
+    lance.write_dataset(pa.table(columns), path).create_scalar_index("id", "BTREE")
+
+
+def cold(name: str, path: Path, action: Callable[[Any, Rows], object], rows: int, rounds: int) -> Case:
+    """Return the seconds of each contestant, after a round to warm up; none of the others finds what one has read."""
+    rng = np.random.default_rng(len(name))
+    seconds: dict[str, list[float]] = {OURS: [], "pylance": []}
+    for turn in range(rounds + 1):
+        drawn = rng.choice(rows, 1000, replace=False).tolist()
+        for who, open_ in ((OURS, ld.dataset), ("pylance", lance.dataset)):
+            drop(path)
+            begin = time.perf_counter()
+            action(open_(str(path)), drawn)
+            if turn:
+                seconds[who].append(time.perf_counter() - begin)
+    return Case(name, seconds)
+
+
+def drop(path: Path) -> None:
+    """Let the system forget the pages of all files of a table, and check that it has; mapped ones it keeps."""
+    gc.collect()
+    for file in (each for each in path.rglob("*") if each.is_file() and each.stat().st_size):
+        with file.open("rb") as opened:
+            os.fsync(opened.fileno())
+            os.posix_fadvise(opened.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+            data = np.frombuffer(mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ), np.uint8)
+        places = np.arange(0, len(data), mmap.PAGESIZE)
+        resident = sum(pages.are_resident(data, places[at : at + 1]) for at in range(0, len(places), 64))
+        if resident * 64 > len(places) // 20 + 64:
+            raise RuntimeError(f"{file} is still in memory: {resident} of {len(places) // 64} places")
+
+
+def warm(path: Path, count: int, rows: int, rounds: int) -> float:
+    """Return the median ratio of processor time with the look-up over that without."""
+    table = ld.dataset(str(path))
+    table.to_table()
+    rng = np.random.default_rng(count)
+    ratios = []
+    for turn in range(rounds):
+        seconds = {}
+        for looks in (True, False) if turn % 2 else (False, True):
+            drawn = np.sort(rng.choice(rows, count, replace=False)).tolist()
+            idle = mock.patch.object(mapped.MappedFile, "read_ahead")
+            with nullcontext() if looks else idle:
+                begin = time.process_time()
+                table.take(drawn)
+                seconds[looks] = time.process_time() - begin
+        ratios.append(seconds[True] / seconds[False])
+    return statistics.median(ratios)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,91 @@
+"""What do changes in SQL that name few columns take where rows are wide: ten numbers and a vector?
+
+Each runs in a process of its own, on a table that was just written. Time is that of the processor, memory what the
+process takes at most above what it had before the statement.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from rich.console import Console
+from rich.table import Table
+
+import lance_duck as ld
+from benchmarks._harness import chosen, machine, options
+
+_MERGE: Final = "MERGE INTO t USING (SELECT range AS id, range + 1 AS v FROM range(0, {rows}, 10)) s ON s.id = t.id "
+STATEMENTS: Final = {
+    "update 10 %": "UPDATE t SET a1 = a1 + 1 WHERE id % 10 = 0",
+    "update by rowid": "UPDATE t SET a1 = 0 WHERE rowid = 7",
+    "delete 10 %": "DELETE FROM t WHERE id % 10 = 0",
+    "merge 10 %": f"{_MERGE} WHEN MATCHED THEN UPDATE SET a1 = s.v",
+    "merge, delete 10 %": f"{_MERGE} WHEN MATCHED AND t.a1 >= 0 THEN DELETE WHEN MATCHED THEN UPDATE SET a1 = s.v",
+    "merge by source": f"{_MERGE} WHEN NOT MATCHED BY SOURCE AND t.a2 = 7 THEN DELETE",
+    "upsert 10 %": "INSERT INTO t (id, a1) SELECT range, 1 FROM range(0, {rows}, 10) "
+    "ON CONFLICT (id) DO UPDATE SET a1 = excluded.a1",
+}
+"""Statements by name; each names two or three columns."""
+
+
+def main() -> None:
+    """Measure the statements."""
+    parser = options((__doc__ or "").split("\n")[0], rows=100_000)
+    parser.add_argument("--width", type=int, default=768, help="numbers of a vector")
+    parser.add_argument("--one", help="measure one statement in this process")
+    arguments = parser.parse_args()
+    if arguments.one:
+        print(json.dumps(measured(STATEMENTS[arguments.one], arguments.rows, arguments.width)))
+        return
+    figures = {}
+    for name in chosen(STATEMENTS, arguments.only):
+        command = [sys.executable, "-m", "benchmarks.wide_changes", "--one", name]
+        command += ["--rows", str(arguments.rows), "--width", str(arguments.width)]
+        figures[name] = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
+    table = Table(title=f"{arguments.rows:,} rows of {arguments.width} numbers\n{machine()}", title_justify="left")
+    for title in ("statement", "processor ms", "MB"):
+        table.add_column(title)
+    for name, (seconds, size) in figures.items():
+        table.add_row(name, f"{seconds * 1000:,.0f}", f"{size:,.0f}")
+    Console().print(table)
+    if arguments.json:
+        arguments.json.write_text(json.dumps({"machine": machine(), "figures": figures}, indent=1) + "\n")
+
+
+def measured(sql: str, rows: int, width: int) -> tuple[float, float]:
+    """Return the seconds of the processor and the megabytes that a statement takes."""
+    with tempfile.TemporaryDirectory() as folder:
+        write(Path(folder) / "t.lance", rows, width)
+        write(Path(folder) / "first.lance", 100, 2)
+        with ld.connect(folder) as con:
+            con.execute(sql.replace(" t ", " first ").replace("t.", "first.").format(rows=100))  # compiles, imports
+            Path("/proc/self/clear_refs").write_text("5")
+            before, start = _peak(), time.process_time()
+            con.execute(sql.format(rows=rows)).fetchall()
+            return time.process_time() - start, _peak() - before
+
+
+def write(path: Path, rows: int, width: int) -> None:
+    """Write a table of ten numbers and a vector."""
+    rng = np.random.default_rng(0)
+    numbers = {f"a{i}": rng.integers(0, 100, rows) for i in range(1, 10)}
+    vectors = pa.FixedSizeListArray.from_arrays(pa.array(rng.standard_normal(rows * width, np.float32)), width)
+    ld.write_dataset(pa.table({"id": np.arange(rows), **numbers, "vec": vectors}), path)
+
+
+def _peak() -> float:
+    """Return the most memory that this process had since the peak was reset, in megabytes."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return int(next(line for line in lines if line.startswith("VmHWM")).split()[1]) / 1000
+
+
+if __name__ == "__main__":
+    main()

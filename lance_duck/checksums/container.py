@@ -1,0 +1,203 @@
+"""The checksums of a data file or index file: one block directly before its global buffer 0, named by no table.
+
+    extents, digests       u32, u32                   how many follow
+    extents                each u64, u64              position and size of what was written before the block, ascending
+    digests                each u64                   of the blocks of each extent, in order
+    zeros                                             up to a multiple of 64, less the trailer
+    trailer                48 bytes
+
+    offset | size | trailer field (little-endian)
+    0      | 8    | bytes of the file
+    8      | 8    | digest of global buffer 0 and all that follows it
+    16     | 8    | bytes of the block, a multiple of 64
+    24     | 8    | digest of the block without its trailer
+    32     | 4    | version, 1
+    36     | 2    | algorithm, see `digests`
+    38     | 2    | logarithm of the bytes that a digest covers, 16
+    40     | 8    | magic "LDCKSUM1"
+
+Global buffer 0, the `FileDescriptor`, ends with a field 50001 that has position and size of the block, u64 each: a file
+in which just one of field and magic is there is damaged, one with neither has no checksums. No table of the file names
+the block, so other readers pass over it, and copies of pages leave it behind.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.checksums.digests import ALGORITHM, BLOCK, LOG2_BLOCK, Digests, digest, num_blocks
+from lance_duck.errors import CorruptError, UnsupportedError
+
+MAGIC: Final = b"LDCKSUM1"
+VERSION: Final = 1
+TRAILER: Final = struct.Struct("<QQQQIHH8s")
+MARK_BYTES: Final = 20
+"""Bytes of field 50001 at the end of the descriptor."""
+
+_COUNTS: Final = struct.Struct("<II")
+_PLACE: Final = struct.Struct("<QQ")
+_ALIGNMENT: Final = 64
+_TAG: Final = b"\x8a\xb5\x18\x10"  # field 50001, bytes, 16 of them
+Extents = NDArray[np.uint64]
+
+
+@dataclass(frozen=True, slots=True)
+class Trailer:
+    """The end of a block of checksums.
+
+    Attributes:
+        file_size: Bytes of the file.
+        tail: Digest of global buffer 0 and all that follows it.
+        size: Bytes of the block.
+        digest: Digest of the block without its trailer.
+    """
+
+    file_size: int
+    tail: int
+    size: int
+    digest: int
+
+
+@dataclass(frozen=True, slots=True)
+class Checksums:
+    """The checksums of a file.
+
+    Attributes:
+        extents: uint64, one row for each extent: position and size in the file, ascending.
+        digests: uint64, of the blocks of each extent, in order.
+    """
+
+    extents: Extents
+    digests: Digests
+
+
+def block_size(num_extents: int, num_digests: int) -> int:
+    """Return the bytes of a block."""
+    size = _COUNTS.size + 16 * num_extents + 8 * num_digests
+    return size + -(size + TRAILER.size) % _ALIGNMENT + TRAILER.size
+
+
+def block_bytes(
+    extents: Sequence[tuple[int, int]], block_digests: Sequence[Digests], tail: bytes, position: int
+) -> bytes:
+    """Return the block.
+
+    Args:
+        extents: Position and size of what was written before it, ascending.
+        block_digests: For each extent, the digests of its blocks.
+        tail: Global buffer 0 and all that follows it.
+        position: Where in the file the block goes.
+    """
+    all_digests = np.concatenate(block_digests) if block_digests else np.empty(0, np.uint64)
+    size = block_size(len(extents), len(all_digests))
+    body = b"".join(
+        (
+            _COUNTS.pack(len(extents), len(all_digests)),
+            np.array(extents, "<u8").tobytes(),
+            all_digests.astype("<u8").tobytes(),
+        )
+    ).ljust(size - TRAILER.size, b"\0")
+    end = (position + size + len(tail), digest(tail), size, digest(body))
+    return body + TRAILER.pack(*end, VERSION, ALGORITHM, LOG2_BLOCK, MAGIC)
+
+
+def mark(position: int, size: int) -> bytes:
+    """Return what the descriptor ends with: where the block is."""
+    return _TAG + _PLACE.pack(position, size)
+
+
+def read_mark(descriptor: bytes) -> tuple[int, int] | None:
+    """Return the position and size of the block that a descriptor tells of; None: it tells of none."""
+    end = descriptor[-MARK_BYTES:]
+    return _PLACE.unpack(end[len(_TAG) :]) if len(end) == MARK_BYTES and end.startswith(_TAG) else None
+
+
+def read_trailer(data: bytes, where: str) -> Trailer | None:
+    """Return the trailer of the block that ends with these bytes; None: no block ends here.
+
+    Raises:
+        UnsupportedError: Checksums of another kind.
+    """
+    if not data.endswith(MAGIC) or len(data) < TRAILER.size:
+        return None
+    *end, version, algorithm, log2_block, _ = TRAILER.unpack(data[-TRAILER.size :])
+    if (version, algorithm, log2_block) != (VERSION, ALGORITHM, LOG2_BLOCK):
+        raise UnsupportedError(
+            "checksums of another kind",
+            where=where,
+            expected=f"version {VERSION}, algorithm {ALGORITHM}, blocks of 2^{LOG2_BLOCK} bytes",
+            found=f"version {version}, algorithm {algorithm}, blocks of 2^{log2_block} bytes",
+            remedy='open the table with storage_options={"checksums": "false"}',
+        )
+    return Trailer(*end)
+
+
+def read_block(data: bytes, trailer: Trailer, where: str) -> Checksums:
+    """Return what a block holds.
+
+    Args:
+        data: All of it.
+        trailer: Its trailer.
+        where: Name of the file, for messages.
+
+    Raises:
+        CorruptError: The block is damaged.
+    """
+    num_extents, num_digests = _counts(data, trailer, where)
+    extents = np.frombuffer(data, "<u8", 2 * num_extents, _COUNTS.size).reshape(num_extents, 2)
+    block_digests = np.frombuffer(data, "<u8", num_digests, _COUNTS.size + extents.nbytes)
+    if int(num_blocks(extents[:, 1]).sum()) != num_digests or not _ascend(extents, trailer.file_size):
+        raise damaged("its checksums themselves", where)
+    return Checksums(extents, block_digests)
+
+
+def check_extents(file: bytes, data: bytes, trailer: Trailer, where: str) -> None:
+    """Compare a small file with what its block holds: as `read_block` and a digest of each block, for less.
+
+    Args:
+        file: All of the file.
+        data: Its block of checksums.
+        trailer: The trailer of that.
+        where: Name of the file, for messages.
+
+    Raises:
+        CorruptError: The block, or what it is for, is damaged.
+    """
+    num_extents, num_digests = _counts(data, trailer, where)
+    numbers = struct.unpack_from(f"<{2 * num_extents + num_digests}Q", data, _COUNTS.size)
+    places, sums = numbers[: 2 * num_extents], iter(numbers[2 * num_extents :])
+    view = memoryview(file)
+    for position, size in zip(places[::2], places[1::2], strict=True):
+        for at in range(position, position + size, BLOCK):
+            piece = view[at : min(at + BLOCK, position + size)]
+            if digest(piece) != next(sums, None):
+                raise damaged(f"{len(piece):,} bytes at {at:,}", where)
+
+
+def _counts(data: bytes, trailer: Trailer, where: str) -> tuple[int, int]:
+    """Return the numbers of extents and digests of a block, which is not damaged."""
+    if digest(memoryview(data)[: -TRAILER.size]) == trailer.digest:
+        num_extents, num_digests = _COUNTS.unpack_from(data)
+        if block_size(num_extents, num_digests) == len(data):
+            return num_extents, num_digests
+    raise damaged("its checksums themselves", where)
+
+
+def damaged(what: str, where: str) -> CorruptError:
+    """Return the error for bytes that are not those that were written."""
+    return CorruptError(
+        f"checksum does not match: {what} changed since the file was written",
+        where=where,
+        remedy="the disk or a copy is at fault; `lance-duck validate` lists what is damaged",
+    )
+
+
+def _ascend(extents: Extents, file_size: int) -> bool:
+    ends = extents.sum(axis=1)
+    return bool((extents <= file_size).all() and (ends[:-1] <= extents[1:, 0]).all() and (ends <= file_size).all())

@@ -1,0 +1,318 @@
+"""Tables of a statement of which `match` and `score` are asked, and where in the text. Pure.
+
+    SELECT *, __lance_score(["t"."body"], …) FROM t JOIN u ON … WHERE NOT __lance_match(["t"."body"], …) OR k > 3
+
+The calls, which `rewrite` has made, stand wherever expressions may; each becomes a column of what the statement reads
+in the place of the table: see `match_columns`. Nothing else of the statement may see these columns, so a table is left
+alone where its rows are meant as values, or by stars that cannot leave columns out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from lance_duck.duck.full_text.scopes import Part, Scope, Scopes, TableRead, parts_of
+from lance_duck.duck.statement.identifiers import folded
+from lance_duck.duck.statement.text import LONGEST, Statement
+from lance_duck.duck.statement.tokens import Token
+from lance_duck.duck.tables.text_functions import MATCHES, SCORES
+
+_MARK: Final = re.compile(r"\$\w+")
+_ODD: Final = frozenset({"pivot", "unpivot", "tablesample", "columns", "describe", "summarize", "nearest"})
+_GROUPED: Final = frozenset({"select", "having", "order", "qualify", "group"})
+"""Clauses whose columns a GROUP BY has to name, unless an aggregate takes them."""
+_TAKE_ROWS: Final = (
+    "max min sum avg mean median count any_value arg_max arg_min max_by min_by first last list array_agg bool_or "
+    "bool_and count_if filter"
+)
+_AGGREGATES: Final = frozenset(_TAKE_ROWS.split())
+_STAR_AFTER: Final = frozenset({"select", "distinct", "all", ","})
+_FOLLOW: Final = (
+    ", ) ; from where group having window qualify order limit offset using union except intersect replace rename"
+)
+_STAR_BEFORE: Final = frozenset(_FOLLOW.split())
+_LEFT_OUT: Final = ("exclude", "except")
+_STARTS: Final = frozenset({"where", "on", "having", "qualify"})
+_FOLLOW_CONDITIONS: Final = (
+    "and or ) ; group having window qualify order limit offset using union except intersect returning join inner left "
+    "right full cross natural semi anti asof positional"
+)
+_ENDS: Final = frozenset(_FOLLOW_CONDITIONS.split())
+_BEFORE_OTHERS: Final = (
+    "case when then else end between select set by , [ ] { } returning from join limit offset group order window values"
+)
+_INSIDE: Final = frozenset(_BEFORE_OTHERS.split())
+"""Words that an expression follows which is no condition, nor a part of one."""
+_KEPT: Final = frozenset({"view", "macro", "function", "trigger"})
+
+
+@dataclass(frozen=True)
+class AskedCall:
+    """A `match` or a `score` whose query is known, or is the value of a parameter.
+
+    Attributes:
+        start, end: Its place in the text.
+        is_score: It is a score.
+        texts: SQL of the list of texts, or of the column of lists.
+        request: The text of its `TextRequest`.
+        words: What is searched for; None where a parameter says it.
+        mark: How the text spells that parameter.
+        null_is_false: The statement treats NULL as it treats false.
+    """
+
+    start: int
+    end: int
+    is_score: bool
+    texts: str
+    request: str
+    words: str | None
+    mark: str
+    null_is_false: bool
+
+
+@dataclass(frozen=True)
+class Star:
+    """A `*` that has columns of the table, and what is added behind it to leave others out.
+
+    Attributes:
+        place: In the text.
+        text: What is added there, with `{}` for the columns.
+    """
+
+    place: int
+    text: str
+
+
+@dataclass(frozen=True, eq=False)
+class AskedTable:
+    """A table that a SELECT reads.
+
+    Attributes:
+        read: How the statement names it.
+        start, end: Where it does.
+        calls: In the order of the text.
+        stars: Likewise.
+        may_be_value: Its name stands where it means whole rows, unless it has a column of that name.
+        is_kept: The statement is one that is run later on: it makes a view, or a macro, or prepares another one.
+    """
+
+    read: TableRead
+    start: int
+    end: int
+    calls: tuple[AskedCall, ...]
+    stars: tuple[Star, ...]
+    may_be_value: bool
+    is_kept: bool
+
+
+def find(statement: Statement) -> tuple[AskedTable, ...]:
+    """Find the tables of a statement of which matches are asked."""
+    if MATCHES not in statement.text and SCORES not in statement.text:
+        return ()
+    if len(statement.text) > LONGEST or statement.nearest:
+        return ()
+    return tuple(_Reader(statement.tokens).tables())
+
+
+class _Reader:
+    """Reads one statement.
+
+    Args:
+        tokens: Of it.
+    """
+
+    def __init__(self, tokens: Sequence[Token]) -> None:
+        self._tokens = tokens
+        self._scopes = Scopes(tokens)
+
+    def tables(self) -> Iterator[AskedTable]:
+        """Yield the tables of which matches are asked."""
+        calls: dict[TableRead, tuple[Scope, list[AskedCall]]] = {}
+        for at, token in enumerate(self._tokens[:-1]):
+            if token.text in (MATCHES, SCORES) and self._scopes.text(at + 1) == "(":
+                found = self._call(at)
+                if found is not None:
+                    read, scope, call = found
+                    calls.setdefault(read, (scope, []))[1].append(call)
+        for read, (scope, mine) in calls.items():
+            stars = None if self._is_odd(read, scope) else self._stars(read, scope)
+            if read.place is not None and stars is not None:
+                start, end = self._tokens[read.place[0]].start, self._tokens[read.place[1] - 1].end
+                is_value = self._may_be_value(read, scope)
+                yield AskedTable(read, start, end, tuple(mine), tuple(stars), is_value, self._is_kept(scope))
+
+    def _is_kept(self, scope: Scope) -> bool:
+        """Return whether the statement that a SELECT is in is run later on."""
+        first = max((at + 1 for at in range(scope.start) if self._tokens[at].text == ";"), default=0)
+        words = [self._scopes.word(at) for at in range(first, first + 6)]
+        return words[0] == "prepare" or (words[0] == "create" and not _KEPT.isdisjoint(words))
+
+    # Calls.
+
+    def _call(self, at: int) -> tuple[TableRead, Scope, AskedCall] | None:
+        tokens, close = self._tokens, self._scopes.closer(at + 1)
+        arguments = parts_of(tokens, at + 2, close) if close < len(tokens) else []
+        if len(arguments) != 4 or arguments[1].string is None:
+            return None
+        texts, request, words, _ = arguments
+        found = self._read_of(texts, self._scopes.scope_of(at))
+        query = _words(words)
+        if found is None or query is None:
+            return None
+        if self._is_grouped(at, found[1]):
+            return None
+        is_score = tokens[at].text == SCORES
+        is_known, mark = query.string, "" if query.string is not None else query.text.strip()
+        call = AskedCall(
+            start=tokens[at].start,
+            end=tokens[close].end,
+            is_score=is_score,
+            texts=texts.text,
+            request=request.string or "",
+            words=is_known,
+            mark=mark,
+            null_is_false=self._null_is_false(at, close),
+        )
+        return *found, call
+
+    def _read_of(self, texts: Part, scope: Scope | None) -> tuple[TableRead, Scope] | None:
+        """Return the table that the column of a call is of, and the SELECT that reads it."""
+        tokens = texts.tokens[1:] if texts.tokens[0].text == "[" else texts.tokens
+        tokens = tokens[2:] if tokens[0].word == "cast" else tokens  # JSON as text
+        if len(tokens) < 3 or tokens[0].name is None or tokens[1].text != ".":
+            return None
+        while scope is not None:
+            for read in scope.tables:
+                if folded(read.alias) == folded(tokens[0].name):
+                    is_named = read.name is not None or read.path is not None
+                    return (read, scope) if is_named else None
+            scope = scope.outer
+        return None
+
+    def _is_grouped(self, at: int, scope: Scope) -> bool:
+        """Return whether DuckDB would ask for the column of a call in GROUP BY, which names that of the texts."""
+        if scope.clause_of(at)[0] not in _GROUPED or all(word != "group" for word, _ in scope.clauses):
+            return False
+        while at >= scope.start:
+            at = self._scopes.opener(at)
+            if self._scopes.word(at - 1) in _AGGREGATES:
+                return False
+        return True
+
+    def _null_is_false(self, at: int, close: int) -> bool:
+        """Return whether a call is a part of a condition, joined to others by nothing but AND and OR."""
+        while True:
+            if close + 1 < len(self._tokens) and self._tokens[close + 1].text.lower() not in _ENDS:
+                return False
+            before = self._scopes.text(at - 1).lower()
+            if before in _STARTS:
+                return True
+            if before in ("and", "or"):
+                before, at = self._level_start(at)
+                if before in _STARTS:
+                    return True
+            elif before == "(":
+                at -= 1
+            if before != "(":
+                return False
+            close = self._scopes.closer(at)
+
+    def _level_start(self, at: int) -> tuple[str, int]:
+        """Return the word or parenthesis that the condition around a place begins behind, and its place."""
+        opener = self._scopes.opener(at)
+        for place in range(at - 1, opener, -1):
+            if self._scopes.opener(place) == opener and self._tokens[place].text.lower() in _STARTS | _INSIDE:
+                return self._tokens[place].text.lower(), place
+        return self._scopes.text(opener) if opener >= 0 else "", opener
+
+    # What else means the columns of the table.
+
+    def _is_odd(self, read: TableRead, scope: Scope) -> bool:
+        """Return whether a SELECT is of a kind not known here, or has columns that say the database of the table."""
+        for at in range(scope.start, scope.end):
+            if self._scopes.word(at) in _ODD:
+                return True
+            is_within = self._scopes.text(at - 1) == self._scopes.text(at + 1) == "."
+            if is_within and folded(self._scopes.name(at) or "") == folded(read.alias):
+                return True
+        return False
+
+    def _may_be_value(self, read: TableRead, scope: Scope) -> bool:
+        """Return whether the name of a table stands where it may mean its rows."""
+        named = {at for each in self._scopes.tables if each.place for at in range(each.place[0], each.end)}
+        return any(
+            self._scopes.name(at) is not None
+            and folded(self._scopes.name(at) or "") == folded(read.alias)
+            and at not in named
+            and self._scopes.text(at + 1) != "."
+            and self._scopes.text(at - 1).lower() not in (".", "as")
+            for at in range(scope.start, scope.end)
+        )
+
+    def _stars(self, read: TableRead, scope: Scope) -> list[Star] | None:
+        """Return the stars that have columns of a table; None where one cannot leave any out."""
+        if all(word != "select" for word, _ in scope.clauses):
+            return self._first_from(scope)
+        stars: list[Star] = []
+        for at in range(scope.start, scope.end):
+            if self._tokens[at].text != "*":
+                continue
+            if self._scopes.text(at - 1) == ".":
+                if folded(self._scopes.name(at - 2) or "") != folded(read.alias):
+                    continue
+            elif self._scopes.scope_of(at) is not scope or not self._may_be_star(at):
+                continue
+            star = self._star(at, scope)
+            if star is None:
+                return None
+            stars.append(star)
+        return stars
+
+    def _may_be_star(self, at: int) -> bool:
+        """Return whether a `*` may be one, and not a multiplication or that of `count(*)`."""
+        before, after = self._scopes.text(at - 1).lower(), self._scopes.text(at + 1).lower()
+        if before == "(" and after == ")":
+            return self._scopes.word(at - 2) != "count"
+        return before in _STAR_AFTER or before == "(" or after in _STAR_BEFORE or after in _LEFT_OUT or after == ""
+
+    def _star(self, at: int, scope: Scope) -> Star | None:
+        first = at - 2 if self._scopes.text(at - 1) == "." else at
+        before, after = self._scopes.text(first - 1).lower(), self._scopes.text(at + 1).lower()
+        select = next(place for word, place in scope.clauses if word == "select")
+        is_item = before in _STAR_AFTER or (before == ")" and self._ends_distinct_on(first - 1))
+        if not is_item or self._scopes.opener(first) != self._scopes.opener(select):
+            return None
+        if after in _LEFT_OUT and self._scopes.text(at + 2) == "(" and not self._scopes.is_query(at + 2):
+            return Star(self._tokens[at + 2].end, "{}, ")
+        if after and after not in _STAR_BEFORE:
+            return None
+        return Star(self._tokens[at].end, " EXCLUDE ({}) ")
+
+    def _ends_distinct_on(self, place: int) -> bool:
+        opener = next((at for at in range(place) if self._scopes.closer(at) == place), -1)
+        return self._scopes.word(opener - 1) == "on" and self._scopes.word(opener - 2) == "distinct"
+
+    def _first_from(self, scope: Scope) -> list[Star] | None:
+        """Return what a SELECT is to say that begins with FROM, and has none of its own."""
+        place = next((place for word, place in scope.clauses if word == "from"), -1)
+        before = self._scopes.text(place - 1).lower()
+        if place < 0 or before in ("delete", "update"):
+            return []
+        is_first = before in ("", "(", ")", ";", "all", "union", "except", "intersect", "explain", "analyze", "as")
+        return [Star(self._tokens[place].start, "SELECT * EXCLUDE ({}) ")] if is_first else None
+
+
+def _words(part: Part) -> Part | None:
+    """Return what stands in `(…)::VARCHAR`, where that is a constant or a parameter."""
+    tokens = part.tokens
+    close = next((at for at, token in enumerate(tokens) if token.text == ")"), 0)
+    opened = next((at for at, token in enumerate(tokens) if token.text != "("), 0)
+    if not opened or close <= opened:
+        return None
+    inner = Part(tokens[opened:close], tokens[close].start)
+    rest = "".join(token.text for token in tokens[close:]).lower()
+    is_known = inner.string is not None or _MARK.fullmatch(inner.text.strip()) is not None
+    return inner if is_known and rest in (")" * opened + "::varchar", ")" * opened + ":varchar") else None

@@ -1,0 +1,216 @@
+"""`match` and `score` answered by a search, wherever in a statement they stand.
+
+A table is read with a column for each query, which says whether a row matches, or its score: see `computed_columns`.
+The calls become these columns, so that no text is read and analysed for them. DuckDB pushes a condition of such a
+column to the scan wherever it would push any other, and then the rows that match are read alone.
+
+Calls stay as they are, and are asked of each text, where no index covers the column, where their words are neither a
+constant nor the value of a parameter, and where the columns could be seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any, Final
+
+from lance_duck.dataset import LanceDataset
+from lance_duck.duck.catalog import TableCatalog
+from lance_duck.duck.full_text.asked_tables import AskedCall, AskedTable, find
+from lance_duck.duck.full_text.scopes import TableRead
+from lance_duck.duck.names import Names
+from lance_duck.duck.run.candidates import NotFoundHere
+from lance_duck.duck.run.named_tables import named
+from lance_duck.duck.run.parameters import Given
+from lance_duck.duck.run.rewriting import Database, Request, Rewriting
+from lance_duck.duck.statement.edits import Edit
+from lance_duck.duck.statement.identifiers import folded, literal, quoted
+from lance_duck.duck.statement.text import Statement
+from lance_duck.duck.tables.computed_columns import (
+    TOKEN,
+    AskedColumn,
+    AskedColumns,
+    MatchColumn,
+    TableWithColumns,
+    TextMatches,
+    with_columns,
+)
+from lance_duck.duck.tables.handle import TableHandle, VersionChoice, pinned_versions
+from lance_duck.duck.tables.table import DuckTable, select_all
+from lance_duck.duck.tables.text_request import TextRequest
+from lance_duck.errors import LanceDuckError
+from lance_duck.scan.text.query.tree import MatchQuery, PhraseQuery
+from lance_duck.scan.text.route import text_route
+
+_NUMBERS: Final = count()
+
+
+@dataclass
+class MatchColumns:
+    """The columns that a table gets, and the edits of the statement that reads them.
+
+    Attributes:
+        columns: The columns.
+        calls: Which each is for.
+        edits: Of these calls.
+    """
+
+    columns: list[MatchColumn] = field(default_factory=list)
+    calls: list[AskedCall] = field(default_factory=list)
+    edits: list[Edit] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, asked: AskedTable, given: Given, dataset: LanceDataset) -> MatchColumns | None:
+        """Return the columns for the calls that a search can answer; None where it can answer none.
+
+        Args:
+            asked: The table and its calls.
+            given: Values of parameters.
+            dataset: The version that is read.
+        """
+        names = {folded(name) for name in dataset.schema.names}
+        if asked.may_be_value and folded(asked.read.alias) not in names:
+            return None
+        result = cls()
+        searches: dict[MatchQuery | PhraseQuery, TextMatches] = {}
+        for call in asked.calls:
+            with suppress(NotFoundHere, LanceDuckError):  # what makes no sense is for the function to say
+                query = _query(call, given, dataset, is_kept=asked.is_kept)
+                if query not in searches:
+                    search = TextMatches(query)
+                    search.of(dataset)
+                    searches[query] = search
+                name = f"{asked.start}_{len(result.columns)}" if asked.is_kept else f"{TOKEN}_{next(_NUMBERS)}"
+                result._add(call, searches[query], asked.read.alias, f"__lance_match_{name}")
+        return result if result.columns else None
+
+    def _add(self, call: AskedCall, search: TextMatches, alias: str, column: str) -> None:
+        if not call.is_score and not call.null_is_false and not call.texts.startswith("["):
+            raise NotFoundHere("which lists have no text is not known without them")
+        name = f"{quoted(alias)}.{quoted(column)}"
+        # DuckDB refuses the value of a parameter that nothing uses.
+        used = f"typeof({call.mark}) IS NOT NULL" if call.mark else ""
+        if call.is_score:
+            text = f"CASE WHEN {used or 'true'} THEN coalesce({name}, 0::FLOAT) END"
+        elif call.null_is_false:
+            text = f"{name} = true" + (f" AND {used}" if used else "")
+        else:
+            text = f"CASE WHEN {name} THEN {used or 'true'} WHEN {call.texts[1:-1]} IS NOT NULL THEN false END"
+        self.columns.append(MatchColumn(column, search, is_score=call.is_score))
+        self.calls.append(call)
+        self.edits.append(Edit(call.start, call.end, f"({text})"))
+
+    def reading(self, asked: AskedTable, source: str) -> list[Edit]:
+        """Return the edits of a statement that reads the table with its columns.
+
+        Args:
+            asked: The table as the statement reads it.
+            source: SQL of the table with the columns.
+        """
+        names = ", ".join(quoted(column.field.name) for column in self.columns)
+        alias = "" if asked.read.is_called else f" AS {quoted(asked.read.alias)}"
+        stars = (Edit(star.place, star.place, star.text.format(names)) for star in asked.stars)
+        return [Edit(asked.start, asked.end, source + alias), *self.edits, *stars]
+
+
+def run(asked: AskedTable, request: Request, database: Database) -> Rewriting | None:
+    """Have a table read with columns that answer its calls; None where a search answers none of them."""
+    parts = [(asked.start, asked.end), *((call.start, call.end) for call in asked.calls)]
+    if not all(request.is_free(*part) for part in parts):
+        return None
+    if request.later and pinned_versions() is not None:
+        return None
+    handle = handle_of(asked.read, database.catalog, database.names, later=request.later)
+    found = None if handle is None else columns_for(asked, request.given, handle)
+    if handle is None or found is None:
+        return None
+    if asked.is_kept:
+        return Rewriting(tuple(found.reading(asked, _kept(asked, found))))
+    table = named(database.native, TableWithColumns(handle.reader(), found.columns))
+    return Rewriting(tuple(found.reading(asked, f"({select_all(quoted(table.name))})")), (table,))
+
+
+def searched(
+    statement: Statement, parameters: Mapping[str, Any], table_of: Callable[[TableRead], DuckTable | None]
+) -> tuple[list[Edit], Mapping[str, TableWithColumns]]:
+    """Return edits of a query by which searches answer its calls, and the tables that it then reads, by name.
+
+    Args:
+        statement: The query.
+        parameters: Its values, by name.
+        table_of: Returns a table that it reads, at the version at which it does; None for what is no Lance table.
+    """
+    edits: list[Edit] = []
+    tables: dict[str, TableWithColumns] = {}
+    asked_tables: tuple[AskedTable, ...] = statement.result("asked tables", find)
+    for asked in asked_tables:
+        with suppress(LanceDuckError):  # the statement itself will say what is wrong
+            table = table_of(asked.read)
+            found = None if table is None else MatchColumns.of(asked, Given((), parameters), table.dataset)
+            if table is not None and found is not None:
+                name, columns = f"__lance_searched_{asked.start}", found.columns
+                if isinstance(table, TableWithColumns):
+                    tables[name] = table.widened(columns)
+                else:
+                    tables[name] = with_columns(table.dataset, columns)
+                edits += found.reading(asked, name)
+    return edits, tables
+
+
+def _kept(asked: AskedTable, found: MatchColumns) -> str:
+    """Return SQL of a table with its columns, for a statement that is run later on, perhaps by another process."""
+    pairs = zip(found.columns, found.calls, strict=True)
+    columns = [AskedColumn(column.field.name, call.request, call.words or "", call.is_score) for column, call in pairs]
+    version = {name: part.text.strip() if part.string is None else part.string for name, part in asked.read.version}
+    table = TextRequest.of(found.calls[0].request).table
+    return f"__lance_matching({literal(table)}, {literal(AskedColumns(columns, version).text)})"
+
+
+def columns_for(asked: AskedTable, given: Given, handle: TableHandle) -> MatchColumns | None:
+    """Return the columns of a table; None where a search can answer no call."""
+    try:
+        return MatchColumns.of(asked, given, handle.current())
+    except LanceDuckError:
+        return None  # the statement itself will say what is wrong
+
+
+def handle_of(read: TableRead, catalog: TableCatalog, names: Names, *, later: bool) -> TableHandle | None:
+    """Return the table that a SELECT reads; None where it is not ours, or an expression says which version."""
+    handle: TableHandle | None
+    if read.path is not None:
+        handle = catalog.path_handle(read.path)
+    else:
+        handle = None if read.name is None else names.table(read.name, later=later)
+    if handle is None or not read.version:
+        return handle
+    texts = {name: part.text.strip() if part.string is None else part.string for name, part in read.version}
+    if "asof" in texts or not all(part.string is not None or texts[name].isdecimal() for name, part in read.version):
+        return None
+    return handle.at(VersionChoice(**texts))
+
+
+def _query(call: AskedCall, given: Given, dataset: LanceDataset, *, is_kept: bool) -> MatchQuery | PhraseQuery:
+    """Return the query of a call that an index answers.
+
+    Raises:
+        NotFoundHere: None does, or the words are not known.
+        LanceDuckError: The query makes no sense.
+    """
+    request = TextRequest.of(call.request)
+    words = call.words if is_kept else _words(call, given)
+    if is_kept and request.held is not None:
+        raise NotFoundHere("a version that only a transaction reads")
+    if request.named or not isinstance(words, str):
+        raise NotFoundHere("words or options are no constants")
+    if text_route(dataset.handle.snapshot, request.column, None).name is None:
+        raise NotFoundHere("no index covers the column")
+    return request.query(words, "")
+
+
+def _words(call: AskedCall, given: Given) -> object:
+    if call.words is not None:
+        return call.words
+    name = call.mark.removeprefix("$")
+    return given.value(int(name) if name.isdigit() else name)

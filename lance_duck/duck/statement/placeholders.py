@@ -1,0 +1,19 @@
+"""Placeholders that have a number or a name: `$1` and `$name`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from lance_duck.duck.statement.tokens import Token
+
+_PLACEHOLDER: Final = re.compile(r"\$(\d+|[^\W\d]\w*)(?![\w$])")
+
+
+def placeholders_in(tokens: Sequence[Token]) -> Iterator[tuple[str, tuple[int, int]]]:
+    """Yield the name of each placeholder, or its number as text, and where it begins and ends."""
+    for token in tokens:
+        match = _PLACEHOLDER.match(token.source, token.start) if token.text == "$" else None
+        if match is not None:
+            yield match[1], match.span()

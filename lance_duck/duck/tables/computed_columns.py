@@ -1,0 +1,294 @@
+"""A table with more columns than it stores: each has a value for the address of a row.
+
+A statement reads them by names that no user can spell. Filters of DuckDB's on them become filters on addresses, so
+that a scan of rows that match reads these alone.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_duck.dataset import LanceDataset
+from lance_duck.duck.tables.table import DuckTable
+from lance_duck.duck.tables.text_functions import search_of
+from lance_duck.duck.tables.text_request import TextRequest
+from lance_duck.errors import InternalError, InvalidInputError
+from lance_duck.forks import Lock
+from lance_duck.scan.duckdb.nodes import predicate_from_node
+from lance_duck.scan.predicate.evaluate import mask
+from lance_duck.scan.predicate.tree import And, Compare, ConstantCondition, In, IsNull, Not, Or, Predicate
+from lance_duck.scan.projection import ROW_ADDRESS
+from lance_duck.scan.text.matches import Matches
+from lance_duck.scan.text.query.tree import MatchQuery, PhraseQuery
+
+TOKEN: Final = secrets.token_hex(8)
+"""A part of the name of each such column."""
+Addresses = NDArray[np.uint64]
+
+
+class ComputedColumn(ABC):
+    """A column whose values the addresses of rows tell.
+
+    Args:
+        name: Its name.
+        type_: Its type in Arrow.
+    """
+
+    def __init__(self, name: str, type_: pa.DataType) -> None:
+        self.field = pa.field(name, type_)
+
+    @abstractmethod
+    def values(self, dataset: LanceDataset, addresses: pa.Array) -> pa.Array:
+        """Return the values of rows, none of which is null.
+
+        Args:
+            dataset: The version that is read.
+            addresses: uint64, of the rows.
+        """
+
+    @abstractmethod
+    def condition(self, dataset: LanceDataset, leaf: Predicate) -> Predicate:
+        """Return a condition of this column as one of addresses."""
+
+
+class AddressColumn(ComputedColumn):
+    """The address itself."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name, pa.uint64())
+
+    def values(self, dataset: LanceDataset, addresses: pa.Array) -> pa.Array:
+        """See `ComputedColumn`."""
+        return addresses
+
+    def condition(self, dataset: LanceDataset, leaf: Predicate) -> Predicate:
+        """See `ComputedColumn`."""
+        path = (ROW_ADDRESS,)
+        match leaf:
+            case Compare(op, _, value):
+                return Compare(op, path, value)
+            case In(_, values):
+                return In(path, values)
+            case IsNull():
+                return ConstantCondition(False)
+        raise InternalError("a condition of addresses of a kind unknown here", found=str(leaf))
+
+
+class TextMatches:
+    """The rows that match a query, searched for once in each version that is read. Safe for many threads.
+
+    Args:
+        query: The query.
+    """
+
+    def __init__(self, query: MatchQuery | PhraseQuery) -> None:
+        self.query = query
+        self._lock = Lock()
+        self._last: tuple[LanceDataset, Matches] | None = None
+
+    def of(self, dataset: LanceDataset) -> Matches:
+        """Return the rows of a version, by address."""
+        with self._lock:
+            if self._last is None or self._last[0] is not dataset:
+                self._last = dataset, search_of(dataset, self.query).matches()
+            return self._last[1]
+
+
+class MatchColumn(ComputedColumn):
+    """Whether a row matches a query, or its score.
+
+    Args:
+        name: Its name.
+        matches: The rows that match.
+        is_score: The column holds scores, 0 where there is no match.
+    """
+
+    def __init__(self, name: str, matches: TextMatches, *, is_score: bool) -> None:
+        super().__init__(name, pa.float32() if is_score else pa.bool_())
+        self.matches = matches
+        self._is_score = is_score
+
+    def values(self, dataset: LanceDataset, addresses: pa.Array) -> pa.Array:
+        """See `ComputedColumn`."""
+        found = self.matches.of(dataset)
+        wanted = addresses.to_numpy()
+        if not len(found):
+            return pa.array(np.zeros(len(wanted), np.float32 if self._is_score else np.bool_))
+        places = np.minimum(np.searchsorted(found.names, wanted), len(found) - 1)
+        present = found.names[places] == wanted
+        return pa.array(np.where(present, found.scores[places], np.float32(0)) if self._is_score else present)
+
+    def condition(self, dataset: LanceDataset, leaf: Predicate) -> Predicate:
+        """See `ComputedColumn`: what holds of rows that match is asked of each, of others once."""
+        found = self.matches.of(dataset)
+        values = np.append(found.scores, np.float32(0)) if self._is_score else np.arange(len(found) + 1) < len(found)
+        held = mask(leaf, {self.field.name: pa.array(values)}, len(values)).to_numpy(zero_copy_only=False)
+        rows = In((ROW_ADDRESS,), pa.array(found.names[held[:-1] != held[-1]]))
+        return Not(rows) if held[-1] else rows
+
+
+@dataclass(frozen=True)
+class AskedColumn:
+    """A `MatchColumn` in words.
+
+    Attributes:
+        name: Its name.
+        request: The text of its `TextRequest`.
+        words: What is searched for.
+        is_score: It holds scores.
+    """
+
+    name: str
+    request: str
+    words: str
+    is_score: bool
+
+
+@dataclass(frozen=True)
+class AskedColumns:
+    """The columns of a table and its version, as a text that a view has.
+
+    Attributes:
+        columns: The columns.
+        version: What `VersionChoice` takes.
+    """
+
+    columns: Sequence[AskedColumn]
+    version: Mapping[str, str]
+
+    @classmethod
+    def of(cls, text: str) -> AskedColumns:
+        """Return what a text says.
+
+        Raises:
+            InvalidInputError: It is no such text.
+        """
+        try:
+            content = json.loads(text)
+            return cls([AskedColumn(*column) for column in content["columns"]], dict(content["version"]))
+        except (ValueError, TypeError, LookupError) as error:
+            raise InvalidInputError("a function of lance_duck's own is called by hand", found=text[:40]) from error
+
+    @property
+    def text(self) -> str:
+        """The text that stands for them."""
+        content = {"columns": [astuple(column) for column in self.columns], "version": self.version}
+        return json.dumps(content, ensure_ascii=False)
+
+    def computed(self, matches: Callable[[MatchQuery | PhraseQuery], TextMatches]) -> list[MatchColumn]:
+        """Return the columns.
+
+        Args:
+            matches: Returns the rows that match a query.
+
+        Raises:
+            InvalidInputError: A query makes no sense.
+        """
+        queries = (TextRequest.of(column.request).query(column.words, "") for column in self.columns)
+        pairs = zip(self.columns, queries, strict=True)
+        return [MatchColumn(each.name, matches(query), is_score=each.is_score) for each, query in pairs]
+
+
+class TableWithColumns(DuckTable):
+    """A table, and computed columns behind its own.
+
+    Args:
+        resolve: See `DuckTable`.
+        computed: The columns.
+        options: See `DuckTable`.
+    """
+
+    def __init__(
+        self, resolve: Callable[[], LanceDataset], computed: Sequence[ComputedColumn], **options: bool
+    ) -> None:
+        self.computed = {column.field.name: column for column in computed}
+        super().__init__(resolve, **options)
+
+    def widened(self, columns: Sequence[ComputedColumn]) -> TableWithColumns:
+        """Return the version that was read last, with more columns."""
+        return with_columns(self.dataset, [*self.computed.values(), *columns])
+
+    @property
+    def queries(self) -> Iterator[MatchQuery | PhraseQuery]:
+        """Full-text queries that its columns answer, each once."""
+        matches = (column.matches for column in self.computed.values() if isinstance(column, MatchColumn))
+        return iter(dict.fromkeys(each.query for each in matches))
+
+    def accepts(self, predicate: Any) -> bool:
+        """See `ScanSource.accepts`: conditions of computed columns are always applied here."""
+        if not self._is_computed(predicate):
+            return super().accepts(predicate)
+        self._offered(predicate, accepted=True)
+        return True
+
+    def filtered_schema(self, dataset: LanceDataset) -> pa.Schema:
+        """See `DuckTable.filtered_schema`."""
+        return self._widened(super().filtered_schema(dataset))
+
+    def stored(self, dataset: LanceDataset, predicate: Predicate) -> Predicate:
+        """See `DuckTable.stored`."""
+        match predicate:
+            case And(operands) | Or(operands):
+                return type(predicate)(tuple(self.stored(dataset, operand) for operand in operands))
+            case Not(operand):
+                return Not(self.stored(dataset, operand))
+        column = next((self.computed[name] for name in predicate.columns() if name in self.computed), None)
+        return predicate if column is None else column.condition(dataset, predicate)
+
+    def explained(self, parts: Sequence[Predicate] = ()) -> str:
+        """See `DuckTable.explained`: its searches, and how rows are found besides."""
+        own = [part for part in parts if self.computed.keys().isdisjoint(part.columns())]
+        plans = []
+        for query in self.queries:
+            lines = self.dataset.scan(columns=[], full_text_query=query).explain_plan().splitlines()
+            plans += [line for line in lines[1:] if not line.startswith("  columns:")]
+        used = "rows that match alone are read" if len(own) < len(parts) else "columns of the scan"
+        plans += [f"  match: {used}"] if plans else []
+        return super().explained(own) + "".join(f"{line}\n" for line in plans)
+
+    def _is_computed(self, node: Any) -> bool:
+        predicate = predicate_from_node(node, self.filtered_schema(self.dataset))
+        return predicate is not None and self.computed.keys() >= set(predicate.columns())
+
+    def _schema(self, dataset: LanceDataset) -> pa.Schema:
+        return self._widened(super()._schema(dataset))
+
+    def _widened(self, schema: pa.Schema) -> pa.Schema:
+        return pa.schema([*schema, *(column.field for column in self.computed.values())], schema.metadata)
+
+    def _reader(
+        self, dataset: LanceDataset, wanted: pa.Schema, predicate: Predicate | None, *, any_form: bool
+    ) -> pa.RecordBatchReader:
+        if self.computed.keys().isdisjoint(wanted.names):
+            return super()._reader(dataset, wanted, predicate, any_form=any_form)
+        own = [field for field in wanted if field.name not in self.computed]
+        stored = pa.schema([*own, pa.field(ROW_ADDRESS, pa.uint64())])
+        inner = super()._reader(dataset, stored, predicate, any_form=any_form)
+        named = {field.name: field for field in inner.schema}
+        schema = pa.schema([named.get(field.name, field) for field in wanted])
+        return pa.RecordBatchReader.from_batches(schema, self._computed(dataset, inner, schema))
+
+    def _computed(
+        self, dataset: LanceDataset, batches: Iterable[pa.RecordBatch], schema: pa.Schema
+    ) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            addresses = batch.column(batch.num_columns - 1)
+            columns = [
+                self.computed[name].values(dataset, addresses) if name in self.computed else batch.column(name)
+                for name in schema.names
+            ]
+            yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def with_columns(dataset: LanceDataset, columns: Sequence[ComputedColumn]) -> TableWithColumns:
+    """Return a version of a table with columns, for a statement that reads it by a name of our own."""
+    return TableWithColumns(lambda: dataset, columns, pinned=True, hidden=False)

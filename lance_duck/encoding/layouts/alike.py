@@ -1,0 +1,61 @@
+"""Whole small pages of one layout, decoded as one: as many chunks, one of each page, of a page of all their rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.encoding.layouts.chunk_decoder import MiniBlockLayout, decode_levels_of, decode_values
+from lance_duck.encoding.layouts.chunks import parse_chunks
+from lance_duck.encoding.layouts.page import Leaf, Page
+from lance_duck.store.request import ByteRange, Request
+
+Int64s = NDArray[np.int64]
+
+
+def kind_of(layout: MiniBlockLayout | None) -> object | None:
+    """Return what pages that are decoded together have in common; None for a page that is decoded by itself.
+
+    Lists have levels that cross pages, and each page has a dictionary of its own.
+    """
+    if layout is None or layout.rep is not None or layout.dictionary is not None or not layout.layers.is_flat:
+        return None
+    return layout.layers, layout.shape, layout.def_, layout.values
+
+
+def read_alike(pages: Sequence[Page], layouts: Sequence[MiniBlockLayout]) -> Request[Leaf | None]:
+    """Read all rows of pages of one kind, which lie in one source that is in memory.
+
+    Args:
+        pages: At least one.
+        layouts: The layout of each; all of one kind, see `kind_of`.
+
+    Returns:
+        None: one of them is not of one chunk, or says something else of itself in another place. Reading it alone says
+        what is wrong, if anything is.
+
+    Raises:
+        CorruptError: As reading one of the pages does.
+    """
+    layout, first = layouts[0], pages[0]
+    width = 4 if layout.shape.large else 2
+    places = np.array([page.buffers[0] + page.buffers[1] for page in pages if len(page.buffers) > 1], np.int64)
+    counts = np.array([page.num_rows for page in pages], np.int64)
+    if len(places) != len(pages) or [each.num_items for each in layouts] != counts.tolist():
+        return None
+    (data,) = yield [ByteRange(first.source, 0, first.source.size)]
+    table, table_sizes, starts, sizes = places.T
+    if np.any(table_sizes != width):
+        return None
+    words = np.ascontiguousarray(data[table[:, None] + np.arange(width)]).view(f"<u{width}")[:, 0].astype(np.int64)
+    if np.any(((words >> 4) + 1) * 8 != sizes):
+        return None
+    parsed = parse_chunks(
+        data, np.ascontiguousarray(starts), np.ascontiguousarray(sizes), counts, layout.shape, first.where
+    )
+    levels = decode_levels_of(parsed, layout, first.where)
+    block = decode_values(parsed, layout, None, levels.def_, first.where)
+    rows = int(counts.sum())
+    return Leaf(block, None, levels.def_, layout.layers, rows, rows)

@@ -1,0 +1,43 @@
+"""Ranks of partitions: how many of them lie nearer to a query than the one that holds a vector."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.index.vector.costs import CENTROIDS_AT_ONCE
+from lance_duck.index.vector.storage.files import VectorFiles
+
+Places = NDArray[np.int64]
+
+
+def partition_ranks(
+    files: VectorFiles, queries: NDArray[Any], positions: Places, nearest_first: Callable[[NDArray[Any]], Places]
+) -> Places:
+    """Return the ranks of the partitions of some vectors: see `contract.VectorIndex.partition_ranks`.
+
+    Args:
+        files: Files of the segment.
+        queries: (queries, dim), as the searches of the segment compare them with centroids.
+        positions: int64 (queries, m); -1 stands for none.
+        nearest_first: Gives, for some queries, all partitions, nearest first: int64 (queries, partitions).
+    """
+    partitions = files.partitions
+    ranks = np.full(positions.shape, len(partitions), np.int64)
+    filled = np.flatnonzero(partitions.lengths)
+    if not len(filled):
+        return ranks
+    ends = (partitions.offsets + partitions.lengths)[filled]
+    by_storage = np.argsort(ends, kind="stable")
+    owners = filled[by_storage][np.searchsorted(ends[by_storage], np.maximum(positions, 0), "right")]
+    step = max(CENTROIDS_AT_ONCE // len(partitions), 1)
+    for start in range(0, len(queries), step):
+        order = nearest_first(np.ascontiguousarray(queries[start : start + step]))
+        places = np.empty_like(order)
+        np.put_along_axis(places, order, np.arange(order.shape[1])[None], axis=1)
+        ranks[start : start + step] = np.take_along_axis(places, owners[start : start + step], axis=1)
+    ranks[positions < 0] = len(partitions)
+    return ranks

@@ -1,0 +1,132 @@
+"""The files of a version, compared with their checksums: see `checksums`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from os import cpu_count
+from typing import Final
+
+from lance_duck.checksums.sealed import unsealed_deletions
+from lance_duck.errors import CorruptError, NotFoundError, UnsupportedError
+from lance_duck.file.reader import LanceFile, open_file
+from lance_duck.snapshot import Snapshot
+from lance_duck.store import Store, join_uri, run
+from lance_duck.store.checked import CheckedSource
+from lance_duck.wire import paths
+from lance_duck.wire.fragment import DataFile, Fragment
+from lance_duck.wire.index import IndexMetadata
+
+_BROKEN: Final = (CorruptError, NotFoundError)
+SOUND, DAMAGED, NONE = "sound", "damaged", "none"
+_CONTAINERS: Final = (".lance", ".idx")
+"""Ends of the names of index files that are Lance files; others, as those of a fragment reuse index, are left alone."""
+
+
+@dataclass(frozen=True)
+class FileCheck:
+    """A file of a version, compared with its checksums.
+
+    Attributes:
+        file: Path below the root of the table, or of the base path that it lies in.
+        kind: "manifest", "data", "deletions" or "index".
+        size: Bytes of the file; None: not known.
+        checksums: "sound", "damaged", or "none" where the file has no checksums, or none that are known here.
+        damage: Each thing that is damaged; empty where nothing is.
+        is_open: Whether the file could be opened.
+    """
+
+    file: str
+    kind: str
+    size: int | None
+    checksums: str
+    damage: tuple[str, ...] = ()
+    is_open: bool = True
+
+
+def check_files(snapshot: Snapshot) -> list[FileCheck]:
+    """Compare all bytes of the files of a version with their checksums, whatever the options of its store say.
+
+    A file that has gone is damaged. The manifest is not, or the version could not have been opened.
+    """
+    checks: list[Callable[[], list[FileCheck]]] = [
+        partial(_fragment, snapshot, fragment) for fragment in snapshot.fragments
+    ]
+    checks += [partial(check_segment, snapshot, segment) for segment in snapshot.indices]
+    manifest = snapshot.manifest
+    state = SOUND if manifest.is_sealed else NONE
+    with ThreadPoolExecutor(cpu_count() or 1, thread_name_prefix="lance_duck-check") as pool:
+        parts = pool.map(lambda check: check(), checks)
+        return [FileCheck(manifest.path, "manifest", manifest.size, state), *(file for part in parts for file in part)]
+
+
+def check_data_file(snapshot: Snapshot, file: DataFile) -> FileCheck:
+    """Compare a data file with its checksums."""
+    store, base = snapshot.place(file.base_id)
+    path = paths.data_file(file.path, is_dataset_root=base is None or base.is_dataset_root)
+    return _container(store, path, "data", file.file_size)
+
+
+def check_deletions(snapshot: Snapshot, fragment: Fragment) -> FileCheck | None:
+    """Compare the deletion file of a fragment with its seal; None where it has no such file."""
+    file = fragment.deletion_file
+    if file is None:
+        return None
+    store, _ = snapshot.place(file.base_id)
+    path = file.path(fragment.id)
+    try:
+        data = store.get(path)
+        _, is_sealed = unsealed_deletions(data, file.suffix, join_uri(store.uri, path))
+    except _BROKEN as error:
+        return FileCheck(path, "deletions", None, DAMAGED, (str(error),), is_open=False)
+    return FileCheck(path, "deletions", len(data), SOUND if is_sealed else NONE)
+
+
+def check_segment(snapshot: Snapshot, segment: IndexMetadata) -> list[FileCheck]:
+    """Compare the files of an index segment with their checksums."""
+    store, base = snapshot.place(segment.base_id)
+    directory = paths.index_directory(segment.uuid, is_dataset_root=base is None or base.is_dataset_root)
+    names = dict(segment.files)
+    if not names and store.can_list:
+        names = {entry.path.rpartition("/")[2]: entry.size for entry in store.entries(directory)}
+    return [
+        _container(store, f"{directory}/{name}", "index", size)
+        if name.endswith(_CONTAINERS)
+        else FileCheck(f"{directory}/{name}", "index", size, NONE)
+        for name, size in names.items()
+    ]
+
+
+def _fragment(snapshot: Snapshot, fragment: Fragment) -> list[FileCheck]:
+    files = [check_data_file(snapshot, file) for file in fragment.files]
+    deletions = check_deletions(snapshot, fragment)
+    return files if deletions is None else [*files, deletions]
+
+
+def _container(store: Store, path: str, kind: str, size: int | None) -> FileCheck:
+    try:
+        source = store.open(path, size or None)
+        file = run(open_file(source))
+        if not isinstance(file.source, CheckedSource):
+            return FileCheck(path, kind, source.size, NONE)
+        damage = tuple(_damage(file, file.source))
+    except UnsupportedError:
+        return FileCheck(path, kind, size, NONE)
+    except _BROKEN as error:
+        return FileCheck(path, kind, size, DAMAGED, (str(error),), is_open=False)
+    return FileCheck(path, kind, source.size, DAMAGED if damage else SOUND, damage)
+
+
+def _damage(file: LanceFile, source: CheckedSource) -> Iterator[str]:
+    """Yield the pages and other parts of a file that are damaged."""
+    for offset, size in source.damaged():
+        where = f"{size:,} bytes at {offset:,}"
+        named = [
+            f"column {number}, page {i}, rows {page.first_row:,} to {page.first_row + page.num_rows - 1:,}: {where}"
+            for number in range(file.num_columns)
+            for i, page in enumerate(file.column(number).pages)
+            if any(start < offset + size and offset < start + length for start, length in page.buffers)
+        ]
+        yield from named or [where]

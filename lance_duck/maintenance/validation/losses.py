@@ -1,0 +1,164 @@
+"""Losses: what of a version can no longer be read, row by row, whatever damaged its files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from os import cpu_count
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.errors import CorruptError, InvalidInputError, NotFoundError
+from lance_duck.file.column import ColumnReader, open_column
+from lance_duck.file.reader import LanceFile
+from lance_duck.maintenance.validation.files import DAMAGED, check_segment
+from lance_duck.snapshot import Snapshot
+from lance_duck.store import run
+from lance_duck.wire.fragment import Fragment
+from lance_duck.wire.index import IndexMetadata
+from lance_duck.wire.limits import ROW_OFFSETS
+from lance_duck.wire.schema import Field
+
+_FEWEST: Final = 64
+"""Rows that are not divided further: chunks of pages, which are read as a whole, rarely have fewer. Not measured."""
+
+_UNREADABLE: Final = (CorruptError, NotFoundError)
+"""What tells of a loss: not what a newer version of this package, or a store that answers again, can read."""
+
+
+@dataclass(frozen=True)
+class Losses:
+    """What of a version cannot be read.
+
+    Attributes:
+        rows: By fragment, the offsets of the living rows of which a value cannot be read: uint32, ascending.
+        columns: By fragment, the names of the columns that these values are of.
+        deletions: Fragments whose deletion file cannot be read: which of their rows are deleted is not known.
+        segments: Index segments of which a file is damaged.
+    """
+
+    rows: Mapping[int, NDArray[np.uint32]]
+    columns: Mapping[int, tuple[str, ...]]
+    deletions: tuple[int, ...]
+    segments: tuple[IndexMetadata, ...]
+
+    @property
+    def num_rows(self) -> int:
+        """Rows that are lost."""
+        return sum(map(len, self.rows.values()))
+
+    def __bool__(self) -> bool:
+        return bool(self.rows or self.deletions or self.segments)
+
+
+def find_losses(snapshot: Snapshot) -> Losses:
+    """Read all of a version, and return what cannot be read.
+
+    Raises:
+        InvalidInputError: The checksums of the table are not compared, or its manifest contradicts its files.
+        UnsupportedError: A file that cannot be read here, and may be sound.
+        StoreError: The disk or the service failed.
+    """
+    if not snapshot.store.checksums:
+        raise InvalidInputError(
+            "checksums are not compared", where=snapshot.uri, remedy='leave out the storage option "checksums"'
+        )
+    with ThreadPoolExecutor(cpu_count() or 1, thread_name_prefix="lance_duck-losses") as pool:
+        lost = dict(zip(snapshot.fragments.ids(), pool.map(partial(_lost, snapshot), snapshot.fragments), strict=True))
+        checks = list(pool.map(partial(check_segment, snapshot), snapshot.indices))
+    return Losses(
+        {number: one.rows for number, one in lost.items() if len(one.rows)},
+        {number: one.columns for number, one in lost.items() if len(one.rows)},
+        tuple(number for number, one in lost.items() if not one.deletions_known),
+        tuple(
+            segment
+            for segment, files in zip(snapshot.indices, checks, strict=True)
+            if any(file.checksums == DAMAGED for file in files)
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Lost:
+    """What of a fragment cannot be read."""
+
+    rows: NDArray[np.uint32]
+    columns: tuple[str, ...]
+    deletions_known: bool
+
+
+def _lost(snapshot: Snapshot, fragment: Fragment) -> _Lost:
+    total = snapshot.physical_rows(fragment)
+    _check_rows(snapshot, fragment, total)
+    try:
+        deleted, is_known = snapshot.deletion_vector(fragment), True
+    except _UNREADABLE:
+        deleted, is_known = None, False
+    lost = np.zeros(total, np.bool_)
+    names = []
+    for field in snapshot.schema.fields:
+        ranges = _lost_ranges(snapshot, fragment, field, total)
+        for start, stop in ranges:
+            lost[start:stop] = True
+        if ranges:
+            names.append(field.name)
+    if deleted is not None:
+        lost[deleted.deleted] = False
+    return _Lost(np.flatnonzero(lost).astype(np.uint32), tuple(names), is_known)
+
+
+def _check_rows(snapshot: Snapshot, fragment: Fragment, total: int) -> None:
+    """Raise InvalidInputError where the manifest contradicts a data file: it is wrong, and no row is lost by that."""
+    for file in fragment.files:
+        with suppress(*_UNREADABLE):
+            found = snapshot.data_file(file).num_rows
+            if found == total:
+                continue
+            raise InvalidInputError(
+                f"rows of fragment {fragment.id} in the manifest",
+                where=snapshot.uri,
+                expected=f"{found}, as in {file.path}",
+                found=total,
+                remedy="restore an older version",
+            )
+    if total > ROW_OFFSETS:
+        raise InvalidInputError(f"rows of fragment {fragment.id}", where=snapshot.uri, found=total)
+
+
+def _lost_ranges(snapshot: Snapshot, fragment: Fragment, field: Field, num_rows: int) -> list[tuple[int, int]]:
+    """Return ranges of rows of which a column cannot be read."""
+    places = {
+        id_: (file, index)
+        for file in fragment.files
+        for id_, index in zip(file.fields, file.column_indices, strict=True)
+    }
+
+    def locate(field_id: int) -> tuple[LanceFile, int] | None:
+        place = places.get(field_id)
+        return None if place is None else (snapshot.data_file(place[0]), place[1])
+
+    if not any(f.id in places for f in field.walk()):
+        return []
+    try:
+        reader = open_column(field, locate, num_rows)
+    except _UNREADABLE:
+        return [(0, num_rows)]
+    return list(_unreadable(reader, 0, num_rows))
+
+
+def _unreadable(reader: ColumnReader, start: int, stop: int) -> Iterator[tuple[int, int]]:
+    """Yield what cannot be read of a range of rows, by halves."""
+    try:
+        run(reader.read(slice(start, stop)))
+    except _UNREADABLE:
+        if stop - start <= _FEWEST:
+            yield start, stop
+            return
+        middle = (start + stop) // 2
+        yield from _unreadable(reader, start, middle)
+        yield from _unreadable(reader, middle, stop)

@@ -1,0 +1,9 @@
+"""Settings of searches through vector segments that reach a recall: measured, not guessed.
+
+You hold: an open segment, the rows that it covers, k, and the share of these rows that may be found. You get: the
+cheapest settings that reach a recall, with the recall that was measured, and on how many queries.
+Never here: what a caller asked for, merging of segments, and the rows that none covers.
+`sample` draws queries and finds their true neighbours → `measure` sees which of them each setting finds → `curve`
+chooses → `kept` remembers the choice for as long as the segment is open, whichever version of the table asks;
+nothing is written.
+"""

@@ -1,0 +1,102 @@
+"""Curves of segments, measured when they are first asked for, and remembered for as long as the segment is open."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+from weakref import WeakKeyDictionary
+
+from lance_duck.forks import Lock
+from lance_duck.index.catalog import Segment
+from lance_duck.index.vector.search.contract import VectorIndex
+from lance_duck.scan.costs import ALWAYS_COMPARED_ROWS, ALWAYS_INDEXED_SHARE
+from lance_duck.scan.nearest.covered import Covered
+from lance_duck.scan.nearest.options import VectorColumn
+from lance_duck.scan.nearest.settings.curve import Curve
+from lance_duck.scan.nearest.settings.measure import everything, measure
+from lance_duck.scan.nearest.settings.sample import draw
+from lance_duck.scan.table_scan import TableScan
+
+SHARES: Final = (1.0, 0.25, 0.05, 0.005)
+"""Parts of the rows that filters leave, for which settings are measured; fewer rows are compared one by one."""
+
+_STEPS: Final = (1, 2, 5, 10)
+_WHOLE: Final = 0.9  # part of the rows from which on those that are missing change nothing
+
+
+class _Kept:
+    """The curves of a segment, by k and share."""
+
+    def __init__(self) -> None:
+        self.lock = Lock()
+        self.curves: dict[tuple[int, float], Curve] = {}
+
+    def get(self, key: tuple[int, float], measure: Callable[[], Curve]) -> Curve:
+        """Return a curve, measured by one thread."""
+        curve = self.curves.get(key)
+        if curve is None:
+            with self.lock:
+                curve = self.curves.get(key)
+                if curve is None:
+                    curve = self.curves[key] = measure()
+        return curve
+
+
+_KEPT: Final[WeakKeyDictionary[VectorIndex, _Kept]] = WeakKeyDictionary()
+_LOCK: Final = Lock()
+
+
+def curves_of(
+    table: TableScan,
+    column: VectorColumn,
+    segment: Segment,
+    index: VectorIndex,
+    rows: Covered,
+    k: int,
+    num_allowed: int,
+) -> list[Curve]:
+    """Return what settings reach for a k no smaller, with shares of the rows on either side; measured where it is new.
+
+    Args:
+        table: The table.
+        column: Its vectors.
+        segment: The segment.
+        index: The same, open.
+        rows: What it covers.
+        k: Neighbours of a query.
+        num_allowed: Rows of the segment that may be found.
+    """
+    kept = _KEPT.get(index)
+    if kept is None:
+        with _LOCK:
+            kept = _KEPT.setdefault(index, _Kept())
+    return [
+        kept.get((k_measured(k), share), partial(_measured, table, column, segment, index, rows, k_measured(k), share))
+        for share in shares_measured(num_allowed / max(index.num_rows, 1))
+    ]
+
+
+def shares_measured(share: float) -> list[float]:
+    """Return the shares on either side of a share of the rows, or the one that it is as good as."""
+    if share >= _WHOLE:
+        return [SHARES[0]]
+    less = next((place for place, each in enumerate(SHARES) if each <= share), len(SHARES) - 1)
+    return [SHARES[less]] if SHARES[less] == share else [SHARES[less - 1], SHARES[less]]
+
+
+def k_measured(k: int) -> int:
+    """Return the next number of neighbours for which settings are measured: 1, 2, 5, 10, 20, 50, …."""
+    power: int = 10 ** (len(str(k)) - 1)
+    return next(step * power for step in _STEPS if step * power >= k)
+
+
+def _measured(
+    table: TableScan, column: VectorColumn, segment: Segment, index: VectorIndex, rows: Covered, k: int, share: float
+) -> Curve:
+    if index.num_rows <= max(ALWAYS_COMPARED_ROWS, ALWAYS_INDEXED_SHARE * k):
+        return everything(index, k)
+    sample = draw(table, column, segment, index, rows, k, share)
+    if sample is None:
+        return everything(index, k)
+    return measure(index, sample, k, share, column.dim * column.dtype.itemsize)

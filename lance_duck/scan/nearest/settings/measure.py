@@ -1,0 +1,163 @@
+"""How much of the true neighbours each setting finds: one look at a segment tells of many settings at once.
+
+A row is found if its partition is among those that are looked into, by its rank, which centroids alone tell; if the
+walk over a graph meets it; and if it is among the candidates by its code, of which one search shows the order.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.index.vector.search.contract import Probe, Shape, VectorIndex
+from lance_duck.scan.costs import (
+    CANDIDATE_BYTE_NS,
+    CANDIDATE_NS,
+    CODE_BYTE_NS,
+    CODE_NS,
+    FREE_ROWS,
+    GRAPH_STEPS,
+    MOST_CANDIDATES,
+    ROW_BYTE_NS,
+    SAMPLE_CODES,
+    SAMPLE_WALKS,
+    TABLE_BYTE_NS,
+    WALK_BYTE_NS,
+    WALK_NS,
+)
+from lance_duck.scan.nearest.settings.curve import Curve, Measured, Setting
+from lance_duck.scan.nearest.settings.sample import Sample
+
+_STEP: Final = 1.25
+_REACHED: Final = 0.998  # beyond it no setting is looked for: whoever wants more, compares all
+_REFINED: Final = 4  # times more candidates, where a look at the codes did not suffice
+_FIRST_REFINED: Final = 16
+
+Ranks = NDArray[np.int64]
+
+
+def measure(index: VectorIndex, sample: Sample, k: int, share: float, width: int) -> Curve:
+    """Return what settings reach.
+
+    Args:
+        index: An open segment.
+        sample: Queries and their neighbours.
+        k: Neighbours of a query.
+        share: Part of the rows that may be found, for the result.
+        width: Bytes of a vector of the table.
+    """
+    ranks = index.partition_ranks(sample.queries.astype(np.float32, copy=False), sample.positions)
+    shape = index.shape
+    probes = _probes(shape, sample, ranks)
+    if shape.has_graphs:
+        measured = list(_walks(index, sample, ranks, probes, width))
+    elif index.is_exact:
+        measured = [_measured(shape, sample, ranks < n, Setting(n), width) for n in probes]
+    else:
+        measured = list(_codes(index, sample, ranks, probes, width))
+    return Curve.of(k, share, len(sample.queries), measured)
+
+
+def everything(index: VectorIndex, k: int) -> Curve:
+    """Return the curve of a segment so small that every row is compared."""
+    shape = index.shape
+    setting = Setting(max(shape.num_partitions, 1), None, None if index.is_exact else max(shape.num_rows, k))
+    return Curve(k, 1.0, 0, (Measured(setting, 1.0, 0.0, 0.0),))
+
+
+def _probes(shape: Shape, sample: Sample, ranks: Ranks) -> list[int]:
+    """Return numbers of partitions to look into, up to the first with which hardly any neighbour is missed."""
+    count = max(shape.num_partitions, 1)
+    rows = max(sample.num_allowed / count, 1e-9)
+    least = 1 if shape.has_graphs else min(math.ceil(FREE_ROWS / rows), count)
+    probes = []
+    number = float(least)
+    while True:
+        probes.append(min(int(number), count))
+        if probes[-1] == count or sample.recall(ranks < probes[-1])[0] >= _REACHED:
+            return probes
+        number = max(number * _STEP, probes[-1] + 1)
+
+
+def _codes(index: VectorIndex, sample: Sample, ranks: Ranks, probes: list[int], width: int) -> Iterator[Measured]:
+    """Yield settings of a segment of codes without graphs."""
+    shape = index.shape
+    rows = max(probes[-1] * shape.num_rows // max(shape.num_partitions, 1), 1)
+    least = min(len(sample.queries), 32)
+    some = sample.first(max(min(SAMPLE_CODES // rows, len(sample.queries)), least))
+    ranks = ranks[: len(some.queries)]
+    times = _FIRST_REFINED
+    while True:
+        candidates = min(times * sample.k, MOST_CANDIDATES, some.num_allowed)
+        orders = _orders(index, some, candidates, Probe(probes[-1]))
+        if candidates < times * sample.k or some.recall(orders < candidates)[0] >= _REACHED:
+            break
+        times *= _REFINED
+    for nprobes in probes:
+        for refine in _refines(sample.k, candidates):
+            found = (ranks < nprobes) & (orders < (refine or sample.k))
+            yield _measured(shape, some, found, Setting(nprobes, None, refine), width)
+
+
+def _walks(index: VectorIndex, sample: Sample, ranks: Ranks, probes: list[int], width: int) -> Iterator[Measured]:
+    """Yield settings of a segment with graphs."""
+    shape, nprobes = index.shape, probes[-1]
+    ef = max(sample.k + sample.k // 2, 64)
+    for _ in range(GRAPH_STEPS):
+        least = min(len(sample.queries), 32)
+        some = sample.first(max(min(SAMPLE_WALKS // (ef * nprobes), len(sample.queries)), least))
+        mine = ranks[: len(some.queries)]
+        candidates = min(sample.k if index.is_exact else max(ef, sample.k), some.num_allowed)
+        orders = _orders(index, some, candidates, Probe(nprobes, ef=ef))
+        for number in probes:
+            for refine in [None] if index.is_exact else _refines(sample.k, candidates):
+                found = (mine < number) & (orders < (refine or sample.k))
+                yield _measured(shape, some, found, Setting(number, ef, refine), width)
+        if some.recall(orders < candidates)[0] >= _REACHED:
+            return
+        ef *= 2
+
+
+def _refines(k: int, most: int) -> Iterator[int | None]:
+    """Yield numbers of candidates to be ranked again; None: none is."""
+    yield None
+    number = 2 * k
+    while number < most:
+        yield number
+        number += max(number // 2, 1)
+    if most > k:
+        yield most
+
+
+def _orders(index: VectorIndex, sample: Sample, candidates: int, probe: Probe) -> Ranks:
+    """Return the place of each position of a sample among the candidates of a search; beyond them: not found."""
+    queries = sample.queries.astype(np.float32, copy=False)
+    hits = index.search(queries, candidates + 1, sample.allowed, probe).positions
+    orders = np.full(sample.positions.shape, np.iinfo(np.int64).max)
+    for number, (found, wanted, own) in enumerate(zip(hits, sample.positions, sample.own, strict=True)):
+        others = found[(found != own) & (found >= 0)]
+        by_number = np.argsort(others)
+        places = np.minimum(np.searchsorted(others, wanted, sorter=by_number), max(len(others) - 1, 0))
+        if len(others):
+            at = by_number[places]
+            orders[number] = np.where(others[at] == wanted, at, orders[number])
+    return orders
+
+
+def _measured(shape: Shape, sample: Sample, found: NDArray[np.bool_], setting: Setting, width: int) -> Measured:
+    recall, error = sample.recall(found)
+    return Measured(setting, recall, error, _cost(shape, setting, width))
+
+
+def _cost(shape: Shape, setting: Setting, width: int) -> float:
+    """Estimate the nanoseconds of a query."""
+    again = 0.0 if setting.candidates is None else setting.candidates * (CANDIDATE_NS + width * CANDIDATE_BYTE_NS)
+    if shape.has_graphs:
+        return again + setting.nprobes * (setting.ef or 1) * (WALK_NS + shape.code_bytes * WALK_BYTE_NS)
+    rows = setting.nprobes * shape.num_rows / max(shape.num_partitions, 1)
+    byte = CODE_BYTE_NS if shape.table_bytes else ROW_BYTE_NS
+    return again + setting.nprobes * shape.table_bytes * TABLE_BYTE_NS + rows * (CODE_NS + shape.code_bytes * byte)

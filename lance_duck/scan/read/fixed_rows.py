@@ -1,0 +1,108 @@
+"""Rows of fixed-size lists where they lie in mapped files, fetched by their offsets without an Arrow array a page.
+
+A page is plain where its rows lie one after the other in the file, as they are in Arrow; a column is where all of its
+pages are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_duck.kernels.jit import kernel
+from lance_duck.scan.projection import Read
+from lance_duck.scan.read.fragment_reader import FragmentReader
+from lance_duck.store.checked import look, mapped_file
+from lance_duck.store.request import ByteSource, run
+
+Places = NDArray[np.int64]
+Bytes = NDArray[np.uint8]
+
+_MEMORY_PAGE: Final = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class FixedRows:
+    """A plain column of a fragment.
+
+    Attributes:
+        source: Its file.
+        first_rows: int64 (pages,): first row of each page.
+        positions: int64 (pages,): where in the file that row is, in bytes, ascending.
+        num_rows: Rows of the fragment.
+        width: Bytes of a row.
+    """
+
+    source: ByteSource
+    first_rows: Places
+    positions: Places
+    num_rows: int
+    width: int
+
+    def fetch(self, offsets: Places, out: Bytes) -> None:
+        """Copy rows out of the mapped file.
+
+        Args:
+            offsets: int64 (n,), in the fragment, ascending, at least one; none beyond its end.
+            out: uint8 (n, width), C-contiguous.
+        """
+        touched = len(offsets) * max(self.width, _MEMORY_PAGE)
+        data = look(self.source, 0, self.source.size, touched, offsets, self._spans)
+        copy_rows(data, self._spans(offsets)[0], out)
+
+    def _spans(self, offsets: Places) -> tuple[Places, Places]:
+        """Return where rows begin in the file, and where they end."""
+        pages = np.searchsorted(self.first_rows, offsets, "right") - 1
+        starts = self.positions[pages] + (offsets - self.first_rows[pages]) * self.width
+        return starts, starts + self.width
+
+
+def fixed_rows(reader: FragmentReader, read: Read, ends: Sequence[int], width: int) -> FixedRows | None:
+    """Return a column of a fragment that is plain; None where it is not, or in no mapped file. Reads two rows a page.
+
+    Args:
+        reader: The fragment.
+        read: The column: a fixed-size list of numbers, read in the type that it is stored in.
+        ends: Rows at which its pages end.
+        width: Bytes of a row.
+    """
+    source = reader.source_of(read)
+    file = None if source is None else mapped_file(source)
+    if source is None or file is None or not reader.num_rows or not ends or ends[-1] != reader.num_rows:
+        return None
+    base: int = file.look(0, file.size, 0).ctypes.data
+    firsts = [0, *ends[:-1]]
+    positions: list[int] = []
+    for first, end in zip(firsts, ends, strict=True):
+        if first == end:
+            return None
+        position = _address(run(reader.view(read, slice(first, first + 1))), width) - base
+        last = _address(run(reader.view(read, slice(end - 1, end))), width) - base
+        is_later = not positions or position > positions[-1]
+        if position < 0 or not is_later or last + width > source.size or last - position != (end - first - 1) * width:
+            return None
+        positions.append(position)
+    return FixedRows(source, np.array(firsts, np.int64), np.array(positions, np.int64), reader.num_rows, width)
+
+
+def _address(array: pa.Array, width: int) -> int:
+    """Return where in memory the one row of an array is; negative where that is not known."""
+    array = array.storage if isinstance(array, pa.ExtensionArray) else array
+    values: Any = array.values.slice(array.offset * array.type.list_size, array.type.list_size)
+    data = None if array.null_count or values.null_count else values.buffers()[1]
+    return -1 if data is None else int(data.address) + values.offset * (width // array.type.list_size)
+
+
+@kernel
+def copy_rows(data: Bytes, starts: Places, out: Bytes) -> None:
+    """Copy out.shape[1] bytes from each start, which the caller has checked, to a row of `out`."""
+    width = out.shape[1]
+    for i in range(len(starts)):
+        start = np.uint64(starts[i])
+        for j in range(width):
+            out[i, j] = data[start + np.uint64(j)]

@@ -1,0 +1,134 @@
+"""Neighbouring fragments of a few rows, read as one: to open and decode each by itself takes longer than its rows.
+
+`FragmentReader` is the plain reference: what cannot be read together is read by it, and so is what fails, so that
+errors are its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from functools import cached_property
+from itertools import accumulate
+
+import numpy as np
+import pyarrow as pa
+
+from lance_duck.file.column import Rows, open_column
+from lance_duck.file.joined import JoinedFile
+from lance_duck.rows import DeletionVector
+from lance_duck.scan.costs import JOINED_FILE_BYTES
+from lance_duck.scan.plan import ScanPlan
+from lance_duck.scan.predicate.arrays import keep
+from lance_duck.scan.projection import Read
+from lance_duck.scan.read.fragment_reader import Columns, FragmentReader
+from lance_duck.snapshot import Snapshot
+from lance_duck.snapshot.joined import is_local, open_joined
+from lance_duck.store.request import Request, gather, is_watched
+from lance_duck.wire.fragment import Fragment
+
+
+class JoinedFragments:
+    """Reads rows of several fragments as if they were one. Safe to use from several threads.
+
+    Args:
+        snapshot: The version.
+        readers: The fragments, in order; all with the same `shape_of`.
+
+    Attributes:
+        num_rows: Their physical rows.
+    """
+
+    def __init__(self, snapshot: Snapshot, readers: Sequence[FragmentReader]) -> None:
+        self._snapshot = snapshot
+        self._readers = readers
+        self._bounds = [*accumulate((reader.num_rows for reader in readers), initial=0)]
+        self._opened: dict[int, JoinedFile] = {}
+        self.num_rows = self._bounds[-1]
+
+    @cached_property
+    def deletions(self) -> DeletionVector | None:
+        """Deleted rows; None when there are none."""
+        vectors = [(reader.deletions, base) for reader, base in zip(self._readers, self._bounds, strict=False)]
+        deleted = [vector.deleted + np.uint32(base) for vector, base in vectors if vector is not None]
+        return DeletionVector(np.concatenate(deleted)) if deleted else None
+
+    @property
+    def live_rows(self) -> list[int]:
+        """Rows of each fragment that are not deleted."""
+        return [reader.num_live_rows for reader in self._readers]
+
+    def read(self, columns: Sequence[Read], rows: Rows) -> Request[Columns]:
+        """Read columns; the result has them by name."""
+        readers = [open_column(read.field, self._locate, self.num_rows, read.arrow_type) for read in columns]
+        arrays = yield from gather([reader.read(slice(0, self.num_rows)) for reader in readers])
+        if not isinstance(rows, slice):
+            mask = np.zeros(self.num_rows, np.bool_)
+            mask[rows] = True
+            chosen = pa.array(mask)
+            arrays = [keep(array, chosen) for array in arrays]
+        elif rows.stop - rows.start < self.num_rows:
+            arrays = [array.slice(rows.start, rows.stop - rows.start) for array in arrays]
+        return {read.name: array for read, array in zip(columns, arrays, strict=True)}
+
+    def hidden(self, name: str, rows: Rows, row_offset: int) -> pa.Array:
+        """Read a hidden column: see `FragmentReader.hidden`."""
+        offsets = np.arange(rows.start, rows.stop, dtype=np.int64) if isinstance(rows, slice) else rows
+        cuts = np.searchsorted(offsets, self._bounds).tolist()
+        pieces = []
+        for place, reader in enumerate(self._readers):
+            own = offsets[cuts[place] : cuts[place + 1]] - self._bounds[place]
+            pieces.append(reader.hidden(name, own, row_offset))
+            row_offset += reader.num_live_rows
+        return pa.concat_arrays(pieces)
+
+    def _locate(self, field_id: int) -> tuple[JoinedFile, int] | None:
+        for place, data_file in enumerate(self._readers[0].fragment.files):
+            if field_id in data_file.fields:
+                column = data_file.column_of(field_id)
+                return None if column is None else (self._file(place), column)
+        return None
+
+    def _file(self, place: int) -> JoinedFile:
+        file = self._opened.get(place)
+        if file is None:
+            file = open_joined(self._snapshot, [reader.fragment.files[place] for reader in self._readers])
+            self._opened[place] = file
+        return file
+
+
+def may_join(plan: ScanPlan) -> bool:
+    """Return whether fragments of a plan may be read together.
+
+    Blobs lie elsewhere, dictionaries of fragments need not go together, and where reads are counted each counts by
+    itself.
+    """
+    reads = (*plan.first_reads, *plan.later_reads)
+    fields = [field for read in reads for field in read.field.walk()]
+    if plan.include_deleted or is_watched() or any(field.blob_version for field in fields):
+        return False
+    return not any(_has_dictionary(read.arrow_type) for read in reads)
+
+
+def shape_of(snapshot: Snapshot) -> Callable[[Fragment], Hashable | None]:
+    """Return a function: a fragment → what those that are read together have in common, None for a large one."""
+    local: dict[int | None, bool] = {}
+
+    def shape(fragment: Fragment) -> Hashable | None:
+        parts = []
+        for file in fragment.files:
+            if not file.file_size or file.file_size > JOINED_FILE_BYTES:
+                return None
+            if file.base_id not in local:
+                local[file.base_id] = is_local(snapshot, file)
+            if not local[file.base_id]:
+                return None
+            parts.append((file.fields, file.column_indices, file.file_version))
+        return tuple(parts) or None
+
+    return shape
+
+
+def _has_dictionary(type_: pa.DataType) -> bool:
+    if pa.types.is_dictionary(type_):
+        return True
+    return any(_has_dictionary(type_.field(place).type) for place in range(type_.num_fields))

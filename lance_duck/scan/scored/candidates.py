@@ -1,0 +1,106 @@
+"""The best rows that pass a filter, found by asking it of the best rows of all, and of no others.
+
+Scores do not depend on a filter, and rows have one order, so the first rows of that order which pass are the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol, Self, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.scan.costs import CHECKED_FOR_EACH, CHECKED_ROWS, CHECKED_SHARE
+from lance_duck.scan.filters import AllFilters, ExpressionFilter, Filter, SqlFilter, TreeFilter
+from lance_duck.scan.nearest.filtered import comes_again
+from lance_duck.scan.plan import ScanPlan
+from lance_duck.scan.projection import Projection, project
+from lance_duck.scan.table_scan import TableScan
+
+
+class Ranked(Protocol):
+    """Rows that a search found, best first."""
+
+    @property
+    def addresses(self) -> NDArray[np.uint64]:
+        """Addresses of the rows."""
+
+    def __len__(self) -> int: ...
+
+    def where(self, mask: NDArray[np.bool_]) -> Self:
+        """Return the rows that a mask chooses."""
+
+    def take(self, places: NDArray[np.int64]) -> Self:
+        """Return the rows at some places, in their order."""
+
+
+_R = TypeVar("_R", bound=Ranked)
+
+
+def is_checked(table: TableScan, plan: ScanPlan, most: int) -> bool:
+    """Return whether the filter of a plan is asked of the best rows: it is new, and no index answers a part of it.
+
+    A filter that was asked before is likely to be asked again; then all rows that pass are looked for, and remembered.
+
+    Args:
+        table: The table.
+        plan: The rows that may be found.
+        most: Rows that are to be found.
+    """
+    condition = plan.filter
+    if condition is None or plan.fragments is not table.snapshot.fragments or not _reads_columns(condition):
+        return False
+    if CHECKED_FOR_EACH * most > _most_checked(table) or comes_again(table, condition):
+        return False
+    return not plan.use_index or table.routes(condition).are_open
+
+
+def best_passing(table: TableScan, plan: ScanPlan, most: int, best: Callable[[int], _R], log: list[str]) -> _R | None:
+    """Return the best rows that pass the filter of a plan.
+
+    Args:
+        table: The table.
+        plan: The rows that may be found; `is_checked` is true of it.
+        most: Rows that are to be found, at least 1.
+        best: Returns so many of the best rows, whatever the filter, or all that match.
+        log: Takes what was done, in words.
+
+    Returns:
+        None: few rows seem to pass, so that it is quicker to look for them first.
+    """
+    condition = plan.filter
+    assert condition is not None  # `is_checked`
+    projection = project(plan.schema, list(dict.fromkeys(path[0] for path in condition.paths())))
+    count = CHECKED_FOR_EACH * most
+    while count <= _most_checked(table):
+        ranking = best(count)
+        passing = _passing(table, condition, projection, ranking)
+        log.append(f"{len(passing)} of the best {len(ranking)} rows pass the filter")
+        if len(passing) >= most or len(ranking) < count:
+            return passing.take(np.arange(min(most, len(passing))))
+        count = 2 * count * most // max(1, len(passing))
+    return None
+
+
+def _passing(table: TableScan, condition: Filter, projection: Projection, ranking: _R) -> _R:
+    """Return the rows that pass a filter, in the same order."""
+    if not len(ranking):
+        return ranking
+    order = np.argsort(ranking.addresses)
+    rows = table.taker.by_address(ranking.addresses[order], projection)
+    columns = dict(zip(rows.schema.names, rows.columns, strict=True))
+    passes = np.zeros(len(order), np.bool_)
+    passes[order] = condition.mask(columns, rows.num_rows).to_numpy(zero_copy_only=False)
+    return ranking.where(passes)
+
+
+def _reads_columns(condition: Filter) -> bool:
+    """Return whether a filter reads columns of rows and nothing else."""
+    if isinstance(condition, AllFilters):
+        return all(map(_reads_columns, condition.parts))
+    return isinstance(condition, TreeFilter | SqlFilter | ExpressionFilter)
+
+
+def _most_checked(table: TableScan) -> int:
+    return max(CHECKED_ROWS, table.snapshot.count_rows() // CHECKED_SHARE)

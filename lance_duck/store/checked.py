@@ -1,0 +1,289 @@
+"""A data file whose bytes are checked before they are used; `checksums.container` has the layout."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from lance_duck.checksums.container import Checksums, Trailer, check_extents, damaged, read_block
+from lance_duck.checksums.digests import BLOCK, LOG2_BLOCK, digest, num_blocks
+from lance_duck.store.costs import COPY_BYTES, FEW_RANGES
+from lance_duck.store.mapped import Int64s, MappedFile, Spans
+from lance_duck.store.request import Bytes, ByteSource
+
+
+class CheckedSource:
+    """A `ByteSource` that compares each block of 64 KiB with its digest when it is first read.
+
+    Safe to use from several threads; two may check one block. What was checked is not checked again: bytes that change
+    in an open file are not noticed.
+
+    Args:
+        source: The file.
+        position: Where its block of checksums begins.
+        trailer: Its trailer.
+        block: The block, where it has been read.
+    """
+
+    def __init__(self, source: ByteSource, position: int, trailer: Trailer, block: bytes | None = None) -> None:
+        self.path = source.path
+        self.size = source.size
+        self.remote = source.remote
+        self.source = source
+        self._position = position
+        self._trailer = trailer
+        self._block = block
+        self._blocks: _Blocks | None = None
+
+    @property
+    def checksums_at(self) -> int:
+        """Where the checksums begin: all bytes before are of extents, or padding."""
+        return self._position
+
+    @property
+    def is_checked(self) -> bool:
+        """Whether all blocks have been checked."""
+        return self._blocks is not None and not self._blocks.left
+
+    def read(self, ranges: Sequence[tuple[int, int]]) -> list[Bytes]:
+        """Return the bytes of each (offset, size): see `ByteSource.read`.
+
+        Raises:
+            CorruptError: A block that holds some of them is not what was written.
+        """
+        blocks = self._blocks or self._load()
+        new = [place for place in ranges if not blocks.is_checked(*place)] if blocks.left else []
+        if not new:
+            return self.source.read(ranges)
+        runs = blocks.few_runs(new) if len(new) <= FEW_RANGES else None
+        if runs is None:
+            runs = blocks.runs(blocks.unchecked(np.array(new, np.int64)))
+        pieces = self.source.read([*ranges, *((offset, size) for _, offset, size in runs)])
+        for (first, offset, _), piece in zip(runs, pieces[len(ranges) :], strict=True):
+            blocks.check(first, offset, piece, self.path)
+        return pieces[: len(ranges)]
+
+    def check(self, offset: int, starts: Int64s, ends: Int64s) -> None:
+        """Check the blocks that hold some bytes.
+
+        Args:
+            offset: Position of a buffer.
+            starts: int64, where bytes begin, counted from there, in any order.
+            ends: int64, where they end.
+
+        Raises:
+            CorruptError: A block is not what was written.
+        """
+        blocks = self._blocks or self._load()
+        if not blocks.are_checked(offset, starts, ends):
+            runs = blocks.runs(blocks.unchecked(np.stack([offset + starts, ends - starts], axis=1)))
+            pieces = self.source.read([(offset, size) for _, offset, size in runs])
+            for (first, offset, _), piece in zip(runs, pieces, strict=True):
+                blocks.check(first, offset, piece, self.path)
+
+    def damaged(self) -> list[tuple[int, int]]:
+        """Read all bytes that have a digest, again, and return the position and size of each block that differs.
+
+        Raises:
+            CorruptError: The checksums themselves are damaged.
+        """
+        blocks = _Blocks(self.checksums())
+        places: list[tuple[int, int]] = []
+        for first, offset, size in blocks.all_runs(COPY_BYTES):
+            places += blocks.differing(first, offset, self.source.read([(offset, size)])[0])
+        return places
+
+    def check_whole(self, data: bytes) -> None:
+        """Compare all bytes of the file, which is small. Raises CorruptError when they are not what was written."""
+        check_extents(data, self._block_bytes(), self._trailer, self.path)
+
+    def checksums(self) -> Checksums:
+        """Return the checksums of the file. Raises CorruptError when they are damaged."""
+        return read_block(self._block_bytes(), self._trailer, self.path)
+
+    def _block_bytes(self) -> bytes:
+        block = self._block  # which another thread may forget
+        if block is not None:
+            return block
+        return self.source.read([(self._position, self._trailer.size)])[0].tobytes()
+
+    def _load(self) -> _Blocks:
+        blocks = self._blocks = _Blocks(self.checksums())
+        self._block = None
+        return blocks
+
+
+def mapped_file(source: ByteSource) -> MappedFile | None:
+    """Return the mapped file of a source, whose bytes are not checked; None where it is not mapped."""
+    source = source.source if isinstance(source, CheckedSource) else source
+    return source if isinstance(source, MappedFile) else None
+
+
+def look(
+    source: ByteSource,
+    offset: int,
+    size: int,
+    touched: int,
+    rows: Int64s | None = None,
+    spans: Spans | None = None,
+) -> Bytes:
+    """Return bytes of which about `touched` will be read; all of them are fetched where the source is not mapped.
+
+    Args:
+        source: The file.
+        offset: Where the bytes begin.
+        size: How many they are.
+        touched: How many of them will be read.
+        rows: Ascending rows that will be read, at least one; None: the system is told of nothing ahead.
+        spans: From ascending rows to where their bytes begin and end, counted from `offset`; None likewise.
+    """
+    if isinstance(source, CheckedSource):
+        if rows is None or spans is None:
+            return source.read([(offset, size)])[0]
+        if not source.is_checked:
+            source.check(offset, *spans(rows))
+        source = source.source
+    if isinstance(source, MappedFile):
+        if rows is not None and spans is not None:
+            source.read_ahead(offset, rows, spans)
+        return source.look(offset, size, touched)
+    return source.read([(offset, size)])[0]
+
+
+class _Blocks:
+    """The blocks of a file, numbered through all extents, and which of them have been checked.
+
+    Attributes:
+        left: How many have not; while several threads check, too many at times.
+    """
+
+    def __init__(self, checksums: Checksums) -> None:
+        self._digests = checksums.digests
+        self._starts, sizes = checksums.extents.astype(np.int64).T
+        self._ends = self._starts + sizes
+        counts = num_blocks(sizes)
+        self._first = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+        self._checked = np.zeros(len(self._digests), np.bool_)
+        self._begin_of, self._end_of = self._starts.tolist(), self._ends.tolist()
+        self._left_of = counts.tolist()
+        self.left = len(self._digests)
+
+    def is_checked(self, offset: int, size: int) -> bool:
+        """Return whether bytes lie in one extent all of which has been checked; there are none of size 0."""
+        extent = bisect_right(self._begin_of, offset) - 1
+        return not size or (extent >= 0 and not self._left_of[extent] and offset + size <= self._end_of[extent])
+
+    def are_checked(self, offset: int, starts: Int64s, ends: Int64s) -> bool:
+        """Return whether the blocks of short pieces of one buffer have been checked; False: perhaps.
+
+        Args:
+            offset: Position of the buffer.
+            starts: Where in the buffer the pieces begin.
+            ends: Where they end.
+        """
+        extent = bisect_right(self._begin_of, offset) - 1
+        if extent < 0 or ends.max(initial=0) > self._end_of[extent] - offset or self._begin_of[extent] != offset:
+            return False
+        if not self._left_of[extent]:
+            return True
+        low, high = starts >> LOG2_BLOCK, (ends - 1) >> LOG2_BLOCK
+        checked = self._checked[self._first[extent] : self._first[extent + 1]]
+        return bool((high - low < 2).all() and checked[low].all() and checked[high].all())
+
+    def few_runs(self, ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int, int]] | None:
+        """Return the blocks of ranges as `runs` does, for less; None where some are checked, or lie in several extents.
+
+        Args:
+            ranges: Offset and size of each, none of size 0. A block that two of them share comes twice.
+        """
+        runs = []
+        for offset, size in ranges:
+            extent = bisect_right(self._begin_of, offset) - 1
+            if extent < 0 or offset + size > self._end_of[extent]:
+                return None
+            start, first = self._begin_of[extent], int(self._first[extent])
+            low, high = (offset - start) >> LOG2_BLOCK, (offset + size - 1 - start) >> LOG2_BLOCK
+            if self._checked[first + low : first + high + 1].any():
+                return None
+            begin = start + low * BLOCK
+            runs.append((first + low, begin, min(start + (high + 1) * BLOCK, self._end_of[extent]) - begin))
+        return runs
+
+    def unchecked(self, ranges: Int64s) -> Int64s:
+        """Return the blocks that hold bytes of ranges and have not been checked, ascending.
+
+        Args:
+            ranges: int64, one row for each range: offset and size.
+        """
+        offsets = ranges[:, 0]
+        ends = offsets + ranges[:, 1]
+        low = np.searchsorted(self._ends, offsets, side="right")  # first extent that ends behind the offset
+        high = np.searchsorted(self._starts, ends, side="left") - 1  # last one that begins before the end
+        some = np.flatnonzero((low <= high) & (ends > offsets))
+        if not len(some):
+            return some
+        low, high, offsets, ends = low[some], high[some], offsets[some], ends[some]
+        first = self._first[low] + np.maximum(offsets - self._starts[low], 0) // BLOCK
+        last = self._first[high] + (np.minimum(ends, self._ends[high]) - 1 - self._starts[high]) // BLOCK
+        if (first == last).all():
+            return np.unique(first[~self._checked[first]])
+        wanted = np.zeros(len(self._checked) + 1, np.int64)
+        np.add.at(wanted, first, 1)
+        np.add.at(wanted, last + 1, -1)
+        return np.flatnonzero((np.cumsum(wanted[:-1]) > 0) & ~self._checked)
+
+    def runs(self, places: Int64s) -> list[tuple[int, int, int]]:
+        """Return adjacent blocks of one extent together: the first block, where it begins, and the bytes of all.
+
+        Args:
+            places: int64, blocks, ascending.
+        """
+        extents = np.searchsorted(self._first, places, side="right") - 1
+        begins = np.flatnonzero((np.diff(places, prepend=-2) != 1) | (np.diff(extents, prepend=-1) != 0))
+        firsts, extents = places[begins], extents[begins]
+        counts = np.diff(begins, append=len(places))
+        offsets = self._starts[extents] + (firsts - self._first[extents]) * BLOCK
+        sizes = np.minimum(offsets + counts * BLOCK, self._ends[extents]) - offsets
+        return list(zip(firsts.tolist(), offsets.tolist(), sizes.tolist(), strict=True))
+
+    def all_runs(self, size: int) -> Iterator[tuple[int, int, int]]:
+        """Yield all blocks as `runs` does, in runs of at most `size` bytes, a multiple of those of a block."""
+        extents = np.stack([self._first[:-1], self._starts, self._ends], axis=1).tolist()
+        for first, start, end in extents:
+            for at in range(start, end, size):
+                yield first + (at - start) // BLOCK, at, min(size, end - at)
+
+    def differing(self, first: int, offset: int, data: Bytes) -> Iterator[tuple[int, int]]:
+        """Yield the position and size of adjacent blocks that differ from their digests.
+
+        Args:
+            first: First of them.
+            offset: Where it begins in the file.
+            data: Their bytes.
+        """
+        for place, at in enumerate(range(0, len(data), BLOCK), first):
+            piece = data[at : at + BLOCK]
+            if digest(piece) != self._digests[place]:
+                yield offset + at, len(piece)
+
+    def check(self, first: int, offset: int, data: Bytes, where: str) -> None:
+        """Compare the bytes of adjacent blocks with their digests.
+
+        Args:
+            first: First of them.
+            offset: Where it begins in the file.
+            data: Their bytes.
+            where: Name of the file, for messages.
+
+        Raises:
+            CorruptError: They differ.
+        """
+        for at, size in self.differing(first, offset, data):
+            raise damaged(f"{size:,} bytes at {at:,}", where)
+        self._checked[first : first + -(-len(data) // BLOCK)] = True
+        extent = bisect_right(self._begin_of, offset) - 1
+        low, high = self._first[extent], self._first[extent + 1]
+        self._left_of[extent] = int(high - low - np.count_nonzero(self._checked[low:high]))
+        self.left = sum(self._left_of)

@@ -1,0 +1,49 @@
+"""Elements of lists, each a text of its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from lance_duck.arrow.types import is_list
+from lance_duck.text.texts import joined_texts
+
+
+@dataclass(frozen=True, eq=False)
+class Elements:
+    """The elements of lists, row by row, in order; a null list has none, a null in a list is one.
+
+    Attributes:
+        texts: The text of each.
+        rows: Place of the row of each, int64.
+        places: Place of each in the lists around it, outermost first; one uint32 array for each level of lists.
+    """
+
+    texts: pa.Array
+    rows: NDArray[np.int64]
+    places: tuple[NDArray[np.uint32], ...]
+
+
+def elements_of(lists: pa.Array | pa.ChunkedArray) -> Elements:
+    """Return the elements of lists of texts, or of lists of such lists; a text that is in no list stays as it is."""
+    array = joined_texts(lists)
+    rows, places = np.arange(len(array)), tuple[NDArray[np.uint32], ...]()
+    while is_list(array.type):
+        sizes = pc.list_value_length(array).fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
+        parents = np.repeat(np.arange(len(array)), sizes)
+        own = np.arange(len(parents)) - (np.cumsum(sizes) - sizes)[parents]
+        rows, places = rows[parents], (*(each[parents] for each in places), own.astype(np.uint32))
+        array = array.flatten()
+    return Elements(array, rows, places)
+
+
+def list_depth(type_: pa.DataType) -> int:
+    """Return how many lists are around the values of a type."""
+    depth = 0
+    while is_list(type_):
+        type_, depth = type_.value_type, depth + 1
+    return depth

@@ -1,0 +1,66 @@
+"""Repair: a version that goes on without what cannot be read."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.commit import commit
+from lance_duck.commit.operations import CreateIndex, Delete
+from lance_duck.rows import DeletionVector
+from lance_duck.snapshot import Snapshot
+from lance_duck.verbs.rows.draft import UncommittedFiles
+from lance_duck.verbs.rows.rows_moved import delete_offsets
+from lance_duck.wire.index import IndexMetadata
+from lance_duck.write.deletions import write_deletions
+
+Rows = Mapping[int, NDArray[np.uint32]]
+
+
+def repair(
+    snapshot: Snapshot,
+    rows: Rows,
+    restored: Collection[int],
+    segments: Sequence[IndexMetadata],
+    properties: Mapping[str, str] | None = None,
+) -> Snapshot:
+    """Commit a version without index segments, and one without rows, each where there are some.
+
+    Args:
+        snapshot: The newest version.
+        rows: By fragment, the offsets of living rows that go: ascending.
+        restored: Fragments whose deletion file is given up: all of their other rows live again.
+        segments: Index segments that go.
+        properties: Properties of the transactions.
+
+    Returns:
+        The last version.
+
+    Raises:
+        RetryableError: Another change came first.
+    """
+    if segments:
+        snapshot = commit(snapshot, CreateIndex((), tuple(segments)), properties=properties)
+    if not rows and not restored:
+        return snapshot
+    with UncommittedFiles(snapshot) as draft:
+        kept = {number: offsets for number, offsets in rows.items() if number not in restored}
+        deleted = delete_offsets(snapshot, kept, draft)
+        updated, removed = list(deleted.updated), list(deleted.removed)
+        for number in restored:
+            fragment = replace(snapshot.fragment(number), deletion_file=None)
+            gone = rows.get(number)
+            if gone is not None and len(gone) >= fragment.physical_rows:
+                removed.append(number)
+                continue
+            if gone is not None and len(gone):
+                file = write_deletions(snapshot.store, number, snapshot.version, DeletionVector(gone))
+                draft.note(file.path(number))
+                fragment = replace(fragment, deletion_file=file)
+            updated.append(fragment)
+        draft.committing()
+        operation = Delete(updated, removed, "rows that cannot be read")
+        return commit(snapshot, operation, affected=deleted.affected, properties=properties)

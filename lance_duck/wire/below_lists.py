@@ -1,0 +1,64 @@
+"""Fields of structs in lists, whose paths leave out the items of lists: "ls.t" is field t of the structs in list ls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from lance_duck.wire.column_path import join_path
+from lance_duck.wire.schema import Field, Schema
+
+
+@dataclass(frozen=True)
+class ListedField:
+    """How a field is read that may be one of structs in a list.
+
+    Attributes:
+        path: Dotted path of what is read: of the field, or of the outermost list around it.
+        below: Names of the struct fields that lead from there to the field.
+        shown: Dotted path of the field, without the items of lists.
+        type: Storage type of its values, in a large_list for each list between them and `path`.
+    """
+
+    path: str
+    below: tuple[str, ...]
+    shown: str
+    type: pa.DataType
+
+
+def listed_field(schema: Schema, field: Field) -> ListedField:
+    """Return how a field is read."""
+    way = [field]
+    while way[0].parent_id >= 0:
+        way.insert(0, schema.by_id(way[0].parent_id))
+    outer = next((place for place, each in enumerate(way[:-1]) if each.logical_type != "struct"), len(way) - 1)
+    names = [each.name for place, each in enumerate(way) if not place or way[place - 1].logical_type == "struct"]
+    below = [way[place].name for place in range(outer + 1, len(way)) if way[place - 1].logical_type == "struct"]
+    type_ = field.storage_type
+    for each in way[outer:-1]:
+        type_ = type_ if each.logical_type == "struct" else pa.large_list(type_)
+    return ListedField(join_path(each.name for each in way[: outer + 1]), tuple(below), join_path(names), type_)
+
+
+def found_field(
+    fields: Sequence[Field], names: Iterable[str], choose: Callable[[Sequence[Field], str], Field | None]
+) -> Field | None:
+    """Return the field that names lead to; items of lists may be left out, or be named.
+
+    Args:
+        fields: Of the table.
+        names: One after the other.
+        choose: Returns the one of some fields that a name means, None for none.
+    """
+    field: Field | None = None
+    for name in names:
+        here = choose(fields, name)
+        while here is None and field is not None and field.logical_type != "struct" and len(field.children) == 1:
+            field = field.children[0]
+            here = choose(field.children, name)
+        if here is None:
+            return None
+        field, fields = here, here.children
+    return field

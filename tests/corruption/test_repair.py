@@ -1,0 +1,126 @@
+"""Tables with damaged files go on without what is lost; pylance and we read the rest."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import lance
+import numpy as np
+import pyarrow as pa
+import pytest
+from corruption.test_checksums import padding
+
+import lance_duck as ld
+from lance_duck.errors import CorruptError, InvalidInputError, UnsupportedError
+from lance_duck.snapshot import Snapshot
+
+ROWS = 40_000
+
+
+@pytest.fixture(params=["2.0", "2.1", "2.2"])
+def table(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    generator = np.random.default_rng(1)
+    data = pa.table({"a": np.arange(ROWS), "x": generator.random(ROWS), "s": [f"text {i % 7}" for i in range(ROWS)]})
+    path = tmp_path / "t.lance"
+    dataset = ld.write_dataset(data, path, data_storage_version=request.param, max_rows_per_file=ROWS // 2)
+    dataset.create_scalar_index("a", "BTREE")
+    dataset.delete("a IN (3, 5, 30000)")
+    return path
+
+
+def damage(file: Path, place: int | None = None) -> None:
+    """Flip a bit of a byte that matters: the given one, or the middle one."""
+    data = bytearray(file.read_bytes())
+    places = np.flatnonzero(~padding(file))
+    data[places[len(places) // 2] if place is None else place] ^= 1
+    file.write_bytes(data)
+
+
+def data_files(table: Path) -> list[Path]:
+    dataset = ld.dataset(table)
+    return [table / "data" / file.path for fragment in dataset.get_fragments() for file in fragment.data_files()]
+
+
+def test_rows_of_damaged_blocks_go_and_all_others_stay(table: Path) -> None:
+    whole = ld.dataset(table).to_table()
+    damage(data_files(table)[1])
+    dataset = ld.dataset(table)
+    expected = dataset.repair(dry_run=True)
+    assert dataset.version == 3
+    lost = dataset.repair()
+    assert (lost.num_rows, lost.columns) == (expected.num_rows, expected.columns)
+    assert lost.columns.keys() == {1}
+    assert 0 < lost.num_rows < ROWS // 2
+    gone = lost.rows[1] + ROWS // 2
+    kept = whole.filter(pa.array(~np.isin(whole["a"].to_numpy(), gone)))
+    assert dataset.to_table() == kept
+    assert lance.dataset(str(table)).to_table() == kept
+    assert dataset.repair().num_rows == 0
+
+
+def test_a_fragment_whose_metadata_is_lost_goes_as_a_whole(table: Path) -> None:
+    file = data_files(table)[0]
+    damage(file, file.stat().st_size - 3)
+    dataset = ld.dataset(table)
+    assert dataset.repair().num_rows == ROWS // 2 - 2
+    assert dataset.to_table(["a"])["a"].to_pylist() == [i for i in range(ROWS // 2, ROWS) if i != 30_000]
+    assert lance.dataset(str(table)).count_rows() == ROWS // 2 - 1
+
+
+def test_a_damaged_index_goes_and_answers_stay(table: Path) -> None:
+    damage(next(table.glob("_indices/*/page_data.lance")))
+    dataset = ld.dataset(table)
+    lost = dataset.repair()
+    assert [segment.name for segment in lost.segments] == ["a_idx"]
+    assert lost.num_rows == 0
+    assert dataset.list_indices() == []
+    assert dataset.count_rows("a < 100") == 98
+
+
+def test_deleted_rows_come_back_only_when_asked_for(table: Path) -> None:
+    for file in table.glob("_deletions/0-*"):
+        damage(file)
+    dataset = ld.dataset(table)
+    with pytest.raises(CorruptError, match=r"fragments \[0\] cannot be read.*restore_deleted=True"):
+        dataset.repair()
+    assert dataset.version == 3
+    assert dataset.repair(restore_deleted=True).deletions == (0,)
+    assert dataset.count_rows() == lance.dataset(str(table)).count_rows() == ROWS - 1
+    assert dataset.find_problems() == []
+
+
+def test_a_sound_table_stays_as_it_is(table: Path) -> None:
+    dataset = ld.dataset(table)
+    assert not dataset.repair()
+    assert dataset.version == 3
+
+
+def test_what_a_newer_version_may_read_is_not_given_up(table: Path) -> None:
+    (page_data,) = table.glob("_indices/*/page_data.lance")
+    for file in (page_data, data_files(table)[0]):
+        data = bytearray(file.read_bytes())
+        data[data.rindex(b"LDCKSUM1") - 8] ^= 2  # version of the checksums
+        file.write_bytes(data)
+    dataset = ld.dataset(table)
+    with pytest.raises(UnsupportedError, match="checksums of another kind"):
+        dataset.repair()
+    assert dataset.version == ld.dataset(table).version == 3
+    assert {file.checksums for file in dataset.check_files()} == {"sound", "none"}
+
+
+def test_rows_that_a_manifest_only_claims_are_neither_lost_nor_counted(
+    table: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Snapshot, "physical_rows", lambda self, fragment: 2**40)
+    dataset = ld.dataset(table)
+    with pytest.raises(InvalidInputError, match=rf"rows of fragment 0 in the manifest.*{ROWS // 2}, as in.*{2**40}"):
+        dataset.repair()
+    for file in data_files(table):
+        file.write_bytes(bytes(file.stat().st_size))
+    with pytest.raises(InvalidInputError, match=rf"rows of fragment 0: found {2**40}"):
+        ld.dataset(table).repair()
+
+
+def test_checksums_have_to_be_compared(table: Path) -> None:
+    with pytest.raises(InvalidInputError, match="checksums are not compared"):
+        ld.dataset(table, storage_options={"checksums": "false"}).repair()

@@ -1,0 +1,174 @@
+"""Searches that name no settings find the share of the true neighbours that is promised.
+
+The queries are no rows of the table: of the measured recall a statistical margin is taken.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from numpy.typing import NDArray
+
+import lance_duck as ld
+from lance_duck.scan.nearest.settings import measure, sample
+
+ROWS, QUERIES, K = 4000, 64, 10
+MARGIN = 3.0  # standard errors
+
+TRAINING: dict[str, Any] = {"max_iters": 4, "sample_rate": 4}  # soon done; poor codes ask for more candidates
+
+Draw = Callable[[np.random.Generator, int], NDArray[Any]]
+
+
+def uniform(rng: np.random.Generator, count: int) -> NDArray[np.float32]:
+    return rng.random((count, 16), dtype=np.float32)
+
+
+def clustered(rng: np.random.Generator, count: int) -> NDArray[np.float32]:
+    centers = np.random.default_rng(77).standard_normal((60, 32))
+    spread = np.random.default_rng(78).uniform(0.05, 0.8, (60, 1))
+    mine = rng.integers(0, 60, count)
+    return (centers[mine] + spread[mine] * rng.standard_normal((count, 32))).astype(np.float32)
+
+
+def bits(rng: np.random.Generator, count: int) -> NDArray[np.uint8]:
+    centers = np.random.default_rng(79).integers(0, 256, (60, 16), dtype=np.uint8)
+    noise = np.bitwise_and.reduce([rng.integers(0, 256, (count, 16), dtype=np.uint8) for _ in range(3)])
+    return np.asarray(centers[rng.integers(0, 60, count)] ^ noise)
+
+
+def table(path: Path, draw: Draw, rows: int = ROWS) -> ld.LanceDataset:
+    rng = np.random.default_rng(1)
+    vectors = draw(rng, rows)
+    columns = {
+        "id": np.arange(rows),
+        "u": rng.random(rows),
+        "v": pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), vectors.shape[1]),
+    }
+    return ld.write_dataset(pa.table(columns), path, max_rows_per_file=rows // 2)
+
+
+def shares(ds: ld.LanceDataset, draw: Draw, metric: str, **options: Any) -> NDArray[np.float64]:
+    """The share of the true neighbours that each of some fresh queries finds; ties count as found."""
+    q = draw(np.random.default_rng(2), QUERIES)
+    filter_ = options.pop("filter", None)
+    nearest = {"column": "v", "q": q, "k": K, "metric": metric, "exact_distance": True, **options}
+    found = ds.to_table(columns=["_distance"], filter=filter_, nearest=nearest)
+    true = ds.to_table(columns=["_distance"], filter=filter_, nearest={**nearest, "use_index": False})
+    last = true["_distance"].to_numpy().reshape(QUERIES, K)[:, -1].copy()
+    last += 1e-5 * np.abs(last) + 1e-6  # as rounding may have it
+    near = found["_distance"].to_numpy() <= last[found["query_index"].to_numpy()]
+    return np.bincount(found["query_index"].to_numpy()[near], minlength=QUERIES) / K
+
+
+def check(found: NDArray[np.float64], promise: float) -> None:
+    assert found.mean() >= promise - MARGIN * max(found.std(), 0.05) / math.sqrt(len(found))
+
+
+@pytest.fixture(autouse=True)
+def _small_tables_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measure, "FREE_ROWS", 64)
+
+
+@pytest.mark.parametrize(
+    ("draw", "kind", "metric", "parameters"),
+    [
+        (uniform, "IVF_FLAT", "l2", {"num_partitions": 40}),
+        (uniform, "IVF_PQ", "cosine", {"num_partitions": 40, "num_sub_vectors": 4}),
+        (uniform, "IVF_HNSW_SQ", "l2", {"num_partitions": 4}),
+        (clustered, "IVF_FLAT", "dot", {"num_partitions": 40}),
+        (clustered, "IVF_PQ", "l2", {"num_partitions": 40, "num_sub_vectors": 4}),
+        (clustered, "IVF_PQ", "dot", {"num_partitions": 4, "num_sub_vectors": 8}),
+        (clustered, "IVF_SQ", "cosine", {"num_partitions": 40}),
+        (clustered, "IVF_HNSW_FLAT", "l2", {"num_partitions": 4}),
+        (clustered, "IVF_HNSW_PQ", "cosine", {"num_partitions": 1, "num_sub_vectors": 8}),
+        (bits, "IVF_FLAT", "hamming", {"num_partitions": 40}),
+    ],
+)
+def test_the_promised_share_of_neighbours_is_found(
+    tmp_path: Path, draw: Draw, kind: str, metric: str, parameters: dict[str, Any]
+) -> None:
+    ds = table(tmp_path / "t.lance", draw)
+    if "HNSW" in kind:
+        parameters = {**parameters, "ef_construction": 60}
+    ds.create_index("v", kind, metric=metric, **parameters, **TRAINING)
+    for promise in (0.8, 0.95):
+        check(shares(ds, draw, metric, recall=promise), promise)
+    for condition in ("u < 0.6", "u < 0.2"):
+        check(shares(ds, draw, metric, filter=condition), 0.95)
+
+
+def test_the_promise_holds_with_rows_that_are_gone_new_and_in_another_segment(tmp_path: Path) -> None:
+    ds = table(tmp_path / "t.lance", clustered)
+    ds.create_index("v", "IVF_PQ", num_partitions=20, num_sub_vectors=4, **TRAINING)
+    ds.delete("u < 0.4")
+    ds = ld.write_dataset(table(tmp_path / "more.lance", clustered, 3000).to_table(), ds.uri, mode="append")
+    check(shares(ds, clustered, "l2"), 0.95)
+    ds.optimize.optimize_indices(num_indices_to_merge=0)
+    assert len(ds.index_statistics("v_idx")["indices"]) == 2
+    check(shares(ds, clustered, "l2"), 0.95)
+
+
+def test_the_whole_promise_is_kept_by_comparing_every_row(tmp_path: Path) -> None:
+    ds = table(tmp_path / "t.lance", uniform)
+    ds.create_index("v", "IVF_PQ", num_partitions=10, num_sub_vectors=2, **TRAINING)
+    assert shares(ds, uniform, "l2", recall=1.0).min() == 1.0
+
+
+def test_settings_that_are_given_win(tmp_path: Path) -> None:
+    ds = table(tmp_path / "t.lance", clustered)
+    ds.create_index("v", "IVF_PQ", num_partitions=40, num_sub_vectors=2, **TRAINING)
+    low = shares(ds, clustered, "l2", nprobes=1, recall=1.0)
+    assert low.mean() < 0.8
+    plan = ds.scanner(nearest={"column": "v", "q": np.zeros(32), "nprobes": 3}).explain_plan()
+    assert "partitions probed: 3" in plan
+    assert "recall" not in plan
+
+
+def test_where_no_setting_reaches_the_promise_every_row_is_compared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(measure, "MOST_CANDIDATES", 12)
+    ds = table(tmp_path / "t.lance", uniform)
+    ds.create_index("v", "IVF_PQ", num_partitions=10, num_sub_vectors=2, **TRAINING)
+    assert shares(ds, uniform, "l2").min() == 1.0
+    assert "rows are compared one by one" in ds.scanner(nearest={"column": "v", "q": np.zeros(16)}).explain_plan()
+
+
+def test_the_plan_tells_settings_and_what_they_rest_on(tmp_path: Path) -> None:
+    ds = table(tmp_path / "t.lance", clustered)
+    ds.create_index("v", "IVF_PQ", num_partitions=40, num_sub_vectors=4, **TRAINING)
+    nearest = {"column": "v", "q": np.zeros(32)}
+    plan = ds.scanner(nearest=nearest).explain_plan()
+    assert "recall 0.95 asked for: nprobes " in plan
+    assert "refine_factor" in plan
+    assert "measured on 102 queries, k 10" in plan
+    assert "recall 0.7 asked for" in ds.scanner(nearest={**nearest, "recall": 0.7}).explain_plan()
+    filtered = ds.scanner(nearest=nearest, filter="u < 0.6").analyze_plan()
+    assert "25.0% of the rows" in filtered
+
+
+def test_a_table_too_large_to_be_compared_is_measured_on_a_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sample, "LEAST_SAMPLE_BYTES", 32 * 4 * ROWS // 5)
+    monkeypatch.setattr(sample, "SAMPLE_PART", 10**9)
+    for kind in ("IVF_PQ", "IVF_HNSW_SQ"):
+        ds = table(tmp_path / f"{kind}.lance", clustered)
+        codes = {"num_sub_vectors": 4} if kind == "IVF_PQ" else {"ef_construction": 60}
+        ds.create_index("v", kind, num_partitions=20, **codes, **TRAINING)
+        check(shares(ds, clustered, "l2"), 0.95)
+        check(shares(ds, clustered, "l2", filter="u < 0.5"), 0.95)
+
+
+@pytest.mark.parametrize("recall", [0, 1.5, "much", True, float("nan")])
+def test_a_recall_is_a_share(tmp_path: Path, recall: Any) -> None:
+    ds = table(tmp_path / "t.lance", uniform, 20)
+    with pytest.raises((ValueError, TypeError), match="recall"):
+        ds.search(np.zeros(16), recall=recall)

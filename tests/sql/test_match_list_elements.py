@@ -1,0 +1,62 @@
+"""SQL on columns whose full-text index has list elements as documents."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import lance_duck as ld
+from lance_duck.errors import UnsupportedError
+from lance_duck.query import DocumentGranularity, MatchQuery
+
+LISTS = [["the duck swims", "a lake"], None, ["duck lake", None, ""], [], ["goose duck", "lakes"]]
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> ld.LanceDataset:
+    vectors = pa.array([[float(i), 0.0] for i in range(5)], pa.list_(pa.float32(), 2))
+    rows = pa.table({"id": range(5), "l": pa.array(LISTS, pa.list_(pa.string())), "v": vectors})
+    dataset = ld.write_dataset(rows, tmp_path / "t.lance", storage_options={"fsync": "false"})
+    with ld.connect({"t": dataset}) as con:
+        con.execute("CREATE INDEX words ON t USING INVERTED (l) WITH (document_granularity = 'list_element')")
+    return ld.dataset(dataset.uri)
+
+
+def test_a_row_matches_where_one_of_its_elements_does_with_or_without_the_index(table) -> None:
+    with ld.connect({"t": table}) as con:
+        where = "match(l, 'duck lake', operator := 'AND')"
+        assert con.sql(f"SELECT id FROM t WHERE {where}").fetchall() == [(2,)]
+        assert con.sql(f"SELECT id FROM t WHERE {where} OR id = 0 ORDER BY id").fetchall() == [(0,), (2,)]
+        by_index = con.sql(
+            "SELECT id, score(t) FROM t WHERE match(l, 'duck lake') ORDER BY score(t) DESC, id"
+        ).fetchall()
+        by_text = con.sql(
+            "SELECT id, score(t) FROM t WHERE match(l, 'duck lake') OR id < 0 ORDER BY score(t) DESC, id"
+        ).fetchall()
+        assert by_index == by_text
+        best = table.to_table(full_text_query=MatchQuery("duck lake", "l"), columns=["id", "_score"]).group_by("id")
+        expected = best.aggregate([("_score", "max")]).to_pydict()
+        assert dict(by_index) == dict(zip(expected["id"], expected["_score_max"], strict=True))
+
+
+def test_a_search_in_sql_gives_each_element_with_its_place(table) -> None:
+    with ld.connect({"t": table}) as con:
+        found = con.sql("SELECT id, _doc_index, _score FROM lance_fts('t', 'l', 'duck', k := 10)").to_arrow_table()
+        places = dict(zip(found["id"].to_pylist(), found["_doc_index"].to_pylist(), strict=True))
+        assert places == {0: [0], 2: [0], 4: [0]}
+        asked = MatchQuery("duck", "l")
+        assert found.equals(table.to_table(full_text_query=asked, columns=found.column_names).cast(found.schema))
+        rows = '{"match": {"terms": "duck lake", "operator": "AND", "document_granularity": "row"}}'
+        names = con.sql(f"SELECT * FROM lance_fts('t', 'l', '{rows}')").columns
+        assert names == ["id", "l", "v", "_score"]
+        ids = con.sql(f"SELECT id FROM lance_fts('t', 'l', '{rows}') ORDER BY id").fetchall()
+        assert ids == [(0,), (2,), (4,)]
+
+
+def test_a_query_is_a_filter_of_rows_and_vectors_are_searched_with_rows_alone(table) -> None:
+    query = MatchQuery("lake", "l", document_granularity=DocumentGranularity.LIST_ELEMENT)
+    assert table.to_table(filter=query, columns=["id"])["id"].to_pylist() == [0, 2, 4]
+    with pytest.raises(UnsupportedError, match="list elements as documents; a query with document_granularity ROW"):
+        table.search([0.0, 0.0], column="v", full_text_query=query)

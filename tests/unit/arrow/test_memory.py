@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from lance_duck.arrow.memory import POOLED_BYTES, unset
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, "<i4", np.int64, np.float64])
+@pytest.mark.parametrize("size", [0, POOLED_BYTES - 8, POOLED_BYTES, 3 * POOLED_BYTES])
+def test_an_unset_array_can_be_written_and_becomes_arrow_without_a_copy(dtype, size):
+    count = size // np.dtype(dtype).itemsize
+
+    array = unset(count, dtype)
+    array[:] = np.arange(count) % 100
+
+    assert (array.dtype, array.shape) == (np.dtype(dtype), (count,))
+    assert array.flags.c_contiguous
+    assert array.flags.aligned
+    np.testing.assert_array_equal(array, (np.arange(count) % 100).astype(dtype))
+    assert pa.py_buffer(array).address == array.ctypes.data
+
+
+def test_large_arrays_are_of_arrows_pool_and_go_back_to_it():
+    before = pa.total_allocated_bytes()
+
+    array = unset(POOLED_BYTES, np.uint8)
+    assert pa.total_allocated_bytes() - before >= POOLED_BYTES
+    part = array[5:10]
+    del array
+    assert pa.total_allocated_bytes() - before >= POOLED_BYTES, "a view keeps the memory"
+    del part
+    assert pa.total_allocated_bytes() == before
+
+
+def test_two_unset_arrays_do_not_share_memory():
+    one, other = unset(POOLED_BYTES, np.uint8), unset(POOLED_BYTES, np.uint8)
+
+    assert not np.shares_memory(one, other)
+
+
+def test_a_negative_count_is_refused():
+    with pytest.raises(ValueError, match="negative"):
+        unset(-1, np.uint8)

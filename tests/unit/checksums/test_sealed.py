@@ -1,0 +1,72 @@
+"""Seals of deletion files and manifests."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from lance_duck.checksums.sealed import manifest_seal, read_seal, seal_deletions, unsealed_deletions
+from lance_duck.errors import CorruptError, LanceDuckError
+from lance_duck.rows import DeletionVector, read_deletion_vector
+
+OFFSETS = {"arrow": np.array([3, 5, 900], np.uint32), "bin": np.arange(0, 20_000, 3, dtype=np.uint32)}
+FOOTER = b"footer of 16 b.."
+
+
+@pytest.fixture(params=["arrow", "bin"])
+def suffix(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def test_a_sealed_deletion_file_is_read_as_without(suffix: str) -> None:
+    vector = DeletionVector(OFFSETS[suffix])
+    assert vector.suffix == suffix
+    plain = vector.to_bytes()
+    sealed = seal_deletions(plain, suffix)
+    assert unsealed_deletions(sealed, suffix, "d") == (plain, True)
+    assert unsealed_deletions(plain, suffix, "d") == (plain, False)
+    for data in (plain, sealed):
+        assert read_deletion_vector(data, suffix, "d").deleted.tolist() == OFFSETS[suffix].tolist()
+
+
+def test_arrow_reads_a_sealed_file() -> None:
+    sealed = seal_deletions(DeletionVector(OFFSETS["arrow"]).to_bytes(), "arrow")
+    with pa.ipc.open_file(pa.py_buffer(sealed)) as file:
+        assert file.read_all().column(0).to_pylist() == OFFSETS["arrow"].tolist()
+
+
+def test_every_flipped_bit_of_a_deletion_file_is_noticed(suffix: str) -> None:
+    data = seal_deletions(DeletionVector(OFFSETS[suffix][:300]).to_bytes(), suffix)
+    for bit in range(8 * len(data)):
+        flipped = bytearray(data)
+        flipped[bit // 8] ^= 1 << bit % 8
+        with pytest.raises(LanceDuckError):
+            read_deletion_vector(bytes(flipped), suffix, "d")
+
+
+@pytest.mark.parametrize("data", [b"", b"ARROW1", b"\xff" * 40])
+def test_bytes_of_any_kind_have_no_seal(data: bytes, suffix: str) -> None:
+    assert unsealed_deletions(data, suffix, "d") == (data, False)
+
+
+def test_a_manifest_is_intact_until_a_bit_flips() -> None:
+    before = b"all that comes before"
+    whole = before + manifest_seal(7, before, FOOTER) + FOOTER
+    seal = read_seal(whole, len(whole) - 16, "m")
+    assert seal is not None
+    assert (seal.version, seal.is_intact) == (7, True)
+    for bit in range(8 * len(whole)):
+        flipped = bytearray(whole)
+        flipped[bit // 8] ^= 1 << bit % 8
+        try:
+            seal = read_seal(bytes(flipped), len(whole) - 16, "m")
+        except CorruptError:
+            continue
+        assert seal is not None
+        assert not seal.is_intact or seal.version != 7
+
+
+def test_a_short_or_foreign_manifest_has_no_seal() -> None:
+    assert read_seal(FOOTER, 0, "m") is None
+    assert read_seal(b"x" * 60 + FOOTER, 60, "m") is None

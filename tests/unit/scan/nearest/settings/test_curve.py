@@ -1,0 +1,64 @@
+"""The choice among settings that were measured."""
+
+from __future__ import annotations
+
+import pytest
+
+from lance_duck.scan.nearest.settings.curve import Curve, Measured, Setting, choose, words
+from lance_duck.scan.nearest.settings.kept import k_measured, shares_measured
+
+CURVE = Curve.of(
+    10,
+    1.0,
+    100,
+    [
+        Measured(Setting(40, None, 100), 0.99, 0.005, 90.0),
+        Measured(Setting(5), 0.7, 0.02, 10.0),
+        Measured(Setting(9), 0.6, 0.02, 20.0),
+        Measured(Setting(20), 0.955, 0.01, 40.0),
+        Measured(Setting(30), 0.97, 0.01, 60.0),
+    ],
+)
+FEW = Curve.of(10, 0.25, 100, [Measured(Setting(60, None, 20), 1.0, 0.0, 1.0)])
+
+
+def test_settings_that_cost_more_and_reach_less_are_left_out() -> None:
+    assert [each.setting.nprobes for each in CURVE.measured] == [5, 20, 30, 40]
+
+
+@pytest.mark.parametrize(("recall", "nprobes"), [(0.5, 5), (0.69, 20), (0.94, 20), (0.95, 30), (0.98, 40)])
+def test_the_cheapest_setting_is_chosen_that_surely_reaches_the_recall(recall: float, nprobes: int) -> None:
+    found = CURVE.choose(recall)
+    assert found is not None
+    assert found.setting.nprobes == nprobes
+
+
+def test_no_setting_reaches_more_than_was_measured() -> None:
+    assert CURVE.choose(0.99) is None
+    assert Curve.of(10, 1.0, 100, [Measured(Setting(1), 1.0, 0.0, 1.0)]).choose(1.0) is None
+    assert choose([CURVE, FEW], 0.99) is None
+    assert words([CURVE], 0.99, 10) == (
+        "recall 0.99 asked for: rows are compared one by one; at most 0.990 measured on 100 queries, k 10"
+    )
+
+
+def test_between_two_shares_of_the_rows_settings_go_as_far_as_either() -> None:
+    assert choose([CURVE, FEW], 0.98) == Setting(60, None, 100)
+    assert choose([CURVE, FEW], 0.9) == Setting(60, None, 20)
+    assert words([CURVE, FEW], 0.9, 5) == (
+        "recall 0.9 asked for: nprobes 60, refine_factor 4; 0.955 measured on 100 queries, k 10; "
+        "1.000 measured on 100 queries, k 10, 25.0% of the rows"
+    )
+
+
+@pytest.mark.parametrize(("k", "measured"), [(1, 1), (3, 5), (10, 10), (11, 20), (51, 100), (5001, 10000)])
+def test_settings_are_measured_for_no_fewer_neighbours(k: int, measured: int) -> None:
+    assert k_measured(k) == measured
+
+
+@pytest.mark.parametrize(
+    ("share", "measured"),
+    [(1.0, [1.0]), (0.95, [1.0]), (0.5, [1.0, 0.25]), (0.25, [0.25]), (0.1, [0.25, 0.05]), (0.001, [0.05, 0.005])],
+)
+def test_settings_are_measured_for_shares_on_either_side(share: float, measured: list[float]) -> None:
+    assert shares_measured(share) == measured

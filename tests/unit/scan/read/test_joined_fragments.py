@@ -1,0 +1,172 @@
+"""Small fragments are read together, several at once, and alone where that cannot be."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import lance_duck as ld
+from lance_duck.encoding.layouts.alike import read_alike
+from lance_duck.encoding.layouts.page import Page
+from lance_duck.errors import CorruptError, NotFoundError
+from lance_duck.file import leaf
+from lance_duck.scan.costs import JOINED_FILE_BYTES
+from lance_duck.scan.read import tasks
+from lance_duck.scan.read.fragment_reader import FragmentReader
+from lance_duck.scan.read.joined_fragments import JoinedFragments
+from lance_duck.store.request import watched
+
+VERSIONS = ["2.0", "2.1", "2.2"]
+HASTY = {"fsync": "false"}
+
+
+def rows(start: int) -> pa.Table:
+    ids = range(start, start + 4)
+    maybe = [None if start % 8 and i % 2 else i for i in ids]
+    texts = [f"text {i}" for i in ids]
+    lists = [[i] * (i % 3) for i in ids]
+    return pa.table({"id": ids, "maybe": maybe, "text": texts, "list": lists, "flag": [i % 2 == 0 for i in ids]})
+
+
+@pytest.fixture(params=VERSIONS)
+def path(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A table of ten fragments of four rows."""
+    table = str(tmp_path / "t.lance")
+    for start in range(0, 40, 4):
+        mode = "append" if start else "create"
+        ld.write_dataset(rows(start), table, mode=mode, data_storage_version=request.param, storage_options=HASTY)
+    return table
+
+
+@pytest.fixture
+def read_together(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Numbers of fragments that were read together, or alone."""
+    found: list[int] = []
+    together, alone = JoinedFragments.read, FragmentReader.read
+
+    def of_several(self: JoinedFragments, columns: Sequence[Any], wanted: Any) -> Any:
+        found.append(len(self.live_rows))
+        return together(self, columns, wanted)
+
+    def of_one(self: FragmentReader, columns: Sequence[Any], wanted: Any) -> Any:
+        found.append(1)
+        return alone(self, columns, wanted)
+
+    monkeypatch.setattr(JoinedFragments, "read", of_several)
+    monkeypatch.setattr(FragmentReader, "read", of_one)
+    return found
+
+
+def test_a_scan_reads_one_fragment_then_ever_more_together(path: str, read_together: list[int]) -> None:
+    table = ld.dataset(path).to_table(use_threads=False)
+    assert table.equals(pa.concat_tables([rows(start) for start in range(0, 40, 4)]))
+    assert read_together == [1, 4, 5]
+
+
+def test_small_files_of_many_rows_are_not_read_together(tmp_path: Path, read_together: list[int]) -> None:
+    ones = pa.table({"x": np.ones(150_000, np.int64)})
+    ds = ld.write_dataset(ones, tmp_path / "t.lance", max_rows_per_file=25_000, storage_options=HASTY)
+    assert all(fragment.data_files()[0].file_size_bytes < JOINED_FILE_BYTES for fragment in ds.get_fragments())
+    assert ds.to_table(use_threads=False) == ones
+    assert read_together[-3:] == [2, 2, 1]
+    more = pa.table({"x": np.ones(140_000, np.int64)})
+    ds = ld.write_dataset(more, tmp_path / "u.lance", max_rows_per_file=70_000, storage_options=HASTY)
+    read_together.clear()
+    assert ds.to_table(use_threads=False) == more
+    assert set(read_together) == {1}
+
+
+def test_batches_keep_to_their_fragments(path: str) -> None:
+    ds = ld.dataset(path)
+    ds.delete("id IN (5, 6) OR (id >= 12 AND id < 16)")
+    assert [batch.column("id").to_pylist() for batch in ds.to_batches(columns=["id"])][1:4] == [
+        [4, 7],
+        [8, 9, 10, 11],
+        [16, 17, 18, 19],
+    ]
+
+
+def test_a_limit_takes_whole_fragments_together_and_the_last_alone(path: str, read_together: list[int]) -> None:
+    assert ld.dataset(path).to_table(columns=["id"], limit=22)["id"].to_pylist() == [*range(22)]
+    assert sorted(read_together) == [1, 1, 4]
+
+
+def test_fragments_of_other_columns_are_read_with_their_like(path: str, read_together: list[int]) -> None:
+    ds = ld.dataset(path)
+    ds.add_columns({"twice": "2 * id"})
+    ld.write_dataset(rows(40).append_column("twice", pa.array([0, 0, 0, 0])), path, mode="append")
+    read_together.clear()
+    assert ld.dataset(path).to_table(columns=["twice"], use_threads=False)["twice"].to_pylist()[-6:] == [
+        76,
+        78,
+        0,
+        0,
+        0,
+        0,
+    ]
+    assert read_together == [1, 4, 5, 1]
+
+
+def test_dictionaries_blobs_large_files_and_counted_reads_are_read_alone(
+    tmp_path: Path, path: str, read_together: list[int]
+) -> None:
+    words = pa.table({"word": pa.array(["a", "b"] * 2).dictionary_encode()})
+    large = pa.table({"bytes": [np.random.default_rng(1).bytes(JOINED_FILE_BYTES)]})
+    for place, data in enumerate((words, large)):
+        for mode in ("create", "append", "append"):
+            ld.write_dataset(data, tmp_path / f"{place}.lance", mode=mode, storage_options=HASTY)
+        assert ld.dataset(tmp_path / f"{place}.lance").to_table(use_threads=False).num_rows == 3 * data.num_rows
+    with watched() as counted:
+        ld.dataset(path).to_table(use_threads=False)
+    assert counted.ranges > 10
+    assert set(read_together) == {1}
+
+
+def test_pages_of_one_kind_are_decoded_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    decoded: list[int] = []
+
+    def spied(pages: Sequence[Page], layouts: Sequence[Any]) -> Any:
+        leaf_ = yield from read_alike(pages, layouts)
+        decoded.append(len(pages) if leaf_ is not None else 0)
+        return leaf_
+
+    monkeypatch.setattr(leaf, "read_alike", spied)
+    for start in range(0, 40, 4):
+        mode = "append" if start else "create"
+        ld.write_dataset(rows(start).select(["id", "text"]), tmp_path / "t.lance", mode=mode, storage_options=HASTY)
+    assert ld.dataset(tmp_path / "t.lance").to_table(use_threads=False)["id"].to_pylist() == [*range(40)]
+    assert decoded == [4, 4, 5, 5]
+
+
+def test_a_file_that_is_broken_or_gone_is_named(path: str) -> None:
+    fifth = ld.dataset(path).get_fragments()[4].metadata.files[0].path
+    file = Path(path, "data", fifth)
+    content = file.read_bytes()
+    file.write_bytes(content[:-1] + b"?")
+    with pytest.raises(CorruptError, match=f"(?s){fifth}.*LANC"):
+        ld.dataset(path).to_table()
+    file.write_bytes(content[:-8])
+    with pytest.raises(CorruptError, match=fifth):
+        ld.dataset(path).count_rows("id > 3")
+    file.unlink()
+    with pytest.raises(NotFoundError, match=fifth):
+        ld.dataset(path).to_table()
+
+
+def test_rows_are_counted_and_numbered_as_those_of_each_fragment(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    ld.dataset(path).delete("id % 5 = 0")
+    hidden = ["id", "_rowaddr", "_rowoffset"]
+
+    def answers() -> tuple[int, list[dict[str, int]]]:
+        ds = ld.dataset(path)
+        return ds.count_rows("maybe > 7"), ds.to_table(columns=hidden, filter="id > 9").to_pylist()
+
+    together = answers()
+    monkeypatch.setattr(tasks, "may_join", lambda _: False)
+    assert together == answers()
+    assert together[1][0] == {"id": 11, "_rowaddr": (2 << 32) + 3, "_rowoffset": 8}
