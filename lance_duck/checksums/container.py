@@ -37,6 +37,7 @@ from lance_duck.errors import CorruptError, UnsupportedError
 MAGIC: Final = b"LDCKSUM1"
 VERSION: Final = 1
 TRAILER: Final = struct.Struct("<QQQQIHH8s")
+KIND: Final = (VERSION, ALGORITHM, LOG2_BLOCK)
 MARK_BYTES: Final = 20
 """Bytes of field 50001 at the end of the descriptor."""
 
@@ -56,12 +57,14 @@ class Trailer:
         tail: Digest of global buffer 0 and all that follows it.
         size: Bytes of the block.
         digest: Digest of the block without its trailer.
+        kind: Version, algorithm, and logarithm of the bytes that a digest covers.
     """
 
     file_size: int
     tail: int
     size: int
     digest: int
+    kind: tuple[int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +107,7 @@ def block_bytes(
         )
     ).ljust(size - TRAILER.size, b"\0")
     end = (position + size + len(tail), digest(tail), size, digest(body))
-    return body + TRAILER.pack(*end, VERSION, ALGORITHM, LOG2_BLOCK, MAGIC)
+    return body + TRAILER.pack(*end, *KIND, MAGIC)
 
 
 def mark(position: int, size: int) -> bytes:
@@ -118,24 +121,40 @@ def read_mark(descriptor: bytes) -> tuple[int, int] | None:
     return _PLACE.unpack(end[len(_TAG) :]) if len(end) == MARK_BYTES and end.startswith(_TAG) else None
 
 
-def read_trailer(data: bytes, where: str) -> Trailer | None:
-    """Return the trailer of the block that ends with these bytes; None: no block ends here.
-
-    Raises:
-        UnsupportedError: Checksums of another kind.
-    """
+def read_trailer(data: bytes) -> Trailer | None:
+    """Return the trailer of the block that ends with these bytes; None: no block ends here."""
     if not data.endswith(MAGIC) or len(data) < TRAILER.size:
         return None
-    *end, version, algorithm, log2_block, _ = TRAILER.unpack(data[-TRAILER.size :])
-    if (version, algorithm, log2_block) != (VERSION, ALGORITHM, LOG2_BLOCK):
+    file_size, tail, size, own, *kind, _ = TRAILER.unpack(data[-TRAILER.size :])
+    return Trailer(file_size, tail, size, own, tuple(kind))
+
+
+def check_tail(end: bytes | NDArray[np.uint8], trailer: Trailer, file_size: int, where: str) -> None:
+    """Compare global buffer 0 and all that follows it with their digest.
+
+    Args:
+        end: These bytes.
+        trailer: The trailer of the block before them.
+        file_size: Bytes of the file.
+        where: Name of the file, for messages.
+
+    Raises:
+        CorruptError: They differ, or the trailer is damaged.
+        UnsupportedError: Checksums of another kind.
+    """
+    is_intact = trailer.file_size == file_size and digest(end) == trailer.tail
+    if trailer.kind == KIND and not is_intact:
+        raise damaged(f"the metadata, {len(end):,} bytes at {file_size - len(end):,},", where)
+    if trailer.kind != KIND:
+        if is_intact:  # which digests of another kind would not be
+            raise damaged("its checksums themselves", where)
         raise UnsupportedError(
             "checksums of another kind",
             where=where,
-            expected=f"version {VERSION}, algorithm {ALGORITHM}, blocks of 2^{LOG2_BLOCK} bytes",
-            found=f"version {version}, algorithm {algorithm}, blocks of 2^{log2_block} bytes",
+            expected=_kind_text(KIND),
+            found=_kind_text(trailer.kind),
             remedy='open the table with storage_options={"checksums": "false"}',
         )
-    return Trailer(*end)
 
 
 def read_block(data: bytes, trailer: Trailer, where: str) -> Checksums:
@@ -196,6 +215,11 @@ def damaged(what: str, where: str) -> CorruptError:
         where=where,
         remedy="the disk or a copy is at fault; `lance-duck validate` lists what is damaged",
     )
+
+
+def _kind_text(kind: tuple[int, int, int]) -> str:
+    version, algorithm, log2_block = kind
+    return f"version {version}, algorithm {algorithm}, blocks of 2^{log2_block} bytes"
 
 
 def _ascend(extents: Extents, file_size: int) -> bool:

@@ -89,7 +89,9 @@ def unsealed_deletions(data: bytes, suffix: str, where: str) -> tuple[bytes, boo
         return data, False
     if name != _NAME or magic != MAGIC:
         raise damaged("the file", where)
-    if (version, algorithm) != (_VERSION, ALGORITHM):
+    content = data[: at - _DELETIONS.size] + data[at:]
+    is_intact = _digest(content) == own
+    if (version, algorithm) != (_VERSION, ALGORITHM) and not is_intact:
         raise UnsupportedError(
             "seal of another kind",
             where=where,
@@ -97,8 +99,7 @@ def unsealed_deletions(data: bytes, suffix: str, where: str) -> tuple[bytes, boo
             found=f"version {version}, algorithm {algorithm}",
             remedy="the file is damaged, or a newer version of lance_duck wrote it",
         )
-    content = data[: at - _DELETIONS.size] + data[at:]
-    if _digest(content) != own:
+    if (version, algorithm) != (_VERSION, ALGORITHM) or not is_intact:
         raise damaged("the file", where)
     return content, True
 

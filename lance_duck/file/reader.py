@@ -31,8 +31,7 @@ from typing import ClassVar
 import numpy as np
 from google.protobuf.message import DecodeError
 
-from lance_duck.checksums.container import TRAILER, damaged, read_mark, read_trailer
-from lance_duck.checksums.digests import digest
+from lance_duck.checksums.container import TRAILER, check_tail, damaged, read_mark, read_trailer
 from lance_duck.encoding.layouts.page import Extent
 from lance_duck.errors import CorruptError, InvalidInputError, UnsupportedError
 from lance_duck.file.blob_store import BlobStore
@@ -122,7 +121,25 @@ class Footer:
     global_table: int
     num_global_buffers: int
     num_columns: int
-    version: tuple[int, int]
+    written_version: tuple[int, int]
+
+    def read_version(self, source: ByteSource) -> tuple[int, int]:
+        """Return the version of the file, as `LanceFile.version` has it.
+
+        Raises:
+            UnsupportedError: A version that is not read.
+        """
+        version = VERSIONS.get(self.written_version)
+        if version is None:
+            major, minor = self.written_version
+            name = _LEGACY_VERSIONS.get(self.written_version, f"{major}.{minor}")
+            raise UnsupportedError(
+                f"data file of version {name}",
+                where=source.path,
+                expected="2.0, 2.1 or 2.2",
+                remedy=_rewrite_hint(name),
+            )
+        return version
 
 
 def open_file(source: ByteSource, *, checksums: bool = True) -> Request[LanceFile]:
@@ -157,10 +174,9 @@ def open_file(source: ByteSource, *, checksums: bool = True) -> Request[LanceFil
     checked = source
     if checksums:
         checked = yield from _checked(source, data[:before], data[before:], first, tail, tail_start)
+    version = footer.read_version(source)  # only now: a version that a flipped bit made is damage
     descriptor = _parsed_descriptor(data[before:], source)
-    return LanceFile(
-        checked, footer.version, descriptor.length, footer.num_columns, descriptor, columns, global_extents
-    )
+    return LanceFile(checked, version, descriptor.length, footer.num_columns, descriptor, columns, global_extents)
 
 
 def _piece(source: ByteSource, start: int, stop: int, tail: Bytes, tail_start: int) -> Request[Bytes]:
@@ -185,14 +201,13 @@ def _checked(
         tail_start: Where that begins.
     """
     where = source.path
-    place, trailer = read_mark(descriptor), read_trailer(before, where)
+    place, trailer = read_mark(descriptor), read_trailer(before)
     if place is None and trailer is None:
         return source
     if place is None or trailer is None or place != (first - trailer.size, trailer.size) or place[0] < 0:
         raise damaged("the descriptor, or the end of the checksums,", where)
     end = yield from _piece(source, first, source.size, tail, tail_start)
-    if trailer.file_size != source.size or digest(end) != trailer.tail:
-        raise damaged(f"the metadata, {source.size - first:,} bytes at {first:,},", where)
+    check_tail(end, trailer, source.size, where)
     inside = place[0] - tail_start
     return CheckedSource(
         source, place[0], trailer, tail[inside : first - tail_start].tobytes() if inside >= 0 else None
@@ -200,29 +215,26 @@ def _checked(
 
 
 def parse_footer(data: bytes, source: ByteSource) -> Footer:
-    """Check magic, version and positions.
+    """Check magic and positions.
 
     Raises:
         CorruptError: Wrong magic, or positions that do not lie in the file.
-        UnsupportedError: A version that is not read.
+        UnsupportedError: Such positions in a file of a version that is not read.
     """
     columns, column_table, global_table, num_global, num_columns, major, minor, magic = FOOTER.unpack(data)
     if magic != MAGIC:
         remedy = "is this a Parquet file?" if magic == b"PAR1" else "the file may be cut short, or no Lance file"
         raise CorruptError("magic of the footer", where=source.path, expected=MAGIC, found=magic, remedy=remedy)
-    version = VERSIONS.get((major, minor))
-    if version is None:
-        name = _LEGACY_VERSIONS.get((major, minor), f"{major}.{minor}")
-        raise UnsupportedError(
-            f"data file of version {name}", where=source.path, expected="2.0, 2.1 or 2.2", remedy=_rewrite_hint(name)
-        )
+    footer = Footer(columns, column_table, global_table, num_global, num_columns, (major, minor))
     end = source.size - FOOTER.size
     if not columns <= column_table <= global_table <= end:
+        footer.read_version(source)
         layout = f"{columns}, {column_table}, {global_table} of {end}"
         raise CorruptError("positions in the footer", where=source.path, expected="ascending", found=layout)
     if column_table + 16 * num_columns > end or global_table + 16 * num_global > end:
+        footer.read_version(source)
         raise CorruptError("tables in the footer reach beyond the file", where=source.path)
-    return Footer(columns, column_table, global_table, num_global, num_columns, version)
+    return footer
 
 
 def _rewrite_hint(name: str) -> str:

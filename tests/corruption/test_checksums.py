@@ -80,6 +80,22 @@ def test_every_flipped_bit_is_noticed(kind: str, table: Path) -> None:
     assert {check.checksums for check in ld.dataset(table).check_files()} == {"sound"}
 
 
+@pytest.mark.parametrize("version", VERSIONS)
+def test_every_flipped_bit_of_the_metadata_of_a_file_is_damage_and_not_an_unknown_version(
+    version: str, tmp_path: Path
+) -> None:
+    ld.write_dataset(rows(20).select(["a", "s"]), tmp_path / "t.lance", data_storage_version=version)
+    (file,) = (tmp_path / "t.lance" / "data").glob("*.lance")
+    data = file.read_bytes()
+    start = data.index(b"LDCKSUM1") - 40
+    for bit in range(8 * start, 8 * len(data)):
+        damaged = bytearray(data)
+        damaged[bit // 8] ^= 1 << bit % 8
+        file.write_bytes(damaged)
+        with pytest.raises(CorruptError):
+            run(open_file(open_source(str(file)))).source.checksums()  # type: ignore[attr-defined]
+
+
 def test_damaged_values_of_small_files_that_are_read_together_are_an_error(tmp_path: Path) -> None:
     dataset = ld.write_dataset(rows(100), tmp_path / "t.lance", max_rows_per_file=10)
     file = sorted((tmp_path / "t.lance" / "data").glob("*.lance"))[3]

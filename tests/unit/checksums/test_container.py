@@ -11,6 +11,7 @@ from lance_duck.checksums.container import (
     block_bytes,
     block_size,
     check_extents,
+    check_tail,
     mark,
     read_block,
     read_mark,
@@ -31,7 +32,7 @@ def block() -> bytes:
 
 def test_a_block_says_what_was_put_into_it() -> None:
     data = block()
-    trailer = read_trailer(data, "f")
+    trailer = read_trailer(data)
     assert trailer is not None
     assert (trailer.size, trailer.file_size) == (len(data), POSITION + len(data) + len(TAIL))
     assert trailer.tail == digest(TAIL)
@@ -56,21 +57,33 @@ def test_the_mark_ends_a_descriptor() -> None:
 
 
 def test_no_magic_is_no_block() -> None:
-    assert read_trailer(b"\0" * TRAILER.size, "f") is None
-    assert read_trailer(b"", "f") is None
+    assert read_trailer(b"\0" * TRAILER.size) is None
+    assert read_trailer(b"") is None
 
 
 @pytest.mark.parametrize("place", [-16, -12, -10])
 def test_another_version_algorithm_or_size_of_blocks_is_refused_by_name(place: int) -> None:
     data = bytearray(block())
     data[place] ^= 2
+    trailer = read_trailer(bytes(data))
+    assert trailer is not None
     with pytest.raises(UnsupportedError, match=r"checksums of another kind.*\"checksums\": \"false\""):
-        read_trailer(bytes(data), "f")
+        check_tail(b"digested by another algorithm", trailer, trailer.file_size, "f")
+
+
+@pytest.mark.parametrize("place", [-16, -12, -10])
+def test_another_kind_whose_digests_are_of_this_kind_is_damage(place: int) -> None:
+    data = bytearray(block())
+    data[place] ^= 2
+    trailer = read_trailer(bytes(data))
+    assert trailer is not None
+    with pytest.raises(CorruptError, match="checksum does not match: its checksums themselves changed"):
+        check_tail(TAIL, trailer, trailer.file_size, "f")
 
 
 def test_every_flipped_bit_of_a_block_is_noticed() -> None:
     data = block()
-    trailer = read_trailer(data, "f")
+    trailer = read_trailer(data)
     assert trailer is not None
     for bit in range(8 * (len(data) - TRAILER.size)):
         flipped = bytearray(data)
@@ -81,7 +94,7 @@ def test_every_flipped_bit_of_a_block_is_noticed() -> None:
 
 def test_a_small_file_is_compared_as_a_whole() -> None:
     data = block()
-    trailer = read_trailer(data, "f")
+    trailer = read_trailer(data)
     assert trailer is not None
     file = bytearray(POSITION)
     for position, content in BUFFERS:
@@ -101,7 +114,7 @@ def test_a_small_file_is_compared_as_a_whole() -> None:
 def test_counts_that_do_not_fit_are_refused_although_their_digest_is_right() -> None:
     body = np.array([2**32 - 1, 2**32 - 1], "<u4").tobytes().ljust(80, b"\0")
     data = body + TRAILER.pack(0, 0, 128, digest(body), 1, 1, 16, b"LDCKSUM1")
-    trailer = read_trailer(data, "f")
+    trailer = read_trailer(data)
     assert trailer is not None
     with pytest.raises(CorruptError):
         read_block(data, trailer, "f")
