@@ -129,6 +129,17 @@ def read_trailer(data: bytes) -> Trailer | None:
     return Trailer(file_size, tail, size, own, tuple(kind))
 
 
+def has_trailer(end: bytes, file_size: int) -> bool:
+    """Return whether there is a trailer of a file of this size somewhere in its end."""
+    at = end.find(MAGIC)
+    while at >= 0:
+        trailer = read_trailer(end[max(0, at + len(MAGIC) - TRAILER.size) : at + len(MAGIC)])
+        if trailer is not None and trailer.file_size == file_size:
+            return True
+        at = end.find(MAGIC, at + 1)
+    return False
+
+
 def check_tail(end: bytes | NDArray[np.uint8], trailer: Trailer, file_size: int, where: str) -> None:
     """Compare global buffer 0 and all that follows it with their digest.
 

@@ -31,7 +31,7 @@ from typing import ClassVar
 import numpy as np
 from google.protobuf.message import DecodeError
 
-from lance_duck.checksums.container import TRAILER, check_tail, damaged, read_mark, read_trailer
+from lance_duck.checksums.container import TRAILER, check_tail, damaged, has_trailer, read_mark, read_trailer
 from lance_duck.encoding.layouts.page import Extent
 from lance_duck.errors import CorruptError, InvalidInputError, UnsupportedError
 from lance_duck.file.blob_store import BlobStore
@@ -161,8 +161,9 @@ def open_file(source: ByteSource, *, checksums: bool = True) -> Request[LanceFil
     (tail,) = yield [ByteRange(source, tail_start, source.size - tail_start)]
     footer = parse_footer(tail[-FOOTER.size :].tobytes(), source)
     if footer.columns < tail_start:
-        (head,) = yield [ByteRange(source, footer.columns, tail_start - footer.columns)]
-        tail, tail_start = np.concatenate([head, tail]), footer.columns
+        head_start = max(0, footer.columns - TAIL_BYTES)  # likely with global buffer 0 and the end of the checksums
+        (head,) = yield [ByteRange(source, head_start, tail_start - head_start)]
+        tail, tail_start = np.concatenate([head, tail]), head_start
     column_extents = _extents(tail, tail_start, footer.column_table, footer.num_columns, source)
     global_extents = _extents(tail, tail_start, footer.global_table, footer.num_global_buffers, source)
     columns = [_slice(tail, tail_start, extent, source) for extent in column_extents]
@@ -203,6 +204,8 @@ def _checked(
     where = source.path
     place, trailer = read_mark(descriptor), read_trailer(before)
     if place is None and trailer is None:
+        if has_trailer(tail.tobytes(), source.size):
+            raise damaged("the table of global buffers", where)
         return source
     if place is None or trailer is None or place != (first - trailer.size, trailer.size) or place[0] < 0:
         raise damaged("the descriptor, or the end of the checksums,", where)

@@ -99,7 +99,9 @@ def test_what_a_newer_version_may_read_is_not_given_up(table: Path) -> None:
     (page_data,) = table.glob("_indices/*/page_data.lance")
     for file in (page_data, data_files(table)[0]):
         data = bytearray(file.read_bytes())
-        data[data.rindex(b"LDCKSUM1") - 8] ^= 2  # version of the checksums
+        end = data.rindex(b"LDCKSUM1") + 8
+        data[end - 16] ^= 2  # version of the checksums
+        data[end - 40 : end - 32] = bytes(8)  # digest of what follows
         file.write_bytes(data)
     dataset = ld.dataset(table)
     with pytest.raises(UnsupportedError, match="checksums of another kind"):
