@@ -55,7 +55,7 @@ FILE, EXTENTS, POSITION = written()
 
 def source(data: bytes = FILE, *, remote: bool = False) -> tuple[CheckedSource, Memory]:
     memory = Memory(data, remote=remote)
-    trailer = read_trailer(FILE[: -len(TAIL)], "memory")
+    trailer = read_trailer(FILE[: -len(TAIL)])
     assert trailer is not None
     return CheckedSource(memory, POSITION, trailer), memory
 
