@@ -39,6 +39,7 @@ MANIFEST_SEAL: Final = 28
 _DELETIONS: Final = struct.Struct("<Q6sBB8s")
 _NAME: Final = b"LDSEAL"
 _VERSION: Final = 1
+_MARKS: Final = _NAME + bytes((_VERSION, ALGORITHM)) + MAGIC
 _MANIFEST: Final = struct.Struct("<4s8sQQ")
 _TAG: Final = b"\x8a\xb5\x18\x18"
 _ARROW_END: Final = 10  # i32 size of the footer, "ARROW1"
@@ -82,10 +83,11 @@ def unsealed_deletions(data: bytes, suffix: str, where: str) -> tuple[bytes, boo
         UnsupportedError: A seal of another kind.
     """
     at = _place(data, suffix)
-    if at < _DELETIONS.size:
-        return data, False
-    own, name, version, algorithm, magic = _DELETIONS.unpack_from(data, at - _DELETIONS.size)
+    seal = data[max(0, at - _DELETIONS.size) : at].rjust(_DELETIONS.size)
+    own, name, version, algorithm, magic = _DELETIONS.unpack(seal)
     if name != _NAME and magic != MAGIC:
+        if _MARKS in data:  # the size of the footer is damaged
+            raise damaged("the file", where)
         return data, False
     if name != _NAME or magic != MAGIC:
         raise damaged("the file", where)

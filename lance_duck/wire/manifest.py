@@ -234,14 +234,16 @@ def read_manifest(data: bytes, path: str) -> Manifest:
     if seal is not None and position + LENGTH.size + len(message) + FOOTER.size != len(data):
         raise damaged("the manifest", path)
     proto = parse_message(message if seal is None else message[:-MANIFEST_SEAL], table_pb2.Manifest.FromString, path)
-    if seal is not None and not seal.is_intact and not _is_copied(seal, proto):
+    if seal is not None and not _holds(seal, proto):
         raise damaged("the manifest", path)
     flags.check_readable(proto.reader_feature_flags, path)
     return Manifest(path, len(data), proto, data)
 
 
-def _is_copied(seal: Seal, manifest: table_pb2.Manifest) -> bool:
-    """Return whether another writer copied the seal of another version, as a field that it does not know."""
+def _holds(seal: Seal, manifest: table_pb2.Manifest) -> bool:
+    """Return whether the manifest is what was sealed, or another writer copied a seal, as a field unknown to it."""
+    if seal.is_intact:
+        return seal.version == manifest.version
     return seal.version != manifest.version and manifest.writer_version.library != WRITER
 
 

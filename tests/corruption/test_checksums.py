@@ -15,6 +15,7 @@ from lance_duck.errors import CorruptError, LanceDuckError
 from lance_duck.file.reader import open_file
 from lance_duck.store import open_source, run
 from lance_duck.store.checked import CheckedSource
+from lance_duck.wire.manifest import read_manifest
 
 VERSIONS = ("2.0", "2.1", "2.2")
 BITS = 2500 if os.environ.get("LANCE_DUCK_PROFILE") == "full" else 25
@@ -94,6 +95,18 @@ def test_every_flipped_bit_of_the_metadata_of_a_file_is_damage_and_not_an_unknow
         file.write_bytes(damaged)
         with pytest.raises(CorruptError):
             run(open_file(open_source(str(file)))).source.checksums()  # type: ignore[attr-defined]
+
+
+def test_every_flipped_bit_of_a_manifest_is_noticed(tmp_path: Path) -> None:
+    ld.write_dataset(rows(20).select(["a", "s"]), tmp_path / "t.lance")
+    (file,) = (tmp_path / "t.lance" / "_versions").glob("*.manifest")
+    data = file.read_bytes()
+    assert read_manifest(data, "m").is_sealed
+    for bit in range(8 * len(data)):
+        damaged = bytearray(data)
+        damaged[bit // 8] ^= 1 << bit % 8
+        with pytest.raises(CorruptError):
+            read_manifest(bytes(damaged), "m")
 
 
 def test_damaged_values_of_small_files_that_are_read_together_are_an_error(tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ def test_every_flipped_bit_of_a_deletion_file_is_noticed(suffix: str) -> None:
         flipped = bytearray(data)
         flipped[bit // 8] ^= 1 << bit % 8
         with pytest.raises(CorruptError):
-            read_deletion_vector(bytes(flipped), suffix, "d")
+            unsealed_deletions(bytes(flipped), suffix, "d")
 
 
 @pytest.mark.parametrize("data", [b"", b"ARROW1", b"\xff" * 40])
