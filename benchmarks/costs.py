@@ -318,9 +318,9 @@ def sparse(tables: CostTables, share: float) -> Work:
 
 ONCE: Final = (1.0,)
 QUESTIONS: Final = (
-    Question("read.rows_way.POINT_ROWS", lambda t, n: take(t.small, 1_000, int(n), ["y", "text"])),
-    Question("read.rows_way.POINT_SHARE", lambda t, n: take(t.numbers, 250_000, int(250_000 / n), ["y", "text"])),
-    Question("read.rows_way.DENSE_SHARE", dense_rows),
+    Question("read.row_access.POINT_ROWS", lambda t, n: take(t.small, 1_000, int(n), ["y", "text"])),
+    Question("read.row_access.POINT_SHARE", lambda t, n: take(t.numbers, 250_000, int(250_000 / n), ["y", "text"])),
+    Question("read.row_access.DENSE_SHARE", dense_rows),
     Question("read.morsel.WIDE_VALUE", wide_values(2), label=", of one row in 2"),
     Question("read.morsel.WIDE_VALUE", wide_values(3), label=", of one row in 3"),
     Question("read.column_cache.TAKES_BEFORE_CACHE", lambda t, n: fresh_takes(t.middle, 200_000, int(n))),

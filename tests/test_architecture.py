@@ -46,6 +46,10 @@ HOMES: dict[str, set[str]] = {
     "pylance": set(),
 }
 
+# Classes of this room have pylance's names, as users expect them: `DataFile`, `LanceOperation.Append`. Messages and
+# operations of the rooms below have the same names, which are the format's.
+NAMED_BY_PYLANCE = "lance_duck.verbs.public"
+
 # Attributes of other libraries that begin with an underscore and have no public name -> what they are for.
 FOREIGN_PRIVATES: dict[str, str] = {
     "_getframe": "sys: DuckDB, too, finds the variables of its caller in the frames above",
@@ -364,6 +368,16 @@ def private_names_of_others(module: Module) -> Iterator[str]:
 
 def test_private_attributes_are_used_where_they_are_defined() -> None:
     assert not [found for module in WRITTEN for found in private_names_of_others(module)]
+
+
+def test_no_class_name_stands_for_two_things() -> None:
+    homes: dict[str, list[str]] = {}
+    for module in WRITTEN:
+        if not module.name.startswith(f"{NAMED_BY_PYLANCE}."):
+            for node in module.nodes:
+                if isinstance(node, ast.ClassDef):
+                    homes.setdefault(node.name, []).append(module.place(node.lineno))
+    assert not {name: places for name, places in homes.items() if len(places) > 1}
 
 
 def test_package_files_only_re_export() -> None:

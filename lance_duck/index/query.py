@@ -98,7 +98,7 @@ class ContainsAll:
 
 
 @dataclass(frozen=True)
-class HasTrigrams:
+class ContainsTrigrams:
     """The text, in lower case and without accents, has each trigram of some words; see `text.trigrams`.
 
     Attributes:
@@ -115,10 +115,10 @@ class HasTrigrams:
 class Except:
     """The value is not null, and does not satisfy a condition. `Except(Null())` is IS NOT NULL."""
 
-    query: Between | Among | Null | HasPrefix | ContainsAny | ContainsAll | HasTrigrams
+    query: Between | Among | Null | HasPrefix | ContainsAny | ContainsAll | ContainsTrigrams
 
     def __str__(self) -> str:
         return f"not ({self.query})"
 
 
-Query: TypeAlias = Between | Among | Null | HasPrefix | ContainsAny | ContainsAll | HasTrigrams | Except
+Query: TypeAlias = Between | Among | Null | HasPrefix | ContainsAny | ContainsAll | ContainsTrigrams | Except

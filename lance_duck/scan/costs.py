@@ -6,14 +6,14 @@ of its runs on two cores, with tables of a million rows or fewer on a local disk
 values differed by less than a tenth, or without order. "Not measured" says that no benchmark has found the value: it is
 a guess of a size. Bounds of memory stand beside what they bound.
 
-How rows of a fragment are read is decided by `rows_way`, in `scan.read.rows_way`.
+How rows of a fragment are read is decided in `scan.read.row_access`.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-# Rows of a fragment: see `rows_way`.
+# Rows of a fragment: see `choose_row_access`.
 
 POINT_ROWS: Final = 128
 """Rows that are decoded one by one, whatever the size of the fragment: a page costs more. `benchmarks/costs.py`: 24 to

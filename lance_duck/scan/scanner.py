@@ -34,7 +34,7 @@ else:
     text_filter, texts = lazy.modules(globals(), "lance_duck.scan.text", "filter", "scan")
 
 
-class _Search(Protocol):
+class _SearchScan(Protocol):
     """A scan that is a search: `NearestScan` with its queries, `TextScan` or `HybridScan`."""
 
     @property
@@ -108,7 +108,7 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
         self._table = table
         self._options = options
         self._handle = handle
-        self._search: _Search | None = None
+        self._search: _SearchScan | None = None
         self._nearest: _NearestSearch | None = None
         self._words: texts.TextScan | None = None
         self._scan: ScanPlan | None = None

@@ -33,7 +33,7 @@ _WORDS: Final = AnalyserParameters(max_token_length=None)
 
 
 @dataclass(frozen=True, eq=False)
-class Spans:
+class TokenSpans:
     """Where tokens are in texts, in order of their begin; those of n-grams overlap.
 
     Attributes:
@@ -49,7 +49,7 @@ class Spans:
     bounds: NDArray[np.int64]
 
 
-def term_spans(texts: pa.Array | pa.ChunkedArray, wanted: Collection[Wanted], analyser: Analyser) -> Spans:
+def term_spans(texts: pa.Array | pa.ChunkedArray, wanted: Collection[Wanted], analyser: Analyser) -> TokenSpans:
     """Return where terms are in texts; in a null there are none.
 
     Args:
@@ -86,7 +86,7 @@ def term_spans(texts: pa.Array | pa.ChunkedArray, wanted: Collection[Wanted], an
     before = np.concatenate([[0], np.cumsum(marked)])[cut.bounds]
     spans = cut.spans[marked]
     of_texts = np.concatenate([[0], np.cumsum(present)])
-    return Spans(spans[:, 0], spans[:, 1], of_tokens[marked], before[of_texts])
+    return TokenSpans(spans[:, 0], spans[:, 1], of_tokens[marked], before[of_texts])
 
 
 def highlight(
@@ -165,12 +165,12 @@ def _checked(texts: pa.Array | pa.ChunkedArray) -> pa.LargeStringArray:
     return large_texts(array)
 
 
-def _texts_of(spans: Spans) -> NDArray[np.int64]:
+def _texts_of(spans: TokenSpans) -> NDArray[np.int64]:
     """Return the text that each span is in."""
     return np.repeat(np.arange(len(spans.bounds) - 1), np.diff(spans.bounds))
 
 
-def _merged(spans: Spans) -> Spans:
+def _merged(spans: TokenSpans) -> TokenSpans:
     """Return spans of which none overlaps or touches another one of its text; `terms` are those of the first ones."""
     if len(spans.begins) == 0:
         return spans
@@ -183,14 +183,14 @@ def _merged(spans: Spans) -> Spans:
     firsts = np.flatnonzero(is_first)
     lasts = np.append(firsts[1:], len(texts)) - 1
     bounds = np.searchsorted(firsts, spans.bounds)
-    return Spans(spans.begins[firsts], (reach - texts * width)[lasts], spans.terms[firsts], bounds)
+    return TokenSpans(spans.begins[firsts], (reach - texts * width)[lasts], spans.terms[firsts], bounds)
 
 
 def _encoded_marks(where: str, **marks: str) -> list[bytes]:
     return [encoded(mark, name, where) for name, mark in marks.items()]
 
 
-def _with_marks(texts: pa.LargeStringArray, spans: Spans, pre: bytes, post: bytes) -> pa.LargeStringArray:
+def _with_marks(texts: pa.LargeStringArray, spans: TokenSpans, pre: bytes, post: bytes) -> pa.LargeStringArray:
     """Return texts with marks around spans that do not overlap; nulls stay null."""
     marks = np.frombuffer(pre + post, np.uint8)
     split = len(pre)
@@ -210,7 +210,7 @@ def _sizes(texts: pa.LargeStringArray) -> NDArray[np.int64]:
     return np.asarray(sizes.to_numpy(zero_copy_only=False), np.int64)
 
 
-def _parts(texts: pa.LargeStringArray, spans: Spans, words: int) -> list[tuple[int, int]]:
+def _parts(texts: pa.LargeStringArray, spans: TokenSpans, words: int) -> list[tuple[int, int]]:
     """Return begin and end of the part of each text that is shown, in bytes; (0, 0) of a null."""
     cut = words_of(texts.fill_null(""), _WORDS, with_spans=True)
     bounds, edges = spans.bounds.tolist(), cut.bounds.tolist()
@@ -256,11 +256,11 @@ def _window(places: list[int], terms: list[int], count: int, words: int) -> int:
     return 0 if best == (0, 0) else min(max(0, middle[0] - slack // 2), count - words)
 
 
-def _inside(spans: Spans, parts: list[tuple[int, int]]) -> Spans:
+def _inside(spans: TokenSpans, parts: list[tuple[int, int]]) -> TokenSpans:
     """Return the spans that lie in the part of their text, counted from its begin."""
     texts = _texts_of(spans)
     edges = np.array(parts, np.int64).reshape(-1, 2)
     begins, ends = spans.begins - edges[texts, 0], spans.ends - edges[texts, 0]
     inside = (begins >= 0) & (spans.ends <= edges[texts, 1])
     bounds = np.concatenate([[0], np.cumsum(inside)])[spans.bounds]
-    return Spans(begins[inside], ends[inside], spans.terms[inside], bounds)
+    return TokenSpans(begins[inside], ends[inside], spans.terms[inside], bounds)

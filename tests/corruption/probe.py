@@ -23,7 +23,17 @@ import pyarrow as pa
 import lance_duck as ld
 from lance_duck.errors import IndexWarning, LanceDuckError
 from lance_duck.index.catalog import catalog
-from lance_duck.index.query import Among, Between, ContainsAll, ContainsAny, Except, HasPrefix, HasTrigrams, Null, Query
+from lance_duck.index.query import (
+    Among,
+    Between,
+    ContainsAll,
+    ContainsAny,
+    ContainsTrigrams,
+    Except,
+    HasPrefix,
+    Null,
+    Query,
+)
 from lance_duck.index.search import _NAMED, estimate, open_index, search
 from lance_duck.maintenance.validation.indexes import index_problems
 
@@ -118,7 +128,11 @@ QUERIES = {
     "s": queries(pa.array(["text 3", "text 7"])),
     "b": queries(pa.array(["k7", "none"])),
     "l": queries(pa.array(["w1", "w4"])),
-    "g": [*queries(pa.array(["some trigrams 1", "none"])), HasTrigrams(("trigrams",)), HasTrigrams(("none",))],
+    "g": [
+        *queries(pa.array(["some trigrams 1", "none"])),
+        ContainsTrigrams(("trigrams",)),
+        ContainsTrigrams(("none",)),
+    ],
 }
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from lance_duck.index.vector.metric import distances
-from lance_duck.scan.nearest.best import Best
+from lance_duck.scan.nearest.best import TopK
 from lance_duck.scan.nearest.blocks import block_of
 from lance_duck.scan.nearest.compare import Question
 from lance_duck.scan.nearest.options import VectorColumn
@@ -49,7 +49,7 @@ def test_the_nearest_are_those_of_the_reference(
     lives = np.array(data.draw(st.lists(st.booleans(), min_size=len(stored), max_size=len(stored))), np.bool_)
     rows = np.flatnonzero(lives)
     array = pa.FixedSizeListArray.from_arrays(pa.array(stored.ravel()), DIM)
-    question, best = Question(metric, queries, k), Best(len(queries), k)
+    question, best = Question(metric, queries, k), TopK(len(queries), k)
     cut = data.draw(st.integers(0, len(rows)))
     for mine in (rows[:cut], rows[cut:]):
         best.add(question.near(block_of(array, COLUMN), mine, mine.astype(np.uint64), best.limits))

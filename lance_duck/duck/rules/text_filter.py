@@ -27,7 +27,7 @@ _is_known = partial(is_plain_condition, aliases=[""], texts=True)
 
 
 @dataclass(frozen=True)
-class TextFilter:
+class TextSelect:
     """A table of which a SELECT wants rows whose texts fulfil conditions.
 
     Attributes:
@@ -39,7 +39,7 @@ class TextFilter:
     condition: Condition
 
 
-def find(statement: Statement) -> tuple[TextFilter, ...]:
+def find(statement: Statement) -> tuple[TextSelect, ...]:
     """Find the tables of a statement that a condition on parts of texts is asked of."""
     if len(statement.text) > LONGEST or not _MAYBE.search(statement.text):
         return ()
@@ -49,9 +49,9 @@ def find(statement: Statement) -> tuple[TextFilter, ...]:
         return ()
 
 
-def _filters(statement: Statement) -> Iterator[TextFilter]:
+def _filters(statement: Statement) -> Iterator[TextSelect]:
     for found in table_selects(statement, *_ODD):
         parts = found.conditions(found.conjuncts, _is_known)
         condition = Condition.of(parts)
         if condition is not None and any(map(calls_text_functions, parts)):
-            yield TextFilter(found.place, condition)
+            yield TextSelect(found.place, condition)

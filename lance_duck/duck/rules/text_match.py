@@ -49,7 +49,7 @@ class MatchCall:
 
 
 @dataclass(frozen=True)
-class Best:
+class TopMatches:
     """The rows with the best scores, as many as are wanted.
 
     Attributes:
@@ -74,7 +74,7 @@ class MatchSelect:
 
     table: TablePlace
     calls: tuple[MatchCall, ...]
-    best: Best
+    best: TopMatches
 
 
 def find(statement: Statement) -> tuple[MatchSelect, ...]:
@@ -143,7 +143,7 @@ def _arguments(call: Node) -> str:
     return ", ".join(map(sql_of, call.expressions))
 
 
-def _best(found: TableSelect, asked: list[Node]) -> Best | None:
+def _best(found: TableSelect, asked: list[Node]) -> TopMatches | None:
     """Return the best rows that are wanted; None where all that match are, or others may be."""
     select, known = found.select, PARTS - {"kind"}
     order = select.args.get("order")
@@ -155,7 +155,7 @@ def _best(found: TableSelect, asked: list[Node]) -> Best | None:
         return None
     others = [part for part in found.conjuncts if part not in asked]
     parts = found.conditions(others, _is_known)
-    return Best(limit, offset, Condition.of(parts)) if len(parts) == len(others) else None
+    return TopMatches(limit, offset, Condition.of(parts)) if len(parts) == len(others) else None
 
 
 def _is_by_score(select: exp.Select, key: Node, asked: list[str]) -> bool:

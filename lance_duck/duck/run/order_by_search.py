@@ -44,7 +44,7 @@ def run(asked: NearestSelect, request: Request, database: Database) -> Rewriting
     vectors = vector_column(dataset, asked.column)
     if vectors is None:
         return None
-    search = _Search(asked, request, database, handle, dataset, vectors)
+    search = _OrderBySearch(asked, request, database, handle, dataset, vectors)
     try:
         if not database.names.dialect(place.name, later=later).is_usual(About.ORDER | search.about_condition()):
             raise NotFoundHere("settings give other words another meaning")
@@ -57,7 +57,7 @@ def run(asked: NearestSelect, request: Request, database: Database) -> Rewriting
 
 
 @dataclass
-class _Search:
+class _OrderBySearch:
     """The search of one statement.
 
     Attributes:

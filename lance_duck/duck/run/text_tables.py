@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from lance_duck.dataset import LanceDataset
-from lance_duck.duck.rules.text_filter import TextFilter
+from lance_duck.duck.rules.text_filter import TextSelect
 from lance_duck.duck.run.candidates import NotFoundHere
 from lance_duck.duck.run.named_tables import named
 from lance_duck.duck.run.rewriting import Database, Request, Rewriting
@@ -31,7 +31,7 @@ class TextTable(NarrowedTable):
         return "trigrams: implied by the conditions of the statement, which DuckDB asks of the rows that are left"
 
 
-def run(asked: TextFilter, request: Request, database: Database) -> Rewriting | None:
+def run(asked: TextSelect, request: Request, database: Database) -> Rewriting | None:
     """Narrow a table; None where no index says which rows are left out."""
     if not request.is_free(asked.table.start, asked.table.end):
         return None
@@ -49,7 +49,7 @@ def run(asked: TextFilter, request: Request, database: Database) -> Rewriting | 
 
 
 def _narrowed(
-    asked: TextFilter, request: Request, database: Database, current: Callable[[], LanceDataset]
+    asked: TextSelect, request: Request, database: Database, current: Callable[[], LanceDataset]
 ) -> TextTable | None:
     dataset, names, condition = current(), database.names, asked.condition
     values = request.given.values(condition.keys)

@@ -67,7 +67,7 @@ class Contents:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenBuffers:
     """What was written so far, for its checksums.
 
     Attributes:
@@ -84,7 +84,7 @@ class Written:
         self.digests.append(block_digests)
 
 
-def write_tail(sink: Sink, append: Callable[[Buffer], int], contents: Contents, written: Written | None) -> None:
+def write_tail(sink: Sink, append: Callable[[Buffer], int], contents: Contents, written: WrittenBuffers | None) -> None:
     """Write all that follows the pages.
 
     Global buffer 0 comes last of the global buffers, so that who opens the file need not read the others with it.

@@ -29,7 +29,7 @@ from lance_duck.file.write.blob_options import BlobOptions
 from lance_duck.file.write.contract import ColumnWriter, Pages, num_bytes
 from lance_duck.file.write.encoder_pool import Encoded, Lane, Lanes, all_done
 from lance_duck.file.write.open_column import open_column_writer
-from lance_duck.file.write.tail import ColumnTail, Contents, Written, write_tail
+from lance_duck.file.write.tail import ColumnTail, Contents, WrittenBuffers, write_tail
 from lance_duck.forks import Lock
 from lance_duck.store import Buffer, Sink
 from lance_duck.wire.schema import Schema
@@ -98,7 +98,7 @@ class FileWriter:
         self._sink = sink
         self._schema = schema
         self._version = VERSIONS[version]
-        self._space = _Space(sink, open_sidecar, blobs or BlobOptions(), Written() if checksums else None)
+        self._space = _Space(sink, open_sidecar, blobs or BlobOptions(), WrittenBuffers() if checksums else None)
         self._metadata: dict[str, str] = {}
         self._global_buffers: list[Buffer] = []
         self._num_rows = 0
@@ -259,7 +259,7 @@ class _Space:
     """See `Space`."""
 
     def __init__(
-        self, sink: Sink, open_sidecar: Callable[[int], Sink] | None, blobs: BlobOptions, written: Written | None
+        self, sink: Sink, open_sidecar: Callable[[int], Sink] | None, blobs: BlobOptions, written: WrittenBuffers | None
     ) -> None:
         self.blobs = blobs
         self.written = written

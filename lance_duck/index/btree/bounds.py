@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lance_duck.index.btree.entries import Run
-from lance_duck.index.btree.key_ranges import Spans
+from lance_duck.index.btree.key_ranges import KeyRanges
 from lance_duck.index.btree.keys import BTreeKeys
 from lance_duck.index.btree.lookup import Lookup
 
@@ -62,7 +62,7 @@ class End:
         """Do nothing."""
 
 
-def ends_of(spans: Spans, lookup: Lookup) -> tuple[KeyBounds | End, KeyBounds | End]:
+def ends_of(spans: KeyRanges, lookup: Lookup) -> tuple[KeyBounds | End, KeyBounds | End]:
     """Return the lower and the upper ends of spans."""
     low = End(lookup.nulls) if spans.low is None else KeyBounds(lookup, spans.low, spans.low_open)
     high = End(lookup.num_rows) if spans.high is None else KeyBounds(lookup, spans.high, not spans.high_open)

@@ -1,7 +1,7 @@
 """Queries as ranges of keys.
 
 Queries mean that NaN is NaN, whatever its bits and sign, and greater than all other floats, and that -0.0 is 0.0;
-keys tell all of them apart, with the NaNs at both ends. A query on floats is therefore up to three spans.
+keys tell all of them apart, with the NaNs at both ends. A query on floats is therefore up to three ranges.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from lance_duck.index.query import Among, Between, HasPrefix, Query
 
 
 @dataclass(frozen=True, slots=True)
-class Spans:
-    """Spans of keys, each from low[i] to high[i]. One whose low end lies behind its high end is empty.
+class KeyRanges:
+    """Ranges of keys, each from low[i] to high[i]. One whose low end lies behind its high end is empty.
 
     Attributes:
         low: Lower ends, ascending; None: the first key, of one span.
@@ -33,8 +33,8 @@ class Spans:
     high_open: bool = False
 
 
-def spans_of(query: Query, type_: pa.DataType) -> list[Spans]:
-    """Return the spans of the values that satisfy a query, in no order.
+def key_ranges_of(query: Query, type_: pa.DataType) -> list[KeyRanges]:
+    """Return the ranges of the keys of the values that satisfy a query, in no order.
 
     Args:
         query: No `Null`, and no `Except`.
@@ -50,7 +50,7 @@ def spans_of(query: Query, type_: pa.DataType) -> list[Spans]:
         return (
             _among_floats(keys, type_)
             if isinstance(keys, FixedKeys) and pa.types.is_floating(type_)
-            else [Spans(keys, keys)]
+            else [KeyRanges(keys, keys)]
         )
     if isinstance(query, HasPrefix):
         return [_prefix(query.prefix)]
@@ -58,34 +58,34 @@ def spans_of(query: Query, type_: pa.DataType) -> list[Spans]:
         if pa.types.is_floating(type_):
             return _between_floats(query, type_)
         low, high = (None if s is None else make(pa.array([s], type_)) for s in (query.low, query.high))
-        return [Spans(low, high, query.low_open, query.high_open)]
+        return [KeyRanges(low, high, query.low_open, query.high_open)]
     raise InternalError("a query that a B-tree does not answer", found=query)
 
 
-def _prefix(prefix: pa.Scalar) -> Spans:
+def _prefix(prefix: pa.Scalar) -> KeyRanges:
     """Return the span from the prefix to the next bytes that do not begin with it."""
     text = prefix.as_py()
     data = text.encode() if isinstance(text, str) else bytes(text)
     head = data.rstrip(b"\xff")
-    return Spans(_one(data), _one(head[:-1] + bytes([head[-1] + 1])) if head else None, high_open=True)
+    return KeyRanges(_one(data), _one(head[:-1] + bytes([head[-1] + 1])) if head else None, high_open=True)
 
 
 def _one(data: bytes) -> ByteKeys:
     return ByteKeys(np.array([0, len(data)], np.int64), np.frombuffer(data, np.uint8))
 
 
-def _among_floats(keys: FixedKeys, type_: pa.DataType) -> list[Spans]:
+def _among_floats(keys: FixedKeys, type_: pa.DataType) -> list[KeyRanges]:
     array = keys.array
     number = (array >= _key(-np.inf, type_).array) & (array <= _key(np.inf, type_).array)
     result = [] if number.all() else _nans(type_)
     array = array[number]
     if len(array):  # -1 is -0.0, and 0 is 0.0
         low, high = np.where(array == 0, -1, array), np.where(array == -1, 0, array)
-        result.append(Spans(FixedKeys(low.astype(array.dtype)), FixedKeys(high.astype(array.dtype))))
+        result.append(KeyRanges(FixedKeys(low.astype(array.dtype)), FixedKeys(high.astype(array.dtype))))
     return result
 
 
-def _between_floats(query: Between, type_: pa.DataType) -> list[Spans]:
+def _between_floats(query: Between, type_: pa.DataType) -> list[KeyRanges]:
     low = None if query.low is None else float(query.low.as_py())
     high = None if query.high is None else float(query.high.as_py())
     from_nan, to_nan = low is not None and np.isnan(low), high is None or np.isnan(high)
@@ -99,15 +99,15 @@ def _between_floats(query: Between, type_: pa.DataType) -> list[Spans]:
     else:
         start, start_open = _key(low or (0.0 if query.low_open else -0.0), type_), query.low_open
     if with_nan:
-        return [Spans(start, None, start_open), _nans(type_)[0]]
+        return [KeyRanges(start, None, start_open), _nans(type_)[0]]
     if high is None or np.isnan(high):
-        return [Spans(start, _key(np.inf, type_), start_open)]
-    return [Spans(start, _key(high or (-0.0 if query.high_open else 0.0), type_), start_open, query.high_open)]
+        return [KeyRanges(start, _key(np.inf, type_), start_open)]
+    return [KeyRanges(start, _key(high or (-0.0 if query.high_open else 0.0), type_), start_open, query.high_open)]
 
 
-def _nans(type_: pa.DataType) -> list[Spans]:
+def _nans(type_: pa.DataType) -> list[KeyRanges]:
     """Return the ranges of NaN: below -inf and above inf."""
-    return [Spans(None, _key(-np.inf, type_), high_open=True), Spans(_key(np.inf, type_), None, low_open=True)]
+    return [KeyRanges(None, _key(-np.inf, type_), high_open=True), KeyRanges(_key(np.inf, type_), None, low_open=True)]
 
 
 def _key(value: float, type_: pa.DataType) -> FixedKeys:

@@ -14,7 +14,7 @@ from lance_duck.index.btree.bounds import End, KeyBounds, ends_of, groups_of
 from lance_duck.index.btree.costs import NAMES_AT_ONCE, PAGES_AT_ONCE, VAGUE_SHARE, WIDE_PAGES
 from lance_duck.index.btree.entries import BTreeEntries, Rows
 from lance_duck.index.btree.entry_ranges import EntryRanges, by_page, one_span, united
-from lance_duck.index.btree.key_ranges import Spans, spans_of
+from lance_duck.index.btree.key_ranges import KeyRanges, key_ranges_of
 from lance_duck.index.btree.keys import BTreeKeys
 from lance_duck.index.btree.lookup import Lookup
 from lance_duck.index.btree.statistics import shown
@@ -41,7 +41,7 @@ class BTreeIndex:
         self.lookup = lookup
         self.entries = entries
         self.type = type_
-        self._last: tuple[Query, list[Spans]] | None = None
+        self._last: tuple[Query, list[KeyRanges]] | None = None
 
     def search(self, query: Query) -> Answer:
         """See `ScalarIndex`; the answer is exact."""
@@ -102,14 +102,14 @@ class BTreeIndex:
         spans = self._spans(query)
         return self._vague(spans) if vague else self._exact(spans)
 
-    def _spans(self, query: Query) -> list[Spans]:
+    def _spans(self, query: Query) -> list[KeyRanges]:
         """Return the spans of a query; the last ones are kept, for an estimate is followed by the rows."""
         last = self._last
         if last is None or last[0] is not query:
-            last = self._last = query, spans_of(query, self.type)
+            last = self._last = query, key_ranges_of(query, self.type)
         return last[1]
 
-    def _exact(self, spans: list[Spans]) -> EntryRanges:
+    def _exact(self, spans: list[KeyRanges]) -> EntryRanges:
         pairs = [ends_of(each, self.lookup) for each in spans]
         self._settle([cut for pair in pairs for cut in pair])
         return united(*_joined(pairs))
@@ -120,7 +120,7 @@ class BTreeIndex:
                 for cut in cuts:
                     cut.settle(page, run)
 
-    def _vague(self, spans: list[Spans], *, inner: bool = False) -> EntryRanges:
+    def _vague(self, spans: list[KeyRanges], *, inner: bool = False) -> EntryRanges:
         """Return the spans from page to page around those of the entries; inner: within them."""
         pairs = [ends_of(each, self.lookup) for each in spans]
         for low, high in pairs:

@@ -15,17 +15,17 @@ from lance_duck.errors import CorruptError, InternalError, UnsupportedError
 from lance_duck.index.files import SegmentFile, SegmentReader
 from lance_duck.index.inverted import layout
 from lance_duck.index.inverted.codecs import blocks, positions
-from lance_duck.index.inverted.codecs.arrays import blobs_of
+from lance_duck.index.inverted.codecs.arrays import binary_lists_of
 from lance_duck.index.inverted.codecs.impacts import length_codes, length_floors
 from lance_duck.index.inverted.codecs.positions import PositionBlocks, PositionStream
 from lance_duck.index.inverted.codecs.scores import length_norms
 from lance_duck.index.inverted.columns import numbers, read_columns
 from lance_duck.index.inverted.contents import Documents, PartitionContents
 from lance_duck.index.inverted.layout import InvertedParameters
-from lance_duck.index.inverted.postings import Postings, joined, one_of, term_array
+from lance_duck.index.inverted.postings import PostingBlocks, joined, one_of, term_array
 from lance_duck.index.inverted.terms import SortedTerms, Terms, open_terms
 
-_T = TypeVar("_T", Postings, PositionBlocks)
+_T = TypeVar("_T", PostingBlocks, PositionBlocks)
 
 _DOCUMENTS: Final = {layout.ROW_ID: pa.uint64(), layout.NUM_TOKENS: pa.uint32()}
 _STARTS: Final = pa.list_(pa.field("item", pa.uint32()))
@@ -50,7 +50,7 @@ class InvertedPartition:
         files: SegmentReader,
         number: int,
         parameters: InvertedParameters,
-        cache: SizedCache[Postings | PositionBlocks],
+        cache: SizedCache[PostingBlocks | PositionBlocks],
     ) -> None:
         self.number = number
         self._files = files
@@ -170,7 +170,7 @@ class InvertedPartition:
         result[found] = self._lengths[ids[found]]
         return result
 
-    def postings(self, ids: NDArray[np.int64]) -> Postings:
+    def postings(self, ids: NDArray[np.int64]) -> PostingBlocks:
         """Return the postings of some terms, in the order of their ids in `ids`; read in one round, and kept.
 
         Args:
@@ -181,7 +181,7 @@ class InvertedPartition:
         """
         if not len(ids) or ids.min() < 0 or ids.max() >= self.num_terms:
             raise InternalError("ids of terms", expected=f"some of 0 … {self.num_terms - 1}", found=ids.tolist()[:8])
-        return joined(self._kept(Postings, ids, self._read, _single))
+        return joined(self._kept(PostingBlocks, ids, self._read, _single))
 
     def position_blocks(self, ids: NDArray[np.int64]) -> PositionBlocks | None:
         """Return the blocks of positions of some terms, likewise: one for each block of postings.
@@ -242,18 +242,18 @@ class InvertedPartition:
         norms: int = 0 if self._norms is None else self._norms[1].nbytes
         return norms + sum(int(each.nbytes) for each in objects if each is not None)
 
-    def _read(self, rows: NDArray[np.int64] | None) -> Postings:
+    def _read(self, rows: NDArray[np.int64] | None) -> PostingBlocks:
         file = self._postings_file
         has_impacts = layout.IMPACTS in file.schema.names
         types = {layout.POSTING: layout.BLOBS} | ({layout.IMPACTS: layout.BLOBS} if has_impacts else {})
         arrays = read_columns(file, types, rows)
         lengths = self._lengths if rows is None else self._lengths[rows]
-        postings = Postings(
-            blobs_of(arrays[0], file.path),
+        postings = PostingBlocks(
+            binary_lists_of(arrays[0], file.path),
             lengths,
             self._parameters.block_form,
             self.num_documents,
-            blobs_of(arrays[1], file.path) if has_impacts else None,
+            binary_lists_of(arrays[1], file.path) if has_impacts else None,
             file.path,
         )
         blocks.check_lengths(postings.blocks, lengths, postings.form, file.path)
@@ -332,9 +332,9 @@ class InvertedPartition:
         return lengths
 
 
-def _single(postings: Postings, i: int) -> Postings:
+def _single(postings: PostingBlocks, i: int) -> PostingBlocks:
     impacts = None if postings.impacts is None else one_of(postings.impacts, i)
-    return Postings(
+    return PostingBlocks(
         one_of(postings.blocks, i),
         postings.lengths[i : i + 1],
         postings.form,

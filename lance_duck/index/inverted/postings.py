@@ -9,12 +9,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_duck.index.inverted.codecs import blocks
-from lance_duck.index.inverted.codecs.arrays import Blobs
+from lance_duck.index.inverted.codecs.arrays import BinaryLists
 from lance_duck.index.inverted.codecs.blocks import BlockForm
 
 
 @dataclass(frozen=True, eq=False)
-class Postings:
+class PostingBlocks:
     """Documents of some terms of a partition, in blocks.
 
     Attributes:
@@ -26,11 +26,11 @@ class Postings:
         where: For messages.
     """
 
-    blocks: Blobs
+    blocks: BinaryLists
     lengths: NDArray[np.int64]
     form: BlockForm
     num_documents: int
-    impacts: Blobs | None
+    impacts: BinaryLists | None
     where: str
 
     def __len__(self) -> int:
@@ -55,13 +55,13 @@ class Postings:
         return blocks.decode(self.blocks, self.lengths, self.form, self.num_documents, self.where)
 
 
-def joined(parts: list[Postings]) -> Postings:
+def joined(parts: list[PostingBlocks]) -> PostingBlocks:
     """Return postings of several terms as one; at least one."""
     if len(parts) == 1:
         return parts[0]
     first = parts[0]
     entries = [part.impacts for part in parts if part.impacts is not None]
-    return Postings(
+    return PostingBlocks(
         _joined_blobs([part.blocks for part in parts]),
         np.concatenate([part.lengths for part in parts]),
         first.form,
@@ -71,7 +71,7 @@ def joined(parts: list[Postings]) -> Postings:
     )
 
 
-def _joined_blobs(parts: list[Blobs]) -> Blobs:
+def _joined_blobs(parts: list[BinaryLists]) -> BinaryLists:
     data, offsets, lists, at, item = [], [], [np.zeros(1, np.int64)], 0, 0
     for part in parts:
         low, high = int(part.offsets[part.lists[0]]), int(part.offsets[part.lists[-1]])
@@ -80,15 +80,17 @@ def _joined_blobs(parts: list[Blobs]) -> Blobs:
         lists.append(part.lists[1:] - part.lists[0] + item)
         at += high - low
         item += int(part.lists[-1] - part.lists[0])
-    return Blobs(np.concatenate(data), np.concatenate([*offsets, np.array([at], np.int64)]), np.concatenate(lists))
+    return BinaryLists(
+        np.concatenate(data), np.concatenate([*offsets, np.array([at], np.int64)]), np.concatenate(lists)
+    )
 
 
-def one_of(blobs: Blobs, i: int) -> Blobs:
+def one_of(blobs: BinaryLists, i: int) -> BinaryLists:
     """Return the values of one list, copied."""
     first, last = int(blobs.lists[i]), int(blobs.lists[i + 1])
     low, high = int(blobs.offsets[first]), int(blobs.offsets[last])
     lists = np.array([0, last - first], np.int64)
-    return Blobs(blobs.data[low:high].copy(), blobs.offsets[first : last + 1] - low, lists)
+    return BinaryLists(blobs.data[low:high].copy(), blobs.offsets[first : last + 1] - low, lists)
 
 
 def term_array(terms: list[bytes]) -> pa.LargeBinaryArray:

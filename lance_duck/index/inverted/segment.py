@@ -18,7 +18,7 @@ from lance_duck.index.inverted.columns import read_columns, single
 from lance_duck.index.inverted.costs import POSTINGS_BYTES
 from lance_duck.index.inverted.layout import InvertedParameters, parameters_of, partitions_of
 from lance_duck.index.inverted.partition import InvertedPartition
-from lance_duck.index.inverted.postings import Postings
+from lance_duck.index.inverted.postings import PostingBlocks
 from lance_duck.rows import fragments_in_bitmap
 from lance_duck.text.filters import STEMMER
 
@@ -50,7 +50,7 @@ class InvertedSegment:
         cache_bytes: int = POSTINGS_BYTES,
     ) -> None:
         self._by_element = by_element
-        self._cache: SizedCache[Postings | PositionBlocks] = SizedCache(cache_bytes, lambda value: value.nbytes)
+        self._cache: SizedCache[PostingBlocks | PositionBlocks] = SizedCache(cache_bytes, lambda value: value.nbytes)
         self._parameters = parameters
         self.partitions = tuple(InvertedPartition(files, n, parameters, self._cache) for n in numbers)
         self.deleted_fragments = deleted_fragments

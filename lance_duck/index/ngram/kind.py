@@ -22,7 +22,7 @@ from lance_duck.index.ngram.costs import MOST_TEXTS
 from lance_duck.index.ngram.file import NGramFile, Trigrams
 from lance_duck.index.ngram.runs import PostingRuns
 from lance_duck.index.ngram.write import followed, write_entries
-from lance_duck.index.query import Among, HasPrefix, HasTrigrams, Query
+from lance_duck.index.query import Among, ContainsTrigrams, HasPrefix, Query
 from lance_duck.rows.row_set import RowSet
 from lance_duck.text.needles import trigrams_of_words, words_of
 
@@ -107,7 +107,7 @@ class NGramKind(MergedKind):
 def _alternatives(query: Query) -> list[Trigrams]:
     """Return for each text that a value may have or be its trigrams; none for a query that is not about texts."""
     match query:
-        case HasTrigrams(words):
+        case ContainsTrigrams(words):
             return [trigrams_of_words(words)]
         case HasPrefix(prefix) if is_text(prefix.type):
             return [trigrams_of_words(words_of(prefix.as_py()))]

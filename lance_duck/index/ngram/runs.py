@@ -41,7 +41,7 @@ class PostingRuns:
         self._texts: list[pa.Array] = []
         self._rows: list[Rows] = []
         self._waiting = self._held = self._taken = 0
-        self._runs: list[_Run] = []
+        self._runs: list[_PostingRun] = []
         self._nulls: list[RowSet] = []
         self._paths: list[str] = []
 
@@ -79,7 +79,7 @@ class PostingRuns:
             groups = self._spilled(groups)
         else:
             self._held += size
-        self._runs.append(_Run(groups, rows))
+        self._runs.append(_PostingRun(groups, rows))
 
     def _spilled(self, groups: TextsByTrigram) -> TextsByTrigram:
         if not len(groups.texts):
@@ -106,7 +106,7 @@ class PostingRuns:
             os.unlink(path)
 
 
-class _Run:
+class _PostingRun:
     """Postings of some texts.
 
     Args:

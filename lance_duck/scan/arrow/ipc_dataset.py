@@ -26,13 +26,13 @@ def piecewise_dataset(schema: pa.Schema, pieces: int, read: Callable[[int], pa.T
         pieces: How many there are.
         read: Reads a piece, whole.
     """
-    filesystem = pafs.PyFileSystem(_Pieces(read))
+    filesystem = pafs.PyFileSystem(_PieceFiles(read))
     format_ = pads.IpcFileFormat()
     fragments = [format_.make_fragment(str(i), filesystem) for i in range(pieces)]
     return pads.FileSystemDataset(fragments, schema, format_, filesystem)
 
 
-class _Pieces(pafs.FileSystemHandler):  # type: ignore[misc]
+class _PieceFiles(pafs.FileSystemHandler):  # type: ignore[misc]
     """Files named 0, 1, 2 …; the last one that was opened is kept, since C++ opens each for its schema and again."""
 
     def __init__(self, read: Callable[[int], pa.Table]) -> None:

@@ -17,9 +17,9 @@ from lance_duck.index.query import (
     Between,
     ContainsAll,
     ContainsAny,
+    ContainsTrigrams,
     Except,
     HasPrefix,
-    HasTrigrams,
     Null,
     Query,
 )
@@ -56,7 +56,7 @@ def query_of(condition: Predicate, type_: pa.DataType, *, true: bool = True) -> 
         case tree.StartsWith(_, prefix):
             return _either(HasPrefix(exact(prefix, type_)), true) if prefix.is_valid else None
         case tree.HasTrigrams(_, words) if true and is_text(type_):
-            return HasTrigrams(words)
+            return ContainsTrigrams(words)
         case tree.HasAny(_, values) if is_list(type_):
             return _either(ContainsAny(exact(values.drop_null(), item_type(type_))), true)
         case tree.HasAll(_, values) if is_list(type_):
@@ -70,8 +70,8 @@ def intersection(first: Query, second: Query) -> Query | None:
         low, low_open = _tighter(first.low, first.low_open, second.low, second.low_open, ">")
         high, high_open = _tighter(first.high, first.high_open, second.high, second.high_open, "<")
         return Between(low, high, low_open, high_open)
-    if isinstance(first, HasTrigrams) and isinstance(second, HasTrigrams):
-        return HasTrigrams(tuple(dict.fromkeys((*first.words, *second.words))))
+    if isinstance(first, ContainsTrigrams) and isinstance(second, ContainsTrigrams):
+        return ContainsTrigrams(tuple(dict.fromkeys((*first.words, *second.words))))
     if isinstance(second, Among):
         first, second = second, first
     if isinstance(first, Among) and isinstance(second, Between | Among):

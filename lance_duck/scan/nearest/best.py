@@ -41,7 +41,7 @@ class Neighbours:
         return Neighbours(self.queries[mask], self.distances[mask], self.addresses[mask])
 
 
-class Best:
+class TopK:
     """Keeps the k nearest rows of each query.
 
     Args:
@@ -108,7 +108,7 @@ def joined(results: Sequence[Neighbours]) -> Neighbours:
 
 
 def in_order(rows: Neighbours, count: int, k: int) -> Neighbours:
-    """Return the k nearest of each query, as `Best` gives them, of rows that one place found: by query, nearest first.
+    """Return the k nearest of each query, as `TopK` gives them, of rows that one place found: by query, nearest first.
 
     Args:
         rows: Of `count` queries, sorted but for rows of one distance.
@@ -121,7 +121,7 @@ def in_order(rows: Neighbours, count: int, k: int) -> Neighbours:
         ascending |= queries[1:] > queries[:-1]
     if len(distances) <= count * k and np.logical_and.reduce(ascending):
         return rows
-    best = Best(count, k)
+    best = TopK(count, k)
     best.add(rows)
     return best.neighbours()
 

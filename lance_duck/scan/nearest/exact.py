@@ -26,7 +26,7 @@ from lance_duck.scan.costs import (
     SPARSE_SHARE,
     SPARSE_SHARE_REMOTE,
 )
-from lance_duck.scan.nearest.best import Best, Neighbours, joined
+from lance_duck.scan.nearest.best import Neighbours, TopK, joined
 from lance_duck.scan.nearest.blocks import Block, block_of
 from lance_duck.scan.nearest.compare import Question
 from lance_duck.scan.nearest.options import VectorColumn
@@ -78,7 +78,7 @@ class Exact:
             rows: Rows that may be found, by address; None: all.
             question: What is asked.
         """
-        best = Best(len(question.queries), question.k)
+        best = TopK(len(question.queries), question.k)
         look: Callable[[_Piece], Neighbours] = partial(self._near, self._read(), question, best)
         for result in map_ordered(look, self._pieces(fragments, rows), workers=self.workers):
             best.add(result)
@@ -97,7 +97,7 @@ class Exact:
         rows = RowSet.of(pairs[1])
         fragments = [self.snapshot.fragment(i) for i in rows.fragment_ids]
         look: Callable[[_Piece], Neighbours] = partial(self._pairs, self._read(), question, *pairs)
-        best = Best(len(question.queries), question.k)
+        best = TopK(len(question.queries), question.k)
         best.add(joined([*map_ordered(look, self._pieces(fragments, rows), workers=self.workers)]))
         return best.neighbours()
 
@@ -129,7 +129,7 @@ class Exact:
             finite = np.isfinite(distances)
             return near if np.logical_and.reduce(finite) else near.where(finite)
 
-        best = Best(len(question.queries), question.k)
+        best = TopK(len(question.queries), question.k)
         best.add(joined([look(work[0])] if len(work) == 1 else [*map_ordered(look, iter(work), workers=self.workers)]))
         return best.neighbours()
 
@@ -159,7 +159,7 @@ class Exact:
         distances = question.distances(block, np.repeat(within, counts), which)
         return Neighbours(which, distances, addresses[pairs]).where(np.isfinite(distances))
 
-    def _near(self, read: Read, question: Question, best: Best, piece: _Piece) -> Neighbours:
+    def _near(self, read: Read, question: Question, best: TopK, piece: _Piece) -> Neighbours:
         block, places, addresses = self._load(read, piece)
         return question.near(block, places, addresses, best.limits)
 

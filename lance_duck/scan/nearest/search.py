@@ -24,7 +24,7 @@ from lance_duck.scan.filters import Filter
 from lance_duck.scan.indexes.bounds import RowBounds
 from lance_duck.scan.indexes.conjuncts import conjuncts_of
 from lance_duck.scan.indexes.selection import Choices
-from lance_duck.scan.nearest.best import Best, Neighbours, in_order, joined
+from lance_duck.scan.nearest.best import Neighbours, TopK, in_order, joined
 from lance_duck.scan.nearest.compare import Question
 from lance_duck.scan.nearest.covered import Covered, covered
 from lance_duck.scan.nearest.exact import Exact
@@ -41,13 +41,13 @@ from lance_duck.wire.fragment import Fragment
 
 Work = Callable[[], Neighbours | None]
 
-_KEPT_WAYS: Final = 64
+_KEPT_PROBES: Final = 64
 
 NOTHING: Final = Neighbours(np.empty(0, np.int64), np.empty(0, np.float32), np.empty(0, np.uint64))
 
 
 @dataclass(frozen=True)
-class Way:
+class SegmentProbe:
     """How a segment is searched.
 
     Attributes:
@@ -65,8 +65,8 @@ class Way:
         """Whether a segment has to find as many rows as are asked for, if it has them."""
         return self.probe.max_nprobes is None and self.probe.lower is None and self.probe.upper is None
 
-    def widened(self) -> Way:
-        """Return the way that finds four times as many candidates."""
+    def widened(self) -> SegmentProbe:
+        """Return the probe that finds four times as many candidates."""
         return replace(self, candidates=4 * self.candidates)
 
 
@@ -101,7 +101,7 @@ class PreparedSearch:
         if not len(vectors) or not self.k:
             return NOTHING
         some = len(vectors) < len(queries)
-        result = _Run(self, queries[vectors] if some else queries, log).nearest()
+        result = _NearestRun(self, queries[vectors] if some else queries, log).nearest()
         if some:
             result = replace(result, queries=vectors[result.queries])
         return result if self.post is None else self._passing(self.post, result)
@@ -126,9 +126,9 @@ class PreparedSearch:
         return 1 if is_exact and not all(self._is_exact(segment) for segment, _ in self.route.segments) else None
 
     @cached_property
-    def ways(self) -> LruCache[Way | None]:
+    def probes(self) -> LruCache[SegmentProbe | None]:
         """How segments are searched so that they reach the recall, by uuid, and rows of them that may be found."""
-        return LruCache(_KEPT_WAYS)
+        return LruCache(_KEPT_PROBES)
 
     @cached_property
     def k(self) -> int:
@@ -145,22 +145,22 @@ class PreparedSearch:
         return len(self.route.segments) == 1 and whole and nearest.lower is None and nearest.upper is None
 
     @cached_property
-    def given(self) -> Way:
+    def given(self) -> SegmentProbe:
         """How segments are searched by the settings that were given, or by defaults that promise nothing."""
         nearest = self.nearest
         least = Probe().nprobes if nearest.max_nprobes is None else min(Probe().nprobes, nearest.max_nprobes)
-        return self._way(nearest.nprobes or least, nearest.ef, self.refine_factor)
+        return self._probe(nearest.nprobes or least, nearest.ef, self.refine_factor)
 
-    def chosen(self, segment: Segment, index: VectorIndex, rows: Covered, count: int) -> Way | None:
-        """Return how a segment of which so many rows may be found reaches the recall; None: no way does."""
+    def chosen(self, segment: Segment, index: VectorIndex, rows: Covered, count: int) -> SegmentProbe | None:
+        """Return how a segment of which so many rows may be found reaches the recall; None: no probe does."""
         setting = choose(self._curves(segment, index, rows, count), self.nearest.recall)
         if setting is None:
             return None
         factor = self.refine_factor
-        way = self._way(setting.nprobes, setting.ef, factor if setting.candidates is None else 1)
+        probe = self._probe(setting.nprobes, setting.ef, factor if setting.candidates is None else 1)
         if setting.candidates is None:
-            return way
-        return replace(way, candidates=max(setting.candidates, self.k * (factor or 1)))
+            return probe
+        return replace(probe, candidates=max(setting.candidates, self.k * (factor or 1)))
 
     def reached(self, segment: Segment, index: VectorIndex, rows: Covered, count: int) -> str:
         """Say what the recall takes in a segment of which so many rows may be found."""
@@ -169,10 +169,10 @@ class PreparedSearch:
     def _curves(self, segment: Segment, index: VectorIndex, rows: Covered, count: int) -> list[Curve]:
         return curves_of(self.table, self.nearest.column, segment, index, rows, self.k, count)
 
-    def _way(self, nprobes: int, ef: int | None, refine_factor: int | None) -> Way:
+    def _probe(self, nprobes: int, ef: int | None, refine_factor: int | None) -> SegmentProbe:
         nearest, refined = self.nearest, refine_factor is not None
         bounds = (None, None) if refined else (nearest.lower, nearest.upper)
-        return Way(Probe(nprobes, nearest.max_nprobes, ef, *bounds), self.k * (refine_factor or 1), refined)
+        return SegmentProbe(Probe(nprobes, nearest.max_nprobes, ef, *bounds), self.k * (refine_factor or 1), refined)
 
     @cached_property
     def num_rows(self) -> int:
@@ -233,7 +233,7 @@ class PreparedSearch:
         return neighbours.where(np.isin(neighbours.addresses, rows.rows()))
 
 
-class _Run:
+class _NearestRun:
     """A prepared search with its queries.
 
     Args:
@@ -261,59 +261,61 @@ class _Run:
             if self._log is not None:
                 self._log.append(f"{len(rows)} rows pass the filter, and were compared one by one")
             return self._compared(search.plan.fragments, rows)
-        ways = [self._way(*pair) for pair in search.route.segments]
-        if search.is_plain and ways[0] is not None and not ways[0].is_refined:
-            result = self._segment(*search.route.segments[0], ways[0])
+        probes = [self._probe(*pair) for pair in search.route.segments]
+        if search.is_plain and probes[0] is not None and not probes[0].is_refined:
+            result = self._segment(*search.route.segments[0], probes[0])
             if result is not None:
                 return in_order(result, len(self._queries), search.k)
-        return self._beside(ways)
+        return self._beside(probes)
 
     @property
     def _rows(self) -> RowSet | None:
         """Rows that pass the filter; None without one."""
         return None if self._filtered is None else self._filtered.rows
 
-    def _way(self, segment: Segment, fragment_ids: frozenset[int]) -> Way | None:
+    def _probe(self, segment: Segment, fragment_ids: frozenset[int]) -> SegmentProbe | None:
         """Return how to search a segment; None: it is broken, or its rows have to be compared."""
         search = self._search
         if search.nearest.promise is None:
             return search.given
 
-        def choose(index: VectorIndex) -> Way | None:
+        def choose(index: VectorIndex) -> SegmentProbe | None:
             rows, (_, count) = self._allowed(segment, fragment_ids, index)
             if not count:
                 return search.given
             key = segment.uuid, count
             if self._log is not None:
                 self._log.append(f"segment {str(segment.uuid)[:8]}: {search.reached(segment, index, rows, count)}")
-            return search.ways.get(key, lambda: search.chosen(segment, index, rows, count))
+            return search.probes.get(key, lambda: search.chosen(segment, index, rows, count))
 
         return ask(search.table.snapshot, segment, choose)
 
-    def _beside(self, ways: Sequence[Way | None]) -> Neighbours:
+    def _beside(self, probes: Sequence[SegmentProbe | None]) -> Neighbours:
         """Return the best of what segments find, and of the rows that none of them covers, or finds well enough."""
         search, pairs = self._search, self._search.route.segments
         fragment_ids = frozenset() if search.fast else search.route.open
-        fragment_ids = fragment_ids.union(*(mine for (_, mine), way in zip(pairs, ways, strict=True) if way is None))
-        asked = [(pair, way) for pair, way in zip(pairs, ways, strict=True) if way is not None]
-        work: list[Work] = [partial(self._segment, *pair, way) for pair, way in asked]
+        fragment_ids = fragment_ids.union(
+            *(mine for (_, mine), probe in zip(pairs, probes, strict=True) if probe is None)
+        )
+        asked = [(pair, probe) for pair, probe in zip(pairs, probes, strict=True) if probe is not None]
+        work: list[Work] = [partial(self._segment, *pair, probe) for pair, probe in asked]
         if fragment_ids:
             work.append(partial(self._rest, fragment_ids))
         results = _side_by_side(work)
-        found = [(each, way) for each, (_, way) in zip(results, asked, strict=False) if each is not None]
-        refined = [each for each, way in found if way.is_refined]
-        parts = [each for each, way in found if not way.is_refined]
+        found = [(each, probe) for each, (_, probe) in zip(results, asked, strict=False) if each is not None]
+        refined = [each for each, probe in found if probe.is_refined]
+        parts = [each for each, probe in found if not probe.is_refined]
         if refined:
             ranked = self._exact.again(search.question(self._queries), joined(refined))
             if self._lies_further(refined, ranked, asked[0][1].candidates):
                 if self._log is not None:
                     self._log.clear()
-                return self._beside([None if way is None else way.widened() for way in ways])
+                return self._beside([None if probe is None else probe.widened() for probe in probes])
             parts.append(ranked)
         failed = [mine for ((_, mine), _), each in zip(asked, results, strict=False) if each is None]
         parts += [each for each in results[len(asked) :] if each is not None]
         parts += [self._rest(mine) for mine in failed if not search.fast]
-        best = Best(len(self._queries), search.k)
+        best = TopK(len(self._queries), search.k)
         for each in parts:
             best.add(self._within(each))
         return best.neighbours()
@@ -344,7 +346,7 @@ class _Run:
     def _compared(self, fragments: Sequence[Fragment], rows: RowSet | None) -> Neighbours:
         return self._exact.search(fragments, rows, self._search.question(self._queries))
 
-    def _segment(self, segment: Segment, fragment_ids: frozenset[int], way: Way) -> Neighbours | None:
+    def _segment(self, segment: Segment, fragment_ids: frozenset[int], probe: SegmentProbe) -> Neighbours | None:
         """Return the nearest rows of a segment; None if it is broken, or finds fewer rows than there are."""
         search, queries = self._search, self._queries
 
@@ -352,11 +354,11 @@ class _Run:
             rows, (allowed, count) = self._allowed(segment, fragment_ids, index)
             if not count:
                 return NOTHING
-            num_candidates = min(way.candidates, count)
+            num_candidates = min(probe.candidates, count)
             typed = queries if queries.dtype == np.float32 else np.ascontiguousarray(queries, np.float32)
-            hits = index.search(typed, num_candidates, allowed, way.probe)
+            hits = index.search(typed, num_candidates, allowed, probe.probe)
             rows_of_segment = _found(hits, rows.addresses, segment)
-            if way.must_fill and len(rows_of_segment) < hits.positions.size and _least(hits) < num_candidates:
+            if probe.must_fill and len(rows_of_segment) < hits.positions.size and _least(hits) < num_candidates:
                 return None
             if self._log is not None:
                 self._log.append(f"segment {str(segment.uuid)[:8]}: {len(rows_of_segment)} of {count} rows")

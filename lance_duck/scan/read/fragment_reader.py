@@ -15,7 +15,7 @@ from lance_duck.file.column import ColumnReader, Rows, open_column
 from lance_duck.file.reader import LanceFile
 from lance_duck.rows import DeletionVector, row_addresses
 from lance_duck.scan.projection import CREATED_AT, LAST_UPDATED_AT, ROW_ADDRESS, ROW_ID, Read
-from lance_duck.scan.read.rows_way import Way, as_points, rows_way
+from lance_duck.scan.read.row_access import RowAccess, as_points, choose_row_access
 from lance_duck.snapshot import Snapshot
 from lance_duck.store import local_path
 from lance_duck.store.costs import REQUESTS_AT_ONCE
@@ -77,7 +77,7 @@ class FragmentReader:
     def read(self, columns: Sequence[Read], rows: Rows) -> Request[Columns]:
         """Read columns; the result has them by name."""
         readers = [self._columns.get(self.fragment, read, self._open) for read in columns]
-        points = as_points(rows) if rows_way(rows, self.num_rows) is Way.POINTS else None
+        points = as_points(rows) if choose_row_access(rows, self.num_rows) is RowAccess.POINTS else None
         arrays = [None if points is None else reader.read_points(points) for reader in readers]
         missing = [place for place, array in enumerate(arrays) if array is None]
         if missing:

@@ -17,7 +17,7 @@ from lance_duck.scan.projection import ROW_ID, Read
 from lance_duck.scan.read.assemble import assemble
 from lance_duck.scan.read.fragment_reader import Columns, FragmentReader
 from lance_duck.scan.read.joined_fragments import JoinedFragments
-from lance_duck.scan.read.rows_way import Way, rows_way
+from lance_duck.scan.read.row_access import RowAccess, choose_row_access
 from lance_duck.store.request import run
 
 
@@ -58,7 +58,8 @@ def read_rows(reader: FragmentReader | JoinedFragments, reads: Sequence[Read], r
         return {}
     if not isinstance(rows, slice) and len(rows) == rows[-1] - rows[0] + 1:
         rows = slice(int(rows[0]), int(rows[-1]) + 1)
-    if isinstance(rows, slice) or rows_way(rows, reader.num_rows, may_read_between=True) is not Way.BETWEEN:
+    access = None if isinstance(rows, slice) else choose_row_access(rows, reader.num_rows, may_read_between=True)
+    if isinstance(rows, slice) or access is not RowAccess.BETWEEN:
         return run(reader.read(reads, rows))
     wide = [read for read in reads if read.width >= WIDE_VALUE]
     narrow = [read for read in reads if read.width < WIDE_VALUE]

@@ -137,7 +137,7 @@ class _Range:
 
 
 @dataclass(frozen=True, eq=False)
-class _Joined:
+class _JoinedRanges:
     plan: ScanPlan
     readers: Readers
     extents: Sequence[Extent]
@@ -199,7 +199,7 @@ def cut_tasks(readers: Readers, sizer: Sizer, *, counting: bool = False) -> Iter
     if choices is None:
         for extents in _together(readers):
             if len(extents) > 1:
-                yield _Joined(readers.plan, readers, extents)
+                yield _JoinedRanges(readers.plan, readers, extents)
                 continue
             for morsel in cut(iter(extents), sizer):
                 yield _Range(readers.plan, readers.at(morsel.index), morsel)

@@ -19,7 +19,7 @@ from lance_duck.scan.text.search import TextSearch
 
 
 @dataclass(frozen=True, eq=False)
-class TextFilter:
+class FullTextFilter:
     """The rows that match a query: see `scan.filters.Filter`. They are searched for once, when they are asked for.
 
     Attributes:
@@ -54,7 +54,7 @@ class TextFilter:
 
 
 def with_text_filter(table: TableScan, options: ScanOptions) -> ScanOptions:
-    """Return options whose filter, where it is a full-text query, is a `TextFilter`.
+    """Return options whose filter, where it is a full-text query, is a `FullTextFilter`.
 
     Raises:
         InvalidInputError: The query makes no sense for this table, or has parameters beside it.
@@ -67,4 +67,4 @@ def with_text_filter(table: TableScan, options: ScanOptions) -> ScanOptions:
     workers = None if options.use_threads else 1
     search = TextSearch(table, query, table.plan(ScanOptions(columns=[])), workers=workers)
     _ = search.words  # what makes no sense is refused now
-    return replace(options, filter=TextFilter(search))
+    return replace(options, filter=FullTextFilter(search))

@@ -23,7 +23,7 @@ from lance_duck.index.search import ask, open_index
 from lance_duck.scan.nearest.covered import Covered
 from lance_duck.scan.nearest.filtered import Filtered
 from lance_duck.scan.text.bm25 import Scores
-from lance_duck.scan.text.places import Addresses, Postings
+from lance_duck.scan.text.places import Addresses, PostingList
 from lance_duck.scan.text.query.vocabulary import matching_terms
 from lance_duck.scan.text.query.words import Word
 from lance_duck.snapshot import Snapshot
@@ -142,7 +142,7 @@ class IndexedRows:
             counts = self.partition.document_frequencies(self.partition.term_ids(listed))
         return {term: count for term, count in zip(listed, counts.tolist(), strict=True) if count}
 
-    def postings(self, terms: Iterable[bytes], with_positions: bool = False) -> Mapping[bytes, Postings]:
+    def postings(self, terms: Iterable[bytes], with_positions: bool = False) -> Mapping[bytes, PostingList]:
         """See `Place.postings`."""
         listed = list(dict.fromkeys(terms))
         with self._watched():
@@ -157,7 +157,7 @@ class IndexedRows:
         result = {}
         for place, low, high in zip(order.tolist(), mine.bounds[:-1].tolist(), mine.bounds[1:].tolist(), strict=True):
             own = None if positions is None else positions[ends[low] : ends[high]]
-            result[listed[place]] = Postings(documents[low:high].astype(np.int64), frequencies[low:high], own)
+            result[listed[place]] = PostingList(documents[low:high].astype(np.int64), frequencies[low:high], own)
         return result
 
     def allowed(self, filtered: Filtered | None, fragments: frozenset[int] | None) -> NDArray[np.bool_] | None:

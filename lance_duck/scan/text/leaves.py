@@ -15,7 +15,7 @@ from lance_duck.scan.text.bm25 import Scores, Statistics, term_scores
 from lance_duck.scan.text.corpus import Corpus
 from lance_duck.scan.text.indexed import MOST_WORDS, IndexedRows, Scoring
 from lance_duck.scan.text.matches import Matches, Names, is_among
-from lance_duck.scan.text.places import Addresses, Place, Postings
+from lance_duck.scan.text.places import Addresses, Place, PostingList
 from lance_duck.scan.text.query.tree import CombinedFieldsQuery, FullTextOperator, MatchQuery, PhraseQuery, PrefixQuery
 from lance_duck.scan.text.query.words import Word
 
@@ -199,7 +199,7 @@ def _with_phrase(corpus: Corpus, place: Place, names: Names, words: Sequence[Wor
     return corpus.named(place, names, rows, _ends(rows.postings(terms), words, slop))
 
 
-def _ends(postings: Mapping[bytes, Postings], words: Sequence[Word], slop: int) -> Documents:
+def _ends(postings: Mapping[bytes, PostingList], words: Sequence[Word], slop: int) -> Documents:
     """Return the documents, ascending, in which words come in their order.
 
     A place of a word is a number: document * 2^32 + position. Of each word those places are kept that follow a place

@@ -22,7 +22,7 @@ Addresses = NDArray[np.uint64]
 
 
 @dataclass(frozen=True, eq=False)
-class Postings:
+class PostingList:
     """The documents of one term.
 
     Attributes:
@@ -72,7 +72,7 @@ class Place(Protocol):
     def frequencies(self, terms: Iterable[bytes]) -> Mapping[bytes, int]:
         """Return how many documents have each of some terms; a term that none has may be left out."""
 
-    def postings(self, terms: Iterable[bytes], with_positions: bool = False) -> Mapping[bytes, Postings]:
+    def postings(self, terms: Iterable[bytes], with_positions: bool = False) -> Mapping[bytes, PostingList]:
         """Return the documents of each of some terms, with positions if asked for; a term that none has is left out."""
 
 
@@ -164,7 +164,7 @@ class AnalysedRows:
         """See `Place.frequencies`."""
         return {term: len(postings) for term, postings in self.postings(terms).items()}
 
-    def postings(self, terms: Iterable[bytes], with_positions: bool = False) -> Mapping[bytes, Postings]:
+    def postings(self, terms: Iterable[bytes], with_positions: bool = False) -> Mapping[bytes, PostingList]:
         """See `Place.postings`; positions are always there."""
         inverted = self._inverted
         return {term: inverted[term] for term in terms if term in inverted}
@@ -175,7 +175,7 @@ class AnalysedRows:
         return np.sort(places.to_numpy().astype(np.int64))
 
     @cached_property
-    def _inverted(self) -> Mapping[bytes, Postings]:
+    def _inverted(self) -> Mapping[bytes, PostingList]:
         """Postings of all terms of the tokens: few, after `narrowed`."""
         tokens = self.tokens
         documents = np.repeat(np.arange(tokens.num_texts), np.diff(tokens.bounds))
@@ -185,5 +185,5 @@ class AnalysedRows:
         result = {}
         for term, start, stop in zip(tokens.terms.to_pylist(), edges, edges[1:], strict=False):
             rows, counts = np.unique(documents[order[start:stop]], return_counts=True)
-            result[term] = Postings(rows, counts.astype(np.uint32), tokens.positions[order[start:stop]])
+            result[term] = PostingList(rows, counts.astype(np.uint32), tokens.positions[order[start:stop]])
         return result

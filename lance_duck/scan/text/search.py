@@ -137,7 +137,7 @@ class TextSearch:
         Raises:
             InvalidInputError: It is another kind of query.
         """
-        return self._asked(lambda search: _Run(search, Allowed(), []).text_matcher())
+        return self._asked(lambda search: _TextRun(search, Allowed(), []).text_matcher())
 
     def _asked(self, do: Callable[[TextSearch], _T]) -> _T:
         """Run a step of the search, and again without each segment that turns out to be broken."""
@@ -155,13 +155,13 @@ class TextSearch:
             log.append(f"{len(allowed.rows)} rows pass the filter")
             if not len(allowed.rows):
                 return _NOTHING
-        return _Run(self, allowed, log).found(most)
+        return _TextRun(self, allowed, log).found(most)
 
     def _best_passing(self, most: int, log: list[str]) -> Ranking | None:
         snapshot = self.table.snapshot
 
         def find(search: TextSearch) -> Ranking | None:
-            run = _Run(search, Allowed(), log)
+            run = _TextRun(search, Allowed(), log)
             best = lambda count: ranked(snapshot, run.found(count), count)  # noqa: E731
             return best_passing(search.table, search.plan, most, best, log)
 
@@ -262,7 +262,7 @@ def sought_leaves(query: FullTextQuery) -> Iterator[Leaf]:
             yield from leaves_of(query)
 
 
-class _Run:
+class _TextRun:
     """A search under way.
 
     Args:

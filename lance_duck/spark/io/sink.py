@@ -17,7 +17,7 @@ from lance_duck.wire.fragment import Fragment
 
 
 @dataclass(frozen=True)
-class Written(WriterCommitMessage):
+class LanceCommitMessage(WriterCommitMessage):
     """What one task has written: fragments without numbers."""
 
     fragments: tuple[Fragment, ...]
@@ -41,9 +41,9 @@ class LanceWriter(DataSourceArrowWriter):
         mode = options.save_mode or ("overwrite" if overwrite else "append")
         self._landing = None if mode == "ignore" and newest(options.place) is not None else begin(options, schema, mode)
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> LanceCommitMessage:
         """Write the rows of a partition, of which there may be none; in a task."""
-        return Written(() if self._landing is None else self._landing.write(iterator))
+        return LanceCommitMessage(() if self._landing is None else self._landing.write(iterator))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Make them a version, also where there are no rows."""
@@ -77,4 +77,6 @@ def begin(options: SparkWriteOptions, schema: StructType, mode: str) -> Landing:
 
 def fragments_of(messages: Sequence[WriterCommitMessage | None]) -> tuple[Fragment, ...]:
     """Return what tasks have written, in the order of the partitions."""
-    return tuple(fragment for message in messages if isinstance(message, Written) for fragment in message.fragments)
+    return tuple(
+        fragment for message in messages if isinstance(message, LanceCommitMessage) for fragment in message.fragments
+    )

@@ -111,7 +111,7 @@ def knn_join(
     nearest |= {"distance_range": distance_range}
     options = {"columns": columns, "filter": filter, "prefilter": prefilter}
     options |= {"with_row_id": with_row_id, "with_row_address": with_row_address}
-    search = _Search(place, pin(table), nearest, options)
+    search = _KnnSearch(place, pin(table), nearest, options)
     search.check(table)
     join = _Join(search, query_column, tuple(queries_df.columns))
     _check_queries(queries_df, query_column)
@@ -127,7 +127,7 @@ def knn_join(
 
 
 @dataclass(frozen=True)
-class _Search:
+class _KnnSearch:
     """What is asked of the table; pickles.
 
     Attributes:
@@ -186,7 +186,7 @@ class _Join:
         names: Columns of their frame.
     """
 
-    search: _Search
+    search: _KnnSearch
     query: str
     names: tuple[str, ...]
 
@@ -263,7 +263,7 @@ class _Join:
         return pa.RecordBatch.from_arrays([*arrays, *neighbours.columns], [*self.names, *neighbours.schema.names])
 
 
-def search_group(search: _Search, queries: pa.Array, fragments: Sequence[int]) -> Iterator[pa.RecordBatch]:
+def search_group(search: _KnnSearch, queries: pa.Array, fragments: Sequence[int]) -> Iterator[pa.RecordBatch]:
     """Yield the nearest rows of some fragments: query, distance and address of each."""
     table = search.opened()
     bare = replace(search, options={**search.options, "columns": [ROW_ADDRESS], "with_row_address": False})

@@ -20,7 +20,7 @@ from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.projection import ROW_ID
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import Snapshot
-from lance_duck.verbs.merge.match import Matches
+from lance_duck.verbs.merge.match import MergeMatches
 from lance_duck.verbs.merge.plan import UPDATE, MergePlan
 from lance_duck.verbs.merge.source import MergeSource
 from lance_duck.verbs.rows.draft import UncommittedFiles
@@ -54,7 +54,7 @@ def rewrite_columns(
     snapshot: Snapshot,
     plan: MergePlan,
     source: MergeSource,
-    matches: Matches,
+    matches: MergeMatches,
     options: WriteOptions,
     draft: UncommittedFiles,
 ) -> Update:

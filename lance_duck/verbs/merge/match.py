@@ -37,7 +37,7 @@ Addresses = NDArray[np.uint64]
 
 
 @dataclass
-class Matches:
+class MergeMatches:
     """The matches of a merge, row by row.
 
     Attributes:
@@ -62,7 +62,7 @@ class Matches:
         return np.concatenate([self.updated, self.deleted])
 
 
-def match_rows(snapshot: Snapshot, plan: MergePlan, source: MergeSource) -> Matches:
+def match_rows(snapshot: Snapshot, plan: MergePlan, source: MergeSource) -> MergeMatches:
     """Find what a merge does; reads keys, and what conditions need, of the rows that may matter.
 
     Raises:
@@ -80,7 +80,7 @@ def indexed_keys(snapshot: Snapshot, keys: KeyIndex, on: Sequence[str]) -> dict[
 
 
 @dataclass
-class _Pieces:
+class _MatchLists:
     updated: list[Addresses] = field(default_factory=list)
     sources: list[Codes] = field(default_factory=list)
     row_ids: list[Addresses] = field(default_factory=list)
@@ -95,7 +95,7 @@ class _Matcher:
         self._source = source
         self._keys: KeyIndex = source.keys
         self._hit = np.zeros(self._keys.count, np.bool_)
-        self._matches = _Pieces()
+        self._matches = _MatchLists()
         self._lineage = plan.matched == UPDATE and snapshot.has_stable_row_ids
         self._unless = by_source_filter(plan, snapshot.schema)
         self._condition: PairCondition | None = None
@@ -104,13 +104,13 @@ class _Matcher:
                 plan.condition, source.table.schema, snapshot.schema.with_blob_bytes().scan_arrow
             )
 
-    def run(self) -> Matches:
+    def run(self) -> MergeMatches:
         if self._plan.dedupe == "fail":
             self._refuse_repeated()
         for batch in self._rows():
             self._take(batch)
         pieces = self._matches
-        return Matches(
+        return MergeMatches(
             joined(pieces.updated, np.uint64),
             joined(pieces.sources, np.int64),
             joined(pieces.row_ids, np.uint64),

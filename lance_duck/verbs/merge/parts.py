@@ -22,7 +22,7 @@ from lance_duck.scan.projection import CREATED_AT, ROW_ADDRESS, ROW_ID
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import Snapshot
 from lance_duck.verbs.costs import PART_KEYS
-from lance_duck.verbs.merge.match import Matches, indexed_keys
+from lance_duck.verbs.merge.match import MergeMatches, indexed_keys
 from lance_duck.verbs.merge.plan import (
     DELETE,
     FAIL,
@@ -195,7 +195,7 @@ class _PartWriter:
             self._note_keys(source, inserted)
         self.updated.append(moved)
         nothing = np.empty(0, np.uint64)
-        yield from new_rows(self.snapshot, source, Matches(moved, places, nothing, nothing, nothing, inserted))
+        yield from new_rows(self.snapshot, source, MergeMatches(moved, places, nothing, nothing, nothing, inserted))
 
     def _updated(self, source: MergeSource, addresses: Addresses) -> NDArray[np.int64]:
         """Return the matched pairs that are updated."""

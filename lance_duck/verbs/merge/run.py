@@ -9,7 +9,7 @@ from lance_duck.scan.blobs.copies import kept_blobs
 from lance_duck.snapshot import Snapshot
 from lance_duck.verbs.merge.columns import check_columns, rewrite_columns
 from lance_duck.verbs.merge.commit import Merged, MergeResult, joined_parts
-from lance_duck.verbs.merge.match import Matches, match_rows
+from lance_duck.verbs.merge.match import MergeMatches, match_rows
 from lance_duck.verbs.merge.parts import MergePart
 from lance_duck.verbs.merge.plan import MergePlan
 from lance_duck.verbs.merge.source import MergeSource
@@ -46,7 +46,7 @@ def write_merge(
 
 
 def _write_rows(
-    snapshot: Snapshot, source: MergeSource, matches: Matches, options: WriteOptions, draft: UncommittedFiles
+    snapshot: Snapshot, source: MergeSource, matches: MergeMatches, options: WriteOptions, draft: UncommittedFiles
 ) -> MergePart:
     if any(field.blob_version for top in (*source.missing, *source.partial) for field in top.walk()):
         options = replace(options, blobs=kept_blobs(snapshot))

@@ -12,14 +12,14 @@ from lance_duck.errors import InvalidInputError
 from lance_duck.scan.projection import ROW_ADDRESS
 from lance_duck.snapshot import Snapshot
 from lance_duck.verbs.costs import ROWS_AT_ONCE
-from lance_duck.verbs.merge.match import Matches
+from lance_duck.verbs.merge.match import MergeMatches
 from lance_duck.verbs.merge.source import MergeSource
 from lance_duck.verbs.rows.find import rows_at
 from lance_duck.wire.schema import Schema
 from lance_duck.write.coerce import coerce
 
 
-def new_rows(snapshot: Snapshot, source: MergeSource, matches: Matches) -> Iterator[pa.RecordBatch]:
+def new_rows(snapshot: Snapshot, source: MergeSource, matches: MergeMatches) -> Iterator[pa.RecordBatch]:
     """Yield the rows to write: first those that are updated, then those that are inserted.
 
     Args:
@@ -40,14 +40,14 @@ def new_rows(snapshot: Snapshot, source: MergeSource, matches: Matches) -> Itera
     yield from _pieces(source, matches.inserted)
 
 
-def in_order(matches: Matches, *, by_address: bool) -> Matches:
+def in_order(matches: MergeMatches, *, by_address: bool) -> MergeMatches:
     """Return the same, where updated rows ascend by address, or by their source rows."""
     order = np.argsort(matches.updated if by_address else matches.sources, kind="stable")
     if bool(np.all(order[1:] > order[:-1])):
         return matches
     ids = matches.row_ids[order] if len(matches.row_ids) else matches.row_ids
     created = matches.created_at[order] if len(matches.created_at) else matches.created_at
-    return Matches(matches.updated[order], matches.sources[order], ids, created, matches.deleted, matches.inserted)
+    return MergeMatches(matches.updated[order], matches.sources[order], ids, created, matches.deleted, matches.inserted)
 
 
 def _pieces(source: MergeSource, rows: NDArray[np.int64]) -> Iterator[pa.RecordBatch]:
@@ -55,7 +55,7 @@ def _pieces(source: MergeSource, rows: NDArray[np.int64]) -> Iterator[pa.RecordB
         yield from source.rows(rows[start : start + ROWS_AT_ONCE]).to_batches()
 
 
-def _completed(snapshot: Snapshot, source: MergeSource, matches: Matches) -> Iterator[pa.RecordBatch]:
+def _completed(snapshot: Snapshot, source: MergeSource, matches: MergeMatches) -> Iterator[pa.RecordBatch]:
     """Yield updated rows, with the columns that the source lacks as they are in the table."""
     lacking = Schema((*source.missing, *source.partial))
     names = [field.name for field in source.missing]

@@ -100,7 +100,7 @@ def write_update(
     assignments.over(TableScan(snapshot))
     version = options.data_storage_version or snapshot.data_storage_version
     options = replace(options, data_storage_version=version, blobs=kept_blobs(snapshot))
-    rows = _Rows(snapshot, assignments, where, fragments)
+    rows = _UpdateStream(snapshot, assignments, where, fragments)
     new_fragments = write_fragments(snapshot.store, snapshot.schema, rows.updated(), options)
     draft.note_fragments(new_fragments)
     deleted = delete_addresses(snapshot, joined(rows.addresses, np.uint64), draft)
@@ -136,7 +136,7 @@ def commit_update(
     return commit(snapshot, operation, affected=deleted.affected, properties=properties), deleted.count
 
 
-class _Rows:
+class _UpdateStream:
     """The rows to update as a stream; where they were is known when it has ended."""
 
     def __init__(

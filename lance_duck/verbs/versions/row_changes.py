@@ -69,13 +69,13 @@ def changed_rows(older: Snapshot | None, newer: Snapshot) -> Iterator[ChangedRow
 def _whole(snapshot: Snapshot, fragments: Sequence[Fragment], *, deleted: bool) -> Iterator[ChangedRows]:
     """Yield all rows of fragments, one fragment at a time."""
     for fragment in fragments:
-        rows = _Rows.of(snapshot, [fragment])
+        rows = _FragmentRows.of(snapshot, [fragment])
         if len(rows.ids):
             yield ChangedRows(rows.ids, rows.addresses if deleted else None, None if deleted else rows.addresses)
 
 
 @dataclass(frozen=True)
-class _Rows:
+class _FragmentRows:
     """Rows of some fragments that are not deleted.
 
     Attributes:
@@ -89,7 +89,7 @@ class _Rows:
     updated: UInt64s
 
     @classmethod
-    def of(cls, snapshot: Snapshot, fragments: Sequence[Fragment]) -> _Rows:
+    def of(cls, snapshot: Snapshot, fragments: Sequence[Fragment]) -> _FragmentRows:
         parts: list[tuple[UInt64s, UInt64s, UInt64s, UInt64s]] = [(_NO_ROWS,) * 4]
         for fragment in fragments:
             live = live_rows(snapshot, fragment)
@@ -115,7 +115,7 @@ def _changed_by_id(older: Snapshot, newer: Snapshot, operation: str | None) -> I
         yield from _whole(older, old, deleted=True)
         yield from _whole(newer, new, deleted=False)
         return
-    before, after = _Rows.of(older, old), _Rows.of(newer, new)
+    before, after = _FragmentRows.of(older, old), _FragmentRows.of(newer, new)
     _, at, now = np.intersect1d(before.ids, after.ids, assume_unique=True, return_indices=True)
     if operation == "Restore":  # an overwrite may have given an id to another row
         is_row = before.created[at] == after.created[now]
@@ -128,8 +128,8 @@ def _changed_by_id(older: Snapshot, newer: Snapshot, operation: str | None) -> I
 
 
 def _updated_by_id(
-    before: _Rows,
-    after: _Rows,
+    before: _FragmentRows,
+    after: _FragmentRows,
     at: NDArray[np.int64],
     now: NDArray[np.int64],
     replaced: dict[int, frozenset[int]],
@@ -165,8 +165,8 @@ def _changed_by_address(older: Snapshot, newer: Snapshot, operation: str | None)
             remedy="compare the versions by a key: FROM t AT (VERSION => …) EXCEPT FROM t AT (VERSION => …)",
         )
     changed = [(f, g) for f, g in pairs if not _is_same(f, g)]
-    before = [_Rows.of(older, [fragment]).addresses for fragment, _ in changed]
-    after = [_Rows.of(newer, [fragment]).addresses for _, fragment in changed]
+    before = [_FragmentRows.of(older, [fragment]).addresses for fragment, _ in changed]
+    after = [_FragmentRows.of(newer, [fragment]).addresses for _, fragment in changed]
     for old, new in zip(before, after, strict=True):
         lost = np.setdiff1d(old, new, assume_unique=True)
         yield from _given(ChangedRows(lost, lost, None))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from lance_duck.errors import InvalidInputError, WrongTypeError
 from lance_duck.text.analyser import Analyser
-from lance_duck.text.highlight import Spans, highlight, snippet, term_spans
+from lance_duck.text.highlight import TokenSpans, highlight, snippet, term_spans
 from lance_duck.text.parameters import AnalyserParameters
 
 ENGLISH = Analyser()
@@ -20,7 +20,7 @@ LETTERS = "a b c d e f g h i j k l m n o p q r s t u v w x y z"
 PLAIN = Analyser(AnalyserParameters(stem=False, remove_stop_words=False))
 
 
-def listed(spans: Spans) -> list[list[tuple[int, int, int]]]:
+def listed(spans: TokenSpans) -> list[list[tuple[int, int, int]]]:
     flat = list(zip(spans.begins.tolist(), spans.ends.tolist(), spans.terms.tolist(), strict=True))
     bounds = spans.bounds.tolist()
     return [flat[begin:end] for begin, end in pairwise(bounds)]

@@ -30,7 +30,7 @@ from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.changes.target import ADDRESS, TargetColumn, TargetTable
 from lance_duck.duck.statement.clauses import Clauses
 from lance_duck.duck.statement.identifiers import folded, quoted
-from lance_duck.verbs.merge.match import Matches
+from lance_duck.verbs.merge.match import MergeMatches
 from lance_duck.verbs.rows.find import rows_at
 
 Pair = tuple[TargetColumn, MergeValue]
@@ -114,7 +114,7 @@ class MergeJoin:
     # By keys.
 
     def paired(
-        self, session: ChangeSession, table: TargetTable, source: pa.Table, matches: Matches, keys: pa.Table
+        self, session: ChangeSession, table: TargetTable, source: pa.Table, matches: MergeMatches, keys: pa.Table
     ) -> Rows | None:
         """Return the rows of `rows` for matches that are known; None where values of the table are not DuckDB's.
 

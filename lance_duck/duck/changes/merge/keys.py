@@ -20,7 +20,7 @@ from lance_duck.duck.changes.target import AddressedTable, TargetTable
 from lance_duck.duck.settings import About
 from lance_duck.errors import InvalidInputError
 from lance_duck.scan.table_scan import TableScan
-from lance_duck.verbs.merge.match import Matches, match_rows
+from lance_duck.verbs.merge.match import MergeMatches, match_rows
 from lance_duck.verbs.merge.plan import NOTHING, UPDATE, MergePlan
 from lance_duck.verbs.merge.source import MergeSource
 from lance_duck.verbs.merge.write import in_order
@@ -81,7 +81,7 @@ class SourceKeys:
         except InvalidInputError:  # a value that no row of the table can have
             return None
 
-    def matches(self, *, updates: bool, inserts: bool) -> Matches | None:
+    def matches(self, *, updates: bool, inserts: bool) -> MergeMatches | None:
         """Return which rows match, ascending by address; None where the source has a key twice.
 
         Args:
@@ -93,7 +93,7 @@ class SourceKeys:
         plan = MergePlan(self._on, matched=UPDATE if updates else NOTHING, insert=inserts)
         return in_order(match_rows(self._table.dataset.handle.snapshot, plan, self._keys), by_address=True)
 
-    def values(self, matches: Matches) -> pa.Table:
+    def values(self, matches: MergeMatches) -> pa.Table:
         """Return the key columns of the rows of the table that match."""
         return self._keys.rows(matches.sources)
 

@@ -19,7 +19,7 @@ _NO_BYTES: Final = readonly(np.empty(0, np.uint8))
 
 
 @dataclass(frozen=True, eq=False)
-class Blobs:
+class BinaryLists:
     """Values of bytes in lists.
 
     Attributes:
@@ -48,12 +48,12 @@ def parts_of(values: pa.LargeBinaryArray) -> tuple[Bytes, Int64s]:
     return _NO_BYTES if data is None else readonly(np.frombuffer(data, np.uint8)), readonly(bounds)
 
 
-def blobs_of(lists: pa.ListArray, where: str) -> Blobs:
+def binary_lists_of(lists: pa.ListArray, where: str) -> BinaryLists:
     """Return the values of lists of bytes. Raises CorruptError where something is null."""
     if lists.null_count or lists.values.null_count:
         raise CorruptError("null among blocks", where=where)
     data, offsets = parts_of(lists.values)
-    return Blobs(data, offsets, readonly(np.asarray(lists.offsets).astype(np.int64)))
+    return BinaryLists(data, offsets, readonly(np.asarray(lists.offsets).astype(np.int64)))
 
 
 def large_binary(data: Bytes, offsets: Int64s) -> pa.LargeBinaryArray:

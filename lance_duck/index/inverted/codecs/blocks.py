@@ -23,7 +23,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_duck.errors import CorruptError
-from lance_duck.index.inverted.codecs.arrays import Blobs, large_binary, list_array
+from lance_duck.index.inverted.codecs.arrays import BinaryLists, large_binary, list_array
 from lance_duck.index.inverted.codecs.problems import check
 from lance_duck.kernels.jit import readonly
 from lance_duck.kernels.postings.blocks import LARGE, decode_postings, encode_postings
@@ -56,7 +56,9 @@ class BlockForm:
         return -(-lengths // self.size)
 
 
-def decode(blobs: Blobs, lengths: Int64s, form: BlockForm, num_documents: int, where: str) -> tuple[UInt32s, UInt32s]:
+def decode(
+    blobs: BinaryLists, lengths: Int64s, form: BlockForm, num_documents: int, where: str
+) -> tuple[UInt32s, UInt32s]:
     """Return the documents and the frequencies of terms, one after the other; uint32.
 
     Args:
@@ -86,7 +88,7 @@ def decode(blobs: Blobs, lengths: Int64s, form: BlockForm, num_documents: int, w
     return ids, frequencies
 
 
-def check_lengths(blobs: Blobs, lengths: Int64s, form: BlockForm, where: str) -> int:
+def check_lengths(blobs: BinaryLists, lengths: Int64s, form: BlockForm, where: str) -> int:
     """Check that terms have as many blocks as their lengths say, and bytes that so many postings need at least.
 
     Returns:

@@ -11,13 +11,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from lance_duck.index.inverted.codecs.arrays import Blobs
+from lance_duck.index.inverted.codecs.arrays import BinaryLists
 from lance_duck.index.inverted.codecs.impacts import length_floors
 from lance_duck.index.inverted.codecs.problems import check
 from lance_duck.index.inverted.codecs.scores import K1, B
 from lance_duck.index.inverted.costs import FIRST_WINDOWS, MOST_PRUNED_TERMS, SEARCH_WINDOW
 from lance_duck.index.inverted.partition import InvertedPartition
-from lance_duck.index.inverted.postings import Postings
+from lance_duck.index.inverted.postings import PostingBlocks
 from lance_duck.index.inverted.search.matching import Documents, Float32s, Mask, WeightedTerms, matching_documents
 from lance_duck.kernels.jit import readonly
 from lance_duck.kernels.postings.best import find_best_of_any, find_best_of_term
@@ -67,15 +67,15 @@ def best_documents(
     return documents[order], scores[order]
 
 
-def _can_prune(terms: WeightedTerms, postings: Postings, k: int) -> bool:
+def _can_prune(terms: WeightedTerms, postings: PostingBlocks, k: int) -> bool:
     if len(terms.ids) > MOST_PRUNED_TERMS or k >= postings.num_documents or (terms.weights == 0).any():
         return False
     return not terms.every or len(terms.ids) == terms.num_slots
 
 
 def _pruned(
-    postings: Postings,
-    impacts: Blobs,
+    postings: PostingBlocks,
+    impacts: BinaryLists,
     terms: WeightedTerms,
     norms: Float32s,
     average: float,
@@ -140,7 +140,7 @@ def windows_of(
 
 
 def block_bounds(
-    postings: Postings, impacts: Blobs, terms: WeightedTerms, average: float
+    postings: PostingBlocks, impacts: BinaryLists, terms: WeightedTerms, average: float
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Return the last document of each block, and a bound of what its term adds to a score."""
     lists = postings.blocks.lists

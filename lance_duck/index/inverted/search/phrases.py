@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from lance_duck.index.inverted.codecs.problems import check
 from lance_duck.index.inverted.costs import DOCUMENT_POSITIONS, MOST_PRUNED_TERMS
 from lance_duck.index.inverted.partition import InvertedPartition
-from lance_duck.index.inverted.postings import Postings
+from lance_duck.index.inverted.postings import PostingBlocks
 from lance_duck.index.inverted.search.best import NO_MASK, block_bounds, windows_of
 from lance_duck.index.inverted.search.matching import Documents, Float32s, Mask, WeightedTerms
 from lance_duck.kernels.jit import readonly
@@ -96,7 +96,7 @@ def best_phrases(
 
 
 def _found(
-    postings: Postings, last: NDArray[np.int64], scoring: Any, windows: Any, phrase: Any, best: Float32s
+    postings: PostingBlocks, last: NDArray[np.int64], scoring: Any, windows: Any, phrase: Any, best: Float32s
 ) -> tuple[Documents, Float32s]:
     """Search; once more where a document has more positions than there is room for."""
     blocks, form, count = postings.blocks, postings.form, len(postings)

@@ -50,7 +50,7 @@ def join_graph(vectors: NDArray[np.float32], m: int, ef_construction: int, max_l
     storage.add(vectors[order] - vectors.mean(axis=0, dtype=np.float64).astype(np.float32))
     shuffled = _FAISS.rev_swig_ptr(storage.get_xb(), vectors.size).reshape(vectors.shape)
     sparse = _sparse(shuffled[: -(-count // _PART)], count, m, ef_construction, max_level)
-    joined = _Joined(storage, shuffled).table(_level_0(sparse), 2 * m)
+    joined = _NeighbourJoin(storage, shuffled).table(_level_0(sparse), 2 * m)
     graph = _whole(sparse, joined)
     return _renumbered(graph, order) if _is_sound(storage, graph, shuffled) else None
 
@@ -108,7 +108,7 @@ def _is_sound(storage: Any, graph: Graph, vectors: NDArray[np.float32]) -> bool:
     return bool(there.mean() >= _REACHED)
 
 
-class _Joined:
+class _NeighbourJoin:
     """Neighbours of vectors.
 
     Args:

@@ -16,7 +16,7 @@ from lance_duck.index.kind import MergeInput
 from lance_duck.index.ngram import write
 from lance_duck.index.ngram.file import FILE, SCHEMA
 from lance_duck.index.ngram.kind import NGRAM, NGramIndex
-from lance_duck.index.query import Among, HasPrefix, HasTrigrams, Null, Query
+from lance_duck.index.query import Among, ContainsTrigrams, HasPrefix, Null, Query
 from lance_duck.rows.row_set_bytes import treemap
 from lance_duck.text.needles import trigrams_of_words, words_of
 from lance_duck.text.trigrams import trigrams_of
@@ -29,9 +29,9 @@ def segments(tmp_path: Path, version: str = "2.2") -> Segments:
 
 
 def maybe(index: Any, *words: str) -> list[int]:
-    answer = index.search(HasTrigrams(words))
+    answer = index.search(ContainsTrigrams(words))
     assert not answer.sure
-    assert index.estimate(HasTrigrams(words)) == len(answer.maybe)
+    assert index.estimate(ContainsTrigrams(words)) == len(answer.maybe)
     return list(answer.maybe)
 
 
@@ -60,8 +60,8 @@ def test_queries_that_are_answered() -> None:
     def answers(query: Query) -> bool:
         return NGRAM.answers(query, pa.string())
 
-    assert answers(HasTrigrams(("abc",)))
-    assert not answers(HasTrigrams(()))
+    assert answers(ContainsTrigrams(("abc",)))
+    assert not answers(ContainsTrigrams(()))
     assert answers(HasPrefix(pa.scalar("abc d")))
     assert not answers(HasPrefix(pa.scalar("ab")))
     assert not answers(HasPrefix(pa.scalar(b"abc")))
@@ -70,7 +70,7 @@ def test_queries_that_are_answered() -> None:
     assert not answers(Among(pa.array([], pa.string())))
     assert not answers(Among(pa.array(["abc"] * 9)))
     assert not answers(Null())
-    assert not NGRAM.answers(HasTrigrams(("abc",)), pa.int64())
+    assert not NGRAM.answers(ContainsTrigrams(("abc",)), pa.int64())
 
 
 def test_prefixes_and_equality(tmp_path: Path) -> None:
@@ -175,7 +175,7 @@ def test_broken_lists_are_refused_at_a_search(tmp_path: Path, data: bytes) -> No
     made = write_file(segments(tmp_path), [trigram], [data])
     index = made.open(made.directory, pa.string())
     with pytest.raises(CorruptError, match="broken"):
-        index.search(HasTrigrams(("abc",)))
+        index.search(ContainsTrigrams(("abc",)))
 
 
 def test_other_files_are_refused(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from lance_duck.errors import CorruptError
 from lance_duck.index.inverted.codecs import blocks
-from lance_duck.index.inverted.codecs.arrays import blobs_of
+from lance_duck.index.inverted.codecs.arrays import binary_lists_of
 from lance_duck.index.inverted.codecs.blocks import BlockForm
 
 FORMS = [BlockForm(128, False), BlockForm(128, True), BlockForm(256, True)]
@@ -40,7 +40,7 @@ def unpacked(data: bytes, width: int, lanes: int) -> list[int]:
 def test_postings_are_those_that_were_written(form, lengths, seed, spread) -> None:
     bounds, ids, frequencies = random_postings(lengths, seed, spread)
     scores = np.arange(form.counts(np.diff(bounds)).sum()).astype(np.float32)
-    blobs = blobs_of(blocks.encode(bounds, ids, frequencies, scores, form), "postings")
+    blobs = binary_lists_of(blocks.encode(bounds, ids, frequencies, scores, form), "postings")
     found = blocks.decode(blobs, np.array(lengths, np.int64), form, LIMIT, "postings")
     np.testing.assert_array_equal(found[0], ids)
     np.testing.assert_array_equal(found[1], frequencies)
@@ -87,12 +87,12 @@ def test_broken_blocks_give_an_error_or_postings(form) -> None:
     bounds, ids, frequencies = random_postings(lengths.tolist(), 2, 100)
     scores = np.zeros(form.counts(np.diff(bounds)).sum(), np.float32)
     lists = blocks.encode(bounds, ids, frequencies, scores, form)
-    sound = blobs_of(lists, "postings")
+    sound = binary_lists_of(lists, "postings")
     refused = 0
     for i in range(len(sound.data)):
         data = sound.data.copy()
         data[i] ^= 0xA5
-        broken = blocks.Blobs(data, sound.offsets, sound.lists)
+        broken = blocks.BinaryLists(data, sound.offsets, sound.lists)
         try:
             found, counts = blocks.decode(broken, lengths, form, 1000, "postings")
         except CorruptError:
@@ -105,17 +105,17 @@ def test_broken_blocks_give_an_error_or_postings(form) -> None:
 
 def test_lengths_that_the_bytes_do_not_hold_are_refused() -> None:
     bounds, ids, frequencies = random_postings([200], 2, 100)
-    blobs = blobs_of(blocks.encode(bounds, ids, frequencies, np.zeros(2, np.float32), BlockForm()), "postings")
+    blobs = binary_lists_of(blocks.encode(bounds, ids, frequencies, np.zeros(2, np.float32), BlockForm()), "postings")
     for length in (0, 128, 257, 1 << 40):
         with pytest.raises(CorruptError, match="do not fit"):
             blocks.decode(blobs, np.array([length]), BlockForm(), 1000, "postings")
-    empty = blocks.Blobs(blobs.data, np.zeros(10_001, np.int64), np.array([0, 10_000]))
+    empty = blocks.BinaryLists(blobs.data, np.zeros(10_001, np.int64), np.array([0, 10_000]))
     with pytest.raises(CorruptError, match="at most 0"):
         blocks.decode(empty, np.array([1_280_000]), BlockForm(), 1 << 30, "postings")
 
 
 def test_ids_beyond_the_documents_are_refused() -> None:
     bounds, ids, frequencies = random_postings([200], 2, 100)
-    blobs = blobs_of(blocks.encode(bounds, ids, frequencies, np.zeros(2, np.float32), BlockForm()), "postings")
+    blobs = binary_lists_of(blocks.encode(bounds, ids, frequencies, np.zeros(2, np.float32), BlockForm()), "postings")
     with pytest.raises(CorruptError, match="out of range"):
         blocks.decode(blobs, np.array([200]), BlockForm(), int(ids.max()), "postings")

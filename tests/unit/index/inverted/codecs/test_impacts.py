@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lance_duck.index.inverted.codecs import impacts
-from lance_duck.index.inverted.codecs.arrays import blobs_of
+from lance_duck.index.inverted.codecs.arrays import binary_lists_of
 from lance_duck.index.inverted.codecs.blocks import BlockForm
 from lance_duck.kernels import status
 from lance_duck.kernels.postings.impacts import decode_impacts
@@ -30,7 +30,7 @@ def frontier(pairs: Pairs) -> Pairs:
 
 
 def decoded(lists: object) -> list[tuple[int, Pairs]]:
-    blobs = blobs_of(lists, "impacts")
+    blobs = binary_lists_of(lists, "impacts")
     count, size = len(blobs.offsets) - 1, len(blobs.data)
     last, bounds = np.empty(count, np.int64), np.empty(count + 1, np.int64)
     frequencies, codes = np.empty(size, np.uint32), np.empty(size, np.uint8)
@@ -85,7 +85,7 @@ def test_broken_entries_are_noticed_or_read() -> None:
         random.integers(1, 5000, 400).astype(np.uint32),
         BlockForm(),
     )
-    blobs = blobs_of(lists, "impacts")
+    blobs = binary_lists_of(lists, "impacts")
     count, size = len(blobs.offsets) - 1, len(blobs.data)
     refused = 0
     for i in range(size):

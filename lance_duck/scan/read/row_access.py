@@ -4,10 +4,10 @@ A take of 100 rows of one column goes this way:
 
 1. Its column may be decoded in memory, after takes of it: `column_cache`.
 2. Else its rows are cut into fragments, which are read at once: `take`.
-3. Of each fragment `rows_way` says how: few rows one by one, else by requests for the pages that have them.
+3. For each fragment `choose_row_access` says how: few rows one by one, else by requests for the pages that have them.
 
-Rows that an index chose, or that a filter left, are cut into `tasks`; of them, `rows_way` may also say that all rows
-between them are read.
+Rows that an index chose, or that a filter left, are cut into `tasks`; of these, `choose_row_access` may also say that
+all rows between them are read.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from lance_duck.scan.costs import DENSE_SHARE, POINT_ROWS, POINT_SHARE
 from lance_duck.store.request import is_watched
 
 
-class Way(Enum):
+class RowAccess(Enum):
     """How rows of one fragment are read."""
 
     POINTS = "each row is decoded by itself"
@@ -30,7 +30,7 @@ class Way(Enum):
     BETWEEN = "all rows from the first to the last, and those between are left out"
 
 
-def rows_way(rows: Rows, num_rows: int, *, may_read_between: bool = False) -> Way:
+def choose_row_access(rows: Rows, num_rows: int, *, may_read_between: bool = False) -> RowAccess:
     """Decide how rows of one fragment are read.
 
     Args:
@@ -43,13 +43,13 @@ def rows_way(rows: Rows, num_rows: int, *, may_read_between: bool = False) -> Wa
     elif len(rows):
         count, first, last = len(rows), int(rows[0]), int(rows[-1])
     else:
-        return Way.REQUESTS
+        return RowAccess.REQUESTS
     if may_read_between and count * DENSE_SHARE >= last - first + 1:
-        return Way.BETWEEN
+        return RowAccess.BETWEEN
     most = POINT_ROWS if isinstance(rows, slice) else max(POINT_ROWS, num_rows // POINT_SHARE)
     is_inside = first >= 0 and last < num_rows
     # Points are decoded from mapped bytes, past the requests that are counted while they are watched.
-    return Way.POINTS if 0 < count <= most and is_inside and not is_watched() else Way.REQUESTS
+    return RowAccess.POINTS if 0 < count <= most and is_inside and not is_watched() else RowAccess.REQUESTS
 
 
 def as_points(rows: Rows) -> NDArray[np.int64]:
