@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from lance_duck.arrow.join import joined
 from lance_duck.errors import LanceDuckError, warn_of_index
 from lance_duck.index.kind import IndexKind
+from lance_duck.index.opened import kind_in_files
 from lance_duck.index.query import Query
 from lance_duck.index.reach import needs_reach, reached
 from lance_duck.index.registry import kind_of, name_of
@@ -152,6 +153,7 @@ class IndexCatalog:
 def catalog(snapshot: Snapshot) -> IndexCatalog:
     """Return the indexes of a version; found once. Reads nothing but the manifest, but for what `index.reach` has to.
 
+    The files of segments whose entries do not say their kind are listed, too.
     Whatever is wrong with a segment, it is ignored with a reason; where the list of segments itself cannot be read, an
     IndexWarning says so, and there are none.
     """
@@ -225,7 +227,7 @@ def _disjoint(segments: list[Segment]) -> tuple[Segment, ...]:
 
 
 def _segment(snapshot: Snapshot, metadata: IndexMetadata, path: str | None, present: FragmentIds) -> Segment | Ignored:
-    kind = kind_of(metadata.details_type or "")
+    kind = kind_in_files(snapshot, metadata) if metadata.details_type is None else kind_of(metadata.details_type)
     reason = _unreadable(metadata, kind) or _unfitting(snapshot, metadata, path, kind)
     if reason is not None or kind is None or path is None:
         return Ignored(metadata, reason or "cannot be used")
@@ -245,12 +247,12 @@ def _segment(snapshot: Snapshot, metadata: IndexMetadata, path: str | None, pres
 
 def _unreadable(metadata: IndexMetadata, kind: IndexKind | None) -> str | None:
     """Return what its own entry lacks."""
-    if metadata.details_type is None:
+    if kind is None and metadata.details_type is None:
         return "it does not say of which kind it is"
     if kind is None:
         return f"kind {metadata.details_type!r} is not known"
     if metadata.version not in kind.versions:
-        name = name_of(metadata.details_type, metadata.details) or kind.name
+        name = name_of(metadata.details_type or kind.type_url, metadata.details) or kind.name
         return f"version {metadata.version} of kind {name} is not read"
     if metadata.fragment_bitmap is None:
         return "it does not say which fragments it covers"

@@ -152,6 +152,10 @@ class SegmentReader:
                 futures = [pool.submit(self.open, name) for name in names]
             self._opened |= dict(zip(names, futures, strict=True))
 
+    def names(self) -> set[str]:
+        """Return the names of all files of its directory."""
+        return set(self._store.names(self.directory))
+
     def size(self, name: str) -> int:
         """Return the bytes of a file. Raises NotFoundError."""
         return self._store.open(f"{self.directory}/{name}").size

@@ -9,9 +9,12 @@ import pyarrow as pa
 from lance_duck.errors import CorruptError, LanceDuckError
 from lance_duck.index.files import SegmentReader
 from lance_duck.index.kind import Details, IndexKind
+from lance_duck.index.registry import kind_named
 from lance_duck.snapshot import Snapshot
 from lance_duck.wire import paths
 from lance_duck.wire.index import IndexMetadata
+
+_OLD_INVERTED = frozenset({"tokens.lance", "docs.lance", "invert.lance"})  # as `inverted.unpartitioned` reads them
 
 
 class Opened:
@@ -49,6 +52,17 @@ def opened(snapshot: Snapshot, metadata: IndexMetadata, kind: IndexKind, type_: 
 
     key = (metadata.uuid, metadata.base_id, kind.name, metadata.version, str(type_))
     return snapshot.shared(key, open_)
+
+
+def kind_in_files(snapshot: Snapshot, metadata: IndexMetadata) -> IndexKind | None:
+    """Return the kind of a segment whose entry does not say it, by its files: inverted, of before 2025; or None."""
+    if metadata.version or len(metadata.fields) != 1:
+        return None
+    try:
+        is_inverted = segment_files(snapshot, metadata).names() >= _OLD_INVERTED
+    except LanceDuckError:
+        return None
+    return kind_named("INVERTED") if is_inverted else None
 
 
 def broken(metadata: IndexMetadata, error: Exception) -> LanceDuckError:

@@ -13,6 +13,7 @@ Never here: what the bytes mean.
 from lance_duck.store.base import Entry, Store, is_temporary
 from lance_duck.store.external import ExternalManifestStore, register_manifest_store
 from lance_duck.store.local_write import new_folder
+from lance_duck.store.object import store_in_memory
 from lance_duck.store.request import ByteRange, ByteSource, Request, fetch, gather, run
 from lance_duck.store.sink import Buffer, Sink, copy_bytes
 from lance_duck.store.uri import boolean_option, checked_place, join_uri, local_path, open_source, open_store
@@ -39,4 +40,5 @@ __all__ = [
     "open_store",
     "register_manifest_store",
     "run",
+    "store_in_memory",
 ]

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import obstore
+from obstore.store import MemoryStore
 
 from lance_duck.errors import CorruptError, NotFoundError, StoreError, UnsupportedError
 from lance_duck.store.base import Entry, check_range, normal_path
@@ -84,6 +85,11 @@ class ObjectFile:
         size = call(self.path, lambda: obstore.head(self._client, self._key)["size"])
         if size < self.size:
             raise CorruptError("file is cut short", where=self.path, expected=f"{self.size} bytes", found=size)
+
+
+def store_in_memory() -> ObjectStore:
+    """Return an empty store of its own, which ends with its last use."""
+    return ObjectStore("memory:", MemoryStore(), "", checksums=False)
 
 
 class ObjectStore:

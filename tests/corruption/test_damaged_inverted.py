@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from unit.index.inverted.old_files import old_files
 from unit.index.inverted.partitions import FORMS, contents_of, random_texts, written
 
 from lance_duck.errors import LanceDuckError
@@ -80,3 +81,24 @@ def test_damaged_bytes_give_an_error_or_an_answer(tmp_path, form: dict[str, Any]
             refused += 1
     assert refused >= amount // 5
     shutil.rmtree(tmp_path / files.directory)
+
+
+@few_or_many
+@pytest.mark.parametrize("name", ["tokens.lance", "docs.lance", "invert.lance"])
+def test_damaged_bytes_of_old_writers_give_an_error_or_an_answer(tmp_path, name: str, amount: int) -> None:
+    files = old_files(tmp_path, dict(enumerate(random_texts(200))))
+    path = tmp_path / files.directory / name
+    sound = path.read_bytes()
+    assert asked(tmp_path, files.directory) > 100
+    random = np.random.default_rng(len(sound))
+    refused = 0
+    for number in range(amount):
+        data = np.frombuffer(sound, np.uint8).copy()
+        data[random.integers(0, len(data), 1 + number % 3)] ^= random.integers(1, 256, dtype=np.uint8)
+        path.unlink()
+        path.write_bytes(data[: random.integers(0, len(data))].tobytes() if number % 5 == 0 else data.tobytes())
+        try:
+            asked(tmp_path, files.directory)
+        except LanceDuckError:
+            refused += 1
+    assert refused >= amount // 5

@@ -320,6 +320,18 @@ def old_graphs(path: str) -> None:
     subprocess.run([str(python_of(VERSIONS[0])), str(HERE / "old_graphs.py"), path], check=True)
 
 
+@table
+def old_texts(path: str) -> None:
+    """Full-text indexes as pylance before 0.28 wrote them: files without partitions."""
+    subprocess.run([str(python_of("0.27.2")), str(HERE / "old_texts.py"), path], check=True)
+
+
+@table
+def old_elements(path: str) -> None:
+    """Full-text indexes as pylance from 0.28 on wrote them in 2025: list elements as documents without their places."""
+    subprocess.run([str(python_of(VERSIONS[0])), str(HERE / "old_texts.py"), path], check=True)
+
+
 def write_refused() -> None:
     """Tables in file formats that are refused, and a manifest with a feature flag nobody knows."""
     for name, version in (("legacy_01", "legacy"), ("next_23", "2.3")):

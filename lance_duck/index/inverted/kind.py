@@ -46,7 +46,7 @@ class InvertedKind:
 
     def open(self, files: SegmentReader, type_: pa.DataType, details: Details) -> Any:
         """Open a segment. The result is an `InvertedSegment`."""
-        return open_segment(files, is_by_element(details.value))
+        return open_segment(files, is_by_element(details.value), is_list=is_list(type_))
 
     def build(self, rows: pa.RecordBatchReader, writer: SegmentWriter, options: BuildOptions) -> Details:
         """Write a segment of rows.

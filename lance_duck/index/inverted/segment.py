@@ -10,16 +10,24 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from lance_duck.arrow.join import joined
 from lance_duck.cache import SizedCache
-from lance_duck.index.files import SegmentFile, SegmentReader
+from lance_duck.errors import NotFoundError
+from lance_duck.index.files import SegmentFile, SegmentReader, SegmentWriter
 from lance_duck.index.inverted import layout
+from lance_duck.index.inverted.by_row import by_row
 from lance_duck.index.inverted.codecs.positions import PositionBlocks
 from lance_duck.index.inverted.columns import read_columns, single
+from lance_duck.index.inverted.contents import PartitionContents
 from lance_duck.index.inverted.costs import POSTINGS_BYTES
 from lance_duck.index.inverted.layout import InvertedParameters, parameters_of, partitions_of
+from lance_duck.index.inverted.merge import merged, whole
 from lance_duck.index.inverted.partition import InvertedPartition
 from lance_duck.index.inverted.postings import PostingBlocks
+from lance_duck.index.inverted.unpartitioned import read_unpartitioned
+from lance_duck.index.inverted.write import write_partition
 from lance_duck.rows import fragments_in_bitmap
+from lance_duck.store import store_in_memory
 from lance_duck.text.filters import STEMMER
 
 
@@ -30,6 +38,8 @@ class InvertedSegment:
         parameters: Of its analyser, and what its documents are.
         partitions: Its partitions.
         deleted_fragments: Fragments whose rows are to be left out, ascending; uint32.
+        is_converted: Its files are in memory, made of those of an old writer; texts are better analysed again than its
+            terms merged with others.
 
     Args:
         files: Files of the segment.
@@ -38,6 +48,7 @@ class InvertedSegment:
         deleted_fragments: See above.
         by_element: Documents are list elements, as the manifest says; the files of documents count more.
         cache_bytes: Bytes of postings and positions that are kept.
+        held_bytes: Bytes of its files, where these are in memory; else 0.
     """
 
     def __init__(
@@ -48,7 +59,10 @@ class InvertedSegment:
         deleted_fragments: NDArray[np.uint32],
         by_element: bool = False,
         cache_bytes: int = POSTINGS_BYTES,
+        held_bytes: int = 0,
     ) -> None:
+        self._held_bytes = held_bytes
+        self.is_converted = held_bytes > 0
         self._by_element = by_element
         self._cache: SizedCache[PostingBlocks | PositionBlocks] = SizedCache(cache_bytes, lambda value: value.nbytes)
         self._parameters = parameters
@@ -89,26 +103,69 @@ class InvertedSegment:
     @property
     def nbytes(self) -> int:
         """Bytes that it holds in memory."""
-        return self._cache.nbytes + sum(partition.nbytes for partition in self.partitions)
+        return self._held_bytes + self._cache.nbytes + sum(partition.nbytes for partition in self.partitions)
 
 
-def open_segment(files: SegmentReader, by_element: bool = False, cache_bytes: int = POSTINGS_BYTES) -> InvertedSegment:
-    """Open a segment; reads metadata.lance.
+def open_segment(
+    files: SegmentReader, by_element: bool = False, cache_bytes: int = POSTINGS_BYTES, *, is_list: bool = False
+) -> InvertedSegment:
+    """Open a segment; reads metadata.lance. Of old writers all of some are read, and held in memory.
 
     Args:
         files: Files of the segment.
         by_element: See `InvertedSegment`.
         cache_bytes: Bytes of postings and positions that are kept.
+        is_list: The column has lists.
 
     Raises:
         NotFoundError: A file is missing.
         CorruptError: The files contradict themselves.
         UnsupportedError: The segment has a format that is not read.
     """
-    file = files.open(layout.METADATA)
+    try:
+        file = files.open(layout.METADATA)
+    except NotFoundError as error:
+        return _unpartitioned(files, error, cache_bytes, is_list=is_list)
     parameters = parameters_of(file.metadata, file.path)
     numbers = partitions_of(file.metadata, file.path)
-    return InvertedSegment(files, parameters, numbers, _deleted_fragments(file), by_element, cache_bytes)
+    segment = InvertedSegment(files, parameters, numbers, _deleted_fragments(file), by_element, cache_bytes)
+    if is_list and not by_element and _has_parts_of_rows(segment):
+        parts = [whole(partition.contents()) for partition in segment.partitions]
+        contents = by_row(merged(parts), keeps_positions=False)
+        return _held(replace(parameters, with_position=False), contents, segment.deleted_fragments, cache_bytes)
+    return segment
+
+
+def _unpartitioned(files: SegmentReader, missing: NotFoundError, cache_bytes: int, *, is_list: bool) -> InvertedSegment:
+    """Open a segment without metadata.lance: one of an old writer; or parts of a build that nobody put together."""
+    try:
+        parameters, contents = read_unpartitioned(files, is_list=is_list)
+    except NotFoundError as error:
+        raise missing from error
+    return _held(parameters, contents, np.empty(0, np.uint32), cache_bytes)
+
+
+def _has_parts_of_rows(segment: InvertedSegment) -> bool:
+    """Return whether some rows have several documents, which do not say their places in lists."""
+    if any(partition.num_levels for partition in segment.partitions):
+        return False
+    row_ids = joined((partition.documents.row_ids for partition in segment.partitions), np.uint64)
+    return len(np.unique(row_ids)) < len(row_ids)
+
+
+def _held(
+    parameters: InvertedParameters,
+    contents: PartitionContents,
+    deleted_fragments: NDArray[np.uint32],
+    cache_bytes: int,
+) -> InvertedSegment:
+    """Return a segment whose files are in memory."""
+    store = store_in_memory()
+    writer = SegmentWriter(store)
+    write_partition(writer, 0, contents, parameters)
+    files = SegmentReader(store, writer.directory, dict(writer.files))
+    size = sum(size for _, size in writer.files)
+    return InvertedSegment(files, parameters, [0], deleted_fragments, cache_bytes=cache_bytes, held_bytes=size)
 
 
 def _deleted_fragments(file: SegmentFile) -> NDArray[np.uint32]:

@@ -174,10 +174,11 @@ def _job(snapshot: Snapshot, name: str, all_: Sequence[IndexMetadata], options: 
 def _made_alike(kind: IndexKind, opened: Sequence[Any]) -> bool:
     """Return whether entries of segments mean the same.
 
-    Codes of PQ that were trained apart do not, nor do terms of different analysers.
+    Codes of PQ that were trained apart do not, nor do terms of different analysers, or of writers before 2026, whose
+    stop words and stems were others.
     """
     if kind is INVERTED:
-        return all(is_alike(index, opened[0]) for index in opened)
+        return all(is_alike(index, opened[0]) and not index.is_converted for index in opened)
     files = [index.files for index in opened]
     if not files or files[0].storage != "PQ":
         return True

@@ -1,0 +1,128 @@
+"""Segments as pylance wrote them before 0.28 (2025): one set of files, whose lists are rows of a table.
+
+tokens.lance    _token (string, sorted by bytes), _token_id (uint32). Metadata: tokenizer (JSON: how texts are cut)
+docs.lance      a row for each document: _rowid (uint64), _num_tokens (uint32), 0 for texts without terms
+invert.lance    the postings, term by term in order of their ids: _rowid (uint64), _frequency (float) [, _position
+                (list<int32>)]. Metadata: offsets (JSON: first posting of each term), max_scores (JSON, not used here)
+
+The metadata do not say whether positions are kept: the column does. An element of a list is a document of its own, with
+its own positions; docs.lance has the length of one of them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_duck.errors import CorruptError
+from lance_duck.index.files import SegmentFile, SegmentReader
+from lance_duck.index.inverted import layout
+from lance_duck.index.inverted.by_row import by_row
+from lance_duck.index.inverted.columns import numbers, read_columns
+from lance_duck.index.inverted.contents import Documents, PartitionContents
+from lance_duck.index.inverted.layout import WORDS, InvertedParameters
+from lance_duck.index.inverted.terms import open_terms
+from lance_duck.text.parameters import AnalyserParameters
+
+TERMS: Final = "tokens.lance"
+DOCUMENTS: Final = "docs.lance"
+POSTINGS: Final = "invert.lance"
+
+_TOKENIZER: Final = "tokenizer"
+_OFFSETS: Final = "offsets"
+_FREQUENCY: Final = "_frequency"
+_POSITION: Final = "_position"
+_MOST_FREQUENT: Final = 1 << 24  # above, a float does not hold every whole number
+_POSITIONS: Final = pa.list_(pa.field("item", pa.int32()))
+_DOCUMENTS: Final = {layout.ROW_ID: pa.uint64(), layout.NUM_TOKENS: pa.uint32()}
+
+
+def read_unpartitioned(files: SegmentReader, *, is_list: bool) -> tuple[InvertedParameters, PartitionContents]:
+    """Return all of a segment, with the parameters that its new files have.
+
+    Args:
+        files: Files of the segment.
+        is_list: The column has lists, whose elements were analysed each by itself: positions are left out.
+
+    Raises:
+        NotFoundError: A file is missing.
+        CorruptError: The files contradict themselves.
+    """
+    postings = files.open(POSTINGS)
+    bounds = _bounds(postings)
+    terms_file = files.open(TERMS)
+    terms = open_terms(terms_file, layout.ARROW, len(bounds) - 1).in_order().by_id()
+    row_ids, num_tokens = map(numbers, read_columns(files.open(DOCUMENTS), _DOCUMENTS))
+    names, counts = map(numbers, read_columns(postings, {layout.ROW_ID: pa.uint64(), _FREQUENCY: pa.float32()}))
+    frequencies = _frequencies(counts, postings.path)
+    positions = None if is_list else _positions(postings, frequencies)
+    documents = _documents(names, row_ids, postings.path)
+    contents = PartitionContents(Documents(row_ids, num_tokens), terms, bounds, documents, frequencies, positions)
+    parameters = _parameters(terms_file, with_position=_POSITION in postings.schema.names)
+    return replace(parameters, with_position=positions is not None), by_row(contents, keeps_positions=not is_list)
+
+
+def _parameters(file: SegmentFile, *, with_position: bool) -> InvertedParameters:
+    """Return what pylance writes for such a segment when it writes it anew: format 1, terms as an automaton."""
+    said = file.metadata.get(_TOKENIZER)
+    stored = AnalyserParameters() if said is None else AnalyserParameters.from_json(said)
+    params: Mapping[str, Any] = json.loads(stored.to_json()) | {"with_position": with_position}
+    return InvertedParameters(params, format_version=1, posting_tail_codec=WORDS)
+
+
+def _bounds(file: SegmentFile) -> NDArray[np.int64]:
+    """Return where the postings of each term begin, and where the last one's end."""
+    text = file.metadata.get(_OFFSETS, "")
+    try:
+        offsets = np.array(json.loads(text), dtype=np.int64)
+        if offsets.ndim != 1 or np.diff(offsets, append=file.num_rows, prepend=0).min(initial=0) < 0:
+            raise ValueError
+    except (ValueError, TypeError, OverflowError, RecursionError) as error:
+        raise CorruptError(_OFFSETS, where=file.path, expected="ascending numbers", found=repr(text[:80])) from error
+    if offsets[:1].sum() != 0 or (not len(offsets) and file.num_rows):
+        raise CorruptError("postings before those of the first term", where=file.path, found=text[:80])
+    return np.append(offsets, file.num_rows)
+
+
+def _frequencies(counts: NDArray[np.float32], where: str) -> NDArray[np.uint32]:
+    """Return numbers that were written as floats."""
+    good = (counts >= 1) & (counts <= _MOST_FREQUENT) & (counts == np.floor(counts))
+    if not good.all():
+        found = counts[~good][0]
+        raise CorruptError(_FREQUENCY, where=where, expected=f"a whole number of 1 … {_MOST_FREQUENT}", found=found)
+    return counts.astype(np.uint32)
+
+
+def _documents(names: NDArray[np.uint64], row_ids: NDArray[np.uint64], where: str) -> NDArray[np.uint32]:
+    """Return the document of each posting; of several of one row the first."""
+    order = np.argsort(row_ids, kind="stable")
+    known = row_ids[order]
+    places = np.searchsorted(known, names)
+    strange = places == len(known)
+    strange[~strange] = known[places[~strange]] != names[~strange]
+    if strange.any():
+        raise CorruptError("row of a posting", where=where, expected="one of docs.lance", found=names[strange][0])
+    documents: NDArray[np.uint32] = order[places].astype(np.uint32)
+    return documents
+
+
+def _positions(file: SegmentFile, frequencies: NDArray[np.uint32]) -> NDArray[np.uint32] | None:
+    if _POSITION not in file.schema.names:
+        return None
+    (lists,) = read_columns(file, {_POSITION: _POSITIONS})
+    values = lists.flatten()
+    counts = np.diff(np.asarray(lists.offsets))
+    if values.null_count or (counts != frequencies).any():
+        raise CorruptError(_POSITION, where=file.path, expected="as many as the frequency says")
+    positions = numbers(values)
+    falls = np.diff(positions) <= 0
+    falls[np.cumsum(counts)[:-1] - 1] = False  # from one posting to the next
+    if positions.min(initial=0) < 0 or falls.any():
+        raise CorruptError(_POSITION, where=file.path, expected="ascending numbers from 0 on")
+    return positions.astype(np.uint32)
