@@ -132,11 +132,13 @@ class TableCatalog:
             search_path: Where DuckDB looks for names, as its setting of that name has it.
         """
         *schema, name = parts_of_name(text) or (text,)
-        if [folded(part) for part in schema] not in ([], [SCHEMA]):
+        is_bare = [folded(part) for part in schema] in ([], [SCHEMA])
+        if not is_bare and self.table((*schema, name)) is not None:
             return text
         places = (self.database(place[0]) for place in names_in(search_path) if folded("".join(place[1:])) == SCHEMA)
         for database in filter(None, (*places, self.default)):
-            known = next((each for each in (text, name) if database.find(each) is not None), None)
+            names = (text, name) if is_bare else (text,)  # the dot may be one of the name itself
+            known = next((each for each in names if database.find(each) is not None), None)
             if known is not None:
                 return f"{quoted(database.name)}.{quoted(known)}"
         return text

@@ -31,6 +31,7 @@ from lance_duck.duck.statement.identifiers import parts_of_name
 from lance_duck.duck.statement.named_arguments import with_named_arguments
 from lance_duck.duck.tables.folder import Folder
 from lance_duck.duck.tables.handle import TableHandle
+from lance_duck.duck.tables.statement_versions import with_one_version
 from lance_duck.duck.user_scope import call_alone, call_as_user
 from lance_duck.errors import InvalidInputError, UnsupportedError
 from lance_duck.store import checked_place
@@ -303,7 +304,8 @@ class Connection:
             query = self._text_of(query) or query
         if not isinstance(query, str):
             self._writer.rowcount = None
-            return self._with_new_tables(partial(call_as_user, partial(method, query, **options)))
+            call = partial(call_as_user, partial(method, query, **options))
+            return self._with_new_tables(partial(with_one_version, call))
         query = self._session.shown(with_named_arguments(query, FUNCTIONS))
         if (statements := self._writer.several(query)) is not None:
             for statement in statements[:-1]:
@@ -318,7 +320,7 @@ class Connection:
         def run() -> Any:
             if not self._writer.in_transaction and query in self._foreign and not marks_words(query):
                 self._writer.rowcount = None
-                return call_as_user(partial(method, query, **options))
+                return with_one_version(partial(call_as_user, partial(method, query, **options)))
             with self._writer.reading(query, later=bool(later)):
                 text = self._texts.rewritten(query, later=bool(later))
                 with told_of(query, text):
@@ -326,7 +328,7 @@ class Connection:
                     if (change := self._writer.find(text, values, later=later)) is not None:
                         return self._writer.run(change, method, options, later=later)
                     read = partial(self._planner.run, method, self._writer.visible(text), options, later=later)
-                    return self._writer.settled((self._writer.prepared(text, read) or read)())
+                    return self._writer.settled(with_one_version(self._writer.prepared(text, read) or read))
 
         try:
             return self._with_new_tables(run, None if later is None else query)
@@ -358,7 +360,7 @@ class Connection:
         self._writer.rowcount = None
         uses = self._inherited.begun()
         try:
-            return call_alone(method, query, options)
+            return with_one_version(partial(call_alone, method, query, options))
         except duckdb.Error as error:
             self._foreign.forget(query)
             if not isinstance(error, duckdb.CatalogException) and not self._catalog.refresh():

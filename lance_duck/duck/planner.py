@@ -31,6 +31,7 @@ from lance_duck.duck.rules import (
     order_by_distance,
     point_lookup,
     prefilter_condition,
+    repeated_tables,
     spelling,
     text_filter,
     text_match,
@@ -45,7 +46,7 @@ from lance_duck.duck.run import (
     semi_join_pushdown,
     text_tables,
 )
-from lance_duck.duck.run import prefilter_condition as prefilter_argument
+from lance_duck.duck.run import repeated_tables as shared_tables
 from lance_duck.duck.run.named_tables import NamedTable, keep_for, variables
 from lance_duck.duck.run.parameters import Given
 from lance_duck.duck.run.rewriting import Database, Request, Rewriting
@@ -83,7 +84,7 @@ class Rule:
 
 RULES: Final = (
     Rule(order_by_distance.find, order_by_search.run, later=True),
-    Rule(prefilter_condition.find, prefilter_argument.run, later=True),
+    Rule(prefilter_condition.find, prefetch_search.run_condition, later=True),
     Rule(vector_call.find, prefetch_search.run, later=False),
     Rule(count_rows.find, prefetch_rows.run_count, later=False),
     Rule(point_lookup.find, prefetch_rows.run, later=False),
@@ -93,6 +94,7 @@ RULES: Final = (
     Rule(text_match.find, matched_rows.run, later=True),
     Rule(asked_tables.find, match_columns.run, later=True),
     Rule(text_filter.find, text_tables.run, later=True),
+    Rule(repeated_tables.find, shared_tables.run, later=False),
 )
 
 

@@ -448,3 +448,17 @@ def test_searches_and_procedures_take_bare_names_of_the_database_in_use(con: ld.
     con.execute("USE one")
     assert con.execute("CALL lance_restore('near', 1)").fetchall()
     assert ld.dataset(folders / "one" / "near.lance").version == 3
+
+
+@pytest.mark.parametrize("function", ["lance_scan({})", "lance_info({})"])
+def test_functions_take_a_name_with_a_dot_of_the_database_in_use(
+    con: ld.Connection, folders: Path, function: str
+) -> None:
+    ld.write_dataset({"id": [5, 6]}, folders / "one" / "two.t.lance")
+    ld.write_dataset({"id": [7]}, folders / "one" / "u.v.lance")
+    con.execute("USE one")
+    for name, count in (("u.v", 1), ('"u.v"', 1), ('"two.t"', 2), ('one."two.t"', 2), ("two.t", 1)):
+        column = "count(*)" if "scan" in function else "rows"
+        sql = f"SELECT {column} FROM {function}"
+        answers = con.execute(sql.format("?"), [name]).fetchall(), con.sql(sql.format(f"'{name}'")).fetchall()
+        assert answers == ([(count,)], [(count,)]), name

@@ -241,3 +241,28 @@ def test_merges_that_set_columns_to_those_of_the_source_are_those_of_a_native_ta
         assert outcomes[0][0] == "refused"
     else:
         assert outcomes[0] == outcomes[1]
+
+
+@pytest.mark.parametrize(
+    ("source", "value"),
+    [
+        ("SELECT 1 AS id, {'a': NULL} AS n", "typeof(n)"),
+        ("SELECT 1 AS id, [NULL] AS n, NULL AS m, [7] AS o", "typeof(n) || typeof(m) || typeof(o)"),
+        ("SELECT 1 AS id, [NULL] AS n", "list_contains(n, 'x')"),
+        ("SELECT 1 AS id, {'a': {'b c': [NULL]}, 'd \"e': 2} AS n", "typeof(n) || n.\"d \"\"e\""),
+        ("SELECT 1 AS id, MAP {'k': NULL} AS n", "typeof(n) || (n['k'] IS NULL)"),
+        ("SELECT 1 AS id, array_value(NULL, NULL) AS n", "typeof(n)"),
+        ("VALUES (1, [NULL, NULL]), (2, NULL), (3, [])", "coalesce(n::VARCHAR, 'none')"),
+        ("SELECT 1 AS id, [{'a': NULL, 'b': u}] AS n FROM (SELECT uuid '00000000-0000-0000-0000-000000000001' AS u)",
+         "typeof(n) || n::VARCHAR"),
+    ],
+)  # fmt: skip
+def test_nulls_within_values_of_a_source_keep_their_type(con: ld.Connection, source: str, value: str) -> None:
+    sql = f"MERGE INTO trips USING ({source}) s(id, n) ON trips.id = s.id WHEN MATCHED THEN UPDATE SET city = {value}"
+    sql = sql.replace("(id, n)", "" if source.startswith("SELECT") else "(id, n)")
+    with duckdb.connect() as native:
+        native.execute("CREATE TABLE trips (id BIGINT, city VARCHAR)").executemany(
+            "INSERT INTO trips VALUES (?, ?)", ROWS
+        )
+        assert con.execute(sql).fetchall() == native.execute(sql).fetchall()
+        assert rows(con) == native.execute("FROM trips ORDER BY ALL").fetchall()

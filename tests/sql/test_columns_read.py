@@ -29,6 +29,11 @@ FEW = [
     "INSERT INTO t (id, a, k) VALUES (3, 7, 'z'), (50, 1, 'n') "
     "ON CONFLICT (id) DO UPDATE SET a = excluded.a + t.a, s = 'up'",
     "INSERT INTO t (id, a, k) VALUES (4, 7, 'z'), (50, 1, 'n') ON CONFLICT DO NOTHING",
+    "INSERT INTO t (id, a, k) VALUES (3, 7, 'z'), (50, 1, 'n') "
+    "ON CONFLICT (id) DO UPDATE SET a = excluded.a + t.a RETURNING id, s || 'x', t.a AS b",
+    "INSERT INTO t (id, a, k) VALUES (4, 7, 'z'), (50, 1, 'n') ON CONFLICT DO NOTHING RETURNING k, s",
+    "INSERT OR IGNORE INTO t (id, k) VALUES (4, 'z'), (50, 'n') RETURNING id",
+    "INSERT OR IGNORE INTO t (k, id) VALUES ('z', 4), ('n', 50)",
     "UPDATE t SET s = 'r' || rowid WHERE id = 3",
     "DELETE FROM t WHERE rowid = 1",
 ]
@@ -38,6 +43,11 @@ ALL = [
     "UPDATE t SET s = to_json(t) WHERE rowid > 2",
     "UPDATE t SET s = concat(COLUMNS('^vec$')::VARCHAR) WHERE id = 3",
     "UPDATE t SET s = 'r' WHERE rowid = 0 RETURNING id, vec",
+    "INSERT OR REPLACE INTO t (id, k) VALUES (4, 'z'), (50, 'n') RETURNING id, s",
+    "INSERT OR REPLACE INTO t (id, k) VALUES (4, 'z'), (50, 'n')",
+    "INSERT OR IGNORE INTO t (id, k) VALUES (4, 'z'), (50, 'n') RETURNING *",
+    "INSERT OR IGNORE INTO t (id, k) VALUES (4, 'z'), (50, 'n') RETURNING t",
+    "INSERT OR IGNORE INTO t (id, k) VALUES (4, 'z'), (50, 'n') RETURNING COLUMNS('e')",
 ]
 
 

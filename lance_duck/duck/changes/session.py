@@ -33,6 +33,7 @@ from lance_duck.duck.statement.edits import Edit, apply
 from lance_duck.duck.statement.identifiers import folded, quoted
 from lance_duck.duck.statement.text import Statement
 from lance_duck.duck.tables.handle import TableHandle, VersionChoice
+from lance_duck.duck.tables.statement_versions import with_one_version
 from lance_duck.duck.tables.table import DuckTable
 from lance_duck.duck.user_scope import call_as_user
 from lance_duck.errors import (
@@ -219,7 +220,11 @@ class ChangeSession:
 
     def affected(self, sql: str, tables: Mapping[str, Any]) -> int:
         """Run a change of a table of DuckDB's own, and return the number of rows that it changed."""
-        return int(self._call(self.native.execute, "parameters", sql, tables).fetchall()[0][0])
+
+        def run() -> int:
+            return int(self._call(self.native.execute, "parameters", sql, tables).fetchall()[0][0])
+
+        return with_one_version(run)
 
     def _call(self, method: Callable[..., Any], argument: str, sql: str, tables: Mapping[str, Any]) -> Any:
         sql = self.visible(sql)
@@ -254,16 +259,24 @@ class ChangeSession:
     def arrow(self, sql: str, tables: Mapping[str, Any]) -> pa.Table:
         """Return the rows of a query; see `relation`."""
         self.explain_query(sql, tables)
-        table: pa.Table = call_as_user(self.relation(sql, tables).to_arrow_table, tables)
-        return table
+
+        def read() -> pa.Table:
+            return call_as_user(self.relation(sql, tables).to_arrow_table, tables)
+
+        return with_one_version(read)
 
     def answer(self, sql: str, tables: Mapping[str, Any]) -> tuple[pa.Table, list[str], list[str]]:
         """Run a statement, and return the rows that it gives, and the titles and types of its columns.
 
         Two columns of a SELECT may have one title; DuckDB numbers those of other statements.
         """
-        relation = self.relation(sql, tables)
-        return call_as_user(relation.to_arrow_table, tables), list(relation.columns), list(map(str, relation.types))
+
+        def read() -> tuple[pa.Table, list[str], list[str]]:
+            relation = self.relation(sql, tables)
+            rows = call_as_user(relation.to_arrow_table, tables)
+            return rows, list(relation.columns), list(map(str, relation.types))
+
+        return with_one_version(read)
 
     def bind(self, sql: str, tables: Mapping[str, Any]) -> None:
         """Have DuckDB read a statement, and not run it. Raises duckdb.Error where it refuses the statement."""
@@ -297,7 +310,9 @@ class ChangeSession:
         The connection can run nothing else meanwhile: DuckDB 1.x would end the rows without a word.
         """
         self.explain_query(sql, tables)
-        reader = call_as_user(self.relation(sql, tables).to_arrow_reader, tables)
+        reader: pa.RecordBatchReader = with_one_version(
+            lambda: call_as_user(self.relation(sql, tables).to_arrow_reader, tables)
+        )
         try:
             has_durations = any("duration" in str(column.arrow) for column in table.columns)
             yield table.stored(reader.read_all()).to_reader() if has_durations else reader

@@ -1,4 +1,4 @@
-"""Calls of `lance_vector_search` carried out first, and the statement over their rows.
+"""Calls of functions that search: those of `lance_vector_search` are carried out first, others get a filter.
 
 DuckDB binds a call by running Python, which makes a source that it then scans: more work than a search. Where all
 arguments are constants or parameters the call is a table of Arrow's instead, found before the statement is run.
@@ -12,6 +12,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from lance_duck.duck.rules.prefilter_condition import PrefilterCondition
 from lance_duck.duck.rules.vector_call import FUNCTION, Parameter, VectorCall
 from lance_duck.duck.run.candidates import NotFoundHere
 from lance_duck.duck.run.costs import MOST_NEAREST
@@ -19,6 +20,8 @@ from lance_duck.duck.run.parameters import Given, numbers
 from lance_duck.duck.run.prefetch_rows import in_place
 from lance_duck.duck.run.rewriting import Database, Request, Rewriting
 from lance_duck.duck.settings import About
+from lance_duck.duck.statement.edits import Edit
+from lance_duck.duck.statement.identifiers import literal
 from lance_duck.duck.statement.lists import LISTED
 from lance_duck.duck.tables.handle import VersionChoice
 from lance_duck.duck.tables.nearest import DISTANCE, NearestRows
@@ -30,6 +33,8 @@ _KINDS: Final = {
     **dict.fromkeys(("table_name", "column_name", "metric", "filter", "tag", "asof"), str),
     **dict.fromkeys(("prefilter", "use_index"), bool),
 }
+_MEANINGS: Final = About.SYNTAX | About.VALUES | About.TEXTS | About.MOMENTS
+"""A filter is read by none of the settings that change these."""
 
 
 def run(call: VectorCall, request: Request, database: Database) -> Rewriting | None:
@@ -43,6 +48,19 @@ def run(call: VectorCall, request: Request, database: Database) -> Rewriting | N
     except (NotFoundHere, LanceDuckError):
         return None  # the statement itself will say what is wrong
     return replace(in_place(rows, call.start, call.end, None, request, database), dropped=call.own)
+
+
+def run_condition(asked: PrefilterCondition, request: Request, database: Database) -> Rewriting | None:
+    """Give a call the conditions of WHERE as its filter, which DuckDB applies to what was found, too.
+
+    None where a setting gives them another meaning.
+    """
+    if not request.is_free(asked.start, asked.end):
+        return None
+    if not database.names.dialect((asked.function,), later=request.later).is_usual(_MEANINGS):
+        return None
+    argument = f'\n, "filter" := {literal(asked.condition)}'
+    return Rewriting((Edit(asked.end - 1, asked.end - 1, argument, ()),))
 
 
 def _rows(call: VectorCall, given: Given, database: Database) -> pa.Table:

@@ -11,6 +11,7 @@ from functools import partial
 
 from lance_duck.arguments import known_names
 from lance_duck.dataset import LanceDataset, dataset
+from lance_duck.duck.tables.statement_versions import found_once
 from lance_duck.errors import InvalidInputError, NotFoundError, UnsupportedError
 from lance_duck.forks import Lock
 from lance_duck.maintenance.auto_cleanup import auto_cleanup
@@ -166,9 +167,13 @@ class TableHandle:
         )
 
     def newest(self) -> LanceDataset:
-        """Return the dataset as it is now: the newest version, or what the chosen tag or time means today."""
-        if self.given is not None:
-            return self.given
+        """Return the dataset as it is now, or was at the first look-up of the statement that asks.
+
+        It is the newest version, or what the chosen tag or time means today.
+        """
+        return self.given if self.given is not None else found_once(lambda: self.identity, self._look_up)
+
+    def _look_up(self) -> LanceDataset:
         with self._lock:
             opened = self._opened
             if opened is None or not self.choice.is_newest_or_number:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import duckdb
@@ -18,6 +19,7 @@ import pyarrow as pa
 
 from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.statement.identifiers import quoted
+from lance_duck.duck.tables.statement_versions import with_one_version
 from lance_duck.duck.user_scope import call_as_user
 from lance_duck.scan.duckdb.source import SPEAKS_SOURCE
 
@@ -54,15 +56,15 @@ def merge_source(session: ChangeSession, sql: str, tables: dict[str, Any]) -> It
     relation = session.relation(sql, tables)
     nulls = _null_columns(session, relation, sql, tables)
     tuples = {} if SPEAKS_SOURCE else _tuples(relation)
-    types = [
-        _NULL if name in nulls else str(type_) for name, type_ in zip(relation.columns, relation.types, strict=True)
-    ]
+    nulls = {name: type_ for name, type_ in nulls.items() if name not in tuples}
+    types = [nulls.get(name, str(type_)) for name, type_ in zip(relation.columns, relation.types, strict=True)]
     columns = [SourceColumn(*column) for column in zip(relation.columns, types, strict=True)]
-    kinds = [re.sub(r'"(?:[^"]|"")*"(?= )', "", column.type) for column in columns if column.name not in nulls]
+    kinds = [re.sub(r'"(?:[^"]|"")*"(?= )', "", column.type) for column in columns if column.type != _NULL]
     inner = [type_ for elements in tuples.values() for type_ in elements]
     inner += [column.type for column in columns if column.name not in tuples]
     if not any(map(_OTHER.search, kinds)) or any(map(_UNNAMED.search, inner)):
-        tables[MERGE_SOURCE] = _with_nulls(call_as_user(relation.to_arrow_table, tables), nulls)
+        rows = with_one_version(partial(call_as_user, relation.to_arrow_table, tables))
+        tables[MERGE_SOURCE] = _with_nulls(rows, nulls)
         yield columns
         return
     del relation
@@ -82,7 +84,7 @@ def _stored(
     session: ChangeSession,
     sql: str,
     tables: dict[str, Any],
-    nulls: Collection[str],
+    nulls: Mapping[str, str],
     tuples: Mapping[str, Sequence[str]],
 ) -> Iterator[None]:
     """Keep rows in a temporary table of DuckDB's, for one statement.
@@ -91,14 +93,14 @@ def _stored(
         session: The statement.
         sql: The query of the rows.
         tables: What it reads.
-        nulls: Columns that the table cannot have as they are: of the type of NULL.
+        nulls: Columns that the table cannot have as they are: of types that hold that of NULL, with these types.
         tuples: Likewise those of tuples, with the types of their elements.
     """
     named = [
         f"CAST({quoted(name)} AS STRUCT({', '.join(f'v{i} {kind}' for i, kind in enumerate(kinds))})) AS {quoted(name)}"
         for name, kinds in tuples.items()
     ]
-    back = [f"NULL AS {quoted(name)}" for name in nulls]
+    back = [f"CAST({quoted(name)} AS {type_}) AS {quoted(name)}" for name, type_ in nulls.items()]
     for name, kinds in tuples.items():
         elements = ", ".join(f"{quoted(name)}.v{i}" for i in range(len(kinds)))
         back.append(f"CASE WHEN {quoted(name)} IS NOT NULL THEN row({elements}) END AS {quoted(name)}")
@@ -117,8 +119,8 @@ def _stored(
                 session.run(f"DROP {kind} IF EXISTS temp.main.{name}")
 
 
-def _null_columns(session: ChangeSession, relation: Any, sql: str, tables: Mapping[str, Any]) -> list[str]:
-    """Return the columns of a query that have the type of NULL, where DuckDB calls it INTEGER: before 2.0.
+def _null_columns(session: ChangeSession, relation: Any, sql: str, tables: Mapping[str, Any]) -> dict[str, str]:
+    """Return the types of those columns of a query that hold the type of NULL, where it is called INTEGER: before 2.0.
 
     Args:
         session: The statement.
@@ -126,11 +128,11 @@ def _null_columns(session: ChangeSession, relation: Any, sql: str, tables: Mappi
         sql: The query.
         tables: What it reads.
     """
-    if SPEAKS_SOURCE or "INTEGER" not in map(str, relation.types):
-        return []
+    if SPEAKS_SOURCE or not any("INTEGER" in str(type_) for type_ in relation.types):
+        return {}
     asked = f"SELECT typeof(any_value(COLUMNS(*))) FROM (SELECT * FROM (\n{sql}) LIMIT 0)"  # noqa: S608
     types = call_as_user(session.relation(asked, tables).fetchall, tables)[0]
-    return [name for name, kind in zip(relation.columns, types, strict=True) if kind == _NULL]
+    return {name: type_ for name, type_ in zip(relation.columns, types, strict=True) if _NULL in type_}
 
 
 def _with_nulls(rows: pa.Table, nulls: Collection[str]) -> pa.Table:

@@ -14,7 +14,7 @@ from typing import Final
 import pyarrow as pa
 
 from lance_duck.duck.changes.result import ChangeResult, counted
-from lance_duck.duck.changes.rows.mentions import mentioned, refuse_row_number
+from lance_duck.duck.changes.rows.mentions import means_row, mentioned, refuse_row_number
 from lance_duck.duck.changes.rows.returning import returned_by
 from lance_duck.duck.changes.rows.shadow import SHADOW, changed_shadow, shadow
 from lance_duck.duck.changes.session import ChangeSession
@@ -72,9 +72,10 @@ def upserted(
     casts = [f"CAST({quoted(c)} AS {types[c]}) AS {quoted(c)}" for c in rows.column_names]
     source = f"(SELECT {', '.join(casts)} FROM {_ROWS})"  # noqa: S608
     on = ", ".join(map(quoted, keys))
-    if upsert.instead is None and not upsert.returning.tokens:
+    if not _means_all(table, upsert):
         required = [column.name for column in table.columns if not column.nullable]
-        table = mentioned(table, (upsert.conflict.text,), *keys, *rows.column_names, *required)
+        clauses = (upsert.conflict.text, upsert.returning.text)
+        table = mentioned(table, clauses, *keys, *rows.column_names, *required)
     with session.pinned(table, upsert.target, upsert.conflict) as ((text,), tables):
         tables[_ROWS] = table.stored(rows)
         matched = f"{SOURCE} AS t SEMI JOIN {source} AS s USING ({on})"
@@ -94,6 +95,12 @@ def upserted(
         if edits.values is not None and _sets(upsert.conflict, keys):
             _refuse_other_keys(session, table, keys, edits.values, before)
         return edits, result
+
+
+def _means_all(table: TargetTable, upsert: Upsert) -> bool:
+    """Return whether columns count that the statement does not name: those of OR REPLACE become null."""
+    has_star = any(token.text == "*" for token in upsert.returning.tokens)
+    return upsert.instead == "replace" or has_star or means_row(table, upsert.alias, (upsert.returning,), counts=False)
 
 
 def _refuse_other_keys(

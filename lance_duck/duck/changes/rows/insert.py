@@ -28,6 +28,7 @@ from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.changes.table_statement import TableStatement
 from lance_duck.duck.changes.target import TargetColumn, TargetTable
 from lance_duck.duck.statement.clauses import Clauses, TableName
+from lance_duck.duck.tables.statement_versions import with_one_version
 from lance_duck.errors import InvalidInputError
 from lance_duck.verbs.rows.edits import RowEdits
 
@@ -188,7 +189,7 @@ class InsertStatement(TableStatement):
         with session.pinned(table, self.target, self.ctes, self.source) as ((ctes, source), tables):
             inner = session.relation(f"{ctes}SELECT * FROM (\n{source}) AS {_ROWS}", tables)  # noqa: S608
             if any(token.word in _EFFECTS for token in (*self.ctes.tokens, *self.source.tokens)):
-                ctes, source, tables = "", f"FROM {_READ}\n", {**tables, _READ: inner.to_arrow_table()}
+                ctes, source, tables = "", f"FROM {_READ}\n", {**tables, _READ: with_one_version(inner.to_arrow_table)}
             columns = self._matched(table, inner.columns)
             names = [f"c{i}" for i in range(len(columns))]
             casts = [column.cast(name) for column, name in zip(columns, names, strict=True)]

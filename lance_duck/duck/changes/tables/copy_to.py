@@ -21,6 +21,7 @@ from lance_duck.duck.changes.table_statement import TableStatement
 from lance_duck.duck.changes.tables.write_options import WRITE_OPTIONS, write_arguments
 from lance_duck.duck.statement.clauses import Clauses, TableName
 from lance_duck.duck.statement.identifiers import literal
+from lance_duck.duck.tables.statement_versions import with_one_version
 from lance_duck.errors import AlreadyExistsError, InvalidInputError, UnsupportedError
 from lance_duck.write_dataset import write_dataset
 
@@ -59,7 +60,8 @@ class CopyStatement(TableStatement):
         session.refuse_in_transaction("COPY")
         values = self._values(session)
         mode = self._mode(values)
-        session.check_place(self.target.path)
+        path = self.target.path
+        session.check_place(path)
         query = self._query()
         session.explain_query(query, {})
         if not values.get("write_empty_file", True) and not _has_rows(session, query):
@@ -70,7 +72,7 @@ class CopyStatement(TableStatement):
         rows = session.relation(query, {})
         arguments = {**write_arguments(values), "mode": mode, "storage_options": storage}
         try:
-            table = write_dataset(rows, self.target.path, **arguments)
+            table = with_one_version(lambda: write_dataset(rows, path, **arguments))
         except AlreadyExistsError as error:
             remedy = "MODE 'append' adds rows, MODE 'overwrite' replaces them, also where there is no MODE"
             raise AlreadyExistsError("the table exists", where=self.target.path, remedy=remedy) from error

@@ -30,6 +30,7 @@ from lance_duck.duck.changes.tables.write_options import WRITE_OPTIONS, write_ar
 from lance_duck.duck.databases.database import LanceDatabase
 from lance_duck.duck.statement.clauses import Clauses, TableName
 from lance_duck.duck.statement.identifiers import quoted
+from lance_duck.duck.tables.statement_versions import with_one_version
 from lance_duck.errors import AlreadyExistsError, InvalidInputError, UnsupportedError
 from lance_duck.write.relations import relation_reader
 from lance_duck.write_dataset import write_dataset
@@ -111,7 +112,7 @@ class CreateStatement(TableStatement):
         else:
             rows = session.relation(query if self.has_data else f"SELECT * FROM (\n{query}) LIMIT 0", {})  # noqa: S608
         try:
-            table = write_dataset(rows, uri, **arguments)
+            table = with_one_version(lambda: write_dataset(rows, uri, **arguments))
         except AlreadyExistsError as error:
             remedy = "OR REPLACE replaces it, IF NOT EXISTS leaves it as it is, INSERT adds rows"
             raise AlreadyExistsError(f"table {self.target.name} exists", where=uri, remedy=remedy) from error

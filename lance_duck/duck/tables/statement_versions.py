@@ -1,0 +1,41 @@
+"""One version of each table in a statement, however often and by whatever name it is looked up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from contextvars import ContextVar, copy_context
+from typing import TypeVar
+
+from lance_duck.dataset import LanceDataset
+
+T = TypeVar("T")
+
+_FOUND: ContextVar[dict[Hashable, LanceDataset] | None] = ContextVar("lance_duck_versions_found", default=None)
+
+
+def with_one_version(call: Callable[[], T]) -> T:
+    """Run a statement in which `found_once` looks each table up once; one that runs within it has versions of its own.
+
+    It runs in a context of its own: whatever ends it, Ctrl-C too, leaves nothing behind. What threads that it starts
+    look up is not remembered.
+    """
+    context = copy_context()
+    context.run(_FOUND.set, {})
+    return context.run(call)
+
+
+def found_once(key: Callable[[], Hashable], find: Callable[[], LanceDataset]) -> LanceDataset:
+    """Return a table as the statement reads it; outside of statements, as it is found.
+
+    Args:
+        key: Returns what it is remembered by: where it is, and which version is asked for.
+        find: Looks it up.
+    """
+    found = _FOUND.get()
+    if found is None:
+        return find()
+    asked = key()
+    dataset = found.get(asked)
+    if dataset is None:
+        dataset = found[asked] = find()
+    return dataset
