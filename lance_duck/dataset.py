@@ -14,21 +14,21 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 
 from lance_duck import lazy
-from lance_duck.arguments import checked_call, checked_calls, refuse_unknown, refuse_unsupported
+from lance_duck.arguments import checked_call, checked_calls, refuse_unsupported
 from lance_duck.errors import InvalidInputError
 from lance_duck.optimize import Upkeep
 from lance_duck.redact import shown
-from lance_duck.scan.arguments import CountArguments, HeadArguments, ScanArguments, SearchArguments, TakeArguments
+from lance_duck.scan.arguments import CountArguments, HeadArguments, ScanArguments, TakeArguments
 from lance_duck.scan.blobs.methods import BlobReads
 from lance_duck.scan.duckdb.nodes import predicate_from_node
 from lance_duck.scan.duckdb.pushed import ByCaller
 from lance_duck.scan.duckdb.source import ScanSource
 from lance_duck.scan.filters import FilterLike
-from lance_duck.scan.hybrid.options import ARGUMENTS as HYBRID_ARGUMENTS
 from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.predicate.tree import Predicate
 from lance_duck.scan.projection import ColumnsLike
 from lance_duck.scan.scanner import LanceScanner
+from lance_duck.scan.searches.methods import Searches
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.scan.text.query.tree import FullTextQuery
 from lance_duck.snapshot import Snapshot, Version, open_snapshot
@@ -48,17 +48,14 @@ if TYPE_CHECKING:
     from lance_duck.maintenance import auto_cleanup
     from lance_duck.scan import sql_query
     from lance_duck.scan.indexes import indexed_columns as indexed
-    from lance_duck.scan.nearest import options as nearest_options
     from lance_duck.scan.nearest import prepared_search
-    from lance_duck.scan.text import request
     from lance_duck.verbs import statistics
 else:
     fragment_handle = lazy.modules(globals(), "lance_duck", "fragment")
     auto_cleanup = lazy.modules(globals(), "lance_duck.maintenance", "auto_cleanup")
     sql_query = lazy.modules(globals(), "lance_duck.scan", "sql_query")
     indexed = lazy.modules(globals(), "lance_duck.scan.indexes", "indexed_columns")
-    nearest_options, prepared_search = lazy.modules(globals(), "lance_duck.scan.nearest", "options", "prepared_search")
-    request = lazy.modules(globals(), "lance_duck.scan.text", "request")
+    prepared_search = lazy.modules(globals(), "lance_duck.scan.nearest", "prepared_search")
     statistics = lazy.modules(globals(), "lance_duck.verbs", "statistics")
 
 _REMEDIES: Final = MappingProxyType(
@@ -119,6 +116,7 @@ class LanceDataset(
     pads.UnionDataset,  # type: ignore[misc]
     ScanSource,
     BlobReads,
+    Searches,
     VersionProperties,
     History,
     Lineage,
@@ -274,43 +272,6 @@ class LanceDataset(
     ) -> Any:
         """Read rows into a pandas DataFrame; the arguments are those of `scanner`."""
         return self.to_table(columns, filter, **options).to_pandas()
-
-    def search(
-        self, q: Any, k: int | None = None, column: str | None = None, **options: Unpack[SearchArguments]
-    ) -> pa.Table:
-        """Return the rows nearest to a query vector, nearest first, those that match words, or both, the best first.
-
-        Both: `ds.search(vector, full_text_query="duck lake")`. Rows have `_distance` and `_score`, null where that
-        search did not find them, and `_hybrid_score`, made of both.
-
-        Args:
-            q: A list, a numpy array or an Arrow array of numbers; a matrix, or a list of lists, for several queries.
-                Rows have their `_distance`. Or words, a query of `lance_duck.query` or its JSON form: rows have their
-                `_score`, and rows that do not match are left out.
-            k: Rows for each query; None: as many as `limit` and `offset` ask for, or 10.
-            column: The vectors, or the texts; may be left out where the table has one column of vectors, or for words
-                where it has one of texts, or a full-text index.
-            options: What else `scanner` takes (columns, filter, prefilter, …) and what `nearest` does (metric, recall,
-                nprobes, ef, refine_factor, use_index, exact_distance, distance_range, …). Of both searches in one, how
-                their measures become one score: `method`, "linear" (each scaled to 0 … 1, weighed by `alpha`, the share
-                of the vector: 0.5) or "rrf" (inverse ranks added up), and `oversample_factor`: each search finds so
-                many times k candidates (4).
-
-        Raises:
-            InvalidInputError: What was asked makes no sense for this table.
-        """
-        known = [*nearest_options.ARGUMENTS, *HYBRID_ARGUMENTS, *ScanOptions.__dataclass_fields__]
-        refuse_unknown(options, known, "search")
-        arguments: dict[str, Any] = {**options}
-        hybrid = {name: arguments.pop(name) for name in HYBRID_ARGUMENTS if name in arguments}
-        if hybrid:
-            arguments["hybrid"] = {**(arguments.get("hybrid") or {}), **hybrid}
-        if isinstance(q, str | Mapping | FullTextQuery):
-            return self.to_table(**request.text_search_arguments(q, k, column, arguments))
-        vector_column = nearest_options.only_vector_column(self.handle.snapshot.schema) if column is None else column
-        nearest = {"column": vector_column, "q": q, "k": k}
-        nearest |= {name: arguments.pop(name) for name in nearest_options.ARGUMENTS & arguments.keys()}
-        return self.to_table(nearest=nearest, **arguments)
 
     def sql(self, sql: str) -> sql_query.SqlQueryBuilder:
         """Begin a query of the version that the dataset is on now, which it calls "dataset".

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import pyarrow as pa
 import pyarrow.dataset as pads
@@ -42,6 +42,14 @@ _CACHED_ROUTES: Final = 1024
 """Filters of which a version remembers how indexes answer them."""
 
 
+class HasTable(Protocol):
+    """The handle of a dataset."""
+
+    @property
+    def table(self) -> TableScan:
+        """What is read."""
+
+
 class TableScan:
     """Reads one version of a table. Safe to use from several threads.
 
@@ -60,6 +68,9 @@ class TableScan:
         self._repeats: dict[str, bool] = {}
         self._routes: LruCache[routing.Routes] = LruCache(_CACHED_ROUTES)
         self._last_projection: tuple[tuple[str, ...] | None, Projection] | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return TableScan, (self.snapshot, self.restriction)
 
     @property
     def columns(self) -> ColumnCache:

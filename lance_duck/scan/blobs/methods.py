@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from lance_duck import lazy
 from lance_duck.arguments import checked_calls
 from lance_duck.file.blobs.file import BlobFile
 from lance_duck.file.costs import BLOB_BUFFER_BYTES
-from lance_duck.scan.table_scan import TableScan
+from lance_duck.scan.table_scan import HasTable
 
 if TYPE_CHECKING:
     from lance_duck.scan.blobs import reads
 else:
     reads = lazy.modules(globals(), "lance_duck.scan.blobs", "reads")
-
-
-class HasTable(Protocol):
-    """The handle of a dataset."""
-
-    @property
-    def table(self) -> TableScan:
-        """What is read."""
 
 
 @checked_calls

@@ -1,0 +1,73 @@
+"""What a caller asks of a search, as the arguments of a scan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from lance_duck import lazy
+from lance_duck.arguments import refuse_unknown
+from lance_duck.scan.hybrid.options import ARGUMENTS as HYBRID_ARGUMENTS
+from lance_duck.scan.nearest.options import ARGUMENTS as NEAREST_ARGUMENTS
+from lance_duck.scan.nearest.options import only_vector_column
+from lance_duck.scan.nearest.prepared_search import search_table
+from lance_duck.scan.options import ScanOptions
+from lance_duck.scan.scanner import LanceScanner
+from lance_duck.scan.table_scan import TableScan
+from lance_duck.scan.text.query.tree import FullTextQuery
+from lance_duck.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from lance_duck.scan.text import request as text_request
+else:
+    text_request = lazy.modules(globals(), "lance_duck.scan.text", "request")
+
+
+def is_words(q: Any) -> bool:
+    """Return whether what is searched for are words, or a query of them."""
+    return isinstance(q, str | Mapping | FullTextQuery)
+
+
+def search_arguments(
+    snapshot: Snapshot, q: Any, k: int | None, column: str | None, options: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the arguments of the scan that a search is.
+
+    Args:
+        snapshot: The version of the table.
+        q: A vector, several, or words.
+        k: Rows for each query; None: as the options say.
+        column: The vectors, or the texts; None: the only one.
+        options: Arguments of a scan, of `nearest` and of `hybrid`.
+
+    Raises:
+        WrongTypeError: There is no such option.
+        InvalidInputError: What was asked makes no sense for this table.
+    """
+    known = [*NEAREST_ARGUMENTS, *HYBRID_ARGUMENTS, *ScanOptions.__dataclass_fields__]
+    refuse_unknown(options, known, "search")
+    arguments = {**options}
+    hybrid = {name: arguments.pop(name) for name in HYBRID_ARGUMENTS if name in arguments}
+    if hybrid:
+        arguments["hybrid"] = {**(arguments.get("hybrid") or {}), **hybrid}
+    if is_words(q):
+        return text_request.text_search_arguments(q, k, column, arguments)
+    vector_column = only_vector_column(snapshot.schema) if column is None else column
+    nearest = {"column": vector_column, "q": q, "k": k}
+    nearest |= {name: arguments.pop(name) for name in NEAREST_ARGUMENTS & arguments.keys()}
+    return {**arguments, "nearest": nearest}
+
+
+def read_table(table: TableScan, arguments: Mapping[str, Any]) -> pa.Table:
+    """Read a scan, or a search, into memory.
+
+    Args:
+        table: The table.
+        arguments: Those of `ScanOptions`.
+    """
+    is_plain = arguments.get("full_text_query") is None and not isinstance(arguments.get("filter"), FullTextQuery)
+    if arguments.get("nearest") is not None and is_plain:
+        return search_table(table, {"columns": None, "filter": None, **arguments})
+    return LanceScanner(table, ScanOptions.of(arguments)).to_table()
