@@ -25,6 +25,7 @@ from lance_duck.scan.duckdb.pushed import ByCaller
 from lance_duck.scan.duckdb.source import ScanSource
 from lance_duck.scan.filters import FilterLike
 from lance_duck.scan.options import ScanOptions
+from lance_duck.scan.polars.methods import PolarsFrames
 from lance_duck.scan.predicate.tree import Predicate
 from lance_duck.scan.projection import ColumnsLike
 from lance_duck.scan.scanner import LanceScanner
@@ -117,6 +118,7 @@ class LanceDataset(
     ScanSource,
     BlobReads,
     Searches,
+    PolarsFrames,
     VersionProperties,
     History,
     Lineage,

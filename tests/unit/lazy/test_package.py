@@ -25,6 +25,7 @@ HEAVY = frozenset(
             "Stemmer",
             "tenacity",
             "zstandard",
+            "polars",
         ),
         *("pyarrow", "numpy", "pandas", "google.protobuf", "pyspark", "matplotlib", "typer", "rich", "sqlite3"),
     }

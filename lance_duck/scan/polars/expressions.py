@@ -1,0 +1,241 @@
+"""polars expressions as predicates of this package.
+
+The tree of an expression is read from its JSON form: a node is an object of one key, its kind.
+
+{"Column": "a"}
+{"Literal": …}                                              evaluated by polars
+{"BinaryExpr": {"left": node, "op": "Eq", "right": node}}
+{"Function": {"input": [node, …], "function": {"Boolean": "IsNull"}}}
+{"Alias": [node, name]}
+
+polars has given both sides of a comparison one type before it asks a source to filter. That form is not promised to
+stay: whatever is not known here is left to polars.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import polars as pl
+import pyarrow as pa
+
+from lance_duck.arrow.types import is_text, storage_type
+from lance_duck.errors import LanceDuckError
+from lance_duck.scan.identifiers import quoted
+from lance_duck.scan.predicate.leaves import comparison
+from lance_duck.scan.predicate.texts import CONTAINS, implied_by_text
+from lance_duck.scan.predicate.tree import (
+    MIRRORED,
+    Compare,
+    In,
+    IsNull,
+    Not,
+    Op,
+    Opaque,
+    Path,
+    Predicate,
+    StartsWith,
+    all_of,
+    any_of,
+)
+from lance_duck.scan.predicate.types import exact, path_type, value_type
+
+_OPS: Final[dict[str, Op]] = {"Eq": "=", "NotEq": "!=", "Lt": "<", "LtEq": "<=", "Gt": ">", "GtEq": ">="}
+_BOUNDS: Final[dict[str, tuple[Op, Op]]] = {
+    "Both": (">=", "<="),
+    "Left": (">=", "<"),
+    "Right": (">", "<="),
+    "None": (">", "<"),
+}
+_TEXTS: Final = {"Contains": "contains", "EndsWith": "suffix"}
+_PLAIN_PATTERN: Final = re.compile(r"[^\\.+*?()|\[\]{}^$#&\-~\s]*")
+_UNREADABLE: Final = (
+    *(KeyError, IndexError, TypeError, ValueError, AttributeError, RecursionError),
+    *(pa.ArrowException, LanceDuckError, pl.exceptions.PolarsError),
+)
+
+
+@dataclass(frozen=True)
+class PushedDown:
+    """What a scan does of a polars expression.
+
+    Attributes:
+        predicate: True wherever the expression is; None: nothing is known.
+        is_whole: Whether it is true nowhere else.
+    """
+
+    predicate: Predicate | None
+    is_whole: bool
+
+
+def pushed_down(expression: pl.Expr, schema: pa.Schema) -> PushedDown:
+    """Return what a scan can do of a condition.
+
+    Args:
+        expression: As polars gives it to a source.
+        schema: Columns of the table that it may be about; conditions on others are left to polars.
+    """
+    try:
+        parts = _conjuncts(json.loads(expression.meta.serialize(format="json")))
+    except _UNREADABLE:
+        return PushedDown(None, is_whole=False)
+    reader = _NodeReader(schema)
+    found = [predicate for part in parts if (predicate := reader.known(part)) is not None]
+    return PushedDown(all_of(*found) if found else None, is_whole=len(found) == len(parts))
+
+
+class _NodeReader:
+    """Reads the nodes of one expression; what it does not know raises one of `_UNREADABLE`."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self._schema = schema
+
+    def known(self, node: Any) -> Predicate | None:
+        """Return a node as a predicate; None where it is none."""
+        try:
+            return self._predicate(node)
+        except _UNREADABLE:
+            return None
+
+    def _predicate(self, node: Any) -> Predicate:
+        kind, value = _only(node)
+        if kind == "Alias":
+            return self._predicate(value[0])
+        if kind == "BinaryExpr":
+            return self._binary(value["left"], value["op"], value["right"])
+        if kind == "Function":
+            return self._function(value["input"], *_only(value["function"]))
+        path, type_ = self._column(node)
+        if not pa.types.is_boolean(type_):
+            raise TypeError(type_)
+        return Compare("=", path, pa.scalar(True))
+
+    def _binary(self, left: Any, op: str, right: Any) -> Predicate:
+        if op in ("And", "LogicalAnd"):
+            return all_of(self._predicate(left), self._predicate(right))
+        if op in ("Or", "LogicalOr"):
+            return any_of(self._predicate(left), self._predicate(right))
+        compared: Op = "=" if op == "EqValidity" else _OPS[op]
+        if _only(left)[0] == "Literal":
+            left, compared, right = right, MIRRORED[compared], left
+        path, constant = self._column(left)[0], _constant(right)
+        if op == "EqValidity":
+            return all_of(Not(IsNull(path)), self._compared(compared, path, constant))
+        return self._compared(compared, path, constant)
+
+    def _function(self, inputs: Sequence[Any], family: str, function: Any) -> Predicate:
+        name, options = _only(function) if isinstance(function, dict) else (function, {})
+        if family == "Boolean":
+            return self._boolean(name, options, inputs)
+        if family == "StringExpr":
+            return self._text(name, options, inputs)
+        raise KeyError(family)
+
+    def _boolean(self, name: str, options: Any, inputs: Sequence[Any]) -> Predicate:
+        if name == "Not":
+            return Not(self._predicate(inputs[0]))
+        path, type_ = self._column(inputs[0])
+        if name in ("IsNull", "IsNotNull"):
+            return IsNull(path) if name == "IsNull" else Not(IsNull(path))
+        if name in ("IsNan", "IsNotNan") and pa.types.is_floating(type_):
+            is_nan = Compare("=", path, pa.scalar(float("nan"), type_))
+            return is_nan if name == "IsNan" else Not(is_nan)
+        if name == "IsBetween":
+            above, below = _BOUNDS[options["closed"]]
+            lower, upper = (_constant(each) for each in inputs[1:])
+            return all_of(self._compared(above, path, lower), self._compared(below, path, upper))
+        if name == "IsIn" and not options["nulls_equal"]:
+            return self._membership(path, type_, _constant(inputs[1]))
+        raise KeyError(name)
+
+    def _membership(self, path: Path, type_: pa.DataType, constants: pa.Scalar) -> Predicate:
+        """Return IN; to polars a null among the constants is one that nothing equals."""
+        values = constants.values.drop_null()
+        if not len(values):
+            raise ValueError("nothing to be equal to")
+        return In(path, exact(values, _comparable(type_)))
+
+    def _text(self, name: str, options: Any, inputs: Sequence[Any]) -> Predicate:
+        path, type_ = self._column(inputs[0])
+        part = _constant(inputs[1])
+        if not (is_text(type_) and part.is_valid):
+            raise TypeError(type_)
+        text = part.as_py()
+        if name == "StartsWith":
+            return StartsWith(path, pa.scalar(text, type_))
+        if name == "Contains" and not options["literal"] and not _PLAIN_PATTERN.fullmatch(text):
+            raise ValueError(text)  # polars and DuckDB do not read all regular expressions alike
+        sql = f"{_TEXTS[name]}({'.'.join(map(quoted, path))}, ?)"
+        return Opaque(sql, (path,), [text], implied_by_text(path, CONTAINS, text))
+
+    def _compared(self, op: Op, path: Path, constant: pa.Scalar) -> Predicate:
+        type_ = path_type(self._schema, path)
+        if pa.types.is_dictionary(storage_type(type_)) and op not in ("=", "!="):
+            raise TypeError(type_)  # categories have an order of their own
+        if not constant.is_valid:
+            raise ValueError("null")
+        return comparison(op, path, constant, _comparable(value_type(type_)))
+
+    def _column(self, node: Any) -> tuple[Path, pa.DataType]:
+        """Return the path of a column or struct field, and the type of its values."""
+        path = _path(node)
+        return path, value_type(path_type(self._schema, path))
+
+
+def _path(node: Any) -> Path:
+    kind, value = _only(node)
+    if kind == "Column":
+        return (value,)
+    family, function = _only(value["function"])
+    name = function["FieldByName"]
+    if kind != "Function" or family != "StructExpr" or not isinstance(name, str):
+        raise KeyError(kind)
+    return (*_path(value["input"][0]), name)
+
+
+def _comparable(type_: pa.DataType) -> pa.DataType:
+    """Return the type of a column whose values polars orders as this package does; TypeError for others."""
+    is_plain = pa.types.is_boolean(type_) or pa.types.is_integer(type_) or pa.types.is_decimal128(type_)
+    is_float = pa.types.is_float32(type_) or pa.types.is_float64(type_)
+    is_time = pa.types.is_date32(type_) or pa.types.is_timestamp(type_)
+    is_bytes = pa.types.is_binary(type_) or pa.types.is_large_binary(type_)
+    if not (is_plain or is_float or is_time or is_bytes or is_text(type_)):
+        raise TypeError(type_)
+    return type_
+
+
+def _constant(node: Any) -> pa.Scalar:
+    """Return a literal, evaluated by polars."""
+    while _only(node)[0] == "Alias":
+        node = node["Alias"][0]
+    if _only(node)[0] != "Literal":
+        raise KeyError("Literal")
+    expression = pl.Expr.deserialize(io.StringIO(json.dumps(node)), format="json")
+    values = pl.select(expression).to_series().to_arrow()
+    if len(values) != 1:
+        raise ValueError("several constants")
+    return values[0]
+
+
+def _conjuncts(node: Any) -> list[Any]:
+    """Return the conditions that must all hold, in order; chains can be thousands long."""
+    found, pending = [], [node]
+    while pending:
+        part = pending.pop()
+        kind, value = _only(part)
+        if kind == "BinaryExpr" and value["op"] in ("And", "LogicalAnd"):
+            pending += [value["right"], value["left"]]
+        else:
+            found.append(part)
+    return found
+
+
+def _only(node: Any) -> tuple[str, Any]:
+    """Return the kind of a node, and what it has."""
+    ((kind, value),) = node.items()
+    return kind, value

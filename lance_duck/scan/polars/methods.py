@@ -1,0 +1,59 @@
+"""The method of a dataset that gives it to polars."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from lance_duck import lazy
+from lance_duck.arguments import checked_calls
+from lance_duck.errors import InvalidInputError, UnsupportedError
+from lance_duck.scan.filters import FilterLike
+from lance_duck.scan.projection import ColumnsLike
+from lance_duck.scan.table_scan import HasTable
+
+if TYPE_CHECKING:
+    import polars as pl
+
+if TYPE_CHECKING:
+    from lance_duck.scan.polars import source
+else:
+    source = lazy.modules(globals(), "lance_duck.scan.polars", "source")
+
+
+@checked_calls
+class PolarsFrames:
+    """Gives polars the table that the handle of a dataset is on; a mixin."""
+
+    handle: HasTable
+
+    def to_polars(
+        self,
+        columns: ColumnsLike | None = None,
+        filter: FilterLike | None = None,  # noqa: A002
+    ) -> pl.LazyFrame:
+        """Return the table as a LazyFrame of polars, which stays on this version; nothing is read yet.
+
+        `ds.to_polars().filter(pl.col("x") > 3).select("id").head(10).collect()` reads columns `id` and `x`, by an
+        index of `x` if there is one, and stops early. Of a filter, comparisons with constants, `is_in`, `is_between`,
+        `is_null`, `is_nan`, `starts_with`, `ends_with`, `contains` of a plain text, and what and, or and not make of
+        them are done here; polars does the rest.
+
+        Args:
+            columns: Names of the columns that the frame has, hidden ones too; None: all.
+            filter: Rows that it has: see `scanner`.
+
+        Raises:
+            UnsupportedError: polars is not installed, or does not have the type of a column.
+            InvalidInputError: Unknown columns, or a bad filter.
+        """
+        if isinstance(columns, Mapping):
+            remedy = "LazyFrame.with_columns computes them"
+            raise InvalidInputError("columns", where="to_polars", expected="names", found="expressions", remedy=remedy)
+        table = self.handle.table if filter is None else self.handle.table.restricted(filter)
+        try:
+            import polars  # noqa: F401
+        except ImportError as error:
+            remedy = 'pip install polars, or "lance-duck[polars]"'
+            raise UnsupportedError("polars is not installed", where="to_polars", remedy=remedy) from error
+        return source.lazy_frame(table, None if columns is None else tuple(columns))

@@ -1,0 +1,83 @@
+"""A table as a source of polars."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, cast
+
+import polars as pl
+import pyarrow as pa
+from polars.io.plugins import register_io_source
+
+from lance_duck.arrow.types import storage_type
+from lance_duck.errors import UnsupportedError
+from lance_duck.scan.options import ScanOptions
+from lance_duck.scan.polars.expressions import PushedDown, pushed_down
+from lance_duck.scan.scanner import LanceScanner
+from lance_duck.scan.table_scan import TableScan
+
+_NOTHING: Final = PushedDown(None, is_whole=True)
+
+
+def lazy_frame(table: TableScan, columns: tuple[str, ...] | None = None) -> pl.LazyFrame:
+    """Return a table as a LazyFrame; nothing is read yet.
+
+    Args:
+        table: The table.
+        columns: Columns that the frame has, by name; None: all.
+
+    Raises:
+        UnknownColumnError: There is no such column.
+        UnsupportedError: A column is of a type that polars does not have.
+    """
+    schema = LanceScanner(table, ScanOptions(columns=columns)).projected_schema
+    for field in schema:
+        _check(field.type, field.name)
+    frame = cast("pl.DataFrame", pl.from_arrow(schema.empty_table()))
+    source = PolarsSource(table, tuple(schema.names), schema)
+    return register_io_source(source, schema=frame.schema, validate_schema=True, is_pure=True)
+
+
+@dataclass(frozen=True, eq=False)
+class PolarsSource:
+    """What polars calls for the rows of a table; it pickles.
+
+    Attributes:
+        table: What is read.
+        columns: Names of the columns of the frame.
+        schema: Their Arrow types.
+    """
+
+    table: TableScan
+    columns: tuple[str, ...]
+    schema: pa.Schema
+
+    def __call__(
+        self, with_columns: list[str] | None, predicate: pl.Expr | None, n_rows: int | None, batch_size: int | None
+    ) -> Iterator[pl.DataFrame]:
+        """Read rows.
+
+        Args:
+            with_columns: Columns that are wanted, those of the predicate among them; None: all.
+            predicate: Rows that are wanted; None: all.
+            n_rows: Rows at most, before the predicate.
+            batch_size: Rows of a frame at most.
+        """
+        wanted = list(self.columns if with_columns is None else with_columns)
+        done = _NOTHING if predicate is None else PushedDown(None, is_whole=False)
+        if predicate is not None and n_rows is None:
+            done = pushed_down(predicate, self.schema)
+        options = ScanOptions(columns=wanted, filter=done.predicate, limit=n_rows, batch_size=batch_size)
+        for batch in LanceScanner(self.table, options).to_batches():
+            frame = cast("pl.DataFrame", pl.from_arrow(batch, rechunk=False))
+            yield frame if predicate is None or done.is_whole else frame.filter(predicate)
+
+
+def _check(type_: pa.DataType, name: str) -> None:
+    """Refuse types on which polars would panic."""
+    type_ = storage_type(type_)
+    if pa.types.is_decimal256(type_) or pa.types.is_union(type_) or pa.types.is_interval(type_):
+        raise UnsupportedError("type that polars does not have", where=f"column {name}", found=type_)
+    for place in range(type_.num_fields):
+        _check(type_.field(place).type, name)
