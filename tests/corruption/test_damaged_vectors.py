@@ -15,8 +15,8 @@ from lance_duck.errors import IndexWarning
 from lance_duck.index import search
 
 ROWS, DIM, K = 400, 8, 7
-KINDS = ["IVF_FLAT", "IVF_SQ", "IVF_PQ", "IVF_HNSW_FLAT", "IVF_HNSW_SQ", "IVF_HNSW_PQ"]
-SOME = ("IVF_FLAT", "IVF_PQ", "IVF_HNSW_SQ")
+KINDS = ["IVF_FLAT", "IVF_SQ", "IVF_PQ", "IVF_RQ", "IVF_HNSW_FLAT", "IVF_HNSW_SQ", "IVF_HNSW_PQ"]
+SOME = ("IVF_FLAT", "IVF_PQ", "IVF_RQ", "IVF_HNSW_SQ")
 each_kind = pytest.mark.parametrize(
     "kind", [kind if kind in SOME else pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS]
 )

@@ -15,7 +15,7 @@ from lance_duck.index.vector.metric import distances
 
 DIM = 32
 ROWS = 2500
-KINDS = ("IVF_FLAT", "IVF_SQ", "IVF_PQ", "IVF_HNSW_FLAT", "IVF_HNSW_SQ", "IVF_HNSW_PQ")
+KINDS = ("IVF_FLAT", "IVF_SQ", "IVF_PQ", "IVF_RQ", "IVF_HNSW_FLAT", "IVF_HNSW_SQ", "IVF_HNSW_PQ")
 CASES = [(k, m, np.float32) for k in KINDS for m in ("l2", "cosine", "dot") if k != "IVF_HNSW_PQ" or m == "l2"]
 CASES += [(kind, "l2", type_) for kind in ("IVF_FLAT", "IVF_PQ") for type_ in (np.float16, np.float64)]
 
@@ -74,7 +74,7 @@ def test_pylance_searches_what_followed_its_rows(
     tmp_path: Path, data: tuple[np.ndarray, np.ndarray], kind: str
 ) -> None:
     uri = write(tmp_path / "t.lance", data[0])
-    parameters = {"num_sub_vectors": 16} if "PQ" in kind else {}
+    parameters = {"num_sub_vectors": 16} if "PQ" in kind else {"num_bits": 8}
     dataset = ld.dataset(uri)
     dataset.create_index("v", kind, num_partitions=2, **parameters)
     dataset.delete("id % 11 = 5")

@@ -30,7 +30,7 @@ LIVES = 5
 LIVES_OF_A_NIGHT = 240
 LARGER = 30  # times as many rows, in one of so many lives of a night
 
-KINDS = ("IVF_FLAT", "IVF_FLAT", "IVF_SQ", "IVF_PQ", "IVF_HNSW_SQ", "IVF_HNSW_FLAT", "IVF_HNSW_PQ")
+KINDS = ("IVF_FLAT", "IVF_FLAT", "IVF_SQ", "IVF_PQ", "IVF_RQ", "IVF_HNSW_SQ", "IVF_HNSW_FLAT", "IVF_HNSW_PQ")
 FILTERS = (None, None, "g < 100", "g < 20", "g < 4", "g = 7", "g = 7 AND key % 50 = 3", "g > 900")  # 50 % to 0.01 %
 MEASURES = {"l2": "array_distance", "cosine": "array_cosine_distance", "dot": "array_negative_inner_product"}
 ALL_OF_IT = {"nprobes": 1000, "ef": 300, "refine_factor": 20}

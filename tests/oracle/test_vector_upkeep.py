@@ -16,7 +16,7 @@ import lance_duck as ld
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:lance")
 
 DIM = 8
-KINDS = ["IVF_FLAT", "IVF_SQ", "IVF_PQ", "IVF_HNSW_FLAT", "IVF_HNSW_SQ", "IVF_HNSW_PQ"]
+KINDS = ["IVF_FLAT", "IVF_SQ", "IVF_PQ", "IVF_RQ", "IVF_HNSW_FLAT", "IVF_HNSW_SQ", "IVF_HNSW_PQ"]
 HOW = {"num_partitions": 2, "num_sub_vectors": 4, "max_iters": 4}
 ALL = {"nprobes": 20, "refine_factor": 30, "ef": 200}
 
@@ -81,12 +81,11 @@ def told(dataset: Any) -> list[Any]:
 @pytest.mark.parametrize("metric", ["l2", "cosine", "dot"])
 def test_all_kinds_of_pylance_are_described_as_pylance_does(tmp_path: Path, metric: str) -> None:
     theirs = write(tmp_path / "t.lance")
-    for kind in [*KINDS, "IVF_RQ"]:
+    for kind in KINDS:
         theirs.create_index("vec", kind, name=kind, metric=metric, **HOW)
     theirs.create_index("vec", "IVF_PQ", name="untrained", metric=metric, train=False, **HOW)
     ours = ld.dataset(tmp_path / "t.lance")
-    expected = [t for t in told(theirs) if "IVF_RQ" not in str(t)]
-    assert [t for t in told(ours) if "IVF_RQ" not in str(t)] == expected
+    assert told(ours) == told(theirs)
     assert {i["name"]: i["type"] for i in ours.list_indices()}["IVF_RQ"] == "IVF_RQ"
 
 

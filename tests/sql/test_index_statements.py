@@ -80,6 +80,10 @@ def shown(con: ld.Connection, table: str = "photos") -> list[tuple[Any, ...]]:
             ("i", "IVF_PQ", "vec", 600),
         ),
         (
+            "CREATE INDEX i ON {t} USING ivf_rq (vec) WITH (num_partitions = 2, num_bits = 3)",
+            ("i", "IVF_RQ", "vec", 600),
+        ),
+        (
             "CREATE INDEX i ON {t} (vec) USING IVF_SQ WITH (num_partitions = 1 + 1, distance_type = 'dot')",
             ("i", "IVF_SQ", "vec", 600),
         ),
@@ -177,7 +181,7 @@ def test_names_of_indexes_are_taken_once(con: ld.Connection, photos: Path) -> No
         ("CREATE UNIQUE INDEX i ON photos (id)", UnsupportedError, "UNIQUE"),
         ("CREATE INDEX i ON photos (id) USING INVERTED", NotIndexableError, "which kind Inverted does not support"),
         ("CREATE INDEX i ON photos (id) USING btre", UnsupportedError, "did you mean 'BTREE'"),
-        ("CREATE INDEX i ON photos (vec) USING IVF_RQ", UnsupportedError, "IVF_RQ is not a supported kind"),
+        ("CREATE INDEX i ON photos (vec) USING IVF_HNSW_RQ", UnsupportedError, "IVF_HNSW_RQ is not a supported kind"),
         ("CREATE INDEX i ON photos (vec)", InvalidInputError, "without its kind: expected USING one of IVF_FLAT"),
         ("CREATE INDEX i ON photos (label) USING IVF_FLAT", NotIndexableError, "label"),
         ("CREATE INDEX i ON photos (id, label)", UnsupportedError, "expected one column, found id, label"),

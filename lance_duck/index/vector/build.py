@@ -31,7 +31,7 @@ from lance_duck.index.vector.training.train import brought, of_metric, train
 from lance_duck.index.vector.vectors import vectors_of
 from lance_duck.index.vector.write import Stored, write_segment
 
-VERSION: Final = 1
+_VERSIONS: Final = {"IVF_RQ": 2}
 
 _BEFORE_GRAPHS: Final = 0.1  # of the work, as it is told
 
@@ -63,7 +63,12 @@ def build(rows: pa.RecordBatchReader, writer: SegmentWriter, options: BuildOptio
                 write_segment(writer, model, _told(stored(model, runs), options, num_rows, trained))
         if num_rows and options.progress is not None:
             options.progress(num_rows)
-    return Details(VERSION, with_trained_rows(wish.details(), trained))
+    return Details(version_of(wish.kind), with_trained_rows(wish.details(), trained))
+
+
+def version_of(kind: str) -> int:
+    """Return the version of the layout of a kind."""
+    return _VERSIONS.get(kind, 1)
 
 
 def _before_graphs(options: BuildOptions) -> BuildOptions:

@@ -29,6 +29,9 @@ TABLE_BYTES: Final = 1 << 26
 CENTROIDS_AT_ONCE: Final = 1 << 22
 """Pairs of a query and a centroid that are compared at once: 48 MiB of distances and places."""
 
+MATRIX_DIMENSIONS: Final = 2048
+"""Numbers of a vector up to which a rotation is one product with a matrix, of 16 MiB at most, and not many steps."""
+
 # Searching
 
 TABLE_PARTITIONS: Final = 64

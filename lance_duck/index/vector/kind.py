@@ -1,9 +1,9 @@
-"""Vector indexes, one kind for all of them: IVF_FLAT, IVF_SQ, IVF_PQ, and these with HNSW graphs.
+"""Vector indexes, one kind for all of them: IVF_FLAT, IVF_SQ, IVF_PQ, IVF_RQ, and the first three with HNSW graphs.
 
 _indices/{uuid}/index.idx, auxiliary.idx    see `index.vector.storage.files`
 
 Details are a VectorIndexDetails message, the version is 1; details of older writers are empty, version 0 or 1. Rows go
-by their stable ids where the table has them. Version 2 is IVF_RQ, which is not read.
+by their stable ids where the table has them. Version 2 is IVF_RQ.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class VectorKind:
 
     name: str = "Vector"
     type_url: str = "/lance.index.pb.VectorIndexDetails"
-    versions: range = range(2)
+    versions: range = range(3)
     rows_by: str = "id"
     reaches_into_lists: bool = False
 

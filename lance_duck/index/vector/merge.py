@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from lance_duck.errors import UnsupportedError
 from lance_duck.index.files import SegmentWriter
 from lance_duck.index.kind import BuildOptions, Details, MergeInput
-from lance_duck.index.vector.build import VERSION, encode, keep, new_graph, new_runs, stored
+from lance_duck.index.vector.build import encode, keep, new_graph, new_runs, stored, version_of
 from lance_duck.index.vector.costs import LOST_SHARE
 from lance_duck.index.vector.graph.cut import cut
 from lance_duck.index.vector.graph.hnsw import EF_CONSTRUCTION, MAX_LEVEL, M, points
@@ -63,7 +63,7 @@ def merge(
                 encode(vectors_on_disk, model, runs, options, num_rows)
             write_segment(writer, model, stored(model, runs))
     before = parts[0].details
-    return Details(VERSION, with_trained_rows(_wish(model, before).details(), trained_rows(before)))
+    return Details(version_of(model.kind), with_trained_rows(_wish(model, before).details(), trained_rows(before)))
 
 
 def model_of(index: Any) -> Model:
@@ -78,6 +78,7 @@ def model_of(index: Any) -> Model:
         files.loss,
         files.bounds,
         files.codebook,
+        files.rounding,
         m=_number(params.get("m"), 2, 1024, M),
         ef_construction=_number(params.get("ef_construction"), 1, 1 << 20, EF_CONSTRUCTION),
         max_level=_number(params.get("max_level"), 1, 64, MAX_LEVEL),
@@ -102,7 +103,7 @@ def _common(files: Sequence[VectorFiles], models: Sequence[Model]) -> Model:
                 found=f"{model.kind}, {model.metric}, dimension {model.dim}",
                 remedy="build the index again",
             )
-        same = np.array_equal(model.codebook, first.codebook) and _same_centroids(model, first)
+        same = _same_centroids(model, first) and have_same_codes(file, files[0])
         if model.storage != "FLAT" and not same:
             raise UnsupportedError(
                 f"segments of {first.kind} that were trained separately cannot be merged",
@@ -111,6 +112,12 @@ def _common(files: Sequence[VectorFiles], models: Sequence[Model]) -> Model:
             )
     filled = [model.bounds for file, model in zip(files, models, strict=True) if file.num_rows] or [first.bounds]
     return replace(first, bounds=(min(low for low, _ in filled), max(high for _, high in filled)))
+
+
+def have_same_codes(one: VectorFiles, other: VectorFiles) -> bool:
+    """Return whether codes of two segments mean the same, where their centroids are the same."""
+    same = one.rounding is None if other.rounding is None else other.rounding.equals(one.rounding)
+    return same and np.array_equal(one.codebook, other.codebook)
 
 
 def _same_centroids(one: Model, other: Model) -> bool:
@@ -180,6 +187,8 @@ def _wish(model: Model, details: bytes) -> VectorWish:
     build_parameters: dict[str, Any] = {name: parameters[name] for name in _KEPT if name in parameters}
     build_parameters["asked_partitions"] = build_parameters.get("num_partitions", 0)
     parts, bits = (len(model.codebook), model.bits) if model.storage == "PQ" else (0, 8)
+    if model.rounding is not None:
+        bits = model.rounding.bits
     return VectorWish(
         model.kind,
         model.metric,

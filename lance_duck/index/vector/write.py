@@ -16,6 +16,7 @@ from lance_duck.file.write.writer import FileWriter
 from lance_duck.index.files import SegmentWriter
 from lance_duck.index.vector.graph.rows import GRAPH_SCHEMA, METADATA_KEY, GraphRows, metadata_text
 from lance_duck.index.vector.storage.files import COLUMNS, INDEX_FILE, ROW_ID, STORAGE_FILE
+from lance_duck.index.vector.storage.rq import Rounding
 from lance_duck.index.vector.storage.spill import Rows
 from lance_duck.index.vector.training.model import Model
 from lance_duck.wire.pb import index_pb2
@@ -72,18 +73,31 @@ def write_segment(writer: SegmentWriter, model: Model, partitions: Iterator[Stor
 def _storage_schema(model: Model) -> pa.Schema:
     item = pa.from_numpy_dtype(model.code_type)
     nullable = model.storage != "FLAT" or model.metric == "hamming"
+    if model.rounding is not None:
+        return pa.schema([pa.field(ROW_ID, pa.uint64()), *model.rounding.fields])
     codes = pa.field(COLUMNS[model.storage], pa.list_(pa.field("item", item), model.code_width), nullable=nullable)
     return pa.schema([pa.field(ROW_ID, pa.uint64()), codes])
 
 
 def _batch(model: Model, stored: Stored) -> pa.RecordBatch:
-    codes = stored.codes
+    schema = _storage_schema(model)
+    columns = _columns(model, stored.codes)
+    arrays = [_array(columns[field.name], field.type) for field in list(schema)[1:]]
+    return pa.record_batch([pa.array(stored.rows), *arrays], schema)
+
+
+def _columns(model: Model, codes: NDArray[Any]) -> dict[str, NDArray[Any]]:
+    """Return the columns of the codes of a partition, by name."""
+    if model.rounding is not None:
+        return model.rounding.columns(codes)
     if model.storage == "PQ":
         codes = codes.T  # of a partition the first bytes of all codes, then the second ones, …
-    numbers = pa.array(np.ascontiguousarray(codes, model.code_type).reshape(-1))
-    schema = _storage_schema(model)
-    lists = pa.FixedSizeListArray.from_arrays(numbers, type=schema.field(1).type)
-    return pa.record_batch([pa.array(stored.rows), lists], schema)
+    return {COLUMNS[model.storage]: np.ascontiguousarray(codes, model.code_type)}
+
+
+def _array(numbers: NDArray[Any], type_: pa.DataType) -> pa.Array:
+    items = pa.array(numbers.reshape(-1))
+    return pa.FixedSizeListArray.from_arrays(items, type=type_) if pa.types.is_fixed_size_list(type_) else items
 
 
 def _finish_storage(file: FileWriter, model: Model, lengths: list[int]) -> None:
@@ -91,6 +105,8 @@ def _finish_storage(file: FileWriter, model: Model, lengths: list[int]) -> None:
     ivf = file.add_global_buffer(_ivf(lengths).SerializeToString())
     if model.storage == "SQ":
         about |= {"num_bits": 8, "bounds": {"start": model.bounds[0], "end": model.bounds[1]}}
+    elif model.rounding is not None:
+        about = _rounding(file, model.rounding)
     elif model.storage == "PQ":
         about = {
             "codebook_position": file.add_global_buffer(_codebook(model).SerializeToString()),
@@ -103,6 +119,22 @@ def _finish_storage(file: FileWriter, model: Model, lengths: list[int]) -> None:
     file.add_schema_metadata("distance_type", model.metric)
     file.add_schema_metadata("lance:ivf", str(ivf))
     file.add_schema_metadata("storage_metadata", _json([_json(about)]))
+
+
+def _rounding(file: FileWriter, rounding: Rounding) -> dict[str, Any]:
+    """Return what the metadata says of RQ."""
+    rotation = rounding.rotation
+    is_fast = rotation.kind == "fast"
+    matrix = None if is_fast else _tensor(rotation.parameters, rotation.parameters.shape).SerializeToString()
+    return {
+        "rotate_mat_position": None if matrix is None else file.add_global_buffer(matrix),
+        "fast_rotation_signs": rotation.parameters.tolist() if is_fast else None,
+        "rotation_type": rotation.kind,
+        "code_dim": rounding.dim,
+        "num_bits": rounding.bits,
+        "packed": True,
+        "query_estimator": "residual" if rounding.of_residual else "raw_query",
+    }
 
 
 def _finish_index(file: FileWriter, model: Model, lengths: list[int], graphs: list[GraphRows | None]) -> None:

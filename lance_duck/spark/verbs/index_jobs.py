@@ -80,7 +80,7 @@ def create_index(
         uri: The table, as tasks reach it, too.
         column: Its dotted path.
         kind: "BTREE", "BITMAP", "LABEL_LIST", "ZONEMAP", "BLOOMFILTER", "NGRAM", "INVERTED" (or "FTS"), "IVF_FLAT",
-            "IVF_SQ", "IVF_PQ", "IVF_HNSW_FLAT", "IVF_HNSW_SQ" or "IVF_HNSW_PQ", in any case.
+            "IVF_SQ", "IVF_PQ", "IVF_RQ", "IVF_HNSW_FLAT", "IVF_HNSW_SQ" or "IVF_HNSW_PQ", in any case.
         name: None: "{column}_idx".
         replace: Take the place of an index of this name over this column.
         train: Build it of all rows; False: it covers nothing until `optimize_indices`.

@@ -21,6 +21,7 @@ from lance_duck.index.kind import IndexKind
 from lance_duck.index.registry import kind_of
 from lance_duck.index.search import open_index
 from lance_duck.index.vector.kind import VECTOR
+from lance_duck.index.vector.merge import have_same_codes
 from lance_duck.index.vector.storage.details import parameters_in, parameters_of
 from lance_duck.index.vector.training.imbalance import is_outgrown
 from lance_duck.snapshot import Snapshot
@@ -174,17 +175,15 @@ def _job(snapshot: Snapshot, name: str, all_: Sequence[IndexMetadata], options: 
 def _made_alike(kind: IndexKind, opened: Sequence[Any]) -> bool:
     """Return whether entries of segments mean the same.
 
-    Codes of PQ that were trained apart do not, nor do terms of different analysers, or of writers before 2026, whose
-    stop words and stems were others.
+    Codes of PQ and RQ that were trained apart do not, nor do terms of different analysers, or of writers before 2026,
+    whose stop words and stems were others.
     """
     if kind is INVERTED:
         return all(is_alike(index, opened[0]) and not index.is_converted for index in opened)
     files = [index.files for index in opened]
-    if not files or files[0].storage != "PQ":
+    if not files or files[0].storage not in ("PQ", "RQ"):
         return True
-    return all(
-        np.array_equal(f.centroids, files[0].centroids) and np.array_equal(f.codebook, files[0].codebook) for f in files
-    )
+    return all(np.array_equal(f.centroids, files[0].centroids) and have_same_codes(f, files[0]) for f in files)
 
 
 def _retrained(snapshot: Snapshot, name: str, all_: Sequence[IndexMetadata]) -> Job | None:

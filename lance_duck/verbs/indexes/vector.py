@@ -97,7 +97,8 @@ class VectorIndexChanges(TableMethods):
 
         Args:
             column: Its dotted path.
-            index_type: "IVF_FLAT", "IVF_SQ", "IVF_PQ", "IVF_HNSW_FLAT", "IVF_HNSW_SQ" or "IVF_HNSW_PQ", in any case.
+            index_type: "IVF_FLAT", "IVF_SQ", "IVF_PQ", "IVF_RQ", "IVF_HNSW_FLAT", "IVF_HNSW_SQ" or "IVF_HNSW_PQ",
+                in any case.
             name: None: "{column}_idx".
             metric: "L2" (or "euclidean"), "cosine" or "dot", in any case; "hamming" for vectors of uint8 alone,
                 in IVF_FLAT and IVF_HNSW_FLAT.
@@ -123,9 +124,9 @@ class VectorIndexChanges(TableMethods):
             progress: Called with the rows that are taken in, and all rows; True: they are told on stderr.
             commit_message: Kept with the transaction.
             transaction_properties: Likewise.
-            parameters: num_bits, m, ef_construction, max_level, sample_rate, max_iters. Without effect are
-                streaming_sample_rate, streaming_coreset_rate, streaming_refine_passes and one_pass_ivfpq, which say how
-                pylance trains.
+            parameters: num_bits (of PQ 4 or 8, of RQ 1 … 9, by default 5), m, ef_construction, max_level, sample_rate,
+                max_iters. Without effect are streaming_sample_rate, streaming_coreset_rate, streaming_refine_passes and
+                one_pass_ivfpq, which say how pylance trains.
 
         Returns:
             This handle, on the new version.

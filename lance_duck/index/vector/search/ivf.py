@@ -102,7 +102,9 @@ class IvfIndex:
         if k < 1:
             raise InvalidInputError("k", expected="at least 1", found=k)
         vectors = np.ascontiguousarray(queries, np.float32)
-        return np.ascontiguousarray(normalized(vectors)) if self.metric == "cosine" else vectors
+        vectors = np.ascontiguousarray(normalized(vectors)) if self.metric == "cosine" else vectors
+        rounding = self.files.rounding
+        return vectors if rounding is None else rounding.rotation.of(vectors)
 
     def _search_above(
         self, vectors: Queries, k: int, allowed: NDArray[np.bool_] | None, probe: Probe

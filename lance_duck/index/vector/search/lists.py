@@ -15,6 +15,7 @@ from lance_duck.index.vector.library import faiss
 from lance_duck.index.vector.storage.files import VectorFiles
 from lance_duck.index.vector.storage.flat import flat_bytes, flat_lists
 from lance_duck.index.vector.storage.pq import make_tables, product_lists, table_bytes
+from lance_duck.index.vector.storage.rq import rabit_bytes, rabit_lists
 from lance_duck.index.vector.storage.sq import scalar_lists
 
 _ID_BYTES: Final = 8
@@ -72,7 +73,10 @@ class Lists:
         self.files = files
         self.metric = faiss.METRIC_INNER_PRODUCT if files.metric == "dot" else faiss.METRIC_L2
         self.quantizer: Any = faiss.IndexFlat(files.dim, self.metric)
-        self.quantizer.add(np.ascontiguousarray(files.centroids))
+        self._centroids = np.ascontiguousarray(files.centroids)
+        if files.rounding is not None:
+            self._centroids = files.rounding.rotation.of(self._centroids)
+        self.quantizer.add(self._centroids)
         self._limit = limit
         self._lock = Lock()
         self._ticks = 0
@@ -128,8 +132,13 @@ class Lists:
         offsets = self.files.partitions.offsets
         for group in self._groups(missing):
             for partition, codes in zip(group, self.files.codes(group), strict=True):
-                stored = flat_bytes(codes) if self.files.storage == "FLAT" else codes
-                loaded.add(partition, stored, int(offsets[partition]))
+                loaded.add(partition, self._stored(partition, codes), int(offsets[partition]))
+
+    def _stored(self, partition: int, codes: NDArray[Any]) -> NDArray[np.uint8]:
+        """Return codes of a partition as the bytes that faiss keeps."""
+        if self.files.rounding is not None:
+            return rabit_bytes(self.files.rounding, codes, self._centroids[partition], self.files.metric)
+        return flat_bytes(codes) if self.files.storage == "FLAT" else codes
 
     def _groups(self, missing: Sequence[int]) -> list[list[int]]:
         """Return the partitions to be read at once."""
@@ -163,7 +172,11 @@ class Lists:
 
     def _index(self) -> Any:
         """Return a faiss index, without lists."""
-        index = _MAKERS[self.files.storage](self.files, self.quantizer, self.metric)
+        rounding = self.files.rounding
+        if rounding is not None:
+            index = rabit_lists(rounding, self.files.num_partitions, self.quantizer, self.metric)
+        else:
+            index = _MAKERS[self.files.storage](self.files, self.quantizer, self.metric)
         index.own_fields = False
         index.ntotal = self.files.num_rows
         index.is_trained = True

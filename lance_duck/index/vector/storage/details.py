@@ -27,7 +27,7 @@ def parameters_of(details: bytes) -> dict[str, Any]:
     """
     message = _message(details)
     storage = None if message is None else message.WhichOneof("compression")
-    if message is None or storage not in ("flat", "sq", "pq"):
+    if message is None or storage not in ("flat", "sq", "pq", "rq"):
         return {}
     graph = "HNSW_" if message.HasField("hnsw_index_config") else ""
     parameters: dict[str, Any] = {
@@ -39,6 +39,8 @@ def parameters_of(details: bytes) -> dict[str, Any]:
         parameters["num_partitions"] = message.target_num_partitions
     if storage == "pq":
         parameters |= {"num_bits": message.pq.num_bits, "num_sub_vectors": message.pq.num_sub_vectors}
+    elif storage == "rq":
+        parameters["num_bits"] = message.rq.num_bits
     if graph:
         config = message.hnsw_index_config
         parameters |= {

@@ -12,6 +12,7 @@ auxiliary.idx   schema metadata    distance_type; storage_metadata = a JSON arra
                                    flat       fixed_size_list<float, dim>
                                    __sq_code  fixed_size_list<uint8, dim>
                                    __pq_code  fixed_size_list<uint8, bytes of a code>, of each partition transposed
+                                   _rabit_codes and others: see `index.vector.storage.rq`
 
 Segments of one file, as writers before 0.22 left them, are not read.
 """
@@ -40,6 +41,7 @@ from lance_duck.index.vector.storage.metadata import (
     tensor_of,
     whole,
 )
+from lance_duck.index.vector.storage.rq import Rounding, rounding_of
 from lance_duck.index.vector.vectors import is_vector, matrix_of
 from lance_duck.store import gather, run
 
@@ -47,8 +49,8 @@ INDEX_FILE: Final = "index.idx"
 STORAGE_FILE: Final = "auxiliary.idx"
 ROW_ID: Final = "_rowid"
 COLUMNS: Final = {"FLAT": "flat", "SQ": "__sq_code", "PQ": "__pq_code"}
-"""The column of codes, by the kind of storage."""
-KINDS: Final = tuple(f"IVF_{graph}{storage}" for graph in ("", "HNSW_") for storage in COLUMNS)
+"""The column of codes, by the kind of storage; RQ has several."""
+KINDS: Final = (*(f"IVF_{graph}{storage}" for graph in ("", "HNSW_") for storage in COLUMNS), "IVF_RQ")
 """Kinds of segments that are read."""
 
 
@@ -58,8 +60,8 @@ class VectorFiles:
     Safe to use from several threads.
 
     Attributes:
-        kind: "IVF_FLAT", "IVF_SQ", "IVF_PQ", or one with HNSW, "IVF_HNSW_FLAT", ….
-        storage: "FLAT", "SQ" or "PQ".
+        kind: "IVF_FLAT", "IVF_SQ", "IVF_PQ", "IVF_RQ", or one with HNSW, "IVF_HNSW_FLAT", ….
+        storage: "FLAT", "SQ", "PQ" or "RQ".
         metric: "l2", "cosine", "dot" or "hamming".
         dim: Numbers of a vector.
         centroids: float32 (partitions, dim), finite; uint8 for hamming. Of cosine not normalised.
@@ -70,6 +72,7 @@ class VectorFiles:
         bounds: Of SQ: the numbers that codes 0 and 255 stand for; (0, 0) for others.
         bits: Of PQ: bits of the code of a sub-vector, 4 or 8; 0 for others.
         codebook: Of PQ: float32 (sub-vectors, 2 ** bits, dim / sub-vectors), finite; empty for others.
+        rounding: Of RQ: how vectors are rotated and rounded; None for others.
         is_transposed: Of PQ: the codes of a partition lie by their bytes; `codes` gives them by rows all the same.
         index: The file of the graphs.
         auxiliary: The file of the storage.
@@ -120,7 +123,9 @@ class VectorFiles:
     def nbytes(self) -> int:
         """Bytes that it holds in memory."""
         rows = 0 if self._rows is None else self._rows.nbytes
-        return int(self.centroids.nbytes + self.codebook.nbytes + 32 * self.num_partitions + rows + 4096)
+        rotation = 0 if self.rounding is None else self.rounding.rotation.nbytes
+        model = int(self.centroids.nbytes + self.codebook.nbytes) + rotation
+        return model + 32 * self.num_partitions + rows + 4096
 
     def rows(self) -> NDArray[np.uint64]:
         """Return the names of all rows by position; read once, kept, not to be changed."""
@@ -135,16 +140,35 @@ class VectorFiles:
     def codes(self, partitions: Sequence[int]) -> list[NDArray[Any]]:
         """Return the codes of partitions, read together: for each one (length, width), C-contiguous; not to be changed.
 
-        The codes of FLAT are float32 vectors (uint8 for hamming), normalised for cosine; width is `code_width`.
+        The codes of FLAT are float32 vectors (uint8 for hamming), normalised for cosine; width is `code_width`. Those
+        of RQ are rows with their factors.
         """
+        if self.rounding is not None:
+            return [self._rounded(self.rounding, partition) for partition in partitions]
         column = self.auxiliary.column(COLUMNS[self.storage])
         arrays = run(gather([column.read(self.partitions.rows(p)) for p in partitions]))
         return [self._matrix(array) for array in arrays]
 
     @property
     def code_width(self) -> int:
-        """Numbers of a code: dim for FLAT and SQ, bytes for PQ."""
+        """Numbers of a code: dim for FLAT and SQ, bytes for PQ and RQ."""
+        if self.rounding is not None:
+            return self.rounding.width
         return self.dim if self.storage != "PQ" else len(self.codebook) * self.bits // 8
+
+    def _rounded(self, rounding: Rounding, partition: int) -> NDArray[np.uint8]:
+        """Return the rows of a partition of RQ."""
+        names = [*rounding.codes, *rounding.factors]
+        rows = self.partitions.rows(partition)
+        arrays = dict(zip(names, self.auxiliary.read(names, rows), strict=True))
+        if any(array.null_count for array in arrays.values()):
+            raise CorruptError("nulls in codes", where=self.auxiliary.path)
+        columns: dict[str, NDArray[Any]] = {name: arrays[name].to_numpy() for name in rounding.factors}
+        for name, width in rounding.codes.items():
+            columns[name], present = matrix_of(arrays[name], width)
+            if present is not None:
+                raise CorruptError("nulls in codes", where=self.auxiliary.path)
+        return rounding.rows(columns, rows.stop - rows.start)
 
     def _matrix(self, array: pa.Array) -> NDArray[Any]:
         values, present = matrix_of(array, self.code_width)
@@ -183,13 +207,18 @@ class VectorFiles:
         if len(texts) != 1:
             raise CorruptError("storage_metadata", where=where, expected="one text", found=len(texts))
         self.metadata: dict[str, Any] = parsed(texts[0], dict, where)
-        dimension = whole(self.metadata, "dimension" if self.storage == "PQ" else "dim", 1, MOST_DIMENSIONS, where)
+        key = {"PQ": "dimension", "RQ": "code_dim"}.get(self.storage, "dim")
+        is_said = self.storage != "RQ" or self.metadata.get(key) is not None  # not by pylance before 4
+        dimension = whole(self.metadata, key, 1, MOST_DIMENSIONS, where) if is_said else self.dim
         if dimension != self.dim:
             raise CorruptError("dimension", where=where, expected=self.dim, found=dimension)
         self.bits, self.bounds, self.is_transposed = 0, (0.0, 0.0), False
+        self.rounding: Rounding | None = None
         self.codebook: NDArray[np.float32] = np.empty((0, 0, 0), np.float32)
         if self.storage == "PQ":
             self._read_codebook(where)
+        elif self.storage == "RQ":
+            self.rounding = rounding_of(self.auxiliary, self.metadata, self.dim)
         elif self.storage == "SQ":
             whole(self.metadata, "num_bits", 8, 8, where)
             bounds = self.metadata.get("bounds")
@@ -217,6 +246,14 @@ class VectorFiles:
         self.codebook = tensor.reshape(count, 1 << self.bits, self.dim // count)
 
     def _check_column(self, where: str) -> None:
+        if self.rounding is not None:
+            for name in self.rounding.factors:
+                self.auxiliary.column(name, pa.float32())
+            for name, width in self.rounding.codes.items():
+                found = self.auxiliary.column(name).arrow_type
+                if not is_vector(found) or found.list_size != width or found.value_type != pa.uint8():
+                    raise CorruptError(f"type of column {name!r}", where=where, expected=f"{width} bytes", found=found)
+            return
         name = COLUMNS[self.storage]
         type_ = self.auxiliary.column(name).arrow_type
         in_bytes = self.storage != "FLAT" or self.metric == "hamming"

@@ -17,13 +17,16 @@ from lance_duck.index.vector.metric import metric_of
 from lance_duck.index.vector.storage.details import with_trained_rows
 from lance_duck.index.vector.storage.files import KINDS
 from lance_duck.index.vector.storage.metadata import MOST_PARTITIONS
+from lance_duck.index.vector.storage.rq import MOST_BITS
 from lance_duck.index.vector.vectors import is_bytes, is_vector
 from lance_duck.wire.pb import index_pb2
 
 SAMPLE_RATE: Final = 256
 MAX_ITERS: Final = 50
+DEFAULT_BITS: Final = 5
+"""Bits of a number of RQ."""
 
-_TARGETS: Final = MappingProxyType({"IVF_FLAT": 4096, "IVF_SQ": 8192, "IVF_PQ": 8192})
+_TARGETS: Final = MappingProxyType({"IVF_FLAT": 4096, "IVF_SQ": 8192, "IVF_PQ": 8192, "IVF_RQ": 4096})
 _GRAPH_TARGET: Final = 1 << 20
 _MOST_BY_DEFAULT: Final = 4096
 _METRICS: Final = MappingProxyType({"l2": 0, "cosine": 1, "dot": 2, "hamming": 3})
@@ -52,13 +55,13 @@ class VectorWish:
     """A vector index that a user asks for.
 
     Attributes:
-        kind: "IVF_FLAT", "IVF_SQ", "IVF_PQ", "IVF_HNSW_FLAT", "IVF_HNSW_SQ" or "IVF_HNSW_PQ".
+        kind: "IVF_FLAT", "IVF_SQ", "IVF_PQ", "IVF_RQ", "IVF_HNSW_FLAT", "IVF_HNSW_SQ" or "IVF_HNSW_PQ".
         metric: "l2", "cosine", "dot"; "hamming" for vectors of bytes.
         dim: Numbers of a vector.
         num_partitions: None: as many as suit the rows.
         target_partition_size: Rows of a partition that are aimed at; None: as suits the kind.
         num_sub_vectors: Of PQ: parts that a vector is cut into; 0 for others.
-        bits: Of PQ: bits of the code of a part, 4 or 8; 8 for others.
+        bits: Of PQ: bits of the code of a part, 4 or 8; of RQ: bits of a number, 1 … 9; 8 for others.
         centroids: float32 (partitions, dim), uint8 for hamming; None: trained.
         codebook: float32 (parts, 2 ** bits, dim / parts); None: trained.
         bounds: Of SQ: the numbers that codes 0 and 255 stand for; None: those of the vectors.
@@ -126,6 +129,10 @@ class VectorWish:
         settings: dict[str, Any] = {}
         if kind.endswith("PQ"):
             settings = _product(values, dim)
+        elif kind == "IVF_RQ":
+            settings = {"bits": _number(values, "num_bits", 1, MOST_BITS) or DEFAULT_BITS}
+            if dim % 8:
+                raise InvalidInputError("dimension", where=kind, expected="a multiple of 8", found=dim)
         elif _number(values, "num_bits", 1, 8) not in (None, 8):
             raise InvalidInputError("num_bits", where=kind, expected=8, found=values["num_bits"])
         for name, most in (("m", 1024), ("ef_construction", 1 << 20), ("max_level", 64)):
@@ -150,13 +157,13 @@ class VectorWish:
 
     @property
     def storage(self) -> str:
-        """What is stored of a vector: "FLAT", "SQ" or "PQ"."""
+        """What is stored of a vector: "FLAT", "SQ", "PQ" or "RQ"."""
         return self.kind.rpartition("_")[2]
 
     @property
     def is_trained(self) -> bool:
         """Whether it brings all that vectors are encoded with."""
-        parameter = {"PQ": self.codebook, "SQ": self.bounds, "FLAT": ()}[self.storage]
+        parameter = {"PQ": self.codebook, "SQ": self.bounds, "FLAT": (), "RQ": ()}[self.storage]
         return self.centroids is not None and parameter is not None
 
     def partitions_for(self, num_rows: int) -> int:
@@ -187,6 +194,8 @@ class VectorWish:
         elif self.storage == "SQ":
             message.sq.num_bits = 8
             hints["lance.sq.sample_rate"] = self.sample_rate
+        elif self.storage == "RQ":
+            message.rq.num_bits = self.bits
         else:
             message.flat.SetInParent()
         for key, value in hints.items():

@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 
 from lance_duck.index.vector.library import faiss
 from lance_duck.index.vector.storage.pq import has_residual
+from lance_duck.index.vector.storage.rq import Rounding
 from lance_duck.index.vector.threads import safe_after_fork
+from lance_duck.index.vector.training.rounded import rounded
 
 Partitions = NDArray[np.int64]
 
@@ -30,6 +32,7 @@ class Model:
         loss: Sum of distances of the vectors that were trained with, scaled to all; None: not known.
         bounds: Of SQ: the numbers that codes 0 and 255 stand for.
         codebook: Of PQ: float32 (parts, 2 ** bits, dim / parts).
+        rounding: Of RQ: how vectors are rotated and rounded.
         m: Parameter of graphs.
         ef_construction: Parameter of graphs.
         max_level: Parameter of graphs.
@@ -42,6 +45,7 @@ class Model:
     loss: float | None = None
     bounds: tuple[float, float] = (0.0, 0.0)
     codebook: NDArray[np.float32] = field(default_factory=lambda: np.empty((0, 0, 0), np.float32))
+    rounding: Rounding | None = None
     m: int = 20
     ef_construction: int = 150
     max_level: int = 7
@@ -53,7 +57,7 @@ class Model:
 
     @property
     def storage(self) -> str:
-        """What is stored of a vector: "FLAT", "SQ" or "PQ"."""
+        """What is stored of a vector: "FLAT", "SQ", "PQ" or "RQ"."""
         return self.kind.rpartition("_")[2]
 
     @property
@@ -69,6 +73,8 @@ class Model:
     @property
     def code_width(self) -> int:
         """Numbers of a code."""
+        if self.rounding is not None:
+            return self.rounding.width
         return len(self.codebook) * self.bits // 8 if self.storage == "PQ" else self.dim
 
     @property
@@ -87,6 +93,9 @@ class Model:
             with np.errstate(over="ignore"):
                 stored: NDArray[Any] = vectors.astype(self.item, copy=False)
                 return stored
+        if self.rounding is not None:
+            rotation = self.rounding.rotation
+            return rounded(self.rounding, rotation.of(vectors), self._rotated, partitions, self.metric)
         if self.storage == "SQ":
             start, end = self.bounds
             steps = (vectors - np.float32(start)) * np.float32(_STEPS / (end - start))
@@ -100,7 +109,8 @@ class Model:
 
     @safe_after_fork
     def decode(self, codes: NDArray[Any], partitions: Partitions) -> NDArray[Any]:
-        """Return approximate vectors, float32 (n, dim), whose codes are these again."""
+        """Return approximate vectors, float32 (n, dim), whose codes are these again; not of RQ, where no codes are."""
+        assert self.rounding is None
         if self.storage == "FLAT":
             return codes
         if self.storage == "SQ":
@@ -113,6 +123,11 @@ class Model:
     @cached_property
     def _quantizer(self) -> Any:
         return quantizer(self.centroids, self.metric)
+
+    @cached_property
+    def _rotated(self) -> NDArray[np.float32]:
+        assert self.rounding is not None
+        return self.rounding.rotation.of(np.ascontiguousarray(self.centroids, np.float32))
 
     @cached_property
     def _product(self) -> Any:

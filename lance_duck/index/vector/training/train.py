@@ -14,6 +14,8 @@ from lance_duck.index.vector.costs import THREADED_PRODUCTS, TRAINING_ROUNDS
 from lance_duck.index.vector.library import faiss
 from lance_duck.index.vector.metric import normalized
 from lance_duck.index.vector.storage.pq import has_residual
+from lance_duck.index.vector.storage.rotation import Rotation
+from lance_duck.index.vector.storage.rq import Rounding
 from lance_duck.index.vector.storage.spill import Rows
 from lance_duck.index.vector.threads import safe_after_fork, side_by_side
 from lance_duck.index.vector.training.index_spec import VectorWish
@@ -81,6 +83,8 @@ def brought(wish: VectorWish, item: np.dtype[Any]) -> Model:
         ef_construction=wish.ef_construction,
         max_level=wish.max_level,
     )
+    if wish.storage == "RQ":
+        model = replace(model, rounding=Rounding(wish.bits, Rotation.drawn(wish.dim)))
     if wish.bounds is not None:
         model = replace(model, bounds=wish.bounds)
     return model if wish.codebook is None else replace(model, codebook=as_stored(wish.codebook, item))

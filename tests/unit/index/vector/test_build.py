@@ -17,8 +17,8 @@ from lance_duck.index.vector.training.model import Model
 from lance_duck.store import open_store
 
 DIM = 16
-KINDS = ("IVF_FLAT", "IVF_SQ", "IVF_PQ", "IVF_HNSW_FLAT", "IVF_HNSW_SQ", "IVF_HNSW_PQ")
-LEAST = {"FLAT": 0.99, "SQ": 0.9, "PQ": 0.7}
+KINDS = ("IVF_FLAT", "IVF_SQ", "IVF_PQ", "IVF_RQ", "IVF_HNSW_FLAT", "IVF_HNSW_SQ", "IVF_HNSW_PQ")
+LEAST = {"FLAT": 0.99, "SQ": 0.9, "PQ": 0.7, "RQ": 0.9}
 
 
 class Made:
@@ -215,6 +215,7 @@ def test_centroids_of_bits_are_bytes(made: Made) -> None:
         ({"index_type": "IVF_PQ"}, "too few"),
         ({"index_type": "IVF_PQ", "num_sub_vectors": 3}, "num_sub_vectors"),
         ({"index_type": "IVF_PQ", "num_bits": 5}, "num_bits"),
+        ({"index_type": "IVF_RQ", "num_bits": 10}, "num_bits"),
         ({"index_type": "IVF_FLAT", "num_partitions": 0}, "num_partitions"),
         ({"index_type": "IVF_FLAT", "metric": "far"}, "metric"),
         ({"index_type": "IVF_FLAT", "metric": "hamming"}, "hamming"),
@@ -233,7 +234,12 @@ def test_what_makes_no_sense_is_refused(made: Made, parameters: dict[str, Any], 
 
 def test_unknown_kinds_are_refused(made: Made) -> None:
     with pytest.raises(UnsupportedError, match="IVF_FLAT"):
-        made.build(vectors(10), index_type="IVF_RQ")
+        made.build(vectors(10), index_type="IVF_HNSW_RQ")
+
+
+def test_bits_need_vectors_of_whole_bytes(made: Made) -> None:
+    with pytest.raises(InvalidInputError, match="multiple of 8"):
+        made.build(vectors(100)[:, :12].copy(), index_type="IVF_RQ")
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -160,8 +160,8 @@ def test_centroids_that_do_not_fit_are_refused(ivf: bytes, tmp_path: Path) -> No
 
 def test_kinds_and_layouts_that_are_not_read_are_named(tmp_path: Path) -> None:
     case = made("FLAT", rows=100)
-    case.written.index["type"] = "IVF_RQ"
-    with pytest.raises(UnsupportedError, match="IVF_RQ"):
+    case.written.index["type"] = "IVF_HNSW_RQ"
+    with pytest.raises(UnsupportedError, match="IVF_HNSW_RQ"):
         case.open(tmp_path)
     case.written.index.clear()
     segment = case.written.write(tmp_path)

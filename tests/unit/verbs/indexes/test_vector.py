@@ -22,7 +22,7 @@ from lance_duck.errors import (
 from lance_duck.index.vector.training import imbalance
 
 DIM = 8
-KINDS = ["IVF_FLAT", "IVF_SQ", "IVF_PQ", "IVF_HNSW_FLAT", "IVF_HNSW_SQ", "IVF_HNSW_PQ"]
+KINDS = ["IVF_FLAT", "IVF_SQ", "IVF_PQ", "IVF_RQ", "IVF_HNSW_FLAT", "IVF_HNSW_SQ", "IVF_HNSW_PQ"]
 TWO = {"num_partitions": 2, "num_sub_vectors": 4, "max_iters": 4}
 
 
@@ -111,7 +111,7 @@ def test_names_are_kept_apart(table: ld.LanceDataset) -> None:
         ("id", "IVF_FLAT", {}, NotIndexableError),
         ("id", "BTREE", {}, TypeError),
         ("vec", "BTREE", {}, NotImplementedError),
-        ("vec", "IVF_RQ", {}, NotImplementedError),
+        ("vec", "IVF_HNSW_RQ", {}, NotImplementedError),
         ("vec", "IVF_XX", {}, NotImplementedError),
         (["vec", "id"], "IVF_FLAT", {}, TypeError),
         ("vec", "IVF_FLAT", {"metric": "far"}, InvalidInputError),

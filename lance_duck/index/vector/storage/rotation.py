@@ -1,0 +1,100 @@
+"""Rotations of vectors before they are rounded to bits: lengths and inner products stay.
+
+fast      four rounds; round r takes d bits of the signs, least bit first, from byte r d / 8 on: where a bit is 1, the
+          number changes its sign. Then the first 2 ** n numbers (r even) or the last ones (r odd), as many as fit in
+          d, go through a Walsh-Hadamard transform, divided by the root of their number; if these were not all, both
+          halves x, y of the vector become (x + y) / √2, (x - y) / √2
+matrix    the rows of a matrix, each multiplied with the vector
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.index.vector.costs import MATRIX_DIMENSIONS
+
+ROUNDS: Final = 4
+_SEED: Final = 1234
+
+
+@dataclass(frozen=True, eq=False)
+class Rotation:
+    """A rotation of vectors.
+
+    Attributes:
+        kind: "fast" or "matrix".
+        parameters: uint8 (ROUNDS * dim / 8,): the signs; or float32 (dim, dim): the matrix.
+    """
+
+    kind: Literal["fast", "matrix"]
+    parameters: NDArray[Any]
+
+    @classmethod
+    def drawn(cls, dim: int) -> Rotation:
+        """Return a fast one, the same for all vectors of a length, so that segments that have it can be merged."""
+        return cls("fast", np.random.default_rng(_SEED).integers(0, 256, ROUNDS * dim // 8, np.uint8))
+
+    @property
+    def dim(self) -> int:
+        """Numbers of a vector: a multiple of 8."""
+        return len(self.parameters) if self.kind == "matrix" else len(self.parameters) * 8 // ROUNDS
+
+    def of(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return vectors (n, dim), rotated; C-contiguous."""
+        matrix = self._matrix
+        if matrix is None:
+            return np.ascontiguousarray(transformed(vectors, self.parameters), np.float32)
+        return np.ascontiguousarray(vectors @ matrix.T)
+
+    def equals(self, other: Rotation) -> bool:
+        """Return whether two rotations are the same."""
+        return self.kind == other.kind and np.array_equal(self.parameters, other.parameters)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that it may hold in memory."""
+        return int(self.parameters.nbytes) + (4 * self.dim**2 if self.dim <= MATRIX_DIMENSIONS else 0)
+
+    @cached_property
+    def _matrix(self) -> NDArray[np.float32] | None:
+        """The matrix of a rotation; None where steps of a fast one take less."""
+        if self.kind == "matrix":
+            return self.parameters
+        if self.dim > MATRIX_DIMENSIONS:
+            return None
+        rows = transformed(np.eye(self.dim), self.parameters).T
+        return np.ascontiguousarray(rows, np.float32)
+
+
+def transformed(vectors: NDArray[Any], signs: NDArray[np.uint8]) -> NDArray[Any]:
+    """Return vectors (n, dim), rotated by the steps of a fast rotation."""
+    dim = vectors.shape[1]
+    size = 1 << (dim.bit_length() - 1)
+    flips = 1 - 2 * np.unpackbits(signs, bitorder="little").reshape(ROUNDS, dim).astype(np.int8)
+    result = vectors
+    for number, flip in enumerate(flips):
+        result = result * flip
+        part = slice(0, size) if number % 2 == 0 else slice(dim - size, dim)
+        result[:, part] = _walsh_hadamard(np.ascontiguousarray(result[:, part]))
+        if size != dim:
+            one, other = result[:, : dim // 2], result[:, dim // 2 :]
+            result = np.hstack([one + other, one - other]) * result.dtype.type(np.sqrt(0.5))
+    return result
+
+
+def _walsh_hadamard(values: NDArray[Any]) -> NDArray[Any]:
+    """Return rows of 2 ** n numbers through an orthonormal Walsh-Hadamard transform."""
+    count, size = values.shape
+    width = 1
+    while width < size:
+        pairs = values.reshape(count, -1, 2, width)
+        one, other = pairs[:, :, 0], pairs[:, :, 1]
+        values = np.stack([one + other, one - other], axis=2).reshape(count, size)
+        width *= 2
+    scaled: NDArray[Any] = values * values.dtype.type(1 / np.sqrt(size))
+    return scaled

@@ -1,0 +1,255 @@
+"""RaBitQ: vectors, less their centroid and rotated, as signs and further bits, with factors that mend the distances.
+
+    _rabit_codes, __blocked_ex_codes                      see `index.vector.storage.rq_codes`; the latter only with
+                                                          more than one bit
+    __add_factors, __scale_factors, __error_factors       float32, of the signs alone; writers before pylance 8 left the
+                                                          last one out
+    __add_factors_ex, __scale_factors_ex                  float32, of all bits; only with more than one
+    metadata   {"rotation_type", "fast_rotation_signs", "rotate_mat_position", "code_dim", "num_bits", "packed",
+               "query_estimator"}; of a matrix global buffer "rotate_mat_position" is a Tensor message
+
+With c the centroid and r the vector less c, both rotated, b the signs less a half, v the number that the e further bits
+are, and f = 2 ** e signs + v - (2 ** e - 1 / 2), the distance of the rotated query q is ⟨q, f⟩ scale_ex + add_ex +
+|q - c|² for l2, and for cosine, of normalised vectors; for dot it is ⟨q, f⟩ scale_ex + add_ex - ⟨q, c⟩:
+
+               l2, cosine                             dot
+    scale      -2 |r|² / ⟨r, b⟩                       -|r|² / ⟨r, b⟩
+    add        |r|² + 2 |r|² ⟨c, b⟩ / ⟨r, b⟩          1 - ⟨r, c⟩ + |r|² ⟨c, b⟩ / ⟨r, b⟩
+    error      3.8 |r| √((|r|² dim / 4 / ⟨r, b⟩² - 1) / (dim - 1))        half of it
+
+with f for b in those of all bits. With "residual" for "query_estimator", as before pylance 8, add is |r|², for dot
+1 - ⟨r, c⟩, and scale that of above times √dim / 2.
+
+A row in memory is its signs, its further bits, then its factors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_duck.errors import CorruptError, UnsupportedError
+from lance_duck.index.files import SegmentFile
+from lance_duck.index.vector.costs import DECODE_BYTES
+from lance_duck.index.vector.library import faiss
+from lance_duck.index.vector.storage.metadata import array_of, tensor_of, whole
+from lance_duck.index.vector.storage.rotation import ROUNDS, Rotation
+from lance_duck.index.vector.storage.rq_codes import blocked_extra, blocked_width, extra_of, packed_signs, signs_of
+
+Bytes = NDArray[np.uint8]
+
+SIGNS: Final = "_rabit_codes"
+EXTRA: Final = "__blocked_ex_codes"
+MOST_BITS: Final = 9
+_PLAIN: Final = ("__add_factors", "__scale_factors")
+_ERROR: Final = "__error_factors"
+_OF_ALL: Final = ("__add_factors_ex", "__scale_factors_ex")
+_QUERY_BITS: Final = 8
+
+
+@dataclass(frozen=True, eq=False)
+class Rounding:
+    """How vectors of a segment are rotated and rounded.
+
+    Attributes:
+        bits: Of a number, 1 … 9.
+        rotation: Of vectors, before they are rounded.
+        of_residual: Factors are for queries less their centroid.
+        has_error: There is a factor for the error.
+    """
+
+    bits: int
+    rotation: Rotation
+    of_residual: bool = False
+    has_error: bool = True
+
+    @property
+    def dim(self) -> int:
+        """Numbers of a vector."""
+        return self.rotation.dim
+
+    @property
+    def extra(self) -> int:
+        """Bits of a number beside its sign."""
+        return self.bits - 1
+
+    @property
+    def width(self) -> int:
+        """Bytes of a row in memory."""
+        return self.dim // 8 * self.bits + 4 * len(self.factors)
+
+    @cached_property
+    def factors(self) -> tuple[str, ...]:
+        """Names of the columns of factors."""
+        return (*_PLAIN, *((_ERROR,) if self.has_error else ()), *(_OF_ALL if self.extra else ()))
+
+    @cached_property
+    def codes(self) -> dict[str, int]:
+        """Bytes of the columns of codes, by name."""
+        widths = {SIGNS: self.dim // 8}
+        return widths | {EXTRA: blocked_width(self.dim, self.extra)} if self.extra else widths
+
+    @property
+    def fields(self) -> list[pa.Field]:
+        """Columns of a file, in their order."""
+        codes = {
+            name: pa.field(name, pa.list_(pa.field("item", pa.uint8()), size)) for name, size in self.codes.items()
+        }
+        factors = [pa.field(name, pa.float32()) for name in self.factors]
+        plain = len(factors) - (len(_OF_ALL) if self.extra else 0)
+        further = [codes[EXTRA]] if self.extra else []
+        return [codes[SIGNS], *factors[:plain], *further, *factors[plain:]]
+
+    def rows(self, columns: Mapping[str, NDArray[Any]], count: int) -> Bytes:
+        """Return the rows of a partition, (count, width).
+
+        Args:
+            columns: By name: bytes (count, …) of codes, float32 (count,) of factors.
+            count: Rows.
+        """
+        parts = [signs_of(columns[SIGNS])]
+        if self.extra:
+            step = max(1, DECODE_BYTES // (8 * self.codes[EXTRA]))
+            column = columns[EXTRA]
+            pieces = [column[first : first + step] for first in range(0, count, step)]
+            parts += [np.concatenate([extra_of(piece, self.dim, self.extra) for piece in pieces])]
+        factors = np.stack([columns[name] for name in self.factors], axis=1)
+        return np.hstack([*parts, np.ascontiguousarray(factors, "<f4").view(np.uint8)])
+
+    def columns(self, rows: Bytes) -> dict[str, NDArray[Any]]:
+        """Return the columns of the rows of a partition, as `rows` takes them."""
+        columns: dict[str, NDArray[Any]] = {SIGNS: packed_signs(self.signs(rows))}
+        if self.extra:
+            columns[EXTRA] = blocked_extra(self.further(rows), self.dim, self.extra)
+        factors = self.factors_of(rows)
+        return columns | {name: np.ascontiguousarray(factors[:, i]) for i, name in enumerate(self.factors)}
+
+    def signs(self, rows: Bytes) -> Bytes:
+        """Return the signs of rows, (n, dim / 8)."""
+        return rows[:, : self.dim // 8]
+
+    def further(self, rows: Bytes) -> Bytes:
+        """Return the further bits of rows, (n, dim * extra / 8)."""
+        return rows[:, self.dim // 8 : self.dim // 8 * self.bits]
+
+    def factors_of(self, rows: Bytes) -> NDArray[np.float32]:
+        """Return the factors of rows, (n, factors)."""
+        raw = np.ascontiguousarray(rows[:, self.dim // 8 * self.bits :])
+        return raw.view("<f4").astype(np.float32, copy=False)
+
+    def equals(self, other: Rounding | None) -> bool:
+        """Return whether rows of both mean the same."""
+        return (
+            other is not None
+            and (self.bits, self.of_residual, self.has_error) == (other.bits, other.of_residual, other.has_error)
+            and self.rotation.equals(other.rotation)
+        )
+
+
+def rounding_of(file: SegmentFile, metadata: Mapping[str, Any], dim: int) -> Rounding:
+    """Return what the metadata of a storage says.
+
+    Raises:
+        CorruptError: What it says contradicts itself, or the dimension.
+        UnsupportedError: It says what no writer is known to have said.
+    """
+    where = file.path
+    bits = 1 if metadata.get("num_bits") is None else whole(metadata, "num_bits", 1, MOST_BITS, where)
+    if dim % 8:
+        raise CorruptError("dimension", where=where, expected="a multiple of 8", found=dim)
+    if metadata.get("packed") is not True:
+        raise UnsupportedError("codes that are not packed", where=where, found=repr(metadata.get("packed")))
+    estimator = metadata.get("query_estimator") or "residual"
+    if estimator not in ("residual", "raw_query") or (estimator == "residual" and bits > 1):
+        raise UnsupportedError("query_estimator", where=where, found=f"{estimator!r}, {bits} bits")
+    rounding = Rounding(bits, _rotation_of(file, metadata, dim), estimator == "residual", _ERROR in file.schema.names)
+    if bits > 1 and not rounding.has_error:
+        raise CorruptError(f"no column {_ERROR!r}", where=where, found=f"{bits} bits")
+    return rounding
+
+
+def _rotation_of(file: SegmentFile, metadata: Mapping[str, Any], dim: int) -> Rotation:
+    where = file.path
+    kind = metadata.get("rotation_type") or "matrix"
+    if kind == "fast":
+        signs = metadata.get("fast_rotation_signs")
+        if not isinstance(signs, list) or len(signs) != ROUNDS * dim // 8:
+            raise CorruptError("fast_rotation_signs", where=where, expected=f"{ROUNDS * dim // 8} bytes")
+        if not all(type(sign) is int and 0 <= sign < 256 for sign in signs):
+            raise CorruptError("fast_rotation_signs", where=where, expected="bytes")
+        return Rotation("fast", np.array(signs, np.uint8))
+    if kind != "matrix":
+        raise UnsupportedError("rotation_type", where=where, expected="fast, matrix", found=repr(kind))
+    position = whole(metadata, "rotate_mat_position", 1, 1 << 31, where)
+    matrix = array_of(tensor_of(file.global_buffer(position), where), where)
+    if matrix.dtype != np.float32 or matrix.shape != (dim, dim) or not np.isfinite(matrix).all():
+        raise CorruptError("matrix of a rotation", where=where, expected=(dim, dim), found=matrix.shape)
+    return Rotation("matrix", matrix)
+
+
+def rabit_lists(rounding: Rounding, num_partitions: int, quantizer: Any, metric: int) -> Any:
+    """Return a faiss index over empty lists.
+
+    Args:
+        rounding: Of the rows.
+        num_partitions: Lists.
+        quantizer: faiss index of the rotated centroids; must outlive the result.
+        metric: faiss.METRIC_L2 or faiss.METRIC_INNER_PRODUCT.
+    """
+    index = faiss.IndexIVFRaBitQ(quantizer, rounding.dim, num_partitions, metric, False, rounding.bits)
+    index.qb = _QUERY_BITS
+    index.is_trained = True
+    return index
+
+
+def rabit_bytes(rounding: Rounding, rows: Bytes, centroid: NDArray[np.float32], metric: str) -> Bytes:
+    """Return rows of a partition as faiss keeps them, (n, code size), C-contiguous.
+
+    Args:
+        rounding: Of the rows.
+        rows: As `Rounding.rows` gives them.
+        centroid: float32 (dim,), rotated.
+        metric: "l2", "cosine" or "dot".
+    """
+    named = dict(zip(rounding.factors, rounding.factors_of(rows).T, strict=True))
+    add, scale = (named[name] for name in _PLAIN)
+    signs = _products(rounding.signs(rows), centroid[:, None])
+    total, root = np.float32(centroid.sum(dtype=np.float64)), np.float32(np.sqrt(rounding.dim))
+    if rounding.of_residual:
+        offset, scale = add, scale * 2 / root
+    else:
+        offset = add + scale * (signs - total / 2)
+    if metric == "dot":
+        first = [-(2 * (1 - offset) + centroid @ centroid), -scale * root / 2]
+    else:
+        first = [offset, -scale * root / 4]
+    parts = [rounding.signs(rows), _floats(first + ([named[_ERROR]] if rounding.extra else []))]
+    if rounding.extra:
+        add, scale = (named[name] for name in _OF_ALL)
+        size = np.float32(1 << rounding.extra)
+        places = (np.float32(1) * (1 << np.arange(rounding.extra)))[None, :]
+        products = size * signs + _products(rounding.further(rows), centroid[:, None] * places)
+        offset = add + scale * (products - (size - np.float32(0.5)) * total)
+        parts += [rounding.further(rows), _floats([1 - offset, -scale] if metric == "dot" else [offset, scale])]
+    return np.ascontiguousarray(np.hstack(parts))
+
+
+def _products(bits: Bytes, weights: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return the sum of the weights, in order, of all bits that are set, for each row of bits."""
+    flat = np.ascontiguousarray(weights, np.float32).reshape(-1)
+    step = max(1, DECODE_BYTES // (40 * max(bits.shape[1], 1)))
+    out = np.empty(len(bits), np.float32)
+    for first in range(0, len(bits), step):
+        every = np.unpackbits(bits[first : first + step], axis=1, bitorder="little")
+        np.matmul(every.astype(np.float32), flat, out=out[first : first + step])
+    return out
+
+
+def _floats(columns: Sequence[NDArray[np.float32]]) -> Bytes:
+    return np.ascontiguousarray(np.stack(columns, axis=1), "<f4").view(np.uint8)

@@ -1,0 +1,102 @@
+"""Codes of RaBitQ as they lie in the columns of a file, and by rows.
+
+A number of a rotated vector, less its centroid, has a sign, 1 from zero on, and with more than one bit e further bits,
+which say how large it is.
+
+    _rabit_codes         fixed_size_list<uint8, dim / 8>: the signs of a partition. 32 rows are dim / 8 times 32 bytes:
+                         of byte i of these rows first the lower halves, in byte j that of row P[j], and of row
+                         P[j] + 16 in its upper half, for j up to 15 and P = 0 8 1 9 2 10 … 7 15; then the upper
+                         halves likewise. Of the rows that are left over bytes 0, then bytes 1, …. Byte i has the
+                         signs of numbers 8 i …, least bit first
+    __blocked_ex_codes   fixed_size_list<uint8, 8 e * ceil(dim / 64)>: the further bits, for each 64 numbers 8 e bytes
+                         in an order of their own for each e: see `_place`; the last 64 are filled up with zeros
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+Bytes = NDArray[np.uint8]
+
+_BLOCK: Final = 32
+_ROWS: Final = np.array([0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15])
+_NUMBERS: Final = 64
+
+
+def signs_of(column: Bytes) -> Bytes:
+    """Return the signs of the rows of a partition, (n, dim / 8), of its column."""
+    count, width = column.shape
+    raw = column.reshape(-1)
+    whole = count // _BLOCK * _BLOCK
+    result = np.empty((count, width), np.uint8)
+    blocks = raw[: whole * width].reshape(-1, width, 2, 16)
+    low, high = blocks[:, :, 0], blocks[:, :, 1]
+    rows = result[:whole].reshape(-1, _BLOCK, width)
+    rows[:, _ROWS] = ((low & 15) | (high & 15) << 4).transpose(0, 2, 1)
+    rows[:, _ROWS + 16] = (low >> 4 | (high & 0xF0)).transpose(0, 2, 1)
+    result[whole:] = raw[whole * width :].reshape(width, -1).T
+    return result
+
+
+def packed_signs(signs: Bytes) -> Bytes:
+    """Return the bytes of the column, (n, dim / 8), of the signs of the rows of a partition."""
+    count, width = signs.shape
+    whole = count // _BLOCK * _BLOCK
+    rows = signs[:whole].reshape(-1, _BLOCK, width).transpose(0, 2, 1)
+    first, second = rows[:, :, _ROWS], rows[:, :, _ROWS + 16]
+    blocks = np.stack([(first & 15) | (second & 15) << 4, first >> 4 | (second & 0xF0)], axis=2)
+    return np.concatenate([blocks.reshape(-1), signs[whole:].T.reshape(-1)]).reshape(count, width)
+
+
+def blocked_width(dim: int, bits: int) -> int:
+    """Return the bytes of a row of further bits, as a file has them."""
+    return -(-dim // _NUMBERS) * 8 * bits
+
+
+def extra_of(column: Bytes, dim: int, bits: int) -> Bytes:
+    """Return further bits by rows, (n, dim bits / 8): number after number, least bit first."""
+    every = np.unpackbits(column, axis=1, bitorder="little")
+    return np.packbits(every[:, _places(dim, bits)], axis=1, bitorder="little")
+
+
+def blocked_extra(extra: Bytes, dim: int, bits: int) -> Bytes:
+    """Return the column of further bits, (n, `blocked_width`)."""
+    every = np.zeros((len(extra), 8 * blocked_width(dim, bits)), np.uint8)
+    every[:, _places(dim, bits)] = np.unpackbits(extra, axis=1, bitorder="little")
+    return np.packbits(every, axis=1, bitorder="little")
+
+
+@lru_cache(64)
+def _places(dim: int, bits: int) -> NDArray[np.int64]:
+    """Return where in a row of a file each bit lies: int64 (dim * bits,), by number and bit."""
+    inside = np.array([[_place(bits, number, bit) for bit in range(bits)] for number in range(_NUMBERS)])
+    numbers = np.arange(dim)
+    places = inside[numbers % _NUMBERS] + (numbers // _NUMBERS * _NUMBERS * bits)[:, None]
+    flat: NDArray[np.int64] = places.reshape(-1)
+    flat.flags.writeable = False
+    return flat
+
+
+def _place(bits: int, number: int, bit: int) -> int:
+    """Return which bit of 64 numbers of so many bits is a bit of a number."""
+    quarter, of_quarter = divmod(number, 16)
+    top = 8 * (of_quarter % 8) + 2 * quarter + of_quarter // 8
+    if bits == 1:
+        return number
+    if bits in (2, 3):
+        return 8 * of_quarter + 2 * quarter + bit if bit < 2 else 128 + top
+    if bits == 4:
+        return 8 * (8 * quarter + of_quarter % 8) + 4 * (of_quarter // 8) + bit
+    if bits == 5:
+        return 8 * (16 * (quarter // 2) + of_quarter) + 4 * (quarter % 2) + bit if bit < 4 else 256 + top
+    if bits in (6, 7):
+        if bit == 6:
+            return 384 + top
+        if quarter < 3:
+            return 8 * (16 * quarter + of_quarter) + bit
+        return 8 * (16 * (bit // 2) + of_quarter) + 6 + bit % 2
+    return 8 * number + bit

@@ -1,0 +1,87 @@
+"""Vectors as rows of RaBitQ: bits by faiss, which looks for the best of them, and factors that fit to these bits."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.index.vector.library import faiss
+from lance_duck.index.vector.storage.rq import Rounding, rabit_lists
+
+_EPSILON: Final = 1.9
+"""Standard deviations of an error that a search allows for."""
+
+
+def rounded(
+    rounding: Rounding,
+    vectors: NDArray[np.float32],
+    centroids: NDArray[np.float32],
+    partitions: NDArray[np.int64],
+    metric: str,
+) -> NDArray[np.uint8]:
+    """Return the rows (n, width) of vectors; `index.vector.storage.rq` has their layout, and the formulas.
+
+    Args:
+        rounding: How vectors are rounded.
+        vectors: float32 (n, dim), rotated.
+        centroids: float32 (partitions, dim), rotated.
+        partitions: int64 (n,): that of each vector.
+        metric: "l2", "cosine" or "dot".
+    """
+    quantizer = faiss.IndexFlatL2(rounding.dim)
+    quantizer.add(centroids)
+    index = rabit_lists(rounding, len(centroids), quantizer, faiss.METRIC_L2)
+    codes = np.empty((len(vectors), index.code_size), np.uint8)
+    numbers = np.ascontiguousarray(partitions, np.int64)
+    index.encode_vectors(len(vectors), faiss.swig_ptr(vectors), faiss.swig_ptr(numbers), faiss.swig_ptr(codes))
+    num_signs, first = rounding.dim // 8, rounding.dim // 8 + 12
+    signs, further = codes[:, :num_signs], codes[:, first : first + num_signs * rounding.extra]
+    near = centroids[numbers]
+    residuals = vectors - near
+    bits = np.unpackbits(signs, axis=1, bitorder="little").astype(np.float32)
+    named = _factors(residuals, near, bits - np.float32(0.5), metric, of_residual=rounding.of_residual)
+    factors = [named["add"], named["scale"], *([named["error"]] if rounding.has_error else [])]
+    parts = [signs]
+    if rounding.extra:
+        size = np.float32(1 << rounding.extra)
+        numbers_of = _numbers(further, rounding.extra)
+        named = _factors(residuals, near, bits * size + numbers_of - (size - np.float32(0.5)), metric)
+        factors += [named["add"], named["scale"]]
+        parts.append(further)
+    return np.hstack([*parts, np.stack(factors, axis=1).astype("<f4").view(np.uint8)])
+
+
+def _numbers(further: NDArray[np.uint8], extra: int) -> NDArray[np.float32]:
+    """Return the numbers that further bits of rows are: float32 (n, dim)."""
+    bits = np.unpackbits(further, axis=1, bitorder="little").reshape(len(further), -1, extra)
+    numbers: NDArray[np.float32] = bits.astype(np.float32) @ (1 << np.arange(extra)).astype(np.float32)
+    return numbers
+
+
+def _factors(
+    residuals: NDArray[np.float32],
+    centroids: NDArray[np.float32],
+    codes: NDArray[np.float32],
+    metric: str,
+    *,
+    of_residual: bool = False,
+) -> dict[str, NDArray[Any]]:
+    """Return the factors of vectors and their codes, both (n, dim); 0 of those that are a centroid themselves."""
+
+    def products(one: NDArray[np.float32], other: NDArray[np.float32]) -> NDArray[np.float64]:
+        sums: NDArray[np.float64] = np.einsum("ij,ij->i", one, other, dtype=np.float64)
+        return sums
+
+    dim = residuals.shape[1]
+    squares, along = products(residuals, residuals), products(residuals, codes)
+    safe = np.where(along > 0, along, 1.0)
+    share = np.where(along > 0, squares / safe, 0.0)
+    error = np.sqrt(np.maximum(share * dim / 4 / safe - 1, 0) / max(dim - 1, 1)) * np.sqrt(squares) * 2 * _EPSILON
+    error[along <= 0] = 0
+    root = np.sqrt(dim) / 2 if of_residual else 1.0
+    shift = 0.0 if of_residual else share * products(centroids, codes)
+    if metric == "dot":
+        return {"add": 1 - products(residuals, centroids) + shift, "scale": -share * root, "error": error / 2}
+    return {"add": squares + 2 * shift, "scale": -2 * share * root, "error": error}
