@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from lance_duck.file.blobs.column import BlobColumn
     from lance_duck.file.blobs.file import BlobFile
     from lance_duck.fragment import FragmentMetadata, LanceFragment
+    from lance_duck.namespaces import DirectoryNamespace, Namespace, RestNamespace, TableDescription, connect_namespace
     from lance_duck.precompile import WarmUp, warm_up
     from lance_duck.query.marks import highlight, snippet
     from lance_duck.recall import RecallReport, recall_report
@@ -77,6 +78,7 @@ lazy.package(
         "file.blobs.column": ("BlobColumn",),
         "file.blobs.file": ("BlobFile",),
         "fragment": ("FragmentMetadata", "LanceFragment"),
+        "namespaces": ("DirectoryNamespace", "Namespace", "RestNamespace", "TableDescription", "connect_namespace"),
         "precompile": ("WarmUp", "warm_up"),
         "recall": ("RecallReport", "recall_report"),
         "scan.options": ("ColumnOrdering",),
@@ -112,6 +114,7 @@ __all__ = [
     "Connection",
     "CorruptError",
     "DatasetBasePath",
+    "DirectoryNamespace",
     "ExternalManifestStore",
     "FormatError",
     "FragmentMetadata",
@@ -127,11 +130,14 @@ __all__ = [
     "LanceFragment",
     "LanceOperation",
     "LanceScanner",
+    "Namespace",
     "NotFoundError",
     "NotIndexableError",
     "RecallReport",
+    "RestNamespace",
     "RetryableError",
     "StoreError",
+    "TableDescription",
     "Transaction",
     "UnknownColumnError",
     "UnsupportedError",
@@ -143,6 +149,7 @@ __all__ = [
     "blob_array",
     "blob_field",
     "connect",
+    "connect_namespace",
     "dataset",
     "highlight",
     "query",

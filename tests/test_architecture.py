@@ -33,6 +33,7 @@ HOMES: dict[str, set[str]] = {
     "sqlglot": {"duck"},
     "tenacity": {"retry"},
     "faiss": {"index"},
+    "urllib3": {"namespaces"},
     "matplotlib": {"recall"},
     "polars": {"scan"},
     "pyspark": {"spark"},

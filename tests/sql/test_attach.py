@@ -284,7 +284,7 @@ def test_a_folder_is_attached_at_a_version(con: ld.Connection, folders: Path) ->
         ("ATTACH 'one/t.lance' AS q (TYPE lance)", InvalidInputError),
         ("ATTACH 'a.txt' AS q (TYPE lance)", NotFoundError),
         ("ATTACH '' AS q (TYPE lance)", InvalidInputError),
-        ("ATTACH 'one' AS q (TYPE lance, ENDPOINT 'x')", WrongTypeError),
+        ("ATTACH 'one' AS q (TYPE lance, ENDPOINT 'x')", InvalidInputError),
         ("ATTACH 'one' AS q (TYPE lance, READ_ONLY, READ_WRITE)", InvalidInputError),
         ("ATTACH 'one' AS q (TYPE lance, VERSION 1, TIMESTAMP '2020-01-01')", InvalidInputError),
         ("ATTACH 'one' AS q (TYPE lance, TYPE lance)", InvalidInputError),

@@ -44,12 +44,11 @@ from lance_duck.errors import (
     UnsupportedError,
 )
 from lance_duck.snapshot import Snapshot
-from lance_duck.store.uri import join_uri, local_path
+from lance_duck.store.uri import local_path
 from lance_duck.verbs.rows.draft import UncommittedFiles
 from lance_duck.verbs.rows.edits import RowEdits, edit_rows, write_edits
 from lance_duck.verbs.writing.settings import WriteSettings
 from lance_duck.verbs.writing.staged import commit_added, stage_append
-from lance_duck.wire.paths import TABLE_SUFFIX
 
 OpenRows = Callable[[TargetTable], "AbstractContextManager[pa.RecordBatchReader]"]
 Evaluate = Callable[[TargetTable], tuple[RowEdits, ChangeResult]]
@@ -185,7 +184,13 @@ class ChangeSession:
         present = database.find(name.name)
         if present is not None:  # perhaps spelled in another case
             return present.uri, present.storage_options
-        return join_uri(database.folder.uri, name.name + TABLE_SUFFIX), database.folder.storage_options
+        return database.folder.place_of_new(name.name)
+
+    def abandon(self, name: TableName) -> None:
+        """Give the place of a new table back, which was not written."""
+        database = self.database_of_new(name)
+        if database is not None and database.folder is not None and database.find(name.name) is None:
+            database.folder.abandon(name.name)
 
     def check_place(self, uri: str) -> None:
         """Refuse to make a table where a file is. Raises AlreadyExistsError."""

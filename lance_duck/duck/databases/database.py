@@ -139,7 +139,7 @@ class LanceDatabase:
             return bool(gone) or any(name in self._views for name in fresh)
 
     def _open(self, name: str, uri: str) -> None:
-        options = self.folder.storage_options if self.folder else None
+        options = self.folder.options_of(name) if self.folder else None
         try:
             self._create_view(name, self.given.get(name) or TableHandle(uri, self.choice, options))
         except LanceDuckError as error:

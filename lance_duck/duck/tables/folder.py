@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
+from lance_duck.dataset import LanceDataset
 from lance_duck.errors import InvalidInputError, LanceDuckError, NotFoundError
+from lance_duck.namespaces.directory import DEREGISTERED
 from lance_duck.store.base import Store
 from lance_duck.store.uri import checked_place, join_uri, local_path, open_store
+from lance_duck.verbs.versions.rename import rename_table
 from lance_duck.wire.paths import TABLE_SUFFIX
 
 
@@ -39,7 +42,28 @@ class Folder:
         if found is None:
             raise NotFoundError("no such folder", where=self.uri, expected="a folder of *.lance tables")
         names = (name for name in found if name.endswith(TABLE_SUFFIX) and name != TABLE_SUFFIX)
-        return {name.removesuffix(TABLE_SUFFIX): join_uri(self.uri, name) for name in sorted(names)}
+        tables = {name.removesuffix(TABLE_SUFFIX): join_uri(self.uri, name) for name in sorted(names)}
+        return {name: uri for name, uri in tables.items() if not self._is_deregistered(name)}
+
+    def options_of(self, name: str) -> Mapping[str, str] | None:
+        """Return the settings of the store of a table."""
+        return self.storage_options
+
+    def place_of_new(self, name: str) -> tuple[str, Mapping[str, str] | None]:
+        """Return where a new table goes, and the settings of its store."""
+        return join_uri(self.uri, name + TABLE_SUFFIX), self.storage_options
+
+    def abandon(self, name: str) -> None:
+        """Give the place of a new table back, which was not written."""
+
+    def drop(self, name: str, uri: str) -> None:
+        """Remove a table with all its versions. Raises NotFoundError."""
+        LanceDataset.drop(uri, storage_options=dict(self.storage_options or {}))
+
+    def rename(self, name: str, new_name: str, uri: str) -> None:
+        """Give a table another name: see `rename_table`."""
+        folder, _, _ = uri.rstrip("/").rpartition("/")
+        rename_table(uri, join_uri(folder or ".", new_name + TABLE_SUFFIX), self.storage_options)
 
     def explain(self, name: str) -> LanceDuckError | None:
         """Return why a table is none: a file has its place; None for all others."""
@@ -47,6 +71,11 @@ class Folder:
         if path is None or "\0" in path or not os.path.isfile(path):
             return None
         return NotFoundError("no table, but a file", where=path, expected="a directory")
+
+    def _is_deregistered(self, name: str) -> bool:
+        """Return whether a namespace has taken a table from its list."""
+        path = f"{name}{TABLE_SUFFIX}/{DEREGISTERED}"
+        return self._store.exists(path) if self._local is None else os.path.exists(os.path.join(self._local, path))
 
     def stamp(self) -> object:
         """Return something that changes when a table comes or goes; None where only listing would tell."""

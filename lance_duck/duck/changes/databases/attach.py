@@ -1,11 +1,14 @@
 """ATTACH and DETACH of folders of Lance tables, which end in `TableCatalog.attach` and `TableCatalog.forget`.
 
     ATTACH [OR REPLACE] [DATABASE] [IF NOT EXISTS] 'folder' [AS name]
-        (TYPE lance [, READ_ONLY] [, VERSION n | 'tag'] [, TIMESTAMP '…'] [, BRANCH 'b'])
+        (TYPE lance [, READ_ONLY] [, VERSION n | 'tag'] [, TIMESTAMP '…'] [, BRANCH 'b'] [, NAMESPACE 'a$b'])
+    ATTACH … 'a$b' [AS name] (TYPE lance, ENDPOINT 'http://…' [, BEARER_TOKEN '…'] …)
     DETACH [DATABASE] [IF EXISTS] name
 
-The options choose which version of each table is read; a table that has no such version is not known. All tables but
-those at the newest version of their main branch are read only. All cursors of the instance see what is attached.
+NAMESPACE is a namespace in the folder. ENDPOINT is a REST service, of which 'a$b' is a namespace, and '$' the root: see
+`namespaces`. Other options choose which version of each table is read; a table that has no such version is not known.
+All tables but those at the newest version of their main branch are read only. All cursors of the instance see what is
+attached.
 """
 
 from __future__ import annotations
@@ -23,11 +26,17 @@ from lance_duck.duck.statement.clauses import Clauses
 from lance_duck.duck.statement.identifiers import folded, literal, quoted
 from lance_duck.duck.tables.folder import Folder
 from lance_duck.duck.tables.handle import VersionChoice
+from lance_duck.duck.tables.namespace_folder import NamespaceFolder
 from lance_duck.errors import AlreadyExistsError, InvalidInputError, UnsupportedError
+from lance_duck.namespaces import DirectoryNamespace, RestNamespace
+from lance_duck.namespaces.names import parts_of
 from lance_duck.wire.paths import TABLE_SUFFIX
 
 _TYPE: Final = "lance"
-_OPTIONS: Final = ("type", "read_only", "read_write", "version", "timestamp", "branch")
+_OPTIONS: Final = (
+    *("type", "read_only", "read_write", "version", "timestamp", "branch"),
+    *("namespace", "endpoint", "bearer_token"),
+)
 
 
 @dataclass(frozen=True)
@@ -82,7 +91,8 @@ class AttachStatement(LanceStatement):
         """Attach the folder."""
         session.refuse_in_transaction("ATTACH")
         (place,) = session.relation(f"SELECT {self.place.text}", {}).fetchall()[0]
-        choice, read_only = self._choice(self.options.values(session, _OPTIONS))
+        values = self.options.values(session, _OPTIONS)
+        choice, read_only = self._choice(values)
         name = self.name or str(place).rstrip("/").rpartition("/")[2].partition(".")[0]
         present = session.relation(
             f"SELECT 1 FROM duckdb_databases() WHERE lower(database_name) = lower({literal(name)})",  # noqa: S608
@@ -101,7 +111,7 @@ class AttachStatement(LanceStatement):
                 expected="the folder of one",
                 remedy="a statement may name the table by its path in quotes: FROM 'folder/name.lance'",
             )
-        folder = Folder(str(place), session.catalog.options_for(str(place)))
+        folder = _folder(session, str(place), values)
         if present:
             detach(session, name)
         session.catalog.attach(name, folder, choice, read_only)
@@ -118,6 +128,23 @@ class AttachStatement(LanceStatement):
         if fixed is not None and values.get("read_write"):
             raise InvalidInputError("ATTACH with READ_WRITE and a version", remedy="leave one of them out")
         return choice, "attached READ_ONLY" if values.get("read_only") else fixed
+
+
+def _folder(session: ChangeSession, place: str, values: dict[str, Any]) -> Folder:
+    """Return the tables of a folder, of a namespace in it, or of a namespace that a service lists."""
+    inside, endpoint, token = values.get("namespace"), values.get("endpoint"), values.get("bearer_token")
+    if token is not None and endpoint is None:
+        raise InvalidInputError("ATTACH with BEARER_TOKEN", expected="an ENDPOINT, too")
+    if endpoint is not None:
+        if inside is not None:
+            raise InvalidInputError("ATTACH with NAMESPACE and ENDPOINT", expected="the namespace before AS")
+        headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+        service = RestNamespace(str(endpoint), headers=headers)
+        return NamespaceFolder(service, parts_of(place), f"{service.uri}/{place}")
+    options = session.catalog.options_for(place)
+    if inside is None:
+        return Folder(place, options)
+    return NamespaceFolder(DirectoryNamespace(place, storage_options=options), parts_of(str(inside)), place)
 
 
 @dataclass(frozen=True)

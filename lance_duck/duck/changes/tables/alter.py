@@ -99,8 +99,11 @@ class AlterStatement(TableStatement):
                 where=f"table {self.target.name}",
                 remedy='register another name for it, or connect with {"name": path}',
             )
-        folder, _, _ = handle.uri.rstrip("/").rpartition("/")
-        rename_table(handle.uri, join_uri(folder or ".", name + TABLE_SUFFIX), handle.storage_options)
+        if database is not None and database.folder is not None:
+            database.folder.rename(self.target.name, name, handle.uri)
+        else:
+            folder, _, _ = handle.uri.rstrip("/").rpartition("/")
+            rename_table(handle.uri, join_uri(folder or ".", name + TABLE_SUFFIX), handle.storage_options)
         session.catalog.refresh(force=True)
         return nothing()
 

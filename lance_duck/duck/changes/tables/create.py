@@ -12,7 +12,7 @@ the table then lies in the folder of that. Other names are of tables of DuckDB's
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
@@ -101,6 +101,13 @@ class CreateStatement(TableStatement):
         query = self._query()
         session.explain_query(query or _NOTHING, {})
         uri, storage = session.place_of(self.target)
+        try:
+            return self._create(session, query, uri, storage)
+        except BaseException:
+            session.abandon(self.target)
+            raise
+
+    def _create(self, session: ChangeSession, query: str, uri: str, storage: Mapping[str, str] | None) -> ChangeResult:
         session.check_place(uri)
         if self.may_exist and session.exists(uri, storage) is not None:
             return nothing("Count", "BIGINT")

@@ -71,9 +71,10 @@ class DropStatement(LanceStatement):
         session.refuse_in_transaction("DROP TABLE")
         for target in [target for target in self.targets if self._is_there(session, target)]:
             handle, database = session.handle(target), session.database(target)
-            LanceDataset.drop(handle.uri, storage_options=dict(handle.storage_options or {}))
-            if database is not None:
-                database.remove(target.name)
+            if database is None or database.remove(target.name) or database.folder is None:
+                LanceDataset.drop(handle.uri, storage_options=dict(handle.storage_options or {}))
+            else:
+                database.folder.drop(target.name, handle.uri)
         session.catalog.refresh(force=True)
         return nothing()
 

@@ -1,0 +1,68 @@
+"""The tables directly in a namespace, as a `Folder` of tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from lance_duck.duck.tables.folder import Folder
+from lance_duck.errors import AlreadyExistsError, LanceDuckError
+from lance_duck.namespaces import Namespace, TableDescription
+
+
+class NamespaceFolder(Folder):
+    """The tables directly in a namespace.
+
+    Args:
+        namespace: The folder or the service that lists them.
+        name: The parts of its name; () is the root.
+        uri: What it is called in messages.
+
+    Raises:
+        NotFoundError: There is no such namespace.
+    """
+
+    def __init__(self, namespace: Namespace, name: tuple[str, ...], uri: str) -> None:
+        self.uri = uri
+        self.storage_options = None
+        self._namespace = namespace
+        self._name = name
+        self._places: Mapping[str, TableDescription] = {}
+        self.tables()
+
+    def tables(self) -> dict[str, str]:
+        """Return the present URI of each table, by table name."""
+        self._places = self._namespace.describe_tables(self._name)
+        return {name: place.location for name, place in self._places.items()}
+
+    def options_of(self, name: str) -> Mapping[str, str] | None:
+        """Return the settings of the store of a table."""
+        place = self._places.get(name)
+        return None if place is None else place.storage_options or None
+
+    def place_of_new(self, name: str) -> tuple[str, Mapping[str, str] | None]:
+        """Claim the name of a new table; return where it goes, and the settings of its store."""
+        try:
+            place = self._namespace.declare_table((*self._name, name))
+        except AlreadyExistsError:  # declared and not written, else the table would be known
+            place = self._namespace.describe_table((*self._name, name))
+        return place.location, place.storage_options or None
+
+    def abandon(self, name: str) -> None:
+        """Give the name of a new table back, which was not written."""
+        self._namespace.abandon_table((*self._name, name))
+
+    def drop(self, name: str, uri: str) -> None:
+        """Remove a table with all its versions. Raises NotFoundError."""
+        self._namespace.drop_table((*self._name, name))
+
+    def rename(self, name: str, new_name: str, uri: str) -> None:
+        """Give a table another name: see `Namespace.rename_table`."""
+        self._namespace.rename_table((*self._name, name), (*self._name, new_name))
+
+    def explain(self, name: str) -> LanceDuckError | None:
+        """Return None: what is no table here is not there at all."""
+        return None
+
+    def stamp(self) -> object:
+        """Return None: only listing tells whether a table came or went."""
+        return None

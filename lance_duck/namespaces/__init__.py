@@ -1,0 +1,12 @@
+"""Tables by name, as pylance, LanceDB and DuckDB's extension find them: in a folder, or behind a REST service.
+
+You hold: the properties of a namespace, names. You get: names, places of tables, handles on them.
+Never here: what is in a table, but for `__manifest`, which lists names.
+"""
+
+from lance_duck.namespaces.base import Namespace, TableDescription
+from lance_duck.namespaces.connect import connect_namespace
+from lance_duck.namespaces.directory import DirectoryNamespace
+from lance_duck.namespaces.rest import RestNamespace
+
+__all__ = ["DirectoryNamespace", "Namespace", "RestNamespace", "TableDescription", "connect_namespace"]

@@ -1,0 +1,194 @@
+"""What a namespace does, wherever its tables are listed."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Unpack
+
+from lance_duck.dataset import LanceDataset, dataset
+from lance_duck.errors import AlreadyExistsError, InvalidInputError, NotFoundError
+from lance_duck.namespaces.names import TABLE, Name, check_new, joined, parts_of
+from lance_duck.snapshot import Version
+from lance_duck.verbs.writing.settings import WriteArguments
+from lance_duck.write_dataset import write_dataset
+
+_MODES = ("create", "append", "overwrite")
+
+
+@dataclass(frozen=True)
+class TableDescription:
+    """Where a table is.
+
+    Attributes:
+        location: Its URI.
+        storage_options: Settings of its store; credentials that a service lends are among them.
+        properties: Free text by name.
+    """
+
+    location: str
+    storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
+class Namespace(ABC):
+    """Tables, and namespaces in namespaces, by name.
+
+    A name is a list of texts, or one text with "$" between them; the root is "".
+    """
+
+    @abstractmethod
+    def list_namespaces(self, name: Name = ()) -> list[str]:
+        """Return the last parts of the names of the namespaces directly in one, in order. Raises NotFoundError."""
+
+    @abstractmethod
+    def list_tables(self, name: Name = ()) -> list[str]:
+        """Return the last parts of the names of the tables directly in a namespace, in order. Raises NotFoundError."""
+
+    @abstractmethod
+    def describe_namespace(self, name: Name) -> dict[str, str]:
+        """Return the properties of a namespace. Raises NotFoundError."""
+
+    @abstractmethod
+    def create_namespace(
+        self, name: Name, properties: Mapping[str, str] | None = None, *, exist_ok: bool = False
+    ) -> None:
+        """Make a namespace.
+
+        Args:
+            name: Its name.
+            properties: Free text by name.
+            exist_ok: Let one that is there be.
+
+        Raises:
+            AlreadyExistsError: It is there.
+            NotFoundError: The namespace around it is not.
+        """
+
+    @abstractmethod
+    def drop_namespace(self, name: Name) -> None:
+        """Remove an empty namespace. Raises NotFoundError, or ReferencedError where it is not empty."""
+
+    @abstractmethod
+    def describe_table(self, name: Name) -> TableDescription:
+        """Return where a table is. Raises NotFoundError."""
+
+    @abstractmethod
+    def declare_table(self, name: Name) -> TableDescription:
+        """Claim the name of a table without rows or columns, and return where its first version goes.
+
+        Raises:
+            AlreadyExistsError: The name is taken.
+            NotFoundError: The namespace around it is not there.
+        """
+
+    @abstractmethod
+    def register_table(self, name: Name, location: str) -> None:
+        """Give a table that is there a name.
+
+        Args:
+            name: The name.
+            location: The folder of the table, relative to the root of the namespace.
+
+        Raises:
+            AlreadyExistsError: The name is taken.
+            NotFoundError: There is no such folder, or no namespace around the name.
+        """
+
+    @abstractmethod
+    def deregister_table(self, name: Name) -> None:
+        """Take the name of a table back, and leave its files. Raises NotFoundError."""
+
+    @abstractmethod
+    def drop_table(self, name: Name) -> None:
+        """Remove a table with all its versions. Raises NotFoundError."""
+
+    @abstractmethod
+    def rename_table(self, name: Name, new_name: Name) -> None:
+        """Give a table another name.
+
+        Raises:
+            NotFoundError: There is no such table, or no namespace around the new name.
+            AlreadyExistsError: The new name is taken.
+            UnsupportedError: The namespace cannot rename tables.
+        """
+
+    def namespace_exists(self, name: Name) -> bool:
+        """Return whether there is such a namespace."""
+        try:
+            self.describe_namespace(name)
+        except NotFoundError:
+            return False
+        return True
+
+    def table_exists(self, name: Name) -> bool:
+        """Return whether there is such a table, declared ones among them."""
+        try:
+            self.describe_table(name)
+        except NotFoundError:
+            return False
+        return True
+
+    def open_table(
+        self, name: Name, version: Version | None = None, asof: datetime | str | None = None
+    ) -> LanceDataset:
+        """Open a table; version and asof are those of `lance_duck.dataset`. Raises NotFoundError."""
+        place = self.describe_table(name)
+        return dataset(place.location, version, asof=asof, storage_options=place.storage_options or None)
+
+    def create_table(
+        self, name: Name, data: Any, mode: str = "create", **settings: Unpack[WriteArguments]
+    ) -> LanceDataset:
+        """Write data to a table of this name.
+
+        Args:
+            name: The table.
+            data: Data of any kind that `lance_duck.write_dataset` takes.
+            mode: "create", "append" or "overwrite", as for `write_dataset`.
+            settings: Arguments of `write_dataset`; storage_options are those of the namespace, unless given.
+
+        Raises:
+            AlreadyExistsError: The name is taken, and the mode is "create".
+            NotFoundError: The namespace around it is not there.
+        """
+        if mode not in _MODES:
+            raise InvalidInputError("mode", expected=", ".join(_MODES), found=mode)
+        parts = parts_of(name)
+        check_new(parts, TABLE)
+        place, is_new = self._claim(parts, must_be_new=mode == "create")
+        settings.setdefault("storage_options", dict(place.storage_options) or None)
+        try:
+            return write_dataset(data, place.location, mode=mode, **settings)
+        except BaseException:
+            if is_new:
+                self.abandon_table(parts)
+            raise
+
+    def _claim(self, parts: tuple[str, ...], *, must_be_new: bool) -> tuple[TableDescription, bool]:
+        """Return where a table is, or will be, and whether its name was claimed for it now."""
+        try:
+            return self.declare_table(parts), True
+        except AlreadyExistsError as error:
+            place = self.describe_table(parts)
+            if must_be_new and not self.is_declared_only(place):
+                raise AlreadyExistsError("the table exists", where=joined(parts), remedy='mode="append"') from error
+            return place, False
+
+    def is_declared_only(self, place: TableDescription) -> bool:
+        """Return whether a table has a name, and no version yet."""
+        try:
+            dataset(place.location, storage_options=place.storage_options or None)
+        except NotFoundError:
+            return True
+        return False
+
+    def describe_tables(self, name: Name = ()) -> dict[str, TableDescription]:
+        """Return where the tables directly in a namespace are, by the last parts of their names."""
+        parts = parts_of(name)
+        return {table: self.describe_table((*parts, table)) for table in self.list_tables(parts)}
+
+    @abstractmethod
+    def abandon_table(self, name: Name) -> None:
+        """Take back the name of a table that was declared, and is not written. Raises no error of the namespace."""

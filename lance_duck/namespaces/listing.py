@@ -1,0 +1,154 @@
+"""The table `__manifest`, which lists the names of a folder of tables that are more than its folders.
+
+    column        | type, nulls                     | holds
+    object_id     | string, none                    | parts of the name, "$" between them; unenforced primary key
+    object_type   | string, none                    | "namespace" or "table"
+    location      | string                          | folder of a table, relative to the root
+    metadata      | string                          | JSON object of properties
+    base_objects  | list<object_id: string>         | null
+
+It is a Lance table, `{root}/__manifest`, without the suffix of others. Every change is an Overwrite of all rows on top
+of the version that was read, never rebased: so do pylance and LanceDB, and an Overwrite would pass over an Append.
+Columns that are not known are kept.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+
+from lance_duck.dataset import LanceDataset, dataset
+from lance_duck.errors import AlreadyExistsError, CommitConflictError, CorruptError, NotFoundError, RetryableError
+from lance_duck.fragment import write_fragments
+from lance_duck.retry import RetryPolicy
+from lance_duck.store import join_uri
+from lance_duck.write_dataset import write_dataset
+
+FOLDER: Final = "__manifest"
+RETRIES: Final = 30
+"""Overwrites of writers that meet are made one after the other; a loser reads the few rows again, some 10 ms."""
+
+_KEY: Final = {"lance-schema:unenforced-primary-key:position": "0"}
+SCHEMA: Final = pa.schema(
+    [
+        pa.field("object_id", pa.string(), nullable=False, metadata=_KEY),
+        pa.field("object_type", pa.string(), nullable=False),
+        pa.field("location", pa.string()),
+        pa.field("metadata", pa.string()),
+        pa.field("base_objects", pa.list_(pa.field("object_id", pa.string()))),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class NamedObject:
+    """A row: a namespace or a table.
+
+    Attributes:
+        object_id: Its name.
+        object_type: "namespace" or "table".
+        location: Folder of a table, relative to the root; None for namespaces.
+        properties: Free text by name.
+    """
+
+    object_id: str
+    object_type: str
+    location: str | None = None
+    properties: Mapping[str, str] | None = None
+
+    def row(self, schema: pa.Schema) -> pa.Table:
+        """Return it as a table of one row; columns that are not known are null."""
+        text = json.dumps(dict(self.properties)) if self.properties else None
+        known = {
+            "object_id": self.object_id,
+            "object_type": self.object_type,
+            "location": self.location,
+            "metadata": text,
+        }
+        return pa.Table.from_pylist([known], schema=schema)
+
+
+class Listing:
+    """The rows of `__manifest` in one folder.
+
+    Args:
+        root: URI of the folder.
+        storage_options: Settings of its store.
+    """
+
+    def __init__(self, root: str, storage_options: Mapping[str, str] | None = None) -> None:
+        self.uri = join_uri(root, FOLDER)
+        self._options = storage_options
+
+    def objects(self) -> dict[str, NamedObject]:
+        """Return the rows by object id; none where there is no such table.
+
+        Raises:
+            CorruptError: The table has other columns, or a row that makes no sense.
+        """
+        table = self._open()
+        return {} if table is None else self._objects(table.to_table())
+
+    def change(self, edit: Callable[[dict[str, NamedObject]], tuple[list[str], list[NamedObject]]]) -> None:
+        """Change the rows as one version.
+
+        Args:
+            edit: Called with the rows, again after a lost race; returns the object ids of rows to leave out, and rows
+                to add, or raises what is wrong with the rows.
+
+        Raises:
+            CommitConflictError: Others were faster all the time.
+        """
+        RetryPolicy(RETRIES).run(lambda _: self._change(edit), CommitConflictError)
+
+    def _change(self, edit: Callable[[dict[str, NamedObject]], tuple[list[str], list[NamedObject]]]) -> None:
+        table = self._open()
+        rows = SCHEMA.empty_table() if table is None else table.to_table()
+        gone, new = edit(self._objects(rows))
+        keep = [object_id not in gone for object_id in rows["object_id"].to_pylist()]
+        schema = SCHEMA if table is None else table.schema
+        after = pa.concat_tables([rows.filter(pa.array(keep, pa.bool_())), *(each.row(schema) for each in new)])
+        if table is None:
+            self._create(after)
+            return
+        transaction: Any = write_fragments(
+            after, self.uri, mode="overwrite", return_transaction=True, storage_options=self._options
+        )
+        LanceDataset.commit(
+            self.uri, transaction.operation, table.version, storage_options=self._options, max_retries=0
+        )
+
+    def _create(self, rows: pa.Table) -> None:
+        try:
+            write_dataset(rows, self.uri, storage_options=self._options)
+        except AlreadyExistsError as error:
+            raise RetryableError("another writer made it", where=self.uri) from error
+
+    def _open(self) -> LanceDataset | None:
+        try:
+            return dataset(self.uri, storage_options=self._options)
+        except NotFoundError:
+            return None
+
+    def _objects(self, rows: pa.Table) -> dict[str, NamedObject]:
+        names = [field.name for field in SCHEMA][:4]
+        if not set(names) <= set(rows.schema.names):
+            raise CorruptError("columns", where=self.uri, expected=", ".join(names), found=rows.schema.names)
+        objects = (
+            NamedObject(row["object_id"], row["object_type"], row["location"], self._properties(row["metadata"]))
+            for row in rows.select(names).to_pylist()
+        )
+        return {each.object_id: each for each in objects}
+
+    def _properties(self, text: str | None) -> Mapping[str, str]:
+        try:
+            properties = json.loads(text) if text else {}
+        except ValueError as error:
+            raise CorruptError("metadata of a row are no JSON", where=self.uri, found=text) from error
+        if not isinstance(properties, dict):
+            raise CorruptError("metadata of a row", where=self.uri, expected="a JSON object", found=text)
+        return {str(name): str(value) for name, value in properties.items()}

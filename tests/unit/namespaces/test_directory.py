@@ -1,0 +1,240 @@
+"""A folder of tables as a namespace."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import lance_duck as ld
+from lance_duck.errors import (
+    AlreadyExistsError,
+    CorruptError,
+    InvalidInputError,
+    LanceDuckError,
+    NotFoundError,
+    ReferencedError,
+    UnsupportedError,
+)
+from lance_duck.namespaces.listing import SCHEMA, Listing, NamedObject
+
+ROWS = {"x": [1, 2]}
+
+
+@pytest.fixture
+def namespace(tmp_path: Path) -> ld.DirectoryNamespace:
+    return ld.DirectoryNamespace(str(tmp_path))
+
+
+def test_tables_of_the_root_are_folders_and_need_no_manifest(namespace: ld.DirectoryNamespace, tmp_path: Path) -> None:
+    assert namespace.list_tables() == []
+    namespace.create_table("b", ROWS)
+    ld.write_dataset(ROWS, tmp_path / "a.lance")
+    assert namespace.list_tables() == ["a", "b"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.lance", "b.lance"]
+    assert namespace.open_table("b").to_table().to_pydict() == ROWS
+    assert namespace.describe_table("b").location == str(tmp_path / "b.lance")
+
+
+def test_tables_of_namespaces_have_rows_and_folders_with_random_names(
+    namespace: ld.DirectoryNamespace, tmp_path: Path
+) -> None:
+    namespace.create_namespace("a", {"owner": "ann"})
+    namespace.create_namespace("a$b")
+    namespace.create_table(["a", "b", "t"], ROWS)
+    assert namespace.list_namespaces() == ["a"]
+    assert namespace.list_namespaces("a") == ["b"]
+    assert namespace.list_tables("a$b") == ["t"]
+    assert namespace.list_tables() == namespace.list_tables("a") == []
+    assert namespace.describe_namespace("a") == {"owner": "ann"}
+    assert namespace.describe_namespace("") == {}
+    assert Path(namespace.describe_table("a$b$t").location).name.endswith("_a$b$t")
+    assert namespace.open_table("a$b$t").to_table().to_pydict() == ROWS
+
+
+def test_modes_and_settings_of_a_table_are_those_of_write_dataset(namespace: ld.DirectoryNamespace) -> None:
+    namespace.create_table("t", ROWS, data_storage_version="2.1")
+    namespace.create_table("t", ROWS, mode="append")
+    assert namespace.open_table("t").count_rows() == 4
+    assert namespace.open_table("t", 1).count_rows() == 2
+    assert namespace.create_table("t", {"y": [1]}, mode="overwrite").schema.names == ["y"]
+    with pytest.raises(AlreadyExistsError, match="t: the table exists"):
+        namespace.create_table("t", ROWS)
+    with pytest.raises(InvalidInputError, match="mode"):
+        namespace.create_table("t", ROWS, mode="upsert")
+
+
+def test_what_is_not_there_and_what_is_taken_is_named(namespace: ld.DirectoryNamespace) -> None:
+    namespace.create_namespace("a")
+    namespace.create_table("a$t", ROWS)
+    missing = [
+        lambda: namespace.open_table("t"),
+        lambda: namespace.describe_namespace("b"),
+        lambda: namespace.list_tables("a$t"),
+        lambda: namespace.create_table("b$t", ROWS),
+        lambda: namespace.create_namespace("b$c"),
+        lambda: namespace.drop_table("a$u"),
+        lambda: namespace.rename_table("a$t", "b$t"),
+        lambda: namespace.register_table("a$u", "nowhere.lance"),
+    ]
+    for call in missing:
+        with pytest.raises(NotFoundError):
+            call()
+    for call in (lambda: namespace.create_namespace("a"), lambda: namespace.rename_table("a$t", "a$t")):
+        with pytest.raises(AlreadyExistsError):
+            call()
+    namespace.create_namespace("a", exist_ok=True)
+    with pytest.raises(ReferencedError, match=r"not empty.*a\$t"):
+        namespace.drop_namespace("a")
+    with pytest.raises(UnsupportedError, match="table of the root"):
+        namespace.rename_table("a$t", "t")
+    assert namespace.table_exists("a$t")
+    assert not namespace.table_exists("a$u")
+    assert namespace.namespace_exists("a")
+    assert not namespace.namespace_exists("b")
+
+
+def test_a_declared_table_is_written_later(namespace: ld.DirectoryNamespace) -> None:
+    namespace.create_namespace("a")
+    for name in ("t", "a$t"):
+        place = namespace.declare_table(name)
+        assert namespace.list_tables(name.rpartition("$")[0]) == ["t"]
+        with pytest.raises(AlreadyExistsError):
+            namespace.declare_table(name)
+        with pytest.raises(NotFoundError):
+            namespace.open_table(name)
+        assert namespace.create_table(name, ROWS).uri == place.location
+
+
+def test_a_table_that_cannot_be_written_leaves_no_name(namespace: ld.DirectoryNamespace, tmp_path: Path) -> None:
+    namespace.create_namespace("a")
+    for name in ("t", "a$t"):
+        with pytest.raises(LanceDuckError):
+            namespace.create_table(name, {"x": [1]}, data_storage_version="9.9")
+        assert not namespace.table_exists(name)
+    assert [path.name for path in tmp_path.iterdir() if path.name != "__manifest" and any(path.iterdir())] == []
+
+
+def test_names_are_taken_back_and_given_again(namespace: ld.DirectoryNamespace) -> None:
+    namespace.create_namespace("a")
+    namespace.create_table("t", ROWS)
+    namespace.deregister_table("t")
+    assert namespace.list_tables() == []
+    with pytest.raises(NotFoundError):
+        namespace.describe_table("t")
+    namespace.register_table("t", "t.lance")
+    namespace.register_table("a$same", "t.lance")
+    assert namespace.open_table("a$same").to_table().to_pydict() == ROWS
+    assert namespace.list_tables() == ["t"]
+    for place in ("/etc", "../t.lance", "s3://b/t.lance"):
+        with pytest.raises(InvalidInputError):
+            namespace.register_table("a$u", place)
+
+
+def test_tables_and_empty_namespaces_are_dropped(namespace: ld.DirectoryNamespace, tmp_path: Path) -> None:
+    namespace.create_namespace("a")
+    for name in ("t", "a$t"):
+        namespace.create_table(name, ROWS)
+        folder = Path(namespace.describe_table(name).location)
+        namespace.drop_table(name)
+        assert not folder.exists()
+    namespace.declare_table("a$u")
+    namespace.drop_table("a$u")
+    namespace.drop_namespace("a")
+    assert namespace.list_namespaces() == namespace.list_tables() == []
+
+
+def test_a_renamed_table_keeps_its_folder(namespace: ld.DirectoryNamespace) -> None:
+    namespace.create_namespace("a")
+    namespace.create_namespace("b")
+    before = namespace.create_table("a$t", ROWS)
+    namespace.rename_table("a$t", "b$u")
+    assert namespace.describe_table("b$u").location == before.uri
+    assert namespace.list_tables("a") == []
+
+
+def test_writers_that_meet_lose_no_name(tmp_path: Path) -> None:
+    ld.DirectoryNamespace(str(tmp_path)).create_namespace("a")
+
+    def create(i: int) -> None:
+        ld.DirectoryNamespace(str(tmp_path)).create_table(f"a$t{i}", {"x": [i]})
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(create, range(8)))
+    namespace = ld.DirectoryNamespace(str(tmp_path))
+    assert namespace.list_tables("a") == [f"t{i}" for i in range(8)]
+    assert [namespace.open_table(f"a$t{i}").to_table()["x"].to_pylist() for i in range(8)] == [[i] for i in range(8)]
+
+
+def test_of_writers_of_one_name_one_wins(tmp_path: Path) -> None:
+    ld.DirectoryNamespace(str(tmp_path)).create_namespace("a")
+
+    def create(i: int) -> int | None:
+        try:
+            ld.DirectoryNamespace(str(tmp_path)).create_namespace("a$n", {"i": str(i)})
+        except AlreadyExistsError:
+            return None
+        return i
+
+    with ThreadPoolExecutor(4) as pool:
+        (winner,) = [i for i in pool.map(create, range(6)) if i is not None]
+    assert ld.DirectoryNamespace(str(tmp_path)).describe_namespace("a$n") == {"i": str(winner)}
+
+
+def test_columns_of_others_stay_in_the_manifest(tmp_path: Path) -> None:
+    row = NamedObject("a", "namespace").row(SCHEMA).append_column("theirs", pa.array([7]))
+    ld.write_dataset(row, tmp_path / "__manifest")
+    ld.DirectoryNamespace(str(tmp_path)).create_namespace("b")
+    assert ld.dataset(tmp_path / "__manifest").to_table(columns=["object_id", "theirs"]).to_pydict() == {
+        "object_id": ["a", "b"],
+        "theirs": [7, None],
+    }
+
+
+@pytest.mark.parametrize("metadata", ["{", "[1]"])
+def test_a_manifest_that_makes_no_sense_is_an_error(metadata: str, tmp_path: Path) -> None:
+    row = NamedObject("a", "namespace").row(SCHEMA).set_column(3, "metadata", pa.array([metadata]))
+    ld.write_dataset(row, tmp_path / "__manifest")
+    with pytest.raises(CorruptError, match="metadata of a row"):
+        Listing(str(tmp_path)).objects()
+    ld.write_dataset({"x": [1]}, tmp_path / "__manifest", mode="overwrite")
+    with pytest.raises(CorruptError, match="columns"):
+        Listing(str(tmp_path)).objects()
+
+
+def test_a_row_that_leads_out_of_the_root_is_refused(tmp_path: Path) -> None:
+    ld.write_dataset(ROWS, tmp_path / "t.lance")
+    ld.write_dataset(NamedObject("t", "table", "../t.lance").row(SCHEMA), tmp_path / "root" / "__manifest")
+    with pytest.raises(InvalidInputError, match="leaves the root"):
+        ld.DirectoryNamespace(str(tmp_path / "root")).open_table("t")
+
+
+def test_with_and_without_a_manifest(tmp_path: Path) -> None:
+    without = ld.connect_namespace("dir", {"root": str(tmp_path), "manifest_enabled": "false"})
+    with pytest.raises(UnsupportedError, match="manifest_enabled"):
+        without.create_namespace("a")
+    without.create_table("t", ROWS)
+    rows = ld.connect_namespace("dir", {"root": str(tmp_path), "manifest_enabled": "true"})
+    rows.create_table("u", ROWS)
+    listed = ld.connect_namespace("dir", {"root": str(tmp_path), "dir_listing_enabled": "false"})
+    assert (listed.list_tables(), rows.list_tables()) == (["u"], ["t", "u"])
+    assert json.loads(json.dumps(sorted(Listing(str(tmp_path)).objects()))) == ["u"]
+
+
+def test_properties_are_checked_and_settings_of_the_store_reach_it() -> None:
+    namespace = ld.connect_namespace("dir", {"root": "memory://ns-options", "storage.checksums": "false"})
+    namespace.create_table("t", ROWS)
+    assert namespace.describe_table("t").storage_options == {"checksums": "false"}
+    assert {file.checksums for file in namespace.open_table("t").check_files() if file.kind == "data"} == {"none"}
+    for impl, properties, match in (
+        ("dir", {}, "'root' of the namespace is missing"),
+        ("dir", {"root": "x", "roots": "y"}, "did you mean 'root'"),
+        ("dir", {"root": "x", "manifest_enabled": "maybe"}, "true or false"),
+        ("rest", {"uri": "ftp://x"}, "http://"),
+        ("glue", {"root": "x"}, 'expected "dir" or "rest"'),
+    ):
+        with pytest.raises((InvalidInputError, UnsupportedError), match=match):
+            ld.connect_namespace(impl, properties)

@@ -1,0 +1,35 @@
+"""Names of tables and namespaces."""
+
+from __future__ import annotations
+
+import pytest
+
+from lance_duck.errors import InvalidInputError
+from lance_duck.namespaces.names import check_new, joined, parts_of
+
+
+@pytest.mark.parametrize(
+    ("name", "parts"),
+    [("", ()), ("$", ()), ((), ()), ("t", ("t",)), ("a$b$t", ("a", "b", "t")), (["a", "t"], ("a", "t"))],
+)
+def test_a_name_is_a_text_or_its_parts(name: object, parts: tuple[str, ...]) -> None:
+    assert parts_of(name) == parts  # type: ignore[arg-type]
+    assert parts_of(joined(parts)) == parts
+
+
+@pytest.mark.parametrize("name", ["a$$b", "$a", "a$", ["a", ""], [1]])
+def test_names_with_empty_parts_and_other_things_are_refused(name: object) -> None:
+    with pytest.raises(InvalidInputError, match="name"):
+        parts_of(name)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("part", ["a/b", "..", ".", "ü", "a b", "a\0", "a$b", "%2e", "a\\b", "\n"])
+def test_new_names_are_those_that_all_readers_find(part: str) -> None:
+    with pytest.raises(InvalidInputError, match="letters of ASCII"):
+        check_new(("a", part), "table")
+    check_new(("a", "b-1_2.x"), "table")
+
+
+def test_the_root_is_no_new_name() -> None:
+    with pytest.raises(InvalidInputError, match="the root is no namespace"):
+        check_new((), "namespace")
