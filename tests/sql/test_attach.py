@@ -18,7 +18,6 @@ from lance_duck.errors import (
     LanceDuckError,
     NotFoundError,
     UnsupportedError,
-    WrongTypeError,
 )
 
 Connect = Callable[..., ld.Connection]

@@ -186,12 +186,6 @@ class ChangeSession:
             return present.uri, present.storage_options
         return database.folder.place_of_new(name.name)
 
-    def abandon(self, name: TableName) -> None:
-        """Give the place of a new table back, which was not written."""
-        database = self.database_of_new(name)
-        if database is not None and database.folder is not None and database.find(name.name) is None:
-            database.folder.abandon(name.name)
-
     def check_place(self, uri: str) -> None:
         """Refuse to make a table where a file is. Raises AlreadyExistsError."""
         path = local_path(uri)

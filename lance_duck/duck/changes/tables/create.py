@@ -104,7 +104,9 @@ class CreateStatement(TableStatement):
         try:
             return self._create(session, query, uri, storage)
         except BaseException:
-            session.abandon(self.target)
+            database = session.database_of_new(self.target)
+            if database is not None and database.folder is not None and database.find(self.target.name) is None:
+                database.folder.abandon(self.target.name)
             raise
 
     def _create(self, session: ChangeSession, query: str, uri: str, storage: Mapping[str, str] | None) -> ChangeResult:
