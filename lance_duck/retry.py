@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from time import monotonic
 from typing import TypeVar
 
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, stop_after_delay, wait_random_exponential
@@ -38,13 +39,25 @@ class RetryPolicy:
             attempt: Called with the number of attempts before it; `retries` in the last one.
             on: Errors after which another attempt is made. The one of the last attempt is raised, as all others are.
         """
+        begin = monotonic()
+        try:
+            return attempt(0)  # nearly always the only one, and done before a retry could be prepared
+        except on as error:
+            first_error = error
         stop: stop_base = stop_after_attempt(self.retries + 1)
         if self.timeout is not None:
-            stop = stop | stop_after_delay(self.timeout)
+            stop = stop | stop_after_delay(self.timeout - (monotonic() - begin))
         retrying = Retrying(
             stop=stop,
             wait=wait_random_exponential(multiplier=self.first_wait, max=self.longest_wait),
             retry=retry_if_exception_type(on),
             reraise=True,
         )
-        return retrying(lambda: attempt(retrying.statistics["attempt_number"] - 1))
+
+        def again() -> _T:
+            number = int(retrying.statistics["attempt_number"]) - 1
+            if number == 0:
+                raise first_error
+            return attempt(number)
+
+        return retrying(again)

@@ -66,7 +66,7 @@ def build_manifest(
     change(draft, getattr(transaction, str(arm)), version)
     if arm == "rewrite":
         coverage.date(draft.segments, transaction.rewrite, transaction.read_version)
-    _finish(draft)
+    _finish(draft, len(base.manifest.fragments) if arm in _ADDING else 0)
     return draft
 
 
@@ -278,8 +278,17 @@ _CHANGES: Mapping[str, Callable[[ManifestDraft, Any, int], None]] = {
 }
 
 
-def _finish(draft: ManifestDraft) -> None:
-    """Drop index segments that make no sense any more, and set the flags that follow from the rest."""
+_ADDING = frozenset({"append", "create_index", "reserve_fragments", "update_config", "update_bases"})
+"""Operations that leave the fragments of the version before as they are, and add others behind them at most."""
+
+
+def _finish(draft: ManifestDraft, known: int = 0) -> None:
+    """Drop index segments that make no sense any more, and set the flags that follow from the rest.
+
+    Args:
+        draft: The new version.
+        known: Fragments, the first ones, of which the flags speak already.
+    """
     manifest = draft.manifest
     fields = {f.id for f in manifest.fields}
     ids = FragmentList(manifest, manifest.version).ids
@@ -287,7 +296,9 @@ def _finish(draft: ManifestDraft) -> None:
     if manifest.HasField("max_allocated_field_id"):
         manifest.max_allocated_field_id = max(manifest.max_allocated_field_id, *fields, 0)
     both = 0
-    if any(f.HasField("deletion_file") for f in manifest.fragments):
+    if known:
+        both = manifest.reader_feature_flags & flags.DELETION_FILES
+    if any(f.HasField("deletion_file") for f in manifest.fragments[known:]):
         both |= flags.DELETION_FILES
     if manifest.base_paths:
         both |= flags.BASE_PATHS

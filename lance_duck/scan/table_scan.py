@@ -102,14 +102,15 @@ class TableScan:
 
     def as_pieces(self) -> pads.Dataset:
         """Return the table as pyarrow's C++ can read it: see `scan.arrow.ipc_dataset`."""
-        ids = self.snapshot.fragments.ids()
-        share = max(1, -(-len(ids) // MOST_PIECES))
+        count = len(self.snapshot.fragments)
+        share = max(1, -(-count // MOST_PIECES))
 
         def read(piece: int) -> pa.Table:
+            ids = self.snapshot.fragments.ids()
             options = ScanOptions(fragments=ids[piece * share : (piece + 1) * share])
             return self.reader(self.plan(options)).read_all()
 
-        return piecewise_dataset(self.snapshot.schema.scan_arrow, -(-len(ids) // share), read)
+        return piecewise_dataset(self.snapshot.schema.scan_arrow, -(-count // share), read)
 
     def plan(self, options: ScanOptions, fragment: Fragment | None = None) -> ScanPlan:
         """Decide a scan, of one fragment alone where that is given."""

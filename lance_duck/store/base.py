@@ -106,8 +106,12 @@ class Store(Protocol):
     def folders(self) -> list[str] | None:
         """Return the names of the directories directly below the root, in order; None when the root does not exist."""
 
-    def create(self, path: str) -> Sink:
+    def create(self, path: str, *, late: bool = False) -> Sink:
         """Begin a file. It appears when the sink is closed, whole, in place of one of that name; directories as needed.
+
+        Args:
+            path: The file.
+            late: Whether it may be safe only after `sync` or `put_if_absent`, as a small file of a commit is.
 
         Raises:
             UnsupportedError: A place that is for reading only.

@@ -26,6 +26,14 @@ connection of some GB/s at work though each request waits tens of milliseconds. 
 FLUSHES_AT_ONCE: Final = 16
 """Threads that flush files and directories side by side: a disk writes in one go what waits together."""
 
+FLUSHES_BY_ONE: Final = 2
+"""Flushes for which a thread is worth its start, 0.1 ms: `benchmarks/appends.py`, where an append has five."""
+
+LATE_BYTES: Final = 1 << 20
+"""Bytes of a file up to which it is flushed with the commit that names it, and not by itself before: a flush of its own
+waits for the disk's journal once more, which is dear for a small file and nothing beside the writing of a large one.
+`benchmarks/appends.py`."""
+
 SAFE_DIRECTORIES: Final = 65_536
 """Directories remembered as flushed; about 10 MB. More are forgotten, and flushed once more."""
 

@@ -1,7 +1,8 @@
 """What makes files survive a power cut: flushed contents, and flushed directories in which they got their names.
 
 A new name is a change of its directory, and a new directory one of its parent. Directories are noted when that
-happens, for the whole process, and flushed together before a commit names the files.
+happens, for the whole process, and so are small files; all are flushed together before a commit names the files. The
+disk then writes its journal once for the lot of them, and once more for the name of the manifest.
 """
 
 from __future__ import annotations
@@ -13,16 +14,17 @@ import threading
 from collections.abc import Sequence
 
 from lance_duck.forks import Lock
-from lance_duck.store.costs import FLUSHES_AT_ONCE, SAFE_DIRECTORIES
+from lance_duck.store.costs import FLUSHES_AT_ONCE, FLUSHES_BY_ONE, SAFE_DIRECTORIES
 
 _CAN_FLUSH_DIRECTORIES = os.name == "posix"
 
 
 class Unflushed:
-    """Directories in which names appeared that may not be on the disk yet."""
+    """Small files, and directories in which names appeared, that may not be on the disk yet."""
 
     def __init__(self) -> None:
         self._directories: dict[str, int] = {}
+        self._files: set[str] = set()
         self._ticket = itertools.count()
         # Directories whose own name is safe, with their number on the disk: one of that name may be made again.
         self._safe_directories: dict[str, int] = {}
@@ -34,16 +36,24 @@ class Unflushed:
             with self._lock:
                 self._directories[directory] = next(self._ticket)
 
-    def flush(self, roots: Sequence[str], files: Sequence[str] = ()) -> None:
-        """Flush the directories that lie below one of the roots or above it, and files. Raises OSError."""
+    def note_file(self, file: str) -> None:
+        """Remember a file that appeared in its directory, and whose contents are not flushed."""
         with self._lock:
+            self._files.add(file)
+        self.note(os.path.dirname(file))
+
+    def flush(self, roots: Sequence[str], files: Sequence[str] = ()) -> None:
+        """Flush what is noted below one of the roots, the directories above it, and files. Raises OSError."""
+        with self._lock:
+            late = [file for file in self._files if any(_holds(root, file) for root in roots)]
             noted = {d: t for d, t in self._directories.items() if any(_holds(r, d) or _holds(d, r) for r in roots)}
         parents = dict(entry for directory in noted for root in roots for entry in self._not_safe(directory, root))
-        _flush_all(files, {*noted, *map(os.path.dirname, parents)})
+        _flush_all(files, {*late, *noted, *map(os.path.dirname, parents)})
         with self._lock:  # only now: another thread that commits meanwhile must find them, too
             if len(self._safe_directories) > SAFE_DIRECTORIES:
                 self._safe_directories.clear()
             self._safe_directories.update(parents)
+            self._files.difference_update(late)
             for directory, ticket in noted.items():
                 if self._directories.get(directory) == ticket:
                     del self._directories[directory]
@@ -60,9 +70,9 @@ class Unflushed:
         return result
 
 
-def _flush_all(files: Sequence[str], directories: set[str]) -> None:
-    """Flush at once what a disk can then write in one go."""
-    work = [*((file, os.O_RDWR) for file in files), *((directory, os.O_RDONLY) for directory in directories)]
+def _flush_all(files: Sequence[str], noted: set[str]) -> None:
+    """Flush at once what a disk can then write in one go; of what was noted, some may be gone again."""
+    work = [*((file, os.O_RDWR) for file in files), *((place, os.O_RDONLY) for place in noted)]
     failed: list[BaseException] = []
 
     def run(share: list[tuple[str, int]]) -> None:
@@ -72,7 +82,8 @@ def _flush_all(files: Sequence[str], directories: set[str]) -> None:
         except BaseException as error:
             failed.append(error)
 
-    shares = [share for at in range(FLUSHES_AT_ONCE) if (share := work[at::FLUSHES_AT_ONCE])]
+    count = min(FLUSHES_AT_ONCE, -(-len(work) // FLUSHES_BY_ONE))
+    shares = [work[at::count] for at in range(count)]
     threads = [threading.Thread(target=run, args=(share,)) for share in shares[1:]]
     for thread in threads:
         thread.start()
@@ -90,7 +101,7 @@ def _flush(path: str, mode: int) -> None:
     except FileNotFoundError:
         if mode == os.O_RDWR:
             raise
-        return  # a directory that became empty, and was deleted
+        return  # a directory that became empty, or a file that was given up
     try:
         os.fsync(handle)
     finally:

@@ -123,13 +123,15 @@ class LocalStore:
         except NotFoundError:
             return None
 
-    def create(self, path: str) -> Sink:
+    def create(self, path: str, *, late: bool = False) -> Sink:
         """See `Store.create`."""
-        return local_write.LocalSink(self._own_place(path), fsync=self._fsync)
+        return local_write.LocalSink(self._own_place(path), fsync=self._fsync, late=late)
 
     def put(self, path: str, data: Buffer, *, safe: bool = True) -> None:
         """See `Store.put`."""
-        local_write.put(self._own_place(path), data, fsync=self._fsync and safe)
+        place = self._own_place(path)
+        if safe or not local_write.put_in_place(place, data):
+            local_write.put(place, data, fsync=self._fsync and safe)
 
     def put_if_absent(self, path: str, data: Buffer, beside: Mapping[str, Buffer] | None = None) -> None:
         """See `Store.put_if_absent`."""
@@ -201,7 +203,9 @@ class LocalStore:
     def _own_place(self, path: str) -> str:
         """Return the place of a name itself, also when a link has it: to be replaced or deleted."""
         folder, name = os.path.split(os.path.join(self._root, path)) if path and "\0" not in path else ("", "")
-        place = os.path.join(os.path.realpath(folder), name)
+        inner = os.path.dirname(path)
+        above = (self._plain_place(inner) if inner else self._root) or os.path.realpath(folder)
+        place = os.path.join(above, name)
         if name in ("", ".", "..") or self._root_of(place) is None:
             raise leaves_root(path, self.uri)
         return place

@@ -2,7 +2,7 @@
 
 A file is written under a temporary name beside its place ({name}#{number}), flushed, and then given its name: by a
 rename, which replaces, or by a hard link, which fails when the name is taken. A reader thus sees whole files only, and
-a killed writer leaves at most the temporary one.
+a killed writer leaves at most the temporary one. A small file that a commit will name is flushed by that commit.
 """
 
 from __future__ import annotations
@@ -11,17 +11,20 @@ import contextlib
 import errno
 import os
 import shutil
+import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import BinaryIO
 
 from lance_duck.errors import AlreadyExistsError, LanceDuckError, StoreError
 from lance_duck.store.base import temporary_name
-from lance_duck.store.costs import BUFFER_BYTES
+from lance_duck.store.costs import BUFFER_BYTES, LATE_BYTES
 from lance_duck.store.flush import unflushed
 from lance_duck.store.sink import Buffer, Sink
 
 _TRIES = 1000
+_IN_PLACE = 64  # bytes that lie on one page, so that a reader sees them before or after a write
+_NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 _REMEDIES = {
     errno.ENOSPC: "the disk is full: free some space and run it again",
@@ -41,11 +44,13 @@ class LocalSink(Sink):
     Args:
         place: Absolute path of the file.
         fsync: Whether it is flushed before it appears.
+        late: Whether a small file may instead be flushed when `unflushed` is, with what names it.
     """
 
-    def __init__(self, place: str, *, fsync: bool = True) -> None:
+    def __init__(self, place: str, *, fsync: bool = True, late: bool = False) -> None:
         super().__init__(place)
         self._fsync = fsync
+        self._late = late
         with translated(place):
             self._temporary, self._file = _begin(place)
 
@@ -61,17 +66,22 @@ class LocalSink(Sink):
             raise
 
     def _write(self, data: memoryview) -> None:
-        with translated(self.path):
+        try:
             self._file.write(data)
+        except (OSError, ValueError) as error:
+            raise _translation(error, self.path) from error
 
     def _close(self) -> None:
+        self._late = self._late and self.position <= LATE_BYTES
         self.publish(os.replace)
-        if self._fsync:
+        if self._fsync and self._late:
+            unflushed.note_file(self.path)
+        elif self._fsync:
             unflushed.note(os.path.dirname(self.path))
 
     def _finish(self) -> None:
         self._file.flush()
-        if self._fsync:
+        if self._fsync and not self._late:
             os.fsync(self._file.fileno())
         self._file.close()
 
@@ -86,6 +96,26 @@ def put(place: str, data: Buffer, *, fsync: bool = True) -> None:
     """Write a file in place of one of that name. Raises StoreError."""
     with LocalSink(place, fsync=fsync) as sink:
         sink.write(data)
+
+
+def put_in_place(place: str, data: Buffer) -> bool:
+    """Write over a small file that is as long, without another name for it; returns whether there was such a file.
+
+    A file that others share by a hard link, or reach by a link, is left to `put`.
+    """
+    view = memoryview(data)
+    try:
+        handle = os.open(place, os.O_WRONLY | _NO_FOLLOW)
+    except OSError:
+        return False
+    try:
+        status = os.fstat(handle)
+        fits = stat.S_ISREG(status.st_mode) and status.st_nlink == 1 and status.st_size == view.nbytes <= _IN_PLACE
+        return fits and os.write(handle, view) == view.nbytes
+    except OSError:
+        return False
+    finally:
+        os.close(handle)
 
 
 def put_if_absent(
@@ -184,12 +214,16 @@ def translated(place: str) -> Iterator[None]:
         yield
     except LanceDuckError:
         raise
-    except FileExistsError as error:
-        raise AlreadyExistsError("the name is taken", where=place) from error
     except (OSError, ValueError) as error:
-        code = getattr(error, "errno", None)
-        what = getattr(error, "strerror", None) or str(error)
-        raise StoreError(f"cannot write: {what}", where=place, remedy=_REMEDIES.get(code or 0)) from error
+        raise _translation(error, place) from error
+
+
+def _translation(error: OSError | ValueError, place: str) -> LanceDuckError:
+    if isinstance(error, FileExistsError):
+        return AlreadyExistsError("the name is taken", where=place)
+    code = getattr(error, "errno", None)
+    what = getattr(error, "strerror", None) or str(error)
+    return StoreError(f"cannot write: {what}", where=place, remedy=_REMEDIES.get(code or 0))
 
 
 class _Writer:

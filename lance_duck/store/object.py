@@ -182,7 +182,7 @@ class ObjectStore:
             return None
         return sorted(prefix.rstrip("/").rpartition("/")[2] for prefix in listing["common_prefixes"])
 
-    def create(self, path: str) -> Sink:
+    def create(self, path: str, *, late: bool = False) -> Sink:
         """See `Store.create`: an upload in parts, at most four of which wait in memory.
 
         What is given up before its end is not seen, but a service may keep the parts until a rule of the bucket for

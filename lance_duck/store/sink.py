@@ -41,7 +41,7 @@ class Sink(ABC):
             self.position += view.nbytes
 
     def close(self) -> None:
-        """Make the file appear under its name, whole and safe on the disk; the second time does nothing.
+        """Make the file appear under its name, whole and, unless it is a late one, safe; then does nothing.
 
         Raises:
             StoreError: The file could not be published, and nothing of it is left.

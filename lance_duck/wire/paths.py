@@ -40,6 +40,7 @@ MAX_VERSION = 2**64 - 1
 _DETACHED_BIT = 1 << 63
 _V2_DIGITS = 20
 _SUFFIX = ".manifest"
+_V2_LENGTH = _V2_DIGITS + len(_SUFFIX)
 _STAGED = re.compile(r"^([0-9]{1,20}\.manifest)-[0-9a-fA-F-]{32,36}$")
 _MANIFEST = re.compile(r"^(d?)([0-9]{1,20})\.manifest$")
 
@@ -105,13 +106,15 @@ def newest_manifest(names: Sequence[str]) -> ManifestName | None:
     they are not all of one naming: those of naming 2 have one length and sort newest first, those of naming 1 are
     plain numbers.
     """
-    manifests = [name for name in names if name.endswith(_SUFFIX)]
-    lengths = set(map(len, manifests))
-    if lengths == {_V2_DIGITS + len(_SUFFIX)}:
-        first = parse_manifest_name(min(manifests))
+    usual = [name for name in names if len(name) == _V2_LENGTH]
+    others = [name for name in names if len(name) != _V2_LENGTH and name.endswith(_SUFFIX)]
+    if usual and not others:
+        first = parse_manifest_name(min(usual))
         if first is not None and first.naming == 2:
             return first
-    elif lengths and min(lengths) > len(_SUFFIX) and max(lengths) < _V2_DIGITS + len(_SUFFIX):
+    manifests = [*others, *(name for name in usual if name.endswith(_SUFFIX))]
+    lengths = set(map(len, manifests))
+    if lengths and min(lengths) > len(_SUFFIX) and max(lengths) < _V2_DIGITS + len(_SUFFIX):
         numbers = [name[: -len(_SUFFIX)] for name in manifests]
         text = "".join(numbers)
         if text.isascii() and text.isdecimal():

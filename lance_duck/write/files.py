@@ -186,7 +186,7 @@ class _OpenFile:
         self._name = paths.new_data_file(uuid4()) if whole is None else paths.transaction_data_file(whole, uuid4())
         self.is_in_table = base is None
         self._is_root = base is None or base.is_dataset_root
-        sink = store.create(paths.data_file(self._name, is_dataset_root=self._is_root))
+        sink = store.create(paths.data_file(self._name, is_dataset_root=self._is_root), late=True)
         try:
             each = page_bytes(len(schema.fields), options.data_cache_bytes, options.max_page_bytes)
             self.writer = FileWriter(

@@ -12,9 +12,11 @@ from lance_duck.store import Store, open_store
 def change(store: Store) -> None:
     """What a commit does: files, then the name that makes them count."""
     for at in range(2):
-        with store.create(f"data/{at}") as sink:
+        with store.create(f"data/{at}", late=at == 1) as sink:
             sink.write(bytes(100))
     store.sync()
+    with store.create("data/2", late=True) as sink:
+        sink.write(bytes(100))
     store.put_if_absent("v/1", b"0 1")
     store.put("hint", b"1", safe=False)
 
@@ -23,7 +25,7 @@ def readable(root: Path) -> bool:
     if not (root / "v" / "1").exists():
         return False
     assert (root / "v" / "1").read_bytes() == b"0 1"
-    return all((root / "data" / str(at)).read_bytes() == bytes(100) for at in range(2))
+    return all((root / "data" / str(at)).read_bytes() == bytes(100) for at in range(3))
 
 
 def test_what_was_flushed_survives_and_nothing_else(tmp_path: Path) -> None:

@@ -79,3 +79,9 @@ ZIPPED_BYTES: Final = 256
 
 MINIBLOCK_VALUES: Final = 64
 """Values of a chunk below which a page with that many levels is zipped: chunks would be mostly heads. Not measured."""
+
+FEW_VALUES: Final = 32
+FEW_BYTES: Final = 1024
+"""Entries, and bytes of values, up to which a page is written plain: other forms save less than two of the 64-byte
+gaps between buffers, and looking for them takes two thirds of the time of encoding. `benchmarks/appends.py`.
+Below 64 entries levels take no more room as words than packed."""

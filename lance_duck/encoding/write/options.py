@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Final
 
 from lance_duck.encoding.write.grammar import GRAMMARS, Grammar
@@ -65,6 +66,8 @@ class EncodingOptions:
         cls, metadata: Mapping[str, str], version: str = "2.2", logical_type: str | None = None
     ) -> EncodingOptions:
         """Return the options that a field's metadata and type ask for; invalid keys and numbers are ignored."""
+        if not metadata:
+            return _unasked(version, logical_type not in NO_TEXT)
 
         def text(key: str) -> str | None:
             value = metadata.get(PREFIX + key)
@@ -86,6 +89,11 @@ class EncodingOptions:
         )
 
     @property
+    def is_open(self) -> bool:
+        """Whether the field leaves the form of its values to the writer."""
+        return self.compression is None and self.structural is None
+
+    @property
     def grammar(self) -> Grammar:
         """What pages of the file's version may hold."""
         return GRAMMARS[self.version]
@@ -94,6 +102,12 @@ class EncodingOptions:
     def chunk_bytes(self) -> int:
         """Bytes that a chunk is to have; more when it is compressed again, which is dear for each chunk."""
         return 4 * CHUNK_BYTES if self.grammar.has_large_chunks and self.compression in ("zstd", "lz4") else CHUNK_BYTES
+
+
+@cache
+def _unasked(version: str, is_text: bool) -> EncodingOptions:
+    """Return the options of a field that asks for nothing."""
+    return EncodingOptions(version=version, is_text=is_text)
 
 
 def _integer(text: str | None) -> int | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Final
 
@@ -26,6 +27,7 @@ from lance_duck.wire.schema_write import metadata_to_proto, schema_from_arrow, s
 COLUMN_URL: Final = "/lance.encodings.ColumnEncoding"
 _FOOTER_VERSIONS: Final = MappingProxyType({(2, 0): (0, 3)})
 _VALUES: Final = encodings20_pb2.ColumnEncoding(values=Empty())
+_SCHEMAS: Final = 64
 _BLOB: Final = encodings20_pb2.ColumnEncoding(blob=encodings20_pb2.Blob(inner=_VALUES))
 
 
@@ -107,9 +109,18 @@ def write_tail(sink: Sink, append: Callable[[Buffer], int], contents: Contents, 
 
 
 def _descriptor(contents: Contents) -> bytes:
-    descriptor = file_pb2.FileDescriptor(length=contents.num_rows)
-    descriptor.schema.fields.extend(_descriptor_fields(contents.schema))
-    for key, value in metadata_to_proto(contents.schema.metadata).items():
+    descriptor = file_pb2.FileDescriptor.FromString(_empty_descriptor(contents.schema))
+    descriptor.length = contents.num_rows
+    data: bytes = descriptor.SerializeToString()
+    return data
+
+
+@lru_cache(_SCHEMAS)
+def _empty_descriptor(schema: Schema) -> bytes:
+    """Return the descriptor of a file without rows."""
+    descriptor = file_pb2.FileDescriptor()
+    descriptor.schema.fields.extend(_descriptor_fields(schema))
+    for key, value in metadata_to_proto(schema.metadata).items():
         descriptor.schema.metadata[key] = value
     data: bytes = descriptor.SerializeToString()
     return data

@@ -180,7 +180,9 @@ class FileWriter:
             while self._rounds:
                 self._collect()
             self._close_lanes()
-            schema = replace(self._schema, metadata={**self._schema.metadata, **self._metadata})
+            schema = self._schema
+            if self._metadata:
+                schema = replace(schema, metadata={**schema.metadata, **self._metadata})
             tails = [tail for column in self._columns for tail in column.tails]
             contents = Contents(schema, self._version, tails, self._global_buffers, self._num_rows)
             write_tail(self._sink, self._space.append, contents, self._space.written)

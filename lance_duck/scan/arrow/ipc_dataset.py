@@ -27,9 +27,9 @@ def piecewise_dataset(schema: pa.Schema, pieces: int, read: Callable[[int], pa.T
         read: Reads a piece, whole.
     """
     filesystem = pafs.PyFileSystem(_PieceFiles(read))
-    format_ = pads.IpcFileFormat()
-    fragments = [format_.make_fragment(str(i), filesystem) for i in range(pieces)]
-    return pads.FileSystemDataset(fragments, schema, format_, filesystem)
+    whole = pads.FileSystemFactoryOptions(exclude_invalid_files=False)
+    factory = pads.FileSystemDatasetFactory(filesystem, [*map(str, range(pieces))], pads.IpcFileFormat(), whole)
+    return factory.finish(schema)
 
 
 class _PieceFiles(pafs.FileSystemHandler):  # type: ignore[misc]

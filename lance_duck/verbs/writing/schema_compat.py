@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from operator import is_
 
 import pyarrow as pa
 
@@ -27,6 +28,8 @@ def fitting(schema: Schema, source: pa.Schema) -> Schema:
         )
     present = {field.name: field for field in source}
     fields = tuple(_prune(field, present[field.name].type) for field in schema.fields if field.name in present)
+    if len(fields) == len(schema.fields) and all(map(is_, fields, schema.fields)):
+        return schema  # with what it has found out of itself
     return replace(schema, fields=fields)
 
 

@@ -107,6 +107,29 @@ def test_put_replaces(store: Store) -> None:
     assert files(store) == {"x/a.json": 3}
 
 
+def test_a_note_of_the_same_length_is_written_over(local: Store, tmp_path: Path) -> None:
+    local.put("hint", b"11", safe=False)
+    note = Path(local.uri) / "hint"
+    number = note.stat().st_ino
+    local.put("hint", b"12", safe=False)
+    assert (note.read_bytes(), note.stat().st_ino) == (b"12", number)
+    local.put("hint", b"100", safe=False)
+    assert note.read_bytes() == b"100"
+    assert files(local) == {"hint": 3}
+
+
+def test_a_note_that_others_share_by_a_link_is_replaced(local: Store, tmp_path: Path) -> None:
+    local.put("hint", b"11", safe=False)
+    note = Path(local.uri) / "hint"
+    os.link(note, tmp_path / "hard")
+    local.put("hint", b"12", safe=False)
+    assert (note.read_bytes(), (tmp_path / "hard").read_bytes()) == (b"12", b"11")
+    note.unlink()
+    note.symlink_to(tmp_path / "hard")
+    local.put("hint", b"13", safe=False)
+    assert (note.read_bytes(), (tmp_path / "hard").read_bytes()) == (b"13", b"11")
+
+
 def test_a_name_is_claimed_once(store: Store) -> None:
     store.put_if_absent("v/1", b"first")
     with pytest.raises(AlreadyExistsError, match="taken"):

@@ -15,6 +15,7 @@ from lance_duck.encoding.layouts.page import Levels
 from lance_duck.encoding.write.codecs.compress import as_dictionary
 from lance_duck.encoding.write.costs import ZIPPED_BYTES
 from lance_duck.encoding.write.layouts.constant import constant_value, encode_all_null, encode_constant
+from lance_duck.encoding.write.layouts.few_values import encode_few
 from lance_duck.encoding.write.layouts.fullzip import encode_full_zip
 from lance_duck.encoding.write.layouts.levels import LeafShape, page_levels
 from lance_duck.encoding.write.layouts.miniblock import encode_mini_block
@@ -77,6 +78,9 @@ def _one_page(block: Block, levels: PageLevels, first_row: int, choice: Encoding
         value = constant_value(block, valid)
         if value is not None:
             return encode_constant(value, levels, first_row)
+    few = encode_few(block, levels, choice, first_row)
+    if few is not None:
+        return few
     block = as_dictionary(block, choice)
     if _is_large(block, choice):
         return encode_full_zip(block, levels, choice, first_row)

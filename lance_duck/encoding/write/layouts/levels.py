@@ -49,6 +49,7 @@ class LeafShape:
     has_dense_nulls: bool = True
 
     @classmethod
+    @lru_cache
     def of(
         cls,
         lists: tuple[bool, ...],

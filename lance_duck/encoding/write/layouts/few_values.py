@@ -1,0 +1,98 @@
+"""Miniblock pages of few values: one chunk of plain values, written without a look at them.
+
+`encoding.layouts.miniblock` describes the bytes. In no other form would so few values save much more than the padding
+around a page, and to look for one takes longer than all else that a small append has to do.
+"""
+
+from __future__ import annotations
+
+import struct
+from functools import lru_cache
+from typing import Final, cast
+
+import numpy as np
+
+from lance_duck.encoding.block import Block, FixedWidth, VariableWidth
+from lance_duck.encoding.codecs.bitpacking import OutOfLineBitpacking
+from lance_duck.encoding.codecs.flat import Flat
+from lance_duck.encoding.codecs.variable import Variable
+from lance_duck.encoding.layouts.layers import Layers
+from lance_duck.encoding.layouts.levels import LEVEL_BITS
+from lance_duck.encoding.layouts.page import EncodingDescription
+from lance_duck.encoding.write.costs import FEW_BYTES, FEW_VALUES, ZIPPED_BYTES
+from lance_duck.encoding.write.layouts.page import EncodedPage, PageLevels, describe
+from lance_duck.encoding.write.options import EncodingOptions
+from lance_duck.wire.pb import encodings21_pb2 as pb
+
+_DESCRIPTIONS: Final = 1024
+_ZEROS: Final = bytes(8)
+
+
+def encode_few(block: Block, levels: PageLevels, choice: EncodingOptions, first_row: int) -> EncodedPage | None:
+    """Return a page of one chunk; None when the values are not few, or the field asks for a form of its own.
+
+    Args:
+        block: The value slots, not all of them null.
+        levels: Their levels.
+        choice: What the field asks for.
+        first_row: First row of the page.
+    """
+    if levels.count > FEW_VALUES or not choice.is_open:
+        return None
+    plain = _plain(block)
+    if plain is None:
+        return None
+    codec, values = plain
+    large = choice.grammar.has_large_chunks
+    sections = [part.astype("<u2").tobytes() for part in (levels.rep, levels.def_) if part is not None]
+    head = struct.pack(f"<{1 + len(sections)}H", levels.count if sections else 0, *map(len, sections))
+    head += len(values).to_bytes(4 if large else 2, "little")
+    chunk = b"".join(part + _ZEROS[: -len(part) % 8] for part in (head, *sections, values))
+    buffers = [((len(chunk) // 8 - 1) << 4).to_bytes(4 if large else 2, "little"), chunk]
+    if levels.rep is not None:
+        buffers.append(struct.pack("<QQ", np.count_nonzero(levels.rep == levels.layers.max_rep), 0))
+    has = (levels.rep is not None, levels.def_ is not None)
+    encoding = _description(codec, levels.layers, has, levels.num_slots, large)
+    return EncodedPage(tuple(np.frombuffer(b, np.uint8) for b in buffers), encoding, levels.num_rows, first_row)
+
+
+def _plain(block: Block) -> tuple[Flat | Variable, bytes] | None:
+    """Return the values of the only chunk and how they are stored; None when they are many or of another kind."""
+    if isinstance(block, FixedWidth) and block.bits:
+        size = block.count * block.bits // 8
+        if size > FEW_BYTES or block.bits >= 8 * ZIPPED_BYTES:
+            return None
+        if block.bits == 1:
+            return Flat(1), np.packbits(block.data[: block.count], bitorder="little").tobytes()
+        return Flat(block.bits), block.data[:size].tobytes()
+    if isinstance(block, VariableWidth):
+        first, last = int(block.offsets[0]), int(block.offsets[-1])
+        if last - first > min(FEW_BYTES, ZIPPED_BYTES * block.count - 1):
+            return None
+        width = block.offsets.itemsize
+        offsets = block.offsets - block.offsets.dtype.type(first - (block.count + 1) * width)
+        values = offsets.astype(f"<i{width}").tobytes() + block.data[first:last].tobytes()
+        return Variable(8 * width), values + _ZEROS[: -len(values) % width]
+    return None
+
+
+@lru_cache(_DESCRIPTIONS)
+def _description(
+    codec: Flat | Variable, layers: Layers, has: tuple[bool, bool], num_slots: int, large: bool
+) -> EncodingDescription:
+    """Return what readers are told of a page, whose levels, where it has them, stand in whole words."""
+    rep, def_ = (
+        OutOfLineBitpacking(LEVEL_BITS, max(1, most.bit_length())).to_proto() if is_there else None
+        for most, is_there in zip((layers.max_rep, layers.max_def), has, strict=True)
+    )
+    layout = pb.MiniBlockLayout(
+        rep_compression=rep,
+        def_compression=def_,
+        value_compression=codec.to_proto(),
+        layers=[cast("pb.RepDefLayer", kind) for kind in layers.kinds],
+        num_buffers=1,
+        repetition_index_depth=int(has[0]),
+        num_items=num_slots,
+        has_large_chunk=large,
+    )
+    return describe(pb.PageLayout(mini_block_layout=layout))
