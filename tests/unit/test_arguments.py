@@ -38,7 +38,7 @@ from lance_duck.scan.arguments import CountArguments, HeadArguments, ScanArgumen
 from lance_duck.scan.hybrid.options import ARGUMENTS as HYBRID_ARGUMENTS
 from lance_duck.scan.nearest.options import ARGUMENTS as NEAREST_ARGUMENTS
 from lance_duck.scan.options import ScanOptions
-from lance_duck.verbs.indexes.vector import VectorParameters, vector_wish
+from lance_duck.verbs.indexes.vector import VectorParameters, vector_spec
 from lance_duck.verbs.writing.settings import WriteArguments, WriteSettings
 
 HASTY = {"fsync": "false"}
@@ -472,7 +472,7 @@ def test_declared_arguments_are_the_options_that_there_are() -> None:
 @pytest.mark.parametrize("name", sorted(keys(VectorParameters)))
 def test_declared_parameters_of_vector_indexes_are_known(name: str, table: ld.LanceDataset) -> None:
     value = "V3" if name == "index_file_version" else None
-    assert vector_wish(table.handle.snapshot, "v", "IVF_FLAT", {name: value}).kind is vector_kind.VECTOR
+    assert vector_spec(table.handle.snapshot, "v", "IVF_FLAT", {name: value}).kind is vector_kind.VECTOR
 
 
 @pytest.mark.parametrize(

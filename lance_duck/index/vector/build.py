@@ -25,7 +25,7 @@ from lance_duck.index.vector.storage.details import with_trained_rows
 from lance_duck.index.vector.storage.sorted_runs import SortedRuns
 from lance_duck.index.vector.storage.spill import Rows, Spill, VectorSpill
 from lance_duck.index.vector.threads import side_by_side
-from lance_duck.index.vector.training.index_spec import VectorWish
+from lance_duck.index.vector.training.index_spec import VectorSpec
 from lance_duck.index.vector.training.model import Model
 from lance_duck.index.vector.training.train import brought, of_metric, train
 from lance_duck.index.vector.vectors import vectors_of
@@ -46,24 +46,24 @@ def build(rows: pa.RecordBatchReader, writer: SegmentWriter, options: BuildOptio
         UnsupportedError: A kind that is not built.
     """
     type_ = rows.schema.field(VALUE).type
-    wish = VectorWish.of(options.parameters, type_)
+    spec = VectorSpec.of(options.parameters, type_)
     item = number_type(type_.value_type)
-    trained = wish.trained_rows
+    trained = spec.trained_rows
     with Spill() as spill:
-        if wish.is_trained:
-            num_rows = _build_at_once(rows, writer, options, brought(wish, item), spill)
+        if spec.is_trained:
+            num_rows = _build_at_once(rows, writer, options, brought(spec, item), spill)
         else:
-            first = _before_graphs(options) if wish.has_graphs else options
-            vectors_on_disk, num_rows = keep(rows, wish.metric, first, spill)
+            first = _before_graphs(options) if spec.has_graphs else options
+            vectors_on_disk, num_rows = keep(rows, spec.metric, first, spill)
             if num_rows:
                 trained = len(vectors_on_disk)
-                model = train(wish, vectors_on_disk, item)
+                model = train(spec, vectors_on_disk, item)
                 runs = new_runs(model, options, spill)
                 encode(vectors_on_disk, model, runs, first, num_rows)
                 write_segment(writer, model, _told(stored(model, runs), options, num_rows, trained))
         if num_rows and options.progress is not None:
             options.progress(num_rows)
-    return Details(version_of(wish.kind), with_trained_rows(wish.details(), trained))
+    return Details(version_of(spec.kind), with_trained_rows(spec.details(), trained))
 
 
 def version_of(kind: str) -> int:

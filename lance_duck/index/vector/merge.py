@@ -31,7 +31,7 @@ from lance_duck.index.vector.storage.files import VectorFiles
 from lance_duck.index.vector.storage.metadata import ivf_of
 from lance_duck.index.vector.storage.sorted_runs import SortedRuns
 from lance_duck.index.vector.storage.spill import Spill
-from lance_duck.index.vector.training.index_spec import VectorWish
+from lance_duck.index.vector.training.index_spec import VectorSpec
 from lance_duck.index.vector.training.model import Model
 from lance_duck.index.vector.training.train import of_metric
 from lance_duck.index.vector.write import TENSORS, Stored, write_segment
@@ -63,7 +63,7 @@ def merge(
                 encode(vectors_on_disk, model, runs, options, num_rows)
             write_segment(writer, model, stored(model, runs))
     before = parts[0].details
-    return Details(version_of(model.kind), with_trained_rows(_wish(model, before).details(), trained_rows(before)))
+    return Details(version_of(model.kind), with_trained_rows(_spec(model, before).details(), trained_rows(before)))
 
 
 def model_of(index: Any) -> Model:
@@ -181,7 +181,7 @@ def _kept_graph(index: Any, model: Model, partition: int, codes: NDArray[Any], l
     return graph_rows(graph, vectors, metric, **params)
 
 
-def _wish(model: Model, details: bytes) -> VectorWish:
+def _spec(model: Model, details: bytes) -> VectorSpec:
     """Return what was asked for, by the details of a segment, as far as its files do not know it better."""
     parameters = parameters_of(details)
     build_parameters: dict[str, Any] = {name: parameters[name] for name in _KEPT if name in parameters}
@@ -189,7 +189,7 @@ def _wish(model: Model, details: bytes) -> VectorWish:
     parts, bits = (len(model.codebook), model.bits) if model.storage == "PQ" else (0, 8)
     if model.rounding is not None:
         bits = model.rounding.bits
-    return VectorWish(
+    return VectorSpec(
         model.kind,
         model.metric,
         model.dim,

@@ -20,7 +20,7 @@ from lance_duck.spark.costs import MOST_SEGMENT_ROWS, SEGMENT_ROWS
 from lance_duck.spark.jobs.jobs import Progress, run_jobs, slots
 from lance_duck.spark.jobs.scratch import Scratch, Shared
 from lance_duck.spark.table_ref import TableRef
-from lance_duck.verbs.indexes.kinds import IndexWish
+from lance_duck.verbs.indexes.kinds import IndexSpec
 from lance_duck.verbs.indexes.rows import rows_of, runs_of
 from lance_duck.verbs.indexes.segment_orders import SegmentOrder, SkippedIndex
 from lance_duck.verbs.indexes.training import MEMORY, Drawn, SampleOrder, trained
@@ -78,29 +78,29 @@ class SegmentTasks:
         return self.split.runs(self.spark, now, fragments) if fragments else []
 
     def write(
-        self, now: Snapshot, orders: Sequence[tuple[SegmentOrder, IndexWish | None]]
+        self, now: Snapshot, orders: Sequence[tuple[SegmentOrder, IndexSpec | None]]
     ) -> list[IndexMetadata | SkippedIndex]:
         """Carry out orders."""
-        jobs = [(order, None if wish is None else self._parameters(now, wish, order)) for order, wish in orders]
+        jobs = [(order, None if spec is None else self._parameters(now, spec, order)) for order, spec in orders]
         words = ", ".join(dict.fromkeys(order.name for order, _ in orders))
         return self.run(partial(_write, self.place), jobs, f"index {words}", self.progress)
 
-    def _parameters(self, now: Snapshot, wish: IndexWish, order: SegmentOrder) -> Shared | SkippedIndex:
+    def _parameters(self, now: Snapshot, spec: IndexSpec, order: SegmentOrder) -> Shared | SkippedIndex:
         """Return the parameters of all segments of an index, trained once where it is one of vectors."""
         if order.name not in self._trained:
             try:
-                self._trained[order.name] = self.scratch.share(self._train(now, wish))
+                self._trained[order.name] = self.scratch.share(self._train(now, spec))
             except InvalidInputError as error:  # too few vectors to train with
                 if not order.may_skip:
                     raise
                 self._trained[order.name] = SkippedIndex(str(error))
         return self._trained[order.name]
 
-    def _train(self, now: Snapshot, wish: IndexWish) -> Mapping[str, Any]:
-        if wish.kind is not VECTOR or not now.count_rows():
-            return wish.parameters
+    def _train(self, now: Snapshot, spec: IndexSpec) -> Mapping[str, Any]:
+        if spec.kind is not VECTOR or not now.count_rows():
+            return spec.parameters
         readers = _VectorTasks(self)
-        return trained(now, wish, readers, readers.parts, self.memory)
+        return trained(now, spec, readers, readers.parts, self.memory)
 
     def run(self, work: Any, jobs: Sequence[Any], words: str, progress: Progress | None = None) -> list[Any]:
         """Run jobs for this change."""

@@ -23,7 +23,7 @@ from lance_duck.verbs.indexes.optimize import OptimizeOptions
 from lance_duck.verbs.indexes.optimize import optimize_indices as write_indices
 from lance_duck.verbs.indexes.rows import rows_of
 from lance_duck.verbs.indexes.training import MEMORY
-from lance_duck.verbs.indexes.vector import index_wish
+from lance_duck.verbs.indexes.vector import spec_of
 from lance_duck.wire.index import IndexMetadata
 
 
@@ -106,10 +106,10 @@ def create_index(
     properties = properties_of(commit_message, transaction_properties)
     place = TableRef.of(uri, storage_options)
     snapshot = place.dataset().handle.base
-    wish = index_wish(snapshot, column, kind, parameters, name, replace=replace, train=train)
+    spec = spec_of(snapshot, column, kind, parameters, name=name, replace=replace, train=train)
     with Scratch.beside(place) as scratch:
         tasks = SegmentTasks(spark, place, scratch, split, memory_limit, progress)
-        after, segments = write_index(snapshot, wish, properties, tasks)
+        after, segments = write_index(snapshot, spec, properties, tasks)
     return figures(segments[0].name, after, segments, began)
 
 

@@ -20,7 +20,7 @@ from lance_duck.index.registry import kind_of
 from lance_duck.index.segment_uuids import part_uuid
 from lance_duck.snapshot import Snapshot
 from lance_duck.verbs.indexes.describe import fragment_ids, segments_named
-from lance_duck.verbs.indexes.kinds import IndexWish, check_indexable
+from lance_duck.verbs.indexes.kinds import IndexSpec, check_indexable
 from lance_duck.verbs.indexes.rows import column_path, has_moved_rows
 from lance_duck.verbs.indexes.segment_orders import Here, SegmentOrder, Workers
 from lance_duck.verbs.indexes.staged_segments import MadeSegments
@@ -33,7 +33,7 @@ _ELEMENT_SUFFIX: Final = "_list_element_idx"
 
 def create_index(
     snapshot: Snapshot,
-    wish: IndexWish,
+    spec: IndexSpec,
     properties: Mapping[str, str] | None = None,
     workers: Workers | None = None,
 ) -> tuple[Snapshot, list[IndexMetadata]]:
@@ -44,7 +44,7 @@ def create_index(
 
     Args:
         snapshot: Version to begin with.
-        wish: What is asked for.
+        spec: What is asked for.
         properties: Kept with the transaction.
         workers: Write the segments; None: one segment is written here.
 
@@ -59,19 +59,19 @@ def create_index(
     change = None if workers is None else uuid4()
 
     def attempt(now: Snapshot) -> tuple[Snapshot, list[IndexMetadata]]:
-        path = column_path(now.schema, wish.column)
-        check_indexable(now, path, wish.kind)
-        name, replaced = settle_name(now, path, wish)
+        path = column_path(now.schema, spec.column)
+        check_indexable(now, path, spec.kind)
+        name, replaced = settle_name(now, path, spec)
         key = (name, now.schema.by_path(path).id)
         segments = staged.holding(now, key)
         if not segments or workers is not None:
-            fragments = set(now.fragments.ids()) if wish.train else set()
+            fragments = set(now.fragments.ids()) if spec.train else set()
             missing = sorted(fragments.difference(*map(fragment_ids, segments)))
-            if segments and builds_by_row_id(now, wish.kind) and _have_moved_rows(now, missing):
+            if segments and builds_by_row_id(now, spec.kind) and _have_moved_rows(now, missing):
                 staged.forget(segments)  # a reader that does not keep each to its fragments would find the old values
                 segments, missing = [], sorted(fragments)
             if missing or not segments:
-                new_segments = build(now, path, name, missing, wish, workers, change)
+                new_segments = build(now, path, name, missing, spec, workers, change)
                 segments += [staged.keep(now, key, segment) for segment in new_segments]
         return staged.commit(now, segments, replaced, properties), segments
 
@@ -96,7 +96,7 @@ def build(
     path: str,
     name: str,
     fragments: Iterable[int],
-    wish: IndexWish,
+    spec: IndexSpec,
     workers: Workers | None = None,
     change: UUID | None = None,
 ) -> Iterator[IndexMetadata]:
@@ -107,27 +107,27 @@ def build(
         path: Dotted path of the column.
         name: Of the index.
         fragments: Ids; none: one segment that covers nothing is written here.
-        wish: What is asked for.
+        spec: What is asked for.
         workers: Write the segments; None: one segment is written here.
         change: In the uuids of segments that workers write.
     """
     ids = sorted(set(fragments))
     uuid = None if change is None else part_uuid(change)
     if workers is None:
-        uuid = _free(snapshot, wish.uuid)
-    if not ids and wish.untrained is not None:
-        yield empty_segment(snapshot, path, wish.kind, wish.untrained, name=name, uuid=uuid)
+        uuid = _free(snapshot, spec.uuid)
+    if not ids and spec.untrained is not None:
+        yield empty_segment(snapshot, path, spec.kind, spec.untrained, name=name, uuid=uuid)
         return
     if workers is None or not ids:
-        workers, change = Here(wish.progress), None
-    order = SegmentOrder(snapshot.version, path, name, wish.kind.type_url, (), change=change, uuid=uuid)
+        workers, change = Here(spec.progress), None
+    order = SegmentOrder(snapshot.version, path, name, spec.kind.type_url, (), change=change, uuid=uuid)
     runs = workers.runs(snapshot, ids) or [()]
-    for segment in workers.write(snapshot, [(replace(order, fragments=run), wish) for run in runs]):
+    for segment in workers.write(snapshot, [(replace(order, fragments=run), spec) for run in runs]):
         assert isinstance(segment, IndexMetadata)
         yield segment
 
 
-def settle_name(snapshot: Snapshot, path: str, wish: IndexWish) -> tuple[str, list[IndexMetadata]]:
+def settle_name(snapshot: Snapshot, path: str, spec: IndexSpec) -> tuple[str, list[IndexMetadata]]:
     """Return the name of a new index, and the segments whose place it takes.
 
     A name that is not given is "{path}_idx", of list elements "{path}_list_element_idx", with a number where an index
@@ -139,12 +139,12 @@ def settle_name(snapshot: Snapshot, path: str, wish: IndexWish) -> tuple[str, li
     """
     field_id = snapshot.schema.by_path(path).id
     segments = [s for s in snapshot.indices if s.name not in SYSTEM]
-    name = wish.name
+    name = spec.name
     if name is None:
-        by_element = wish.kind is INVERTED and granularity_of(wish.parameters) == LIST_ELEMENT
+        by_element = spec.kind is INVERTED and granularity_of(spec.parameters) == LIST_ELEMENT
         shown = listed_field(snapshot.schema, snapshot.schema.by_path(path)).shown
         names = _numbered(f"{shown}{_ELEMENT_SUFFIX if by_element else _SUFFIX}")
-        name = next(n for n in names if _suits(segments, n, field_id, wish.kind, by_element))
+        name = next(n for n in names if _suits(segments, n, field_id, spec.kind, by_element))
     elif not isinstance(name, str) or not name or name in SYSTEM or not is_unicode(name):
         raise InvalidInputError("name of an index", found=repr(name))
     namesakes = [s for s in segments if s.name == name]
@@ -152,7 +152,7 @@ def settle_name(snapshot: Snapshot, path: str, wish: IndexWish) -> tuple[str, li
         raise IndexExistsError(
             f"index {name!r} already exists, on another column", where=snapshot.uri, remedy="choose another name"
         )
-    if namesakes and not wish.replace:
+    if namesakes and not spec.replace:
         raise IndexExistsError(
             f"index {name!r} already exists", where=snapshot.uri, remedy="choose another name, or replace=True"
         )

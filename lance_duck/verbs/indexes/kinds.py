@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypedDict, Unpack, overload
 from uuid import UUID
 
 from lance_duck.arguments import did_you_mean, refuse_unknown
@@ -63,16 +63,27 @@ class IndexProgress:
         return min(self.completed / self.total, 1.0)
 
 
+class IndexOptions(TypedDict, total=False):
+    """What a user may say of an index of any kind, explained by `IndexSpec`."""
+
+    name: str | None
+    replace: bool
+    train: bool
+    uuid: UUID | None
+    progress: Progress | None
+
+
 @dataclass(frozen=True)
-class IndexWish:
+class IndexSpec:
     """An index that a user asks for.
 
     Attributes:
         column: Its dotted path.
+        kind: Its kind.
+        parameters: Of the kind.
         name: None: made from the path.
         replace: Take the place of an index of this name.
         train: Build it of all rows; False: it covers nothing yet.
-        parameters: Of the kind.
         uuid: Of the segment, where there is one; None: a new one.
         progress: Called with the rows that are taken in, and all rows.
         untrained: Details of a segment that covers nothing, where such a one has no files; None: the kind builds it.
@@ -80,34 +91,25 @@ class IndexWish:
 
     column: str
     kind: IndexKind
+    parameters: Mapping[str, Any]
     name: str | None = None
-    replace: bool = True
+    replace: bool = False
     train: bool = True
-    parameters: Mapping[str, Any] = field(default_factory=dict)
     uuid: UUID | None = None
     progress: Progress | None = None
     untrained: bytes | None = None
 
 
-def scalar_wish(
-    column: Any,
-    index_type: Any,
-    parameters: Mapping[str, Any],
-    name: str | None = None,
-    *,
-    replace: bool = False,
-    train: bool = True,
-    uuid: str | UUID | None = None,
-    progress: Progress | None = None,
-) -> IndexWish:
-    """Return the scalar index that a user asks for; arguments are those of `vector.index_wish`.
+def scalar_spec(
+    column: Any, index_type: Any, parameters: Mapping[str, Any], **options: Unpack[IndexOptions]
+) -> IndexSpec:
+    """Return the scalar index that a user asks for; arguments are those of `vector.spec_of`.
 
     Raises:
-        NotIndexableError, InvalidInputError: As `kind_asked`, `one_column` and `uuid_of` say.
+        NotIndexableError, InvalidInputError: As `kind_asked` and `one_column` say.
     """
     kind, settings = kind_asked(index_type, parameters)
-    segment = None if uuid is None else uuid_of(uuid)
-    return IndexWish(one_column(column), kind, name, replace, train, settings, segment, progress)
+    return IndexSpec(one_column(column), kind, settings, **options)
 
 
 def kind_asked(index_type: Any, parameters: Mapping[str, Any]) -> tuple[IndexKind, dict[str, Any]]:
@@ -191,8 +193,18 @@ def one_column(column: str | Sequence[str]) -> str:
     return columns[0]
 
 
-def uuid_of(value: str | UUID) -> UUID:
-    """Return the uuid of a segment, with InvalidInputError where it is none."""
+@overload
+def uuid_of(value: str | UUID) -> UUID: ...
+
+
+@overload
+def uuid_of(value: None) -> None: ...
+
+
+def uuid_of(value: str | UUID | None) -> UUID | None:
+    """Return the uuid of a segment, with InvalidInputError where it is no uuid; None stays None."""
+    if value is None:
+        return None
     try:
         return UUID(str(value))
     except ValueError:

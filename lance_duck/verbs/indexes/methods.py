@@ -10,7 +10,7 @@ from lance_duck import lazy
 from lance_duck.arguments import checked_calls
 from lance_duck.errors import IndexNotFoundError, InvalidInputError, UnsupportedError
 from lance_duck.snapshot import Snapshot
-from lance_duck.verbs.indexes.vector import VectorIndexChanges, index_wish
+from lance_duck.verbs.indexes.vector import VectorIndexChanges, spec_of
 
 if TYPE_CHECKING:
     from lance_duck.index import catalog, registry, search
@@ -86,12 +86,11 @@ class IndexChanges(VectorIndexChanges):
             raise InvalidInputError(
                 "fragment_ids", where="create_scalar_index", remedy="call create_index_uncommitted(…, fragment_ids=…)"
             )
-        observer = kinds.progress_of(progress, progress_callback)
-        wish = kinds.scalar_wish(
-            column, index_type, parameters, name, replace=replace, train=train, uuid=index_uuid, progress=observer
-        )
+        options: kinds.IndexOptions = {"name": name, "replace": replace, "train": train}
+        options |= {"uuid": kinds.uuid_of(index_uuid), "progress": kinds.progress_of(progress, progress_callback)}
+        spec = kinds.scalar_spec(column, index_type, parameters, **options)
         properties = change.transaction_properties(commit_message, transaction_properties)
-        self.handle.move_to(create.create_index(self.handle.base, wish, properties)[0])
+        self.handle.move_to(create.create_index(self.handle.base, spec, properties)[0])
 
     def create_index_uncommitted(
         self,
@@ -129,15 +128,11 @@ class IndexChanges(VectorIndexChanges):
             UnknownColumnError, NotIndexableError, IndexExistsError: As for `create_scalar_index`.
             InvalidInputError: No fragments are given, or one that is not there.
         """
-        observer = kinds.progress_of(progress, progress_callback)
-        wish = index_wish(
-            *(self.handle.base, column, index_type, parameters, name),
-            replace=replace,
-            train=train,
-            uuid=index_uuid,
-            progress=observer,
-        )
-        return segment_changes.create_uncommitted(self.handle.base, wish, fragment_ids)
+        base = self.handle.base
+        options: kinds.IndexOptions = {"name": name, "replace": replace, "train": train}
+        options |= {"uuid": kinds.uuid_of(index_uuid), "progress": kinds.progress_of(progress, progress_callback)}
+        spec = spec_of(base, column, index_type, parameters, **options)
+        return segment_changes.create_uncommitted(base, spec, fragment_ids)
 
     def merge_existing_index_segments(self, segments: Sequence[lance_operation.Index]) -> lance_operation.Index:
         """Write one segment with the entries of several that are not committed, and do not commit it.

@@ -27,7 +27,7 @@ from lance_duck.index.vector.training.imbalance import is_outgrown
 from lance_duck.snapshot import Snapshot
 from lance_duck.verbs.costs import MERGED_RATIO, SMALL_SEGMENT, SMALL_VECTOR_SEGMENT
 from lance_duck.verbs.indexes.describe import segments_named
-from lance_duck.verbs.indexes.kinds import IndexWish, Progress
+from lance_duck.verbs.indexes.kinds import IndexSpec, Progress
 from lance_duck.verbs.indexes.rows import has_moved_rows, rows_of
 from lance_duck.verbs.indexes.segment_orders import Here, SegmentOrder, SkippedIndex, Workers
 from lance_duck.verbs.indexes.staged_segments import MadeSegments
@@ -264,26 +264,26 @@ def _has_changed_in_place(fragment: Fragment) -> bool:
 
 def _orders(
     now: Snapshot, job: Job, workers: Workers, change: UUID | None
-) -> Iterator[tuple[SegmentOrder, IndexWish | None]]:
+) -> Iterator[tuple[SegmentOrder, IndexSpec | None]]:
     """Yield what a job is made of: with other segments only one run of new rows is merged, the others stand alone."""
     runs = list(workers.runs(now, job.fragments)) or [()]
     order = SegmentOrder(now.version, job.path, job.name, job.kind.type_url, (), may_skip=True, change=change)
     if job.merged:
         yield replace(order, fragments=runs.pop(0), merged=tuple(s.uuid for s in job.merged)), None
     model = job.model or (job.merged[0] if job.merged and job.kind in _MODELLED else None)
-    wish = None
+    spec = None
     if model is not None:
         order = replace(order, merged=(model.uuid,), takes_entries=False)
     elif runs:
-        wish = IndexWish(job.path, job.kind, job.name, parameters=_parameters(now, job))
+        spec = IndexSpec(job.path, job.kind, _parameters(now, job), job.name, replace=True)
     for run in runs:
-        yield replace(order, fragments=run), wish
+        yield replace(order, fragments=run), spec
 
 
 def _written(
     now: Snapshot,
     jobs: Sequence[Job],
-    orders: Sequence[Sequence[tuple[SegmentOrder, IndexWish | None]]],
+    orders: Sequence[Sequence[tuple[SegmentOrder, IndexSpec | None]]],
     workers: Workers,
     made: MadeSegments,
 ) -> Iterator[list[IndexMetadata]]:

@@ -21,7 +21,7 @@ from lance_duck.index.registry import kind_of
 from lance_duck.index.segment_uuids import part_uuid
 from lance_duck.index.vector.kind import VECTOR
 from lance_duck.snapshot import Snapshot
-from lance_duck.verbs.indexes.kinds import IndexWish, Progress
+from lance_duck.verbs.indexes.kinds import IndexSpec, Progress
 from lance_duck.verbs.indexes.rows import index_rows, rows_of
 from lance_duck.wire.index import IndexMetadata
 
@@ -119,9 +119,9 @@ class Workers(Protocol):
         """Cut fragments into runs of neighbours, for one segment each; none of no fragments."""
 
     def write(
-        self, now: Snapshot, orders: Sequence[tuple[SegmentOrder, IndexWish | None]]
+        self, now: Snapshot, orders: Sequence[tuple[SegmentOrder, IndexSpec | None]]
     ) -> Iterable[IndexMetadata | SkippedIndex]:
-        """Carry out orders, those with a wish with its parameters, trained once for each index."""
+        """Carry out orders, those with a spec with its parameters, trained once for each index."""
 
 
 class Here:
@@ -139,7 +139,7 @@ class Here:
         return [tuple(sorted(fragments))] if fragments else []
 
     def write(
-        self, now: Snapshot, orders: Sequence[tuple[SegmentOrder, IndexWish | None]]
+        self, now: Snapshot, orders: Sequence[tuple[SegmentOrder, IndexSpec | None]]
     ) -> Iterator[IndexMetadata | SkippedIndex]:
         """Yield what comes of each order, written when it is asked for."""
         progress, before = self._progress, 0
@@ -147,8 +147,8 @@ class Here:
         total = sum(rows)
         if progress is not None and (total or not orders[0][0].may_skip):
             progress(0, total)
-        for (order, wish), count in zip(orders, rows, strict=True):
-            parameters = {} if wish is None else wish.parameters
+        for (order, spec), count in zip(orders, rows, strict=True):
+            parameters = {} if spec is None else spec.parameters
             yield order.write(now, parameters, None if progress is None else _from(progress, before, total))
             before += count
 

@@ -17,7 +17,7 @@ from lance_duck.index.registry import kind_of
 from lance_duck.snapshot import Snapshot
 from lance_duck.verbs.indexes.create import build, settle_name
 from lance_duck.verbs.indexes.describe import fragment_ids
-from lance_duck.verbs.indexes.kinds import IndexWish, check_indexable
+from lance_duck.verbs.indexes.kinds import IndexSpec, check_indexable
 from lance_duck.verbs.indexes.rows import column_path
 from lance_duck.verbs.indexes.staged_segments import MadeSegments, narrowed, version_of
 from lance_duck.verbs.public.lance_operation import Index
@@ -26,7 +26,7 @@ from lance_duck.wire.index import SYSTEM, IndexMetadata, index_from_proto
 from lance_duck.wire.pb import table_pb2
 
 
-def create_uncommitted(snapshot: Snapshot, wish: IndexWish, fragments: Iterable[int] | None) -> Index:
+def create_uncommitted(snapshot: Snapshot, spec: IndexSpec, fragments: Iterable[int] | None) -> Index:
     """Write a segment over some fragments.
 
     Raises:
@@ -34,11 +34,11 @@ def create_uncommitted(snapshot: Snapshot, wish: IndexWish, fragments: Iterable[
     """
     if fragments is None:
         raise InvalidInputError("fragment_ids are missing", where="create_index_uncommitted")
-    path = column_path(snapshot.schema, wish.column)
-    check_indexable(snapshot, path, wish.kind)
-    name, _ = settle_name(snapshot, path, wish)
+    path = column_path(snapshot.schema, spec.column)
+    check_indexable(snapshot, path, spec.kind)
+    name, _ = settle_name(snapshot, path, spec)
     present = _checked(snapshot, fragments)
-    (segment,) = build(snapshot, path, name, present if wish.train else [], wish)
+    (segment,) = build(snapshot, path, name, present if spec.train else [], spec)
     return shown_index(segment)
 
 

@@ -20,7 +20,7 @@ from lance_duck.index.vector.build import number_type
 from lance_duck.index.vector.costs import TRAINING_ROUNDS
 from lance_duck.index.vector.kind import VECTOR
 from lance_duck.index.vector.storage.spill import Rows, Spill, VectorSpill
-from lance_duck.index.vector.training.index_spec import VectorWish
+from lance_duck.index.vector.training.index_spec import VectorSpec
 from lance_duck.index.vector.training.lloyd import Sums, is_settled, moved, some_of
 from lance_duck.index.vector.training.model import Model
 from lance_duck.index.vector.training.train import SEED, apart, numbers_between, of_metric, train
@@ -28,7 +28,7 @@ from lance_duck.index.vector.vectors import vectors_of
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import Snapshot
 from lance_duck.verbs.costs import SAMPLE_BLOCK_BYTES, SAMPLE_GROWTH, WHOLE_SAMPLE_BYTES
-from lance_duck.verbs.indexes.kinds import IndexWish
+from lance_duck.verbs.indexes.kinds import IndexSpec
 from lance_duck.verbs.indexes.rows import index_rows, rows_of, runs_of
 
 MEMORY: Final = 2 << 30
@@ -111,7 +111,7 @@ class VectorReaders(Protocol):
 
 
 def trained(
-    snapshot: Snapshot, wish: IndexWish, places: VectorReaders, parts: int, memory: int = MEMORY
+    snapshot: Snapshot, spec: IndexSpec, places: VectorReaders, parts: int, memory: int = MEMORY
 ) -> Mapping[str, Any]:
     """Train what a vector index is made with, of vectors that are read elsewhere.
 
@@ -120,26 +120,26 @@ def trained(
 
     Args:
         snapshot: The version.
-        wish: What is asked for.
+        spec: What is asked for.
         places: Where vectors are read.
         parts: Orders to give at once.
         memory: Bytes of vectors that may be trained with here.
 
     Returns:
-        The parameters of the wish, with centroids, bounds and codebook for all segments.
+        Its parameters, with centroids, bounds and codebook for all segments.
 
     Raises:
         InvalidInputError: There are too few vectors.
     """
-    type_ = snapshot.schema.by_path(wish.column).storage_type
-    spec = VectorWish.of(wish.parameters, type_)
-    if spec.is_trained:
-        return wish.parameters
-    training = _Training(snapshot, wish.column, spec, number_type(type_.value_type), places, parts, memory)
+    type_ = snapshot.schema.by_path(spec.column).storage_type
+    vector_spec = VectorSpec.of(spec.parameters, type_)
+    if vector_spec.is_trained:
+        return spec.parameters
+    training = _Training(snapshot, spec.column, vector_spec, number_type(type_.value_type), places, parts, memory)
     model = training.run()
-    parameters = {**wish.parameters, "num_partitions": len(model.centroids), "ivf_centroids": model.centroids}
-    if spec.centroids is None:
-        parameters |= {"asked_partitions": spec.asked_partitions, "trained_rows": snapshot.count_rows()}
+    parameters = {**spec.parameters, "num_partitions": len(model.centroids), "ivf_centroids": model.centroids}
+    if vector_spec.centroids is None:
+        parameters |= {"asked_partitions": vector_spec.asked_partitions, "trained_rows": snapshot.count_rows()}
     if model.storage == "PQ":
         parameters["pq_codebook"] = model.codebook
     elif model.storage == "SQ":
@@ -169,37 +169,37 @@ class _Sampled:
 class _Training:
     snapshot: Snapshot
     path: str
-    wish: VectorWish
+    spec: VectorSpec
     item: np.dtype[Any]
     places: VectorReaders
     parts: int
     memory: int
 
     def run(self) -> Model:
-        total, width = self.snapshot.count_rows(), self.wish.dim * (1 if self.wish.metric == "hamming" else 4)
+        total, width = self.snapshot.count_rows(), self.spec.dim * (1 if self.spec.metric == "hamming" else 4)
         if total * width <= min(WHOLE_SAMPLE_BYTES, self.memory):
             return self._of_all()
-        wish = self.wish
-        if wish.storage == "SQ" and wish.bounds is None:
+        spec = self.spec
+        if spec.storage == "SQ" and spec.bounds is None:
             bounds = self.places.bounds(self._orders(None))
             low, high = min(low for low, _ in bounds), max(high for _, high in bounds)
             if low <= high:
-                wish = replace(wish, bounds=apart(low, high))
-        count = wish.partitions_for(total)
-        if wish.centroids is None and wish.metric != "hamming" and wish.sample_rate * count * width > self.memory:
-            wish = replace(wish, centroids=self._in_rounds(total, count))
+                spec = replace(spec, bounds=apart(low, high))
+        count = spec.partitions_for(total)
+        if spec.centroids is None and spec.metric != "hamming" and spec.sample_rate * count * width > self.memory:
+            spec = replace(spec, centroids=self._in_rounds(total, count))
         rate = 1
-        while rate * self._needed(wish, total) < total:
-            sampled = self._sampled(wish, total, rate)
+        while rate * self._needed(spec, total) < total:
+            sampled = self._sampled(spec, total, rate)
             if sampled is not None:
-                return train(wish, sampled, self.item)
+                return train(spec, sampled, self.item)
             rate *= SAMPLE_GROWTH
         return self._of_all()
 
-    def _needed(self, wish: VectorWish, total: int) -> int:
+    def _needed(self, spec: VectorSpec, total: int) -> int:
         """Return the vectors of the larger one of both samples."""
-        centroids = wish.sample_rate * wish.partitions_for(total) if wish.centroids is None else 0
-        codebook = wish.sample_rate << wish.bits if wish.storage == "PQ" and wish.codebook is None else 0
+        centroids = spec.sample_rate * spec.partitions_for(total) if spec.centroids is None else 0
+        codebook = spec.sample_rate << spec.bits if spec.storage == "PQ" and spec.codebook is None else 0
         return max(centroids, codebook)
 
     def _of_all(self) -> Model:
@@ -207,40 +207,40 @@ class _Training:
             vectors = VectorSpill(self.memory, spill)
             for sample in self.places.draw(self._orders(None)):
                 vectors.add(np.zeros(int(sample.usable.sum()), np.uint64), sample.values[sample.usable])
-            return train(self.wish, vectors, self.item)
+            return train(self.spec, vectors, self.item)
 
-    def _sampled(self, wish: VectorWish, total: int, rate: int) -> _Sampled | None:
+    def _sampled(self, spec: VectorSpec, total: int, rate: int) -> _Sampled | None:
         """Read both samples, `rate` times as large as needed; None if too few vectors are usable."""
-        centroids = wish.sample_rate * wish.partitions_for(total) if wish.centroids is None else 0
-        codebook = wish.sample_rate << wish.bits if wish.storage == "PQ" and wish.codebook is None else 0
+        centroids = spec.sample_rate * spec.partitions_for(total) if spec.centroids is None else 0
+        codebook = spec.sample_rate << spec.bits if spec.storage == "PQ" and spec.codebook is None else 0
         places = {SEED: _chosen(total, rate * centroids, SEED), SEED + 1: _chosen(total, rate * codebook, SEED + 1)}
         positions = np.union1d(places[SEED], places[SEED + 1])
         sample = self.places.draw(self._orders(positions)) if len(positions) else []
-        values = np.concatenate([d.values for d in sample]) if sample else np.empty((0, wish.dim), np.float32)
+        values = np.concatenate([d.values for d in sample]) if sample else np.empty((0, spec.dim), np.float32)
         usable = np.concatenate([d.usable for d in sample]) if sample else np.empty(0, np.bool_)
         samples = {}
         for seed, mine in places.items():
             rows = np.searchsorted(positions, mine)
             samples[seed] = values[rows[usable[rows]]]
         share = float(usable.mean()) if len(usable) else 1.0
-        least = {SEED: wish.partitions_for(round(total * share)) if centroids else 0}
-        least[SEED + 1] = 1 << wish.bits if codebook else 0
+        least = {SEED: spec.partitions_for(round(total * share)) if centroids else 0}
+        least[SEED + 1] = 1 << spec.bits if codebook else 0
         if any(len(samples[seed]) < least[seed] for seed in samples):
             return None
         return _Sampled(round(total * share), samples)
 
     def _in_rounds(self, total: int, count: int) -> NDArray[np.float32]:
         """Return the centroids of a sample that stays where it is read."""
-        size = min(self.wish.sample_rate * count, total)
+        size = min(self.spec.sample_rate * count, total)
         positions = _chosen(total, size, SEED)
         self.places.leave(self._orders(positions))
         begin = _chosen(len(positions), min(2 * count, size), SEED + 2)
         sample = self.places.draw(self._orders(positions[begin]))
-        usable = of_metric(np.concatenate([d.values[d.usable] for d in sample]), self.wish.metric)
+        usable = of_metric(np.concatenate([d.values[d.usable] for d in sample]), self.spec.metric)
         centroids = some_of(usable, min(count, len(usable)), SEED) if len(usable) else usable
         before: float | None = None
-        for _ in range(min(self.wish.max_iters, TRAINING_ROUNDS) if len(centroids) else 0):
-            centroids, loss = moved(self.places.sums(centroids, self.wish.metric), centroids)
+        for _ in range(min(self.spec.max_iters, TRAINING_ROUNDS) if len(centroids) else 0):
+            centroids, loss = moved(self.places.sums(centroids, self.spec.metric), centroids)
             if is_settled(before, loss):
                 break
             before = loss
@@ -248,7 +248,7 @@ class _Training:
 
     def _orders(self, positions: NDArray[np.int64] | None) -> list[SampleOrder]:
         """Return the orders for positions, or for all rows, each for a run of neighbouring fragments."""
-        about = (self.snapshot.version, self.path, self.wish.metric)
+        about = (self.snapshot.version, self.path, self.spec.metric)
         runs = runs_of(self.snapshot, self.snapshot.fragments.ids(), self.parts)
         if positions is None:
             return [SampleOrder(*about, run) for run in runs]

@@ -156,31 +156,22 @@ class VectorIndexChanges(TableMethods):
             "target_partition_size": target_partition_size,
             "skip_transpose": skip_transpose,
         }
-        base, observer = self.handle.base, kinds.progress_of(progress, progress_callback)
-        wish = vector_wish(
-            *(base, column, index_type, arguments, name),
-            replace=replace,
-            train=train,
-            uuid=index_uuid,
-            progress=observer,
-        )
+        base = self.handle.base
+        options: kinds.IndexOptions = {"name": name, "replace": replace, "train": train}
+        options |= {"uuid": kinds.uuid_of(index_uuid), "progress": kinds.progress_of(progress, progress_callback)}
+        spec = vector_spec(base, column, index_type, arguments, **options)
         properties = change.transaction_properties(commit_message, transaction_properties)
-        self.handle.move_to(create.create_index(base, wish, properties)[0])
+        self.handle.move_to(create.create_index(base, spec, properties)[0])
         return self
 
 
-def index_wish(
+def spec_of(
     snapshot: Snapshot,
     column: Any,
     index_type: Any,
     parameters: Mapping[str, Any],
-    name: str | None = None,
-    *,
-    replace: bool = False,
-    train: bool = True,
-    uuid: str | UUID | None = None,
-    progress: kinds.Progress | None = None,
-) -> kinds.IndexWish:
+    **options: Unpack[kinds.IndexOptions],
+) -> kinds.IndexSpec:
     """Return the index of any kind that a user asks for; that of vectors is checked against the table.
 
     Args:
@@ -188,27 +179,15 @@ def index_wish(
         column: Path of the column.
         index_type: Name of a kind, in any case, or an `IndexConfig`.
         parameters: Of the kind, by name.
-        name: Of the index; None: made from the path.
-        replace: Whether there may be an index of this name.
-        train: Whether it is built of all rows.
-        uuid: Of the segment.
-        progress: Called with the rows that are taken in.
+        options: Of indexes of any kind.
 
     Raises:
         UnknownColumnError, NotIndexableError, InvalidInputError, UnsupportedError: As `create_scalar_index` and
             `create_index` do.
     """
     if is_vector_kind(index_type):
-        return vector_wish(
-            *(snapshot, column, index_type, parameters, name),
-            replace=replace,
-            train=train,
-            uuid=uuid,
-            progress=progress,
-        )
-    return kinds.scalar_wish(
-        column, index_type, parameters, name, replace=replace, train=train, uuid=uuid, progress=progress
-    )
+        return vector_spec(snapshot, column, index_type, parameters, **options)
+    return kinds.scalar_spec(column, index_type, parameters, **options)
 
 
 def is_vector_kind(index_type: Any) -> bool:
@@ -216,33 +195,18 @@ def is_vector_kind(index_type: Any) -> bool:
     return isinstance(index_type, str) and index_type.upper().startswith(("IVF", "HNSW"))
 
 
-def vector_wish(
+def vector_spec(
     snapshot: Snapshot,
     column: Any,
     index_type: Any,
     parameters: Mapping[str, Any],
-    name: str | None = None,
-    *,
-    replace: bool = False,
-    train: bool = True,
-    uuid: str | UUID | None = None,
-    progress: kinds.Progress | None = None,
-) -> kinds.IndexWish:
-    """Return the index that a user asks for, checked against the table.
-
-    Args:
-        snapshot: Version of the table.
-        column: Path of the column.
-        index_type: Name of a kind of vector index, in any case.
-        parameters: Arguments of `VectorIndexChanges.create_index`, by name.
-        name: As there, like the following.
-        replace: Likewise.
-        train: Likewise.
-        uuid: Of the segment.
-        progress: Called with the rows that are taken in.
+    **options: Unpack[kinds.IndexOptions],
+) -> kinds.IndexSpec:
+    """Return the vector index that a user asks for, checked against the table; arguments are those of `spec_of`.
 
     Raises:
-        UnknownColumnError, NotIndexableError, InvalidInputError, UnsupportedError: As there.
+        UnknownColumnError, NotIndexableError, InvalidInputError, UnsupportedError: As
+            `VectorIndexChanges.create_index` does.
     """
     path = rows.column_path(snapshot.schema, kinds.one_column(column))
     kinds.check_indexable(snapshot, path, kind.VECTOR)
@@ -252,17 +216,13 @@ def vector_wish(
             expected=", ".join(files.KINDS),
             remedy=did_you_mean(index_type, files.KINDS) or "create_scalar_index makes indexes of other kinds",
         )
-    settings = {"index_type": index_type.upper(), **_chosen(parameters)}
-    type_ = snapshot.schema.by_path(path).storage_type
-    wish = index_spec.VectorWish.of(settings, type_)
-    segment = None if uuid is None else kinds.uuid_of(uuid)
-    return kinds.IndexWish(
-        path, kind.VECTOR, name, replace, train, settings, segment, progress, untrained=wish.details()
-    )
+    settings = {"index_type": index_type.upper(), **_checked(parameters)}
+    vectors = index_spec.VectorSpec.of(settings, snapshot.schema.by_path(path).storage_type)
+    return kinds.IndexSpec(path, kind.VECTOR, settings, untrained=vectors.details(), **options)
 
 
-def _chosen(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters of the kind, of all arguments."""
+def _checked(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters that make the index; of the others only their names, and that none is refused, matter."""
     names = {"metric", "index_file_version", "skip_transpose", *_NUMBERS, *_ARRAYS, *_IDLE, *_REFUSED}
     refuse_unknown(sorted(parameters), sorted(names), "a vector index", "parameter")
     for name in _REFUSED:

@@ -51,7 +51,7 @@ _KNOWN: Final = (
 
 
 @dataclass(frozen=True)
-class VectorWish:
+class VectorSpec:
     """A vector index that a user asks for.
 
     Attributes:
@@ -93,7 +93,7 @@ class VectorWish:
     trained_rows: int = 0
 
     @classmethod
-    def of(cls, parameters: Mapping[str, Any], type_: pa.DataType) -> VectorWish:
+    def of(cls, parameters: Mapping[str, Any], type_: pa.DataType) -> VectorSpec:
         """Check what a user asks for.
 
         Args:

@@ -18,7 +18,7 @@ from lance_duck.index.vector.storage.rotation import Rotation
 from lance_duck.index.vector.storage.rq import Rounding
 from lance_duck.index.vector.storage.spill import Rows
 from lance_duck.index.vector.threads import safe_after_fork, side_by_side
-from lance_duck.index.vector.training.index_spec import VectorWish
+from lance_duck.index.vector.training.index_spec import VectorSpec
 from lance_duck.index.vector.training.model import Model, nearest_centroids, quantizer
 
 SEED: Final = 1234
@@ -44,75 +44,75 @@ class Trainable(Protocol):
 
 
 @safe_after_fork
-def train(wish: VectorWish, vectors: Trainable, item: np.dtype[Any]) -> Model:
+def train(spec: VectorSpec, vectors: Trainable, item: np.dtype[Any]) -> Model:
     """Make the model of an index.
 
     Args:
-        wish: What is asked for; centroids, bounds and a codebook that it brings are taken as they are.
+        spec: What is asked for; centroids, bounds and a codebook that it brings are taken as they are.
         vectors: All that are indexed, at least one unless nothing is to be trained.
         item: Type of stored numbers.
 
     Raises:
         InvalidInputError: Too few vectors.
     """
-    check_enough(wish, len(vectors))
-    centroids, loss = wish.centroids, None
+    check_enough(spec, len(vectors))
+    centroids, loss = spec.centroids, None
     if centroids is None:
-        count = wish.partitions_for(len(vectors))
-        sample = of_metric(vectors.sample(wish.sample_rate * count, SEED), wish.metric)
-        centroids, loss = _centroids(sample, count, wish)
+        count = spec.partitions_for(len(vectors))
+        sample = of_metric(vectors.sample(spec.sample_rate * count, SEED), spec.metric)
+        centroids, loss = _centroids(sample, count, spec)
         loss *= len(vectors) / len(sample)
-    model = replace(brought(replace(wish, centroids=centroids), item), loss=loss)
-    if wish.storage == "SQ" and wish.bounds is None:
-        return replace(model, bounds=apart(*numbers_between(of_metric(chunk, wish.metric) for _, chunk in vectors)))
-    if wish.storage == "PQ" and wish.codebook is None:
-        sample = of_metric(vectors.sample(wish.sample_rate << wish.bits, SEED + 1), wish.metric)
-        return replace(model, codebook=as_stored(_codebook(sample, model, wish), item))
+    model = replace(brought(replace(spec, centroids=centroids), item), loss=loss)
+    if spec.storage == "SQ" and spec.bounds is None:
+        return replace(model, bounds=apart(*numbers_between(of_metric(chunk, spec.metric) for _, chunk in vectors)))
+    if spec.storage == "PQ" and spec.codebook is None:
+        sample = of_metric(vectors.sample(spec.sample_rate << spec.bits, SEED + 1), spec.metric)
+        return replace(model, codebook=as_stored(_codebook(sample, model, spec), item))
     return model
 
 
-def brought(wish: VectorWish, item: np.dtype[Any]) -> Model:
-    """Return the model of what a wish brings; it has centroids at least."""
-    assert wish.centroids is not None
+def brought(spec: VectorSpec, item: np.dtype[Any]) -> Model:
+    """Return the model of what a spec brings; it has centroids at least."""
+    assert spec.centroids is not None
     model = Model(
-        wish.kind,
-        wish.metric,
+        spec.kind,
+        spec.metric,
         item,
-        as_stored(wish.centroids, item),
-        m=wish.m,
-        ef_construction=wish.ef_construction,
-        max_level=wish.max_level,
+        as_stored(spec.centroids, item),
+        m=spec.m,
+        ef_construction=spec.ef_construction,
+        max_level=spec.max_level,
     )
-    if wish.storage == "RQ":
-        model = replace(model, rounding=Rounding(wish.bits, Rotation.drawn(wish.dim)))
-    if wish.bounds is not None:
-        model = replace(model, bounds=wish.bounds)
-    return model if wish.codebook is None else replace(model, codebook=as_stored(wish.codebook, item))
+    if spec.storage == "RQ":
+        model = replace(model, rounding=Rounding(spec.bits, Rotation.drawn(spec.dim)))
+    if spec.bounds is not None:
+        model = replace(model, bounds=spec.bounds)
+    return model if spec.codebook is None else replace(model, codebook=as_stored(spec.codebook, item))
 
 
-def check_enough(wish: VectorWish, num_vectors: int) -> None:
+def check_enough(spec: VectorSpec, num_vectors: int) -> None:
     """Refuse too few vectors to train with, with InvalidInputError."""
-    needed = 1 if wish.centroids is None else 0
-    if wish.storage == "SQ" and wish.bounds is None:
+    needed = 1 if spec.centroids is None else 0
+    if spec.storage == "SQ" and spec.bounds is None:
         needed = 1
-    elif wish.storage == "PQ" and wish.codebook is None:
-        needed = 1 << wish.bits
+    elif spec.storage == "PQ" and spec.codebook is None:
+        needed = 1 << spec.bits
     if num_vectors < needed:
         raise InvalidInputError(
-            f"too few vectors to train {wish.kind}",
+            f"too few vectors to train {spec.kind}",
             expected=f"{needed} at least that are not null, not NaN"
-            + (", not zero" if wish.metric == "cosine" else ""),
+            + (", not zero" if spec.metric == "cosine" else ""),
             found=num_vectors,
-            remedy=_remedy(wish, num_vectors, needed),
+            remedy=_remedy(spec, num_vectors, needed),
         )
 
 
-def _remedy(wish: VectorWish, num_vectors: int, needed: int) -> str:
+def _remedy(spec: VectorSpec, num_vectors: int, needed: int) -> str:
     later = "train=False makes an index that optimize_indices() builds once there are more"
     if needed == 1:
         return later
-    flat = f"{wish.kind.replace('PQ', 'SQ')} needs one; {later}"
-    few_bits = wish.bits == 8 and num_vectors >= _CODES_OF_4_BITS and wish.num_sub_vectors % 2 == 0
+    flat = f"{spec.kind.replace('PQ', 'SQ')} needs one; {later}"
+    few_bits = spec.bits == 8 and num_vectors >= _CODES_OF_4_BITS and spec.num_sub_vectors % 2 == 0
     return f"num_bits=4 needs {_CODES_OF_4_BITS}; {flat}" if few_bits else flat
 
 
@@ -130,27 +130,27 @@ def of_metric(vectors: NDArray[Any], metric: str) -> NDArray[Any]:
     return np.ascontiguousarray(normalized(vectors)) if metric == "cosine" else np.ascontiguousarray(vectors)
 
 
-def _centroids(sample: NDArray[Any], count: int, wish: VectorWish) -> tuple[NDArray[Any], float]:
+def _centroids(sample: NDArray[Any], count: int, spec: VectorSpec) -> tuple[NDArray[Any], float]:
     """Return the centroids of a sample, and the sum of its distances to them."""
-    if wish.metric == "hamming":
+    if spec.metric == "hamming":
         bits = np.unpackbits(sample, axis=1).astype(np.float32)
-        means = _clusters(bits, count, faiss.IndexFlatL2(bits.shape[1]), wish)
+        means = _clusters(bits, count, faiss.IndexFlatL2(bits.shape[1]), spec)
         centroids: NDArray[Any] = np.packbits(means > 0.5, axis=1)
-        _, distances = nearest_centroids(quantizer(centroids, wish.metric), sample)
+        _, distances = nearest_centroids(quantizer(centroids, spec.metric), sample)
         return centroids, float(distances.sum())
-    index: Any = faiss.IndexFlatIP(wish.dim) if wish.metric == "dot" else faiss.IndexFlatL2(wish.dim)
-    centroids = _clusters(sample, count, index, wish)
-    _, distances = nearest_centroids(quantizer(centroids, wish.metric), sample)
+    index: Any = faiss.IndexFlatIP(spec.dim) if spec.metric == "dot" else faiss.IndexFlatL2(spec.dim)
+    centroids = _clusters(sample, count, index, spec)
+    _, distances = nearest_centroids(quantizer(centroids, spec.metric), sample)
     total = float(distances.sum(dtype=np.float64))
-    return centroids, len(sample) - total if wish.metric == "dot" else total
+    return centroids, len(sample) - total if spec.metric == "dot" else total
 
 
-def _clusters(sample: NDArray[np.float32], count: int, index: Any, wish: VectorWish) -> NDArray[np.float32]:
+def _clusters(sample: NDArray[np.float32], count: int, index: Any, spec: VectorSpec) -> NDArray[np.float32]:
     short = _short(sample)
     if len(short) < count:
         return np.ascontiguousarray(sample[np.linspace(0, len(sample) - 1, count).astype(np.int64)])
     clustering: Any = faiss.Clustering(short.shape[1], count)
-    _settle(clustering, wish, len(short))
+    _settle(clustering, spec, len(short))
     if short.size * count < THREADED_PRODUCTS:
         side_by_side(lambda _: clustering.train(short, index), range(1))
     else:
@@ -180,20 +180,20 @@ def numbers_between(chunks: Iterable[NDArray[np.float32]]) -> tuple[float, float
     return low, high
 
 
-def _codebook(sample: NDArray[np.float32], model: Model, wish: VectorWish) -> NDArray[np.float32]:
+def _codebook(sample: NDArray[np.float32], model: Model, spec: VectorSpec) -> NDArray[np.float32]:
     if has_residual(model.metric):
         sample = np.ascontiguousarray(sample - model.centroids[model.assign(sample)[0]])
-    width = wish.dim // wish.num_sub_vectors
+    width = spec.dim // spec.num_sub_vectors
 
     def part(first: int) -> NDArray[np.float32]:
         piece = np.ascontiguousarray(sample[:, first : first + width])
-        return _clusters(piece, 1 << wish.bits, faiss.IndexFlatL2(width), wish)
+        return _clusters(piece, 1 << spec.bits, faiss.IndexFlatL2(width), spec)
 
-    return np.stack(side_by_side(part, range(0, wish.dim, width)))
+    return np.stack(side_by_side(part, range(0, spec.dim, width)))
 
 
-def _settle(parameters: Any, wish: VectorWish, num_vectors: int) -> None:
-    parameters.niter = min(wish.max_iters, TRAINING_ROUNDS)
+def _settle(parameters: Any, spec: VectorSpec, num_vectors: int) -> None:
+    parameters.niter = min(spec.max_iters, TRAINING_ROUNDS)
     parameters.seed = SEED
     parameters.min_points_per_centroid = 1
     parameters.max_points_per_centroid = max(num_vectors, 1)

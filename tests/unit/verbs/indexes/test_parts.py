@@ -14,11 +14,11 @@ import pytest
 import lance_duck as ld
 from lance_duck.errors import IndexWarning, NotIndexableError, StoreError
 from lance_duck.verbs.indexes.create import create_index
-from lance_duck.verbs.indexes.kinds import IndexWish
+from lance_duck.verbs.indexes.kinds import IndexSpec
 from lance_duck.verbs.indexes.optimize import OptimizeOptions, optimize_indices
 from lance_duck.verbs.indexes.rows import runs_of
 from lance_duck.verbs.indexes.segment_orders import SegmentOrder
-from lance_duck.verbs.indexes.vector import index_wish
+from lance_duck.verbs.indexes.vector import spec_of
 
 Writer = Callable[[ld.LanceDataset], Any]
 
@@ -46,7 +46,7 @@ class Elsewhere:
     def runs(self, now: Any, fragments: Sequence[int]) -> list[tuple[int, ...]]:
         return runs_of(now, fragments, self.count)
 
-    def write(self, now: Any, orders: Sequence[tuple[SegmentOrder, IndexWish | None]]) -> list[Any]:
+    def write(self, now: Any, orders: Sequence[tuple[SegmentOrder, IndexSpec | None]]) -> list[Any]:
         self.orders += [order for order, _ in orders]
         done = [self._written(*each) for each in orders]
         if self.writer is not None:
@@ -54,16 +54,16 @@ class Elsewhere:
             writer(ld.dataset(self.path))
         return done
 
-    def _written(self, order: SegmentOrder, wish: IndexWish | None) -> Any:
+    def _written(self, order: SegmentOrder, spec: IndexSpec | None) -> Any:
         order = pickle.loads(pickle.dumps(order))
         snapshot = ld.dataset(self.path, order.version).handle.snapshot
-        segment = order.write(snapshot, {} if wish is None else wish.parameters)
+        segment = order.write(snapshot, {} if spec is None else spec.parameters)
         return pickle.loads(pickle.dumps(segment))
 
 
 def created_by(workers: Elsewhere) -> Elsewhere:
     snapshot = ld.dataset(workers.path).handle.snapshot
-    create_index(snapshot, index_wish(snapshot, "x", "BTREE", {}), None, workers)
+    create_index(snapshot, spec_of(snapshot, "x", "BTREE", {}), None, workers)
     return workers
 
 
@@ -183,4 +183,4 @@ def test_a_kind_that_is_misspelled_is_answered_with_one_of_its_family(tmp_path: 
     vectors = pa.array([[1.0, 2.0]] * 4, pa.list_(pa.float32(), 2))
     table = ld.write_dataset(pa.table({"id": range(4), "vec": vectors}), tmp_path / "t.lance")
     with pytest.raises(NotIndexableError, match=f"did you mean '{meant}'"):
-        index_wish(table.handle.base, "id" if meant == "BTREE" else "vec", kind, {})
+        spec_of(table.handle.base, "id" if meant == "BTREE" else "vec", kind, {})

@@ -11,14 +11,14 @@ import pytest
 
 from lance_duck.index.vector.storage.details import parameters_of, trained_rows, with_trained_rows
 from lance_duck.index.vector.training.imbalance import is_outgrown
-from lance_duck.index.vector.training.index_spec import VectorWish
+from lance_duck.index.vector.training.index_spec import VectorSpec
 
 DIM = 4
 
 
 def details(trained: int, **parameters: Any) -> bytes:
-    wish = VectorWish.of({"index_type": "IVF_FLAT", **parameters}, pa.list_(pa.float32(), DIM))
-    return with_trained_rows(wish.details(), trained)
+    spec = VectorSpec.of({"index_type": "IVF_FLAT", **parameters}, pa.list_(pa.float32(), DIM))
+    return with_trained_rows(spec.details(), trained)
 
 
 def segment(*sizes: int) -> Any:
