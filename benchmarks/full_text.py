@@ -30,6 +30,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "default analyser": {},
     "no stemming": PLAIN,
     "with positions": {**PLAIN, "with_position": True},
+    "with positions, memory_limit=16": {**PLAIN, "with_position": True, "memory_limit": 16},
     "blocks of 256": {**PLAIN, "block_size": 256},
 }
 STEP = 50_000

@@ -35,7 +35,7 @@ def build_partitions(
     limit = memory_limit(settings, options) // HELD_SHARE
     held: list[TokenBatch] = []
     size = count = num_rows = 0
-    for batch, taken in _analysed(rows, settings):
+    for batch, taken in _analysed(rows, settings, min(TEXT_BYTES, max(1, limit // HELD_SHARE))):
         num_rows += taken
         if options.progress is not None:
             options.progress(num_rows)
@@ -61,8 +61,10 @@ def memory_limit(settings: InvertedSettings, options: BuildOptions) -> int:
     return options.memory_limit if settings.memory_limit is None else settings.memory_limit
 
 
-def _analysed(rows: pa.RecordBatchReader, settings: InvertedSettings) -> Iterator[tuple[TokenBatch, int]]:
-    """Yield the tokens of rows, some at a time in their order, and the number of these rows."""
+def _analysed(
+    rows: pa.RecordBatchReader, settings: InvertedSettings, text_bytes: int
+) -> Iterator[tuple[TokenBatch, int]]:
+    """Yield the tokens of rows, about so many bytes of texts at a time in their order, and the number of these rows."""
     analyser = Analyser(settings.parameters)
     with_positions = settings.parameters.with_position
     by_element = settings.form.document_granularity == LIST_ELEMENT
@@ -76,13 +78,13 @@ def _analysed(rows: pa.RecordBatchReader, settings: InvertedSettings) -> Iterato
         tokens = analyser.analyse(batch.column(VALUE))
         return token_batch(tokens, row_ids, with_positions=with_positions), batch.num_rows
 
-    return _side_by_side(analyse, _pieces(rows), settings.workers or os.cpu_count() or 1)
+    return _side_by_side(analyse, _pieces(rows, text_bytes), settings.workers or os.cpu_count() or 1)
 
 
-def _pieces(rows: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
-    """Yield batches of rows, cut where they have more than about `TEXT_BYTES` of texts."""
+def _pieces(rows: pa.RecordBatchReader, text_bytes: int) -> Iterator[pa.RecordBatch]:
+    """Yield batches of rows, cut where they have more than about so many bytes of texts."""
     for batch in rows:
-        parts = max(1, min(batch.num_rows, batch.column(VALUE).nbytes // TEXT_BYTES))
+        parts = max(1, min(batch.num_rows, batch.column(VALUE).nbytes // text_bytes))
         step = -(-batch.num_rows // parts)
         for start in range(0, batch.num_rows, step) if step else ():
             yield batch.slice(start, step)

@@ -25,7 +25,12 @@ DOCUMENT_POSITIONS: Final = 1024
 For one with more the search begins again, with room for twice as many as that one has."""
 
 TEXT_BYTES: Final = 8 << 20
-"""Bytes of texts that a thread analyses at once: filters run once for each distinct word of them."""
+"""Bytes of texts that a thread analyses at once: filters run once for each distinct word of them. A sixteenth of the
+memory limit, if that is less: with limits under 128 MB the tokens of a piece are what a build holds."""
+
+ENCODED_POSTINGS: Final = 1 << 19
+"""Postings that are encoded at once, unless one term has more: some 20 MB while that lasts. Encoding all of a partition
+at once is no quicker, and takes twice its memory (`benchmarks/full_text.py`)."""
 
 HELD_SHARE: Final = 4
 """Share of the memory limit, one in so many, that tokens may take before they become a partition: sorted, they take as

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from lance_duck.errors import InvalidInputError
 from lance_duck.index.files import SegmentWriter
@@ -16,8 +18,20 @@ from lance_duck.index.inverted.codecs import blocks, fst, impacts, positions
 from lance_duck.index.inverted.codecs.arrays import parts_of
 from lance_duck.index.inverted.codecs.scores import greatest_scores, inverse_frequencies, length_norms
 from lance_duck.index.inverted.contents import Documents, PartitionContents
+from lance_duck.index.inverted.costs import ENCODED_POSTINGS
 from lance_duck.index.inverted.layout import InvertedParameters
 from lance_duck.rows import roaring_bytes
+
+
+@dataclass(frozen=True, eq=False)
+class PostingStretch:
+    """Postings of some terms of a partition that follow each other; see `PartitionContents`, whose arrays it shares."""
+
+    bounds: NDArray[np.int64]
+    document_ids: NDArray[np.uint32]
+    frequencies: NDArray[np.uint32]
+    positions: NDArray[np.uint32] | None
+
 
 _NO_FRAGMENTS: Final = np.empty(0, np.uint32)
 
@@ -105,30 +119,62 @@ def _write_documents(writer: SegmentWriter, number: int, documents: Documents) -
 def _write_postings(
     writer: SegmentWriter, number: int, contents: PartitionContents, parameters: InvertedParameters
 ) -> None:
-    form = parameters.block_form
-    lengths = np.diff(contents.bounds)
-    ids, frequencies = contents.document_ids, contents.frequencies
     tokens = contents.documents.num_tokens
     norms = length_norms(tokens, contents.documents.total_tokens / max(1, len(tokens)))
+    file = None
+    for stretch in _stretches(contents):
+        columns = _postings(stretch, tokens, norms, parameters)
+        if file is None:
+            fields = [pa.field(name, array.type, nullable=False) for name, array in columns.items()]
+            schema = pa.schema(fields, parameters.postings_metadata)
+            file = writer.create(layout.postings_file(number), schema)
+        file.write(pa.record_batch(list(columns.values()), schema=schema))
+    assert file is not None
+    writer.add(layout.postings_file(number), file)
+
+
+def _stretches(contents: PartitionContents) -> Iterator[PostingStretch]:
+    """Yield terms that are encoded together, one after the other: all of them, or one stretch without any."""
+    bounds, at = contents.bounds, 0
+    first = 0
+    while True:
+        last = int(np.searchsorted(bounds, bounds[first] + ENCODED_POSTINGS, side="right")) - 1
+        last = min(max(last, first + 1), len(bounds) - 1)
+        low, high = int(bounds[first]), int(bounds[last])
+        ids, frequencies, own = contents.document_ids[low:high], contents.frequencies[low:high], None
+        if contents.positions is not None:
+            own = contents.positions[at : at + int(frequencies.sum(dtype=np.int64))]
+            at += len(own)
+        yield PostingStretch(bounds[first : last + 1] - low, ids, frequencies, own)
+        if last == len(bounds) - 1:
+            return
+        first = last
+
+
+def _postings(
+    stretch: PostingStretch, tokens: NDArray[np.uint32], norms: NDArray[np.float32], parameters: InvertedParameters
+) -> dict[str, pa.Array]:
+    """Return the columns of some terms."""
+    form = parameters.block_form
+    bounds, ids, frequencies = stretch.bounds, stretch.document_ids, stretch.frequencies
+    lengths = np.diff(bounds)
     weights = inverse_frequencies(len(tokens), lengths)
-    scores = greatest_scores(contents.bounds, ids, frequencies, weights, norms, form.size)
+    scores = greatest_scores(bounds, ids, frequencies, weights, norms, form.size)
     firsts = np.cumsum(form.counts(lengths)) - form.counts(lengths)
     of_terms = np.maximum.reduceat(scores, firsts) if len(firsts) else scores
     columns: dict[str, pa.Array] = {
-        layout.POSTING: blocks.encode(contents.bounds, ids, frequencies, scores, form),
+        layout.POSTING: blocks.encode(bounds, ids, frequencies, scores, form),
         layout.MAX_SCORE: pa.array(of_terms),
         layout.LENGTH: pa.array(lengths.astype(np.uint32)),
-        layout.IMPACTS: impacts.encode(contents.bounds, ids, frequencies, tokens, form),
+        layout.IMPACTS: impacts.encode(bounds, ids, frequencies, tokens, form),
     }
-    if parameters.with_position and contents.positions is not None:
+    if stretch.positions is not None and parameters.with_position:
         if parameters.format_version == 1:
-            columns[layout.OLD_POSITIONS] = positions.encode_old(contents.bounds, frequencies, contents.positions)
+            columns[layout.OLD_POSITIONS] = positions.encode_old(bounds, frequencies, stretch.positions)
         else:
-            stream = positions.encode(contents.bounds, frequencies, contents.positions, form)
+            stream = positions.encode(bounds, frequencies, stretch.positions, form)
             columns |= {layout.POSITIONS: stream.values, layout.POSITION_STARTS: stream.starts}
-    fields = [pa.field(name, array.type, nullable=False) for name, array in columns.items()]
-    schema = pa.schema(fields, parameters.postings_metadata)
-    _write(writer, layout.postings_file(number), schema, list(columns.values()))
+    return columns
 
 
 def _write(writer: SegmentWriter, name: str, schema: pa.Schema, columns: list[pa.Array]) -> None:

@@ -33,8 +33,8 @@ def inverse_frequencies(num_documents: int, frequencies: NDArray[np.integer]) ->
 
 def length_norms(lengths: NDArray[np.integer], average: float) -> Float32s:
     """Return the norm of documents of so many tokens each, float32."""
-    shares = lengths.astype(np.float32) / np.float32(average or 1)  # no terms at all: list elements without words
-    return K1 * (_ONE - B + B * shares)
+    divisor = np.float32(average or 1)  # 0: list elements without any word
+    return K1 * (_ONE - B + B * lengths.astype(np.float32) / divisor)
 
 
 def greatest_scores(

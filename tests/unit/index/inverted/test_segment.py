@@ -7,6 +7,7 @@ import pytest
 from unit.index.inverted.partitions import FORMS, assert_equal, contents_of, random_texts, segment_of, written
 
 from lance_duck.errors import InternalError, InvalidInputError, NotFoundError, UnsupportedError
+from lance_duck.index.inverted import write
 from lance_duck.index.inverted.contents import Documents, PartitionContents
 from lance_duck.index.inverted.layout import ARROW, InvertedParameters
 from lance_duck.index.inverted.segment import open_segment
@@ -38,6 +39,20 @@ def test_contents_are_those_that_were_written(tmp_path, form, with_position) -> 
         "num_docs": 701,
     }
     assert segment.parameters.document_granularity == "row"
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("most", [1, 700, 5000])
+def test_postings_that_are_encoded_in_turns_are_the_same(tmp_path, monkeypatch, form, most) -> None:
+    contents = contents_of(TEXTS)
+    (whole,) = segment_of(tmp_path / "whole", [contents], with_position=True, **form).partitions
+    monkeypatch.setattr(write, "ENCODED_POSTINGS", most)
+    (partition,) = segment_of(tmp_path / "turns", [contents], with_position=True, **form).partitions
+    assert_equal(partition.contents(), contents)
+    ids = np.arange(partition.num_terms)
+    ours, theirs = partition.postings(ids), whole.postings(ids)
+    assert ours.blocks.data.tobytes() == theirs.blocks.data.tobytes()
+    assert ours.impacts.data.tobytes() == theirs.impacts.data.tobytes()
 
 
 @pytest.mark.parametrize("form", [{}, {"token_set_format": ARROW}])
