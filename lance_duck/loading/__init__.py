@@ -1,0 +1,17 @@
+"""Rows of a version in an order, in batches: what training loops read, whichever library they use.
+
+    from lance_duck.loading import RowSelection
+
+    rows = RowSelection.of(ds, filter="label IS NOT NULL").shuffle(seed=7)
+    train, test = rows.split([0.9, 0.1])
+    for batch in train.shard(rank, world_size).batches(256, columns=["label", "vector"], form="numpy"): ...
+
+You hold: a dataset. You get: a selection of its rows, which can be filtered, shuffled, split, sharded, stored and sent
+to other processes, and batches of it for Arrow, numpy or JAX.
+Never here: torch, which has a room of its own, and changes of a table.
+"""
+
+from lance_duck.loading.forms import to_jax, to_numpy
+from lance_duck.loading.selection import RowSelection
+
+__all__ = ["RowSelection", "to_jax", "to_numpy"]

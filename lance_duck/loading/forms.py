@@ -1,0 +1,135 @@
+"""Batches of rows as arrays of other libraries, without copies where Arrow allows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_duck.arrow.types import is_number
+from lance_duck.errors import InvalidInputError, UnsupportedError
+
+_BFLOAT16: Final = "lance.bfloat16"
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """A column of numbers, or of arrays of numbers of one shape.
+
+    Attributes:
+        values: All numbers, without nulls; of a time its ticks, of bfloat16 the bits as uint16.
+        shape: Rows, and the lengths of the arrays.
+        is_bfloat16: Whether the values are bits of bfloat16.
+    """
+
+    values: pa.Array
+    shape: tuple[int, ...]
+    is_bfloat16: bool = False
+
+
+def numbers(array: pa.Array, field: pa.Field) -> Numbers | None:
+    """Return a column as numbers; None for one that holds something else.
+
+    A null of floats is NaN.
+
+    Args:
+        array: The column.
+        field: Its name, type and metadata.
+
+    Raises:
+        InvalidInputError: There is a null among integers, booleans, times or arrays.
+    """
+    name, lengths = field.name, []
+    while pa.types.is_fixed_size_list(array.type):
+        _refuse_nulls(array, name)
+        lengths.append(array.type.list_size)
+        field, array = array.type.value_field, array.flatten()
+    is_bfloat16 = _is_bfloat16(field)
+    if is_bfloat16:
+        _refuse_nulls(array, name)
+        array = (array.storage if isinstance(array, pa.ExtensionArray) else array).view(pa.uint16())
+    elif pa.types.is_temporal(array.type) and not pa.types.is_interval(array.type):
+        array = array.view(pa.int32() if array.type.bit_width == 32 else pa.int64())
+    if not (is_number(array.type) or pa.types.is_boolean(array.type)):
+        return None
+    if array.null_count and pa.types.is_floating(array.type):
+        array = pc.fill_null(array, pa.scalar(float("nan"), array.type))
+    _refuse_nulls(array, name)
+    rows = len(array)
+    for length in lengths:
+        rows //= max(length, 1)
+    return Numbers(array, (rows, *lengths), is_bfloat16)
+
+
+def to_numpy(batch: pa.RecordBatch) -> dict[str, Any]:
+    """Return a batch as arrays of numpy, by column; arrays that share the memory of the batch are read-only.
+
+    Arrays of one length are matrices, bfloat16 becomes float32, times become datetime64 and timedelta64, and what
+    numpy has no numbers for, as texts and lists of any length, a list of Python objects.
+
+    Raises:
+        InvalidInputError: There is a null among integers, booleans, times or arrays.
+    """
+    return {field.name: _numpy(batch.column(place), field) for place, field in enumerate(batch.schema)}
+
+
+def to_jax(batch: pa.RecordBatch) -> dict[str, Any]:
+    """Return a batch as arrays of JAX, by column: see `to_numpy`. 64 bits become 32, unless `jax_enable_x64` is set.
+
+    Raises:
+        UnsupportedError: JAX is not installed.
+        InvalidInputError: See `to_numpy`.
+    """
+    try:
+        import jax
+    except ImportError as error:
+        raise UnsupportedError("jax is not installed", where="to_jax", remedy="pip install jax") from error
+    return {
+        name: jax.numpy.asarray(_narrow(array, jax.config.jax_enable_x64)) if _is_numeric(array) else array
+        for name, array in to_numpy(batch).items()
+    }
+
+
+FORMS: Final[Mapping[str, Callable[[pa.RecordBatch], Any]]] = MappingProxyType(
+    {"arrow": lambda batch: batch, "numpy": to_numpy, "jax": to_jax}
+)
+
+
+def _numpy(array: pa.Array, field: pa.Field) -> Any:
+    if pa.types.is_timestamp(array.type) or pa.types.is_duration(array.type) or pa.types.is_date(array.type):
+        _refuse_nulls(array, field.name)
+        return array.to_numpy(zero_copy_only=False)
+    found = numbers(array, field)
+    if found is None:
+        return array.to_pylist()
+    flat = found.values.to_numpy(zero_copy_only=False)
+    if found.is_bfloat16:
+        flat = (flat.astype(np.uint32) << 16).view(np.float32)
+    return flat.reshape(found.shape)
+
+
+def _is_bfloat16(field: pa.Field) -> bool:
+    """Return whether a field is bfloat16, which is two bytes to those who have not registered the type."""
+    if isinstance(field.type, pa.BaseExtensionType):
+        return bool(field.type.extension_name == _BFLOAT16)
+    return (field.metadata or {}).get(b"ARROW:extension:name") == _BFLOAT16.encode()
+
+
+def _is_numeric(array: Any) -> bool:
+    return isinstance(array, np.ndarray) and array.dtype.kind in "biuf"
+
+
+def _narrow(array: np.ndarray[Any, Any], wide: bool) -> np.ndarray[Any, Any]:
+    """Return an array in 32 bits in place of 64, as JAX would have it, and with a warning."""
+    return array if wide or array.dtype.itemsize < 8 else array.astype(f"{array.dtype.kind}4")
+
+
+def _refuse_nulls(array: pa.Array, name: str) -> None:
+    if array.null_count:
+        remedy = f'leave these rows out, by filter="{name} IS NOT NULL"'
+        raise InvalidInputError("nulls, which arrays do not have", where=f"column {name}", remedy=remedy)

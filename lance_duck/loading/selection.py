@@ -1,0 +1,270 @@
+"""Rows of one version in an order, by their places.
+
+Stored by `save` as a Lance table of one column, `place` (int64): positions in the version that was selected from, whose
+number is in the schema's metadata under "lance_duck:version".
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, Literal, Self, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from lance_duck.arguments import checked_calls, unknown_value
+from lance_duck.dataset import LanceDataset
+from lance_duck.errors import InvalidInputError
+from lance_duck.loading.forms import FORMS
+from lance_duck.scan.filters import FilterLike
+from lance_duck.scan.projection import ROW_OFFSET, ColumnsLike
+from lance_duck.scan.table_scan import TableScan
+from lance_duck.write_dataset import write_dataset
+
+Places: TypeAlias = "range | np.ndarray[Any, np.dtype[np.int64]]"
+Granularity: TypeAlias = Literal["rows", "batch", "fragment"]
+
+_VERSION: Final = b"lance_duck:version"
+_GRANULARITIES: Final = ("rows", "batch", "fragment")
+
+
+@checked_calls
+class RowSelection:
+    """Rows of one version in an order; immutable, and it pickles.
+
+    All rows in order, and shards of them, take no memory; other selections take 8 bytes for each row.
+
+    Args:
+        dataset: What is read; the selection stays on the version that it is on now.
+        places: Positions in this version, of shape (rows,), in any order; None: all rows.
+    """
+
+    def __init__(self, dataset: LanceDataset, places: Sequence[int] | Places | None = None) -> None:
+        table = dataset.handle.table
+        if table.restriction is not None:
+            chosen = _places(dataset.scan(columns=[ROW_OFFSET]).to_table())
+            places = chosen if places is None else chosen[np.asarray(places, np.int64)]
+            table = TableScan(table.snapshot)
+        self._dataset = LanceDataset(dataset.uri, table=table)
+        total = table.snapshot.count_rows()
+        if places is None:
+            places = range(total)
+        elif not isinstance(places, range):
+            places = np.asarray(places, np.int64)
+            if len(places) and not (places.min() >= 0 and places.max() < total):
+                raise InvalidInputError("places", where="RowSelection", expected=f"0 to {total - 1}")
+        self._places: Places = places
+
+    @classmethod
+    def of(
+        cls,
+        dataset: LanceDataset | str | os.PathLike[str] | RowSelection,
+        filter: FilterLike | None = None,  # noqa: A002
+    ) -> RowSelection:
+        """Select rows of a dataset, of a table by its URI, or of another selection.
+
+        Args:
+            dataset: Where from.
+            filter: Rows that are wanted; None: all.
+        """
+        if not isinstance(dataset, RowSelection):
+            dataset = cls(dataset if isinstance(dataset, LanceDataset) else LanceDataset(dataset))
+        return dataset if filter is None else dataset.filter(filter)
+
+    @property
+    def dataset(self) -> LanceDataset:
+        """The version that is read."""
+        return self._dataset
+
+    @property
+    def places(self) -> Places:
+        """Positions of the rows, in order."""
+        return self._places
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    # Other selections.
+
+    def filter(self, filter: FilterLike) -> Self:  # noqa: A002
+        """Leave out rows that do not pass a filter; reads the columns of the filter alone, or an index."""
+        passing = _places(self._dataset.scan(columns=[ROW_OFFSET], filter=filter).to_table())
+        total = self._dataset.handle.snapshot.count_rows()
+        if isinstance(self._places, range) and self._places == range(total):
+            return self._with(passing)
+        mask = np.zeros(total, bool)
+        mask[passing] = True
+        places = np.asarray(self._places, np.int64)
+        return self._with(places[mask[places]])
+
+    def shuffle(self, seed: int | Sequence[int] = 0, block: int = 1) -> Self:
+        """Put the rows in a random order, the same for the same seed and release of numpy: `save` keeps it for others.
+
+        Args:
+            seed: Whole numbers, as (seed, epoch).
+            block: So many neighbouring rows stay together, which reads faster.
+        """
+        if block < 1:
+            raise InvalidInputError("block", where="shuffle", expected="1 or more", found=block)
+        order = np.random.default_rng(seed).permutation(-(-len(self) // block))
+        if block > 1:
+            order = (order[:, np.newaxis] * block + np.arange(block)).reshape(-1)
+            order = order[order < len(self)]
+        return self._with(np.asarray(self._places, np.int64)[order])
+
+    def split(self, shares: Sequence[float]) -> list[Self]:
+        """Cut the rows, in their order, into pieces; `shuffle` before makes them random.
+
+        Args:
+            shares: Share of each piece, 1 together at most; what is left goes to none.
+        """
+        total = math.fsum(shares)
+        if min(shares, default=0) < 0 or not total <= 1 + 1e-9:
+            raise InvalidInputError("shares", where="split", expected="0 or more, 1 together at most", found=shares)
+        ends = [round(math.fsum(shares[: place + 1]) * len(self)) for place in range(len(shares))]
+        return [self[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+
+    def shard(self, index: int, count: int, by: Granularity = "rows", batch_size: int = 1, even: bool = False) -> Self:
+        """Return the part of one reader of several: each row is in just one of the parts.
+
+        Args:
+            index: Which reader: 0 to count - 1.
+            count: Readers.
+            by: "rows": a piece each, of nearly equal length. "batch": every count-th batch. "fragment": every count-th
+                fragment, of whatever length.
+            batch_size: Rows of a batch.
+            even: All parts get the same number of whole batches; rows that are left over go to none.
+        """
+        if not 0 <= index < count:
+            raise InvalidInputError("index", where="shard", expected=f"0 to {count - 1}", found=index)
+        if by not in _GRANULARITIES:
+            raise unknown_value("by", by, _GRANULARITIES)
+        if even:
+            whole = len(self) // (count * batch_size) * count * batch_size
+            return self[:whole].shard(index, count, "rows" if by == "fragment" else by, batch_size)
+        if by == "rows":
+            return self[len(self) * index // count : len(self) * (index + 1) // count]
+        places = np.asarray(self._places, np.int64)
+        if by == "batch":
+            return self._with(places[np.arange(len(places)) // batch_size % count == index])
+        ends = np.cumsum(self._dataset.handle.snapshot.row_counts())
+        return self._with(places[np.searchsorted(ends, places, side="right") % count == index])
+
+    def __getitem__(self, part: slice) -> Self:
+        if not isinstance(part, slice):
+            raise InvalidInputError("RowSelection", expected="a slice", found=part, remedy="take(places) gives rows")
+        return self._with(self._places[part])
+
+    # Rows.
+
+    def take(self, indices: Any, columns: ColumnsLike | None = None) -> pa.RecordBatch:
+        """Return rows by their places in the selection.
+
+        Args:
+            indices: Whole numbers, 0 to the length of the selection, in any order.
+            columns: As for `LanceDataset.take`.
+        """
+        chosen = np.asarray(indices, np.int64)
+        if len(chosen) and not (chosen.min() >= 0 and chosen.max() < len(self)):
+            raise InvalidInputError("indices", where="take", expected=f"0 to {len(self) - 1}")
+        places = self._places
+        if isinstance(places, range):
+            return self._read(places.start + chosen * places.step, columns)
+        return self._read(places[chosen], columns)
+
+    def batches(
+        self,
+        batch_size: int,
+        columns: ColumnsLike | None = None,
+        *,
+        drop_last: bool = False,
+        form: str = "arrow",
+    ) -> Iterator[Any]:
+        """Read the rows in their order.
+
+        Args:
+            batch_size: Rows of a batch; the last one may have fewer.
+            columns: As for `LanceDataset.take`.
+            drop_last: Leave out a last batch that has fewer.
+            form: "arrow": RecordBatch. "numpy" and "jax": dicts of arrays, see `to_numpy` and `to_jax`.
+        """
+        if batch_size < 1:
+            raise InvalidInputError("batch_size", expected="1 or more", found=batch_size)
+        if form not in FORMS:
+            raise unknown_value("form", form, FORMS)
+        return self._batches(batch_size, columns, drop_last, form)
+
+    # Storage.
+
+    def save(self, uri: str | os.PathLike[str]) -> None:
+        """Store the places and their order, so that other processes and later runs read the same."""
+        schema = pa.schema([("place", pa.int64())], {_VERSION: str(self._dataset.version)})
+        write_dataset(pa.table([np.asarray(self._places, np.int64)], schema=schema), uri, mode="overwrite")
+
+    @classmethod
+    def load(cls, dataset: LanceDataset, uri: str | os.PathLike[str]) -> Self:
+        """Return a selection that `save` stored.
+
+        Args:
+            dataset: The version that it was selected from.
+            uri: Where it is stored.
+
+        Raises:
+            InvalidInputError: It was selected from another version, or is no selection.
+        """
+        stored = LanceDataset(uri)
+        version = (stored.schema.metadata or {}).get(_VERSION)
+        if version is None or stored.schema.names != ["place"]:
+            raise InvalidInputError("no selection of rows", where=str(stored.uri))
+        if version != str(dataset.version).encode():
+            raise InvalidInputError(
+                "selection of another version",
+                where=str(stored.uri),
+                expected=f"version {dataset.version}",
+                found=f"version {version.decode()}",
+                remedy="open that version",
+            )
+        return cls(dataset, _places(stored.to_table()))
+
+    def __repr__(self) -> str:
+        return f"<RowSelection of {self._dataset!r}: {len(self)} rows>"
+
+    def _with(self, places: Places) -> Self:
+        other = object.__new__(type(self))
+        other._dataset, other._places = self._dataset, places
+        return other
+
+    def _batches(self, batch_size: int, columns: ColumnsLike | None, drop_last: bool, form: str) -> Iterator[Any]:
+        convert = FORMS[form]
+        for batch in self._streamed(batch_size, columns):
+            if not drop_last or batch.num_rows == batch_size:
+                yield convert(batch)
+
+    def _streamed(self, batch_size: int, columns: ColumnsLike | None) -> Iterator[pa.RecordBatch]:
+        places = self._places
+        if not len(places):
+            return
+        if isinstance(places, range) and places.step == 1:
+            scan = self._dataset.scan(
+                columns,
+                offset=places.start,
+                limit=len(places),
+                batch_size=batch_size,
+                strict_batch_size=True,
+            )
+            yield from scan.to_batches()
+            return
+        for start in range(0, len(places), batch_size):
+            yield self._read(np.asarray(places[start : start + batch_size], np.int64), columns)
+
+    def _read(self, places: np.ndarray[Any, Any], columns: ColumnsLike | None) -> pa.RecordBatch:
+        table = self._dataset.handle.table
+        return table.taker.by_position(places, table.projection(columns))
+
+
+def _places(table: pa.Table) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Return the only column of a table as positions."""
+    column = table.column(0).combine_chunks()
+    return np.asarray(column.to_numpy(zero_copy_only=False)).astype(np.int64, copy=False)

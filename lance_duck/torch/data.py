@@ -1,0 +1,272 @@
+"""Datasets, samplers and a loader of PyTorch."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import torch
+from torch.utils import data
+
+from lance_duck.arguments import checked_calls
+from lance_duck.dataset import LanceDataset as Table
+from lance_duck.dataset import dataset as open_dataset
+from lance_duck.errors import InvalidInputError
+from lance_duck.loading.selection import Granularity, RowSelection
+from lance_duck.scan.filters import FilterLike
+from lance_duck.scan.projection import ColumnsLike
+from lance_duck.torch.tensors import to_tensors
+
+_SPAWN: Final = "spawn"
+
+
+@checked_calls
+class LanceDataset(data.IterableDataset[Any]):  # type: ignore[misc]
+    """Batches of a table in order, shared out among the ranks of `torch.distributed` and the workers of a DataLoader.
+
+    Each row comes once, from one worker of one rank: `DataLoader(LanceDataset(uri, 256), batch_size=None)`.
+
+    Args:
+        dataset: A table, its URI, or a selection of its rows.
+        batch_size: Rows of a batch.
+        dataset_options: Arguments of `lance_duck.dataset` where a URI is given.
+        columns: Columns, or SQL expressions by name; None: all.
+        filter: Rows that are wanted; None: all.
+        with_row_id: Whether batches have `_rowid`.
+        rank: Number of this process; None: as torch.distributed says, or 0.
+        world_size: Number of processes; None: as torch.distributed says, or 1.
+        shard_granularity: None: a piece of nearly equal length each; "batch" or "fragment": every n-th of these.
+        to_tensor_fn: Makes of a RecordBatch what is given; None: the RecordBatch itself.
+        shuffle: A seed: rows come in another order in each epoch, see `set_epoch`. None: in that of the table.
+        even: All workers get the same number of whole batches; rows that are left over come from none.
+    """
+
+    def __init__(
+        self,
+        dataset: Table | RowSelection | str | os.PathLike[str],
+        batch_size: int,
+        *,
+        dataset_options: Mapping[str, Any] | None = None,
+        columns: ColumnsLike | None = None,
+        filter: FilterLike | None = None,  # noqa: A002
+        with_row_id: bool = False,
+        rank: int | None = None,
+        world_size: int | None = None,
+        shard_granularity: Granularity | None = None,
+        to_tensor_fn: Callable[[pa.RecordBatch], Any] | None = to_tensors,
+        shuffle: int | None = None,
+        even: bool = False,
+    ) -> None:
+        super().__init__()
+        self.rows = _rows(dataset, dataset_options, filter)
+        self.batch_size = batch_size
+        self.columns = _with_row_id(self.rows, columns) if with_row_id else columns
+        self._part = rank, world_size
+        self._granularity = shard_granularity
+        self._convert = to_tensor_fn
+        self._seed = shuffle
+        self._even = even
+        self._epoch = 0
+
+    def set_epoch(self, epoch: int) -> None:
+        """Say which epoch begins, on all ranks the same; before the workers of a DataLoader start."""
+        self._epoch = epoch
+
+    def __iter__(self) -> Iterator[Any]:
+        index, count = _place(*self._part)
+        rows = self.rows if self._seed is None else self.rows.shuffle((self._seed, self._epoch))
+        part = rows.shard(index, count, self._granularity or "rows", self.batch_size, self._even)
+        for batch in part.batches(self.batch_size, self.columns):
+            yield batch if self._convert is None else self._convert(batch)
+
+
+@checked_calls
+class BatchedLanceDataset(data.Dataset[Any]):  # type: ignore[misc]
+    """Rows of a table by their places; those of a batch are read at once, and come as a batch.
+
+    A DataLoader takes it with `collate_fn=as_it_is`, as `get_safe_loader` does: the tensors of a batch are made here.
+
+    Args:
+        dataset: A table, its URI, or a selection of its rows.
+        dataset_options: Arguments of `lance_duck.dataset` where a URI is given.
+        columns: Columns, or SQL expressions by name; None: all.
+        filter: Rows that are wanted; None: all.
+        to_tensor_fn: Makes of a RecordBatch what is given; None: the RecordBatch itself.
+    """
+
+    def __init__(
+        self,
+        dataset: Table | RowSelection | str | os.PathLike[str],
+        *,
+        dataset_options: Mapping[str, Any] | None = None,
+        columns: ColumnsLike | None = None,
+        filter: FilterLike | None = None,  # noqa: A002
+        to_tensor_fn: Callable[[pa.RecordBatch], Any] | None = to_tensors,
+    ) -> None:
+        self.rows = _rows(dataset, dataset_options, filter)
+        self.columns = columns
+        self._convert = to_tensor_fn
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, index: int) -> Any:
+        return self.__getitems__([index])
+
+    def __getitems__(self, indices: list[int]) -> Any:
+        """Return the rows at these places, in this order."""
+        batch = self.rows.take(indices, self.columns)
+        return batch if self._convert is None else self._convert(batch)
+
+
+@checked_calls
+class SafeLanceDataset(data.Dataset[Any]):  # type: ignore[misc]
+    """Rows of a table by their places, as dicts of Python values, which a DataLoader collates; a batch is read at once.
+
+    Args:
+        uri: A table, its URI, or a selection of its rows.
+        dataset_options: Arguments of `lance_duck.dataset` where a URI is given.
+        columns: Columns, or SQL expressions by name; None: all.
+        filter: Rows that are wanted; None: all.
+    """
+
+    def __init__(
+        self,
+        uri: Table | RowSelection | str | os.PathLike[str],
+        *,
+        dataset_options: Mapping[str, Any] | None = None,
+        columns: ColumnsLike | None = None,
+        filter: FilterLike | None = None,  # noqa: A002
+    ) -> None:
+        self.rows = _rows(uri, dataset_options, filter)
+        self.columns = columns
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, index: int) -> dict[str, Any]:
+        return self.__getitems__([index])[0]
+
+    def __getitems__(self, indices: list[int]) -> list[dict[str, Any]]:
+        """Return the rows at these places, in this order."""
+        rows: list[dict[str, Any]] = self.rows.take(indices, self.columns).to_pylist()
+        return rows
+
+
+class RankBatchSampler(data.Sampler[list[int]]):  # type: ignore[misc]
+    """Places of the batches of one rank, for a DataLoader's `batch_sampler`: each place comes once, on one rank.
+
+    Args:
+        length: Rows of the dataset.
+        batch_size: Rows of a batch.
+        rank: Number of this process; None: as torch.distributed says, or 0.
+        world_size: Number of processes; None: as torch.distributed says, or 1.
+        shuffle: A seed: places come in another order in each epoch, see `set_epoch`. None: in order.
+        even: All ranks get the same number of whole batches; rows that are left over come from none.
+    """
+
+    def __init__(
+        self,
+        length: int,
+        batch_size: int,
+        rank: int | None = None,
+        world_size: int | None = None,
+        *,
+        shuffle: int | None = None,
+        even: bool = False,
+    ) -> None:
+        if batch_size < 1:
+            raise InvalidInputError("batch_size", expected="1 or more", found=batch_size)
+        self._length = length // batch_size * batch_size if even else length
+        self._batch_size = batch_size
+        self._rank, self._world_size = _rank(rank, world_size)
+        self._seed = shuffle
+        self._even = even
+        self._epoch = 0
+
+    def set_epoch(self, epoch: int) -> None:
+        """Say which epoch begins, on all ranks the same."""
+        self._epoch = epoch
+
+    def __len__(self) -> int:
+        batches = -(-self._length // self._batch_size)
+        if self._even:
+            return batches // self._world_size
+        return len(range(self._rank, batches, self._world_size))
+
+    def __iter__(self) -> Iterator[list[int]]:
+        order = np.arange(self._length)
+        if self._seed is not None:
+            order = np.random.default_rng((self._seed, self._epoch)).permutation(self._length)
+        for number in range(len(self)):
+            start = (number * self._world_size + self._rank) * self._batch_size
+            yield order[start : start + self._batch_size].tolist()
+
+
+def get_safe_loader(
+    dataset: data.Dataset[Any], batch_size: int = 32, num_workers: int = 4, **options: Any
+) -> data.DataLoader[Any]:
+    """Return a DataLoader whose workers are new processes, as object stores need, and keep what they have opened.
+
+    Args:
+        dataset: One of this module.
+        batch_size: Rows of a batch; of a `LanceDataset`, which makes its batches itself, without effect.
+        num_workers: Processes; 0: this one alone.
+        options: The other arguments of `torch.utils.data.DataLoader`.
+    """
+    if num_workers:
+        options = {"multiprocessing_context": _SPAWN, "persistent_workers": True, **options}
+    if isinstance(dataset, LanceDataset):
+        options["batch_size"] = None
+    elif "batch_sampler" not in options:
+        options["batch_size"] = batch_size
+    if isinstance(dataset, BatchedLanceDataset):
+        options.setdefault("collate_fn", as_it_is)
+    return data.DataLoader(dataset, num_workers=num_workers, **options)
+
+
+def as_it_is(batch: Any) -> Any:
+    """Return what a dataset made of a batch: a `collate_fn` for `BatchedLanceDataset`."""
+    return batch
+
+
+def _rows(
+    dataset: Table | RowSelection | str | os.PathLike[str],
+    options: Mapping[str, Any] | None,
+    condition: FilterLike | None,
+) -> RowSelection:
+    if options:
+        if isinstance(dataset, Table | RowSelection):
+            raise InvalidInputError("dataset_options", expected="None, for the dataset is open")
+        dataset = open_dataset(dataset, **options)
+    return RowSelection.of(dataset, condition)
+
+
+def _with_row_id(rows: RowSelection, columns: ColumnsLike | None) -> ColumnsLike:
+    if isinstance(columns, Mapping):
+        return {**columns, "_rowid": "_rowid"}
+    return [*(rows.dataset.schema.names if columns is None else columns), "_rowid"]
+
+
+def _rank(rank: int | None, world_size: int | None) -> tuple[int, int]:
+    """Return the number of this process and the number of processes."""
+    is_running = torch.distributed.is_available() and torch.distributed.is_initialized()
+    if rank is None:
+        rank = torch.distributed.get_rank() if is_running else 0
+    if world_size is None:
+        world_size = torch.distributed.get_world_size() if is_running else 1
+    if not 0 <= rank < world_size:
+        raise InvalidInputError("rank", expected=f"0 to {world_size - 1}", found=rank)
+    return rank, world_size
+
+
+def _place(rank: int | None, world_size: int | None) -> tuple[int, int]:
+    """Return the number of this worker among those of all ranks, and their number."""
+    rank, world_size = _rank(rank, world_size)
+    worker = data.get_worker_info()
+    if worker is None:
+        return rank, world_size
+    return rank * worker.num_workers + worker.id, world_size * worker.num_workers

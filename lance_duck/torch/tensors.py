@@ -1,0 +1,35 @@
+"""Batches of rows as tensors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import torch
+
+from lance_duck.loading.forms import numbers
+
+
+def to_tensors(batch: pa.RecordBatch) -> dict[str, Any]:
+    """Return a batch as tensors, by column.
+
+    Arrays of one length are matrices, times their ticks, and what has no numbers, as texts and lists of any length, a
+    list of Python objects. A tensor shares the memory of its column where nothing else does, and may be changed.
+
+    Raises:
+        InvalidInputError: There is a null among integers, booleans, times or arrays.
+    """
+    return {field.name: _tensor(batch.column(place), field) for place, field in enumerate(batch.schema)}
+
+
+def _tensor(array: pa.Array, field: pa.Field) -> Any:
+    found = numbers(array, field)
+    if found is None:
+        return array.to_pylist()
+    if pa.types.is_boolean(found.values.type):
+        return torch.from_numpy(found.values.to_numpy(zero_copy_only=False)).reshape(found.shape)
+    values = torch.from_dlpack(found.values)
+    memory = found.values.buffers()[1]
+    if memory is not None and not memory.is_mutable:  # what is read later may come from there
+        values = values.clone()
+    return (values.view(torch.bfloat16) if found.is_bfloat16 else values).reshape(found.shape)
