@@ -255,6 +255,8 @@ def _asked(
     """Return the search, checked, its queries, and the rows that these come from; None if from elsewhere."""
     schema = ds.handle.snapshot.schema
     nearest = Nearest.of(arguments, schema)
+    if nearest.column.is_many:
+        raise UnsupportedError("the recall of several vectors a row", where=f"column {nearest.column.path}")
     if queries is not None:
         return nearest, nearest.queries({"q": queries}).vectors, None
     if isinstance(sample, bool) or not isinstance(sample, int) or sample < 1:

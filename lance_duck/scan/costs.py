@@ -330,6 +330,21 @@ ROW_BYTE_NS: Final = 0.05
 WALK_NS: Final = 700.0
 """Nanoseconds of a candidate of a walk over a graph, beside those of its bytes."""
 
+VECTORS_FOR_EACH: Final = 100
+"""Of several vectors a row: vectors that each vector of a query looks for in an index, for each row that is wanted.
+
+With fewer, rows are chosen by little that is known of them. No benchmark measures it.
+"""
+
+RANKED_FOR_EACH: Final = 20
+"""Of several vectors a row: rows that are compared of those that an index finds, for each row that is wanted.
+
+No benchmark measures it.
+"""
+
+RANKED_AT_ONCE: Final = 1024
+"""Rows of several vectors that are read and compared at once. Not measured."""
+
 WALK_BYTE_NS: Final = 0.2
 """Nanoseconds of a byte of a candidate of a walk: several rows are compared for each one."""
 

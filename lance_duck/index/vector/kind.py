@@ -16,16 +16,18 @@ from google.protobuf.message import DecodeError
 
 from lance_duck.errors import UnsupportedError
 from lance_duck.index.files import SegmentReader, SegmentWriter
-from lance_duck.index.kind import BuildOptions, Details, MergeInput
+from lance_duck.index.kind import VALUE, BuildOptions, Details, MergeInput
 from lance_duck.index.query import Query
 from lance_duck.index.vector.build import build
 from lance_duck.index.vector.merge import merge
+from lance_duck.index.vector.multivectors import is_multivector, one_by_one, vector_type
 from lance_duck.index.vector.search.graphs import GraphIndex
 from lance_duck.index.vector.search.hamming import HammingIndex
 from lance_duck.index.vector.search.ivf import IvfIndex
 from lance_duck.index.vector.storage.files import VectorFiles
 from lance_duck.index.vector.threads import safe_after_fork
-from lance_duck.index.vector.vectors import is_vector
+from lance_duck.index.vector.training.index_spec import check_metric
+from lance_duck.index.vector.vectors import is_bytes, is_vector
 from lance_duck.wire.pb import index_pb2
 
 _COMPRESSIONS: Final = {"flat": "FLAT", "sq": "SQ", "pq": "PQ", "rq": "RQ"}
@@ -41,8 +43,11 @@ class VectorKind:
     reaches_into_lists: bool = False
 
     def supports(self, type_: pa.DataType) -> bool:
-        """Return whether a column of a storage type can be indexed: vectors of floats, bfloat16 or unsigned bytes."""
-        return is_vector(type_)
+        """Return whether a column of a storage type can be indexed: vectors, or lists of vectors.
+
+        Vectors are of floats, bfloat16 or unsigned bytes; in lists, not of bytes.
+        """
+        return is_vector(type_) or (is_multivector(type_) and not is_bytes(vector_type(type_)))
 
     def answers(self, query: Query, type_: pa.DataType) -> bool:
         """Answer no predicate."""
@@ -52,9 +57,10 @@ class VectorKind:
     def open(self, files: SegmentReader, type_: pa.DataType, details: Details) -> Any:
         """Open a segment: reads the centroids. The result is a `contract.VectorIndex`."""
         vector_files = VectorFiles(files)
-        if vector_files.dim != type_.list_size:
+        dim = vector_type(type_).list_size
+        if vector_files.dim != dim:
             raise UnsupportedError(
-                "dimension of a segment", where=files.directory, expected=type_.list_size, found=vector_files.dim
+                "dimension of a segment", where=files.directory, expected=dim, found=vector_files.dim
             )
         if vector_files.metric == "hamming":
             return HammingIndex(vector_files)
@@ -63,7 +69,8 @@ class VectorKind:
     @safe_after_fork
     def build(self, rows: pa.RecordBatchReader, writer: SegmentWriter, options: BuildOptions) -> Details:
         """Write a segment of rows."""
-        return build(rows, writer, options)
+        check_metric(rows.schema.field(VALUE).type, options.parameters)
+        return build(one_by_one(rows), writer, options)
 
     @safe_after_fork
     def merge(
@@ -74,7 +81,7 @@ class VectorKind:
         options: BuildOptions,
     ) -> Details:
         """Write a segment of others and of new rows."""
-        return merge(parts, rows, writer, options)
+        return merge(parts, None if rows is None else one_by_one(rows), writer, options)
 
     def can_follow(self) -> bool:
         """Return whether the segment can be rewritten with new row names: its entries can."""

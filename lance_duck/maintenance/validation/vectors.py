@@ -1,4 +1,4 @@
-"""Validation of vector segments: each covered row once, with its vector."""
+"""Validation of vector segments: each covered row once for each of its vectors, with that vector."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from lance_duck.errors import CorruptError
 from lance_duck.index.catalog import Segment
 from lance_duck.index.names import Follower
 from lance_duck.index.vector.metric import distances
+from lance_duck.index.vector.multivectors import is_multivector, vectors_in
 from lance_duck.index.vector.search.contract import Probe, VectorIndex
 from lance_duck.index.vector.vectors import vectors_of
 from lance_duck.snapshot import Snapshot
@@ -39,7 +40,8 @@ class VectorRows:
         self._positions = self._positions[np.argsort(addresses[self._positions], kind="stable")]
         self._addresses = addresses[self._positions]
         twice = np.flatnonzero(self._addresses[1:] == self._addresses[:-1])
-        if len(twice):
+        self._is_many = is_multivector(segment.type)
+        if len(twice) and not self._is_many:
             raise CorruptError("rows that are in the index twice", where=segment, found=self._addresses[twice[0]])
 
     def check(self, fragment_id: int, column: pa.Array, offsets: NDArray[np.int64]) -> None:
@@ -48,6 +50,9 @@ class VectorRows:
         Raises:
             CorruptError: It does not have a row that can be a neighbour, has one that cannot be, or another vector.
         """
+        if self._is_many:
+            column, counts = vectors_in(column)
+            offsets = np.repeat(offsets, counts)
         vectors = vectors_of(column, metric=self._index.metric)
         addresses = np.uint64(fragment_id << 32) + offsets.astype(np.uint64)
         mine = self._addresses >> np.uint64(32) == fragment_id
@@ -58,6 +63,12 @@ class VectorRows:
                 found=f"{len(missing)} such rows",
             )
         usable = np.flatnonzero(vectors.usable)
+        if self._is_many and not np.array_equal(addresses[usable], self._addresses[mine]):
+            raise CorruptError(
+                f"the index has another number of vectors for rows of fragment {fragment_id}",
+                expected=len(usable),
+                found=int(np.count_nonzero(mine)),
+            )
         if not self._index.is_exact or not len(usable):
             return
         for place in np.unique(np.linspace(0, len(usable) - 1, _SAMPLES).astype(np.int64)).tolist():
@@ -66,7 +77,8 @@ class VectorRows:
 
     def _check_vector(self, address: int, vector: NDArray[np.float32]) -> None:
         allowed = np.zeros(self._index.num_rows, np.bool_)
-        allowed[self._positions[np.searchsorted(self._addresses, np.uint64(address))]] = True
+        first, last = np.searchsorted(self._addresses, np.array([address, address + 1], np.uint64)).tolist()
+        allowed[self._positions[first:last]] = True
         nearest = float(self._index.search(np.ascontiguousarray(vector), 1, allowed, Probe(1)).distances[0, 0])
         expected = float(distances(self._index.metric, vector, vector)[0, 0])
         size = float((vector.astype(np.float64) ** 2).sum()) if self._index.metric in ("l2", "dot") else 1.0

@@ -58,6 +58,8 @@ def _settings(search: PreparedSearch) -> Iterator[str]:
         probe = search.given.probe
         most = "all" if probe.max_nprobes is None else probe.max_nprobes
         yield f"    partitions probed: {probe.nprobes}, at most {most}" + (f", ef {probe.ef}" if probe.ef else "")
+        if nearest.column.is_many:
+            yield "    vectors of a row: their scores choose rows, which are compared by all of their vectors"
         if nearest.refine_factor is not None:
             yield f"    refine: {nearest.refine_factor} times as many rows, by their own vectors"
         return

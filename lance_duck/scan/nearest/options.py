@@ -42,6 +42,7 @@ class VectorColumn:
         dim: Numbers of a vector.
         dtype: What distances are computed in: float32, float64, or uint8 for bits.
         form: Arrow type in which it is read.
+        is_many: A row has a list of vectors.
     """
 
     path: str
@@ -49,6 +50,7 @@ class VectorColumn:
     dim: int
     dtype: np.dtype[Any]
     form: pa.DataType
+    is_many: bool = False
 
     @property
     def query_dtype(self) -> np.dtype[Any]:
@@ -104,7 +106,7 @@ class Nearest:
         if not isinstance(given, Mapping):
             raise WrongTypeError("nearest", expected="a dict", found=type(given).__name__)
         refuse_unknown(given, sorted(ARGUMENTS), "nearest")
-        column = vector_column(schema, _needed(given, "column"))
+        column = vector_column(schema, _needed(given, "column"), many=True)
         low, most = _probes(given)
         lower, upper = _range(given.get("distance_range"))
         return cls(
@@ -124,13 +126,19 @@ class Nearest:
 
     @property
     def promise(self) -> float | None:
-        """The recall that settings are chosen for; None: some are given, or a lower bound makes all recall another."""
+        """The recall that settings are chosen for; None for none.
+
+        Some are given, a lower bound makes all recall another, or rows have several vectors.
+        """
+        if self.column.is_many:
+            return None
         given = (self.nprobes, self.max_nprobes, self.ef, self.refine_factor, self.lower)
         return self.recall if all(each is None for each in given) else None
 
     def queries(self, given: Mapping[str, Any]) -> Queries:
         """Return the queries among the arguments of a search: see `query_vectors`."""
-        return query_vectors(_needed(given, "q"), self.column.dim, self.column.query_dtype)
+        found = query_vectors(_needed(given, "q"), self.column.dim, self.column.query_dtype)
+        return Queries(found.vectors, is_batch=False, is_one=True) if self.column.is_many else found
 
     @property
     def default_metric(self) -> str:
@@ -138,8 +146,13 @@ class Nearest:
         return self.metric or ("hamming" if self.column.dtype == np.uint8 else "l2")
 
 
-def vector_column(schema: Schema, name: Any) -> VectorColumn:
+def vector_column(schema: Schema, name: Any, *, many: bool = False) -> VectorColumn:
     """Resolve a column of vectors.
+
+    Args:
+        schema: Columns of the table.
+        name: Of the column.
+        many: A row may have several.
 
     Raises:
         UnknownColumnError: There is no such column.
@@ -157,13 +170,13 @@ def vector_column(schema: Schema, name: Any) -> VectorColumn:
             expected=known_names(schema.names),
             remedy=did_you_mean(name, schema.names),
         ) from error
-    vectors = _vectors(field)
+    is_many = _is_many(field)
+    vectors = _vectors(field.arrow_type.value_type if is_many else field.arrow_type)
     if vectors is None or path is None:
-        text = f"Query column {name} must be a vector. Got {field.arrow_type}."
-        if _is_many(field):
-            raise UnsupportedError(f"{text} Several vectors a row are not searched")
-        raise WrongTypeError(text)
-    return VectorColumn(path, _names_to(schema, field), *vectors)
+        raise WrongTypeError(f"Query column {name} must be a vector. Got {field.arrow_type}.")
+    if is_many and not many:
+        raise UnsupportedError("several vectors a row are not searched here", where=f"column {name}")
+    return VectorColumn(path, _names_to(schema, field), *vectors, is_many)
 
 
 def only_vector_column(schema: Schema) -> str:
@@ -172,16 +185,16 @@ def only_vector_column(schema: Schema) -> str:
     Raises:
         InvalidInputError: It has none, or several.
     """
-    candidates = [quoted_name(field.name) for field in schema.fields if _vectors(field) is not None]
+    columns = ((field, field.arrow_type.value_type if _is_many(field) else field.arrow_type) for field in schema.fields)
+    candidates = [quoted_name(field.name) for field, type_ in columns if _vectors(type_) is not None]
     if len(candidates) != 1:
         names = ", ".join(candidates) or "none"
         raise InvalidInputError("column", where="search", expected="one column of vectors", found=names)
     return candidates[0]
 
 
-def _vectors(field: Field) -> tuple[int, np.dtype[Any], pa.DataType] | None:
+def _vectors(type_: pa.DataType) -> tuple[int, np.dtype[Any], pa.DataType] | None:
     """Return the length, number type and form of the vectors of a column; None where it holds none."""
-    type_ = field.arrow_type
     type_ = storage_type(type_)
     if not pa.types.is_fixed_size_list(type_) or not type_.list_size:
         return None
@@ -198,7 +211,8 @@ def _vectors(field: Field) -> tuple[int, np.dtype[Any], pa.DataType] | None:
 
 def _is_many(field: Field) -> bool:
     type_ = field.arrow_type
-    return bool(pa.types.is_list(type_) and pa.types.is_fixed_size_list(type_.value_type))
+    is_list = pa.types.is_list(type_) or pa.types.is_large_list(type_)
+    return bool(is_list and pa.types.is_fixed_size_list(storage_type(type_.value_type)))
 
 
 def _names_to(schema: Schema, field: Field) -> tuple[str, ...]:

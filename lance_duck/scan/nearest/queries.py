@@ -22,13 +22,15 @@ class Queries:
     Attributes:
         vectors: (n, dim), C-contiguous: float32, or uint8 for bits.
         is_batch: Several queries were meant, though there may be one.
+        is_one: All vectors together are one query, for rows of several vectors.
     """
 
     vectors: NDArray[Any]
     is_batch: bool
+    is_one: bool = False
 
     def __len__(self) -> int:
-        return len(self.vectors)
+        return 1 if self.is_one else len(self.vectors)
 
 
 def query_vectors(q: Any, dim: int, dtype: np.dtype[Any]) -> Queries:

@@ -12,6 +12,7 @@ from lance_duck.errors import UnsupportedError
 from lance_duck.scan.nearest.best import Neighbours
 from lance_duck.scan.nearest.explain import explain
 from lance_duck.scan.nearest.extremes import Extremes, extremes
+from lance_duck.scan.nearest.multivector.search import MultivectorSearch
 from lance_duck.scan.nearest.options import DEFAULT_K, Nearest
 from lance_duck.scan.nearest.queries import Queries
 from lance_duck.scan.nearest.result import ResultLayout, layout
@@ -143,7 +144,8 @@ class NearestScan:
             )
             plan = table.plan(inner, fragment)
         workers = None if options.use_threads else 1
-        return PreparedSearch(table, self._nearest, plan, post, bool(options.fast_search), workers)
+        prepared = MultivectorSearch if self._nearest.column.is_many else PreparedSearch
+        return prepared(table, self._nearest, plan, post, bool(options.fast_search), workers)
 
     def _layout(self, is_batch: bool) -> ResultLayout:
         """Return what the result looks like for one query, or for several."""

@@ -104,7 +104,7 @@ class PreparedSearch:
         result = _NearestRun(self, queries[vectors] if some else queries, log).nearest()
         if some:
             result = replace(result, queries=vectors[result.queries])
-        return result if self.post is None else self._passing(self.post, result)
+        return result if self.post is None else self.passing(self.post, result)
 
     @cached_property
     def route(self) -> Route:
@@ -227,7 +227,7 @@ class PreparedSearch:
         batches = scan_batches(self.table.snapshot, plan, self.table.columns, self.workers)
         return RowSet.union([RowSet.of(batch.column(0).to_numpy()) for batch in batches])
 
-    def _passing(self, filter_: Filter, neighbours: Neighbours) -> Neighbours:
+    def passing(self, filter_: Filter, neighbours: Neighbours) -> Neighbours:
         """Keep the nearest rows that pass a filter."""
         rows = self._addresses(selected(self.named, RowSet.of(np.unique(neighbours.addresses)), filter_))
         return neighbours.where(np.isin(neighbours.addresses, rows.rows()))

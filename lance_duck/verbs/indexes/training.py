@@ -14,11 +14,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from lance_duck.errors import InternalError
+from lance_duck.errors import InternalError, UnsupportedError
 from lance_duck.index.kind import VALUE
 from lance_duck.index.vector.build import number_type
 from lance_duck.index.vector.costs import TRAINING_ROUNDS
 from lance_duck.index.vector.kind import VECTOR
+from lance_duck.index.vector.multivectors import is_multivector
 from lance_duck.index.vector.storage.spill import Rows, Spill, VectorSpill
 from lance_duck.index.vector.training.index_spec import VectorSpec
 from lance_duck.index.vector.training.lloyd import Sums, is_settled, moved, some_of
@@ -132,6 +133,10 @@ def trained(
         InvalidInputError: There are too few vectors.
     """
     type_ = snapshot.schema.by_path(spec.column).storage_type
+    if is_multivector(type_):
+        raise UnsupportedError(
+            "an index of several vectors a row, in pieces", where=f"column {spec.column}", remedy="call create_index"
+        )
     vector_spec = VectorSpec.of(spec.parameters, type_)
     if vector_spec.is_trained:
         return spec.parameters

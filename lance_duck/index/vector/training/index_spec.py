@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from lance_duck.errors import InvalidInputError, UnsupportedError
 from lance_duck.index.vector.graph.hnsw import EF_CONSTRUCTION, MAX_LEVEL, M
 from lance_duck.index.vector.metric import metric_of
+from lance_duck.index.vector.multivectors import is_multivector, vector_type
 from lance_duck.index.vector.storage.details import with_trained_rows
 from lance_duck.index.vector.storage.files import KINDS
 from lance_duck.index.vector.storage.metadata import MOST_PARTITIONS
@@ -110,6 +111,8 @@ class VectorSpec:
             raise InvalidInputError(
                 "parameters of a vector index", expected=", ".join(_KNOWN), found=", ".join(unknown)
             )
+        check_metric(type_, values)
+        type_ = vector_type(type_)
         if not is_vector(type_):
             raise UnsupportedError("column of a vector index", expected="fixed_size_list of floats", found=type_)
         kind, metric = _kind(values.get("index_type")), metric_of(values.get("metric", "l2"))
@@ -201,6 +204,18 @@ class VectorSpec:
         for key, value in hints.items():
             message.runtime_hints[key] = str(value)
         return with_trained_rows(message.SerializeToString(deterministic=True), self.trained_rows)
+
+
+def check_metric(type_: pa.DataType, parameters: Mapping[str, Any]) -> None:
+    """Refuse other metrics than cosine for several vectors a row, with UnsupportedError."""
+    metric = metric_of(parameters.get("metric") or "l2")
+    if is_multivector(type_) and metric != "cosine":
+        raise UnsupportedError(
+            f"an index of several vectors a row by {metric}",
+            where=type_,
+            expected="cosine",
+            remedy='metric="cosine"; without an index they are compared by any metric',
+        )
 
 
 def _kind(name: Any) -> str:

@@ -1,0 +1,51 @@
+"""Scores of rows of which some vectors were found: what is not known of a row is thought as good as the last found one.
+
+This is the way of XTR (contextual token retrieval).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.scan.nearest.best import Neighbours
+
+
+def nearest_vectors(found: Neighbours, most: int) -> Neighbours:
+    """Return of each query vector the nearest of the vectors that several places found: by query, nearest first.
+
+    Args:
+        found: Pairs of a query vector, and a row with the distance of one of its vectors.
+        most: Vectors to keep for each query vector.
+    """
+    order = np.lexsort((found.addresses, found.distances, found.queries))
+    sizes = np.bincount(found.queries)
+    ranks = np.arange(len(order)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    best = order[ranks < most]
+    return Neighbours(found.queries[best], found.distances[best], found.addresses[best])
+
+
+def best_rows(nearest: Neighbours, count: int) -> NDArray[np.uint64]:
+    """Return the rows with the best scores, best first, rows of one score by address.
+
+    The score of a row is, for each query vector, how similar its nearest vector is (1 - distance), or where none of
+    its vectors was found, how similar the last vector is that was found; added up.
+
+    Args:
+        nearest: Nearest vectors of each query vector, as `nearest_vectors` gives them.
+        count: Rows at most.
+
+    Returns:
+        Addresses.
+    """
+    rows, places = np.unique(nearest.addresses, return_inverse=True)
+    queries, numbers = np.unique(nearest.queries, return_inverse=True)
+    similar = 1 - nearest.distances.astype(np.float64)
+    floors = np.full(len(queries), np.inf)
+    np.minimum.at(floors, numbers, similar)
+    best = np.repeat(floors[:, None], len(rows), axis=1)
+    np.maximum.at(best, (numbers, places), similar)
+    scores = best.sum(axis=0)
+    order = np.lexsort((rows, -scores))[:count]
+    addresses: NDArray[np.uint64] = rows[order]
+    return addresses

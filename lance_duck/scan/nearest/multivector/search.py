@@ -1,0 +1,158 @@
+"""A search in a column of several vectors a row: exact, or through segments of the vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_duck.index.catalog import Segment
+from lance_duck.index.search import ask
+from lance_duck.index.vector.search.contract import VectorIndex
+from lance_duck.rows.row_set import RowSet
+from lance_duck.scan.costs import RANKED_AT_ONCE, RANKED_FOR_EACH, VECTORS_FOR_EACH
+from lance_duck.scan.nearest.best import Neighbours, TopK, joined
+from lance_duck.scan.nearest.covered import covered
+from lance_duck.scan.nearest.filtered import Filtered
+from lance_duck.scan.nearest.multivector.compare import row_distances
+from lance_duck.scan.nearest.multivector.scores import best_rows, nearest_vectors
+from lance_duck.scan.nearest.search import NOTHING, PreparedSearch
+from lance_duck.scan.projection import ROW_ADDRESS, project
+from lance_duck.scan.read.execute import scan_batches
+
+
+class MultivectorSearch(PreparedSearch):
+    """A search whose vectors are one query, of rows with several vectors each.
+
+    Distances are always those of the vectors: rows that an index finds are compared. No recall is promised, but for 1.
+    """
+
+    def run(self, queries: NDArray[Any], log: list[str] | None = None) -> Neighbours:
+        """Return the nearest rows, nearest first.
+
+        Args:
+            queries: (n, dim): the vectors of the query. For cosine those that are zero are left out.
+            log: Takes what was done, in words.
+        """
+        vectors = queries[queries.any(axis=1)] if self.route.metric == "cosine" else queries
+        if not len(vectors) or not self.k:
+            return NOTHING
+        result = self._nearest(np.ascontiguousarray(vectors), log)
+        return result if self.post is None else self.passing(self.post, result)
+
+    @cached_property
+    def refine_factor(self) -> int:
+        """So many times k rows are compared, of those that an index finds."""
+        return self.nearest.refine_factor or RANKED_FOR_EACH
+
+    def _nearest(self, vectors: NDArray[Any], log: list[str] | None) -> Neighbours:
+        route, best = self.route, TopK(1, self.k)
+        if self.fast and not route.segments:
+            return NOTHING
+        filtered = self.filtered()
+        rows = None if filtered is None else filtered.rows
+        compared = route.open
+        few = rows is not None and len(rows) <= self.most_compared
+        if few or not route.segments or self.nearest.recall >= 1:
+            compared = self.plan.fragment_ids
+            if few and log is not None:
+                log.append("few rows pass the filter, and were compared one by one")
+        else:
+            found, failed = self._candidates(vectors, filtered, log)
+            best.add(self._ranked(vectors, found))
+            compared = compared if self.fast else compared | failed
+        if self.fast:
+            compared -= route.open
+        for each in self._compared(vectors, compared, rows):
+            best.add(each)
+        return best.neighbours()
+
+    def _candidates(
+        self, vectors: NDArray[Any], filtered: Filtered | None, log: list[str] | None
+    ) -> tuple[NDArray[np.uint64], frozenset[int]]:
+        """Return rows that segments find, and the fragments of segments that are broken."""
+        wanted = VECTORS_FOR_EACH * self.k
+        while True:
+            parts: list[Neighbours] = []
+            failed: frozenset[int] = frozenset()
+            count = 0
+            for segment, fragment_ids in self.route.segments:
+                part = self._part(segment, fragment_ids, vectors, filtered, wanted)
+                if part is None:
+                    failed |= fragment_ids
+                else:
+                    parts.append(part[0])
+                    count = max(count, part[1])
+            near = nearest_vectors(joined(parts), wanted)
+            rows = best_rows(near, self.k * self.refine_factor)
+            if len(rows) >= self.k or wanted >= count:
+                if log is not None:
+                    log.append(f"{len(near)} vectors of {len(np.unique(near.addresses))} rows, {len(rows)} compared")
+                return rows, failed
+            wanted *= 4  # rows with many vectors near to the query took the place of others
+
+    def _part(
+        self,
+        segment: Segment,
+        fragment_ids: frozenset[int],
+        vectors: NDArray[Any],
+        filtered: Filtered | None,
+        wanted: int,
+    ) -> tuple[Neighbours, int] | None:
+        """Return the nearest vectors of a segment by row, and how many may be found; None: it is broken."""
+
+        def look(index: VectorIndex) -> tuple[Neighbours, int]:
+            rows = covered(self.table.snapshot, segment, index)
+            if filtered is None:
+                allowed, count = rows.allowed(None, fragment_ids)
+            else:
+                allowed, count = filtered.allowed(rows, segment.uuid, fragment_ids)
+            if not count:
+                return NOTHING, 0
+            hits = index.search(vectors, min(wanted, count), allowed, self.given.probe)
+            there = (hits.positions >= 0) & np.isfinite(hits.distances)
+            queries, _ = np.nonzero(there)
+            return Neighbours(queries, hits.distances[there], rows.addresses[hits.positions[there]]), count
+
+        return ask(self.table.snapshot, segment, look)
+
+    def _ranked(self, vectors: NDArray[Any], addresses: NDArray[np.uint64]) -> Neighbours:
+        """Return the distances of rows."""
+        ordered = np.sort(addresses)
+        projection = project(self.plan.schema, [self.nearest.column.path, ROW_ADDRESS])
+        parts: list[Neighbours] = []
+        for first in range(0, len(ordered), RANKED_AT_ONCE):
+            batch = self.table.taker.by_address(ordered[first : first + RANKED_AT_ONCE], projection)
+            parts.append(self._near(vectors, batch))
+        return joined(parts)
+
+    def _compared(
+        self, vectors: NDArray[Any], fragment_ids: frozenset[int], rows: RowSet | None
+    ) -> Iterator[Neighbours]:
+        """Yield the distances of the rows of some fragments, of those that pass a filter."""
+        if not fragment_ids:
+            return
+        if rows is not None:
+            yield self._ranked(vectors, rows.only(fragment_ids).rows())
+            return
+        fragments = [fragment for fragment in self.plan.fragments if fragment.id in fragment_ids]
+        projection = project(self.plan.schema, [self.nearest.column.path, ROW_ADDRESS])
+        plan = replace(self.plan, fragments=fragments, projection=projection, batch_rows=RANKED_AT_ONCE)
+        for batch in scan_batches(self.table.snapshot, plan, self.table.columns, self.workers):
+            yield self._near(vectors, batch)
+
+    def _near(self, vectors: NDArray[Any], batch: pa.RecordBatch) -> Neighbours:
+        """Return the rows of a batch, of the column and the address, that are within the range of distances."""
+        found = row_distances(self.route.metric, vectors, batch.column(0))
+        there = np.isfinite(found)
+        if self.nearest.lower is not None:
+            there &= found >= self.nearest.lower
+        if self.nearest.upper is not None:
+            there &= found < self.nearest.upper
+        addresses = batch.column(1).to_numpy()
+        return Neighbours(np.zeros(int(there.sum()), np.int64), found[there], addresses[there])
