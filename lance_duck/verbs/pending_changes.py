@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from lance_duck.commit import commit, same_table
+from lance_duck.commit import same_table
 from lance_duck.commit.operations import Append, Delete, Operation, Update
 from lance_duck.commit.unpublished import unpublished
 from lance_duck.errors import LanceDuckError
@@ -86,9 +86,8 @@ class PendingChanges:
             after = self.base
             if operation is not None:
                 draft.note_fragments(added)
-                draft.committing()
                 affected = deleted.affected
-                after = commit(self.base, operation, affected=affected, guard=self._guard, properties=properties)
+                after = draft.commit(operation, affected=affected, guard=self._guard, properties=properties)
         self._discard_but(added)
         return after
 

@@ -90,7 +90,7 @@ def delete(
                 note=lambda part: _note(draft, part),
                 words=f"rows of {shown(place.uri)} are deleted",
             )
-            return commit_delete(snapshot, where, Deleted.joined(parts), draft, properties)
+            return commit_delete(draft, Deleted.joined(parts), where, properties)
 
     _, count = run_again(place.dataset().handle.base, attempt, conflict_retries, retry_timeout.total_seconds())
     refresh_views(spark, place)

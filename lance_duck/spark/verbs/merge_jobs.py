@@ -160,7 +160,7 @@ class SparkMerge(MergeInsertBuilder):
             )
             delete = _deleter(self._spark, place, snapshot, draft)
             merged = joined_parts(snapshot, plan, names, parts, delete)
-            return commit_merge(snapshot, merged, draft, self._said)
+            return commit_merge(draft, merged, self._said)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from lance_duck.commit import commit
 from lance_duck.commit.operations import Merge
 from lance_duck.errors import IncompatibleError, InvalidInputError
 from lance_duck.scan.projection import ROW_ADDRESS
@@ -121,8 +120,7 @@ def commit_columns(
                 names = ", ".join(field.name for field in added.new.fields if not field.nullable)
                 raise InvalidInputError(f"no values for columns that may not be null: {names}", where=str(fragment.id))
     fragments = tuple(with_file(fragment, files.get(fragment.id), added.whole) for fragment in snapshot.fragments)
-    draft.committing()
-    return commit(snapshot, Merge(fragments, added.whole, not added.tightens), properties=properties)
+    return draft.commit(Merge(fragments, added.whole, not added.tightens), properties=properties)
 
 
 class _Placed:

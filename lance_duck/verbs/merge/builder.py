@@ -210,7 +210,7 @@ class MergeInsertBuilder:
             options = self._options(snapshot)
             with UncommittedFiles(snapshot, options.bases) as draft:
                 merged = write_merge(snapshot, self._plan, source, options, draft)
-                return commit_merge(snapshot, merged, draft, self._said)
+                return commit_merge(draft, merged, self._said)
 
         return run_again(self._dataset.handle.base, attempt, self._plan.retries, self._plan.timeout.total_seconds())
 

@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from lance_duck.commit import commit
 from lance_duck.commit.key_filter import KeyExistenceFilter, key_filter
 from lance_duck.commit.operations import Update
 from lance_duck.snapshot import Snapshot
@@ -100,21 +99,19 @@ def joined_parts(
 
 
 def commit_merge(
-    snapshot: Snapshot, merged: Merged, draft: UncommittedFiles, properties: Mapping[str, str] | None = None
+    draft: UncommittedFiles, merged: Merged, properties: Mapping[str, str] | None = None
 ) -> tuple[Snapshot, MergeResult]:
     """Commit a merge whose files are written.
 
     Args:
-        snapshot: The version that is merged into.
+        draft: Has noted the files, and commits them.
         merged: What was written.
-        draft: Has noted the files.
         properties: Of the transaction.
 
     Raises:
         RetryableError: Another change came first: the merge is to run again, from the join on.
     """
-    draft.committing()
-    after = commit(snapshot, merged.operation, affected=merged.affected, guard=merged.guard, properties=properties)
+    after = draft.commit(merged.operation, affected=merged.affected, guard=merged.guard, properties=properties)
     return after, merged.result
 
 

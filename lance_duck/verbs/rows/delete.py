@@ -34,7 +34,7 @@ def delete_rows(
         RetryableError: Another change came first.
     """
     with UncommittedFiles(snapshot) as draft:
-        return commit_delete(snapshot, predicate, write_delete(snapshot, predicate, draft), draft, properties)
+        return commit_delete(draft, write_delete(snapshot, predicate, draft), predicate, properties)
 
 
 def write_delete(
@@ -59,11 +59,7 @@ def write_delete(
 
 
 def commit_delete(
-    snapshot: Snapshot,
-    predicate: FilterLike,
-    deleted: Deleted,
-    draft: UncommittedFiles,
-    properties: Mapping[str, str] | None = None,
+    draft: UncommittedFiles, deleted: Deleted, predicate: FilterLike, properties: Mapping[str, str] | None = None
 ) -> tuple[Snapshot, int]:
     """Commit a delete whose deletion files are written.
 
@@ -73,9 +69,8 @@ def commit_delete(
     Raises:
         RetryableError: Another change came first.
     """
-    draft.committing()
     operation = Delete(deleted.updated, deleted.removed, str(predicate))
-    return commit(snapshot, operation, affected=deleted.affected, properties=properties), deleted.count
+    return draft.commit(operation, affected=deleted.affected, properties=properties), deleted.count
 
 
 def delete_all(snapshot: Snapshot) -> Snapshot:

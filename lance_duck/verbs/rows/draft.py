@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from uuid import UUID
 
-from lance_duck.commit import REFUSALS
+from lance_duck.commit import REFUSALS, commit
+from lance_duck.commit.committer import Guard
+from lance_duck.commit.operations import Operation
+from lance_duck.commit.rebase import Affected
 from lance_duck.errors import LanceDuckError
 from lance_duck.snapshot import Snapshot
 from lance_duck.wire import flags, paths
@@ -19,8 +22,8 @@ from lance_duck.write.options import Base
 class UncommittedFiles:
     """Deletes what a change has written when the change fails; a context manager.
 
-    After `committing` only a lost race or a refusal deletes them: of any other error nobody knows whether the commit
-    went through.
+    Once `commit` has begun only a lost race or a refusal deletes them: of any other error nobody knows whether the
+    commit went through.
 
     Args:
         snapshot: The version that is changed.
@@ -34,6 +37,7 @@ class UncommittedFiles:
 
     def __init__(self, snapshot: Snapshot, bases: Sequence[Base | None] = (), transaction: UUID | None = None) -> None:
         flags.check_writable(snapshot.manifest.writer_flags, snapshot.uri)
+        self._snapshot = snapshot
         self._store = snapshot.store
         self._bases = bases
         self._files: list[str] = []
@@ -49,9 +53,21 @@ class UncommittedFiles:
         """Remember the data files of new fragments."""
         self._fragments.extend(fragments)
 
-    def committing(self) -> None:
-        """Note that the commit begins."""
+    def commit(
+        self,
+        operation: Operation,
+        *,
+        affected: Affected | None = None,
+        guard: Guard | None = None,
+        properties: Mapping[str, str] | None = None,
+    ) -> Snapshot:
+        """Commit the change whose files are written, and return the new version; see `commit.committer.commit`.
+
+        Raises:
+            RetryableError: Another change came first.
+        """
         self._committing = True
+        return commit(self._snapshot, operation, affected=affected, guard=guard, properties=properties)
 
     def __enter__(self) -> UncommittedFiles:
         return self

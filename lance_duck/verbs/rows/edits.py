@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from lance_duck.commit import commit
 from lance_duck.commit.operations import Append, Delete, Operation, Update
 from lance_duck.scan.blobs.copies import kept_blobs
 from lance_duck.scan.projection import CREATED_AT, ROW_ADDRESS, ROW_ID
@@ -87,9 +86,8 @@ def edit_rows(
     """
     with UncommittedFiles(snapshot) as draft:
         written = write_edits(snapshot, edits, draft, predicate)
-        draft.committing()
         guard = None if edits.guard is None else edits.guard(snapshot)
-        return commit(snapshot, written.operation, affected=written.affected, properties=properties, guard=guard)
+        return draft.commit(written.operation, affected=written.affected, properties=properties, guard=guard)
 
 
 def write_edits(snapshot: Snapshot, edits: RowEdits, draft: UncommittedFiles, predicate: str = "") -> WrittenEdits:

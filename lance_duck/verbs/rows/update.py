@@ -10,7 +10,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_duck.arrow.join import joined
-from lance_duck.commit import commit
 from lance_duck.commit.operations import Update
 from lance_duck.errors import UnsupportedError
 from lance_duck.scan.blobs.copies import kept_blobs
@@ -132,8 +131,7 @@ def commit_update(
         new_fragments=updated.fragments,
         fields_for_preserving_frag_bitmap=[field.id for top in changed for field in top.walk()],
     )
-    draft.committing()
-    return commit(snapshot, operation, affected=deleted.affected, properties=properties), deleted.count
+    return draft.commit(operation, affected=deleted.affected, properties=properties), deleted.count
 
 
 class _UpdateStream:

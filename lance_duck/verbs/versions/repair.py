@@ -61,6 +61,5 @@ def repair(
                 draft.note(file.path(number))
                 fragment = replace(fragment, deletion_file=file)
             updated.append(fragment)
-        draft.committing()
         operation = Delete(updated, removed, "rows that cannot be read")
-        return commit(snapshot, operation, affected=deleted.affected, properties=properties)
+        return draft.commit(operation, affected=deleted.affected, properties=properties)

@@ -135,4 +135,4 @@ def commit(table: ld.LanceDataset, parts: list[MergePart]) -> Any:
     snapshot = table.handle.snapshot
     with UncommittedFiles(snapshot) as draft:
         merged = joined_parts(snapshot, PLAN, ["id", "s"], parts, lambda gone: delete_offsets(snapshot, gone, draft))
-        return commit_merge(snapshot, merged, draft)
+        return commit_merge(draft, merged)
