@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Unpack
 
+from lance_duck.arguments import checked_calls
 from lance_duck.dataset import LanceDataset, dataset
 from lance_duck.errors import AlreadyExistsError, InvalidInputError, NotFoundError
 from lance_duck.namespaces.names import TABLE, Name, check_new, joined, parts_of
@@ -33,6 +34,7 @@ class TableDescription:
     properties: Mapping[str, str] = field(default_factory=dict)
 
 
+@checked_calls
 class Namespace(ABC):
     """Tables, and namespaces in namespaces, by name.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from lance_duck.arguments import did_you_mean
+from lance_duck.arguments import checked_call, did_you_mean
 from lance_duck.errors import InvalidInputError, UnsupportedError
 from lance_duck.namespaces.base import Namespace
 from lance_duck.namespaces.directory import DirectoryNamespace
@@ -16,6 +16,7 @@ _STORAGE: Final = "storage."
 _HEADER: Final = "header."
 
 
+@checked_call
 def connect_namespace(impl: str, properties: Mapping[str, str]) -> Namespace:
     """Open a namespace: a folder of tables, or a REST service that lists tables.
 

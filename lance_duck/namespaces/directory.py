@@ -16,6 +16,7 @@ import secrets
 from collections.abc import Mapping
 from typing import Final
 
+from lance_duck.arguments import checked_calls
 from lance_duck.dataset import LanceDataset
 from lance_duck.errors import (
     AlreadyExistsError,
@@ -37,6 +38,7 @@ DEREGISTERED: Final = ".lance-deregistered"
 _Edit = tuple[list[str], list[NamedObject]]
 
 
+@checked_calls
 class DirectoryNamespace(Namespace):
     """The tables of a folder, which pylance, LanceDB and DuckDB's extension find by the same names.
 

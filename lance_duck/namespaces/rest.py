@@ -16,6 +16,7 @@ from typing import Any, Final
 from urllib.parse import quote, urlencode, urlsplit
 
 from lance_duck import forks
+from lance_duck.arguments import checked_calls
 from lance_duck.errors import (
     AlreadyExistsError,
     InvalidInputError,
@@ -54,6 +55,7 @@ _STATUS: Final[Mapping[int, type[LanceDuckError]]] = {
 }
 
 
+@checked_calls
 class RestNamespace(Namespace):
     """The tables that a service lists.
 

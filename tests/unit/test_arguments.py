@@ -97,7 +97,8 @@ def _functions(name: str, found: Any) -> Iterator[tuple[str, Callable[..., Any]]
     for method in dir(found):
         member = inspect.getattr_static(found, method)
         member = member.__func__ if isinstance(member, staticmethod | classmethod) else member
-        if inspect.isfunction(member) and not method.startswith("_"):
+        is_abstract = getattr(member, "__isabstractmethod__", False)
+        if inspect.isfunction(member) and not method.startswith("_") and not is_abstract:
             yield f"{name}.{method}", member
 
 
