@@ -318,6 +318,7 @@ class SchemaMaker:
             "alter null": self._null,
             "create as": self._create_as,
             "create": self._create,
+            "create like": self._create_like,
             "drop": self._drop_table,
             "rename": self._rename_table,
             "comment": self._comment,
@@ -377,6 +378,10 @@ class SchemaMaker:
         kinds = self.random.sample(list(TYPES), self.random.randrange(1, 5))
         columns = [f"c{i} {TYPES[kind]}{self.random.choice(['', ' NOT NULL'])}" for i, kind in enumerate(kinds)]
         return f"{words} {name} ({', '.join(columns)})"
+
+    def _create_like(self) -> str:
+        words, name = self._head()
+        return f"{words} {name} LIKE {self.random.choice(['{t}', 'u', 'n'])}"
 
     def _drop_table(self) -> str:
         missing = self.random.choice(["", "IF EXISTS "])

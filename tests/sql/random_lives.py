@@ -18,7 +18,7 @@ from lance_duck.duck.statement.nearest_clause import KNOWS_NEAREST
 def changed(folder: Path, seed: int, statements: int) -> Twins:
     """Run random changes on both, until there is a difference."""
     twins = Twins(folder, Random(seed), keyed=seed % 3 == 2)
-    while sum(twins.counts.values()) < statements and not twins.differences:
+    while sum(twins.counts.values()) < statements and not (twins.differences or twins.ended):
         chance = twins.random.random()
         if chance < 0.1:
             twins.change_elsewhere()
@@ -29,6 +29,8 @@ def changed(folder: Path, seed: int, statements: int) -> Twins:
             _schema_change(twins)
         elif chance < 0.46 and not twins.keyed:
             _copy(twins)
+        elif chance < 0.49 and len(twins.past) < 2:
+            twins.remember()
         else:
             _change(twins)
     twins.close()
@@ -38,7 +40,7 @@ def changed(folder: Path, seed: int, statements: int) -> Twins:
 def queried(folder: Path, seed: int, statements: int) -> Twins:
     """Run random queries on both, with changes between them."""
     twins = Twins(folder, Random(seed))
-    while sum(twins.counts.values()) < statements and not twins.differences:
+    while sum(twins.counts.values()) < statements and not (twins.differences or twins.ended):
         chance = twins.random.random()
         if chance < 0.08:
             twins.change_elsewhere()
@@ -46,6 +48,8 @@ def queried(folder: Path, seed: int, statements: int) -> Twins:
             _change(twins)
         elif chance < 0.2:
             _execute_again(twins)
+        elif chance < 0.24 and len(twins.past) < 3:
+            twins.remember()
         else:
             _query(twins)
     twins.close()
@@ -89,7 +93,7 @@ def _block(twins: Twins) -> None:
     twins.run(Sample("begin", twins.random.choice(["BEGIN", "BEGIN TRANSACTION", "START TRANSACTION"])))
     for _ in range(twins.random.randrange(1, 5)):
         refused = _change(twins, in_transaction=True)
-        if refused or twins.differences:
+        if refused or twins.differences or twins.ended:
             break
     if ld.dataset(twins.uri).version != version:
         twins.differences.append("a version before COMMIT")

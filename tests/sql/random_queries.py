@@ -44,6 +44,7 @@ class Queries:
         """Return a SELECT with clauses that no source of a change has, and the kind that it is counted as."""
         names = [f"c{i}" for i in range(len(kinds))]
         makers = [self._subqueries, self._pivot, self._semi, self._version, self._nearest, self._nearest_by, None]
+        makers += [self._correlated, self._framed, self._combined, self._lateral_join]
         maker = self.make.random.choice(makers)
         if maker is None or self.make.parameters is not None:
             return "select", self.query(kinds, names)
@@ -114,9 +115,97 @@ class Queries:
             ["u AS r0", "n AS r0", "(SELECT * FROM u WHERE id < 4) AS r0", "w AS r0", "(FROM n LIMIT 0) AS r0"]
         )
         ctes = "WITH w AS (SELECT id + 1 AS id FROM n) " if left.startswith("w ") else ""
+        tables = [name for name, columns in self.tables.items() if "arr" in dict(columns)]
+        right = f"{self.make.random.choice(tables)} AS x"
+        if self.make.random.random() < 0.4:
+            right = f"(SELECT * FROM {right}{self.where(scope_of(self.tables['{t}'], 'x'))}) AS x"
         vector = "[r0.id, 2]::FLOAT[2]"
-        join = f"{left} JOIN {{t}} AS x {way}NEAREST {k} BY DISTANCE array_distance(x.arr, {vector})"
-        return f"{ctes}SELECT r0.id AS a, array_distance(x.arr, {vector}) AS b FROM {join}"
+        measure, function = self.make.random.choice(
+            [("DISTANCE", "array_distance")] * 3 + [("SIMILARITY", "array_inner_product")]
+        )
+        how = self.make.random.choice(["JOIN", "INNER JOIN", "LEFT JOIN"])
+        join = f"{left} {how} {right} {way}NEAREST {k} BY {measure} {function}(x.arr, {vector})"
+        after = self.make.random.choice(["", "", " WHERE r0.id > 3", " JOIN n AS r1 ON r1.id = r0.id"])
+        return f"{ctes}SELECT r0.id AS a, {function}(x.arr, {vector}) AS b FROM {join}{after}"
+
+    def _correlated(self, kinds: Sequence[str], names: Sequence[str]) -> str:
+        """Return a query with subqueries that read its rows."""
+        (one, outer), (other, inner) = self.source(), self.source()
+        mine, theirs = one.split()[-1], other.split()[-1]
+        link = self.make.random.choice(
+            [f"{theirs}.id = {mine}.a", f"{theirs}.id < {mine}.id AND {theirs}.id > 3", f"{theirs}.s = {mine}.s"]
+        )
+        more = f" AND {self.make.condition([*inner, *outer])}" if self.make.random.random() < 0.4 else ""
+        within = f"FROM {other} WHERE {link}{more}"
+        value = self.make.random.choice(
+            [f"(SELECT count(*) {within})", f"(SELECT max({theirs}.id) {within})", f"(SELECT sum({mine}.id) {within})"]
+        )
+        condition = self.make.random.choice(
+            [
+                f"EXISTS (SELECT 1 {within})",
+                f"NOT EXISTS ({within})",
+                f"{mine}.id > (SELECT avg({theirs}.id) {within})",
+                f"{mine}.id IN (SELECT {theirs}.id {within})",
+                f"{mine}.a <> ALL (SELECT {theirs}.a {within})",
+                f"{mine}.id = ANY (SELECT {theirs}.a {within})",
+            ]
+        )
+        return f"SELECT {self.items(kinds, outer, names)}, {value} AS v FROM {one} WHERE {condition}"
+
+    def _framed(self, kinds: Sequence[str], names: Sequence[str]) -> str:
+        """Return windows with frames, by name."""
+        table, scope = self.source()
+        alias = table.split()[-1]
+        frame = self.make.random.choice(
+            [
+                "ROWS BETWEEN 2 PRECEDING AND CURRENT ROW",
+                "ROWS BETWEEN UNBOUNDED PRECEDING AND 1 FOLLOWING",
+                "RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW",
+                "GROUPS BETWEEN 1 PRECEDING AND 1 FOLLOWING",
+                "ROWS BETWEEN 1 PRECEDING AND 3 FOLLOWING EXCLUDE CURRENT ROW",
+            ]
+        )
+        part = self.make.random.choice(["", f"PARTITION BY {alias}.id % 3 ", f"PARTITION BY {alias}.s "])
+        call = self.make.random.choice(
+            ["sum({0}.id)", "first_value({0}.id)", "nth_value({0}.id, 2)", "count({0}.a)", "max({0}.id)"]
+        ).format(alias)
+        ranked = self.make.random.choice(["ntile(3)", "dense_rank()", "percent_rank()", f"lead({alias}.id, 2, -1)"])
+        windows = f"WINDOW w AS ({part}ORDER BY {alias}.id, {alias} {frame}), o AS ({part}ORDER BY {alias}.id, {alias})"
+        items = f"{self.items(kinds, scope, names)}, {call} OVER w AS v, {ranked} OVER o AS r"
+        return f"SELECT {items} FROM {table}{self.where(scope, 0.5)} {windows}"
+
+    def _combined(self, kinds: Sequence[str], names: Sequence[str]) -> str:
+        """Return set operations of set operations."""
+        words = ["UNION ALL", "UNION", "EXCEPT", "INTERSECT", "EXCEPT ALL", "INTERSECT ALL"]
+        parts = [f"({self._typed(kinds, names)})" for _ in range(3)]
+        one, other = self.make.random.choices(words, k=2)
+        if self.make.random.random() < 0.2:
+            return f"{parts[0]} UNION ALL BY NAME {parts[1]} UNION BY NAME {parts[2]}"
+        if self.make.random.random() < 0.5:
+            return f"({parts[0]} {one} {parts[1]}) {other} {parts[2]}"
+        return f"SELECT * FROM ({parts[0]} {one} ({parts[1]} {other} {parts[2]})) AS q ORDER BY ALL"
+
+    def _lateral_join(self, kinds: Sequence[str], names: Sequence[str]) -> str:
+        """Return subqueries in FROM that read the rows before them."""
+        (one, outer), (other, inner) = self.source(), self.source()
+        mine, theirs = one.split()[-1], other.split()[-1]
+        link = self.make.random.choice([f"{theirs}.id = {mine}.a", f"{theirs}.id <= {mine}.id"])
+        within = self.make.random.choice(
+            [
+                f"SELECT {theirs}.id AS v FROM {other} WHERE {link} ORDER BY {theirs}.id, {theirs} LIMIT 2",
+                f"SELECT count(*)::INTEGER AS v FROM {other} WHERE {link}{self._and(inner)}",
+                f"SELECT DISTINCT {theirs}.a AS v FROM {other} WHERE {link}{self._and(inner)}",
+                f"SELECT {theirs}.id + {mine}.id AS v FROM {other} WHERE {link} AND {theirs}.id < 9",
+            ]
+        )
+        how = self.make.random.choice(
+            ["CROSS JOIN LATERAL ({}) AS j", "LEFT JOIN LATERAL ({}) AS j ON true", ", ({}) AS j"]
+        )
+        both = [*outer, Column("j.v", "int")]
+        return f"SELECT {self.items(kinds, both, names)} FROM {one} {how.format(within)}{self.where(both, 0.4)}"
+
+    def _and(self, scope: Sequence[Column]) -> str:
+        return f" AND {self.make.condition(scope)}" if self.make.random.random() < 0.5 else ""
 
     def source(self) -> tuple[str, list[Column]]:
         """Return a table with an alias of its own, and its columns."""

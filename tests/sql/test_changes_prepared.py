@@ -272,3 +272,13 @@ def test_a_prepared_select_through_a_view_or_macro_reads_the_newest_version(con:
     assert con.execute("EXECUTE p(1000)").fetchall() == [(before + 1,)]
     con.execute("ROLLBACK")
     assert con.execute("EXECUTE p(1000)").fetchall() == [(before + 2,)]
+
+
+@pytest.mark.parametrize(
+    "version", ["AT (VERSION => 1) AS r", "AS r AT (VERSION => 'second')", "AT (VERSION => (SELECT 1))"]
+)
+def test_changes_that_are_prepared_or_many_read_older_versions(con: ld.Connection, version: str) -> None:
+    insert = f"INSERT INTO trips SELECT -count(*), 'old' FROM trips {version}"
+    con.execute(f"PREPARE x AS {insert}; EXECUTE x; {insert}; SELECT 1")
+    rows = 8 if "second" in version else 5
+    assert con.execute("SELECT id FROM trips WHERE city = 'old'").fetchall() == [(-rows,), (-rows,)]

@@ -12,6 +12,7 @@ import pytest
 import lance_duck as ld
 from lance_duck.duck.full_text import matched_rows
 from lance_duck.duck.full_text.match_columns import MatchColumns
+from lance_duck.duck.tables.text_functions import TextFunctions
 
 WORDS = ["duck", "Ducks", "lake", "goose", "the", "sail", "stone", "stones", "a"]
 ROWS = 60
@@ -168,6 +169,24 @@ CHANGES = (
     "CREATE OR REPLACE VIEW seen AS SELECT * FROM t WHERE {0}",
     "MERGE INTO t USING (SELECT id AS i FROM t WHERE {0}) AS s ON id = i WHEN MATCHED AND {1} THEN UPDATE SET k = 30",
 )
+ANYWHERE = (
+    "MERGE INTO t USING u ON k = n AND {0} WHEN MATCHED THEN UPDATE SET k = 40 + t.id "
+    "WHEN NOT MATCHED THEN INSERT VALUES (500 + n, n, 'a duck')",
+    "MERGE INTO t USING u ON t.id = n WHEN MATCHED AND {0} THEN DELETE "
+    "WHEN NOT MATCHED BY SOURCE AND {1} THEN UPDATE SET k = 50",
+    "MERGE INTO t USING u ON t.id = n AND {0} WHEN NOT MATCHED BY SOURCE AND t.id > 50 THEN DELETE",
+    "UPDATE t SET k = 10 + k WHERE {0}",
+    "UPDATE t SET body = body || ' a goose', k = CASE WHEN {0} THEN 60 ELSE k END FROM u WHERE k = n OR {1}",
+    "DELETE FROM t USING u WHERE k = n AND ({0}) AND t.id > 20 RETURNING id",
+    "DELETE FROM t WHERE ({0}) AND k % 4 = 1",
+    "INSERT INTO t SELECT id + 100, k, body FROM t WHERE {0}",
+    "SELECT COLUMNS(lambda c: c <> 'body') FROM t WHERE {0} ORDER BY ALL",
+    "SELECT COLUMNS('k|id'), COLUMNS(*) FROM t WHERE {0} OR {1} ORDER BY ALL",
+    "PIVOT (SELECT k, {0} AS m FROM t) ON m IN (true, false) USING count(*) ORDER BY ALL",
+    "SELECT * FROM (SELECT k, {0} AS m FROM t WHERE {1}) PIVOT (count(*) FOR m IN (true, false)) ORDER BY ALL",
+    "UNPIVOT (SELECT id, k, ({0})::INTEGER AS m FROM t) ON k, m",
+    "SELECT t FROM t WHERE {0} ORDER BY id",
+)
 KEPT = ("copied", "own", "seen", "t")
 
 
@@ -213,3 +232,62 @@ def test_a_match_anywhere_gives_what_each_text_gives(
                 for con in (searched, plain)
             ]
             assert rows[0] == rows[1], sql
+
+
+@pytest.mark.parametrize("in_transaction", [False, True])
+def test_every_clause_gives_what_is_known_of_each_row(
+    tmp_path: Path, connect: Callable[..., ld.Connection], *, in_transaction: bool
+) -> None:
+    """A CASE of the numbers of the rows says elsewhere what a match says of them, as a SELECT tells it."""
+    texts = Texts(900 + in_transaction)
+    table = pa.table({"id": range(ROWS), "k": [i % 4 for i in range(ROWS)], "body": pa.array(texts.texts, pa.string())})
+    for name in ("a", "b"):
+        dataset = ld.write_dataset(table[:40], tmp_path / name / "t.lance")
+        dataset.create_scalar_index("body", "INVERTED", with_position=True)
+        dataset.insert(table[40:])
+        ld.write_dataset(pa.table({"n": [1, 2, 3, 7]}), tmp_path / name / "u.lance")
+    ours, other = connect(tmp_path / "a"), connect(tmp_path / "b")
+    for template in texts.random.sample(ANYWHERE, 5):
+        for con in (ours, other):
+            if in_transaction:
+                con.begin()
+                con.execute("UPDATE t SET body = 'the duck' WHERE id = 8")
+        conditions = [texts.condition()[0] for _ in range(2)]
+        known = [_known(ours, condition) for condition in conditions]
+        answers = [
+            con.execute(template.format(*parts)).fetchall() for con, parts in ((ours, conditions), (other, known))
+        ]
+        assert sorted(map(repr, answers[0])) == sorted(map(repr, answers[1])), (template, conditions)
+        assert _rows(ours) == _rows(other), (template, conditions)
+        for con in (ours, other):
+            if in_transaction:
+                con.commit()
+        assert _rows(ours) == _rows(other), (template, conditions)
+
+
+def _known(con: ld.Connection, condition: str) -> str:
+    said = dict(con.execute(f"SELECT t.id, {condition} FROM t").fetchall())
+    true, false = ([-1, *(row for row, holds in said.items() if holds is which)] for which in (True, False))
+    return f"CASE WHEN t.id IN {tuple(true)} THEN true WHEN t.id IN {tuple(false)} THEN false END".replace(",)", ")")
+
+
+def _rows(con: ld.Connection) -> list[tuple[object, ...]]:
+    return con.execute("SELECT * FROM t ORDER BY ALL").fetchall()
+
+
+def test_changes_between_begin_and_commit_read_no_text(
+    tmp_path: Path, connect: Callable[..., ld.Connection], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = ld.write_dataset({"id": range(9), "body": ["a duck", "a lake", "duck"] * 3}, tmp_path / "t.lance")
+    table.create_scalar_index("body", "INVERTED")
+    con = connect(tmp_path)
+    asked: list[object] = []
+    monkeypatch.setattr(TextFunctions, "match", lambda *arguments: asked.append(arguments))
+    con.begin()
+    assert con.execute("DELETE FROM t WHERE match(body, 'lake')").fetchall() == [(3,)]
+    con.execute("UPDATE t SET id = id + 100, body = 'a goose' WHERE match(body, ?) AND id < 3", ["duck"])
+    assert con.execute("SELECT id FROM t WHERE match(body, 'goose') ORDER BY id").fetchall() == [(100,), (102,)]
+    con.execute("DELETE FROM t WHERE match(body, 'goose') AND id > 100")
+    con.commit()
+    assert con.execute("SELECT id FROM t ORDER BY id").fetchall() == [(3,), (5,), (6,), (8,), (100,)]
+    assert asked == []

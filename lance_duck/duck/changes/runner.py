@@ -155,7 +155,8 @@ class ChangeRunner:
         # What a file is called may depend on the statements before it.
         if any(pattern.match(statement.text) for pattern in (_TRANSACTION, _PREPARED, _RENAMES, _WRITES_FILES)):
             return True
-        return self._read(statement) is not None
+        (spelled,) = statements_of(self._with_versions_called(statement.text))
+        return self._read(spelled) is not None
 
     # Prepared statements.
 
@@ -176,7 +177,8 @@ class ChangeRunner:
         prepared = Statement.of(preparation.text)
         is_alone = any(map(self._is_alone, statements_of(prepared.readable)))
         if is_alone:  # an error of syntax is about the text as it was written
-            self._native.extract_statements(prepared.readable if prepared.nearest else preparation.text)
+            text = prepared.readable if prepared.nearest else preparation.text
+            self._native.extract_statements(self._with_versions_called(text))
         named = is_alone or self._catalog.vocabulary.may_be_in(preparation.text)
 
         def prepare() -> Any:

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from lance_duck.duck.changes.clause_tables import AFTER_TABLE
 from lance_duck.duck.changes.head import StatementHead
 from lance_duck.duck.changes.procedure import Procedure
 from lance_duck.duck.changes.result import ChangeResult, returned
-from lance_duck.duck.changes.session import AFTER_TABLE, ChangeSession
+from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.changes.table_statement import LanceStatement
 from lance_duck.duck.statement.clauses import Clauses, TableName
 from lance_duck.duck.statement.identifiers import quoted

@@ -19,6 +19,7 @@ from lance_duck.commit.operations import Append
 from lance_duck.dataset import LanceDataset
 from lance_duck.duck.catalog import TableCatalog
 from lance_duck.duck.changes.block import TransactionBlock, hide, show
+from lance_duck.duck.changes.clause_tables import alias_of, mentions, reads_table
 from lance_duck.duck.changes.parameters import StatementParameters
 from lance_duck.duck.changes.result import ChangeResult
 from lance_duck.duck.changes.target import SOURCE, TargetColumn, TargetTable, dataset_of, visible
@@ -29,8 +30,8 @@ from lance_duck.duck.full_text.scopes import TableRead
 from lance_duck.duck.names import Names
 from lance_duck.duck.rules import spelling
 from lance_duck.duck.statement.clauses import Clauses, TableName
-from lance_duck.duck.statement.edits import Edit, apply
-from lance_duck.duck.statement.identifiers import folded, quoted
+from lance_duck.duck.statement.edits import apply
+from lance_duck.duck.statement.identifiers import folded, literal, quoted
 from lance_duck.duck.statement.text import Statement
 from lance_duck.duck.tables.handle import TableHandle, VersionChoice
 from lance_duck.duck.tables.statement_versions import with_one_version
@@ -58,15 +59,6 @@ _PLAN: Final = "lance_change"
 _NOTE: Final = "The plan is that of the rows that would be changed. Nothing was written."
 _PINNED: Final = "__lance_pinned"
 _NOT_IN_NAMES: Final = frozenset("/\\\0")
-_CLAUSES: Final = (
-    "where group order limit offset fetch join inner left right full outer cross natural semi anti asof positional on "
-    "using having window qualify union except intersect select tablesample at pivot unpivot returning when set"
-)
-AFTER_TABLE: Final = frozenset(_CLAUSES.split())
-"""Words that begin what follows a table, and so are no alias of it."""
-_TABLE_FOLLOWS: Final = frozenset({"from", "join", "using", "into", "table"})
-_WITHOUT_ALIAS: Final = frozenset({"describe", "desc", "show", "summarize", "table", "copy"})
-_LIST_BEGINS: Final = frozenset({"select", "values", "set", "where", "on", "by", "having", "returning", "qualify"})
 
 
 def check_table_name(name: str) -> None:
@@ -236,15 +228,29 @@ class ChangeSession:
             values = self.parameters.used_by(text)
             return call_as_user(partial(method, text, **{argument: values}), {**paths, **tables})
 
-        edited: tuple[list[Edit], Mapping[str, Any]] = ([], {})
-        if self.block is None:  # DuckDB would end the transaction if it refused the edited statement
-            edited = searched(statement, self.parameters.given, lambda read: self._table_read(read, tables))
-        searches, columns = edited
+        searches, columns = searched(statement, self.parameters.given, lambda read: self._table_read(read, tables))
         if searches:
             left = (edit for edit in edits if not any(each.overlaps(edit.start, edit.end) for each in searches))
             with suppress(duckdb.BinderException):  # of a column that only the texts could stand for
-                return call(apply(sql, (*left, *searches)), {**tables, **columns})
+                text, tables_too = apply(sql, (*left, *searches)), {**tables, **columns}
+                if self.block is None or self._binds(text, {**paths, **tables_too}):
+                    return call(text, tables_too)
         return call(apply(sql, edits), tables)
+
+    def _binds(self, sql: str, tables: Mapping[str, Any]) -> bool:
+        """Return whether DuckDB accepts a query: it ends a transaction in which it refuses one.
+
+        Another cursor is asked. What that does not see, such as temporary tables, makes the answer no.
+        """
+        path = call_as_user(partial(self.native.sql, "SELECT current_setting('search_path')")).fetchall()[0][0]
+        with self.native.cursor() as cursor:
+            try:
+                cursor.execute(f"SET search_path = {literal(path)}")
+                values = self.parameters.used_by(sql)
+                call_as_user(partial(cursor.execute, f"EXPLAIN {sql}", parameters=values), tables).fetchall()
+            except duckdb.Error:
+                return False
+        return True
 
     def _table_read(self, read: TableRead, tables: Mapping[str, Any]) -> DuckTable | None:
         """Return a table that a query reads, at the version at which it does; None for what is no Lance table."""
@@ -343,7 +349,7 @@ class ChangeSession:
         pin = DuckTable(lambda: table.dataset, pinned=True, hidden=False)
         if any(_PINNED in text for text in spelled):
             tables[_PINNED] = pin
-        if name.path is not None or not any(_mentions(part, name.name) for part in parts):
+        if name.path is not None or not any(mentions(part, name.name) for part in parts):
             yield spelled, tables
             return
         if not shown:
@@ -396,9 +402,9 @@ class ChangeSession:
     ) -> tuple[int, str] | None:
         """Return where a mention of a table ends, and how it is spelled instead; None for all other names."""
         if mention.path is not None:
-            if not _reads_table(part, mention.first) or self.catalog.path_handle(mention.path).identity != identity:
+            if not reads_table(part, mention.first) or self.catalog.path_handle(mention.path).identity != identity:
                 return None
-            return part.tokens[mention.after - 1].end, quoted(source) + _alias(part, mention, mention.name)
+            return part.tokens[mention.after - 1].end, quoted(source) + alias_of(part, mention, mention.name)
         if part.says(mention.after, "at") and part.text_at(mention.after + 1) == "(":
             return None  # another version, which the name itself finds
         for size in range(len(mention.parts), 1, -1):
@@ -409,7 +415,7 @@ class ChangeSession:
             end = part.tokens[mention.first + 2 * (size - 1)].end
             if size < len(mention.parts):
                 return end, quoted(name)
-            return end, quoted(source) + _alias(part, mention, name)
+            return end, quoted(source) + alias_of(part, mention, name)
         return None
 
     # Commits.
@@ -458,40 +464,3 @@ class ChangeSession:
         elif staged.fragments:
             handle.move_to(commit_added(staged, snapshot, settings))
         return sum(fragment.physical_rows for fragment in staged.fragments)
-
-
-def _alias(part: Clauses, mention: TableName, name: str) -> str:
-    """Return an alias for a table that is read under another name, unless the statement gives one or takes none."""
-    if part.word(mention.first - 1) in _WITHOUT_ALIAS:
-        return ""
-    after = mention.after
-    is_named = after < len(part) and part.tokens[after].name is not None and part.word(after) not in AFTER_TABLE
-    return "" if is_named else f" AS {quoted(name)}"
-
-
-def _reads_table(part: Clauses, place: int) -> bool:
-    """Return whether a table is read where a string constant stands."""
-    before = part.text_at(place - 1).lower()
-    if before == "(":
-        return _reads_table(part, place - 1)
-    if before != ",":
-        return before in _TABLE_FOLLOWS and not part.says(place - 2, "distinct")
-    depth = part.depths[place]
-    for at in range(place - 2, -1, -1):
-        word = part.word(at)
-        if part.depths[at] < depth or word in _LIST_BEGINS:
-            return False
-        if part.depths[at] == depth and word in _TABLE_FOLLOWS:
-            return True
-    return True
-
-
-def _mentions(part: Clauses, name: str) -> bool:
-    """Return whether a name stands in a clause as that of a table could: unqualified, and qualifying nothing."""
-    return any(
-        token.name is not None
-        and folded(token.name) == folded(name)
-        and part.text_at(place - 1) != "."
-        and part.text_at(place + 1) != "."
-        for place, token in enumerate(part.tokens)
-    )

@@ -1,0 +1,55 @@
+"""Tables in the text of a clause: where one is read, and what it has to be called if it is read under another name."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from lance_duck.duck.statement.clauses import Clauses, TableName
+from lance_duck.duck.statement.identifiers import folded, quoted
+
+_CLAUSES: Final = (
+    "where group order limit offset fetch join inner left right full outer cross natural semi anti asof positional on "
+    "using having window qualify union except intersect select tablesample at pivot unpivot returning when set"
+)
+AFTER_TABLE: Final = frozenset(_CLAUSES.split())
+"""Words that begin what follows a table, and so are no alias of it."""
+_TABLE_FOLLOWS: Final = frozenset({"from", "join", "using", "into", "table"})
+_WITHOUT_ALIAS: Final = frozenset({"describe", "desc", "show", "summarize", "table", "copy"})
+_LIST_BEGINS: Final = frozenset({"select", "values", "set", "where", "on", "by", "having", "returning", "qualify"})
+
+
+def alias_of(part: Clauses, mention: TableName, name: str) -> str:
+    """Return an alias for a table that is read under another name, unless the statement gives one or takes none."""
+    if part.word(mention.first - 1) in _WITHOUT_ALIAS:
+        return ""
+    after = mention.after
+    is_named = after < len(part) and part.tokens[after].name is not None and part.word(after) not in AFTER_TABLE
+    return "" if is_named else f" AS {quoted(name)}"
+
+
+def reads_table(part: Clauses, place: int) -> bool:
+    """Return whether a table is read where a string constant stands."""
+    before = part.text_at(place - 1).lower()
+    if before == "(":
+        return reads_table(part, place - 1)
+    if before != ",":
+        return before in _TABLE_FOLLOWS and not part.says(place - 2, "distinct")
+    depth = part.depths[place]
+    for at in range(place - 2, -1, -1):
+        word = part.word(at)
+        if part.depths[at] < depth or word in _LIST_BEGINS:
+            return False
+        if part.depths[at] == depth and word in _TABLE_FOLLOWS:
+            return True
+    return True
+
+
+def mentions(part: Clauses, name: str) -> bool:
+    """Return whether a name stands in a clause as that of a table could: unqualified, and qualifying nothing."""
+    return any(
+        token.name is not None
+        and folded(token.name) == folded(name)
+        and part.text_at(place - 1) != "."
+        and part.text_at(place + 1) != "."
+        for place, token in enumerate(part.tokens)
+    )
