@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from lance_duck.checksums.sealed import unsealed_deletions
 from lance_duck.errors import CorruptError
-from lance_duck.rows.costs import BITMAP_FILE_ROWS
+from lance_duck.rows.costs import BITMAP_FILE_ROWS, COMPRESSED_ROWS
 from lance_duck.rows.roaring import roaring_bytes, roaring_values
 from lance_duck.wire.limits import ROW_OFFSETS
 
@@ -139,7 +139,8 @@ def read_deletion_vector(
 
 def _arrow_bytes(offsets: NDArray[np.uint32]) -> bytes:
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_file(sink, _SCHEMA, options=pa.ipc.IpcWriteOptions(compression="zstd")) as file:
+    compression = None if len(offsets) < COMPRESSED_ROWS else "zstd"
+    with pa.ipc.new_file(sink, _SCHEMA, options=pa.ipc.IpcWriteOptions(compression=compression)) as file:
         file.write(pa.record_batch([pa.array(offsets)], schema=_SCHEMA))
     data: bytes = sink.getvalue().to_pybytes()
     return data
@@ -157,4 +158,5 @@ def _arrow_offsets(data: bytes, where: str) -> NDArray[np.uint32]:
         raise CorruptError(
             "unexpected columns in a deletion file", where=where, expected="one of uint32", found=table.schema.types
         )
-    return np.unique(table.column(0).to_numpy().view(np.uint32))
+    offsets: NDArray[np.uint32] = table.column(0).to_numpy().view(np.uint32)
+    return offsets.copy() if bool(np.all(offsets[1:] > offsets[:-1])) else np.unique(offsets)

@@ -140,6 +140,11 @@ JOINED_ROWS: Final = 1 << 16
 """Rows of fragments that are read together at most: a small file may have millions of rows, of one value or of few
 bits, which become one batch. Not measured."""
 
+ALONE_BYTES: Final = 2 << 20
+ALONE_FRAGMENTS: Final = 64
+"""Bytes of a scan, in so many fragments at most, up to which the thread that asks reads all of it: to begin others and
+hand them the interpreter takes 0.1 ms each, as long as it takes to decode 100 KiB. `benchmarks/merges.py`."""
+
 # Small batches: see `scan.read.small_batches`.
 
 ENOUGH_ROWS: Final = 8192

@@ -286,6 +286,12 @@ class Snapshot:
 
         return self._deletions.get((file.base_id, path), read)
 
+    def keep_deletions(self, fragment: Fragment, vector: DeletionVector) -> None:
+        """Keep the deleted rows of a fragment whose deletion file was written just now, so that it is not read."""
+        file = fragment.deletion_file
+        if file is not None:
+            self._deletions.put((file.base_id, file.path(fragment.id)), vector)
+
     def row_ids(self, fragment: Fragment) -> RowIdSequence | None:
         """Return the stable row ids of a fragment's physical rows; None when the table has none.
 

@@ -17,7 +17,8 @@ BYTES_AT_ONCE: Final = 8 << 20
 """Bytes of these rows, at most, where rows are wide."""
 
 DELETION_WRITERS: Final = 8
-"""Threads that write deletion files: they wait for the disk or the network, not for a processor."""
+"""Threads that write deletion files to an object store: they wait for the network. A local disk is waited for once, by
+the commit."""
 
 SPREAD_KEYS: Final = 64
 """Numbers from the least key to the greatest, for each key, up to which a table has a byte for each number; beyond,

@@ -13,6 +13,8 @@ from lance_duck.wire.fragment import DeletionFile
 def write_deletions(store: Store, fragment_id: int, read_version: int, vector: DeletionVector) -> DeletionFile:
     """Write the deleted rows of a fragment, all of them: a deletion file replaces the one before.
 
+    The file is safe once a commit names it, or `sync` was called.
+
     Args:
         store: Root of the table.
         fragment_id: The fragment.
@@ -24,5 +26,6 @@ def write_deletions(store: Store, fragment_id: int, read_version: int, vector: D
     """
     file = DeletionFile(vector.suffix, read_version, secrets.randbits(64), vector.count, None)
     data = vector.to_bytes()
-    store.put(file.path(fragment_id), seal_deletions(data, file.suffix) if store.checksums else data)
+    with store.create(file.path(fragment_id), late=True) as sink:
+        sink.write(seal_deletions(data, file.suffix) if store.checksums else data)
     return file

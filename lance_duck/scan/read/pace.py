@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from lance_duck.scan.costs import REMOTE_MORSEL_BYTES, REMOTE_MORSEL_ROWS
+from lance_duck.scan.costs import ALONE_BYTES, ALONE_FRAGMENTS, REMOTE_MORSEL_BYTES, REMOTE_MORSEL_ROWS
 from lance_duck.scan.plan import Sizer
 from lance_duck.scan.projection import Read
 from lance_duck.scan.read.fragment_reader import open_at_once
@@ -68,11 +68,21 @@ def pace_of(readers: Readers, reads: Sequence[Read], workers: int | None) -> Pac
     plan = readers.plan
     wants_little = plan.limit is not None and plan.filter is not None
     if workers is not None or wants_little or plan.choices is not None or not readers.is_remote or not reads:
-        return Pace(workers, _stored_width(readers, [read for read in reads if not read.is_fixed]))
+        width = _stored_width(readers, [read for read in reads if not read.is_fixed])
+        alone = workers is None and not readers.is_remote and _is_small(readers, max(plan.width, width))
+        return Pace(1 if alone else workers, width)
     first = [readers.at(index) for index in range(min(len(plan.fragments), REQUESTS_AT_ONCE))]
     open_at_once(first, reads)
     rows = max((reader.num_rows for reader in first), default=0)
     return Pace(workers, _stored_width(readers, reads), waits=True, most=rows)
+
+
+def _is_small(readers: Readers, width: int) -> bool:
+    """Return whether rows of this width are read sooner by one thread than others are begun."""
+    fragments = readers.plan.fragments
+    if len(fragments) > ALONE_FRAGMENTS:
+        return False
+    return sum(fragment.physical_rows for fragment in fragments) * max(1, width) <= ALONE_BYTES
 
 
 def _stored_width(readers: Readers, reads: Sequence[Read]) -> int:

@@ -12,6 +12,7 @@ from lance_duck.rows import DeletionVector, RowIdSequence, VersionSequence
 from lance_duck.rows.roaring import roaring_bytes, roaring_values
 from lance_duck.scan.read.ordered import map_ordered
 from lance_duck.snapshot import Snapshot
+from lance_duck.store import local_path
 from lance_duck.verbs.costs import DELETION_WRITERS
 from lance_duck.verbs.rows.draft import UncommittedFiles
 from lance_duck.wire.fragment import Fragment
@@ -152,9 +153,12 @@ def delete_offsets(snapshot: Snapshot, affected: Mapping[int, NDArray[np.uint32]
             return None
         file = write_deletions(snapshot.store, fragment.id, snapshot.version, vector)
         draft.note(file.path(fragment.id))
-        return replace(fragment, deletion_file=file)
+        after = replace(fragment, deletion_file=file)
+        snapshot.keep_deletions(after, vector)
+        return after
 
-    updated = list(map_ordered(write, affected.items(), workers=DELETION_WRITERS))
+    workers = 1 if local_path(snapshot.uri) is not None else DELETION_WRITERS
+    updated = list(map_ordered(write, affected.items(), workers=workers))
     removed = [fragment_id for fragment_id, fragment in zip(affected, updated, strict=True) if fragment is None]
     return Deleted(tuple(fragment for fragment in updated if fragment is not None), tuple(removed), affected)
 
