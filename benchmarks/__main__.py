@@ -16,6 +16,7 @@ ALL = (
         "sql",
         "selective",
         "memory",
+        "merges",
         "fresh_memory",
         "tpch",
         "write",

@@ -35,6 +35,12 @@ _FAILURES: Final = (TypeError, AttributeError, ValueError, LookupError, Overflow
 _LONGEST: Final = 80
 _CHECKED: Final = "__lance_duck_checked__"
 _UNPACKED: Final = re.compile(r"Unpack\[(\w+)\]")
+_BYTES: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?) *([KMGT]I?B|B)")
+_UNITS: Final = {
+    "B": 1,
+    **{f"{letter}B": 1000**power for power, letter in enumerate("KMGT", 1)},
+    **{f"{letter}IB": 1024**power for power, letter in enumerate("KMGT", 1)},
+}
 _DEFAULTS: Final[dict[type, object]] = {}
 
 
@@ -102,6 +108,28 @@ def unknown_value(what: str, value: object, values: Iterable[str], where: object
     return InvalidInputError(
         what, where=where, expected=" or ".join(map(repr, candidates)), found=repr(value), remedy=remedy
     )
+
+
+def byte_count(value: object, where: str) -> int:
+    """Return a number of bytes, which may be a text with a unit, as DuckDB's `memory_limit` takes it: "512MB", "1 GiB".
+
+    Args:
+        value: The number, or the text.
+        where: Name of the argument.
+
+    Raises:
+        InvalidInputError: It is neither, or less than one byte.
+    """
+    count = 0
+    if isinstance(value, str) and (match := _BYTES.fullmatch(value.strip().upper())) is not None:
+        count = int(float(match[1]) * _UNITS[match[2]])
+    elif isinstance(value, int) and not isinstance(value, bool):
+        count = value
+    if count < 1:
+        raise InvalidInputError(
+            "no number of bytes", where=where, expected='bytes, or a text such as "512MB"', found=shortened(value)
+        )
+    return count
 
 
 def refuse_unsupported(

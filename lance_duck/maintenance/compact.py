@@ -13,7 +13,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from os import cpu_count
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -326,7 +325,7 @@ def _write_by_threads(
 ) -> Sequence[Rewritten]:
     """Write groups here; when one fails, what the others wrote is removed."""
     groups: list[Rewritten] = []
-    with ThreadPoolExecutor(orders[0].options.num_threads or cpu_count() or 1, "lance_duck-compact") as pool:
+    with ThreadPoolExecutor(orders[0].options.writers, "lance_duck-compact") as pool:
         futures = [pool.submit(order.write, snapshot) for order in orders]
         try:
             for future in futures:

@@ -8,6 +8,14 @@ from __future__ import annotations
 
 from typing import Final
 
+GROUP_BYTES: Final = 64 << 20
+"""Bytes of a `memory_limit` for each group that is written at once: with fewer, batches become small and threads of one
+group wait for each other. Not measured."""
+
+LIMITED_PARTS: Final = 8
+"""Parts of the memory of a group: a batch is one of them, as several are on their way, and the values that wait for
+their pages are two. `tests/unit/maintenance/test_memory_limit.py`."""
+
 DELETED_AT_ONCE: Final = 1000
 """Files that are deleted by one call: what services delete by one request."""
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
+from os import cpu_count
 from typing import Any, Final, TypedDict
 
-from lance_duck.arguments import has_defaults, refuse_unknown, unknown_value
+from lance_duck.arguments import byte_count, has_defaults, refuse_unknown, unknown_value
 from lance_duck.errors import InvalidInputError, UnsupportedError, WrongTypeError
+from lance_duck.maintenance.costs import GROUP_BYTES
 
 CONFIG_PREFIX: Final = "lance.compaction."
 TARGET_ROWS: Final = 1 << 20
@@ -38,6 +40,9 @@ class CompactionOptions:
         max_bytes_per_file: Where to end a new file; None: as `write_dataset`.
         num_threads: Groups that are written at once; None: one a core.
         batch_size: Rows read at once.
+        memory_limit: Bytes, or a text such as "512MB", that the rows on their way take at most, about: fewer groups are
+            written at once, each in smaller pieces. A row larger than that takes what it takes. None: no limit. The
+            name is DuckDB's.
         defer_index_remap: Indices over the fragments stay as they are: a fragment reuse index says where rows went.
             Not for tables with stable row ids. pylance 14 loses rows of a B-tree, n-gram or full text index that it
             rewrites after that, in a compaction that is not deferred; for a B-tree this is noticed here.
@@ -66,6 +71,7 @@ class CompactionOptions:
     materialize_deletions_threshold: float = 0.1
     num_threads: int | None = None
     batch_size: int | None = None
+    memory_limit: int | str | None = None
     io_buffer_size: int | None = None
     defer_index_remap: bool = False
     compaction_mode: str | None = None
@@ -80,6 +86,7 @@ class CompactionOptions:
     def __post_init__(self) -> None:
         for name in _COUNTS:
             _check_count(name, getattr(self, name))
+        self.memory_bytes  # noqa: B018  refuses what is no number of bytes
         threshold = self.materialize_deletions_threshold
         if isinstance(threshold, bool) or not isinstance(threshold, int | float) or not 0 <= threshold <= 1:
             raise InvalidInputError("materialize_deletions_threshold", expected="0 to 1", found=repr(threshold))
@@ -89,6 +96,24 @@ class CompactionOptions:
             raise UnsupportedError("compaction by copying pages", remedy="use compaction_mode='try_binary_copy'")
         if self.defer_index_remap and not self.remap_indices:
             raise InvalidInputError("defer_index_remap without remap_indices", where="compaction")
+
+    @property
+    def memory_bytes(self) -> int | None:
+        """The memory limit in bytes."""
+        return None if self.memory_limit is None else byte_count(self.memory_limit, "memory_limit")
+
+    @property
+    def writers(self) -> int:
+        """Groups that are written at once."""
+        most = self.num_threads or cpu_count() or 1
+        limit = self.memory_bytes
+        return most if limit is None else max(1, min(most, limit // GROUP_BYTES))
+
+    @property
+    def group_bytes(self) -> int | None:
+        """Bytes of the rows on their way in one group; None: no limit."""
+        limit = self.memory_bytes
+        return None if limit is None else max(1, limit // self.writers)
 
     def to_json(self) -> dict[str, Any]:
         """Return the settings in types that JSON has."""
@@ -106,6 +131,7 @@ class CompactionArguments(TypedDict, total=False):
     materialize_deletions_threshold: float | None
     num_threads: int | None
     batch_size: int | None
+    memory_limit: int | str | None
     io_buffer_size: int | None
     defer_index_remap: bool | None
     compaction_mode: str | None

@@ -11,10 +11,11 @@ from uuid import UUID
 import numpy as np
 import pyarrow as pa
 
+from lance_duck.maintenance.costs import LIMITED_PARTS
 from lance_duck.maintenance.options import CompactionOptions
 from lance_duck.maintenance.plan import fragments_for
 from lance_duck.rows import RowIdSequence, VersionSequence
-from lance_duck.scan.blobs.copies import kept_blobs, written_batches
+from lance_duck.scan.blobs.copies import MOST_BYTES, kept_blobs, written_batches
 from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import Snapshot
@@ -101,7 +102,10 @@ def rewrite(
 def _write_options(snapshot: Snapshot, options: CompactionOptions, rows: int) -> WriteOptions:
     version = options.data_storage_version or snapshot.data_storage_version
     result = WriteOptions(max_rows_per_file=rows, data_storage_version=version, blobs=kept_blobs(snapshot))
-    return replace(result, max_bytes_per_file=options.max_bytes_per_file) if options.max_bytes_per_file else result
+    if options.max_bytes_per_file:
+        result = replace(result, max_bytes_per_file=options.max_bytes_per_file)
+    limit = options.group_bytes
+    return result if limit is None else result.within(limit)
 
 
 def _batches(snapshot: Snapshot, fragments: Sequence[Fragment], options: CompactionOptions) -> Iterator[pa.RecordBatch]:
@@ -110,7 +114,13 @@ def _batches(snapshot: Snapshot, fragments: Sequence[Fragment], options: Compact
         batch_size=options.batch_size,
         use_threads=options.num_threads != 1,
     )
-    yield from written_batches(TableScan(snapshot), scan)
+    limit = options.group_bytes
+    if limit is None:
+        yield from written_batches(TableScan(snapshot), scan)
+        return
+    part = max(1, limit // LIMITED_PARTS)
+    scan = replace(scan, batch_size_bytes=part, use_threads=False)
+    yield from written_batches(TableScan(snapshot), scan, min(MOST_BYTES, part))
 
 
 def _with_lineage(snapshot: Snapshot, old: Sequence[Fragment], new: Sequence[Fragment]) -> Iterable[Fragment]:

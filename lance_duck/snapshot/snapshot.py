@@ -14,7 +14,7 @@ from datetime import date, datetime
 from functools import cached_property
 from os import PathLike
 from os.path import abspath
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 from urllib.parse import urlsplit
 
 from lance_duck.cache import LruCache, SizedCache
@@ -35,7 +35,7 @@ from lance_duck.snapshot import refs, versions
 from lance_duck.snapshot.costs import CACHED_DERIVED, CACHED_FILES, CACHED_SEQUENCES, SHARED_BYTES
 from lance_duck.store import ByteSource, Store, checked_place, join_uri, local_path, open_source, open_store, run
 from lance_duck.wire import flags, paths
-from lance_duck.wire.fragment import DataFile, ExternalFile, Fragment, Fragments
+from lance_duck.wire.fragment import DataFile, DeletionFile, ExternalFile, Fragment, Fragments
 from lance_duck.wire.index import IndexMetadata
 from lance_duck.wire.manifest import BasePath, Manifest
 from lance_duck.wire.schema import Schema
@@ -286,11 +286,9 @@ class Snapshot:
 
         return self._deletions.get((file.base_id, path), read)
 
-    def keep_deletions(self, fragment: Fragment, vector: DeletionVector) -> None:
-        """Keep the deleted rows of a fragment whose deletion file was written just now, so that it is not read."""
-        file = fragment.deletion_file
-        if file is not None:
-            self._deletions.put((file.base_id, file.path(fragment.id)), vector)
+    def keep_deletions(self, file: DeletionFile, path: str, vector: DeletionVector) -> None:
+        """Keep the deleted rows of a deletion file that was written just now, so that it need not be read."""
+        self._deletions.put((file.base_id, path), vector)
 
     def row_ids(self, fragment: Fragment) -> RowIdSequence | None:
         """Return the stable row ids of a fragment's physical rows; None when the table has none.
@@ -352,16 +350,14 @@ class Snapshot:
 
     def derived(self, key: Hashable, make: Callable[[], _T]) -> _T:
         """Return what follows from this version alone; made once, and kept as long as the version."""
-        value: _T = self._derived.get(key, make)
-        return value
+        return cast("_T", self._derived.get(key, make))
 
     def shared(self, key: Hashable, make: Callable[[], _T]) -> _T:
         """Return what is the same in all versions of the table, whose `nbytes` says what it holds; made once.
 
         The things used last are kept, up to `SHARED_BYTES`, by all versions that followed each other in this process.
         """
-        value: _T = self._shared.get(key, make)
-        return value
+        return cast("_T", self._shared.get(key, make))
 
     def checkout(self, version: Version | None = None, asof: datetime | date | str | None = None) -> Snapshot:
         """Open another version: see `open_snapshot`. A number is one of the branch that this version is of."""
@@ -402,10 +398,9 @@ class Snapshot:
     @cached_property
     def _places(self) -> dict[int, int]:
         ids = self.fragments.ids()
-        places = {fragment_id: place for place, fragment_id in enumerate(ids)}
-        if len(places) != len(ids):
-            raise CorruptError("duplicate fragment id", where=self.manifest.path)
-        return places
+        if len(places := {fragment_id: place for place, fragment_id in enumerate(ids)}) == len(ids):
+            return places
+        raise CorruptError("duplicate fragment id", where=self.manifest.path)
 
     def _where(self, fragment: Fragment) -> str:
         return f"{self.manifest.path}: fragment {fragment.id}"
@@ -417,8 +412,7 @@ class Snapshot:
             data = stored if isinstance(stored, bytes) else self._external(stored)
             return read(data, f"{self._where(fragment)} ({what})", self.physical_rows(fragment))
 
-        sequence: _T = self._sequences.get((fragment.id, what), parse)
-        return sequence
+        return cast("_T", self._sequences.get((fragment.id, what), parse))
 
     def _external(self, file: ExternalFile) -> bytes:
         return self.store.open(file.path).read([(file.offset, file.size)])[0].tobytes()

@@ -196,6 +196,7 @@ class _OpenFile:
                 page_bytes=each,
                 open_sidecar=self._sidecar,
                 blobs=options.blobs,
+                threads=options.threads,
                 checksums=store.checksums,
             )
         except BaseException:

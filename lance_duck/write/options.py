@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final, Protocol
 from uuid import UUID
@@ -76,6 +76,7 @@ class WriteOptions:
             flushed before; those in other places are, always.
         metadata: Entries for the descriptors of the files, beside the metadata of the schema.
         transaction: Of which the files are: their names begin with what `paths.transaction_data` says.
+        threads: Threads that encode columns; None: one for each core.
 
     Raises:
         InvalidInputError: A limit below 1, or an unknown version.
@@ -95,6 +96,7 @@ class WriteOptions:
     committed_here: bool = False
     metadata: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     transaction: UUID | None = None
+    threads: int | None = None
 
     def __post_init__(self) -> None:
         for name in ("max_rows_per_file", "max_rows_per_group", "max_bytes_per_file"):
@@ -103,6 +105,10 @@ class WriteOptions:
                 raise InvalidInputError(name, expected="a number from 1 to 2^63 - 1", found=repr(number))
         page_bytes(1, self.data_cache_bytes, self.max_page_bytes)
         self.version  # noqa: B018  refuses an unknown version at once
+
+    def within(self, limit: int) -> WriteOptions:
+        """Return the same, where the rows on their way into a file take about so many bytes at most."""
+        return replace(self, data_cache_bytes=min(self.data_cache_bytes or limit, max(1, limit // 4)), threads=1)
 
     @property
     def version(self) -> str:

@@ -10,7 +10,7 @@ from typing import Any, Self, TypeVar
 
 import pyarrow as pa
 
-from lance_duck.arguments import checked_calls, unknown_value
+from lance_duck.arguments import byte_count, checked_calls, unknown_value
 from lance_duck.commit import run_again
 from lance_duck.commit.committer import new_transaction
 from lance_duck.errors import InvalidInputError
@@ -105,6 +105,16 @@ class MergeInsertBuilder:
     def use_index(self, use_index: bool) -> Self:
         """Set whether an index of the key may find the rows of few keys; True by default. It changes no answer."""
         return self._set(use_index=bool(use_index))
+
+    def memory_limit(self, limit: int | str) -> Self:
+        """Set the bytes that rows on their way take at most, about; a larger source waits in a temporary file.
+
+        Keys of the source, 16 bytes a row and more for texts, come on top of it. The name is DuckDB's.
+
+        Args:
+            limit: Bytes, or a text such as "512MB".
+        """
+        return self._set(memory_limit=byte_count(limit, "memory_limit"))
 
     def write_mode(self, mode: str) -> Self:
         """Set how updated rows are written: "rewrite_rows", also by "auto", or "rewrite_columns".
@@ -216,7 +226,7 @@ class MergeInsertBuilder:
 
     def _with_source(self, data: Any, schema: pa.Schema | None, work: Callable[[MergeSource], _T]) -> _T:
         self._plan.check()
-        source = MergeSource(data, self._dataset.handle.snapshot.schema, self._plan.on, schema)
+        source = MergeSource(data, self._dataset.handle.snapshot.schema, self._plan.on, schema, self._plan.memory_limit)
         try:
             return work(source)
         finally:
@@ -225,11 +235,12 @@ class MergeInsertBuilder:
     def _options(self, snapshot: Snapshot) -> WriteOptions:
         plan = self._plan
         bases = target_bases(snapshot.location, snapshot.base_paths, plan.target_bases, plan.target_all_bases)
-        return WriteOptions(
+        options = WriteOptions(
             data_storage_version=plan.data_storage_version or snapshot.data_storage_version,
             bases=bases,
             committed_here=True,
         )
+        return options if plan.memory_limit is None else options.within(plan.memory_limit)
 
     def _set(self, **choices: Any) -> Self:
         self._plan = replace(self._plan, **choices)

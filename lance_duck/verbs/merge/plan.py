@@ -48,6 +48,7 @@ class MergePlan:
         target_bases: Base paths that new fragments go to, by name or URI; None: the root of the table.
         target_all_bases: All of them; the root among them if true.
         use_index: Whether an index of the key may find the rows of few keys.
+        memory_limit: Bytes that rows on their way take at most, about; None: no limit.
     """
 
     on: tuple[str, ...]
@@ -64,6 +65,7 @@ class MergePlan:
     target_bases: tuple[str, ...] | None = None
     target_all_bases: bool | None = None
     use_index: bool = True
+    memory_limit: int | None = None
 
     def check(self) -> None:
         """Refuse a merge that does nothing, with InvalidInputError."""

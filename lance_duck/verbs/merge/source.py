@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from lance_duck.errors import InvalidInputError, StoreError
 from lance_duck.file.write.contract import num_bytes
-from lance_duck.verbs.costs import JOINED_SOURCE_BYTES
+from lance_duck.verbs.costs import BYTES_AT_ONCE, JOINED_SOURCE_BYTES, ROWS_AT_ONCE
 from lance_duck.verbs.rows.keys import KeyIndex
 from lance_duck.wire.schema import Field, Schema
 from lance_duck.write.coerce import coerce
@@ -39,12 +39,22 @@ class MergeSource:
         schema: Of the table.
         on: Key columns, which the data must have.
         arrow_schema: Of the data, where it does not say.
+        memory_limit: Bytes of rows in memory; None: as many as `IN_MEMORY`, and `BYTES_AT_ONCE` for what is picked.
 
     Raises:
         InvalidInputError: Columns that the table does not have, a key that is missing, or values that do not fit.
     """
 
-    def __init__(self, data: Any, schema: Schema, on: Sequence[str], arrow_schema: pa.Schema | None = None) -> None:
+    def __init__(
+        self,
+        data: Any,
+        schema: Schema,
+        on: Sequence[str],
+        arrow_schema: pa.Schema | None = None,
+        memory_limit: int | None = None,
+    ) -> None:
+        self._kept_bytes = IN_MEMORY if memory_limit is None else min(IN_MEMORY, memory_limit // 4)
+        self._picked_bytes = BYTES_AT_ONCE if memory_limit is None else min(BYTES_AT_ONCE, memory_limit // 4)
         reader = to_reader(data, arrow_schema)
         self._found = reader.schema
         _check_names(reader.schema.names, schema, on)
@@ -106,6 +116,12 @@ class MergeSource:
         values = self.table.select(list(self._on)).slice(row, 1).to_pylist()[0]
         return ", ".join(f"{name} = {value!r}" for name, value in values.items())
 
+    @cached_property
+    def rows_at_once(self) -> int:
+        """Rows that are picked together: fewer where they are wide, one at least."""
+        each = int(self.table.nbytes) // max(1, len(self))
+        return max(1, min(ROWS_AT_ONCE, self._picked_bytes // max(1, each)))
+
     def rows(self, rows: NDArray[np.int64]) -> pa.Table:
         """Return the rows by their places, in any order."""
         if len(rows) and int(rows[-1]) - int(rows[0]) == len(rows) - 1 and bool(np.all(np.diff(rows) == 1)):
@@ -124,7 +140,7 @@ class MergeSource:
         for batch in batches:
             pending.append(batch)
             size += num_bytes(batch)
-            if size > IN_MEMORY:
+            if size > self._kept_bytes:
                 self._file = _Spill()
                 return self._file.keep(_chain(pending, batches))
         table = pa.Table.from_batches(pending, _arrow(self.schema))

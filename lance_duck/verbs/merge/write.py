@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from lance_duck.errors import InvalidInputError
 from lance_duck.scan.projection import ROW_ADDRESS
 from lance_duck.snapshot import Snapshot
-from lance_duck.verbs.costs import ROWS_AT_ONCE
 from lance_duck.verbs.merge.match import MergeMatches
 from lance_duck.verbs.merge.source import MergeSource
 from lance_duck.verbs.rows.find import rows_at
@@ -51,8 +50,9 @@ def in_order(matches: MergeMatches, *, by_address: bool) -> MergeMatches:
 
 
 def _pieces(source: MergeSource, rows: NDArray[np.int64]) -> Iterator[pa.RecordBatch]:
-    for start in range(0, len(rows), ROWS_AT_ONCE):
-        yield from source.rows(rows[start : start + ROWS_AT_ONCE]).to_batches()
+    step = source.rows_at_once
+    for start in range(0, len(rows), step):
+        yield from source.rows(rows[start : start + step]).to_batches()
 
 
 def _completed(snapshot: Snapshot, source: MergeSource, matches: MergeMatches) -> Iterator[pa.RecordBatch]:

@@ -152,10 +152,10 @@ def delete_offsets(snapshot: Snapshot, affected: Mapping[int, NDArray[np.uint32]
         if vector.count >= snapshot.physical_rows(fragment):
             return None
         file = write_deletions(snapshot.store, fragment.id, snapshot.version, vector)
-        draft.note(file.path(fragment.id))
-        after = replace(fragment, deletion_file=file)
-        snapshot.keep_deletions(after, vector)
-        return after
+        path = file.path(fragment.id)
+        draft.note(path)
+        snapshot.keep_deletions(file, path, vector)
+        return replace(fragment, deletion_file=file)
 
     workers = 1 if local_path(snapshot.uri) is not None else DELETION_WRITERS
     updated = list(map_ordered(write, affected.items(), workers=workers))
