@@ -20,7 +20,7 @@ from lance_duck.file.column import ColumnReader, Rows, open_column
 from lance_duck.file.physical import physical_columns
 from lance_duck.file.reader import LanceFile, open_file
 from lance_duck.store import Store, gather, local_path, run
-from lance_duck.store.request import Bytes
+from lance_duck.store.request import Bytes, ByteSource
 from lance_duck.wire import paths
 from lance_duck.wire.schema import Schema, schema_from_proto
 from lance_duck.wire.schema_write import schema_from_arrow
@@ -155,6 +155,10 @@ class SegmentReader:
     def names(self) -> set[str]:
         """Return the names of all files of its directory."""
         return set(self._store.names(self.directory))
+
+    def source(self, name: str) -> ByteSource:
+        """Return a file as bytes, for those that are no data files. Raises NotFoundError."""
+        return self._store.open(f"{self.directory}/{name}", self._sizes.get(name) or None)
 
     def size(self, name: str) -> int:
         """Return the bytes of a file. Raises NotFoundError."""

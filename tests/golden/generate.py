@@ -332,6 +332,28 @@ def old_elements(path: str) -> None:
     subprocess.run([str(python_of(VERSIONS[0])), str(HERE / "old_texts.py"), path], check=True)
 
 
+def _old_vectors(version: str, path: str, kind: str) -> None:
+    subprocess.run([str(python_of(version)), str(HERE / "old_vectors.py"), path, kind], check=True)
+
+
+@table
+def one_file(path: str) -> None:
+    """IVF_PQ indexes as pylance before 0.22 wrote them: segments of one file."""
+    _old_vectors("0.21.0", path, "IVF_PQ")
+
+
+@table
+def told_codebooks(path: str) -> None:
+    """IVF_PQ indexes as pylance from 0.22 to 0.29 wrote them: codebooks in the metadata."""
+    _old_vectors("0.27.2", path, "IVF_PQ")
+
+
+@table
+def old_bits(path: str) -> None:
+    """IVF_RQ indexes as pylance before 4 wrote them: rotated by a matrix, factors for what is left of a query."""
+    _old_vectors(VERSIONS[0], path, "IVF_RQ")
+
+
 def write_refused() -> None:
     """Tables in file formats that are refused, and a manifest with a feature flag nobody knows."""
     for name, version in (("legacy_01", "legacy"), ("next_23", "2.3")):

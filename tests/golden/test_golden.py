@@ -237,6 +237,40 @@ def test_graphs_of_old_versions_are_searched(column: str) -> None:
     assert seen >= 98  # of 100
 
 
+@pytest.mark.parametrize("column", ["l2", "cosine", "dot"])
+@pytest.mark.parametrize(("name", "at_least"), [("one_file", 0.95), ("told_codebooks", 0.95), ("old_bits", 0.8)])
+def test_vector_indexes_of_old_versions_are_searched(name: str, at_least: float, column: str) -> None:
+    dataset = ld.dataset(uri(name))
+    assert catalog(dataset.handle.snapshot).ignored_over(column) == ()
+    vectors = dataset.to_table([column])[column].combine_chunks().flatten().to_numpy().reshape(-1, 8)
+    seen = []
+    for row in range(0, 300, 15):
+        asked = {"column": column, "q": vectors[row], "k": 5, "nprobes": 3, "refine_factor": 8}
+        scanner = dataset.scanner(["id"], nearest=asked)
+        assert f"VectorIndexQuery: {column}_idx" in scanner.explain_plan()
+        exact = dataset.to_table(["id"], nearest=asked | {"use_index": False, "metric": column})
+        seen.append(len({*scanner.to_table()["id"].to_pylist()} & {*exact["id"].to_pylist()}) / 5)
+    assert sum(seen) / len(seen) >= at_least
+
+
+@pytest.mark.parametrize("name", ["one_file", "told_codebooks", "old_bits"])
+def test_vector_indexes_of_old_versions_follow_their_rows_and_are_merged(name: str, tmp_path: Path) -> None:
+    shutil.copytree(TABLES / f"{name}.lance", tmp_path / "t.lance")
+    dataset = ld.dataset(str(tmp_path / "t.lance"))
+    dataset.validate()
+    dataset.insert(dataset.to_table(limit=20))
+    dataset.delete("id % 7 = 3")
+    dataset.optimize.compact_files()
+    dataset.optimize.optimize_indices()
+    dataset.validate()
+    for column in ("l2", "cosine", "dot"):
+        assert dataset.index_statistics(f"{column}_idx")["num_unindexed_rows"] == 0
+        vector = dataset.to_table([column], filter="id = 100")[column].to_pylist()[0]
+        asked = {"column": column, "q": vector, "k": 1000, "nprobes": 3}
+        found = dataset.to_table(["id"], nearest=asked)["id"].to_pylist()
+        assert sorted(found) == sorted(dataset.to_table(["id"])["id"].to_pylist())
+
+
 @pytest.mark.parametrize("column", ["body", "plain", "tags"])
 @pytest.mark.parametrize("name", ["old_texts", "old_elements"])
 def test_full_text_indexes_of_old_versions_are_searched_and_change_no_answer(

@@ -24,7 +24,7 @@ from lance_duck.index.vector.multivectors import is_multivector, one_by_one, vec
 from lance_duck.index.vector.search.graphs import GraphIndex
 from lance_duck.index.vector.search.hamming import HammingIndex
 from lance_duck.index.vector.search.ivf import IvfIndex
-from lance_duck.index.vector.storage.files import VectorFiles
+from lance_duck.index.vector.storage.one_file import vector_files
 from lance_duck.index.vector.threads import safe_after_fork
 from lance_duck.index.vector.training.index_spec import check_metric
 from lance_duck.index.vector.vectors import is_bytes, is_vector
@@ -56,15 +56,13 @@ class VectorKind:
     @safe_after_fork
     def open(self, files: SegmentReader, type_: pa.DataType, details: Details) -> Any:
         """Open a segment: reads the centroids. The result is a `contract.VectorIndex`."""
-        vector_files = VectorFiles(files)
+        opened = vector_files(files)
         dim = vector_type(type_).list_size
-        if vector_files.dim != dim:
-            raise UnsupportedError(
-                "dimension of a segment", where=files.directory, expected=dim, found=vector_files.dim
-            )
-        if vector_files.metric == "hamming":
-            return HammingIndex(vector_files)
-        return GraphIndex(vector_files) if vector_files.has_graphs else IvfIndex(vector_files)
+        if opened.dim != dim:
+            raise UnsupportedError("dimension of a segment", where=files.directory, expected=dim, found=opened.dim)
+        if opened.metric == "hamming":
+            return HammingIndex(opened)
+        return GraphIndex(opened) if opened.has_graphs else IvfIndex(opened)
 
     @safe_after_fork
     def build(self, rows: pa.RecordBatchReader, writer: SegmentWriter, options: BuildOptions) -> Details:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
@@ -28,15 +27,13 @@ from lance_duck.index.vector.graph.hnsw import EF_CONSTRUCTION, MAX_LEVEL, M, po
 from lance_duck.index.vector.graph.rows import GraphRows, graph_rows, read_graph
 from lance_duck.index.vector.storage.details import parameters_of, trained_rows, with_trained_rows
 from lance_duck.index.vector.storage.files import VectorFiles
-from lance_duck.index.vector.storage.metadata import ivf_of
 from lance_duck.index.vector.storage.sorted_runs import SortedRuns
 from lance_duck.index.vector.storage.spill import Spill
 from lance_duck.index.vector.training.index_spec import VectorSpec
 from lance_duck.index.vector.training.model import Model
 from lance_duck.index.vector.training.train import of_metric
-from lance_duck.index.vector.write import TENSORS, Stored, write_segment
+from lance_duck.index.vector.write import Stored, write_segment
 
-_ITEMS: Final = MappingProxyType({number: name for name, number in TENSORS.items()})
 _KEPT: Final = ("num_partitions", "target_partition_size", "sample_rate", "max_iters")
 
 
@@ -73,7 +70,7 @@ def model_of(index: Any) -> Model:
     return Model(
         files.kind,
         files.metric,
-        _item(files),
+        files.item,
         files.centroids,
         files.loss,
         files.bounds,
@@ -83,12 +80,6 @@ def model_of(index: Any) -> Model:
         ef_construction=_number(params.get("ef_construction"), 1, 1 << 20, EF_CONSTRUCTION),
         max_level=_number(params.get("max_level"), 1, 64, MAX_LEVEL),
     )
-
-
-def _item(files: VectorFiles) -> np.dtype[Any]:
-    """Return the type of the numbers of centroids."""
-    ivf = ivf_of(files.index.global_buffer(int(files.index.metadata["lance:ivf"])), files.index.path)
-    return np.dtype(_ITEMS.get(ivf.centroids_tensor.data_type, "f4"))
 
 
 def _common(files: Sequence[VectorFiles], models: Sequence[Model]) -> Model:

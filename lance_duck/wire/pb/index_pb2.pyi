@@ -70,6 +70,53 @@ class HnswParameters(_message.Message):
     max_level: int
     def __init__(self, max_connections: _Optional[int] = ..., construction_ef: _Optional[int] = ..., max_level: _Optional[int] = ...) -> None: ...
 
+class OneFileSegment(_message.Message):
+    __slots__ = ("name", "columns", "dataset_version", "index_type", "vectors")
+    class Codebook(_message.Message):
+        __slots__ = ("num_bits", "num_sub_vectors", "dimension", "codebook", "codebook_tensor")
+        NUM_BITS_FIELD_NUMBER: _ClassVar[int]
+        NUM_SUB_VECTORS_FIELD_NUMBER: _ClassVar[int]
+        DIMENSION_FIELD_NUMBER: _ClassVar[int]
+        CODEBOOK_FIELD_NUMBER: _ClassVar[int]
+        CODEBOOK_TENSOR_FIELD_NUMBER: _ClassVar[int]
+        num_bits: int
+        num_sub_vectors: int
+        dimension: int
+        codebook: _containers.RepeatedScalarFieldContainer[float]
+        codebook_tensor: Tensor
+        def __init__(self, num_bits: _Optional[int] = ..., num_sub_vectors: _Optional[int] = ..., dimension: _Optional[int] = ..., codebook: _Optional[_Iterable[float]] = ..., codebook_tensor: _Optional[_Union[Tensor, _Mapping]] = ...) -> None: ...
+    class Step(_message.Message):
+        __slots__ = ("ivf", "pq", "transform")
+        IVF_FIELD_NUMBER: _ClassVar[int]
+        PQ_FIELD_NUMBER: _ClassVar[int]
+        TRANSFORM_FIELD_NUMBER: _ClassVar[int]
+        ivf: IVF
+        pq: OneFileSegment.Codebook
+        transform: bytes
+        def __init__(self, ivf: _Optional[_Union[IVF, _Mapping]] = ..., pq: _Optional[_Union[OneFileSegment.Codebook, _Mapping]] = ..., transform: _Optional[bytes] = ...) -> None: ...
+    class Vectors(_message.Message):
+        __slots__ = ("version", "dimension", "steps", "metric_type")
+        VERSION_FIELD_NUMBER: _ClassVar[int]
+        DIMENSION_FIELD_NUMBER: _ClassVar[int]
+        STEPS_FIELD_NUMBER: _ClassVar[int]
+        METRIC_TYPE_FIELD_NUMBER: _ClassVar[int]
+        version: int
+        dimension: int
+        steps: _containers.RepeatedCompositeFieldContainer[OneFileSegment.Step]
+        metric_type: VectorMetricType
+        def __init__(self, version: _Optional[int] = ..., dimension: _Optional[int] = ..., steps: _Optional[_Iterable[_Union[OneFileSegment.Step, _Mapping]]] = ..., metric_type: _Optional[_Union[VectorMetricType, str]] = ...) -> None: ...
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    COLUMNS_FIELD_NUMBER: _ClassVar[int]
+    DATASET_VERSION_FIELD_NUMBER: _ClassVar[int]
+    INDEX_TYPE_FIELD_NUMBER: _ClassVar[int]
+    VECTORS_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    columns: _containers.RepeatedScalarFieldContainer[str]
+    dataset_version: int
+    index_type: int
+    vectors: OneFileSegment.Vectors
+    def __init__(self, name: _Optional[str] = ..., columns: _Optional[_Iterable[str]] = ..., dataset_version: _Optional[int] = ..., index_type: _Optional[int] = ..., vectors: _Optional[_Union[OneFileSegment.Vectors, _Mapping]] = ...) -> None: ...
+
 class VectorIndexDetails(_message.Message):
     __slots__ = ("metric_type", "target_partition_size", "hnsw_index_config", "pq", "sq", "rq", "flat", "runtime_hints", "target_num_partitions")
     class ProductQuantization(_message.Message):

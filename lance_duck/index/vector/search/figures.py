@@ -34,5 +34,5 @@ def figures(files: VectorFiles, graphs: Sequence[GraphMetadata] = ()) -> dict[st
         "sub_index": sub_index,
         "partitions": [{"size": size} for size in files.partitions.lengths.tolist()],
         "loss": files.loss,
-        "index_file_version": "V3",
+        "index_file_version": files.file_version,
     }

@@ -14,7 +14,8 @@ auxiliary.idx   schema metadata    distance_type; storage_metadata = a JSON arra
                                    __pq_code  fixed_size_list<uint8, bytes of a code>, of each partition transposed
                                    _rabit_codes and others: see `index.vector.storage.rq`
 
-Segments of one file, as writers before 0.22 left them, are not read.
+Writers from 0.22 to 0.29 have the codebook in the metadata: codebook_position is 0, and codebook_tensor its bytes.
+Segments of one file, as writers before left them: see `one_file`.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from lance_duck.errors import CorruptError, NotFoundError, UnsupportedError
+from lance_duck.errors import CorruptError, UnsupportedError
 from lance_duck.forks import Lock
 from lance_duck.index.files import SegmentFile, SegmentReader
 from lance_duck.index.vector.metric import METRICS
@@ -35,6 +36,7 @@ from lance_duck.index.vector.storage.metadata import (
     array_of,
     ivf_of,
     json_of,
+    number_of,
     parsed,
     partitions_of,
     real,
@@ -60,11 +62,13 @@ class VectorFiles:
     Safe to use from several threads.
 
     Attributes:
+        file_version: As pylance calls the layout.
         kind: "IVF_FLAT", "IVF_SQ", "IVF_PQ", "IVF_RQ", or one with HNSW, "IVF_HNSW_FLAT", ….
         storage: "FLAT", "SQ", "PQ" or "RQ".
         metric: "l2", "cosine", "dot" or "hamming".
         dim: Numbers of a vector.
         centroids: float32 (partitions, dim), finite; uint8 for hamming. Of cosine not normalised.
+        item: Type of the numbers of centroids.
         loss: Loss of training; None if unknown.
         partitions: Rows of the storage by partition.
         graph_partitions: Rows of the graphs by partition; None: the kind has no graphs.
@@ -86,9 +90,11 @@ class VectorFiles:
         UnsupportedError: The segment is of a kind or a layout that is not read.
     """
 
+    file_version = "V3"
+
     def __init__(self, files: SegmentReader) -> None:
         files.open_ahead([STORAGE_FILE, INDEX_FILE])
-        self.auxiliary = _storage_file(files)
+        self.auxiliary = files.open(STORAGE_FILE)
         self.index = files.open(INDEX_FILE)
         self.directory = files.directory
         where = self.index.path
@@ -185,6 +191,7 @@ class VectorFiles:
             raise UnsupportedError("segment without a tensor of centroids", where=where)
         self.centroids = array_of(ivf.centroids_tensor, where)
         self.dim = self.centroids.shape[1]
+        self.item = number_of(ivf.centroids_tensor)
         self.loss = ivf.loss if ivf.HasField("loss") else None
         if not 0 < self.dim <= MOST_DIMENSIONS:
             raise CorruptError("dimension of centroids", where=where, found=self.dim)
@@ -237,13 +244,23 @@ class VectorFiles:
         if not isinstance(transposed, bool):
             raise CorruptError("transposed", where=where, found=repr(transposed))
         self.is_transposed = transposed
-        position = whole(self.metadata, "codebook_position", 1, 1 << 31, where)
-        tensor = array_of(tensor_of(self.auxiliary.global_buffer(position), where), where)
+        tensor = array_of(tensor_of(self._codebook_bytes(where), where), where)
         if tensor.dtype != np.float32 or tensor.size != self.dim << self.bits:
             raise CorruptError("codebook", where=where, expected=(1 << self.bits, self.dim), found=tensor.shape)
         if not np.isfinite(tensor).all():
             raise CorruptError("codebook", where=where, expected="finite numbers")
         self.codebook = tensor.reshape(count, 1 << self.bits, self.dim // count)
+
+    def _codebook_bytes(self, where: str) -> bytes:
+        """Return the message of the codebook, out of a buffer, or of the metadata, as writers before 0.30 had it."""
+        position = whole(self.metadata, "codebook_position", 0, 1 << 31, where)
+        if position:
+            return self.auxiliary.global_buffer(position)
+        numbers = self.metadata.get("codebook_tensor")
+        try:
+            return bytes(numbers if isinstance(numbers, list) else None)  # type: ignore[arg-type]
+        except (TypeError, ValueError) as error:
+            raise CorruptError("codebook_tensor", where=where, expected="bytes", found=str(error)) from error
 
     def _check_column(self, where: str) -> None:
         if self.rounding is not None:
@@ -261,19 +278,6 @@ class VectorFiles:
             raise CorruptError(
                 f"type of column {name!r}", where=where, expected=f"{self.code_width} numbers of a code", found=type_
             )
-
-
-def _storage_file(files: SegmentReader) -> SegmentFile:
-    try:
-        return files.open(STORAGE_FILE)
-    except NotFoundError as error:
-        try:
-            files.size(INDEX_FILE)
-        except NotFoundError:
-            raise error from None
-        raise UnsupportedError(
-            f"vector segment without {STORAGE_FILE}", where=files.directory, remedy="create the index again"
-        ) from error
 
 
 def _position(file: SegmentFile, key: str) -> int:

@@ -143,6 +143,12 @@ def partitions_of(ivf: index_pb2.IVF, num_rows: int, where: str, *, all_rows: bo
     return Partitions(offsets.astype(np.int64), lengths)
 
 
+def number_of(tensor: index_pb2.Tensor) -> np.dtype[Any]:
+    """Return the type of the numbers of a tensor; of bfloat16 that in which they are read."""
+    is_halved = tensor.data_type == index_pb2.Tensor.BFLOAT16
+    return np.dtype(np.float32) if is_halved else _DTYPES.get(tensor.data_type, np.dtype(np.float32))
+
+
 def array_of(tensor: index_pb2.Tensor, where: str) -> NDArray[Any]:
     """Return a matrix of a tensor: float32, or uint8 where it holds bytes; not to be changed.
 

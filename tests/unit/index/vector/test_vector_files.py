@@ -14,6 +14,7 @@ from lance_duck.index.files import SegmentReader
 from lance_duck.index.vector.search.contract import Probe
 from lance_duck.index.vector.search.ivf import IvfIndex
 from lance_duck.index.vector.storage.files import VectorFiles
+from lance_duck.index.vector.storage.one_file import vector_files
 from lance_duck.wire.pb import index_pb2
 
 
@@ -167,7 +168,7 @@ def test_kinds_and_layouts_that_are_not_read_are_named(tmp_path: Path) -> None:
     segment = case.written.write(tmp_path)
     (tmp_path / segment.directory / "auxiliary.idx").unlink()
     with pytest.raises(UnsupportedError, match=r"without auxiliary\.idx"):
-        VectorFiles(segment)
+        vector_files(segment)
     (tmp_path / segment.directory / "index.idx").unlink()
     with pytest.raises(NotFoundError):
         VectorFiles(segment)
