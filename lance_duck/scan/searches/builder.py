@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_duck.arguments import checked_calls
+from lance_duck.arguments import checked_calls, did_you_mean
 from lance_duck.errors import InvalidInputError, UnsupportedError, WrongTypeError
 from lance_duck.scan.filters import FilterLike
 from lance_duck.scan.options import ScanOptions
@@ -189,8 +189,11 @@ class LanceQueryBuilder:
         return bool(self.to_arrow().equals(other, check_metadata=check_metadata))
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_") and name != "__dataframe__":
-            raise AttributeError(name)
+        is_private = name.startswith("_") and name != "__dataframe__"
+        if is_private or not hasattr(pa.Table, name):  # nothing is read for a name that is misspelled
+            nearest = None if is_private else did_you_mean(name, dir(self))
+            text = f"{type(self).__name__!r} object has no attribute {name!r}"
+            raise AttributeError(text if nearest is None else f"{text}; {nearest}", name=name, obj=self)
         return getattr(self.to_arrow(), name)
 
     def __getitem__(self, key: Any) -> Any:

@@ -116,8 +116,17 @@ def test_until_it_is_read_it_stands_for_its_table(ponds: ld.LanceDataset) -> Non
     assert duckdb.sql("SELECT count(*) FROM found").fetchall() == [(10,)]
     assert pa.RecordBatchReader.from_stream(found).read_all().equals(expected)
     assert {"num_rows", "where", "to_pylist"} <= set(dir(found))
+
+
+def test_a_misspelled_name_is_answered_without_a_search(
+    ponds: ld.LanceDataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query = ponds.search(ORIGIN)
+    monkeypatch.setattr("lance_duck.scan.searches.builder.read_table", lambda *_: pytest.fail("it was run"))
+    with pytest.raises(AttributeError, match="has no attribute 'wher'; did you mean 'where'"):
+        query.wher("id > 2")
     with pytest.raises(AttributeError):
-        _ = found.num_row
+        _ = query._repr_html_
 
 
 def test_rows_are_read_once_and_again_after_a_change(ponds: ld.LanceDataset) -> None:
