@@ -9,11 +9,13 @@ import pyarrow as pa
 from lance_duck.errors import CorruptError, LanceDuckError
 from lance_duck.index.files import SegmentReader
 from lance_duck.index.kind import Details, IndexKind
-from lance_duck.index.registry import kind_named
+from lance_duck.index.registry import kind_named, kind_of
 from lance_duck.snapshot import Snapshot
 from lance_duck.wire import paths
 from lance_duck.wire.index import IndexMetadata
 
+_VECTOR_FILE = "index.idx"
+_VECTORS = "/lance.index.pb.VectorIndexDetails"
 _OLD_INVERTED = frozenset({"tokens.lance", "docs.lance", "invert.lance"})  # as `inverted.unpartitioned` reads them
 
 
@@ -55,14 +57,19 @@ def opened(snapshot: Snapshot, metadata: IndexMetadata, kind: IndexKind, type_: 
 
 
 def kind_in_files(snapshot: Snapshot, metadata: IndexMetadata) -> IndexKind | None:
-    """Return the kind of a segment whose entry does not say it, by its files: inverted, of before 2025; or None."""
+    """Return the kind of a segment whose entry does not say it, by its files, of before 2025; or None.
+
+    Inverted indexes and, of before 0.20, those of vectors are known.
+    """
     if metadata.version or len(metadata.fields) != 1:
         return None
     try:
-        is_inverted = segment_files(snapshot, metadata).names() >= _OLD_INVERTED
+        names = segment_files(snapshot, metadata).names()
     except LanceDuckError:
         return None
-    return kind_named("INVERTED") if is_inverted else None
+    if _VECTOR_FILE in names:
+        return kind_of(_VECTORS)
+    return kind_named("INVERTED") if names >= _OLD_INVERTED else None
 
 
 def broken(metadata: IndexMetadata, error: Exception) -> LanceDuckError:

@@ -23,6 +23,7 @@ from lance_duck.index.catalog import catalog
 from lance_duck.index.query import Null
 from lance_duck.index.search import search
 from lance_duck.query import MatchQuery, PhraseQuery
+from lance_duck.wire.index import index_from_proto
 from lance_duck.wire.pb import table_pb2
 
 HERE = Path(__file__).parent
@@ -251,6 +252,23 @@ def test_vector_indexes_of_old_versions_are_searched(name: str, at_least: float,
         exact = dataset.to_table(["id"], nearest=asked | {"use_index": False, "metric": column})
         seen.append(len({*scanner.to_table()["id"].to_pylist()} & {*exact["id"].to_pylist()}) / 5)
     assert sum(seen) / len(seen) >= at_least
+
+
+def test_vector_indexes_whose_entries_say_nothing_are_known_by_their_files(tmp_path: Path) -> None:
+    """As those of before 0.20: entries without details."""
+    shutil.copytree(TABLES / "one_file.lance", tmp_path / "t.lance")
+    dataset = ld.dataset(str(tmp_path / "t.lance"))
+    snapshot = dataset.handle.snapshot
+    for entry in snapshot.indices:
+        entry.proto.ClearField("index_details")
+    entries = tuple(index_from_proto(entry.proto, snapshot.uri) for entry in snapshot.indices)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(snapshot.manifest), "indices", property(lambda _: entries))
+        (index,) = catalog(snapshot).over("cosine")
+        assert [segment.kind.name for segment in index.segments] == ["Vector"]
+        asked = {"column": "cosine", "q": [1.0] * 8, "k": 300, "nprobes": 3}
+        assert "VectorIndexQuery: cosine_idx" in dataset.scanner(["id"], nearest=asked).explain_plan()
+        assert sorted(dataset.to_table(["id"], nearest=asked)["id"].to_pylist()) == list(range(300))
 
 
 @pytest.mark.parametrize("name", ["one_file", "told_codebooks", "old_bits"])
