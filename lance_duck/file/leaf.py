@@ -265,14 +265,14 @@ class LeafColumn:
 def _is_most(page: Page, rows: Rows) -> bool:
     """Return whether a remote read of rows brings most bytes of their page anyway, or all of them are few."""
     size = sum(size for _, size in page.buffers)
+    if size <= SMALL_PAGE:
+        return isinstance(rows, slice) or len(rows) > 0
     if isinstance(rows, slice):
-        (first, last), count = slice_bounds(rows), 1
-    elif len(rows):
-        first, last, count = int(rows[0]), int(rows[-1]), len(rows)
-    else:
-        return False
-    is_dense = isinstance(rows, slice) or size <= COALESCED_GAP * count
-    return size <= SMALL_PAGE or (is_dense and 4 * (last - first) >= 3 * page.num_rows)
+        first, last = slice_bounds(rows)
+        return 4 * (last - first) >= 3 * page.num_rows
+    gaps = np.diff(rows)
+    left_out = int(gaps[gaps * size > COALESCED_GAP * page.num_rows].sum())
+    return len(rows) > 0 and 4 * (int(rows[-1] - rows[0]) - left_out) >= 3 * page.num_rows
 
 
 def _length(part: tuple[int, Rows]) -> int:

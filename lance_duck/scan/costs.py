@@ -250,6 +250,10 @@ compare blocks. `benchmarks/costs.py`: with four times as many, 30 times the pro
 BLOCK_BYTES: Final = 8 << 20
 """Bytes of the vectors that one thread compares at a time. `benchmarks/costs.py`: within a fifth from 2 to 32 MiB."""
 
+REMOTE_BLOCKS: Final = 16
+"""Blocks of an object store that are asked for at once, at most 256 MiB. `benchmarks/object_store.py`: where each core
+asks for one at a time, a search waits for one fragment after the other."""
+
 LEAST_BLOCK_BYTES: Final = 1 << 20
 """Bytes of pages that are worth a block of their own. Not measured."""
 
@@ -300,6 +304,12 @@ away the true neighbours for which they stand, and the more costly the settings.
 
 SAMPLE_RUN_ROWS: Final = 32
 """Rows that lie side by side among those compared: fewer are more like the whole, more are read faster."""
+
+REMOTE_SAMPLE_BYTES: Final = 8 << 20
+"""Bytes of vectors of an object store that are compared: what a tenth of a second brings."""
+
+REMOTE_SAMPLE_RUNS: Final = 32
+"""Runs of rows that these are, and those that are queries: each is a request, and all are sent at once."""
 
 SAMPLE_CODES: Final = 1 << 25
 """Codes that are looked at with all queries, or with 32 of them: some tenths of a second."""

@@ -8,9 +8,16 @@ from __future__ import annotations
 
 from typing import Final
 
-COALESCED_GAP: Final = 256 << 10
-"""Bytes between two ranges of an object that are rather read than asked for apart: a request takes tens of
-milliseconds, in which a connection brings megabytes."""
+COALESCED_GAP: Final = 128 << 10
+"""Bytes between two ranges of an object that are rather read than asked for apart. Requests wait at the same time: one
+more costs a part of a millisecond, as so many bytes do. `benchmarks/object_store.py`, of rows that a search ranks
+again; half and twice as many were not better."""
+
+CALL_REQUESTS: Final = 10
+"""Requests that obstore runs at once of one call, a constant of its own; more wait for these."""
+
+CALLS_AT_ONCE: Final = 8
+"""Calls that run at once for one read of an object: with `CALL_REQUESTS`, 80 requests. Not measured."""
 
 KEPT_TAIL: Final = 64 << 10
 """Bytes at the end of an object that are kept once they were read: as many as the first read of a file asks for, whose

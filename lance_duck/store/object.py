@@ -1,23 +1,27 @@
 """Objects of S3, Google Cloud Storage, Azure, web servers, and the memory of this process.
 
-Ranges less than `COALESCED_GAP` bytes apart become one request, and requests run at once; the library retries what a
-service refuses for a moment. Tables under one bucket and the same options share one client.
+Ranges less than `COALESCED_GAP` bytes apart become one request, and requests run at once, in several calls of the
+library where they are many. It retries what a service refuses for a moment. Tables under one bucket and the same
+options share one client.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 import obstore
+from numpy.typing import NDArray
 from obstore.store import MemoryStore
 
 from lance_duck.errors import CorruptError, NotFoundError, StoreError, UnsupportedError
 from lance_duck.store.base import Entry, check_range, normal_path
 from lance_duck.store.client import call
-from lance_duck.store.costs import COALESCED_GAP, KEPT_TAIL
+from lance_duck.store.costs import CALL_REQUESTS, CALLS_AT_ONCE, COALESCED_GAP, KEPT_TAIL
 from lance_duck.store.external import ExternalManifestStore
 from lance_duck.store.object_sink import ObjectSink
 from lance_duck.store.request import Bytes
@@ -28,6 +32,48 @@ LARGEST_COPY = 4 << 30
 
 _EMPTY = np.empty(0, np.uint8)
 _EMPTY.setflags(write=False)
+
+
+@dataclass(frozen=True, eq=False)
+class _Joined:
+    """Requests, and which of them holds each range.
+
+    Attributes:
+        starts: First byte of each request, ascending.
+        lengths: Bytes of each request.
+        request_of: int64, for each range the number of its request.
+    """
+
+    starts: list[int]
+    lengths: list[int]
+    request_of: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, starts: Sequence[int], lengths: Sequence[int], gap: int = COALESCED_GAP) -> _Joined:
+        """Join ranges that lie at most so many bytes apart.
+
+        Args:
+            starts: First byte of each range, at least one range, in any order; they may overlap.
+            lengths: Bytes of each.
+            gap: Bytes.
+        """
+        first = np.array(starts, np.int64)
+        order = np.argsort(first, kind="stable")
+        ascending = first[order]
+        ends = np.maximum.accumulate(ascending + np.array(lengths, np.int64)[order])
+        begins = np.concatenate([[True], ascending[1:] > ends[:-1] + gap])
+        edges = np.flatnonzero(begins)
+        request_of = np.empty(len(first), np.int64)
+        request_of[order] = np.cumsum(begins) - 1
+        lasts = ends[np.concatenate([edges[1:], [len(first)]]) - 1]
+        return cls(ascending[edges].tolist(), (lasts - ascending[edges]).tolist(), request_of)
+
+    def pieces(self, spans: Sequence[Bytes], starts: Sequence[int], lengths: Sequence[int]) -> list[Bytes]:
+        """Return the bytes of the ranges, out of those of the requests."""
+        return [
+            spans[number][start - self.starts[number] : start - self.starts[number] + length]
+            for number, start, length in zip(self.request_of.tolist(), starts, lengths, strict=True)
+        ]
 
 
 class ObjectFile:
@@ -66,20 +112,33 @@ class ObjectFile:
         return pieces
 
     def _fetch(self, starts: list[int], lengths: list[int]) -> list[Bytes]:
-        def fetch() -> list[Any]:
-            return list(
-                obstore.get_ranges(self._client, self._key, starts=starts, lengths=lengths, coalesce=COALESCED_GAP)
-            )
-
+        joined = _Joined.of(starts, lengths)
         try:
-            pieces = [np.frombuffer(data, np.uint8) for data in call(self.path, fetch)]
+            spans = self._spans(joined)
         except StoreError:
             self._check_size()
             raise
-        if any(len(data) != length for data, length in zip(pieces, lengths, strict=True)):
+        if any(len(data) != length for data, length in zip(spans, joined.lengths, strict=True)):
             self._check_size()
             raise StoreError("the store sent fewer bytes than were asked for", where=self.path)
-        return pieces
+        return joined.pieces(spans, starts, lengths)
+
+    def _spans(self, joined: _Joined) -> list[Bytes]:
+        """Return the bytes of requests, all of which run at once, or as many as suit a service."""
+
+        def get(first: int) -> list[Bytes]:
+            starts, lengths = (each[first : first + CALL_REQUESTS] for each in (joined.starts, joined.lengths))
+
+            def fetch() -> list[Any]:
+                return list(obstore.get_ranges(self._client, self._key, starts=starts, lengths=lengths, coalesce=0))
+
+            return [np.frombuffer(data, np.uint8) for data in call(self.path, fetch)]
+
+        calls = range(0, len(joined.starts), CALL_REQUESTS)
+        if len(calls) == 1:
+            return get(0)
+        with ThreadPoolExecutor(min(len(calls), CALLS_AT_ONCE), thread_name_prefix="lance_duck-get") as pool:
+            return [span for spans in pool.map(get, calls) for span in spans]
 
     def _check_size(self) -> None:
         size = call(self.path, lambda: obstore.head(self._client, self._key)["size"])

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_duck.kernels.jit import readonly
@@ -22,6 +23,7 @@ from lance_duck.scan.costs import (
     BLOCK_BYTES,
     LEAST_BLOCK_BYTES,
     RANKED_PAIRS,
+    REMOTE_BLOCKS,
     SPARSE_ROWS,
     SPARSE_SHARE,
     SPARSE_SHARE_REMOTE,
@@ -33,11 +35,11 @@ from lance_duck.scan.nearest.options import VectorColumn
 from lance_duck.scan.predicate.arrays import descend
 from lance_duck.scan.projection import Read, reads
 from lance_duck.scan.read.fixed_rows import FixedRows, fixed_rows
-from lance_duck.scan.read.fragment_reader import ColumnCache, FragmentReader
+from lance_duck.scan.read.fragment_reader import ColumnCache, FragmentReader, open_at_once
 from lance_duck.scan.read.ordered import map_ordered
 from lance_duck.snapshot import Snapshot
 from lance_duck.store import local_path
-from lance_duck.store.request import run
+from lance_duck.store.request import gather, run
 from lance_duck.wire.fragment import Fragment
 
 Offsets = NDArray[np.int64]
@@ -79,8 +81,9 @@ class Exact:
             question: What is asked.
         """
         best = TopK(len(question.queries), question.k)
+        self.open([each for each in fragments if rows is None or each.id in rows.parts])
         look: Callable[[_Piece], Neighbours] = partial(self._near, self._read(), question, best)
-        for result in map_ordered(look, self._pieces(fragments, rows), workers=self.workers):
+        for result in self._mapped(look, self._pieces(fragments, rows)):
             best.add(result)
         return best.neighbours()
 
@@ -91,15 +94,46 @@ class Exact:
         """
         order = np.argsort(candidates.addresses, kind="stable")
         pairs = candidates.queries[order], candidates.addresses[order]
-        in_place = self._in_place(question, *pairs)
+        in_place = None if self.is_remote else self._in_place(question, *pairs)
         if in_place is not None:
             return in_place
         rows = RowSet.of(pairs[1])
         fragments = [self.snapshot.fragment(i) for i in rows.fragment_ids]
+        self.open(fragments)
         look: Callable[[_Piece], Neighbours] = partial(self._pairs, self._read(), question, *pairs)
         best = TopK(len(question.queries), question.k)
-        best.add(joined([*map_ordered(look, self._pieces(fragments, rows), workers=self.workers)]))
+        best.add(joined([*self._mapped(look, self._pieces(fragments, rows))]))
         return best.neighbours()
+
+    def vectors(self, rows: RowSet) -> tuple[pa.Array, NDArray[np.uint64]]:
+        """Return the vectors of those rows that live, as Arrow has them, read in one round, and their addresses."""
+        read, fragments = self._read(), [self.snapshot.fragment(i) for i in rows.fragment_ids]
+        self.open(fragments)
+        requests, addresses = [], []
+        for fragment in fragments:
+            reader, offsets = FragmentReader(self.snapshot, fragment, self.columns), rows.offsets(fragment.id)
+            if reader.deletions is not None:
+                offsets = offsets[~reader.deletions.contains(offsets)]
+            requests.append(reader.read([read], offsets))
+            addresses.append(row_addresses(fragment.id, offsets))
+        found = [descend(each[read.name], self.column.names[1:]) for each in run(gather(requests))]
+        return pa.concat_arrays(found), np.concatenate(addresses)
+
+    def open(self, fragments: Sequence[Fragment]) -> None:
+        """Open the column of some fragments side by side, where that takes round trips."""
+        if self.is_remote:
+            open_at_once([FragmentReader(self.snapshot, each, self.columns) for each in fragments], [self._read()])
+
+    @cached_property
+    def is_remote(self) -> bool:
+        """Whether vectors are read by requests that wait."""
+        return local_path(self.snapshot.uri) is None
+
+    def _mapped(self, look: Callable[[_Piece], Neighbours], pieces: Iterator[_Piece]) -> Iterator[Neighbours]:
+        """Yield what is found in pieces: as many at once as there are cores, or as their requests may bring bytes."""
+        if self.is_remote and self.workers is None:
+            return map_ordered(look, pieces, workers=REMOTE_BLOCKS, at_once=True)
+        return map_ordered(look, pieces, workers=self.workers)
 
     def _in_place(self, question: Question, queries: Offsets, addresses: NDArray[np.uint64]) -> Neighbours | None:
         """Return the k nearest of pairs of a query and a living row, ascending by row; None: not all lie plain."""
@@ -178,7 +212,7 @@ class Exact:
         return block, places, row_addresses(reader.fragment.id, row_offsets)
 
     def _pieces(self, fragments: Sequence[Fragment], rows: RowSet | None) -> Iterator[_Piece]:
-        sparse = SPARSE_SHARE if local_path(self.snapshot.uri) is not None else SPARSE_SHARE_REMOTE
+        sparse = SPARSE_SHARE_REMOTE if self.is_remote else SPARSE_SHARE
         for fragment in fragments:
             if rows is not None and fragment.id not in rows.parts:
                 continue

@@ -37,6 +37,7 @@ from lance_duck.scan.plan import ScanPlan
 from lance_duck.scan.projection import ROW_ADDRESS, project
 from lance_duck.scan.read.execute import scan_batches
 from lance_duck.scan.table_scan import TableScan
+from lance_duck.store.costs import REQUESTS_AT_ONCE
 from lance_duck.wire.fragment import Fragment
 
 Work = Callable[[], Neighbours | None]
@@ -301,6 +302,8 @@ class _NearestRun:
         work: list[Work] = [partial(self._segment, *pair, probe) for pair, probe in asked]
         if fragment_ids:
             work.append(partial(self._rest, fragment_ids))
+        if any(way.is_refined for _, way in asked) and len(search.plan.fragments) <= REQUESTS_AT_ONCE:
+            work += [self._open] * self._exact.is_remote
         results = _side_by_side(work)
         found = [(each, probe) for each, (_, probe) in zip(results, asked, strict=False) if each is not None]
         refined = [each for each, probe in found if probe.is_refined]
@@ -342,6 +345,10 @@ class _NearestRun:
         """Return the nearest rows of some fragments, found without an index."""
         fragments = [fragment for fragment in self._search.plan.fragments if fragment.id in fragment_ids]
         return self._compared(fragments, self._rows)
+
+    def _open(self) -> None:
+        """Open the vectors of the table while segments are searched: candidates are ranked by them then."""
+        self._exact.open(self._search.plan.fragments)
 
     def _compared(self, fragments: Sequence[Fragment], rows: RowSet | None) -> Neighbours:
         return self._exact.search(fragments, rows, self._search.question(self._queries))

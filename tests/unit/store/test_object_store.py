@@ -9,6 +9,7 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
+import numpy as np
 import obstore
 import pytest
 from obstore.store import S3Store
@@ -61,6 +62,17 @@ def test_objects_are_read_whole_and_by_range(store: Store, put: Any) -> None:
     assert not found[0].flags.writeable
     assert bytes(store.open("data/x", 1 << 20).read([(0, 2)])[0]) == b"\0\1"
     assert file.read([]) == []
+
+
+def test_many_ranges_far_from_each_other_are_read_in_their_order(store: Store, put: Any) -> None:
+    data = np.random.default_rng(0).integers(0, 256, 4 << 20, np.uint8)
+    put("data/x", data.tobytes())
+    rng = np.random.default_rng(1)
+    starts = [*rng.integers(0, len(data) - 5000, 60).tolist(), *range(0, 4 << 20, 200 << 10)]
+    ranges = [(start, int(rng.integers(1, 5000))) for start in starts]
+    assert len({start >> 17 for start in starts}) > 10  # more requests than one call runs at once
+    found = store.open("data/x").read(ranges)
+    assert [bytes(each) for each in found] == [data[start : start + size].tobytes() for start, size in ranges]
 
 
 def test_ranges_beyond_the_end_are_corrupt(store: Store, put: Any) -> None:

@@ -36,6 +36,7 @@ _STEP: Final = 1.25
 _REACHED: Final = 0.998  # beyond it no setting is looked for: whoever wants more, compares all
 _REFINED: Final = 4  # times more candidates, where a look at the codes did not suffice
 _FIRST_REFINED: Final = 16
+_FEW: Final = 16  # queries that tell how many candidates all of them need
 
 Ranks = NDArray[np.int64]
 
@@ -90,17 +91,22 @@ def _codes(index: VectorIndex, sample: Sample, ranks: Ranks, probes: list[int], 
     least = min(len(sample.queries), 32)
     some = sample.first(max(min(SAMPLE_CODES // rows, len(sample.queries)), least))
     ranks = ranks[: len(some.queries)]
-    times = _FIRST_REFINED
-    while True:
-        candidates = min(times * sample.k, MOST_CANDIDATES, some.num_allowed)
-        orders = _orders(index, some, candidates, Probe(probes[-1]))
-        if candidates < times * sample.k or some.recall(orders < candidates)[0] >= _REACHED:
-            break
-        times *= _REFINED
+    candidates = _enough(index, some.first(_FEW), Probe(probes[-1]))
+    orders = _orders(index, some, candidates, Probe(probes[-1]))
     for nprobes in probes:
         for refine in _refines(sample.k, candidates):
             found = (ranks < nprobes) & (orders < (refine or sample.k))
             yield _measured(shape, some, found, Setting(nprobes, None, refine), width)
+
+
+def _enough(index: VectorIndex, few: Sample, probe: Probe) -> int:
+    """Return how many candidates hold nearly all neighbours of a few queries; no more than may be ranked again."""
+    times = _FIRST_REFINED
+    while True:
+        candidates = min(times * few.k, MOST_CANDIDATES, few.num_allowed)
+        if candidates < times * few.k or few.recall(_orders(index, few, candidates, probe) < candidates)[0] >= _REACHED:
+            return candidates
+        times *= _REFINED
 
 
 def _walks(index: VectorIndex, sample: Sample, ranks: Ranks, probes: list[int], width: int) -> Iterator[Measured]:

@@ -12,23 +12,27 @@ from numpy.typing import NDArray
 from lance_duck.index.catalog import Segment
 from lance_duck.index.vector.search.contract import VectorIndex
 from lance_duck.index.vector.vectors import vectors_of
-from lance_duck.rows import row_addresses
 from lance_duck.rows.row_set import RowSet
 from lance_duck.scan.costs import (
     LEAST_SAMPLE_BYTES,
     MOST_SAMPLE_BYTES,
+    REMOTE_SAMPLE_BYTES,
+    REMOTE_SAMPLE_RUNS,
     SAMPLE_NEIGHBOURS,
     SAMPLE_PART,
     SAMPLE_QUERIES,
     SAMPLE_RUN_ROWS,
 )
-from lance_duck.scan.nearest.best import NOWHERE, Neighbours
+from lance_duck.scan.nearest.best import NOWHERE, Neighbours, TopK
+from lance_duck.scan.nearest.blocks import block_of
 from lance_duck.scan.nearest.compare import Question
 from lance_duck.scan.nearest.covered import Covered
 from lance_duck.scan.nearest.exact import Exact
 from lance_duck.scan.nearest.options import VectorColumn
+from lance_duck.scan.nearest.settings.runs import Numbering, runs
 from lance_duck.scan.projection import project
 from lance_duck.scan.table_scan import TableScan
+from lance_duck.store import local_path
 
 Addresses = NDArray[np.uint64]
 Places = NDArray[np.int64]
@@ -85,19 +89,12 @@ def draw(
     and stand for more neighbours among all rows, which lie farther away: settings are rather too good than too bad.
     """
     rng = np.random.default_rng(segment.uuid.int)
-    sizes = [table.snapshot.physical_rows(table.snapshot.fragment(i)) for i in segment.fragments.tolist()]
-    part, runs = _part(segment, np.array(sizes, np.int64), share * column.dim * column.dtype.itemsize, rng)
-    count = min(max(math.ceil(k * part), 1), k)
-    wanted = min(max(SAMPLE_NEIGHBOURS // count, SAMPLE_QUERIES[0]), SAMPLE_QUERIES[1])
+    find = _in_place if local_path(table.snapshot.uri) is not None else _read_once
     allowed = rows.lives if share == 1 else rows.lives & _by_chance(rows.addresses, share)
-    queries, own = _queries(table, column, index, rows, wanted, rng)
+    queries, own, part, near = find(table, column, segment, index.metric, rows, k, share, rng)
     if not len(own):
         return None
-    some = runs
-    if share < 1:
-        every = row_addresses_of(segment, sizes) if runs is None else runs
-        some = every[_by_chance(every, share)]
-    near = _exact(table, column, segment, index.metric, queries, some, 2 * count + 2)
+    count = num_neighbours(k, part)
     addresses, distances = _matrix(near, rows.addresses[own], len(queries), 2 * count + 1)
     counts = np.minimum((addresses != NOWHERE).sum(axis=1), count)
     has_any = np.flatnonzero(counts)
@@ -121,38 +118,89 @@ def draw(
     )
 
 
-def row_addresses_of(segment: Segment, sizes: list[int]) -> Addresses:
-    """Return the addresses of all rows of the fragments of a segment, deleted ones among them."""
-    pieces = [row_addresses(i, np.arange(n)) for i, n in zip(segment.fragments.tolist(), sizes, strict=True)]
-    return np.concatenate(pieces)
+def num_neighbours(k: int, part: float) -> int:
+    """Return how many neighbours in a part of the rows stand for k in all of them."""
+    return min(max(math.ceil(k * part), 1), k)
 
 
-def _part(segment: Segment, sizes: Places, width: float, rng: np.random.Generator) -> tuple[float, Addresses | None]:
-    """Return the part of the rows that is compared, and these rows, in runs; None: all of them.
+def _num_queries(count: int) -> int:
+    """Return how many queries are drawn that have so many neighbours each."""
+    return min(max(SAMPLE_NEIGHBOURS // count, SAMPLE_QUERIES[0]), SAMPLE_QUERIES[1])
 
-    Args:
-        segment: The segment.
-        sizes: Rows of its fragments.
-        width: Bytes that are compared of a row, on average.
-        rng: Draws.
+
+def _in_place(
+    table: TableScan,
+    column: VectorColumn,
+    segment: Segment,
+    metric: str,
+    rows: Covered,
+    k: int,
+    share: float,
+    rng: np.random.Generator,
+) -> tuple[NDArray[Any], Places, float, Neighbours]:
+    """Return queries, their positions, the part of the rows that was compared with them where it lies, and the nearest.
+
+    Queries are rows by chance; the rows are all, or many short runs.
     """
-    total = int(sizes.sum())
-    most = min(max(total * width / SAMPLE_PART, LEAST_SAMPLE_BYTES), MOST_SAMPLE_BYTES)
-    if total * width <= most:
-        return 1.0, None
-    num_runs = -(-total // SAMPLE_RUN_ROWS)
-    starts = np.unique(rng.integers(0, num_runs, max(int(most / width) // SAMPLE_RUN_ROWS, 1))) * SAMPLE_RUN_ROWS
-    numbers = (starts[:, None] + np.arange(SAMPLE_RUN_ROWS)).ravel()
-    numbers = numbers[numbers < total]
-    ends = np.cumsum(sizes)
-    places = np.searchsorted(ends, numbers, "right")
-    offsets = numbers - (ends - sizes)[places]
-    addresses = (segment.fragments.astype(np.uint64)[places] << np.uint64(32)) | offsets.astype(np.uint64)
-    return len(numbers) / total, addresses
+    numbering = Numbering.of(table.snapshot, segment)
+    width = share * column.dim * column.dtype.itemsize
+    part, some = 1.0, None
+    most = min(max(numbering.total * width / SAMPLE_PART, LEAST_SAMPLE_BYTES), MOST_SAMPLE_BYTES)
+    if numbering.total * width > most:
+        numbers = runs(numbering.total, max(int(most / width) // SAMPLE_RUN_ROWS, 1), SAMPLE_RUN_ROWS, rng)
+        part, some = len(numbers) / numbering.total, numbering.addresses(numbers)
+    if share < 1:
+        every = numbering.addresses(np.arange(numbering.total)) if some is None else some
+        some = every[_by_chance(every, share)]
+    count = num_neighbours(k, part)
+    queries, own = _queries(table, column, metric, rows, _num_queries(count), rng)
+    question = Question(metric, np.ascontiguousarray(queries, column.dtype), 2 * count + 2)
+    fragments = [table.snapshot.fragment(i) for i in segment.fragments.tolist()]
+    named = None if some is None else RowSet.of(some)
+    return queries, own, part, Exact(table.snapshot, table.columns, column).search(fragments, named, question)
+
+
+def _read_once(
+    table: TableScan,
+    column: VectorColumn,
+    segment: Segment,
+    metric: str,
+    rows: Covered,
+    k: int,
+    share: float,
+    rng: np.random.Generator,
+) -> tuple[NDArray[Any], Places, float, Neighbours]:
+    """Return the same of rows that are read by requests: all in one round, of few long runs, and of short ones.
+
+    Rows of the short runs are the queries. They are not compared with each other: neighbours in a table may be
+    neighbours in space, too, more than rows by chance are.
+    """
+    numbering = Numbering.of(table.snapshot, segment)
+    total = numbering.total
+    length = -(-REMOTE_SAMPLE_BYTES // (column.dim * column.dtype.itemsize * REMOTE_SAMPLE_RUNS))
+    compared = runs(total, REMOTE_SAMPLE_RUNS, length, rng)
+    part = len(compared) / total
+    count = num_neighbours(k, part)
+    asked = runs(total, REMOTE_SAMPLE_RUNS, -(-_num_queries(count) // REMOTE_SAMPLE_RUNS), rng)
+    compared = compared if part == 1 else np.setdiff1d(compared, asked)
+    numbers = np.union1d(asked, compared)
+    wanted = numbering.addresses(numbers)
+    array, found = Exact(table.snapshot, table.columns, column).vectors(RowSet.of(wanted))
+    numbers = numbers[np.isin(wanted, found)]  # deleted rows are left out
+    vectors = vectors_of(array, metric=metric)
+    positions = _positions(rows.addresses, rows.lives, found)
+    places = np.flatnonzero(vectors.usable & (positions >= 0) & np.isin(numbers, asked))
+    queries = vectors.values[places]
+    mine = np.flatnonzero(np.isin(numbers, compared) & (True if share == 1 else _by_chance(found, share)))
+    best = TopK(len(queries), 2 * count + 2)
+    if len(queries) and len(mine):
+        question = Question(metric, np.ascontiguousarray(queries, column.dtype), best.k)
+        best.add(question.near(block_of(array, column), mine, found[mine], best.limits))
+    return queries, positions[places], part, best.neighbours()
 
 
 def _queries(
-    table: TableScan, column: VectorColumn, index: VectorIndex, rows: Covered, wanted: int, rng: np.random.Generator
+    table: TableScan, column: VectorColumn, metric: str, rows: Covered, wanted: int, rng: np.random.Generator
 ) -> tuple[NDArray[Any], Places]:
     """Return vectors of rows that live, and their positions."""
     drawn = np.unique(rng.integers(0, len(rows.lives), 4 * wanted))
@@ -163,25 +211,8 @@ def _queries(
     if not len(own):
         return np.empty((0, column.dim), np.float32), own
     taken = table.taker.by_address(rows.addresses[own], project(table.snapshot.schema, [column.path]))
-    vectors = vectors_of(taken.column(0), metric=index.metric)
+    vectors = vectors_of(taken.column(0), metric=metric)
     return vectors.values[vectors.usable], own[vectors.usable]
-
-
-def _exact(
-    table: TableScan,
-    column: VectorColumn,
-    segment: Segment,
-    metric: str,
-    queries: NDArray[Any],
-    some: Addresses | None,
-    k: int,
-) -> Neighbours:
-    """Return the nearest of some rows of a segment, None for all, by their vectors."""
-    snapshot = table.snapshot
-    fragments = [snapshot.fragment(i) for i in segment.fragments.tolist()]
-    question = Question(metric, np.ascontiguousarray(queries, column.dtype), k)
-    rows = None if some is None else RowSet.of(some)
-    return Exact(snapshot, table.columns, column).search(fragments, rows, question)
 
 
 def _matrix(near: Neighbours, own: Addresses, count: int, width: int) -> tuple[Addresses, NDArray[np.float32]]:
