@@ -1,6 +1,6 @@
 """The files of a segment: Lance data files side by side in its directory.
 
-_indices/{uuid}/{name}      as many as the kind has
+_indices/{uuid}/{name}      as many as the kind has; of some kinds also small files that are no data files
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from uuid import UUID, uuid4
 import pyarrow as pa
 
 from lance_duck import lazy
-from lance_duck.errors import CorruptError
+from lance_duck.errors import CorruptError, LanceDuckError
 from lance_duck.file.column import ColumnReader, Rows, open_column
 from lance_duck.file.physical import physical_columns
 from lance_duck.file.reader import LanceFile, open_file
@@ -31,6 +31,8 @@ else:
     writing = lazy.modules(globals(), "lance_duck.file.write", "writer")
 
 PAGE_BYTES: Final = 1 << 20
+SMALL_FILE_BYTES: Final = 1 << 20
+"""Bytes up to which a file is read that is no data file."""
 BUFFERS_AHEAD_BYTES: Final = 1 << 20
 """Bytes of the global buffers of a file on an object store up to which all of them are read at once."""
 
@@ -126,6 +128,7 @@ class SegmentReader:
         self._store = store
         self._sizes = dict(sizes or {})
         self._opened: dict[str, Future[SegmentFile]] = {}
+        self._read: dict[str, Future[bytes | None]] = {}
         self.directory = directory
 
     def open(self, name: str) -> SegmentFile:
@@ -142,14 +145,20 @@ class SegmentReader:
         source = self._store.open(f"{self.directory}/{name}", size)
         return SegmentFile(run(open_file(source, checksums=self._store.checksums)))
 
-    def open_ahead(self, names: Sequence[str]) -> None:
+    def open_ahead(self, names: Sequence[str], small: Sequence[str] = ()) -> None:
         """Open files side by side that are about to be opened, where each costs a round trip.
 
         A file that cannot be opened raises when it is asked for, and not before.
+
+        Args:
+            names: Data files.
+            small: Files for `bytes_of`.
         """
         if local_path(self._store.uri) is None:
-            with ThreadPoolExecutor(len(names), thread_name_prefix="lance_duck-open") as pool:
+            listed = [name for name in small if name in self._sizes]
+            with ThreadPoolExecutor(len(names) + len(listed), thread_name_prefix="lance_duck-open") as pool:
                 futures = [pool.submit(self.open, name) for name in names]
+                self._read |= {name: pool.submit(self._bytes_of, name) for name in listed}
             self._opened |= dict(zip(names, futures, strict=True))
 
     def names(self) -> set[str]:
@@ -159,6 +168,21 @@ class SegmentReader:
     def source(self, name: str) -> ByteSource:
         """Return a file as bytes, for those that are no data files. Raises NotFoundError."""
         return self._store.open(f"{self.directory}/{name}", self._sizes.get(name) or None)
+
+    def bytes_of(self, name: str) -> bytes | None:
+        """Return a small file that nothing depends on; None where it is not listed, not there, or not as large."""
+        read = self._read.pop(name, None)
+        return self._bytes_of(name) if read is None else read.result()
+
+    def _bytes_of(self, name: str) -> bytes | None:
+        size = self._sizes.get(name, 0)
+        if not 0 < size <= SMALL_FILE_BYTES:
+            return None
+        try:
+            data = self._store.open(f"{self.directory}/{name}", size).read([(0, size)])[0].tobytes()
+        except LanceDuckError:
+            return None
+        return data
 
     def size(self, name: str) -> int:
         """Return the bytes of a file. Raises NotFoundError."""
@@ -204,6 +228,13 @@ class SegmentWriter:
     def add(self, name: str, writer: writing.FileWriter) -> None:
         """Finish a file, and list it."""
         self.files.append((name, writer.finish().size))
+
+    def put(self, name: str, data: bytes) -> None:
+        """Write a small file that is no data file, and list it."""
+        path = f"{self.directory}/{name}"
+        self._names.append(path)
+        self._store.put(path, data)
+        self.files.append((name, len(data)))
 
     def discard(self) -> None:
         """Remove the files, finished or not. Never raises."""

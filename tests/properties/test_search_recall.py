@@ -6,6 +6,7 @@ The queries are no rows of the table: of the measured recall a statistical margi
 from __future__ import annotations
 
 import math
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -43,7 +44,7 @@ def bits(rng: np.random.Generator, count: int) -> NDArray[np.uint8]:
     return np.asarray(centers[rng.integers(0, 60, count)] ^ noise)
 
 
-def table(path: Path, draw: Draw, rows: int = ROWS) -> ld.LanceDataset:
+def table(path: Path | str, draw: Draw, rows: int = ROWS) -> ld.LanceDataset:
     rng = np.random.default_rng(1)
     vectors = draw(rng, rows)
     columns = {
@@ -166,6 +167,20 @@ def test_a_table_too_large_to_be_compared_is_measured_on_a_part(
         ds.create_index("v", kind, num_partitions=20, **codes, **TRAINING)
         check(shares(ds, clustered, "l2"), 0.95)
         check(shares(ds, clustered, "l2", filter="u < 0.5"), 0.95)
+
+
+@pytest.mark.parametrize("part", [1, 5])
+def test_a_table_of_an_object_store_is_measured_on_few_runs_of_rows(monkeypatch: pytest.MonkeyPatch, part: int) -> None:
+    monkeypatch.setattr(sample, "REMOTE_SAMPLE_BYTES", 32 * 4 * ROWS // part)
+    if part > 1:
+        monkeypatch.setattr(sample, "REMOTE_SAMPLE_RUNS", 16)
+    ds = table(f"memory://{uuid.uuid4().hex}/t.lance", clustered)
+    ds.delete("id < 100")
+    ds.create_index("v", "IVF_PQ", num_partitions=20, num_sub_vectors=4, **TRAINING)
+    check(shares(ds, clustered, "l2"), 0.95)
+    check(shares(ds, clustered, "l2", filter="u < 0.5"), 0.95)
+    plan = ds.scanner(nearest={"column": "v", "q": np.zeros(32)}).explain_plan()
+    assert "stored with the index" in plan
 
 
 @pytest.mark.parametrize("recall", [0, 1.5, "much", True, float("nan")])

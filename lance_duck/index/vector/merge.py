@@ -26,7 +26,7 @@ from lance_duck.index.vector.graph.cut import cut
 from lance_duck.index.vector.graph.hnsw import EF_CONSTRUCTION, MAX_LEVEL, M, points
 from lance_duck.index.vector.graph.rows import GraphRows, graph_rows, read_graph
 from lance_duck.index.vector.storage.details import parameters_of, trained_rows, with_trained_rows
-from lance_duck.index.vector.storage.files import VectorFiles
+from lance_duck.index.vector.storage.files import RECALL_FILE, VectorFiles
 from lance_duck.index.vector.storage.sorted_runs import SortedRuns
 from lance_duck.index.vector.storage.spill import Spill
 from lance_duck.index.vector.training.index_spec import VectorSpec
@@ -51,6 +51,8 @@ def merge(
     with Spill() as spill:
         if rows is None and len(parts) == 1:
             write_segment(writer, model, _followed(parts[0], model))
+            if files[0].recall is not None:  # the same vectors in the same partitions
+                writer.put(RECALL_FILE, files[0].recall)
         else:
             runs = new_runs(model, options, spill)
             for part in parts:

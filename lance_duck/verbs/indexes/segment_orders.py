@@ -22,6 +22,7 @@ from lance_duck.index.segment_uuids import part_uuid
 from lance_duck.index.vector.kind import VECTOR
 from lance_duck.snapshot import Snapshot
 from lance_duck.verbs.indexes.kinds import IndexSpec, Progress
+from lance_duck.verbs.indexes.recall_file import with_recall
 from lance_duck.verbs.indexes.rows import index_rows, rows_of
 from lance_duck.wire.index import IndexMetadata
 
@@ -75,6 +76,7 @@ class SegmentOrder:
             if not self.may_skip or kind_of(self.kind) is not VECTOR:
                 raise
             return SkippedIndex(str(error))
+        segment = with_recall(snapshot, self.path, segment)
         if self.change is not None:
             snapshot.store.sync()
         return segment

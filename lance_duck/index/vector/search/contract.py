@@ -13,6 +13,8 @@ from typing import Any, Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from lance_duck.index.vector.storage.files import VectorFiles
+
 Queries = NDArray[np.float32]
 
 METRICS: Final = ("l2", "cosine", "dot", "hamming")
@@ -80,8 +82,10 @@ class VectorIndex(Protocol):
         dim: Numbers of a vector.
         num_rows: Vectors.
         is_exact: Distances are those of the vectors themselves (flat storage); else re-ranking makes them better.
+        files: Files of the segment.
     """
 
+    files: VectorFiles
     metric: str
     dim: int
     num_rows: int

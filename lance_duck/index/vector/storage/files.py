@@ -14,8 +14,9 @@ auxiliary.idx   schema metadata    distance_type; storage_metadata = a JSON arra
                                    __pq_code  fixed_size_list<uint8, bytes of a code>, of each partition transposed
                                    _rabit_codes and others: see `index.vector.storage.rq`
 
-Writers from 0.22 to 0.29 have the codebook in the metadata: codebook_position is 0, and codebook_tensor its bytes.
-Segments of one file, as writers before left them: see `one_file`.
+        files.open_ahead([STORAGE_FILE, INDEX_FILE], [RECALL_FILE])
+        self.recall = files.bytes_of(RECALL_FILE)
+        self.auxiliary = files.open(STORAGE_FILE)
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ from lance_duck.store import gather, run
 
 INDEX_FILE: Final = "index.idx"
 STORAGE_FILE: Final = "auxiliary.idx"
+RECALL_FILE: Final = "recall.json"
 ROW_ID: Final = "_rowid"
 COLUMNS: Final = {"FLAT": "flat", "SQ": "__sq_code", "PQ": "__pq_code"}
 """The column of codes, by the kind of storage; RQ has several."""
@@ -78,6 +80,7 @@ class VectorFiles:
         codebook: Of PQ: float32 (sub-vectors, 2 ** bits, dim / sub-vectors), finite; empty for others.
         rounding: Of RQ: how vectors are rotated and rounded; None for others.
         is_transposed: Of PQ: the codes of a partition lie by their bytes; `codes` gives them by rows all the same.
+        recall: What the file of recalls holds, unchecked; None: there is none.
         index: The file of the graphs.
         auxiliary: The file of the storage.
 
@@ -93,7 +96,8 @@ class VectorFiles:
     file_version = "V3"
 
     def __init__(self, files: SegmentReader) -> None:
-        files.open_ahead([STORAGE_FILE, INDEX_FILE])
+        files.open_ahead([STORAGE_FILE, INDEX_FILE], [RECALL_FILE])
+        self.recall = files.bytes_of(RECALL_FILE)
         self.auxiliary = files.open(STORAGE_FILE)
         self.index = files.open(INDEX_FILE)
         self.directory = files.directory

@@ -66,7 +66,7 @@ class OneFile(VectorFiles):
         self._source = files.source(INDEX_FILE)
         self._where = where = self._source.path
         self.kind, self.storage = "IVF_PQ", "PQ"
-        self.graph_partitions, self.loss, self.rounding = None, None, None
+        self.graph_partitions, self.loss, self.rounding, self.recall = None, None, None, None
         self.bounds, self.is_transposed, self.item = (0.0, 0.0), False, np.dtype(np.float32)
         message, self._end = self._message()
         if not 0 <= message.metric_type < len(_METRICS):

@@ -56,21 +56,23 @@ class Curve:
         share: Part of the rows that a filter left, by chance.
         queries: Rows that were queries; 0: there is nothing to measure, as every row is compared.
         measured: Settings, cheapest first; none that costs more and reaches less than another one.
+        is_stored: It was measured when the index was built, and is stored with it.
     """
 
     k: int
     share: float
     queries: int
     measured: tuple[Measured, ...]
+    is_stored: bool = False
 
     @classmethod
-    def of(cls, k: int, share: float, queries: int, measured: list[Measured]) -> Curve:
+    def of(cls, k: int, share: float, queries: int, measured: list[Measured], *, is_stored: bool = False) -> Curve:
         """Return the curve of all that was measured, without what nobody would choose."""
         kept: list[Measured] = []
         for each in sorted(measured, key=lambda each: (each.cost, -each.recall)):
             if not kept or each.recall - each.error > kept[-1].recall - kept[-1].error:
                 kept.append(each)
-        return cls(k, share, queries, tuple(kept))
+        return cls(k, share, queries, tuple(kept), is_stored)
 
     def choose(self, recall: float) -> Measured | None:
         """Return the cheapest setting that reaches a recall, also less the standard error; None: none does.
@@ -114,6 +116,7 @@ def words(curves: Sequence[Curve], recall: float, k: int) -> str:
         found = curve.choose(recall)
         reached = f"at most {curve.best:.3f}" if found is None else f"{found.recall:.3f}"
         some = "" if curve.share == 1 else f", {curve.share:.1%} of the rows"
-        texts.append(f"{reached} measured on {curve.queries} queries, k {curve.k}{some}")
+        when = "stored with the index" if curve.is_stored else "in this process"
+        texts.append(f"{reached} measured on {curve.queries} queries, k {curve.k}{some}, {when}")
     what = "rows are compared one by one" if setting is None else setting.words(k)
     return f"{asked}: {what}; {'; '.join(texts)}"

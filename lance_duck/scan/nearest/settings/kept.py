@@ -1,9 +1,13 @@
-"""Curves of segments, measured when they are first asked for, and remembered for as long as the segment is open."""
+"""Curves of segments: those that are stored with an index, and others, measured when they are first asked for.
+
+Both are remembered for as long as the segment is open.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
+from itertools import pairwise
 from typing import Final
 from weakref import WeakKeyDictionary
 
@@ -16,10 +20,14 @@ from lance_duck.scan.nearest.options import VectorColumn
 from lance_duck.scan.nearest.settings.curve import Curve
 from lance_duck.scan.nearest.settings.measure import everything, measure
 from lance_duck.scan.nearest.settings.sample import draw
+from lance_duck.scan.nearest.settings.stored import decoded, encoded
 from lance_duck.scan.table_scan import TableScan
 
 SHARES: Final = (1.0, 0.25, 0.05, 0.005)
 """Parts of the rows that filters leave, for which settings are measured; fewer rows are compared one by one."""
+
+STORED_K: Final = 10
+"""Neighbours for which settings are stored; fewer take hardly less: 1 of 100,000 took 4 partitions, 10 took 5."""
 
 _STEPS: Final = (1, 2, 5, 10)
 _WHOLE: Final = 0.9  # part of the rows from which on those that are missing change nothing
@@ -28,9 +36,9 @@ _WHOLE: Final = 0.9  # part of the rows from which on those that are missing cha
 class _Kept:
     """The curves of a segment, by k and share."""
 
-    def __init__(self) -> None:
+    def __init__(self, curves: Iterable[Curve] = ()) -> None:
         self.lock = Lock()
-        self.curves: dict[tuple[int, float], Curve] = {}
+        self.curves = {(curve.k, curve.share): curve for curve in curves}
 
     def get(self, key: tuple[int, float], measure: Callable[[], Curve]) -> Curve:
         """Return a curve, measured by one thread."""
@@ -70,11 +78,33 @@ def curves_of(
     kept = _KEPT.get(index)
     if kept is None:
         with _LOCK:
-            kept = _KEPT.setdefault(index, _Kept())
+            kept = _KEPT.setdefault(index, _Kept(decoded(index.files.recall, index)))
     return [
         kept.get((k_measured(k), share), partial(_measured, table, column, segment, index, rows, k_measured(k), share))
         for share in shares_measured(num_allowed / max(index.num_rows, 1))
     ]
+
+
+def measured_at_build(
+    table: TableScan, column: VectorColumn, segment: Segment, index: VectorIndex, rows: Covered
+) -> bytes | None:
+    """Measure what most searches ask for, and return the file to be stored with the index; None: there is none.
+
+    That is `STORED_K` neighbours, of all rows and of each share that filters may leave for the index to be asked.
+
+    Args:
+        table: The table.
+        column: Its vectors.
+        segment: The segment, not yet part of the table.
+        index: The same, open.
+        rows: What it covers.
+    """
+    shares = [SHARES[0]] + [
+        share for more, share in pairwise(SHARES) if more * index.num_rows > max(ALWAYS_COMPARED_ROWS, STORED_K)
+    ]
+    curves = [_measured(table, column, segment, index, rows, STORED_K, share) for share in shares]
+    stored = [curve for curve in curves if curve.queries and curve.measured]
+    return encoded(index, stored) if stored else None
 
 
 def shares_measured(share: float) -> list[float]:
@@ -86,7 +116,8 @@ def shares_measured(share: float) -> list[float]:
 
 
 def k_measured(k: int) -> int:
-    """Return the next number of neighbours for which settings are measured: 1, 2, 5, 10, 20, 50, …."""
+    """Return the next number of neighbours for which settings are measured: 10, 20, 50, 100, …."""
+    k = max(k, STORED_K)
     power: int = 10 ** (len(str(k)) - 1)
     return next(step * power for step in _STEPS if step * power >= k)
 

@@ -38,7 +38,8 @@ def test_no_setting_reaches_more_than_was_measured() -> None:
     assert Curve.of(10, 1.0, 100, [Measured(Setting(1), 1.0, 0.0, 1.0)]).choose(1.0) is None
     assert choose([CURVE, FEW], 0.99) is None
     assert words([CURVE], 0.99, 10) == (
-        "recall 0.99 asked for: rows are compared one by one; at most 0.990 measured on 100 queries, k 10"
+        "recall 0.99 asked for: rows are compared one by one; at most 0.990 measured on 100 queries, k 10, "
+        "in this process"
     )
 
 
@@ -46,12 +47,12 @@ def test_between_two_shares_of_the_rows_settings_go_as_far_as_either() -> None:
     assert choose([CURVE, FEW], 0.98) == Setting(60, None, 100)
     assert choose([CURVE, FEW], 0.9) == Setting(60, None, 20)
     assert words([CURVE, FEW], 0.9, 5) == (
-        "recall 0.9 asked for: nprobes 60, refine_factor 4; 0.955 measured on 100 queries, k 10; "
-        "1.000 measured on 100 queries, k 10, 25.0% of the rows"
+        "recall 0.9 asked for: nprobes 60, refine_factor 4; 0.955 measured on 100 queries, k 10, "
+        "in this process; 1.000 measured on 100 queries, k 10, 25.0% of the rows, in this process"
     )
 
 
-@pytest.mark.parametrize(("k", "measured"), [(1, 1), (3, 5), (10, 10), (11, 20), (51, 100), (5001, 10000)])
+@pytest.mark.parametrize(("k", "measured"), [(1, 10), (3, 10), (10, 10), (11, 20), (51, 100), (5001, 10000)])
 def test_settings_are_measured_for_no_fewer_neighbours(k: int, measured: int) -> None:
     assert k_measured(k) == measured
 

@@ -1,0 +1,109 @@
+"""Curves that are stored with an index: what was measured when it was built.
+
+_indices/{uuid}/recall.json     UTF-8, two lines, of a segment that is listed with it
+    line 1   {"kind": "lance_duck.recall", "version": 1, "digest": XXH3-64 of line 2 as 16 hexadecimal digits}
+    line 2   {"type": "IVF_PQ", "metric": "l2", "dim", "rows", "partitions", "curves": [curve, …]}
+             of the segment that was measured, as the files beside it say; rows: its vectors
+    curve    {"k", "share", "queries", "measured": [[nprobes, ef, candidates, recall, error, cost], …]}
+             as `curve.Curve` has them; ef and candidates may be null
+
+A file that is damaged, of another kind or version, or of a segment unlike the one that it lies beside, is passed over:
+what it says is measured then. It never decides which rows are found but by how far a search looks.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable
+from typing import Any, Final
+
+from lance_duck.checksums.digests import digest
+from lance_duck.index.vector.search.contract import VectorIndex
+from lance_duck.scan.nearest.settings.curve import Curve, Measured, Setting
+
+_KIND: Final = "lance_duck.recall"
+_VERSION: Final = 1
+_LARGEST: Final = 1 << 31
+_LIKE: Final = 1.25  # times as many vectors, or as few, for which settings hold: some were deleted since
+
+
+def encoded(index: VectorIndex, curves: Iterable[Curve]) -> bytes:
+    """Return the file of a segment.
+
+    Args:
+        index: The segment.
+        curves: What was measured of it.
+    """
+    items = [
+        {
+            "k": curve.k,
+            "share": curve.share,
+            "queries": curve.queries,
+            "measured": [
+                [each.setting.nprobes, each.setting.ef, each.setting.candidates, each.recall, each.error, each.cost]
+                for each in curve.measured
+            ],
+        }
+        for curve in curves
+    ]
+    body = _json({**_about(index), "rows": index.num_rows, "curves": items})
+    return _json({"kind": _KIND, "version": _VERSION, "digest": f"{digest(body):016x}"}) + b"\n" + body + b"\n"
+
+
+def decoded(data: bytes | None, index: VectorIndex) -> list[Curve]:
+    """Return the curves of a file that lies beside a segment; none where it is not to be trusted, or there is none."""
+    if data is None:
+        return []
+    head, _, body = data.removesuffix(b"\n").partition(b"\n")
+    try:
+        about = json.loads(head)
+        if about != {"kind": _KIND, "version": _VERSION, "digest": f"{digest(body):016x}"}:
+            return []
+        content = json.loads(body)
+        rows = content["rows"]
+        if any(content[name] != value for name, value in _about(index).items()):
+            return []
+        if not index.num_rows / _LIKE <= rows <= index.num_rows * _LIKE:
+            return []
+        return [_curve(each) for each in content["curves"]]
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return []
+
+
+def _about(index: VectorIndex) -> dict[str, Any]:
+    files = index.files
+    return {"type": files.kind, "metric": index.metric, "dim": index.dim, "partitions": files.num_partitions}
+
+
+def _curve(item: Any) -> Curve:
+    """Return a curve. Raises ValueError, TypeError or KeyError where there is none."""
+    measured = [
+        Measured(
+            Setting(_whole(nprobes), None if ef is None else _whole(ef), None if most is None else _whole(most)),
+            _real(recall, 1.0),
+            _real(error, 1.0),
+            _real(cost, math.inf),
+        )
+        for nprobes, ef, most, recall, error, cost in item["measured"]
+    ]
+    curve = Curve.of(_whole(item["k"]), _real(item["share"], 1.0), _whole(item["queries"]), measured, is_stored=True)
+    if not measured or list(curve.measured) != measured:
+        raise ValueError("settings that nobody would choose")
+    return curve
+
+
+def _whole(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 < value < _LARGEST:
+        raise ValueError("no number of something")
+    return value
+
+
+def _real(value: Any, most: float) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= most or value == math.inf:
+        raise ValueError("no share or cost")
+    return float(value)
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode()

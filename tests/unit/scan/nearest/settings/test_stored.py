@@ -1,0 +1,164 @@
+"""The file that keeps with an index what settings of searches reach."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import lance_duck as ld
+from lance_duck.checksums.digests import digest
+from lance_duck.scan.nearest.settings import kept, measure
+from lance_duck.scan.nearest.settings.curve import Curve, Measured, Setting
+from lance_duck.scan.nearest.settings.stored import decoded, encoded
+
+CURVES = [
+    Curve.of(10, 1.0, 102, [Measured(Setting(1), 0.5, 0.02, 7.5), Measured(Setting(3, 64, 40), 0.98, 0.0, 20.0)]),
+    Curve.of(10, 0.25, 102, [Measured(Setting(4, None, 20), 1.0, 0.0, 30.0)]),
+]
+
+
+def index(**others: Any) -> Any:
+    about = {"metric": "l2", "dim": 8, "num_rows": 1000, **others}
+    files = SimpleNamespace(kind=about.pop("kind", "IVF_PQ"), num_partitions=about.pop("partitions", 20))
+    return SimpleNamespace(files=files, **about)
+
+
+def test_curves_come_back_as_they_were_measured() -> None:
+    found = decoded(encoded(index(), CURVES), index())
+    assert [each.is_stored for each in found] == [True, True]
+    assert [(each.k, each.share, each.queries, each.measured) for each in found] == [
+        (each.k, each.share, each.queries, each.measured) for each in CURVES
+    ]
+
+
+@pytest.mark.parametrize(
+    "other", [{"kind": "IVF_SQ"}, {"metric": "dot"}, {"dim": 9}, {"partitions": 21}, {"num_rows": 700}]
+)
+def test_curves_of_another_segment_are_passed_over(other: dict[str, Any]) -> None:
+    assert decoded(encoded(index(), CURVES), index(**other)) == []
+
+
+def test_a_segment_that_lost_few_rows_keeps_its_curves() -> None:
+    assert len(decoded(encoded(index(), CURVES), index(num_rows=900))) == 2
+
+
+def test_no_flipped_bit_and_no_cut_is_taken_for_a_curve() -> None:
+    data = encoded(index(), CURVES)
+    assert decoded(None, index()) == []
+    for place in range(len(data) - 1):
+        flipped = bytearray(data)
+        flipped[place] ^= 4
+        assert decoded(bytes(flipped), index()) == [], place
+        assert decoded(data[:place], index()) == [], place
+
+
+def change(path: str, value: Any) -> Callable[[Any], None]:
+    def apply(content: Any) -> None:
+        *names, last = [int(name) if name.isdigit() else name for name in path.split(".")]
+        for name in names:
+            content = content[name]
+        content[last] = value
+
+    return apply
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        change("curves", 7),
+        change("curves.0", []),
+        change("curves.0.k", 0),
+        change("curves.0.k", "10"),
+        change("curves.0.share", 2),
+        change("curves.0.queries", True),
+        change("curves.0.measured", []),
+        change("curves.0.measured.0", [1, 2]),
+        change("curves.0.measured.0.0", 0),
+        change("curves.0.measured.0.0", 1 << 40),
+        change("curves.0.measured.0.3", 1.5),
+        change("curves.0.measured.0.3", float("nan")),
+        change("curves.0.measured.0.5", float("inf")),
+        change("curves.0.measured.0.5", 1e9),  # the dearest one first
+        change("rows", "many"),
+    ],
+)
+def test_what_makes_no_sense_is_passed_over_though_its_digest_is_right(changed: Callable[[Any], None]) -> None:
+    head, body, _ = encoded(index(), CURVES).split(b"\n")
+    content = json.loads(body)
+    changed(content)
+    body = json.dumps(content).encode()
+    about = {**json.loads(head), "digest": f"{digest(body):016x}"}
+    assert decoded(json.dumps(about).encode() + b"\n" + body, index()) == []
+    newer = {**json.loads(head), "version": 2}
+    assert decoded(json.dumps(newer).encode() + b"\n" + encoded(index(), CURVES).split(b"\n")[1], index()) == []
+
+
+@pytest.fixture
+def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ld.LanceDataset:
+    """2,000 vectors with an index of ten partitions."""
+    monkeypatch.setattr(measure, "FREE_ROWS", 64)
+    vectors = np.random.default_rng(0).random((2000, 8), dtype=np.float32)
+    column = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), 8)
+    ds = ld.write_dataset(pa.table({"id": range(2000), "v": column}), tmp_path / "t.lance")
+    return ds.create_index("v", "IVF_PQ", num_partitions=10, num_sub_vectors=4, max_iters=4, sample_rate=4)
+
+
+def plan(ds: ld.LanceDataset) -> str:
+    """The settings of a search by a process that knows nothing of the table."""
+    scanner = ds.scanner(nearest={"column": "v", "q": np.full(8, 0.5), "k": 10})
+    return next(line for line in scanner.explain_plan().splitlines() if "settings" in line)
+
+
+def moved(ds: ld.LanceDataset, name: str) -> ld.LanceDataset:
+    """The table in another place, where no segment of it was opened."""
+    path = Path(ds.uri)
+    return ld.dataset(path.rename(path.with_name(name)))
+
+
+def the_file(ds: ld.LanceDataset) -> Path:
+    """The file of recalls of the index."""
+    (segment,) = ds.handle.snapshot.indices
+    return Path(ds.uri, segment.directory, "recall.json")
+
+
+def test_a_new_index_is_stored_with_what_settings_reach(
+    table: ld.LanceDataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = dict(table.handle.snapshot.indices[0].files)
+    assert files["recall.json"] == the_file(table).stat().st_size
+    table.validate()
+    monkeypatch.setattr(kept, "draw", None)  # nothing is measured
+    assert "stored with the index" in plan(table)
+
+
+@pytest.mark.parametrize("damage", ["gone", "flipped", "cut"])
+def test_without_the_file_the_same_is_measured(table: ld.LanceDataset, damage: str) -> None:
+    before = plan(table)
+    file = the_file(table)
+    data = bytearray(file.read_bytes())
+    data[200] ^= 1
+    if damage == "gone":
+        file.unlink()
+    else:
+        file.write_bytes(data if damage == "flipped" else data[:-5])
+    assert plan(moved(table, "moved.lance")) == before.replace("stored with the index", "in this process")
+
+
+def test_compaction_takes_the_file_along_and_new_rows_are_measured(table: ld.LanceDataset) -> None:
+    table.delete("id < 200")
+    table.optimize.compact_files(materialize_deletions_threshold=0.0)
+    assert the_file(table).read_bytes()
+    assert "stored with the index" in plan(table)
+    more = table.to_table(filter="id < 700")
+    ds = ld.write_dataset(more, table.uri, mode="append")
+    ds.optimize.optimize_indices(num_indices_to_merge=1)
+    content = json.loads(the_file(ds).read_bytes().split()[1])
+    assert content["rows"] == 2300
+    assert "stored with the index" in plan(ds)
