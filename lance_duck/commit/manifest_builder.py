@@ -15,11 +15,11 @@ from lance_duck.commit import index_coverage as coverage
 from lance_duck.commit.fragment_list import FragmentList
 from lance_duck.commit.row_lineage import given_row_ids, touch_rows, touch_some_rows
 from lance_duck.commit.table_metadata import apply_config, apply_field_metadata, set_schema
-from lance_duck.errors import IncompatibleError, InternalError, InvalidInputError, UnsupportedError
+from lance_duck.errors import IncompatibleError, InternalError, InvalidInputError, RetryableError, UnsupportedError
 from lance_duck.wire import flags
+from lance_duck.wire.fragment import LEGACY, version_of_first, version_text
 from lance_duck.wire.pb import table_pb2, transaction_pb2
 
-_OLD_FILES = ((0, 0), (0, 1), (0, 2))
 _FILE_FORMAT = "lance"
 _FRAGMENT_TREE = 22
 
@@ -180,9 +180,11 @@ def _project(draft: ManifestDraft, operation: transaction_pb2.Transaction.Projec
 
 def _rewrite(draft: ManifestDraft, operation: transaction_pb2.Transaction.Rewrite, version: int) -> None:
     fragments = FragmentList(draft.manifest, version)
+    was_legacy = version_of_first(draft.manifest.fragments) == LEGACY
     numbered = _copy(operation)
     for group in numbered.groups:
-        _check_files(draft.manifest, group.new_fragments)
+        if not was_legacy:
+            _check_files(draft.manifest, group.new_fragments)
         for fragment in group.new_fragments:
             if fragments.is_stable and fragment.WhichOneof("row_id_sequence") is None:
                 raise InvalidInputError("rewritten fragment without row ids", where="Rewrite")
@@ -193,7 +195,25 @@ def _rewrite(draft: ManifestDraft, operation: transaction_pb2.Transaction.Rewrit
             if fragments.is_stable and fragment.WhichOneof("last_updated_at_version_sequence") is None:
                 touch_rows(fragment, version)
     fragments.swap([([f.id for f in g.old_fragments], g.new_fragments) for g in numbered.groups])
+    if was_legacy:
+        _leave_legacy(draft.manifest)
     coverage.rewrite(draft.segments, numbered, stable=fragments.is_stable)
+
+
+def _leave_legacy(manifest: table_pb2.Manifest) -> None:
+    """Note that files of version 0.1 were written anew: all of them, for they are in no table with others."""
+    files = (file for fragment in manifest.fragments for file in fragment.files)
+    versions = {_file_version(file) for file in files}
+    if LEGACY in versions and len(versions) > 1:
+        raise RetryableError(
+            "data files of version 0.1 and of version 2 in one table",
+            found=", ".join(sorted(versions)),
+            remedy="compact all fragments of the table in one commit",
+        )
+    manifest.data_format.version = max(versions, default=LEGACY)
+    for field in manifest.fields:
+        if field.HasField("dictionary") and LEGACY not in versions:
+            field.dictionary.Clear()  # its values lie in the old manifest, for old files
 
 
 def _reserve(draft: ManifestDraft, operation: transaction_pb2.Transaction.ReserveFragments, version: int) -> None:
@@ -314,28 +334,25 @@ def _check_files(manifest: table_pb2.Manifest, fragments: Iterable[table_pb2.Dat
     versions = {(f.file_major_version, f.file_minor_version) for fragment in fragments for f in fragment.files}
     if not versions:
         return
-    present = next((f for fragment in manifest.fragments for f in fragment.files), None)
-    is_old = present is not None and (present.file_major_version, present.file_minor_version) in _OLD_FILES
-    if present is not None and any((version in _OLD_FILES) != is_old for version in versions):
+    present = version_of_first(manifest.fragments)
+    texts = {version_text(version) for version in versions}
+    is_legacy = present == LEGACY
+    if present is not None and any((text == LEGACY) != is_legacy for text in texts):
         raise UnsupportedError(
             "data files of version 0.1 and of version 2 in one table",
-            expected=_file_version(present),
-            found=", ".join(f"{major}.{minor}" for major, minor in sorted(versions)),
-            remedy="rewrite the table",
+            expected=present,
+            found=", ".join(sorted(texts)),
+            remedy="call optimize.compact_files() first, which writes the table as 2.2" if is_legacy else None,
         )
-    if not is_old and any(_version_text(v) != manifest.data_format.version for v in versions):
+    if not is_legacy and manifest.data_format.version in ("", LEGACY):  # older than the notion
+        manifest.data_format.version = present or max(texts)
+    if not is_legacy and any(text != manifest.data_format.version for text in texts):
         manifest.reader_feature_flags |= flags.MIXED_VERSIONS
         manifest.writer_feature_flags |= flags.MIXED_VERSIONS
 
 
 def _file_version(file: table_pb2.DataFile) -> str:
-    return _version_text((file.file_major_version, file.file_minor_version))
-
-
-def _version_text(version: tuple[int, int]) -> str:
-    if version in _OLD_FILES:
-        return "0.1"
-    return "2.0" if version == (0, 3) else "{}.{}".format(*version)
+    return version_text((file.file_major_version, file.file_minor_version))
 
 
 def _given_rows(fragment: table_pb2.DataFragment) -> int:

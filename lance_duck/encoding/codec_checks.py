@@ -14,6 +14,8 @@ from lance_duck.errors import CorruptError, UnsupportedError
 from lance_duck.kernels.memory import Bytes
 
 MAX_VALUES: Final = 1 << 48
+MOST_UNSTORED: Final = 1 << 24
+"""Values that a chunk may hold of which no byte tells, as in a long run: a bound of memory. Writers cut at 2^15."""
 WORDS: Final[dict[int, np.dtype[Any]]] = {
     8: np.dtype("u1"),
     16: np.dtype("<u2"),

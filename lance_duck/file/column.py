@@ -16,8 +16,10 @@ from lance_duck.store.request import Request
 from lance_duck.wire.schema import Field
 
 if TYPE_CHECKING:
+    from lance_duck.file.v01 import columns as columns01
     from lance_duck.file.v20 import columns as columns20
 else:
+    columns01 = lazy.modules(globals(), "lance_duck.file.v01", "columns")
     columns20 = lazy.modules(globals(), "lance_duck.file.v20", "columns")
 
 __all__ = ["ColumnReader", "Locate", "Rows", "open_column"]
@@ -77,6 +79,8 @@ def open_column(field: Field, locate: Locate, num_rows: int, arrow_type: pa.Data
     """
     arrow_type = arrow_type or field.to_arrow(scan=True).type
     kinds = versions(field, locate)
+    if (0, 1) in kinds:
+        return columns01.open_column01(field, locate, num_rows, arrow_type)
     if (2, 0) not in kinds:
         return NestedColumn(field, locate, num_rows, arrow_type)
     if len(kinds) == 1:

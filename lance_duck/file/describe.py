@@ -12,11 +12,12 @@ from google.protobuf.message import DecodeError, Message
 from lance_duck.encoding.layouts.page import EncodingDescription, Extent
 from lance_duck.file.metadata import ColumnMetadata
 from lance_duck.file.reader import FOOTER, LanceFile
-from lance_duck.wire.pb import encodings20_pb2, encodings21_pb2
+from lance_duck.wire.pb import encodings20_pb2, encodings21_pb2, encodings23_pb2
 
 _MESSAGES: Final[Mapping[str, type[Message]]] = {
     "lance.encodings.ArrayEncoding": encodings20_pb2.ArrayEncoding,
     "lance.encodings21.PageLayout": encodings21_pb2.PageLayout,
+    "lance.encodings23.PlanarLayout": encodings23_pb2.PlanarLayout,
 }
 
 
@@ -85,16 +86,21 @@ def describe_file(file: LanceFile, schema: pa.Schema) -> FileMetadata:
     """
     (tail,) = file.source.read([(file.source.size - FOOTER.size, FOOTER.size)])
     columns_start, _, global_table, _, _, major, minor, _ = FOOTER.unpack(tail.tobytes())
+    columns = [_column(file.column(i)) for i in file.column_numbers]
     global_buffers = _buffers(file.global_extents)
     num_global_bytes = sum(buffer.size for buffer in global_buffers)
+    num_data_bytes, num_metadata_bytes = max(0, columns_start - num_global_bytes), global_table - columns_start
+    if file.version == (0, 1):  # has other fields before the version: all that is no page describes the pages
+        num_data_bytes = sum(buffer.size for column in columns for page in column.pages for buffer in page.buffers)
+        num_metadata_bytes = file.source.size - num_data_bytes
     return FileMetadata(
         schema,
         file.num_rows,
-        max(0, columns_start - num_global_bytes),
-        global_table - columns_start,
+        num_data_bytes,
+        num_metadata_bytes,
         num_global_bytes,
         global_buffers,
-        [_column(file.column(i)) for i in range(file.num_columns)],
+        columns,
         major,
         minor,
     )
@@ -106,7 +112,7 @@ def file_statistics(file: LanceFile) -> FileStatistics:
     Raises:
         CorruptError: The metadata of a column is broken.
     """
-    return FileStatistics([_statistics(file.column(i)) for i in range(file.num_columns)])
+    return FileStatistics([_statistics(file.column(i)) for i in file.column_numbers])
 
 
 def _statistics(column: ColumnMetadata) -> ColumnStatistics:

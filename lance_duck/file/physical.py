@@ -10,9 +10,11 @@ from lance_duck.wire.schema import Field
 def physical_columns(fields: Sequence[Field], version: tuple[int, int]) -> dict[int, int]:
     """Return the physical column of each field of a file that holds these fields, by field id, depth first.
 
-    In 2.0 each field has one, parents included; since 2.1 only what has values of its own. What is below a packed
-    struct or a blob has none.
+    In 0.1 a field's own id is its column. In 2.0 each field has one, parents included; since 2.1 only what has values
+    of its own. What is below a packed struct or a blob has none.
     """
+    if version == (0, 1):
+        return {below.id: below.id for field in fields for below in field.walk()}
     places: dict[int, int] = {}
     pending = list(reversed(fields))
     while pending:

@@ -17,8 +17,8 @@
     34     | 2    | minor version
     36     | 4    | magic "LANC"
 
-Versions in the footer: (0, 2) is 0.1, another container that is not read; (0, 3) and (2, 0) are 2.0; then (2, 1) and
-(2, 2). Global buffer 0 is a protobuf `FileDescriptor`: the schema and the number of rows.
+Versions in the footer: (0, 0) to (0, 2) are 0.1, another container (`file.v01.container`); (0, 3) and (2, 0) are 2.0;
+then (2, 1), (2, 2) and (2, 3). Global buffer 0 is a protobuf `FileDescriptor`: the schema and the number of rows.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ from lance_duck.wire.pb import file_pb2
 
 FOOTER = struct.Struct("<QQQIIHH4s")
 MAGIC = b"LANC"
-VERSIONS = {(0, 3): (2, 0), (2, 0): (2, 0), (2, 1): (2, 1), (2, 2): (2, 2)}
-_LEGACY_VERSIONS = {(0, 0): "0.1", (0, 1): "0.1", (0, 2): "0.1"}
+VERSIONS = {(0, 3): (2, 0), (2, 0): (2, 0), (2, 1): (2, 1), (2, 2): (2, 2), (2, 3): (2, 3)}
+LEGACY_VERSIONS = {(0, 0): "0.1", (0, 1): "0.1", (0, 2): "0.1"}
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class LanceFile:
 
     Attributes:
         source: Where the bytes are.
-        version: (2, 0), (2, 1) or (2, 2).
+        version: (2, 0), (2, 1), (2, 2) or (2, 3); (0, 1) of a `LegacyFile`.
         num_rows: Rows that the descriptor claims.
         num_columns: Physical columns.
         descriptor: Schema and length.
@@ -82,6 +82,11 @@ class LanceFile:
     def global_extents(self) -> Sequence[Extent]:
         """Where the global buffers lie."""
         return self._global_buffers
+
+    @property
+    def column_numbers(self) -> Sequence[int]:
+        """Numbers of the physical columns."""
+        return range(self.num_columns)
 
     def column(self, index: int) -> ColumnMetadata:
         """Return the metadata of a physical column.
@@ -132,22 +137,23 @@ class Footer:
         version = VERSIONS.get(self.written_version)
         if version is None:
             major, minor = self.written_version
-            name = _LEGACY_VERSIONS.get(self.written_version, f"{major}.{minor}")
+            name = LEGACY_VERSIONS.get(self.written_version, f"{major}.{minor}")
             raise UnsupportedError(
                 f"data file of version {name}",
                 where=source.path,
-                expected="2.0, 2.1 or 2.2",
+                expected="2.0, 2.1, 2.2 or 2.3",
                 remedy=_rewrite_hint(name),
             )
         return version
 
 
-def open_file(source: ByteSource, *, checksums: bool = True) -> Request[LanceFile]:
-    """Read footer, tables, column metadata and descriptor.
+def open_file(source: ByteSource, *, checksums: bool = True, tail: Bytes | None = None) -> Request[LanceFile]:
+    """Read footer, tables, column metadata and descriptor of a 2.x file; see `file.open` for all versions.
 
     Args:
         source: The file.
         checksums: Whether bytes are compared with the checksums of the file, if it has some.
+        tail: Its last bytes, at least the footer, where they have been read.
 
     Raises:
         CorruptError: Not a Lance file, or cut short, or contradicting itself, or not what was written.
@@ -157,8 +163,9 @@ def open_file(source: ByteSource, *, checksums: bool = True) -> Request[LanceFil
         raise CorruptError(
             "file is too short", where=source.path, expected=f">= {FOOTER.size} bytes", found=source.size
         )
-    tail_start = max(0, source.size - TAIL_BYTES)
-    (tail,) = yield [ByteRange(source, tail_start, source.size - tail_start)]
+    if tail is None:
+        (tail,) = yield [ByteRange(source, max(0, source.size - TAIL_BYTES), min(source.size, TAIL_BYTES))]
+    tail_start = source.size - len(tail)
     footer = parse_footer(tail[-FOOTER.size :].tobytes(), source)
     if footer.columns < tail_start:
         head_start = max(0, footer.columns - TAIL_BYTES)  # likely with global buffer 0 and the end of the checksums

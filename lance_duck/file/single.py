@@ -16,8 +16,9 @@ from lance_duck.errors import InvalidInputError
 from lance_duck.file.column import open_column
 from lance_duck.file.costs import BATCH_ROWS, SPAN_BYTES
 from lance_duck.file.describe import FileMetadata, FileStatistics, describe_file, file_statistics
+from lance_duck.file.open import open_data_file
 from lance_duck.file.physical import physical_columns
-from lance_duck.file.reader import LanceFile, open_file
+from lance_duck.file.reader import LanceFile
 from lance_duck.store import ByteSource, Store, boolean_option, gather, local_path, open_source, run
 from lance_duck.wire.column_path import split_path
 from lance_duck.wire.schema import Schema, schema_from_proto
@@ -68,7 +69,7 @@ class LanceFileReader:
     ) -> None:
         checksums = boolean_option(storage_options, "checksums", default=True) if store is None else store.checksums
         source = _source(path, storage_options) if store is None else store.open(os.fspath(path))
-        self._file = run(open_file(source, checksums=checksums))
+        self._file = run(open_data_file(source, checksums=checksums))
         descriptor = self._file.descriptor.schema
         self._whole = schema_from_proto(descriptor.fields, descriptor.metadata)
         self._places = physical_columns(self._whole.fields, self._file.version)

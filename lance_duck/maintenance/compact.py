@@ -17,7 +17,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from lance_duck.commit import REFUSALS, ReserveFragments, Rewrite, RewriteGroup, commit, run_again
-from lance_duck.errors import InvalidInputError, RetryableError
+from lance_duck.errors import InvalidInputError, RetryableError, UnsupportedError
 from lance_duck.index.segment_uuids import sweep_parts
 from lance_duck.maintenance.costs import BATCHES_AHEAD, COMPACTION_RETRIES
 from lance_duck.maintenance.index_remap import Follow, Followed, amend_reuse, follow_indexes
@@ -54,14 +54,23 @@ class Compacted:
 
 
 def plan_compaction(snapshot: Snapshot, options: CompactionOptions) -> list[tuple[Fragment, ...]]:
-    """Return the groups of fragments that a compaction writes anew.
+    """Return the groups of fragments that a compaction writes anew: of files of version 0.1 all, whatever the limits.
 
     Raises:
-        UnsupportedError: Indices of a table with stable row ids are to be remapped later.
+        UnsupportedError: Indices of a table with stable row ids are to be remapped later, or some fragments of a table
+            of version 0.1 are to stay as they are.
     """
     check_deferrable(snapshot, options)
     excluded = tuple({*options.excluded_fragment_ids, *kept_fragments(snapshot, options)})
-    groups = plan_groups(_candidates(snapshot), replace(options, excluded_fragment_ids=excluded))
+    is_legacy = snapshot.manifest.has_legacy_files
+    if is_legacy and excluded:
+        raise UnsupportedError(
+            "compaction of some fragments of a table of version 0.1, whose files do not go with later ones",
+            where=snapshot.uri,
+            found=f"excluded, or under an index that cannot follow: {sorted(excluded)}",
+            remedy="compact with remap_indices=False and without excluded_fragment_ids, then build the index anew",
+        )
+    groups = plan_groups(_candidates(snapshot), replace(options, excluded_fragment_ids=excluded), everything=is_legacy)
     return [tuple(snapshot.fragment(c.id) for c in group) for group in groups]
 
 
@@ -96,8 +105,8 @@ def compact_in_parts(
 ) -> Compacted:
     """Compact a table by other processes.
 
-    A batch is committed as soon as it is written, while the next one is. After an error batches that were committed
-    stay, and nothing is left of the others.
+    A batch is committed as soon as it is written, while the next one is; a table of version 0.1 is one batch. After an
+    error batches that were committed stay, and nothing is left of the others.
 
     Args:
         snapshot: Version to begin with.
@@ -110,7 +119,8 @@ def compact_in_parts(
     Raises:
         RetryableError: Other writers were in the way of a group each time.
     """
-    return _Compaction(Compacted(snapshot), options, write, properties, batch, follow, uuid4()).run()
+    batches = None if snapshot.manifest.has_legacy_files else batch  # whose fragments are written anew all at once
+    return _Compaction(Compacted(snapshot), options, write, properties, batches, follow, uuid4()).run()
 
 
 def commit_rewrites(
@@ -181,6 +191,8 @@ def prepare(
 ) -> Prepared:
     """Reserve ids for the new fragments, and let index segments follow.
 
+    Of a table of version 0.1 nothing is reserved: no other fragment can come in between.
+
     Args:
         read: Version that the old fragments are of.
         rewrites: What was written.
@@ -189,8 +201,11 @@ def prepare(
         change: In the uuids of segments that are not written here.
     """
     count = sum(len(r.new) for r in rewrites)
-    reserved = commit(read, ReserveFragments(count)) if count else read
-    first = (reserved.manifest.max_fragment_id or 0) - count + 1
+    if read.manifest.has_legacy_files:
+        first = max(read.manifest.max_fragment_id or 0, *read.fragments.ids()) + 1
+    else:
+        reserved = commit(read, ReserveFragments(count)) if count else read
+        first = (reserved.manifest.max_fragment_id or 0) - count + 1
     groups = tuple(_numbered(rewrites, first))
     return Prepared(read, groups, follow_indexes(read, groups, options, follow, change))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from lance_duck.maintenance.options import CompactionOptions
@@ -41,14 +41,21 @@ class Candidate:
         return options.materialize_deletions and part > options.materialize_deletions_threshold
 
 
-def plan_groups(candidates: Iterable[Candidate], options: CompactionOptions) -> list[list[Candidate]]:
+def plan_groups(
+    candidates: Iterable[Candidate], options: CompactionOptions, *, everything: bool = False
+) -> list[list[Candidate]]:
     """Return the groups of neighbouring fragments, each to be written anew as one.
 
     Args:
         candidates: All fragments of the table, in its order.
         options: Targets and limits.
+        everything: Whether all fragments are written anew, whatever the limits.
     """
     groups: list[list[Candidate]] = []
+    if everything:
+        for run in _neighbours(candidates, lambda _: True):
+            groups += _cut(run, options.target_rows_per_fragment)
+        return groups
     for run in _runs(candidates, options):
         groups += [g for g in _cut(run, options.target_rows_per_fragment) if len(g) > 1 or g[0].is_worn(options)]
     return list(_within_limits(groups, options))
@@ -60,11 +67,18 @@ def fragments_for(live_rows: int, options: CompactionOptions) -> int:
 
 
 def _runs(candidates: Iterable[Candidate], options: CompactionOptions) -> Iterator[list[Candidate]]:
-    """Yield runs of neighbours that may be joined; their ids ascend, as a fragment reuse index wants them."""
+    """Yield runs of neighbours that are worth writing anew."""
     excluded = set(options.excluded_fragment_ids)
+    return _neighbours(
+        candidates, lambda one: one.id not in excluded and (one.is_small(options) or one.is_worn(options))
+    )
+
+
+def _neighbours(candidates: Iterable[Candidate], chosen: Callable[[Candidate], bool]) -> Iterator[list[Candidate]]:
+    """Yield runs of neighbours that may be joined; their ids ascend, as a fragment reuse index wants them."""
     run: list[Candidate] = []
     for candidate in candidates:
-        is_candidate = candidate.id not in excluded and (candidate.is_small(options) or candidate.is_worn(options))
+        is_candidate = chosen(candidate)
         if run and not (is_candidate and candidate.indices == run[0].indices and candidate.id > run[-1].id):
             yield run
             run = []

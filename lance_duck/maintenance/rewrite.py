@@ -21,6 +21,7 @@ from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import Snapshot
 from lance_duck.wire.fragment import Fragment
 from lance_duck.write import WriteOptions, discard_fragments, write_fragments
+from lance_duck.write.options import rewritten_version
 
 _S = TypeVar("_S", RowIdSequence, VersionSequence)
 
@@ -100,7 +101,7 @@ def rewrite(
 
 
 def _write_options(snapshot: Snapshot, options: CompactionOptions, rows: int) -> WriteOptions:
-    version = options.data_storage_version or snapshot.data_storage_version
+    version = options.data_storage_version or rewritten_version(snapshot.data_storage_version)
     result = WriteOptions(max_rows_per_file=rows, data_storage_version=version, blobs=kept_blobs(snapshot))
     if options.max_bytes_per_file:
         result = replace(result, max_bytes_per_file=options.max_bytes_per_file)

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 from lance_duck.cache import LruCache, SizedCache
 from lance_duck.errors import CorruptError, InvalidInputError, NotFoundError, UnsupportedError
 from lance_duck.file.blob_store import BlobStore
-from lance_duck.file.reader import LanceFile, open_file
+from lance_duck.file.open import LanceFile, open_data_file
 from lance_duck.redact import shown
 from lance_duck.rows import (
     DeletionVector,
@@ -261,7 +261,7 @@ class Snapshot:
             store, base = self.place(data_file.base_id)
             is_root = base is None or base.is_dataset_root
             path = paths.data_file(data_file.path, is_dataset_root=is_root)
-            file = run(open_file(store.open(path, data_file.file_size), checksums=store.checksums))
+            file = run(open_data_file(store.open(path, data_file.file_size), data_file, checksums=store.checksums))
             return replace(file, beside=BlobStore(store, data_file.path, is_root, self._bases.open_external))
 
         return self._files.get((data_file.base_id, data_file.path), open_)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import overload
+from typing import Final, overload
 
 from lance_duck.errors import CorruptError
 from lance_duck.wire import paths
@@ -13,7 +13,9 @@ from lance_duck.wire.pb import table_pb2
 
 TOMBSTONE = -2
 
-_OLD_VERSIONS = {(0, 0): "0.1", (0, 1): "0.1", (0, 2): "0.1", (0, 3): "2.0"}
+LEGACY: Final = "0.1"
+
+_OLD_VERSIONS = {(0, 0): LEGACY, (0, 1): LEGACY, (0, 2): LEGACY, (0, 3): "2.0"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +41,15 @@ class DataFile:
     @property
     def version(self) -> str:
         """Version of the file format: "0.1", "2.0", "2.1"; a file may still say another one itself."""
-        major, minor = self.file_version
-        return _OLD_VERSIONS.get(self.file_version, f"{major}.{minor}")
+        return version_text(self.file_version)
 
     def column_of(self, field_id: int) -> int | None:
-        """Return the column of a field in this file, or None if the file has no column of its own for it."""
+        """Return the column of a field in this file, or None if the file has no column of its own for it.
+
+        In files of version 0.1 that is the id of the field.
+        """
+        if not self.column_indices and self.version == LEGACY:
+            return field_id if field_id in self.fields and field_id >= 0 else None
         try:
             column = self.column_indices[self.fields.index(field_id)]
         except (ValueError, IndexError):
@@ -191,6 +197,17 @@ class Fragments(Sequence[Fragment]):
         return {name: str(count) for name, count in counts.items()}
 
 
+def version_text(version: tuple[int, int]) -> str:
+    """Return the name of a version of data files, given as manifests have it: "0.1", "2.0", "2.1"."""
+    return _OLD_VERSIONS.get(version) or "{}.{}".format(*version)
+
+
+def version_of_first(fragments: Iterable[table_pb2.DataFragment]) -> str | None:
+    """Return the version of the first data file; None where there are none. Files of 0.1 are only among their like."""
+    first = next((file for fragment in fragments for file in fragment.files), None)
+    return None if first is None else version_text((first.file_major_version, first.file_minor_version))
+
+
 def fragment_from_proto(proto: table_pb2.DataFragment, where: str) -> Fragment:
     """Build a fragment from its message.
 
@@ -269,7 +286,7 @@ def _check_deleted(deleted: int, proto: table_pb2.DataFragment, where: str) -> N
 
 
 def _has_old_files(proto: table_pb2.DataFragment) -> bool:
-    return any(_OLD_VERSIONS.get((f.file_major_version, f.file_minor_version)) == "0.1" for f in proto.files)
+    return any(version_text((f.file_major_version, f.file_minor_version)) == LEGACY for f in proto.files)
 
 
 def _bytes_of(proto: table_pb2.DataFragment, oneof: str) -> bytes | ExternalFile | None:

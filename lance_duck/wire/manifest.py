@@ -30,7 +30,7 @@ from lance_duck.checksums.container import damaged
 from lance_duck.checksums.sealed import MANIFEST_SEAL, Seal, read_seal
 from lance_duck.errors import CorruptError
 from lance_duck.wire import flags
-from lance_duck.wire.fragment import Fragment, Fragments
+from lance_duck.wire.fragment import LEGACY, Fragment, Fragments, version_of_first
 from lance_duck.wire.index import IndexMetadata, index_from_proto
 from lance_duck.wire.logical import EXTENSION_NAME
 from lance_duck.wire.pb import table_pb2, transaction_pb2
@@ -160,8 +160,14 @@ class Manifest:
 
     @property
     def data_storage_version(self) -> str:
-        """Version that new data files take; "0.1" where the manifest is older than the notion."""
-        return self.proto.data_format.version or "0.1"
+        """Version that new data files take; that of the first one where the manifest is older than the notion."""
+        stated = self.proto.data_format.version or LEGACY
+        return stated if stated != LEGACY else version_of_first(self.proto.fragments) or LEGACY
+
+    @property
+    def has_legacy_files(self) -> bool:
+        """Whether the data files are of version 0.1, which are in no table with later ones."""
+        return version_of_first(self.proto.fragments) == LEGACY
 
     @property
     def writer(self) -> tuple[str, str] | None:

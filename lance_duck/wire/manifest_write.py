@@ -14,6 +14,8 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
 from lance_duck.checksums.sealed import MANIFEST_SEAL, manifest_seal
+from lance_duck.errors import UnsupportedError
+from lance_duck.wire.fragment import LEGACY, version_of_first
 from lance_duck.wire.manifest import FOOTER, LENGTH, MAGIC, WRITER
 from lance_duck.wire.pb import table_pb2, transaction_pb2
 
@@ -53,13 +55,30 @@ def manifest_file(
 
 
 def stamp_writer(manifest: table_pb2.Manifest, moment: datetime) -> None:
-    """Set who writes a version, and when."""
+    """Set who writes a version, and when.
+
+    Raises:
+        UnsupportedError: The version has files of 0.1, and says of them what does not hold in a new manifest.
+    """
+    if version_of_first(manifest.fragments) == LEGACY:
+        _check_legacy(manifest)
     manifest.writer_version.Clear()
     manifest.writer_version.library = WRITER
     manifest.writer_version.version = writer_version()
     seconds = int(moment.astimezone(UTC).timestamp())
     manifest.timestamp.seconds = seconds
     manifest.timestamp.nanos = moment.microsecond * 1000
+
+
+def _check_legacy(manifest: table_pb2.Manifest) -> None:
+    """Refuse values of dictionaries, which lie in the old manifest's file, and row counts of writers without name."""
+    if any(f.dictionary.offset or f.dictionary.length for f in manifest.fields):
+        what = "a table of version 0.1 with dictionaries"
+    elif not manifest.HasField("writer_version"):
+        what = "a table of version 0.1 whose row counts may be wrong"
+    else:
+        return
+    raise UnsupportedError(f"change of {what}", remedy="call optimize.compact_files() first, which writes it as 2.2")
 
 
 @cache

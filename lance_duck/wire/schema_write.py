@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from lance_duck.errors import InvalidInputError, UnsupportedError
 from lance_duck.wire.c_schema import metadata_pairs
+from lance_duck.wire.fragment import LEGACY
 from lance_duck.wire.logical import BLOB_V2, EXTENSION_METADATA, EXTENSION_NAME, logical_from_arrow
 from lance_duck.wire.pb import file_pb2
 from lance_duck.wire.schema import (
@@ -200,6 +201,12 @@ def _children(storage: pa.DataType, logical: str, where: str) -> list[pa.Field]:
 
 def _check_version(logical: str, storage: pa.DataType, version: str, where: str) -> None:
     needs = {"map": "2.2"}.get(logical, "2.2" if logical.startswith("fixed_size_list:struct:") else "2.0")
+    if version == LEGACY:
+        raise UnsupportedError(
+            "columns in new data files of version 0.1",
+            where=where,
+            remedy="call optimize.compact_files() first, which writes the table as 2.2",
+        )
     if version < needs and not (version == "2.0" and logical != "map"):
         raise UnsupportedError(
             f"type {storage} in data files of version {version}", where=where, remedy=f"write version {needs}"

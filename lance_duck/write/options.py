@@ -20,7 +20,7 @@ BYTES_PER_FILE: Final = 90 << 30
 NEWEST: Final = "2.2"
 
 _VERSIONS: Final = MappingProxyType({"stable": NEWEST, "2.0": "2.0", "2.1": "2.1", "2.2": "2.2"})
-_UNWRITTEN: Final = MappingProxyType({"legacy": "0.1", "0.1": "0.1", "next": "2.3", "2.3": "2.3"})
+_UNWRITTEN: Final = frozenset({"legacy", "0.1", "next", "2.3"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +116,11 @@ class WriteOptions:
         return storage_version(self.data_storage_version)
 
 
+def rewritten_version(version: str) -> str:
+    """Return the version that data files of a version are written anew in: the newest, if theirs is only read."""
+    return NEWEST if version in _UNWRITTEN else version
+
+
 def storage_version(name: str | None) -> str:
     """Return the version of data files that a user's name for it means; None is the newest.
 
@@ -130,5 +135,11 @@ def storage_version(name: str | None) -> str:
         return version
     where, expected = "data_storage_version", ", ".join(_VERSIONS)
     if str(name).lower() in _UNWRITTEN:
-        raise UnsupportedError("version of data files that is not written", where=where, expected=expected, found=name)
+        raise UnsupportedError(
+            "version of data files that is not written",
+            where=where,
+            expected=expected,
+            found=name,
+            remedy="optimize.compact_files() writes a table of this version as 2.2",
+        )
     raise unknown_value("unknown version of data files", name, _VERSIONS, where)

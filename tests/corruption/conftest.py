@@ -14,7 +14,7 @@ from corruption import sound
 @pytest.fixture(scope="session")
 def columns_tables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("sound")
-    return {version: sound.write_columns(folder, version) for version in ("2.0", "2.1", "2.2")}
+    return {version: sound.write_columns(folder, version) for version in ("legacy", "2.0", "2.1", "2.2", "2.3")}
 
 
 @pytest.fixture(scope="session")

@@ -8,10 +8,16 @@ from pathlib import Path
 
 from corruption.messages import variants
 from google.protobuf.any_pb2 import Any as AnyMessage
+from google.protobuf.message import Message
 
-from lance_duck.wire.pb import encodings20_pb2, encodings21_pb2, file2_pb2, table_pb2
+from lance_duck.wire.pb import encodings20_pb2, encodings21_pb2, encodings23_pb2, file2_pb2, file_pb2, table_pb2
 
 MAGIC = b"LANC"
+_ENCODINGS: dict[str, type[Message]] = {
+    "ArrayEncoding": encodings20_pb2.ArrayEncoding,
+    "PageLayout": encodings21_pb2.PageLayout,
+    "PlanarLayout": encodings23_pb2.PlanarLayout,
+}
 
 
 def manifest_path(table: Path) -> Path:
@@ -80,6 +86,29 @@ def metadata_start(data: bytes) -> int:
     return int(struct.unpack_from("<Q", data, len(data) - 40)[0])
 
 
+def legacy_metadata_start(data: bytes) -> int:
+    """Return where the manifest of a data file of version 0.1 begins; metadata and footer follow it."""
+    (place,) = struct.unpack_from("<Q", data, len(data) - 16)
+    (size,) = struct.unpack_from("<I", data, place)
+    return int(file_pb2.Metadata.FromString(data[place + 4 : place + 4 + size]).manifest_position)
+
+
+def legacy_variants(data: bytes) -> Iterator[tuple[str, bytes]]:
+    """Yield a data file of version 0.1 with each single change of its metadata, and of its manifest."""
+    (place,) = struct.unpack_from("<Q", data, len(data) - 16)
+    (size,) = struct.unpack_from("<I", data, place)
+    metadata = file_pb2.Metadata.FromString(data[place + 4 : place + 4 + size])
+    for name, changed in variants(metadata):
+        body = changed.SerializeToString()
+        yield f"metadata: {name}", data[:place] + struct.pack("<I", len(body)) + body + data[-16:]
+    start = metadata.manifest_position
+    (size,) = struct.unpack_from("<I", data, start)
+    for name, manifest in variants(table_pb2.Manifest.FromString(data[start + 4 : start + 4 + size])):
+        body = manifest.SerializeToString()
+        head = data[:start] + struct.pack("<I", len(body)) + body
+        yield f"manifest: {name}", head + data[place:-16] + struct.pack("<Q", len(head)) + data[-8:]
+
+
 def _columns(data: bytes) -> list[bytes]:
     _, table, _, _, count, _, _ = struct.unpack_from("<QQQIIHH", data, len(data) - 40)
     entries = [struct.unpack_from("<QQ", data, table + 16 * i) for i in range(count)]
@@ -114,9 +143,7 @@ def _metadata_variants(column: bytes) -> Iterator[tuple[str, bytes]]:
         yield name, changed.SerializeToString()
     for p, page in enumerate(metadata.pages[:2]):
         wrapped = AnyMessage.FromString(page.encoding.direct.encoding)
-        kind = (
-            encodings20_pb2.ArrayEncoding if wrapped.type_url.endswith("ArrayEncoding") else encodings21_pb2.PageLayout
-        )
+        kind = _ENCODINGS[wrapped.type_url.rpartition(".")[2]]
         for name, changed in variants(kind.FromString(wrapped.value)):
             copy = file2_pb2.ColumnMetadata.FromString(column)
             other = AnyMessage(type_url=wrapped.type_url, value=changed.SerializeToString())

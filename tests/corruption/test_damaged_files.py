@@ -9,14 +9,21 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
-from corruption.containers import column_variants, manifest_path, manifest_variants, metadata_start
+from corruption.containers import (
+    column_variants,
+    legacy_metadata_start,
+    legacy_variants,
+    manifest_path,
+    manifest_variants,
+    metadata_start,
+)
 from corruption.harness import assert_survives
 from corruption.mutations import Mutation, apply, at_random, every_byte, every_length, every_word
 
 import lance_duck as ld
 
 Damaged = Iterator[tuple[str, bytes]]
-VERSIONS = ("2.0", "2.1", "2.2")
+VERSIONS = ("2.0", "2.1", "2.2", "2.3")
 quick_or_many = pytest.mark.parametrize("amount", [50, pytest.param(4000, marks=pytest.mark.slow, id="many")])
 pytestmark = pytest.mark.timeout(3000)
 
@@ -63,6 +70,22 @@ def test_data_file(version: str, amount: int, columns_tables: dict[str, Path], t
         *damage(data, at_random(len(data), 1, amount)),
     ]
     assert_survives(columns_tables[version], target, damaged, tmp_path)
+
+
+@quick_or_many
+def test_data_file_of_version_0_1(amount: int, columns_tables: dict[str, Path], tmp_path: Path) -> None:
+    target = data_file(columns_tables["legacy"])
+    data = target.read_bytes()
+    start, end = legacy_metadata_start(data), len(data)
+    footer = itertools.chain(every_byte(end - 16, end), every_length(end - 18, end), every_word(end - 16, end, 4))
+    tables = itertools.chain(every_byte(start - 4000, end), every_word(start - 4000, end, 8))
+    damaged = [
+        *some_mutations(data, footer, amount),
+        *some_mutations(data, tables, 2 * amount),
+        *some(legacy_variants(data), 2 * amount),
+        *damage(data, at_random(len(data), 1, 2 * amount)),
+    ]
+    assert_survives(columns_tables["legacy"], target, damaged, tmp_path)
 
 
 @quick_or_many

@@ -12,7 +12,7 @@ import pytest
 from corruption.containers import manifest_path, read_manifest, with_manifest
 
 import lance_duck as ld
-from lance_duck.errors import InvalidInputError, LanceDuckError, NotFoundError, UnsupportedError
+from lance_duck.errors import CorruptError, InvalidInputError, LanceDuckError, NotFoundError, UnsupportedError
 from lance_duck.wire.pb import table_pb2
 
 Change = Callable[[table_pb2.Manifest], object]
@@ -95,15 +95,26 @@ def test_unknown_writer_flag_does_not_stop_a_reader(bit: int, history: Path, tmp
     assert ld.dataset(uri).to_table().num_rows > 0
 
 
-@pytest.mark.parametrize("version", [(0, 1), (0, 2), (2, 3), (2, 9), (3, 0), (99, 0), (65535, 65535)])
+@pytest.mark.parametrize("version", [(2, 4), (2, 9), (3, 0), (99, 0), (65535, 65535)])
 def test_version_of_a_data_file_that_is_not_read(version: tuple[int, int], history: Path, tmp_path: Path) -> None:
     table = tmp_path / "t.lance"
     shutil.copytree(history, table)
     for path in (table / "data").glob("*.lance"):
         data = path.read_bytes()
         path.write_bytes(data[:-8] + struct.pack("<HH", *version) + data[-4:])
-    shown = "0.1" if version == (0, 2) else ".".join(map(str, version))
+    shown = ".".join(map(str, version))
     with pytest.raises(UnsupportedError, match=re.escape(shown)):
+        ld.dataset(str(table)).to_table()
+
+
+@pytest.mark.parametrize("version", [(0, 0), (0, 1), (0, 2)])
+def test_a_version_that_the_container_is_not(version: tuple[int, int], history: Path, tmp_path: Path) -> None:
+    table = tmp_path / "t.lance"
+    shutil.copytree(history, table)
+    for path in (table / "data").glob("*.lance"):
+        data = path.read_bytes()
+        path.write_bytes(data[:-8] + struct.pack("<HH", *version) + data[-4:])
+    with pytest.raises(CorruptError):
         ld.dataset(str(table)).to_table()
 
 

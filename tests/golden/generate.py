@@ -19,6 +19,7 @@ import shutil
 import struct
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
@@ -116,20 +117,30 @@ def nested_columns(n: int, version: str) -> dict[str, pa.Array]:
         "points": pa.array([points[i : i + i % 3] for i in range(n)]),
         "point": pa.array(points if version == "2.0" else with_nulls(points)),
     }
-    if version == "2.2":
+    if version in ("2.2", "2.3"):
         pairs = [[(f"k{j}", float(i)) for j in range(i % 3)] for i in range(n)]
         columns["map"] = pa.array(with_nulls(pairs), pa.map_(pa.string(), pa.float64()))
     return columns
 
 
 def write_kinds(path: str, version: str) -> None:
-    rng, n = np.random.default_rng(22), 1100
+    rng, n = np.random.default_rng(22), 240 if version == "legacy" else 1100
     columns = flat_columns(n, rng) | text_columns(n, rng) | nested_columns(n, version)
     data = pa.table(columns, metadata={"purpose": "golden"})
-    if version != "2.0":
+    if version not in ("legacy", "2.0"):
         wanted = pa.field("line_zstd", pa.string(), metadata={"lance-encoding:compression": "zstd"})
         data = data.append_column(wanted, data["line"])
-    lance.write_dataset(data, path, data_storage_version=version, max_rows_per_file=1000)
+    lance.write_dataset(data, path, data_storage_version=version, max_rows_per_file=1000, max_rows_per_group=100)
+
+
+@table
+def kinds_01(path: str) -> None:
+    write_kinds(path, "legacy")
+
+
+@table
+def kinds_23(path: str) -> None:
+    write_kinds(path, "2.3")
 
 
 @table
@@ -354,10 +365,25 @@ def old_bits(path: str) -> None:
     _old_vectors(VERSIONS[0], path, "IVF_RQ")
 
 
-def write_refused() -> None:
-    """Tables in file formats that are refused, and a manifest with a feature flag nobody knows."""
-    for name, version in (("legacy_01", "legacy"), ("next_23", "2.3")):
-        lance.write_dataset(pa.table({"id": range(10)}), f"{name}.lance", data_storage_version=version)
+@table
+def legacy_05(path: str) -> None:
+    """Files of 0.1 as the first versions wrote them: no writer in the manifest, V1 names."""
+    with_python_of("0.5.10", ["numpy<2", "pyarrow<15"], "old_files.py", path)
+
+
+@table
+def legacy_10(path: str) -> None:
+    """Files of 0.1 as the last version that made them by default wrote them: several a fragment."""
+    with_python_of("0.10.18", ["numpy<2", "pyarrow<18"], "old_files.py", path)
+
+
+def with_python_of(version: str, needs: list[str], script: str, path: str) -> None:
+    """Run a script with a pylance that is older than those of `tests/versions`, in an environment of its own."""
+    with tempfile.TemporaryDirectory() as home:
+        subprocess.run([sys.executable, "-m", "venv", home], check=True)
+        python = f"{home}/bin/python"
+        subprocess.run([python, "-m", "pip", "install", "--quiet", f"pylance=={version}", *needs], check=True)
+        subprocess.run([python, str(HERE / script), path], check=True)
 
 
 def hidden_columns(name: str, dataset: Any) -> list[str]:
@@ -437,7 +463,6 @@ def main() -> None:
             (expected / name).mkdir()
             expect(name, expected / name)
             print(name)
-        write_refused()
     write_tpch()
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import lance_duck as ld
@@ -32,7 +33,7 @@ TABLES, EXPECTED, TPCH = HERE / "tables", HERE / "expected", HERE / "tpch"
 NAMES = sorted(path.name for path in EXPECTED.iterdir())
 MOVED = ("branched", "clone")
 AT_HOME = [name for name in NAMES if name not in MOVED]
-KINDS = ["kinds_20", "kinds_21", "kinds_22", "vectors"]
+KINDS = ["kinds_01", "kinds_20", "kinds_21", "kinds_22", "kinds_23", "vectors"]
 VERSIONS = [(path.parent.name, int(path.stem)) for path in sorted(EXPECTED.glob("*/*.arrow")) if path.stem.isdecimal()]
 # Manifests hold nanoseconds; the expected times went through a double.
 TICK = timedelta(microseconds=2)
@@ -175,10 +176,16 @@ def test_a_clone_reads_the_files_of_its_source(moved: Path) -> None:
         assert_same(dataset.to_table(), load(EXPECTED / "clone" / f"{version}.arrow"))
 
 
-@pytest.mark.parametrize(("name", "version"), [("legacy_01", r"0\.1"), ("next_23", r"2\.3")])
-def test_file_formats_out_of_reach_are_refused_by_name(name: str, version: str) -> None:
-    with pytest.raises(UnsupportedError, match=version):
-        ld.dataset(uri(name)).to_table()
+@pytest.mark.parametrize("name", ["legacy_05", "legacy_10"])
+def test_tables_of_version_0_1_are_compacted_before_they_are_changed(name: str, moved: Path) -> None:
+    dataset = ld.dataset(str(moved / f"{name}.lance"))
+    expected = dataset.to_table()
+    with pytest.raises(UnsupportedError, match=r"compact_files\(\)"):
+        dataset.delete("id = 7")
+    dataset.optimize.compact_files()
+    assert dataset.data_storage_version == "2.2"
+    dataset.delete("id = 7")
+    assert_same(dataset.to_table(), expected.filter(pc.field("id") != 7))
 
 
 def test_an_unknown_reader_flag_is_refused_by_number(moved: Path) -> None:

@@ -10,6 +10,24 @@ import numpy as np
 import pyarrow as pa
 
 VERSIONS = ("2.0", "2.1", "2.2")
+NOT_LEGACY = frozenset(
+    [
+        "dictionary_of_date32",
+        "dictionary_of_float64",
+        "fsl_struct",
+        "fsl_struct_null_items",
+        "fsl_string",
+        "struct_empty",
+        "blob_v1",
+        "blob_v2",
+        "map_string_int32",
+        "map_int64_struct",
+        "map_string_list",
+        "list_map",
+        "struct_map",
+    ]
+)
+"""Kinds that pylance does not write in files of version 0.1, or writes and cannot read."""
 PATTERNS = ("none", "nulls", "all_null", "sliced", "empty")
 
 Rng = np.random.Generator
@@ -44,6 +62,8 @@ class Kind:
 
     def is_refused(self, version: str, pattern: str) -> bool:
         """Whether pylance gives back no table of this kind."""
+        if version == "legacy":
+            return self.name in NOT_LEGACY
         return f"{version}/{pattern}" in self.refused or (pattern != "empty" and version in self.refused)
 
     def patterns(self) -> tuple[str, ...]:

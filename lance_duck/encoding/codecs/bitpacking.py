@@ -14,7 +14,6 @@ values are 0, as are levels of a page without nulls whose neighbours have some.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +21,7 @@ from numpy.typing import NDArray
 from lance_duck.arrow.memory import unset
 from lance_duck.encoding.block import Block, FixedWidth
 from lance_duck.encoding.codec import Chunks
-from lance_duck.encoding.codec_checks import WORDS, justified, no_form, words_of
+from lance_duck.encoding.codec_checks import MOST_UNSTORED, WORDS, justified, no_form, words_of
 from lance_duck.encoding.codecs.chunk_codec import ChunkCodec
 from lance_duck.encoding.compressed import ChunkBuffer
 from lance_duck.errors import CorruptError, UnsupportedError
@@ -31,8 +30,6 @@ from lance_duck.kernels.numbers.bitpacking import BLOCK, ROW_BYTES, unpack_fixed
 from lance_duck.kernels.numbers.bitpacking_encode import pack_fixed, pack_inline
 from lance_duck.kernels.status import check
 from lance_duck.wire.pb import encodings21_pb2 as pb
-
-_MOST_ZEROS: Final = 1 << 24  # in a chunk without bytes
 
 
 def _word_bits(bits: int) -> int:
@@ -115,7 +112,7 @@ class OutOfLineBitpacking(ChunkCodec):
         word = WORDS[self.bits]
         starts, sizes, counts = chunks.starts[0], chunks.sizes[0], chunks.counts
         if self.width == 0:
-            total = justified(counts, np.full(len(counts), _MOST_ZEROS), self.name)
+            total = justified(counts, np.full(len(counts), MOST_UNSTORED), self.name)
             return FixedWidth(self.bits, np.zeros(total * self.bits // 8, np.uint8), total)
         total = justified(counts, sizes * 8 // self.width, self.name)
         out = unset(total, word)

@@ -85,8 +85,7 @@ class General:
 
     def decode_block(self, buffer: Bytes, count: int) -> Block:
         """Decompress the buffer."""
-        raw, _ = self._decompress(buffer, np.zeros(1, np.int64), np.array([len(buffer)], np.int64))
-        return self.inner.decode_block(raw, count)
+        return self.inner.decode_block(self.decompress(buffer), count)
 
     def decode_blocks(self, chunks: Chunks) -> Block:
         """Decompress each chunk's buffer."""
@@ -102,6 +101,11 @@ class General:
         ends: NDArray[Any] = np.zeros(len(offsets), np.int32 if len(data) <= MAX_INT32 else np.int64)
         np.cumsum(sizes, out=ends[1:])
         return self.inner.decode_values(VariableWidth(ends, data))
+
+    def decompress(self, buffer: Bytes) -> Bytes:
+        """Return what the inner encoding has of a buffer."""
+        raw, _ = self._decompress(buffer, np.zeros(1, np.int64), np.array([len(buffer)], np.int64))
+        return raw
 
     def to_proto(self) -> pb.CompressiveEncoding:
         """Return the description of this encoding."""

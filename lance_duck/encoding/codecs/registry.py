@@ -13,6 +13,8 @@ from lance_duck.encoding.codecs.fixed_size_list import FixedSizeListCodec
 from lance_duck.encoding.codecs.flat import Flat
 from lance_duck.encoding.codecs.fsst import Fsst
 from lance_duck.encoding.codecs.general import General
+from lance_duck.encoding.codecs.offset_variable import OffsetVariable
+from lance_duck.encoding.codecs.packed_runs import PackedRuns
 from lance_duck.encoding.codecs.packed_struct import PackedStructCodec, VariablePackedStruct
 from lance_duck.encoding.codecs.rle import Rle
 from lance_duck.encoding.codecs.variable import Variable
@@ -25,7 +27,7 @@ def codec_from_proto(encoding: pb.CompressiveEncoding) -> Codec:
 
     Raises:
         CorruptError: The description is empty or contradicts itself.
-        UnsupportedError: The description names an encoding, or a combination, that no 2.1 or 2.2 file has.
+        UnsupportedError: The description names an encoding, or a combination, that no 2.x file has.
     """
     kind = encoding.WhichOneof("compression")
     if kind is None:
@@ -35,11 +37,24 @@ def codec_from_proto(encoding: pb.CompressiveEncoding) -> Codec:
     return _READERS[kind](getattr(encoding, kind))
 
 
+def _rle(message: pb.Rle) -> Codec:
+    parts = (message.values, message.run_lengths)
+    if all(part.WhichOneof("compression") in ("flat", None) for part in parts):
+        return Rle.from_proto(message)
+    return PackedRuns.from_proto(message, codec_from_proto)
+
+
+def _variable(message: pb.Variable) -> Codec:
+    if message.offsets.WhichOneof("compression") in ("flat", None):
+        return Variable.from_proto(message)
+    return OffsetVariable.from_proto(message, codec_from_proto)
+
+
 _READERS: Final[dict[str, Callable[[Any], Codec]]] = {
     "flat": Flat.from_proto,
-    "variable": Variable.from_proto,
+    "variable": _variable,
     "fsst": lambda message: Fsst.from_proto(message, codec_from_proto),
-    "rle": Rle.from_proto,
+    "rle": _rle,
     "general": lambda message: General.from_proto(message, codec_from_proto),
     "byte_stream_split": ByteStreamSplit.from_proto,
     "fixed_size_list": lambda message: FixedSizeListCodec.from_proto(message, codec_from_proto),

@@ -1,6 +1,7 @@
-"""Run lengths: each value once, with how often it comes, 0 to 255.
+"""Run lengths: each value once, with how often it comes.
 
-A miniblock chunk has two buffers: r values of b bits, and r bytes of run lengths. Runs beyond the chunk's number of
+A miniblock chunk has two buffers: r values of b bits, and r run lengths, of a byte each; in 2.3 also of 16 or 32 bits.
+Runs beyond the chunk's number of
 values are to be ignored. In block form (levels) they are one buffer:
 
     offset   size        field
@@ -17,10 +18,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lance_duck.arrow.join import joined
 from lance_duck.arrow.memory import unset
 from lance_duck.encoding.block import Block, FixedWidth
 from lance_duck.encoding.codec import Chunks
-from lance_duck.encoding.codec_checks import WORDS, justified, no_form, one_chunk, words_at, words_of
+from lance_duck.encoding.codec_checks import MOST_UNSTORED, WORDS, justified, no_form, one_chunk, words_at, words_of
 from lance_duck.encoding.compressed import ChunkBuffer
 from lance_duck.errors import CorruptError, UnsupportedError
 from lance_duck.kernels.jit import readonly
@@ -40,20 +42,22 @@ class Rle:
 
     Attributes:
         bits: Bits of a value: 8, 16, 32 or 64.
+        length_bits: Bits of a run length: 8, 16 or 32; what is written has 8.
     """
 
     bits: int
+    length_bits: int = 8
 
     @classmethod
     def from_proto(cls, message: pb.Rle) -> Rle:
-        """Raise UnsupportedError unless values are flat words and run lengths flat bytes."""
+        """Raise UnsupportedError unless values and run lengths are flat words."""
         for part in (message.values, message.run_lengths):
             if part.WhichOneof("compression") != "flat" or part.flat.data.scheme:
                 raise UnsupportedError("rle encoding whose parts are not flat", where="page encoding")
         bits, length_bits = message.values.flat.bits_per_value, message.run_lengths.flat.bits_per_value
-        if bits not in WORDS or length_bits != 8:
+        if bits not in WORDS or length_bits not in (8, 16, 32):
             raise UnsupportedError("widths of rle encoding", where="page encoding", found=(bits, length_bits))
-        return cls(bits)
+        return cls(bits, length_bits)
 
     @property
     def num_buffers(self) -> int:
@@ -63,7 +67,7 @@ class Rle:
     def decode_chunks(self, chunks: Chunks) -> FixedWidth:
         """Expand and join all chunks."""
         width = self.bits // 8
-        runs = chunks.sizes[1]
+        runs = chunks.sizes[1] // (self.length_bits // 8)
         unequal = chunks.sizes[0] != runs * width
         if unequal.any():
             chunk = int(unequal.argmax())
@@ -86,8 +90,9 @@ class Rle:
         if (sizes < HEAD).any():
             raise CorruptError("block without its head", where="rle encoding", expected="8 bytes or more")
         value_bytes = words_at(chunks.data, starts, np.dtype("<i8"))
-        runs = sizes - HEAD - value_bytes
-        if ((value_bytes < 0) | (runs < 0) | (value_bytes != runs * width)).any():
+        length_bytes = sizes - HEAD - value_bytes
+        runs = length_bytes // (self.length_bits // 8)
+        if ((value_bytes < 0) | (length_bytes < 0) | (value_bytes != runs * width)).any():
             raise CorruptError("values and run lengths do not fill the block", where="rle encoding")
         return self._expand(chunks.data, starts + HEAD, starts + HEAD + value_bytes, runs, chunks.counts)
 
@@ -98,7 +103,7 @@ class Rle:
     def to_proto(self) -> pb.CompressiveEncoding:
         """Return the description of this encoding."""
         values = pb.CompressiveEncoding(flat=pb.Flat(bits_per_value=self.bits))
-        lengths = pb.CompressiveEncoding(flat=pb.Flat(bits_per_value=8))
+        lengths = pb.CompressiveEncoding(flat=pb.Flat(bits_per_value=self.length_bits))
         return pb.CompressiveEncoding(rle=pb.Rle(values=values, run_lengths=lengths))
 
     def encode_chunks(self, block: Block, counts: NDArray[np.int64]) -> tuple[ChunkBuffer, ...]:
@@ -141,8 +146,32 @@ class Rle:
         runs: NDArray[np.int64],
         counts: NDArray[np.int64],
     ) -> FixedWidth:
+        if self.length_bits > 8:
+            return self._expand_wide(data, values, lengths, runs, counts)
         total = justified(counts, runs * MAX_RUN, "rle")
         width = self.bits // 8
         out = unset(total * width + SLACK, np.uint8)
         check(expand_runs(readonly(data), values, lengths, runs, np.cumsum(counts), width, out), "rle")
         return FixedWidth(self.bits, out[: total * width], total)
+
+    def _expand_wide(
+        self,
+        data: Bytes,
+        values: NDArray[np.int64],
+        lengths: NDArray[np.int64],
+        runs: NDArray[np.int64],
+        counts: NDArray[np.int64],
+    ) -> FixedWidth:
+        justified(counts, np.where(runs > 0, MOST_UNSTORED, 0), "rle")
+        word, length = WORDS[self.bits], WORDS[self.length_bits]
+        parts = []
+        for first, at, number, count in zip(
+            values.tolist(), lengths.tolist(), runs.tolist(), counts.tolist(), strict=True
+        ):
+            words = np.frombuffer(data[first : first + number * word.itemsize].tobytes(), word)
+            ends = np.cumsum(np.frombuffer(data[at : at + number * length.itemsize].tobytes(), length), dtype=np.int64)
+            if count and (not len(ends) or ends[-1] < count):
+                raise CorruptError("runs that end before their chunk", where="rle encoding", expected=count)
+            parts.append(np.repeat(words, np.diff(np.minimum(ends, count), prepend=0)))
+        expanded = joined(parts, word)
+        return FixedWidth(self.bits, expanded.view(np.uint8), len(expanded))

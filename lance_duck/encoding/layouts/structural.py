@@ -1,4 +1,4 @@
-"""The registry of page layouts: a `PageLayout` message → the reader of its page."""
+"""The registry of page layouts: a `PageLayout` message, or a `PlanarLayout` of 2.3, → the reader of its page."""
 
 from __future__ import annotations
 
@@ -17,10 +17,14 @@ from lance_duck.encoding.layouts.fullzip import FullZipLayout, FullZipReader
 from lance_duck.encoding.layouts.layers import parse_layers
 from lance_duck.encoding.layouts.miniblock import MiniBlockReader
 from lance_duck.encoding.layouts.page import Page, PageReader
+from lance_duck.encoding.layouts.planar.dense import page_layout
+from lance_duck.encoding.layouts.planar.sparse import SparseReader
 from lance_duck.errors import CorruptError, UnsupportedError
 from lance_duck.wire.pb import encodings21_pb2 as pb
+from lance_duck.wire.pb import encodings23_pb2
 
 PAGE_LAYOUT = "lance.encodings21.PageLayout"
+PLANAR_LAYOUT = "lance.encodings23.PlanarLayout"
 _MAX_CONTROL_BITS = 32
 _REPEATED_BYTES: Final = 256
 """Bytes of a description that is remembered: those with tables of symbols are longer, and no two are alike."""
@@ -48,11 +52,16 @@ def open_page(page: Page, *, narrow: bool = False) -> PageReader:
     known = _layouts.find((page.encoding, narrow))
     if known is not None:
         return MiniBlockReader(page, known)
-    if page.encoding.name != PAGE_LAYOUT:
+    if page.encoding.name not in (PAGE_LAYOUT, PLANAR_LAYOUT):
         raise UnsupportedError("page encoding", where=page.where, expected=PAGE_LAYOUT, found=page.encoding.type_url)
-    layout = pb.PageLayout()
     try:
-        layout.ParseFromString(page.encoding.value)
+        if page.encoding.name == PAGE_LAYOUT:
+            layout = pb.PageLayout.FromString(page.encoding.value)
+        else:
+            planar = encodings23_pb2.PlanarLayout.FromString(page.encoding.value)
+            if planar.structure.WhichOneof("structure") == "sparse":
+                return SparseReader(page, planar, lambda values, layout: _open(values, layout, narrow))
+            layout = page_layout(planar, page.where)
     except DecodeError as error:
         raise CorruptError("page layout is not a protobuf message", where=page.where) from error
     if layout.WhichOneof("layout") != "mini_block_layout" or len(page.encoding.value) > _REPEATED_BYTES:

@@ -134,8 +134,9 @@ def _lost_ranges(snapshot: Snapshot, fragment: Fragment, field: Field, num_rows:
     """Return ranges of rows of which a column cannot be read."""
     places = {
         id_: (file, index)
-        for file in fragment.files
-        for id_, index in zip(file.fields, file.column_indices, strict=True)
+        for file in reversed(fragment.files)
+        for id_ in file.fields
+        if (index := file.column_of(id_)) is not None
     }
 
     def locate(field_id: int) -> tuple[LanceFile, int] | None:

@@ -116,7 +116,7 @@ def shape_of(snapshot: Snapshot) -> Callable[[Fragment], Hashable | None]:
     def shape(fragment: Fragment) -> Hashable | None:
         parts = []
         for file in fragment.files:
-            if not file.file_size or file.file_size > JOINED_FILE_BYTES:
+            if not file.column_indices or not file.file_size or file.file_size > JOINED_FILE_BYTES:
                 return None
             if file.base_id not in local:
                 local[file.base_id] = is_local(snapshot, file)

@@ -11,6 +11,7 @@ with warnings.catch_warnings():
     from lance_duck.wire.pb import (
         encodings20_pb2,
         encodings21_pb2,
+        encodings23_pb2,
         file2_pb2,
         file_pb2,
         index_pb2,
@@ -22,6 +23,7 @@ with warnings.catch_warnings():
 __all__ = [
     "encodings20_pb2",
     "encodings21_pb2",
+    "encodings23_pb2",
     "file2_pb2",
     "file_pb2",
     "index_pb2",

@@ -96,3 +96,25 @@ class Field(_message.Message):
     unenforced_clustering_key: bool
     unenforced_clustering_key_position: int
     def __init__(self, type: _Optional[_Union[Field.Type, str]] = ..., name: _Optional[str] = ..., id: _Optional[int] = ..., parent_id: _Optional[int] = ..., logical_type: _Optional[str] = ..., nullable: bool = ..., encoding: _Optional[_Union[Encoding, str]] = ..., dictionary: _Optional[_Union[Dictionary, _Mapping]] = ..., extension_name: _Optional[str] = ..., metadata: _Optional[_Mapping[str, bytes]] = ..., unenforced_primary_key: bool = ..., unenforced_primary_key_position: _Optional[int] = ..., unenforced_clustering_key: bool = ..., unenforced_clustering_key_position: _Optional[int] = ...) -> None: ...
+
+class StatisticsMetadata(_message.Message):
+    __slots__ = ("schema", "fields", "page_table_position")
+    SCHEMA_FIELD_NUMBER: _ClassVar[int]
+    FIELDS_FIELD_NUMBER: _ClassVar[int]
+    PAGE_TABLE_POSITION_FIELD_NUMBER: _ClassVar[int]
+    schema: _containers.RepeatedCompositeFieldContainer[Field]
+    fields: _containers.RepeatedScalarFieldContainer[int]
+    page_table_position: int
+    def __init__(self, schema: _Optional[_Iterable[_Union[Field, _Mapping]]] = ..., fields: _Optional[_Iterable[int]] = ..., page_table_position: _Optional[int] = ...) -> None: ...
+
+class Metadata(_message.Message):
+    __slots__ = ("manifest_position", "batch_offsets", "page_table_position", "statistics")
+    MANIFEST_POSITION_FIELD_NUMBER: _ClassVar[int]
+    BATCH_OFFSETS_FIELD_NUMBER: _ClassVar[int]
+    PAGE_TABLE_POSITION_FIELD_NUMBER: _ClassVar[int]
+    STATISTICS_FIELD_NUMBER: _ClassVar[int]
+    manifest_position: int
+    batch_offsets: _containers.RepeatedScalarFieldContainer[int]
+    page_table_position: int
+    statistics: StatisticsMetadata
+    def __init__(self, manifest_position: _Optional[int] = ..., batch_offsets: _Optional[_Iterable[int]] = ..., page_table_position: _Optional[int] = ..., statistics: _Optional[_Union[StatisticsMetadata, _Mapping]] = ...) -> None: ...

@@ -212,7 +212,7 @@ def test_data_files_of_another_version_set_a_flag_for_good() -> None:
 
 def test_files_of_0_1_are_not_mixed_with_others() -> None:
     old = replace(NEW, files=(replace(NEW.files[0], file_version=(0, 2)),))
-    with pytest.raises(UnsupportedError, match=r"expected 2\.2, found 0\.2"):
+    with pytest.raises(UnsupportedError, match=r"expected 2\.2, found 0\.1"):
         after(table(), Append([old]))
 
 

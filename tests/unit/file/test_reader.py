@@ -85,12 +85,14 @@ def test_metadata_beyond_the_tail_is_read_in_another() -> None:
     assert source.reads[0][1] == 64 * 1024
 
 
-@pytest.mark.parametrize(("footer", "version"), [((0, 3), (2, 0)), ((2, 0), (2, 0)), ((2, 1), (2, 1))])
+@pytest.mark.parametrize(
+    ("footer", "version"), [((0, 3), (2, 0)), ((2, 0), (2, 0)), ((2, 1), (2, 1)), ((2, 3), (2, 3))]
+)
 def test_versions_that_are_read(footer: tuple[int, int], version: tuple[int, int]) -> None:
     assert opened(file_of(version=footer)).version == version
 
 
-@pytest.mark.parametrize(("footer", "name"), [((0, 2), "0.1"), ((2, 3), "2.3"), ((7, 1), "7.1")])
+@pytest.mark.parametrize(("footer", "name"), [((0, 2), "0.1"), ((2, 4), "2.4"), ((7, 1), "7.1")])
 def test_other_versions_are_refused_by_name(footer: tuple[int, int], name: str) -> None:
     with pytest.raises(UnsupportedError, match=name):
         opened(file_of(version=footer))

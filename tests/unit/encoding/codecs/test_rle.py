@@ -85,7 +85,8 @@ def test_descriptions_are_checked() -> None:
         return pb.CompressiveEncoding(rle=pb.Rle(values=parts[0], run_lengths=parts[1]))
 
     assert codec_from_proto(describe(32, 8)) == Rle(32)
-    for bits, length_bits in ((32, 16), (128, 8), (1, 8)):
+    assert codec_from_proto(describe(32, 16)) == Rle(32, 16)
+    for bits, length_bits in ((32, 64), (128, 8), (1, 8)):
         with pytest.raises(UnsupportedError):
             codec_from_proto(describe(bits, length_bits))
     with pytest.raises(UnsupportedError):

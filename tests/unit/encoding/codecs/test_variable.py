@@ -126,8 +126,10 @@ def test_descriptions_are_checked() -> None:
     with pytest.raises(UnsupportedError):
         codec_from_proto(describe(32, values=pb.BufferCompression(scheme=1)))
     packed = pb.CompressiveEncoding(inline_bitpacking=pb.InlineBitpacking(uncompressed_bits_per_value=32))
+    assert codec_from_proto(pb.CompressiveEncoding(variable=pb.Variable(offsets=packed))).num_buffers == 2
+    narrow = pb.CompressiveEncoding(range=pb.Range(uncompressed_bits_per_value=16))
     with pytest.raises(UnsupportedError):
-        codec_from_proto(pb.CompressiveEncoding(variable=pb.Variable(offsets=packed)))
+        codec_from_proto(pb.CompressiveEncoding(variable=pb.Variable(offsets=narrow)))
 
 
 @settings(deadline=None)

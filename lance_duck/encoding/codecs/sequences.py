@@ -1,0 +1,165 @@
+"""Numbers that follow from few: offsets of texts, and places of nulls and lists, in 2.3 files.
+
+    encoding   | stored                                       | values
+    range      | nothing                                      | start, start + step, …
+    constant   | nothing                                      | one value; without a value: no numbers at all
+    delta      | the deltas, in an encoding of their own      | base, base + the first, …: one more than deltas
+
+DeltaNumbers wrap at the width of the values. They begin anew in each chunk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.encoding.block import Block
+from lance_duck.encoding.codec import Chunks, Codec
+from lance_duck.encoding.codec_checks import MOST_UNSTORED, WORDS, justified, words_of
+from lance_duck.errors import CorruptError, UnsupportedError
+from lance_duck.wire.pb import encodings21_pb2 as pb
+
+Numbers = NDArray[np.unsignedinteger[Any]]
+FromProto = Callable[[pb.CompressiveEncoding], Codec]
+
+
+class NumberSequence(Protocol):
+    """Reads numbers of one width."""
+
+    @property
+    def num_buffers(self) -> int:
+        """Buffers of a chunk: 1, or 0 where nothing is stored."""
+
+    @property
+    def bits(self) -> int:
+        """Bits of a number."""
+
+    def decode(self, chunks: Chunks) -> Numbers:
+        """Return the numbers of all chunks, in order: counts.sum() of them.
+
+        Raises:
+            CorruptError: The bytes cannot hold them.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class RangeNumbers:
+    """Numbers of which nothing is stored: `start`, and so on by `step`."""
+
+    bits: int
+    start: int
+    step: int
+
+    @property
+    def num_buffers(self) -> int:
+        """No buffer."""
+        return 0
+
+    def decode(self, chunks: Chunks) -> Numbers:
+        """See `NumberSequence.decode`."""
+        counts = chunks.counts
+        total = justified(counts, np.full(len(counts), MOST_UNSTORED), "range")
+        firsts = np.repeat(np.cumsum(counts) - counts, counts)
+        places = (np.arange(total, dtype=np.int64) - firsts).astype(np.uint64)
+        numbers = np.uint64(self.start) + places * np.uint64(self.step)
+        narrow: Numbers = numbers.astype(WORDS[self.bits])
+        return narrow
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaNumbers:
+    """A number, and its sums with what is stored.
+
+    Attributes:
+        bits: Bits of a number.
+        base: The first number.
+        deltas: Codec of the differences.
+    """
+
+    bits: int
+    base: int
+    deltas: Codec
+
+    @property
+    def num_buffers(self) -> int:
+        """1: the differences."""
+        return 1
+
+    def decode(self, chunks: Chunks) -> Numbers:
+        """See `NumberSequence.decode`."""
+        counts = chunks.counts
+        between = Chunks(chunks.data, chunks.starts, chunks.sizes, np.maximum(counts - 1, 0))
+        block = self.deltas.decode_blocks(between)
+        deltas = _widened(block, self.bits)
+        ends = np.cumsum(counts)
+        filled = counts > 0
+        steps = np.full(int(ends[-1]) if len(ends) else 0, 0, np.uint64)
+        heads = (ends - counts)[filled]
+        rest = np.ones(len(steps), np.bool_)
+        rest[heads] = False
+        steps[rest] = deltas
+        sums = np.cumsum(steps, dtype=np.uint64)
+        starts = np.repeat(sums[heads], counts[filled])
+        numbers: Numbers = (sums - starts + np.uint64(self.base)).astype(WORDS[self.bits])
+        return numbers
+
+
+@dataclass(frozen=True, slots=True)
+class StoredNumbers:
+    """Numbers in an encoding that values have, too."""
+
+    bits: int
+    codec: Codec
+
+    @property
+    def num_buffers(self) -> int:
+        """1: the numbers."""
+        return 1
+
+    def decode(self, chunks: Chunks) -> Numbers:
+        """See `NumberSequence.decode`."""
+        numbers: Numbers = words_of(self.codec.decode_blocks(chunks), self.bits, "sequence")
+        return numbers
+
+
+def sequence_from_proto(encoding: pb.CompressiveEncoding, bits: int, codec_from_proto: FromProto) -> NumberSequence:
+    """Return what reads numbers.
+
+    Args:
+        encoding: Their description.
+        bits: Of a number, where the description does not say it.
+        codec_from_proto: For encodings that values have, too.
+
+    Raises:
+        CorruptError: The description contradicts itself.
+        UnsupportedError: An encoding that is not read.
+    """
+    kind = encoding.WhichOneof("compression")
+    if kind == "range":
+        return RangeNumbers(
+            _word(encoding.range.uncompressed_bits_per_value), encoding.range.start, encoding.range.step
+        )
+    if kind == "constant" and encoding.constant.HasField("value"):
+        value = encoding.constant.value
+        return RangeNumbers(_word(8 * len(value)), int.from_bytes(value, "little"), 0)
+    if kind == "delta":
+        width = _word(encoding.delta.uncompressed_bits_per_value)
+        return DeltaNumbers(width, encoding.delta.base, codec_from_proto(encoding.delta.deltas))
+    return StoredNumbers(bits, codec_from_proto(encoding))
+
+
+def _word(bits: int) -> int:
+    if bits not in WORDS:
+        raise UnsupportedError("numbers of this size", where="page encoding", found=f"{bits} bits")
+    return bits
+
+
+def _widened(block: Block, bits: int) -> NDArray[np.uint64]:
+    width = getattr(block, "bits", None)
+    if width not in WORDS:
+        raise CorruptError("deltas", where="delta encoding", expected=f"numbers of {bits} bits")
+    return words_of(block, width, "delta").astype(np.uint64)

@@ -1,0 +1,59 @@
+"""Data files of all versions: which container a file is, by the version in the last bytes of its footer.
+
+offset from the end | size | field (little-endian)
+8                   | 2    | major version
+6                   | 2    | minor version
+4                   | 4    | magic "LANC"
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING
+
+from lance_duck import lazy
+from lance_duck.checksums.container import has_trailer
+from lance_duck.errors import CorruptError
+from lance_duck.file.costs import TAIL_BYTES
+from lance_duck.file.reader import FOOTER, LEGACY_VERSIONS, MAGIC, LanceFile, open_file
+from lance_duck.store.request import ByteRange, Bytes, ByteSource, Request
+from lance_duck.wire.fragment import LEGACY, DataFile
+
+if TYPE_CHECKING:
+    from lance_duck.file.v01 import container
+else:
+    container = lazy.modules(globals(), "lance_duck.file.v01", "container")
+
+__all__ = ["LanceFile", "open_data_file"]
+
+_END = struct.Struct("<HH4s")
+
+
+def open_data_file(source: ByteSource, named: DataFile | None = None, *, checksums: bool = True) -> Request[LanceFile]:
+    """Open a data file of any version that is read.
+
+    Args:
+        source: The file.
+        named: What a manifest says of it, if it is in one.
+        checksums: Whether bytes are compared with the checksums of the file, if it has some.
+
+    Raises:
+        CorruptError: Not a Lance file, or cut short, or contradicting itself, or not what was written; or the manifest
+            names columns by numbers that a file of its version does not have.
+        UnsupportedError: A version that is not read.
+    """
+    size = min(source.size, TAIL_BYTES)
+    if size < FOOTER.size:
+        return (yield from open_file(source, checksums=checksums))
+    (tail,) = yield [ByteRange(source, source.size - size, size)]
+    if _is_legacy(tail, source.size):
+        if named is not None and (named.version != LEGACY or named.column_indices):
+            raise CorruptError("version of a data file", where=source.path, expected=named.version, found=LEGACY)
+        return (yield from container.open_legacy(source, tail))
+    return (yield from open_file(source, checksums=checksums, tail=tail))
+
+
+def _is_legacy(tail: Bytes, size: int) -> bool:
+    """Return whether a file of `size` bytes is one of 0.1: not one with checksums, whose version is damaged."""
+    major, minor, magic = _END.unpack(tail[-_END.size :].tobytes())
+    return magic == MAGIC and (major, minor) in LEGACY_VERSIONS and not has_trailer(tail.tobytes(), size)

@@ -1,0 +1,144 @@
+"""Columns of 0.1 files: the tree of a field, opened.
+
+Each field has pages of its own, but for structs, and items of fixed-size lists, which lie in the pages of the list. The
+fields of a struct may lie in several files; what is below a list lies in the file of the list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_duck.arrow.types import is_bytes, is_text, storage_type
+from lance_duck.errors import CorruptError, InvalidInputError, UnsupportedError
+from lance_duck.file.reader import LanceFile
+from lance_duck.file.v01.container import LegacyFile, is_texts, page_bytes, value_bits
+from lance_duck.file.v01.nodes import BatchedLists, DictionaryNode, LengthyNode, NullNode, ValueNode
+from lance_duck.file.v01.pages import Batches
+from lance_duck.file.v20.columns import Column20
+from lance_duck.file.v20.nodes import MissingNode, StructNode, V20Node
+from lance_duck.wire.schema import Field
+
+Int64s = NDArray[np.int64]
+Locate = Callable[[int], tuple[LanceFile, int] | None]
+
+
+def open_column01(field: Field, locate: Locate, num_rows: int, arrow_type: pa.DataType | None = None) -> Column20:
+    """Open a field whose parts lie in 0.1 files.
+
+    Args:
+        field: The field.
+        locate: Field id → file and the id again; None when the fragment does not have it: read as nulls.
+        num_rows: Rows of the fragment.
+        arrow_type: Form to give the values: `field.to_arrow(scan=True).type` unless given.
+
+    Raises:
+        CorruptError: The files do not have `num_rows` rows, or contradict themselves.
+        UnsupportedError: A type that 0.1 files do not have, or a part in a file of another version.
+    """
+    type_ = field.to_arrow(scan=True).type if arrow_type is None else arrow_type
+    node = _open(field, locate, type_, None)
+    if node.num_rows not in (None, num_rows):
+        raise CorruptError(f"rows of column {field.name!r}", expected=num_rows, found=node.num_rows)
+    return Column20(node, type_, num_rows)
+
+
+def _open(field: Field, locate: Locate, arrow_type: pa.DataType, listed: LegacyFile | None) -> V20Node:
+    """Open a field; `listed` is the file of the list that it is below."""
+    if field.blob_version:
+        raise UnsupportedError("blob in a file of version 0.1", where=f"column {field.name}")
+    if field.logical_type == "struct":
+        return _open_struct(field, locate, arrow_type, listed)
+    place = locate(field.id)
+    if place is None:
+        return MissingNode(arrow_type)
+    file, number = place
+    if not isinstance(file, LegacyFile):
+        raise UnsupportedError(
+            "parts of a column in files of version 0.1 and later", where=file.source.path, found=field.name
+        )
+    if listed is not None and file is not listed:
+        raise UnsupportedError("items of a list in another file", where=file.source.path, found=field.name)
+    where = f"{file.source.path}: field {number} ({field.name})"
+    pages = _batches(file, field, number, where)
+    if listed is None and not np.array_equal(pages.bounds, file.bounds):
+        raise CorruptError("rows of pages and of batches differ", where=where)
+    if field.is_list:
+        return _open_list(field, locate, arrow_type, file, pages)
+    if field.children:
+        raise UnsupportedError("type that files of version 0.1 do not have", where=where, found=field.logical_type)
+    return _open_leaf(field, arrow_type, file, pages)
+
+
+def _batches(file: LegacyFile, field: Field, number: int, where: str) -> Batches:
+    """Return the pages of a field, all of which lie in the file."""
+    positions, lengths = file.page_row(number)
+    bits = 8 if field.is_list or is_texts(field) else value_bits(storage_type(field.to_arrow().type))
+    if bits > 1 and (lengths > file.source.size * 8 // bits).any():  # so that the sizes below are no larger than int64
+        raise CorruptError("length of a page", where=where, expected=f"within {file.source.size} bytes")
+    if (positions + page_bytes(field, lengths) > file.source.size).any():
+        raise CorruptError("page reaches beyond the file", where=where, expected=f"within {file.source.size} bytes")
+    rows = np.maximum(lengths - 1, 0) if field.is_list else lengths
+    bounds = np.zeros(len(rows) + 1, np.int64)
+    np.cumsum(rows, out=bounds[1:])
+    return Batches(file.source, bounds, positions, where)
+
+
+def _open_leaf(field: Field, arrow_type: pa.DataType, file: LegacyFile, pages: Batches) -> V20Node:
+    stored = storage_type(field.to_arrow().type)
+    if is_texts(field):
+        wanted = storage_type(arrow_type)
+        is_json = field.is_json and not is_bytes(wanted)
+        return LengthyNode(arrow_type, pages, field.nullable, is_json)
+    if pa.types.is_null(stored):
+        return NullNode(arrow_type, pages)
+    if pa.types.is_dictionary(stored):
+        position, length = file.dictionary_extent(field.id)
+        values = Batches(file.source, np.array([0, length]), np.array([position]), f"{pages.where}: dictionary")
+        value_type = storage_type(stored.value_type)
+        return DictionaryNode(
+            arrow_type, pages, values, stored, is_text(value_type) or is_bytes(value_type), field.nullable
+        )
+    return ValueNode(arrow_type, pages, stored)
+
+
+def _open_list(field: Field, locate: Locate, arrow_type: pa.DataType, file: LegacyFile, pages: Batches) -> V20Node:
+    storage = storage_type(arrow_type)
+    if not pa.types.is_list(storage) and not pa.types.is_large_list(storage):
+        raise InvalidInputError(f"form of column {field.name!r}", expected=field.arrow_type, found=arrow_type)
+    (item,) = field.children
+    items = _open(item, locate, storage.value_type, file)
+    bounds = [b for b in _all_bounds(item, locate) if b is not None]
+    if not bounds:
+        raise CorruptError("list without items", where=pages.where)
+    if any(not np.array_equal(b, bounds[0]) for b in bounds[1:]):
+        raise CorruptError("items of a list in batches of other lengths", where=pages.where)
+    offset = np.dtype("<i8" if field.logical_type.startswith("large") else "<i4")
+    return BatchedLists(arrow_type, pages, offset, items, bounds[0])
+
+
+def _all_bounds(field: Field, locate: Locate) -> list[Int64s]:
+    """Return, for each field with pages that is the field or a member of it, how its batches divide its values."""
+    if field.logical_type == "struct":
+        return [bounds for child in field.children for bounds in _all_bounds(child, locate)]
+    place = locate(field.id)
+    if place is None or not isinstance(place[0], LegacyFile):
+        return []
+    return [_batches(place[0], field, place[1], field.name).bounds]
+
+
+def _open_struct(field: Field, locate: Locate, arrow_type: pa.DataType, listed: LegacyFile | None) -> V20Node:
+    storage = storage_type(arrow_type)
+    if not pa.types.is_struct(storage) or storage.num_fields != len(field.children):
+        raise InvalidInputError(f"form of column {field.name!r}", expected=field.arrow_type, found=arrow_type)
+    if all(locate(below.id) is None for below in field.walk()):
+        return MissingNode(arrow_type)
+    children = tuple(_open(f, locate, storage.field(i).type, listed) for i, f in enumerate(field.children))
+    num_rows = next((child.num_rows for child in children if child.num_rows is not None), None)
+    for child, node in zip(field.children, children, strict=True):
+        if node.num_rows not in (None, num_rows):
+            raise CorruptError(f"rows of {child.name!r} in {field.name!r}", expected=num_rows, found=node.num_rows)
+    return StructNode(arrow_type, children, num_rows)

@@ -1,0 +1,149 @@
+"""Pages of 0.1 files: what of them holds chosen rows, and what that is.
+
+    page              | bytes
+    one width         | values at its position, little-endian; of fixed-size lists the items, one after the other
+    bool              | bits, the lowest of each byte first
+    any length        | the values, then int64 (n + 1): where each begins and ends in the file; its position is of these
+    list, large_list  | int32 or int64 (n + 1): where each begins and ends among the items of the batch
+    null, struct      | nothing
+
+No byte belongs to two pages, so that no read brings more bytes than the file has.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.arrow.join import joined
+from lance_duck.encoding.block import VariableWidth
+from lance_duck.encoding.layouts.page_rows import expand_ranges
+from lance_duck.encoding.v20.runs import RowRuns
+from lance_duck.errors import CorruptError
+from lance_duck.store.request import ByteRange, Bytes, ByteSource, Request
+
+Int64s = NDArray[np.int64]
+
+OFFSET = np.dtype("<i8")
+
+
+@dataclass(frozen=True, slots=True)
+class Batches:
+    """The pages of a field.
+
+    Attributes:
+        source: The file.
+        bounds: int64 (num_batches + 1,), ascending: first value of each batch among all of the field, and their number.
+        positions: int64 (num_batches,), where each page lies.
+        where: Field, for messages.
+    """
+
+    source: ByteSource
+    bounds: Int64s
+    positions: Int64s
+    where: str
+
+    @property
+    def num_rows(self) -> int:
+        """Values of all batches."""
+        return int(self.bounds[-1])
+
+    def scaled(self, factor: int) -> Batches:
+        """Return the pages of the parts, if each value has `factor` parts; the caller has checked for overflow."""
+        return Batches(self.source, self.bounds * factor, self.positions, self.where)
+
+    def cut(self, runs: RowRuns) -> Pieces:
+        """Return the runs, cut where batches end."""
+        inner = self.bounds[1:-1]
+        if len(runs.starts) == 0 or len(inner) == 0:
+            batches = np.zeros(len(runs.starts), np.int64)
+            return Pieces(batches, runs.starts, runs.stops)
+        places = np.searchsorted(runs.starts, inner, side="left") - 1
+        cuts = np.unique(inner[(places >= 0) & (inner < runs.stops[places])])
+        starts = np.sort(np.concatenate([runs.starts, cuts]))
+        stops = np.sort(np.concatenate([runs.stops, cuts]))
+        batches = np.searchsorted(self.bounds, starts, side="right") - 1
+        return Pieces(batches, starts - self.bounds[batches], stops - self.bounds[batches])
+
+    def ranges(self, starts: Int64s, sizes: Int64s) -> list[ByteRange]:
+        """Return ranges of bytes, given where each begins in the file.
+
+        Raises:
+            CorruptError: One lies outside of the file, or together they are longer than it.
+        """
+        whole = self.source.size
+        if len(starts) and (starts.min() < 0 or sizes.min() < 0 or (starts > whole - sizes).any()):
+            raise CorruptError("page reaches beyond the file", where=self.where, expected=f"within {whole} bytes")
+        if sizes.astype(np.float64).sum() > whole:
+            raise CorruptError("pages share bytes", where=self.where, expected=f"at most {whole} bytes of them")
+        source = self.source
+        return [ByteRange(source, a, b) for a, b in zip(starts.tolist(), sizes.tolist(), strict=True)]
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """Runs of values, each in one batch; no run is empty.
+
+    Attributes:
+        batches: int64, number of the batch.
+        starts: int64, first value, counted from the start of the batch.
+        stops: int64, one past the last.
+    """
+
+    batches: Int64s
+    starts: Int64s
+    stops: Int64s
+
+    @property
+    def counts(self) -> Int64s:
+        """Values of each run, int64."""
+        return self.stops - self.starts
+
+
+def read_values(pages: Batches, runs: RowRuns, width: int) -> Request[Bytes]:
+    """Return values of `width` bytes each."""
+    pieces = pages.cut(runs)
+    starts = pages.positions[pieces.batches] + pieces.starts * width
+    return joined((yield pages.ranges(starts, pieces.counts * width)), np.uint8)
+
+
+def read_flags(pages: Batches, runs: RowRuns) -> Request[Bytes]:
+    """Return a byte (0 or 1) for each value of pages of bits."""
+    pieces = pages.cut(runs)
+    first, last = pieces.starts // 8, (pieces.stops + 7) // 8
+    data = yield pages.ranges(pages.positions[pieces.batches] + first, last - first)
+    bits = np.unpackbits(joined(data, np.uint8), bitorder="little")
+    begins = 8 * (np.cumsum(last - first) - (last - first)) + pieces.starts % 8
+    return bits[expand_ranges(begins, begins + pieces.counts)]
+
+
+def read_offsets(pages: Batches, pieces: Pieces, dtype: np.dtype[Any]) -> Request[tuple[Int64s, Int64s, Int64s]]:
+    """Read the offsets of values of any length, or of lists.
+
+    Returns:
+        For each piece where it begins and where it ends, and for each value its length, all int64.
+
+    Raises:
+        CorruptError: They do not ascend.
+    """
+    starts = pages.positions[pieces.batches] + pieces.starts * dtype.itemsize
+    data = yield pages.ranges(starts, (pieces.counts + 1) * dtype.itemsize)
+    offsets = joined(data, np.uint8).view(dtype).astype(np.int64)
+    ends = np.cumsum(pieces.counts + 1)
+    lengths = np.delete(np.diff(offsets), ends[:-1] - 1) if len(ends) else np.empty(0, np.int64)
+    firsts, lasts = offsets[ends - pieces.counts - 1], offsets[ends - 1]
+    if len(lengths) and (lengths.min() < 0 or firsts.min() < 0):
+        raise CorruptError("offsets", where=pages.where, expected="offsets that ascend from 0")
+    return firsts, lasts, lengths
+
+
+def read_texts(pages: Batches, runs: RowRuns) -> Request[VariableWidth]:
+    """Return values of any length: first their offsets, then their bytes."""
+    firsts, lasts, lengths = yield from read_offsets(pages, pages.cut(runs), OFFSET)
+    data = yield pages.ranges(firsts, lasts - firsts)
+    offsets = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    return VariableWidth(offsets, joined(data, np.uint8))

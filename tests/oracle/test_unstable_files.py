@@ -1,0 +1,62 @@
+"""Data files of version 2.3, which pylance 14 writes for the curious: each kind of column reads as pylance reads it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import lance
+import pyarrow as pa
+import pytest
+from oracle.cases import Cases
+from oracle.compare import assert_fields_same, assert_same
+from oracle.tables import KINDS, make_table
+
+import lance_duck as ld
+from lance_duck.errors import UnsupportedError
+
+ROWS = 900
+NOT_WRITTEN = {"fsl_struct", "fsl_struct_null_items", "fsl_string", "list_packed"}
+
+
+@pytest.mark.parametrize("pattern", ["none", "nulls", "all_null"])
+def test_each_kind_of_column(pattern: str, tmp_path: Path, cases: Cases) -> None:
+    kinds = [k for k in KINDS if pattern in k.patterns() and not k.is_refused("2.2", pattern) and not k.wide]
+    kinds = [k for k in kinds if k.name not in NOT_WRITTEN and not k.name.startswith("packed")]
+    uri = str(tmp_path / "t.lance")
+    lance.write_dataset(make_table(kinds, pattern, ROWS), uri, data_storage_version="2.3")
+    dataset, theirs = ld.dataset(uri), lance.dataset(uri)
+    rows = [0, 1, 5, 300, ROWS - 1]
+    found, taken = dataset.to_table(), dataset.take(rows)
+    for kind in kinds:
+        with cases.case(kind.name):
+            expected = theirs.to_table(columns=[kind.name])
+            assert_fields_same(expected.schema.field(0), found.schema.field(kind.name))
+            assert_same(expected.column(0), found[kind.name])
+            assert_same(expected.column(0).take(rows), taken[kind.name])
+
+
+def test_lists_of_few_values_and_texts_beside_many_nulls(tmp_path: Path) -> None:
+    texts = [f"{i} " * 200 if i % 6 == 0 else None for i in range(ROWS)]
+    lists = [[*range(i)] if i % 40 == 0 else [] for i in range(ROWS)]
+    structs = [None if i % 9 == 0 else {"t": texts[i], "n": 7} for i in range(ROWS)]
+    table = pa.table({"t": texts, "l": lists, "s": structs})
+    uri = str(tmp_path / "t.lance")
+    lance.write_dataset(table, uri, data_storage_version="2.3")
+    dataset = ld.dataset(uri)
+    assert dataset.to_table().to_pylist() == table.to_pylist()
+    assert dataset.take([0, 1, 6, 899, 120]).to_pylist() == table.take([0, 1, 6, 899, 120]).to_pylist()
+
+
+def test_such_tables_are_compacted_into_2_2_and_not_written(tmp_path: Path) -> None:
+    uri = str(tmp_path / "t.lance")
+    table = pa.table({"i": range(20), "s": [f"text {i}" for i in range(20)]})
+    lance.write_dataset(table, uri, data_storage_version="2.3", max_rows_per_file=10)
+    with pytest.raises(UnsupportedError, match=r"compact_files\(\)"):
+        ld.write_dataset(table, uri, mode="append")
+    dataset = ld.dataset(uri)
+    dataset.delete("i = 3")
+    dataset.optimize.compact_files()
+    assert lance.dataset(uri).to_table() == dataset.to_table()
+    assert {file.file_minor_version for f in dataset.get_fragments() for file in f.metadata.files} == {2}
+    ld.write_dataset(table, uri, mode="append", data_storage_version="2.2")
+    assert lance.dataset(uri).count_rows() == 39
