@@ -43,6 +43,12 @@ JsonOption = Annotated[bool, typer.Option("--json", help="JSON: one object a lin
 VersionOption = Annotated[int | None, typer.Option("--version", help="Read this version.")]
 TagOption = Annotated[str | None, typer.Option("--tag", help="Read the version that has this tag.")]
 AsofOption = Annotated[datetime | None, typer.Option("--asof", help="Read the newest version at this local time.")]
+ColumnsOption = Annotated[
+    str | None, typer.Option("--columns", metavar="A,B", help="Only these columns, in this order, divided by commas.")
+]
+WhereOption = Annotated[
+    str | None, typer.Option("--where", "--filter", metavar="SQL", help="Only rows that this is true of.")
+]
 MaxRowsOption = Annotated[int, typer.Option("--max-rows", min=1, help="Rows to show on a terminal; a pipe gets all.")]
 
 
@@ -132,7 +138,9 @@ def schema(
 @done_by("look")
 def head(
     table: TableArgument,
-    count: Annotated[int, typer.Option("--rows", "-n", min=0, help="Number of rows.")] = 10,
+    count: Annotated[int, typer.Option("--limit", "--rows", "-n", min=0, help="Number of rows.")] = 10,
+    columns: ColumnsOption = None,
+    where: WhereOption = None,
     version: VersionOption = None,
     tag: TagOption = None,
     asof: AsofOption = None,
@@ -332,6 +340,17 @@ def optimize(
     as_json: JsonOption = False,
 ) -> None:
     """Have indexes cover new rows."""
+
+
+@app.command()
+@done_by("doctor")
+def doctor(
+    places: Annotated[
+        list[str] | None, typer.Argument(metavar="[TABLE]...", help="Tables to open, too.", show_default=False)
+    ] = (None),
+    as_json: JsonOption = False,
+) -> None:
+    """What this installation consists of, and what works here; for reports of problems."""
 
 
 @app.command("warm-up")

@@ -11,7 +11,7 @@ from typing import Final
 import lance_duck as ld
 from lance_duck.cli.bar import progress_bar
 from lance_duck.cli.open import open_table
-from lance_duck.cli.show import report, show
+from lance_duck.cli.show import ByteCount, report, show
 from lance_duck.duck.statement.identifiers import literal
 from lance_duck.errors import InvalidInputError
 
@@ -72,7 +72,7 @@ def cleanup(
     """Remove old versions (14 days, unless told otherwise) and the files that only they refer to."""
     age = None if older_than is None else timedelta(days=older_than)
     stats = open_table(table).cleanup_old_versions(age, retain, dry_run=dry_run, error_if_tagged_old_versions=False)
-    report(vars(stats), as_json)
+    report({**vars(stats), "bytes_removed": ByteCount(stats.bytes_removed)}, as_json)
 
 
 def validate(table: str, version: int | None = None, tag: str | None = None, as_json: bool = False) -> None:

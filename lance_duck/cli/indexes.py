@@ -9,7 +9,7 @@ from typing import Any
 import lance_duck as ld
 from lance_duck.cli.bar import progress_bar
 from lance_duck.cli.open import open_table
-from lance_duck.cli.show import report, show
+from lance_duck.cli.show import ByteCount, report, show
 from lance_duck.verbs.indexes.vector import is_vector_kind
 
 
@@ -85,6 +85,6 @@ def _indices(dataset: ld.LanceDataset) -> Iterator[dict[str, Any]]:
             "segments": len(description.segments),
             "indexed_rows": description.num_rows_indexed,
             "unindexed_rows": rows - description.num_rows_indexed,
-            "bytes": description.total_size_bytes,
+            "bytes": ByteCount.of(description.total_size_bytes),
             "created": max(times, default=None, key=datetime.timestamp),
         }

@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import Any
 
 import lance_duck as ld
-from lance_duck.cli.open import open_table
-from lance_duck.cli.show import plain, show
+from lance_duck.cli.open import names_in, open_table
+from lance_duck.cli.show import ByteCount, plain, show
 from lance_duck.redact import shown
 
 
@@ -44,13 +44,15 @@ def schema(
 def head(
     table: str,
     count: int = 10,
+    columns: str | None = None,
+    where: str | None = None,
     version: int | None = None,
     tag: str | None = None,
     asof: datetime | None = None,
     as_json: bool = False,
 ) -> None:
     """The first rows."""
-    data = open_table(table, version, tag, asof).head(count)
+    data = open_table(table, version, tag, asof).head(count, columns=names_in(columns), filter=where)
     show(data.to_pylist(), data.schema.names, as_json, max_rows=max(count, 1))
 
 
@@ -106,7 +108,7 @@ def _facts(dataset: ld.LanceDataset) -> dict[str, Any]:
         "columns": len(dataset.schema.names),
         "fragments": len(fragments),
         "data_files": len(files),
-        "bytes": sum(entry["bytes"] or 0 for entry in files),
+        "bytes": ByteCount(sum(entry["bytes"] or 0 for entry in files)),
         "formats": sorted({entry["format"] for entry in files}),
         "tags": {name: entry["version"] for name, entry in dataset.tags.list().items()},
         "branches": sorted(dataset.branches.list()),
@@ -123,7 +125,7 @@ def _files(dataset: ld.LanceDataset) -> Iterator[dict[str, Any]]:
                 "path": file.path,
                 "format": f"{file.file_major_version}.{file.file_minor_version}",
                 "fields": len(file.fields),
-                "bytes": file.file_size_bytes,
+                "bytes": ByteCount.of(file.file_size_bytes),
                 "deletion_file": fragment.deletion_file(),
             }
 

@@ -1,7 +1,8 @@
-"""Which version of a table a command reads."""
+"""Which version of a table a command reads, and which columns."""
 
 from __future__ import annotations
 
+import csv
 from datetime import datetime
 
 import lance_duck as ld
@@ -15,3 +16,17 @@ def open_table(
     if sum(choice is not None for choice in (version, tag, asof)) > 1:
         raise InvalidInputError("more than one version was asked for", remedy="give one of --version, --tag, --asof")
     return ld.dataset(table, version=tag if version is None else version, asof=asof)
+
+
+def names_in(text: str | None) -> list[str] | None:
+    """Return the names in a text as `a,b`; one that has a comma stands in double quotes. None: none is given.
+
+    Raises:
+        InvalidInputError: A name is empty.
+    """
+    if text is None:
+        return None
+    names = [name.strip() for line in csv.reader([text], skipinitialspace=True) for name in line]
+    if not names or not all(names):
+        raise InvalidInputError("--columns", expected="names of columns, divided by commas", found=repr(text))
+    return names

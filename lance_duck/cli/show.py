@@ -2,7 +2,7 @@
 
 On a terminal results are tables for people. In a pipe they are CSV with a header, and with --json one JSON object a
 line (`info`: one object). Both spell bytes as hexadecimal digits, times as ISO 8601 and decimals in full; CSV writes
-nested values as JSON and null as nothing.
+nested values as JSON and null as nothing. Sizes are in units of 1,024 bytes on a terminal, exact elsewhere.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from datetime import date, time, timedelta
 from decimal import Decimal
 from enum import StrEnum
 from itertools import islice
-from typing import Any
+from typing import Any, Final
 
 from rich import box
 from rich.console import Console
@@ -24,6 +24,26 @@ from rich.table import Table
 from rich.text import Text
 
 Row = Mapping[str, Any]
+
+_UNITS: Final = ("KiB", "MiB", "GiB", "TiB", "PiB")
+
+
+class ByteCount(int):
+    """A number of bytes: a person reads it in units of 1,024, programs as the number that it is."""
+
+    @classmethod
+    def of(cls, count: int | None) -> ByteCount | None:
+        """Return a number of bytes, or None where it is not known."""
+        return None if count is None else cls(count)
+
+    def __str__(self) -> str:
+        """Return it as "512 B", or as "1.5 KiB" and so on, with one digit behind the point."""
+        if self < 1024:
+            return f"{int(self)} B"
+        power = min((self.bit_length() - 1) // 10, len(_UNITS))
+        if round(self / (1 << 10 * power), 1) == 1024 and power < len(_UNITS):
+            power += 1
+        return f"{self / (1 << 10 * power):,.1f} {_UNITS[power - 1]}"
 
 
 class Form(StrEnum):
@@ -88,6 +108,8 @@ def plain(value: Any) -> Any:
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
+    if isinstance(value, ByteCount):
+        return int(value)
     if isinstance(value, bytes):
         return value.hex()
     if isinstance(value, date | time):
@@ -110,7 +132,7 @@ def text(value: Any) -> str:
 def _cell(value: Any) -> str | Text:
     if isinstance(value, Text):
         return value
-    if isinstance(value, timedelta):
+    if isinstance(value, timedelta | ByteCount):
         return str(value)
     content = text(value)
     return content if len(content) <= 200 else f"{content[:197]}…"

@@ -15,7 +15,7 @@ from typing import Any
 
 from lance_duck.errors import InvalidInputError, LanceDuckError, NotFoundError
 from lance_duck.snapshot.publish import finish_claimed
-from lance_duck.store import Store, local_path
+from lance_duck.store import Store, did_you_mean_path, local_path
 from lance_duck.wire import paths
 from lance_duck.wire.manifest import Manifest, read_manifest
 from lance_duck.wire.paths import ManifestName
@@ -219,7 +219,7 @@ def _no_table(store: Store) -> NotFoundError:
         "not a dataset",
         where=store.uri,
         expected=f"a directory with manifests in {paths.VERSIONS}",
-        remedy=remedy or "check the path; a Lance table is a directory",
+        remedy=remedy or did_you_mean_path(store.uri) or "check the path; a Lance table is a directory",
     )
 
 

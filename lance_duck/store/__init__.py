@@ -16,7 +16,15 @@ from lance_duck.store.local_write import new_folder
 from lance_duck.store.object import store_in_memory
 from lance_duck.store.request import ByteRange, ByteSource, Request, fetch, gather, run
 from lance_duck.store.sink import Buffer, Sink, copy_bytes
-from lance_duck.store.uri import boolean_option, checked_place, join_uri, local_path, open_source, open_store
+from lance_duck.store.uri import (
+    boolean_option,
+    checked_place,
+    did_you_mean_path,
+    join_uri,
+    local_path,
+    open_source,
+    open_store,
+)
 
 __all__ = [
     "Buffer",
@@ -30,6 +38,7 @@ __all__ = [
     "boolean_option",
     "checked_place",
     "copy_bytes",
+    "did_you_mean_path",
     "fetch",
     "gather",
     "is_temporary",

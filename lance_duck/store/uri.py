@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
+from itertools import islice
+from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from lance_duck.arguments import nearest_name
 from lance_duck.errors import InvalidInputError, UnsupportedError, WrongTypeError
 from lance_duck.redact import remember, remember_uri, shown_value
 from lance_duck.store.base import Store
@@ -19,6 +22,7 @@ from lance_duck.store.request import ByteSource
 _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]+:")
 _OBJECT_SCHEMES = ("s3", "s3a", "gs", "az", "adl", "azure", "abfs", "abfss", "http", "https", "memory")
 _WEB = ("http", "https")
+_NEIGHBOURS = 10_000  # names that a misspelled one is compared with: some tens of milliseconds
 
 
 def open_store(
@@ -131,6 +135,22 @@ def local_path(uri: str) -> str | None:
     if parts.netloc not in ("", "localhost"):
         raise InvalidInputError("file URI with a host", where=uri, expected="file:///path")
     return unquote(parts.path)
+
+
+def did_you_mean_path(uri: str) -> str | None:
+    """Return the remedy "did you mean …?" for a local path that does not exist; None when no neighbour is near.
+
+    Endings count for nothing: a table is often meant without its `.lance`.
+    """
+    path = local_path(uri)
+    folder, name = os.path.split(os.path.abspath(path)) if path is not None else ("", "")
+    try:
+        with os.scandir(folder) as entries:
+            names = {Path(entry.name).stem: entry.name for entry in islice(entries, _NEIGHBOURS) if entry.name != name}
+    except OSError:
+        return None
+    near = nearest_name(Path(name).stem, names)
+    return None if near is None else f"did you mean {names[near]!r}?"
 
 
 def boolean_option(options: Mapping[str, str] | None, name: str, *, default: bool) -> bool:

@@ -32,7 +32,7 @@ SHOP = str(GOLDEN / "tpch" / "tables")
 
 COMMANDS = (
     *("info", "schema", "head", "sql", "search", "versions", "files", "write", "compact", "cleanup", "validate"),
-    *("repair", "indices", "index", "drop-index", "optimize", "warm-up"),
+    *("repair", "indices", "index", "drop-index", "optimize", "doctor", "warm-up"),
 )
 
 
@@ -47,7 +47,7 @@ def test_a_command_is_done_by_a_function_that_takes_its_arguments(name: str) -> 
     declared = getattr(command, name.replace("-", "_"))
     (done,) = [
         getattr(module, declared.__name__)
-        for module in (cli.look, cli.change, cli.indexes, cli.prepare, cli.search, sql_command)
+        for module in (cli.look, cli.change, cli.doctor, cli.indexes, cli.prepare, cli.search, sql_command)
         if inspect.isfunction(getattr(module, declared.__name__, None))
     ]
     assert list(inspect.signature(declared).parameters) == list(inspect.signature(done).parameters)

@@ -9,7 +9,7 @@ from lance_duck.dataset import LanceDataset
 from lance_duck.errors import InvalidInputError, LanceDuckError, NotFoundError
 from lance_duck.namespaces.directory import DEREGISTERED
 from lance_duck.store.base import Store
-from lance_duck.store.uri import checked_place, join_uri, local_path, open_store
+from lance_duck.store.uri import checked_place, did_you_mean_path, join_uri, local_path, open_store
 from lance_duck.verbs.versions.rename import rename_table
 from lance_duck.wire.paths import TABLE_SUFFIX
 
@@ -40,7 +40,12 @@ class Folder:
         """Return the present URI of each table, by table name."""
         found = self._store.folders()
         if found is None:
-            raise NotFoundError("no such folder", where=self.uri, expected="a folder of *.lance tables")
+            raise NotFoundError(
+                "no such folder",
+                where=self.uri,
+                expected="a folder of *.lance tables",
+                remedy=did_you_mean_path(self.uri),
+            )
         names = (name for name in found if name.endswith(TABLE_SUFFIX) and name != TABLE_SUFFIX)
         tables = {name.removesuffix(TABLE_SUFFIX): join_uri(self.uri, name) for name in sorted(names)}
         return {name: uri for name, uri in tables.items() if not self._is_deregistered(name)}
