@@ -213,6 +213,24 @@ def versions(table: TableArgument, as_json: JsonOption = False) -> None:
 
 
 @app.command()
+@done_by("diff")
+def diff(
+    table: TableArgument,
+    older: Annotated[
+        str | None, typer.Option("--from", metavar="VERSION", help="Number or tag; the version before, unless given.")
+    ] = None,
+    newer: Annotated[
+        str | None, typer.Option("--to", metavar="VERSION", help="Number or tag; the newest unless given.")
+    ] = None,
+    with_rows: Annotated[bool, typer.Option("--rows", help="Show the rows, not how many there are.")] = False,
+    columns: ColumnsOption = None,
+    as_json: JsonOption = False,
+    max_rows: MaxRowsOption = 100,
+) -> None:
+    """What changed from one version to another: counts and columns, or the rows."""
+
+
+@app.command()
 @done_by("look")
 def files(
     table: TableArgument,
@@ -237,6 +255,41 @@ def write(
     as_json: JsonOption = False,
 ) -> None:
     """Write rows to a table."""
+
+
+@app.command("import")
+@done_by("transfer")
+def import_(
+    table: TableArgument,
+    source: Annotated[str, typer.Argument(metavar="SOURCE", help="Parquet, CSV or JSON file, or SQL.")],
+    mode: Annotated[Mode, typer.Option(help="create fails when the table exists; append makes a missing one.")] = (
+        Mode.create
+    ),
+    columns: ColumnsOption = None,
+    where: WhereOption = None,
+    data_storage_version: Annotated[str | None, typer.Option("--format", help="File format: 2.0, 2.1 or 2.2.")] = None,
+    max_rows_per_file: Annotated[int, typer.Option("--max-rows-per-file", min=1, help="Rows of a file.")] = 1 << 20,
+    as_json: JsonOption = False,
+) -> None:
+    """Write rows of a file to a table: all of them, or some, of some columns."""
+
+
+@app.command()
+@done_by("transfer")
+def export(
+    table: TableArgument,
+    target: Annotated[
+        str, typer.Argument(metavar="TARGET", help="File: .parquet, .csv, .tsv, .json, .jsonl; of texts also .csv.gz.")
+    ],
+    columns: ColumnsOption = None,
+    where: WhereOption = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file that is there.")] = False,
+    version: VersionOption = None,
+    tag: TagOption = None,
+    asof: AsofOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Write rows of a table to a file, in the format that the ending of its name says."""
 
 
 @app.command()

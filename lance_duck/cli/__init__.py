@@ -5,7 +5,20 @@ stderr with exit code 1; wrong usage is exit code 2. A command calls what a Pyth
 Never here: anything that Python users cannot do.
 """
 
-from lance_duck.cli import change, doctor, indexes, look, prepare, search
+from lance_duck.cli import change, diff, doctor, indexes, look, prepare, search, transfer
 from lance_duck.cli.show import plain, show, show_table, text
 
-__all__ = ["change", "doctor", "indexes", "look", "plain", "prepare", "search", "show", "show_table", "text"]
+__all__ = [
+    "change",
+    "diff",
+    "doctor",
+    "indexes",
+    "look",
+    "plain",
+    "prepare",
+    "search",
+    "show",
+    "show_table",
+    "text",
+    "transfer",
+]

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-import re
-import shlex
 import sys
 from datetime import timedelta
-from typing import Final
 
-import lance_duck as ld
 from lance_duck.cli.bar import progress_bar
 from lance_duck.cli.open import open_table
 from lance_duck.cli.show import ByteCount, report, show
-from lance_duck.duck.statement.identifiers import literal
-from lance_duck.errors import InvalidInputError
-
-_SOURCES: Final = (".parquet", ".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".gz", ".zst", ".arrow", ".feather")
-
-_QUERY = re.compile(r"\s*(select|with|from|values)\b[\s(]", re.IGNORECASE)
+from lance_duck.cli.sources import place_of_source
+from lance_duck.cli.transfer import write_rows_of
 
 
 def write(
@@ -29,25 +21,9 @@ def write(
     as_json: bool = False,
 ) -> None:
     """Write rows to a table."""
-    if _is_rows(table):
-        raise InvalidInputError(
-            "a source of rows where the table is expected",
-            where=table,
-            expected="the table first: lance-duck write TABLE SOURCE",
-            remedy=f"lance-duck write {shlex.quote(source)} {shlex.quote(table)}",
-        )
-    with ld.connect() as connection:
-        place = (
-            f"({source})" if _QUERY.match(source) else source if source.lstrip().startswith("(") else literal(source)
-        )
-        dataset = ld.write_dataset(
-            connection.sql(f"FROM {place}"),
-            table,
-            mode=str(mode),
-            data_storage_version=data_storage_version,
-            max_rows_per_file=max_rows_per_file,
-        )
-    report({"version": dataset.version, "rows": dataset.count_rows()}, as_json)
+    write_rows_of(
+        table, place_of_source(table, source, "write"), mode, data_storage_version, max_rows_per_file, as_json
+    )
 
 
 def compact(
@@ -104,8 +80,3 @@ def repair(table: str, dry_run: bool = False, restore_deleted: bool = False, as_
         show(iter(rows), ["what", "rows", "columns"], as_json, max_rows=1000)
     outcome = f"rows lost: {lost.num_rows:,}" if lost else "nothing is lost"
     print(f"lance-duck: {outcome}; version {dataset.version}", file=sys.stderr)
-
-
-def _is_rows(text: str) -> bool:
-    """Return whether an argument is a source of rows: SQL, or a file of rows."""
-    return text.lstrip().startswith("(") or text.lower().endswith(_SOURCES)

@@ -12,6 +12,7 @@ import subprocess
 import sys
 from decimal import Decimal
 from importlib import import_module
+from keyword import iskeyword
 from pathlib import Path
 
 import pyarrow as pa
@@ -31,7 +32,22 @@ SHOP = str(GOLDEN / "tpch" / "tables")
 
 
 COMMANDS = (
-    *("info", "schema", "head", "sql", "search", "versions", "files", "write", "compact", "cleanup", "validate"),
+    *(
+        "info",
+        "schema",
+        "head",
+        "sql",
+        "search",
+        "versions",
+        "diff",
+        "files",
+        "write",
+        "import",
+        "export",
+        "compact",
+        "cleanup",
+        "validate",
+    ),
     *("repair", "indices", "index", "drop-index", "optimize", "doctor", "warm-up"),
 )
 
@@ -42,12 +58,15 @@ def test_help_names_every_command_with_what_it_does() -> None:
     assert all(len(line.split()) > 2 for line in listed if line.strip())
 
 
+DOING = (cli.look, cli.change, cli.diff, cli.doctor, cli.indexes, cli.prepare, cli.search, cli.transfer)
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_command_is_done_by_a_function_that_takes_its_arguments(name: str) -> None:
-    declared = getattr(command, name.replace("-", "_"))
+    declared = getattr(command, name.replace("-", "_") + "_" * iskeyword(name))
     (done,) = [
         getattr(module, declared.__name__)
-        for module in (cli.look, cli.change, cli.doctor, cli.indexes, cli.prepare, cli.search, sql_command)
+        for module in (*DOING, sql_command)
         if inspect.isfunction(getattr(module, declared.__name__, None))
     ]
     assert list(inspect.signature(declared).parameters) == list(inspect.signature(done).parameters)

@@ -1,0 +1,162 @@
+"""`import` and `export`: rows between a table and a file of Parquet, CSV or JSON, by DuckDB."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+
+import lance_duck as ld
+from lance_duck.cli.bar import progress_bar
+from lance_duck.cli.open import names_in, open_table
+from lance_duck.cli.show import ByteCount, report
+from lance_duck.cli.sources import place_of_source
+from lance_duck.duck.statement.identifiers import literal, quoted
+from lance_duck.errors import AlreadyExistsError, InvalidInputError, NotFoundError, StoreError
+from lance_duck.store import did_you_mean_path
+from lance_duck.write.relations import relation_reader
+
+_ROWS_AT_ONCE: Final = 1 << 16
+_FORMATS: Final = {
+    ".parquet": "FORMAT parquet",
+    ".csv": "FORMAT csv, HEADER",
+    ".tsv": "FORMAT csv, HEADER, DELIMITER '\t'",
+    ".json": "FORMAT json, ARRAY",
+    ".jsonl": "FORMAT json",
+    ".ndjson": "FORMAT json",
+}
+_PACKED: Final = {".gz": "gzip", ".zst": "zstd"}
+
+
+def import_(
+    table: str,
+    source: str,
+    mode: str = "create",
+    columns: str | None = None,
+    where: str | None = None,
+    data_storage_version: str | None = None,
+    max_rows_per_file: int = 1 << 20,
+    as_json: bool = False,
+) -> None:
+    """Write rows of a file to a table: all of them, or some, of some columns."""
+    place = _selected(place_of_source(table, source, "import"), columns, where)
+    write_rows_of(table, f"({place})", mode, data_storage_version, max_rows_per_file, as_json)
+
+
+def write_rows_of(
+    table: str, place: str, mode: str, data_storage_version: str | None, max_rows_per_file: int, as_json: bool
+) -> None:
+    """Write what `FROM place` gives to a table, and say which version that made."""
+    with ld.connect() as connection, progress_bar("writing") as progress:
+        rows = relation_reader(connection.sql(f"FROM {place}"), _ROWS_AT_ONCE)
+        dataset = ld.write_dataset(
+            _counted(rows, progress, None),
+            table,
+            mode=str(mode),
+            data_storage_version=data_storage_version,
+            max_rows_per_file=max_rows_per_file,
+        )
+    report({"version": dataset.version, "rows": dataset.count_rows()}, as_json)
+
+
+def export(
+    table: str,
+    target: str,
+    columns: str | None = None,
+    where: str | None = None,
+    overwrite: bool = False,
+    version: int | None = None,
+    tag: str | None = None,
+    asof: datetime | None = None,
+    as_json: bool = False,
+) -> None:
+    """Write rows of a table to a file, in the format that the ending of its name says."""
+    options = _options(target)
+    path = Path(target)
+    if path.exists() and not overwrite:
+        raise AlreadyExistsError("the file exists", where=target, remedy="--overwrite replaces it")
+    dataset = open_table(table, version, tag, asof)
+    total = dataset.count_rows() if where is None else None
+    with ld.connect({"t": dataset}) as source, ld.connect() as writer, progress_bar("exporting") as progress:
+        relation = source.sql(_selected("t", columns, where))
+        texts = [quoted(name) for name, type_ in zip(relation.columns, relation.types, strict=True) if type_ == "JSON"]
+        again = f" REPLACE ({', '.join(f'{name}::JSON AS {name}' for name in texts)})" if texts else ""
+        writer.native.register("rows", _counted(relation_reader(relation, _ROWS_AT_ONCE), progress, total))
+        query = f"SELECT *{again} FROM rows"  # noqa: S608  names are quoted; JSON is text in Arrow
+        with _draft_of(path) as draft:
+            (count,) = writer.native.execute(f"COPY ({query}) TO {literal(str(draft))} ({options})").fetchone() or (0,)
+    report({"rows": count, "bytes": ByteCount(path.stat().st_size), "version": dataset.version}, as_json)
+
+
+def _selected(place: str, columns: str | None, where: str | None) -> str:
+    """Return the SQL for rows and columns of a place."""
+    names = names_in(columns)
+    chosen = "*" if names is None else ", ".join(map(quoted, names))
+    condition = "" if where is None else f" WHERE ({where}\n)"
+    return f"SELECT {chosen} FROM {place}{condition}"  # noqa: S608  names are quoted, the rest is the user's SQL
+
+
+def _counted(
+    reader: pa.RecordBatchReader, progress: Callable[[int, int | None], None], total: int | None
+) -> pa.RecordBatchReader:
+    """Return the same batches; tells how many rows have passed."""
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        done = 0
+        for batch in reader:
+            yield batch
+            done += batch.num_rows
+            progress(done, total)
+
+    return pa.RecordBatchReader.from_batches(reader.schema, batches())
+
+
+def _options(target: str) -> str:
+    """Return what COPY is told of a file, by the endings of its name."""
+    path, packed = Path(target), ""
+    ending = path.suffix.lower()
+    if "://" in target or path.is_dir():
+        raise InvalidInputError("target", where=target, expected="a file on a local disk")
+    if ending in _PACKED:
+        packed = f", COMPRESSION {_PACKED[ending]}"
+        ending = Path(path.stem).suffix.lower()
+    if ending not in _FORMATS or (packed and ending == ".parquet"):
+        raise InvalidInputError(
+            "a name whose ending says no format",
+            where=target,
+            expected=f"{', '.join(_FORMATS)}; of texts also with {' or '.join(_PACKED)} behind",
+        )
+    return _FORMATS[ending] + packed
+
+
+@contextmanager
+def _draft_of(path: Path) -> Iterator[Path]:
+    """Give the name of a new file beside another, whose place it takes once it is whole."""
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
+    except FileNotFoundError as error:
+        raise NotFoundError(
+            "no such folder", where=str(path.parent), remedy=did_you_mean_path(str(path.parent))
+        ) from error
+    except OSError as error:
+        raise StoreError("the file cannot be written", where=str(path), found=str(error)) from error
+    os.close(handle)
+    draft = Path(name)
+    try:
+        yield draft
+        draft.chmod(0o666 & ~_umask())
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _umask() -> int:
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
