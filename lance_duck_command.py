@@ -32,7 +32,7 @@ app = typer.Typer(
     name="lance-duck",
     help="Lance tables on the command line, and SQL over them in DuckDB.",
     no_args_is_help=True,
-    add_completion=False,
+    add_completion=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
@@ -120,6 +120,15 @@ def info(
     as_json: JsonOption = False,
 ) -> None:
     """What the table is: version, rows, files, size, columns, tags."""
+
+
+@app.command()
+@done_by("tables")
+def tables(
+    folder: Annotated[str, typer.Argument(metavar="FOLDER", help="Folder or address of Lance tables.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Tables of a folder and of the namespaces in it; one that does not open is listed with its problem."""
 
 
 @app.command()

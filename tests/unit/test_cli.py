@@ -34,6 +34,7 @@ SHOP = str(GOLDEN / "tpch" / "tables")
 COMMANDS = (
     *(
         "info",
+        "tables",
         "schema",
         "head",
         "sql",
@@ -58,7 +59,7 @@ def test_help_names_every_command_with_what_it_does() -> None:
     assert all(len(line.split()) > 2 for line in listed if line.strip())
 
 
-DOING = (cli.look, cli.change, cli.diff, cli.doctor, cli.indexes, cli.prepare, cli.search, cli.transfer)
+DOING = (cli.look, cli.change, cli.diff, cli.doctor, cli.indexes, cli.prepare, cli.search, cli.tables, cli.transfer)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
