@@ -15,6 +15,7 @@ from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.projection import ColumnsLike
 from lance_duck.scan.scanner import LanceScanner
 from lance_duck.scan.searches.request import is_words, read_table, search_arguments
+from lance_duck.scan.sql.vet import refuse_loose_ends
 from lance_duck.scan.table_scan import TableScan
 
 if TYPE_CHECKING:
@@ -242,6 +243,8 @@ class LanceQueryBuilder:
 def _both(first: FilterLike, second: FilterLike) -> FilterLike:
     """Return the condition that two conditions are together."""
     if isinstance(first, str) and isinstance(second, str):
+        for text in (first, second):  # one that closes the parenthesis around it would loosen the other
+            refuse_loose_ends(text, "filter")
         return f"({first}\n) AND ({second}\n)"
     if isinstance(first, pc.Expression) and isinstance(second, pc.Expression):
         return first & second

@@ -76,6 +76,14 @@ def test_without_a_query_it_is_a_scan(ponds: ld.LanceDataset) -> None:
     assert ponds.search().select({"twice": "2 * id"}).limit(2).to_list() == [{"twice": 0}, {"twice": 2}]
 
 
+@pytest.mark.parametrize("text", ["true) OR (true", "true) OR (true --", "true /*", "", "(true"])
+def test_a_condition_cannot_loosen_the_one_beside_it(ponds: ld.LanceDataset, text: str) -> None:
+    with pytest.raises(InvalidInputError):
+        ponds.search().where(text).where("id = 1").to_arrow()
+    with pytest.raises(InvalidInputError):
+        ponds.search().where("id = 1").where(text).to_arrow()
+
+
 def test_all_conditions_hold(ponds: ld.LanceDataset) -> None:
     assert ids(ponds.search().where("price = 1 OR id = 3 -- few").where("id > 2")) == [3, 6, 11, 16]
     assert ids(ponds.search().where(pc.field("price") == 1).where(pc.field("id") > 2)) == [6, 11, 16]
