@@ -35,6 +35,8 @@ from lance_duck.wire.paths import TABLE_SUFFIX
 
 RESERVED: Final = ".lance-reserved"
 DEREGISTERED: Final = ".lance-deregistered"
+_ELSEWHERE: Final = frozenset("/\\\0")
+"""Characters of paths that lead out of the root; no folder directly in it has them in its name."""
 _Edit = tuple[list[str], list[NamedObject]]
 
 
@@ -153,7 +155,7 @@ class DirectoryNamespace(Namespace):
         check_new(parts, TABLE)
         if location.startswith("/") or "://" in location:
             raise InvalidInputError("location of a table", expected="a folder, relative to the root", found=location)
-        folder = normal_path(location, self.root)
+        folder = self._folder_of_table(location)
         store = self._store(folder)
         if next(iter(store.walk()), None) is None:
             raise NotFoundError("no such folder", where=join_uri(self.root, folder))
@@ -171,7 +173,7 @@ class DirectoryNamespace(Namespace):
         """Take the name of a table back, and leave its files. Raises NotFoundError."""
         parts = parts_of(name)
         place = self.describe_table(parts)
-        self._remove_row(parts)
+        self._remove_row(parts, place)
         if len(parts) == 1 and place.location == join_uri(self.root, parts[0] + TABLE_SUFFIX):
             self._store(parts[0] + TABLE_SUFFIX).put(DEREGISTERED, b"")
 
@@ -179,7 +181,7 @@ class DirectoryNamespace(Namespace):
         """Remove a table with all its versions. Raises NotFoundError."""
         parts = parts_of(name)
         place = self.describe_table(parts)
-        self._remove_row(parts)
+        self._remove_row(parts, place)
         self._remove_files(place)
 
     def rename_table(self, name: Name, new_name: Name) -> None:
@@ -224,7 +226,7 @@ class DirectoryNamespace(Namespace):
         try:
             place = self.describe_table(parts)
             if self.is_declared_only(place):
-                self._remove_row(parts)
+                self._remove_row(parts, place)
                 self._remove_files(place)
         except LanceDuckError:
             pass  # the first error is the one to tell; the name stays declared
@@ -263,9 +265,17 @@ class DirectoryNamespace(Namespace):
 
         self._listing.change(edit)
 
-    def _remove_row(self, parts: tuple[str, ...]) -> None:
-        if joined(parts) in self._objects():
-            self._listing.change(lambda objects: ([joined(parts)], []))
+    def _remove_row(self, parts: tuple[str, ...], place: TableDescription) -> None:
+        """Remove the row of a table that is at this place; another of its name may have come meanwhile."""
+
+        def edit(objects: dict[str, NamedObject]) -> _Edit:
+            row = objects.get(joined(parts))
+            if row is None or row.object_type != TABLE or join_uri(self.root, self._location(row)) != place.location:
+                raise NotFoundError("no such table any more", where=joined(parts))
+            return [joined(parts)], []
+
+        if len(parts) > 1 or joined(parts) in self._objects():
+            self._listing.change(edit)
 
     def _folders(self) -> list[str]:
         """Return the names of the folders of the root that are tables."""
@@ -277,11 +287,20 @@ class DirectoryNamespace(Namespace):
 
     def _is_listed(self, name: str) -> bool:
         """Return whether the folder of a table of the root has files, and is not taken from the list."""
+        if not self._lists_folders or _ELSEWHERE & set(name):
+            return False
         store = self._store(name + TABLE_SUFFIX)
-        return self._lists_folders and next(iter(store.walk()), None) is not None and not store.exists(DEREGISTERED)
+        return next(iter(store.walk()), None) is not None and not store.exists(DEREGISTERED)
 
     def _location(self, row: NamedObject) -> str:
-        return normal_path(row.location or "", self.root)
+        return self._folder_of_table(row.location or "")
+
+    def _folder_of_table(self, location: str) -> str:
+        """Return a location without dot segments. Raises InvalidInputError for one outside, and for that of names."""
+        folder = normal_path(location, self.root)
+        if folder.partition("/")[0] == FOLDER:
+            raise InvalidInputError("location of a table", expected=f"another folder than {FOLDER}", found=location)
+        return folder
 
     def _place(self, folder: str, properties: Mapping[str, str] | None = None) -> TableDescription:
         return TableDescription(join_uri(self.root, folder), self._options, properties or {})

@@ -238,3 +238,40 @@ def test_properties_are_checked_and_settings_of_the_store_reach_it() -> None:
     ):
         with pytest.raises((InvalidInputError, UnsupportedError), match=match):
             ld.connect_namespace(impl, properties)
+
+
+@pytest.mark.parametrize("name", ["../other", "below/t", "a\\b", "a\0b"])
+def test_names_do_not_lead_out_of_the_root(tmp_path: Path, name: str) -> None:
+    for place in ("other", "root/below/t"):
+        ld.write_dataset(ROWS, tmp_path / f"{place}.lance")
+    namespace = ld.DirectoryNamespace(str(tmp_path / "root"))
+    assert not namespace.table_exists(name)
+    with pytest.raises(NotFoundError):
+        namespace.drop_table(name)
+    assert ld.dataset(tmp_path / "other.lance").count_rows() == ld.dataset(tmp_path / "root/below/t.lance").count_rows()
+
+
+def test_the_table_of_names_gets_no_name_of_its_own(tmp_path: Path) -> None:
+    namespace = ld.DirectoryNamespace(str(tmp_path))
+    namespace.create_namespace("a")
+    for location in ("__manifest", "./__manifest/data"):
+        with pytest.raises(InvalidInputError, match="__manifest"):
+            namespace.register_table("t", location)
+    assert namespace.list_namespaces() == ["a"]
+
+
+def test_a_drop_leaves_the_table_that_took_the_name_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    slow, quick = ld.DirectoryNamespace(str(tmp_path)), ld.DirectoryNamespace(str(tmp_path))
+    quick.create_namespace("a")
+    quick.create_table("a$t", ROWS)
+    before = slow.describe_table("a$t")
+    quick.drop_table("a$t")
+    with monkeypatch.context() as patch:
+        patch.setattr(slow, "describe_table", lambda name: before)
+        with pytest.raises(NotFoundError):
+            slow.drop_table("a$t")
+        quick.create_table("a$t", ROWS)
+        for change in (slow.drop_table, slow.deregister_table):
+            with pytest.raises(NotFoundError):
+                change("a$t")
+    assert slow.open_table("a$t").count_rows() == 2
