@@ -12,6 +12,7 @@ from lance_duck.arguments import checked_calls
 from lance_duck.dataset import LanceDataset, dataset
 from lance_duck.errors import AlreadyExistsError, InvalidInputError, NotFoundError
 from lance_duck.namespaces.names import TABLE, Name, check_new, joined, parts_of
+from lance_duck.redact import shown
 from lance_duck.snapshot import Version
 from lance_duck.verbs.writing.settings import WriteArguments
 from lance_duck.write_dataset import write_dataset
@@ -32,6 +33,9 @@ class TableDescription:
     location: str
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
     properties: Mapping[str, str] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"TableDescription({shown(self.location)!r}, properties={dict(self.properties)})"
 
 
 @checked_calls

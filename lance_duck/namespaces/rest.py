@@ -10,49 +10,20 @@ JSON, {"error", "code"}.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import quote
 
-from lance_duck import forks
 from lance_duck.arguments import checked_calls
-from lance_duck.errors import (
-    AlreadyExistsError,
-    InvalidInputError,
-    LanceDuckError,
-    NotFoundError,
-    ReferencedError,
-    RetryableError,
-    StoreError,
-    UnsupportedError,
-)
+from lance_duck.errors import LanceDuckError, NotFoundError, StoreError
 from lance_duck.namespaces.base import Namespace, TableDescription
 from lance_duck.namespaces.names import DELIMITER, NAMESPACE, TABLE, Name, check_new, joined, parts_of
+from lance_duck.namespaces.requests import ServiceRequests
 from lance_duck.redact import shown
 
 _PAGE: Final = 1000
 _MOST_PAGES: Final = 10_000
 """Pages of a listing, after which the service is taken to repeat itself."""
-_TIMEOUT: Final = 60.0
-_NEEDS: Final = "pip install 'lance-duck[rest]'"
-_ERRORS: Final[Mapping[int, type[LanceDuckError]]] = {
-    0: UnsupportedError,
-    1: NotFoundError,
-    2: AlreadyExistsError,
-    3: ReferencedError,
-    4: NotFoundError,
-    5: AlreadyExistsError,
-    11: NotFoundError,
-    13: InvalidInputError,
-    14: RetryableError,
-}
-_STATUS: Final[Mapping[int, type[LanceDuckError]]] = {
-    400: InvalidInputError,
-    404: NotFoundError,
-    409: AlreadyExistsError,
-    501: UnsupportedError,
-}
 
 
 @checked_calls
@@ -66,6 +37,7 @@ class RestNamespace(Namespace):
         storage_options: Settings of the stores of tables; those that the service lends win.
 
     Raises:
+        InvalidInputError: The address is none, or a header cannot be sent.
         UnsupportedError: urllib3 is not installed.
     """
 
@@ -77,14 +49,11 @@ class RestNamespace(Namespace):
         headers: Mapping[str, str] | None = None,
         storage_options: Mapping[str, str] | None = None,
     ) -> None:
-        if urlsplit(uri).scheme not in ("http", "https"):
-            raise InvalidInputError("address of a namespace", where=uri, expected="http:// or https://")
-        self.uri = uri.rstrip("/")
+        self._requests = ServiceRequests(uri, headers or {})
+        self.uri = self._requests.uri
         self._delimiter = delimiter
         self._headers = dict(headers or {})
         self._options = dict(storage_options or {})
-        self._pool: tuple[int, Any] | None = None
-        self._connections()
 
     def __repr__(self) -> str:
         return f"RestNamespace({shown(self.uri)!r})"
@@ -154,12 +123,22 @@ class RestNamespace(Namespace):
         except LanceDuckError:
             pass  # the first error is the one to tell; the name stays declared
 
+    def describe_tables(self, name: Name = ()) -> dict[str, TableDescription]:
+        """Return where the tables directly in a namespace are, but for those that go meanwhile."""
+        parts, places = parts_of(name), {}
+        for table in self.list_tables(parts):
+            try:
+                places[table] = self.describe_table((*parts, table))
+            except NotFoundError:
+                continue
+        return places
+
     def _id(self, name: Name) -> str:
         return quote(self._delimiter.join(parts_of(name)) or self._delimiter, safe="")
 
     def _place(self, name: Name, answer: Mapping[str, Any]) -> TableDescription:
         location = answer.get("table_uri") or answer.get("location")
-        if not isinstance(location, str):
+        if not isinstance(location, str) or not location:
             raise StoreError("the service names no place", where=joined(parts_of(name)), found=sorted(answer))
         options = self._options | _texts(answer.get("storage_options"))
         return TableDescription(location, options, _texts(answer.get("properties")))
@@ -168,67 +147,24 @@ class RestNamespace(Namespace):
         token = None
         for _ in range(_MOST_PAGES):
             fields = {"limit": str(_PAGE)} | ({"page_token": token} if token else {})
-            answer = self._request("GET", path, fields)
+            answer = self._requests.send("GET", path, {"delimiter": self._delimiter, **fields})
             names = answer.get(key) or []
-            if not isinstance(names, list):
-                raise StoreError("answer of the service", where=path, expected=f"a list of {key}")
-            yield from map(str, names)
-            token = answer.get("page_token")
+            if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+                raise StoreError("answer of the service", where=path, expected=f"a list of names of {key}")
+            yield from names
+            before, token = token, answer.get("page_token")
             if not token or not names:
                 return
+            if not isinstance(token, str) or token == before:
+                break
         raise StoreError("the listing does not end", where=shown(self.uri))
 
     def _post(self, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        return self._request("POST", path, {}, dict(body or {}))
-
-    def _request(
-        self, method: str, path: str, fields: Mapping[str, str], body: Mapping[str, Any] | None = None
-    ) -> dict[str, Any]:
-        """Return the JSON object of an answer; empty where it has no body."""
-        import urllib3
-
-        url = f"{self.uri}/v1/{path}"
-        query = urlencode({"delimiter": self._delimiter, **fields})
-        try:
-            answer = self._connections().request(
-                method, f"{url}?{query}", headers=self._headers, timeout=_TIMEOUT, json=body, redirect=False
-            )
-        except urllib3.exceptions.HTTPError as error:
-            raise StoreError("the service does not answer", where=shown(url), found=shown(str(error))) from None
-        parsed = _parsed(answer.data)
-        if answer.status >= 300:
-            raise _error(answer.status, parsed, path)
-        return parsed
-
-    def _connections(self) -> Any:
-        """Return the connections of this process: a forked child has its own."""
-        try:
-            import urllib3
-        except ModuleNotFoundError as error:
-            raise UnsupportedError("namespaces of REST services need urllib3", remedy=_NEEDS) from error
-        process = forks.count()
-        if self._pool is None or self._pool[0] != process:
-            self._pool = process, urllib3.PoolManager(retries=urllib3.Retry(3, redirect=False, backoff_factor=0.1))
-        return self._pool[1]
+        return self._requests.send("POST", path, {"delimiter": self._delimiter}, dict(body or {}))
 
 
 def _again(uri: str, delimiter: str, headers: Mapping[str, str], storage_options: Mapping[str, str]) -> RestNamespace:
     return RestNamespace(uri, delimiter=delimiter, headers=headers, storage_options=storage_options)
-
-
-def _parsed(data: bytes) -> dict[str, Any]:
-    try:
-        parsed = json.loads(data) if data.strip() else {}
-    except ValueError:
-        return {}
-    return parsed if isinstance(parsed, dict) else {}
-
-
-def _error(status: int, answer: Mapping[str, Any], path: str) -> LanceDuckError:
-    code = answer.get("code")
-    kind = _ERRORS.get(code) if isinstance(code, int) else None
-    text = str(answer.get("error") or f"HTTP status {status}")[:1000]
-    return (kind or _STATUS.get(status, StoreError))(f"the service says: {shown(text)}", where=path)
 
 
 def _texts(value: object) -> dict[str, str]:

@@ -1,0 +1,136 @@
+"""Namespaces behind REST services that answer as they should not."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+import lance_duck as ld
+from lance_duck.errors import InvalidInputError, NotFoundError, StoreError
+
+TOKEN = "tok-12345678"
+
+
+@dataclass
+class Service:
+    """What a service answers to all requests, or to those of a path."""
+
+    uri: str = ""
+    status: int = 200
+    body: bytes = b"{}"
+    headers: dict[str, str] = field(default_factory=dict)
+    by_path: dict[str, tuple[int, bytes]] = field(default_factory=dict)
+    paths: list[str] = field(default_factory=list)
+
+
+@pytest.fixture
+def service() -> Iterator[Service]:
+    answers = Service()
+
+    class Answers(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.rfile.read(int(self.headers.get("content-length") or 0))
+            path = self.path.partition("?")[0]
+            answers.paths.append(path)
+            status, body = answers.by_path.get(path, (answers.status, answers.body))
+            self.send_response(status)
+            for name, value in {"content-length": str(len(body)), **answers.headers}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(body)
+
+        do_POST = do_GET
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Answers) as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        answers.uri = f"http://127.0.0.1:{server.server_port}"
+        yield answers
+        server.shutdown()
+
+
+def opened(service: Service) -> ld.RestNamespace:
+    return ld.RestNamespace(service.uri, headers={"Authorization": f"Bearer {TOKEN}"})
+
+
+@pytest.mark.parametrize("body", [b"<html>", b"[1]", b"\xff\xfe{}", b"[" * 100_000, b'{"x": ' + b"1" * 10_000 + b"}"])
+def test_an_answer_that_is_no_object_is_no_success(service: Service, body: bytes) -> None:
+    service.body = body
+    namespace = opened(service)
+    for call in (namespace.list_tables, lambda: namespace.drop_table("t"), lambda: namespace.create_namespace("a")):
+        with pytest.raises(StoreError, match="JSON object"):
+            call()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"tables": {"t": 1}},
+        {"tables": ["t", None]},
+        {"tables": ["t"], "page_token": "again"},
+        {"tables": ["t"], "page_token": {"x": 1}},
+    ],
+)
+def test_a_listing_without_sense_or_end_is_refused(service: Service, answer: dict[str, object]) -> None:
+    service.body = json.dumps(answer).encode()
+    with pytest.raises(StoreError):
+        opened(service).list_tables()
+    assert len(service.paths) <= 2
+
+
+def test_a_small_answer_does_not_unpack_to_a_large_one(service: Service) -> None:
+    packer = zlib.compressobj(wbits=31)
+    service.body = b"".join(packer.compress(b" " * (1 << 20)) for _ in range(80)) + packer.flush()
+    service.headers = {"content-encoding": "gzip"}
+    with pytest.raises(StoreError, match="at most"):
+        opened(service).list_tables()
+
+
+def test_a_service_does_not_say_how_long_to_wait(service: Service) -> None:
+    service.status, service.headers = 503, {"retry-after": "3600"}
+    start = time.monotonic()
+    with pytest.raises(StoreError, match="503"):
+        opened(service).list_tables()
+    assert time.monotonic() - start < 60
+
+
+def test_errors_and_reprs_show_no_secrets(service: Service) -> None:
+    service.status = 401
+    service.body = json.dumps({"error": f"who is Bearer {TOKEN}, or {TOKEN}?", "code": True}).encode()
+    with pytest.raises(StoreError, match="who is") as caught:
+        opened(service).list_tables()
+    assert TOKEN not in str(caught.value)
+    for value in (f"Bearer {TOKEN}\nx", f"Bearer {TOKEN}\u2603"):
+        with pytest.raises(InvalidInputError, match="Authorization") as refused:
+            ld.RestNamespace(service.uri, headers={"Authorization": value})
+        assert TOKEN not in str(refused.value)
+    service.status, service.body = 200, b'{"location": "s3://ann:hidden-word@bucket/t"}'
+    assert "hidden-word" not in repr(opened(service).describe_table("t"))
+
+
+@pytest.mark.parametrize("uri", ["http://", "http://[::1", "http://h:99999", "http://h/?token=hidden-word", "ftp://h"])
+def test_addresses_are_checked_at_once(uri: str) -> None:
+    with pytest.raises(InvalidInputError, match="address of a namespace") as caught:
+        ld.RestNamespace(uri)
+    assert "hidden-word" not in str(caught.value)
+
+
+def test_a_table_that_goes_while_it_is_listed_is_left_out(service: Service) -> None:
+    service.by_path = {
+        "/v1/namespace/%24/table/list": (200, b'{"tables": ["gone", "t"]}'),
+        "/v1/table/gone/describe": (404, b"{}"),
+        "/v1/table/t/describe": (200, b'{"location": "/data/t.lance"}'),
+    }
+    namespace = opened(service)
+    assert {name: place.location for name, place in namespace.describe_tables().items()} == {"t": "/data/t.lance"}
+    with pytest.raises(NotFoundError):
+        namespace.describe_table("gone")
