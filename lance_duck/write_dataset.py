@@ -54,7 +54,7 @@ def write_dataset(
             Without effect on a table that exists: see `LanceDataset.optimize.enable_auto_cleanup`.
         commit_message: What `read_transaction` shows.
         transaction_properties: Likewise.
-        initial_bases: `DatasetBasePath`s of a new table: other places for its data files.
+        initial_bases: Of `DatasetBasePath`, for a new table: other places for its data files.
         target_bases: Names or paths of base paths that the files go to, one after the other.
         target_all_bases: True: to the root of the table and all base paths; False: to all base paths.
         base_store_params: Settings of the object stores of base paths, by path.

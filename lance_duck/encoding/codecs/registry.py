@@ -32,9 +32,9 @@ def codec_from_proto(encoding: pb.CompressiveEncoding) -> Codec:
     kind = encoding.WhichOneof("compression")
     if kind is None:
         raise CorruptError("encoding is missing", where="page encoding", expected="a member of CompressiveEncoding")
-    if kind not in _READERS:
+    if kind not in READERS:
         raise UnsupportedError("unknown encoding", where="page encoding", found=kind)
-    return _READERS[kind](getattr(encoding, kind))
+    return READERS[kind](getattr(encoding, kind))
 
 
 def _rle(message: pb.Rle) -> Codec:
@@ -50,7 +50,7 @@ def _variable(message: pb.Variable) -> Codec:
     return OffsetVariable.from_proto(message, codec_from_proto)
 
 
-_READERS: Final[dict[str, Callable[[Any], Codec]]] = {
+READERS: Final[dict[str, Callable[[Any], Codec]]] = {
     "flat": Flat.from_proto,
     "variable": _variable,
     "fsst": lambda message: Fsst.from_proto(message, codec_from_proto),

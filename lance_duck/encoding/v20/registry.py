@@ -70,9 +70,9 @@ def array_from_proto(encoding: pb.ArrayEncoding, context: Context) -> EncodedArr
     kind = encoding.WhichOneof("array_encoding")
     if kind is None:
         raise context.buffers.corrupt("encoding is missing", expected="one of ArrayEncoding's")
-    if kind not in _READERS:
+    if kind not in READERS:
         raise context.buffers.unsupported("encoding in a 2.0 file", kind)
-    array = _READERS[kind](getattr(encoding, kind), context)
+    array = READERS[kind](getattr(encoding, kind), context)
     if context.length is not None and array.capacity is not None and context.length > array.capacity:
         raise context.buffers.corrupt(
             f"{kind} array claims more than its bytes hold", expected=f"at most {array.capacity}", found=context.length
@@ -200,7 +200,7 @@ def _storage(arrow_type: pa.DataType) -> pa.DataType:
     return arrow_type
 
 
-_READERS: Final[dict[str, Callable[[Any, Context], EncodedArray]]] = {
+READERS: Final[dict[str, Callable[[Any, Context], EncodedArray]]] = {
     "flat": lambda message, context: flat_from_proto(message, context.buffers),
     "nullable": _nullable,
     "fixed_size_list": _fixed_size_list,

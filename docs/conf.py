@@ -1,0 +1,47 @@
+"""Sphinx's settings for the documentation: `make docs` writes it to docs/_build/html."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
+
+import generated  # noqa: E402
+
+import lance_duck  # noqa: E402
+
+project = "lance-duck"
+copyright = "the lance-duck developers"
+version = release = lance_duck.__version__
+
+extensions = [
+    "myst_nb",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.intersphinx",
+    "sphinx.ext.napoleon",
+    "sphinx.ext.viewcode",
+    "sphinx_copybutton",
+]
+exclude_patterns = ["_build", "generated/*.md"]
+
+html_theme = "furo"
+html_title = "lance-duck"
+html_static_path: list[str] = []
+
+nb_execution_mode = "off"  # the outputs are stored in the notebooks, and tests/notebooks runs them
+myst_enable_extensions = ["colon_fence", "deflist"]
+myst_heading_anchors = 3
+
+autodoc_default_options = {"members": True, "member-order": "bysource", "show-inheritance": False}
+autodoc_typehints = "signature"
+autodoc_class_signature = "separated"
+napoleon_google_docstring = True
+napoleon_use_rtype = False
+default_role = "code"
+
+intersphinx_mapping: dict[str, tuple[str, None]] = {}
+suppress_warnings = ["myst.header"]
+
+generated.write(Path(__file__).parent / "generated")
