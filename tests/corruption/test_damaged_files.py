@@ -24,7 +24,7 @@ import lance_duck as ld
 
 Damaged = Iterator[tuple[str, bytes]]
 VERSIONS = ("2.0", "2.1", "2.2", "2.3")
-quick_or_many = pytest.mark.parametrize("amount", [50, pytest.param(4000, marks=pytest.mark.slow, id="many")])
+quick_or_many = pytest.mark.parametrize("amount", [20, pytest.param(4000, marks=pytest.mark.slow, id="many")])
 pytestmark = pytest.mark.timeout(3000)
 
 

@@ -14,14 +14,13 @@ from oracle.cases import Cases
 from oracle.compare import assert_fields_same, assert_same, assert_schemas_same
 from oracle.kinds import PATTERNS, VERSIONS, Kind
 from oracle.tables import ID, KINDS, Written, make_table
+from support.matrix import pairwise
 
 import lance_duck as ld
 
 TABLES = [
-    pytest.param((group, version, pattern), id=f"{group}-{version}-{pattern}")
-    for group in tables.GROUPS
-    for pattern in PATTERNS
-    for version in VERSIONS
+    pytest.param(table.values, marks=table.marks, id=table.id)
+    for table in pairwise([*tables.GROUPS], VERSIONS, PATTERNS)
 ]
 
 

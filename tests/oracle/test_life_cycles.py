@@ -14,6 +14,7 @@ import pytest
 from oracle import life
 from oracle.cases import Cases
 from oracle.kinds import VERSIONS
+from support.matrix import pairwise
 
 import lance_duck as ld
 
@@ -39,9 +40,15 @@ def compare_all(cases: Cases, uri: str, *, stable: bool = False) -> None:
         life.compare(cases, uri, version["version"], stable=stable)
 
 
-@pytest.mark.parametrize("stable", [False, True], ids=["addresses", "stable_ids"])
-@pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("change", life.CHANGES, ids=lambda c: c.__name__)
+@pytest.mark.parametrize(
+    ("change", "version", "stable"),
+    pairwise(
+        life.CHANGES,
+        VERSIONS,
+        [False, True],
+        ids=[[change.__name__ for change in life.CHANGES], VERSIONS, ["addresses", "stable_ids"]],
+    ),
+)
 def test_one_change(
     change: life.Change, version: str, stable: bool, tmp_path: Path, cases: Cases, rng: np.random.Generator
 ) -> None:

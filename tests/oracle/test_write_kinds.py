@@ -15,6 +15,7 @@ from oracle.cases import Cases
 from oracle.compare import assert_fields_same, assert_same
 from oracle.kinds import PATTERNS, VERSIONS, Kind
 from oracle.tables import ID, MISREAD, kinds_of, make_table
+from support.matrix import pairwise
 
 import lance_duck as ld
 from lance_duck.errors import LanceDuckError
@@ -25,12 +26,7 @@ NO_FSYNC = {"fsync": "false"}
 NARROW_ROWS = ((2100, 1), (1, 1), (150, 3))
 WIDE_ROWS = ((60, 1), (1, 1), (20, 2))
 LOSES_NULLS = ("struct_empty",)  # pylance 14.0.2 writes null structs without members as structs
-TABLES = [
-    pytest.param(group, version, pattern, id=f"{group}-{version}-{pattern}")
-    for group in tables.GROUPS
-    for version in VERSIONS
-    for pattern in PATTERNS
-]
+TABLES = pairwise([*tables.GROUPS], VERSIONS, PATTERNS)
 
 
 def write(uri: str, kinds: Sequence[Kind], group: str, version: str, pattern: str) -> pa.Table:

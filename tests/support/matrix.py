@@ -1,0 +1,31 @@
+"""Combinations of parameters: all in the full profile, and in the quick one so many that each two values meet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import product
+from typing import Any
+
+import pytest
+
+
+def pairwise(*axes: Sequence[Any], ids: Sequence[Iterable[str]] | None = None) -> list[Any]:
+    """Return the parameters of a test, of which those that are not needed for each two values to meet are slow.
+
+    A combination is kept where the places of its values add up to a multiple of the length of the shortest axis: for
+    any two values there is a third that makes it so.
+
+    Args:
+        axes: Values of each parameter, three axes or more.
+        ids: Names of the values of each axis; None: their text.
+    """
+    assert len(axes) >= 3
+    least = min(len(axis) for axis in axes)
+    names = [[str(value) for value in axis] for axis in axes] if ids is None else [list(axis) for axis in ids]
+    table = []
+    for places in product(*(range(len(axis)) for axis in axes)):
+        values = [axis[place] for axis, place in zip(axes, places, strict=True)]
+        marks = () if sum(places) % least == 0 else (pytest.mark.slow,)
+        name = "-".join(axis[place] for axis, place in zip(names, places, strict=True))
+        table.append(pytest.param(*values, marks=marks, id=name))
+    return table
