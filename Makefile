@@ -14,14 +14,14 @@ GRPCIO := $(VENV)/grpcio-tools-1.67.1
 PB     := lance_duck/wire/pb
 PROTOC := $(GRPCIO)/bin/python -m grpc_tools.protoc -I$(PB)=protos $(addprefix $(PB)/,$(notdir $(wildcard protos/*.proto)))
 PYTEST := $(BIN)/python -m pytest
-CODE   := lance_duck lance_duck_command.py pyspark_lance_duck.py tests benchmarks
+CODE   := lance_duck lance_duck_command.py pyspark_lance_duck.py docs tests benchmarks
 
 # Tests start many processes: what was compiled is kept, whatever the machine prefers.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo versions meetings test test-full test-lowest test-duckdb15 lint types oracle bench golden protos protos-check format clean
+.PHONY: help demo docs versions meetings test test-full test-lowest test-duckdb15 lint types oracle bench golden protos protos-check format clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -71,6 +71,10 @@ lint: $(READY)  ## ruff: rules and layout
 types: $(READY)  ## mypy --strict
 	$(BIN)/mypy
 
+docs: $(READY)  ## the documentation as a site in docs/_build/html; a warning is an error
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
+	$(BIN)/python -m sphinx -b html -q -W --keep-going docs docs/_build/html
+
 oracle: $(READY)  ## only the comparison with pylance, with counts of cases
 	$(PYTEST) tests/oracle -n 2 --dist worksteal
 
@@ -100,5 +104,5 @@ format: $(READY)  ## let ruff rewrite the code
 	$(BIN)/ruff format $(CODE)
 
 clean:  ## remove the environment, caches and benchmark data
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist benchmarks/data
+	rm -rf $(VENV) docs/_build docs/generated .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist benchmarks/data
 	find lance_duck tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

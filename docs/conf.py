@@ -19,7 +19,6 @@ version = release = lance_duck.__version__
 extensions = [
     "myst_nb",
     "sphinx.ext.autodoc",
-    "sphinx.ext.intersphinx",
     "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",
     "sphinx_copybutton",
@@ -41,7 +40,6 @@ napoleon_google_docstring = True
 napoleon_use_rtype = False
 default_role = "code"
 
-intersphinx_mapping: dict[str, tuple[str, None]] = {}
 suppress_warnings = ["myst.header"]
 
 generated.write(Path(__file__).parent / "generated")

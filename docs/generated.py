@@ -21,7 +21,9 @@ from lance_duck.wire.flags import READABLE, WRITABLE, flag_names
 def write(folder: Path) -> None:
     """Write each page into a folder, which is made."""
     folder.mkdir(exist_ok=True)
-    shutil.copytree(folder.parents[1] / "notebooks", folder / "notebooks", dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.md"))
+    shutil.copytree(
+        folder.parents[1] / "notebooks", folder / "notebooks", dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.md")
+    )
     for name, text in {
         "file_versions": file_versions(),
         "encodings": encodings(),
