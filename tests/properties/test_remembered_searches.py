@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from properties.changing import CHANGES, DIM, FAST, create, steps
 
 import lance_duck as ld
-from lance_duck.errors import LanceDuckError
+from lance_duck.errors import LanceDuckError, ReferencedError
 
 LOOKS = st.fixed_dictionaries(
     {},
@@ -118,7 +119,8 @@ def test_a_search_finds_what_a_new_one_finds(
         for name, number in [("", 0), *changes]:
             if name:
                 handles.append(ld.dataset(dataset.uri, version=dataset.version, storage_options=FAST))
-                (CHANGES | MORE)[name](dataset, number)
+                with suppress(ReferencedError):  # of a cast of a column that is indexed meanwhile
+                    (CHANGES | MORE)[name](dataset, number)
             for handle in handles[-2:]:
                 for look, options in asked:
                     check(handle, look, options, forms, seed)
