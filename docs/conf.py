@@ -13,7 +13,7 @@ import generated  # noqa: E402
 import lance_duck  # noqa: E402
 
 project = "lance-duck"
-copyright = "the lance-duck developers"
+copyright = "the lance-duck developers"  # noqa: A001
 version = release = lance_duck.__version__
 
 extensions = [

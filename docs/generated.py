@@ -6,10 +6,10 @@ import shutil
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-import lance_duck_command
 import typer
 from typer.cli import get_docs_for_click
 
+import lance_duck_command
 from lance_duck.encoding.codecs.registry import READERS
 from lance_duck.encoding.v20.registry import READERS as READERS_20
 from lance_duck.file.reader import VERSIONS
