@@ -12,7 +12,7 @@ from typer.cli import get_docs_for_click
 import lance_duck_command
 from lance_duck.encoding.codecs.registry import READERS
 from lance_duck.encoding.v20.registry import READERS as READERS_20
-from lance_duck.file.reader import VERSIONS
+from lance_duck.file.reader import LEGACY_VERSIONS, VERSIONS
 from lance_duck.file.write.writer import VERSIONS as WRITTEN
 from lance_duck.index.registry import KINDS
 from lance_duck.wire.flags import READABLE, WRITABLE, flag_names
@@ -36,8 +36,8 @@ def write(folder: Path) -> None:
 
 def file_versions() -> str:
     """Return a table of the versions of data files."""
-    names = sorted({f"{major}.{minor}" for major, minor in VERSIONS.values()} | set(WRITTEN))
-    read = {f"{major}.{minor}" for major, minor in VERSIONS.values()}
+    read = {f"{major}.{minor}" for major, minor in VERSIONS.values()} | set(LEGACY_VERSIONS.values())
+    names = sorted(read | set(WRITTEN))
     return _table(
         ("version of data files", "read", "written"), ((name, name in read, name in WRITTEN) for name in names)
     )
@@ -45,7 +45,7 @@ def file_versions() -> str:
 
 def encodings() -> str:
     """Return a table of the encodings that are read, by the names that the messages of the format give them."""
-    rows = [("2.1, 2.2", ", ".join(f"`{name}`" for name in READERS))]
+    rows = [("2.1 to 2.3", ", ".join(f"`{name}`" for name in READERS))]
     rows.append(("2.0", ", ".join(f"`{name}`" for name in (*READERS_20, "list"))))
     return _table(("files of", "encodings"), rows)
 

@@ -412,6 +412,7 @@ def test_the_top_level_holds_what_it_should_and_nothing_else() -> None:
     assert {line.split("/")[0] for line in listed.splitlines()} == {
         *("pyproject.toml", "README.md", "Makefile", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE"),
         *(
+            "docs",
             "lance_duck",
             "pyspark_lance_duck.py",
             "lance_duck_command.py",

@@ -126,3 +126,18 @@ def test_rows_that_a_manifest_only_claims_are_neither_lost_nor_counted(
 def test_checksums_have_to_be_compared(table: Path) -> None:
     with pytest.raises(InvalidInputError, match="checksums are not compared"):
         ld.dataset(table, storage_options={"checksums": "false"}).repair()
+
+
+def test_an_index_is_not_given_up_for_what_was_measured_of_its_recall(tmp_path: Path) -> None:
+    path = tmp_path / "t.lance"
+    values = np.random.default_rng(1).random(4000 * 8).astype(np.float32)
+    vectors = pa.FixedSizeListArray.from_arrays(pa.array(values), 8)
+    ld.write_dataset(pa.table({"v": vectors}), path).create_index("v", "IVF_FLAT", num_partitions=4)
+    (file,) = path.glob("_indices/*/recall.json")
+    data = bytearray(file.read_bytes())
+    data[-20] ^= 1
+    file.write_bytes(data)
+    dataset = ld.dataset(path)
+    assert {Path(check.file).name for check in dataset.check_files() if check.checksums == "damaged"} == {"recall.json"}
+    assert dataset.repair().num_rows == 0
+    assert len(ld.dataset(path).list_indices()) == 1

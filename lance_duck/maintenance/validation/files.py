@@ -12,6 +12,8 @@ from typing import Final
 from lance_duck.checksums.sealed import unsealed_deletions
 from lance_duck.errors import CorruptError, NotFoundError, UnsupportedError
 from lance_duck.file.reader import LanceFile, open_file
+from lance_duck.index.vector.storage.files import RECALL_FILE
+from lance_duck.scan.nearest.settings.stored import is_intact
 from lance_duck.snapshot import Snapshot
 from lance_duck.store import Store, join_uri, run
 from lance_duck.store.checked import CheckedSource
@@ -91,18 +93,27 @@ def check_segment(snapshot: Snapshot, segment: IndexMetadata) -> list[FileCheck]
     names = dict(segment.files)
     if not names and store.can_list:
         names = {entry.path.rpartition("/")[2]: entry.size for entry in store.entries(directory)}
-    return [
-        _container(store, f"{directory}/{name}", "index", size)
-        if name.endswith(_CONTAINERS)
-        else FileCheck(f"{directory}/{name}", "index", size, NONE)
-        for name, size in names.items()
-    ]
+    return [_index_file(store, f"{directory}/{name}", size) for name, size in names.items()]
 
 
 def _fragment(snapshot: Snapshot, fragment: Fragment) -> list[FileCheck]:
     files = [check_data_file(snapshot, file) for file in fragment.files]
     deletions = check_deletions(snapshot, fragment)
     return files if deletions is None else [*files, deletions]
+
+
+def _index_file(store: Store, path: str, size: int | None) -> FileCheck:
+    if path.endswith(_CONTAINERS):
+        return _container(store, path, "index", size)
+    if not path.endswith(f"/{RECALL_FILE}"):
+        return FileCheck(path, "index", size, NONE)
+    try:
+        data = store.get(path)
+    except NotFoundError as error:
+        return FileCheck(path, "index", size, DAMAGED, (str(error),), is_open=False)
+    if is_intact(data):
+        return FileCheck(path, "index", len(data), SOUND)
+    return FileCheck(path, "index", len(data), DAMAGED, ("what was measured of its recall is measured again",))
 
 
 def _container(store: Store, path: str, kind: str, size: int | None) -> FileCheck:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from lance_duck.errors import CorruptError, InvalidInputError, NotFoundError
 from lance_duck.file.column import ColumnReader, open_column
 from lance_duck.file.reader import LanceFile
+from lance_duck.index.vector.storage.files import RECALL_FILE
 from lance_duck.maintenance.validation.files import DAMAGED, check_segment
 from lance_duck.snapshot import Snapshot
 from lance_duck.store import run
@@ -78,7 +79,7 @@ def find_losses(snapshot: Snapshot) -> Losses:
         tuple(
             segment
             for segment, files in zip(snapshot.indices, checks, strict=True)
-            if any(file.checksums == DAMAGED for file in files)
+            if any(file.checksums == DAMAGED and not file.file.endswith(RECALL_FILE) for file in files)
         ),
     )
 

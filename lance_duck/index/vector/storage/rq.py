@@ -28,19 +28,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from lance_duck import lazy
 from lance_duck.errors import CorruptError, UnsupportedError
 from lance_duck.index.files import SegmentFile
 from lance_duck.index.vector.costs import DECODE_BYTES
-from lance_duck.index.vector.library import faiss
 from lance_duck.index.vector.storage.metadata import array_of, tensor_of, whole
 from lance_duck.index.vector.storage.rotation import ROUNDS, Rotation
 from lance_duck.index.vector.storage.rq_codes import blocked_extra, blocked_width, extra_of, packed_signs, signs_of
+
+if TYPE_CHECKING:
+    from lance_duck.index.vector import library
+else:
+    library = lazy.modules(globals(), "lance_duck.index.vector", "library")
 
 Bytes = NDArray[np.uint8]
 
@@ -202,7 +207,7 @@ def rabit_lists(rounding: Rounding, num_partitions: int, quantizer: Any, metric:
         quantizer: faiss index of the rotated centroids; must outlive the result.
         metric: faiss.METRIC_L2 or faiss.METRIC_INNER_PRODUCT.
     """
-    index = faiss.IndexIVFRaBitQ(quantizer, rounding.dim, num_partitions, metric, False, rounding.bits)
+    index = library.faiss.IndexIVFRaBitQ(quantizer, rounding.dim, num_partitions, metric, False, rounding.bits)
     index.qb = _QUERY_BITS
     index.is_trained = True
     return index

@@ -53,14 +53,10 @@ def encoded(index: VectorIndex, curves: Iterable[Curve]) -> bytes:
 
 def decoded(data: bytes | None, index: VectorIndex) -> list[Curve]:
     """Return the curves of a file that lies beside a segment; none where it is not to be trusted, or there is none."""
-    if data is None:
+    if data is None or not is_intact(data):
         return []
-    head, _, body = data.removesuffix(b"\n").partition(b"\n")
     try:
-        about = json.loads(head)
-        if about != {"kind": _KIND, "version": _VERSION, "digest": f"{digest(body):016x}"}:
-            return []
-        content = json.loads(body)
+        content = json.loads(data.split(b"\n")[1])
         rows = content["rows"]
         if any(content[name] != value for name, value in _about(index).items()):
             return []
@@ -69,6 +65,16 @@ def decoded(data: bytes | None, index: VectorIndex) -> list[Curve]:
         return [_curve(each) for each in content["curves"]]
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return []
+
+
+def is_intact(data: bytes) -> bool:
+    """Return whether a file is what was written."""
+    head, _, body = data.removesuffix(b"\n").partition(b"\n")
+    try:
+        about = json.loads(head)
+    except (ValueError, RecursionError):
+        return False
+    return bool(about == {"kind": _KIND, "version": _VERSION, "digest": f"{digest(body):016x}"})
 
 
 def _about(index: VectorIndex) -> dict[str, Any]:
