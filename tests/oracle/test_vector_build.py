@@ -49,7 +49,8 @@ def test_pylance_searches_what_is_built_here(
     tmp_path: Path, data: tuple[np.ndarray, np.ndarray], kind: str, metric: str, type_: Any
 ) -> None:
     ours, theirs = (write(tmp_path / f"{name}.lance", data[0].astype(type_)) for name in ("ours", "theirs"))
-    parameters = {"num_partitions": 4, "metric": metric, **({"num_sub_vectors": 16} if "PQ" in kind else {})}
+    codes = {"num_sub_vectors": 16} if "PQ" in kind else {"num_bits": 8} if kind == "IVF_RQ" else {}
+    parameters: dict[str, Any] = {"num_partitions": 4, "metric": metric, **codes}
     built = ld.dataset(ours).create_index("v", kind, **parameters)
     other = lance.dataset(theirs)
     other.create_index("v", kind, **parameters)
