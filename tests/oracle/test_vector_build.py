@@ -49,8 +49,7 @@ def test_pylance_searches_what_is_built_here(
     tmp_path: Path, data: tuple[np.ndarray, np.ndarray], kind: str, metric: str, type_: Any
 ) -> None:
     ours, theirs = (write(tmp_path / f"{name}.lance", data[0].astype(type_)) for name in ("ours", "theirs"))
-    codes = {"num_sub_vectors": 16} if "PQ" in kind else {"num_bits": 8} if kind == "IVF_RQ" else {}
-    parameters: dict[str, Any] = {"num_partitions": 4, "metric": metric, **codes}
+    parameters = {"num_partitions": 4, "metric": metric, **({"num_sub_vectors": 16} if "PQ" in kind else {})}
     built = ld.dataset(ours).create_index("v", kind, **parameters)
     other = lance.dataset(theirs)
     other.create_index("v", kind, **parameters)
@@ -62,8 +61,8 @@ def test_pylance_searches_what_is_built_here(
     figures = read.stats.index_stats("v_idx")
     assert figures["num_unindexed_rows"] == 0
     assert sum(part["size"] for part in figures["indices"][0]["partitions"]) == ROWS
-    # Codebooks are trained by chance: their recall differs from one to the next by more.
-    slack = 0.08 if "PQ" in kind else 0.02
+    # Codebooks are trained, and vectors of RaBitQ rotated, by chance: recall differs from one to the next by more.
+    slack = 0.08 if "PQ" in kind or kind == "IVF_RQ" else 0.02
     for nprobes in (2, 4):
         found = recall(read, data, metric, nprobes)
         assert found >= recall(other, data, metric, nprobes) - slack
