@@ -42,7 +42,7 @@ $(PYLANCES): $(LANCE_DUCK_VERSIONS)/%/.ready: | $(READY)
 
 versions: $(PYLANCES)  ## environments of nine other versions of pylance, for the full profile
 
-meetings: versions  ## the README's table of what other versions of pylance and we read of each other
+meetings: versions  ## the table of docs/format.md: what other versions of pylance and we read of each other
 	PYTHONPATH=.:tests $(BIN)/python -m versions.meetings
 
 test: $(READY) $(firstword $(PYLANCES)) $(lastword $(PYLANCES))  ## all tests in the quick profile

@@ -1,7 +1,7 @@
 """How fast are the nearest neighbours found, and how long does an index take to build?
 
 Each engine builds its own index of the same clustered vectors, and looks as far as it has to for the recall that is
-asked for; the queries are others than the rows, and the same for all. What the README quotes is printed last.
+asked for; the queries are others than the rows, and the same for all. What docs/figures.md quotes is printed last.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ def bandwidth(vectors: np.ndarray) -> float:
 
 
 def summary(cases: Cases) -> None:
-    """Print lines for the README: geometric means of ratios, the least, and the greatest."""
+    """Print lines for docs/figures.md: geometric means of ratios, the least, and the greatest."""
     print("\n| question | beside | ratio | spread |\n|---|---|---|---|")
     for topic, text in SUMMARY.items():
         mine = [case for about, case in cases if about == topic]

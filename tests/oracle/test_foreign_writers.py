@@ -85,7 +85,7 @@ def test_a_btree_of_pylance_is_believed_where_it_has_the_rows(path: str, change:
     change(path)
     assert over_listed(ld.dataset(path))
     assert OURS.keys(path, QUESTION) == [ANSWER]
-    assert len(PYLANCE.keys(path, QUESTION)[0]) < len(ANSWER)  # the hazard that the README names
+    assert len(PYLANCE.keys(path, QUESTION)[0]) < len(ANSWER)  # the hazard that docs/limits.md names
     assert set(covered(path)) <= {0, 1, 2, 3}
     with pytest.raises(ld.errors.CorruptError, match="lists fragments"):
         ld.dataset(path).validate()

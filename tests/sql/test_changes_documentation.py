@@ -1,4 +1,4 @@
-"""The example of the README that changes a table."""
+"""The example of the documentation that changes a table."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import pytest
 
 import lance_duck as ld
 
-README = Path(__file__).parents[2] / "README.md"
+PAGE = Path(__file__).parents[2] / "docs" / "sql.md"
 
 
-def test_the_example_of_the_readme_gives_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = README.read_text(encoding="utf-8").split("**Changes in SQL.**")[1].split("```python\n")[1].split("```")[0]
+def test_the_example_of_the_page_gives_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = PAGE.read_text(encoding="utf-8").split("\n## Changes\n")[1].split("```python\n")[1].split("```")[0]
     monkeypatch.chdir(tmp_path)
     Path("people").mkdir()
     scope: dict[str, Any] = {}
