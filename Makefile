@@ -14,7 +14,7 @@ GRPCIO := $(VENV)/grpcio-tools-1.67.1
 PB     := lance_duck/wire/pb
 PROTOC := $(GRPCIO)/bin/python -m grpc_tools.protoc -I$(PB)=protos $(addprefix $(PB)/,$(notdir $(wildcard protos/*.proto)))
 PYTEST := $(BIN)/python -m pytest
-CODE   := lance_duck lance_duck_command.py pyspark_lance_duck.py docs tests benchmarks
+CODE   := lance_duck lance_duck_command.py pyspark_lance_duck.py docs/conf.py docs/generated.py tests benchmarks
 
 # Tests start many processes: what was compiled is kept, whatever the machine prefers.
 unexport PYTHONDONTWRITEBYTECODE
