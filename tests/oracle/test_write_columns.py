@@ -9,12 +9,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from lance.file import LanceFileReader as Theirs
+from lance.file import LanceFileWriter as Writer
 from oracle import nested_columns
 from oracle.cases import Cases
 from oracle.compare import assert_same
 from oracle.kinds import build
 from oracle.tables import KINDS
 
+import lance_duck as ld
+from lance_duck.errors import UnsupportedError
 from lance_duck.file import LanceFileReader
 from lance_duck.file.write.writer import FileWriter
 from lance_duck.store import open_store
@@ -154,6 +157,37 @@ def test_levels_without_values(version: str, tmp_path: Path, cases: Cases) -> No
     )
     write(tmp_path / "t.lance", table, version)
     compare(tmp_path / "t.lance", table, [0, 1, 39, 40, 499, 500, 70_000, n - 501, n - 500, n - 1], cases)
+
+
+NO_BYTES = pa.binary(0)
+NOTHINGS = {
+    "values": pa.array([b""] * 5, NO_BYTES),
+    "nulls": pa.array([b"", None, b"", None, b""], NO_BYTES),
+    "all_null": pa.array([None] * 5, NO_BYTES),
+    "lists": pa.array([[b"", b""], [], None, [b"", None], [None]], pa.list_(NO_BYTES)),
+    "structs": pa.array([{"a": b""}, {"a": None}, None, {"a": b""}, {}], pa.struct([("a", NO_BYTES)])),
+}
+
+
+def test_values_without_bytes_are_not_nulls(tmp_path: Path, cases: Cases) -> None:
+    table = pa.table(NOTHINGS)
+    write(tmp_path / "ours.lance", table, "2.2")
+    with Writer(str(tmp_path / "theirs.lance"), table.schema) as writer:
+        writer.write_batch(table)
+    for name in ("ours", "theirs"):
+        compare(tmp_path / f"{name}.lance", table, [0, 1, 3], cases)
+
+
+def test_what_cannot_hold_values_without_bytes_names_them(tmp_path: Path) -> None:
+    packed = pa.field("p", pa.struct([("a", NO_BYTES), ("b", pa.int32())]), metadata={"lance-encoding:packed": "true"})
+    structs = pa.table([pa.array([{"a": b"", "b": 1}], packed.type)], schema=pa.schema([packed]))
+    for version, table, where in (
+        ("2.1", pa.table({"v": NOTHINGS["values"]}), "column v"),
+        ("2.1", pa.table({"l": NOTHINGS["lists"]}), "column l"),
+        ("2.2", structs, "column p"),
+    ):
+        with pytest.raises(UnsupportedError, match=f"{where}.*without bytes"):
+            ld.write_dataset(table, tmp_path / "t.lance", data_storage_version=version)
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -64,7 +64,7 @@ def _mismatch(what: str, arrow_type: pa.DataType, where: str) -> CorruptError:
 def _fixed(
     block: FixedWidth, arrow_type: pa.DataType, bitmap: pa.Buffer | None, where: str, stored: pa.DataType | None
 ) -> pa.Array:
-    if block.bits == 0:
+    if block.bits == 0 and arrow_type != pa.binary(0):
         return pa.nulls(block.count, arrow_type)
     if pa.types.is_fixed_size_list(arrow_type):
         return _fixed_size_list(_as_list(block, arrow_type, where), arrow_type, bitmap, where, stored)

@@ -45,7 +45,7 @@ def array_to_block(array: pa.Array, where: str) -> Block:
             its dictionary does not have.
     """
     kind = array.type
-    if pa.types.is_null(kind):
+    if pa.types.is_null(kind) or kind == pa.binary(0):
         return FixedWidth(0, _NOTHING, len(array))
     if pa.types.is_dictionary(kind):
         return _dictionary(array, where)
@@ -161,6 +161,8 @@ def _packed_struct(array: pa.StructArray, where: str) -> PackedStruct:
             raise InvalidInputError(
                 "null in a packed struct", where=f"{where}.{name}", remedy="packed structs hold no nulls"
             )
+        if field.type == pa.binary(0):
+            raise UnsupportedError("values without bytes in a packed struct", where=where, found=field.type)
         fields.append(array_to_block(field, where))
     return PackedStruct(tuple(fields), len(array))
 

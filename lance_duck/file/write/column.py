@@ -86,6 +86,13 @@ class NestedColumnWriter:
     def _build(self, field: Field, around: tuple[Layer, ...], where: str) -> _FieldWriter:
         if not field.children or field.is_packed or field.blob_version:
             layers = (*around, Layer(False, field.nullable))[::-1]
+            if self._version == "2.1" and field.logical_type == "fixed_size_binary:0":
+                raise UnsupportedError(
+                    "values without bytes in a file of version 2.1",
+                    where=where,
+                    found=field.logical_type,
+                    remedy="write with data_storage_version='2.2'",
+                )
             metadata = {} if field.blob_version else field.metadata
             choice = EncodingOptions.from_metadata(metadata, self._version, field.logical_type)
             self._leaves.append(LeafWriter(field, layers, choice, self._space, self._page_bytes, where))

@@ -53,8 +53,8 @@ def constant_value(block: Block, valid: Levels | None) -> Block | None:
         block: The slots.
         valid: A flag for each slot that is not null, at least one of them set; None when all are.
     """
-    if isinstance(block, FixedWidth) and block.bits:
-        return _fixed_constant(block, valid)
+    if isinstance(block, FixedWidth):
+        return _fixed_constant(block, valid) if block.bits else FixedWidth(0, block.data, 1)
     if isinstance(block, VariableWidth):
         return _variable_constant(block, valid)
     return None
