@@ -17,7 +17,7 @@ from lance_duck.commit.row_lineage import given_row_ids, touch_rows, touch_some_
 from lance_duck.commit.table_metadata import apply_config, apply_field_metadata, set_schema
 from lance_duck.errors import IncompatibleError, InternalError, InvalidInputError, RetryableError, UnsupportedError
 from lance_duck.wire import flags
-from lance_duck.wire.fragment import LEGACY, version_of_first, version_text
+from lance_duck.wire.fragment import LEGACY, UNSTABLE, version_of_first, version_text
 from lance_duck.wire.pb import table_pb2, transaction_pb2
 
 _FILE_FORMAT = "lance"
@@ -181,6 +181,7 @@ def _project(draft: ManifestDraft, operation: transaction_pb2.Transaction.Projec
 def _rewrite(draft: ManifestDraft, operation: transaction_pb2.Transaction.Rewrite, version: int) -> None:
     fragments = FragmentList(draft.manifest, version)
     was_legacy = version_of_first(draft.manifest.fragments) == LEGACY
+    mixed_before = draft.manifest.reader_feature_flags & flags.MIXED_VERSIONS
     numbered = _copy(operation)
     for group in numbered.groups:
         if not was_legacy:
@@ -197,6 +198,8 @@ def _rewrite(draft: ManifestDraft, operation: transaction_pb2.Transaction.Rewrit
     fragments.swap([([f.id for f in g.old_fragments], g.new_fragments) for g in numbered.groups])
     if was_legacy:
         _leave_legacy(draft.manifest)
+    else:
+        _leave_unstable(draft.manifest, mixed_before)
     coverage.rewrite(draft.segments, numbered, stable=fragments.is_stable)
 
 
@@ -214,6 +217,17 @@ def _leave_legacy(manifest: table_pb2.Manifest) -> None:
     for field in manifest.fields:
         if field.HasField("dictionary") and LEGACY not in versions:
             field.dictionary.Clear()  # its values lie in the old manifest, for old files
+
+
+def _leave_unstable(manifest: table_pb2.Manifest, mixed_before: int) -> None:
+    """Note that no file of version 2.3 is left, so that later writes follow those that are; flags stay as they were."""
+    versions = {_file_version(file) for fragment in manifest.fragments for file in fragment.files}
+    if manifest.data_format.version != UNSTABLE or not versions or UNSTABLE in versions:
+        return
+    manifest.data_format.version = max(versions)
+    if len(versions) == 1 and not mixed_before:  # set while the new files still differed from the table
+        manifest.reader_feature_flags &= ~flags.MIXED_VERSIONS
+        manifest.writer_feature_flags &= ~flags.MIXED_VERSIONS
 
 
 def _reserve(draft: ManifestDraft, operation: transaction_pb2.Transaction.ReserveFragments, version: int) -> None:

@@ -15,6 +15,9 @@ TOMBSTONE = -2
 
 LEGACY: Final = "0.1"
 
+UNSTABLE: Final = "2.3"
+"""Read, and not written: its encodings may change."""
+
 _OLD_VERSIONS = {(0, 0): LEGACY, (0, 1): LEGACY, (0, 2): LEGACY, (0, 3): "2.0"}
 
 

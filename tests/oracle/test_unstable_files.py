@@ -58,5 +58,7 @@ def test_such_tables_are_compacted_into_2_2_and_not_written(tmp_path: Path) -> N
     dataset.optimize.compact_files()
     assert lance.dataset(uri).to_table() == dataset.to_table()
     assert {file.file_minor_version for f in dataset.get_fragments() for file in f.metadata.files} == {2}
-    ld.write_dataset(table, uri, mode="append", data_storage_version="2.2")
-    assert lance.dataset(uri).count_rows() == 39
+    ld.write_dataset(table, uri, mode="append")
+    theirs = lance.dataset(uri)
+    assert (theirs.data_storage_version, dataset.data_storage_version, theirs.count_rows()) == ("2.2", "2.2", 39)
+    assert theirs.to_table() == ld.dataset(uri).to_table()

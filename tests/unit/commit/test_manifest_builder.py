@@ -41,6 +41,7 @@ from lance_duck.commit.index_coverage import covered
 from lance_duck.commit.manifest_builder import ManifestDraft, build_manifest, first_manifest
 from lance_duck.errors import IncompatibleError, InvalidInputError, UnsupportedError
 from lance_duck.rows import RowIdSequence, VersionSequence, read_row_ids, read_versions, roaring_bytes
+from lance_duck.wire.flags import MIXED_VERSIONS
 from lance_duck.wire.fragment import Fragment
 from lance_duck.wire.index import IndexMetadata
 from lance_duck.wire.manifest import BasePath
@@ -491,3 +492,21 @@ def test_a_deep_clone_has_its_own_files() -> None:
     assert not draft.manifest.base_paths
     assert not any(f.files[0].HasField("base_id") for f in draft.manifest.fragments)
     assert (flags(draft), draft.segments[0].HasField("base_id")) == ((0, 0), False)
+
+
+@pytest.mark.parametrize("mixed_before", [False, True])
+def test_a_table_whose_last_file_of_2_3_is_rewritten_says_2_2(mixed_before: bool) -> None:
+    old = [fragment(i, replace(data_file(f"{i}.lance", 0, 1, 2), file_version=(2, 3))) for i in range(2)]
+    base = first_manifest(new_transaction(0, Overwrite(schema(), old), None).overwrite, "2.3", stable_row_ids=False)
+    if mixed_before:
+        base.manifest.reader_feature_flags = base.manifest.writer_feature_flags = MIXED_VERSIONS
+    new = [fragment(i + 7, data_file(f"new{i}.lance", 0, 1, 2)) for i in range(2)]
+
+    one = build_manifest(base, new_transaction(1, Rewrite([RewriteGroup(old[:1], new[:1])]), None), 2)
+    assert one.manifest.data_format.version == "2.3"
+    assert one.manifest.reader_feature_flags == one.manifest.writer_feature_flags == MIXED_VERSIONS
+    groups = [RewriteGroup([o], [n]) for o, n in zip(old, new, strict=True)]
+    both = build_manifest(base, new_transaction(1, Rewrite(groups), None), 2).manifest
+    assert both.data_format.version == "2.2"
+    expected = MIXED_VERSIONS if mixed_before else 0
+    assert both.reader_feature_flags == both.writer_feature_flags == expected
