@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Literal, Self
+from importlib import import_module
+from typing import Final, Literal, Self
 
 import pyarrow as pa
 import pyarrow.dataset as pads
 
 from lance_duck.arguments import checked_calls, unknown_value
-from lance_duck.errors import InternalError, InvalidInputError, UnsupportedError
+from lance_duck.errors import InvalidInputError, UnsupportedError
 
 _BLOB_HANDLING = ("all_binary", "blobs_descriptions", "all_descriptions")
 
@@ -40,6 +41,7 @@ class SqlRequest:
 
 Engine = Callable[[SqlRequest], pa.RecordBatchReader]
 _ENGINES: list[Engine] = []
+_ENGINE: Final = "lance_duck.duck.dataset_sql"
 
 
 def set_engine(engine: Engine) -> None:
@@ -66,7 +68,7 @@ class SqlQuery:
     def to_stream_reader(self) -> pa.RecordBatchReader:
         """Run the query and return its rows as a stream; raises as `to_batch_records`."""
         if not _ENGINES:
-            raise InternalError("nothing runs SQL", remedy="import lance_duck")
+            import_module(_ENGINE)  # which calls `set_engine`; nothing has imported SQL yet
         reader = _ENGINES[0](self._request)
         return pa.RecordBatchReader.from_batches(reader.schema, self._batches(reader))
 

@@ -137,3 +137,8 @@ def test_star_import_brings_every_name() -> None:
 def test_a_name_that_is_not_there_is_an_attribute_error(name: str) -> None:
     with pytest.raises(AttributeError, match=f"module 'lance_duck' has no attribute '{name}'"):
         getattr(ld, name)
+
+
+def test_sql_of_a_dataset_runs_in_a_process_that_has_not_connected(table: str) -> None:
+    query = "ds.sql('SELECT sum(id) AS n FROM dataset').build().to_batch_records()[0].to_pydict()"
+    loaded(f"import lance_duck as ld\nds = ld.dataset({table!r})\nassert {query} == {{'n': [6]}}")
