@@ -65,7 +65,8 @@ class OffsetVariable:
         ends = np.cumsum(counts)
         firsts, lasts = offsets[ends - counts], offsets[ends - 1]
         lengths = np.delete(np.diff(offsets), ends[:-1] - 1)
-        if len(lengths) and (lengths.min() < 0 or firsts.min() < 0 or (lasts > chunks.sizes[-1]).any()):
+        # Differences of offsets that are not negative do not wrap, and add up to the last one.
+        if (offsets < 0).any() or (lengths < 0).any() or (lasts > chunks.sizes[-1]).any():
             raise CorruptError("offsets of a chunk", where="variable encoding", expected="ascending, within its bytes")
         begins = chunks.starts[-1]
         parts = zip((begins + firsts).tolist(), (begins + lasts).tolist(), strict=True)

@@ -63,7 +63,7 @@ class PackedRuns:
             )
             for starts, sizes, count in zip(chunks.starts.T, chunks.sizes.T, counts.tolist(), strict=True)
         ]
-        words = joined(parts, np.uint8) if not parts else np.concatenate(parts)
+        words = joined(parts, np.uint8)
         return FixedWidth(8 * words.itemsize, words.view(np.uint8), len(words))
 
     def decode_block(self, buffer: Bytes, count: int) -> Block:
@@ -106,7 +106,8 @@ class PackedRuns:
                 runs = 8 * len(buffers[i]) // plain.bits
         values, lengths = (_words(c.decode_block(b, runs or 0)) for c, b in zip(codecs, buffers, strict=True))
         ends = np.cumsum(lengths, dtype=np.int64)
-        if len(values) != len(lengths) or (count and (not len(ends) or ends[-1] < count)) or (ends < 0).any():
+        wrapped = (ends < 0).any() or (np.diff(ends, prepend=0) < 0).any()
+        if wrapped or len(values) != len(lengths) or (count and (not len(ends) or ends[-1] < count)):
             raise CorruptError("runs that end before their chunk", where="rle encoding", expected=count)
         return np.repeat(values, np.diff(np.minimum(ends, count), prepend=0))
 
