@@ -323,7 +323,7 @@ def _type_of(name: str, annotation: Any, names: dict[str, Any]) -> Any:
 
 
 def _fits(value: Any, kind: Any) -> bool:
-    """Return whether a value is of a type; True where that cannot be said."""
+    """Return whether a value is of a type; True where the type cannot be checked."""
     origin, inner = get_origin(kind), get_args(kind)
     if origin is Union or origin is UnionType:
         return any(_fits(value, choice) for choice in inner)

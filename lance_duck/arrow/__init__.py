@@ -1,4 +1,4 @@
-"""Arrow alone: kinds of types, arrays joined, and memory of its pool.
+"""Helpers for Arrow data: kinds of types, joined arrays, and memory of the pool.
 
 You hold: Arrow types and arrays. You get: what kind a type is, one array of several, and memory for an array that is
 filled later.

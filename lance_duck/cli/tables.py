@@ -1,4 +1,4 @@
-"""`tables`: what lies in a folder, by the names that its namespaces give."""
+"""`tables`: lists the tables of a folder and of the namespaces in it."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ class Field:
 
     @property
     def is_list(self) -> bool:
-        """Whether it is a list or large_list, with one child, the item."""
+        """Whether the field is a list or large_list, whose one child is the item."""
         return self.logical_type in _LISTS
 
     @property

@@ -23,9 +23,10 @@ from lance_duck.wire.index import IndexMetadata, index_from_proto
 
 
 def with_recall(snapshot: Snapshot, path: str, metadata: IndexMetadata) -> IndexMetadata:
-    """Return the metadata of a segment with the file of recalls, which is written; as they are where there is none.
+    """Measure the recall of a segment, write it beside the segment, and return the metadata with that file listed.
 
-    Searches do without it, so that whatever is in the way of it is no error.
+    The metadata are returned as they are where nothing can be measured: searches do without the file, so that whatever
+    is in its way is no error.
 
     Args:
         snapshot: Version that the segment was built of.

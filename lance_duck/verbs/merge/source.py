@@ -90,12 +90,12 @@ class MergeSource:
         return not self.missing and not self.partial
 
     def completed(self, field: Field, given: pa.Array, kept: pa.Array) -> pa.Array:
-        """Return a struct column of the source, with the members that it lacks as other rows have them.
+        """Return a struct column of the source, its missing members filled in from the rows of the table.
 
         Args:
             field: One of `partial`.
             given: Of the source.
-            kept: The column in the other rows, in the types of the table.
+            kept: The column in the rows of the table, in its types.
         """
         return _completed(field, self._found.field(field.name).type, given, kept)
 

@@ -1,4 +1,4 @@
-"""A search in a column of several vectors a row: exact, or through segments of the vectors."""
+"""Searches of a column with several vectors in each row: exact, or through the segments that index the vectors."""
 
 from __future__ import annotations
 
