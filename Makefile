@@ -13,6 +13,8 @@ PYLANCES := $(addprefix $(LANCE_DUCK_VERSIONS)/,$(addsuffix /.ready,$(shell cat 
 GRPCIO := $(VENV)/grpcio-tools-1.67.1
 PB     := lance_duck/wire/pb
 PROTOC := $(GRPCIO)/bin/python -m grpc_tools.protoc -I$(PB)=protos $(addprefix $(PB)/,$(notdir $(wildcard protos/*.proto)))
+# Of `trust`: short or long.
+PROFILE ?= short
 PYTEST := $(BIN)/python -m pytest
 CODE   := lance_duck lance_duck_command.py pyspark_lance_duck.py docs/conf.py docs/generated.py tests benchmarks
 
@@ -21,7 +23,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo docs versions meetings test test-full test-lowest test-duckdb15 lint types oracle bench golden protos protos-check format clean
+.PHONY: help demo docs versions meetings trust test test-full test-lowest test-duckdb15 lint types oracle bench golden protos protos-check format clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -63,6 +65,9 @@ test-lowest: $(LOWEST)/.ready $(firstword $(PYLANCES)) $(lastword $(PYLANCES))  
 test-duckdb15: $(LOWEST)/.ready  ## what touches DuckDB, changes, and Spark (4.0), on the oldest supported libraries (DuckDB 1.5)
 	$(LOWEST)/bin/python -m pytest tests/sql tests/golden tests/unit/scan tests/unit/duck tests/unit/verbs tests/unit/write \
 		tests/unit/file/write tests/unit/store tests/unit/maintenance tests/spark -m 'not slow' -n 2 --dist worksteal
+
+trust: $(READY)  ## random trials with seeds, in minutes; in hours, with the page of counts: make trust PROFILE=long
+	PYTHONPATH=.:tests $(BIN)/python -m trust --profile $(PROFILE)
 
 lint: $(READY)  ## ruff: rules and layout
 	$(BIN)/ruff check --no-cache $(CODE)

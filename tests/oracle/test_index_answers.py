@@ -185,12 +185,9 @@ def ask(life: Life, cases: Cases, version: int | None = None) -> None:
                 assert sorted(found["key"].to_pylist()) == sorted(expected["key"].to_pylist())
 
 
-@pytest.mark.parametrize(
-    "seed", [*range(LIVES), *(pytest.param(s, marks=pytest.mark.slow) for s in range(LIVES, LIVES_OF_A_NIGHT))]
-)
-def test_an_index_never_changes_an_answer(seed: int, tmp_path: Path, cases: Cases) -> None:
-    print(f"seed [{SEED}, {seed}]")
-    life = begin(seed, tmp_path)
+def live(seed: int, path: Path, cases: Cases) -> Life:
+    """Change a table again and again, and ask after every change."""
+    life = begin(seed, path)
     ask(life, cases)
     for place in life.rng.integers(0, len(CHANGES), STEPS):
         change = CHANGES[place]
@@ -199,3 +196,12 @@ def test_an_index_never_changes_an_answer(seed: int, tmp_path: Path, cases: Case
         ask(life, cases)
     first = ld.dataset(life.path).versions()[0]["version"]
     ask(life, cases, int(life.rng.integers(first, ld.dataset(life.path).version + 1)))
+    return life
+
+
+@pytest.mark.parametrize(
+    "seed", [*range(LIVES), *(pytest.param(s, marks=pytest.mark.slow) for s in range(LIVES, LIVES_OF_A_NIGHT))]
+)
+def test_an_index_never_changes_an_answer(seed: int, tmp_path: Path, cases: Cases) -> None:
+    print(f"seed [{SEED}, {seed}]")
+    live(seed, tmp_path, cases)

@@ -460,27 +460,36 @@ def by_duckdb(table: pa.Table, measure: str, query: NDArray[np.float32]) -> tupl
     return {key: place for key, place, _ in found}, {key for key, _, before in found if before}
 
 
+def ask_small_tables_all_ways(patch: pytest.MonkeyPatch) -> None:
+    """Tables are small: else no filter ever came to an index, no graph was walked over, none was made of near
+    neighbours, and no index was ever outgrown."""
+    patch.setattr(search, "ALWAYS_COMPARED_ROWS", 0)
+    patch.setattr(search, "COMPARED_SHARE", 10**9)
+    patch.setattr(graph_partition, "WALK", 0)
+    patch.setattr(build, "JOINED", 64)
+    patch.setattr(imbalance, "LARGE", 40)
+    patch.setattr(imbalance, "UNEVEN", 2)
+    patch.setattr(imbalance, "GROWN", 1.1)
+
+
+def live(seed: int, path: Path, cases: Cases) -> Life:
+    """Change a table again and again, and ask after every change."""
+    with pytest.MonkeyPatch.context() as patch:
+        if seed % 4:
+            ask_small_tables_all_ways(patch)
+        life = begin(seed, path, LARGER if seed % LARGER == LARGER - 1 else 1)
+        ask(life, cases)
+        for place in life.rng.integers(0, len(CHANGES), STEPS):
+            take(life, CHANGES[place])
+            ask(life, cases)
+        first = ld.dataset(life.path).versions()[0]["version"]
+        ask(life, cases, int(life.rng.integers(first, ld.dataset(life.path).version + 1)))
+    return life
+
+
 @pytest.mark.parametrize(
     "seed", [*range(LIVES), *(pytest.param(s, marks=pytest.mark.slow) for s in range(LIVES, LIVES_OF_A_NIGHT))]
 )
-def test_neighbours_are_right_along_a_life(
-    seed: int, tmp_path: Path, cases: Cases, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_neighbours_are_right_along_a_life(seed: int, tmp_path: Path, cases: Cases) -> None:
     print(f"seed [{SEED}, {seed}]")
-    if seed % 4:
-        # Tables are small: else no filter ever came to an index, no graph was walked over, none was made of near
-        # neighbours, and no index was ever outgrown.
-        monkeypatch.setattr(search, "ALWAYS_COMPARED_ROWS", 0)
-        monkeypatch.setattr(search, "COMPARED_SHARE", 10**9)
-        monkeypatch.setattr(graph_partition, "WALK", 0)
-        monkeypatch.setattr(build, "JOINED", 64)
-        monkeypatch.setattr(imbalance, "LARGE", 40)
-        monkeypatch.setattr(imbalance, "UNEVEN", 2)
-        monkeypatch.setattr(imbalance, "GROWN", 1.1)
-    life = begin(seed, tmp_path, LARGER if seed % LARGER == LARGER - 1 else 1)
-    ask(life, cases)
-    for place in life.rng.integers(0, len(CHANGES), STEPS):
-        take(life, CHANGES[place])
-        ask(life, cases)
-    first = ld.dataset(life.path).versions()[0]["version"]
-    ask(life, cases, int(life.rng.integers(first, ld.dataset(life.path).version + 1)))
+    live(seed, tmp_path, cases)

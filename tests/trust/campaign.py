@@ -1,0 +1,167 @@
+"""Runs trials in processes of their own, and counts them."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from trust.kinds import TrialKind
+
+TESTS = Path(__file__).parents[1]
+MOST_TRIALS_OF_A_PROCESS = 200
+"""Trials after which a process is replaced: what one leaves in it may hide what the next one does."""
+ENOUGH_FAILURES = 5
+
+
+@dataclass
+class TrialCounts:
+    """What became of the trials of one kind.
+
+    Attributes:
+        kind: Their kind.
+        trials: How many were made.
+        counts: What they have checked, by name.
+        failures: Seeds of those that failed, and why.
+        first: Seed of the first trial; each other one has the next seed.
+        seconds: How long they took.
+    """
+
+    kind: TrialKind
+    first: int
+    trials: int = 0
+    counts: Counter[str] = field(default_factory=Counter)
+    failures: list[tuple[int, str]] = field(default_factory=list)
+    seconds: float = 0.0
+
+    def line(self) -> str:
+        """Return one line about them."""
+        counts = "".join(f", {count:,} {name}" for name, count in sorted(self.counts.items()))
+        seeds = f"seeds {self.first} to {self.first + self.trials - 1}" if self.trials else "no seed"
+        failed = f"{len(self.failures)} failed"
+        return f"{self.kind.name}: {self.trials:,} trials, {failed}{counts}; {seeds}; {self.seconds:.0f} s"
+
+
+class TrialProcess:
+    """A process that makes trials of one kind, and is started again when it dies or hangs.
+
+    Args:
+        kind: Of the trials.
+        folder: Where they may write.
+    """
+
+    def __init__(self, kind: TrialKind, folder: Path) -> None:
+        self._kind = kind
+        self._folder = folder
+        self._process: subprocess.Popen[str] | None = None
+        self._made = 0
+        self._log = folder / "log"
+
+    def make(self, seed: int) -> dict[str, int] | str:
+        """Make a trial; returns what it has checked, or why it failed."""
+        process = self._running()
+        self._made += 1
+        assert process.stdin is not None
+        assert process.stdout is not None
+        with suppress(BrokenPipeError):
+            process.stdin.write(f"{seed}\n")
+            process.stdin.flush()
+        ready, _, _ = select.select([process.stdout], [], [], self._kind.seconds)
+        line = process.stdout.readline() if ready else ""
+        if line:
+            answer = json.loads(line)
+            return answer["counts"] if "counts" in answer else str(answer["error"])
+        self.close()
+        how = f"the process ended with {process.returncode}" if ready else f"it hung for {self._kind.seconds:.0f} s"
+        return f"{how}\n{self._last_words()}"
+
+    def close(self) -> None:
+        """End the process, and all that it has started."""
+        if self._process is None:
+            return
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        for stream in (self._process.stdin, self._process.stdout):
+            with suppress(BrokenPipeError):
+                if stream is not None:
+                    stream.close()
+        self._process = None
+
+    def _running(self) -> subprocess.Popen[str]:
+        if self._made >= MOST_TRIALS_OF_A_PROCESS:
+            self.close()
+        if self._process is None or self._process.poll() is not None:
+            self.close()
+            self._made = 0
+            path = os.pathsep.join([str(TESTS.parent), str(TESTS)])
+            quiet = {"LANCE_LOG": "error", "OMP_WAIT_POLICY": "passive", "OPENBLAS_NUM_THREADS": "1"}
+            with open(self._log, "w", encoding="utf-8") as log:
+                self._process = subprocess.Popen(
+                    [sys.executable, "-m", "trust.worker", self._kind.place, str(self._folder)],
+                    env={**os.environ, **quiet, "PYTHONPATH": path},
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=log,
+                    text=True,
+                    start_new_session=True,
+                )
+        return self._process
+
+    def _last_words(self) -> str:
+        return self._log.read_text(encoding="utf-8", errors="replace")[-3000:]
+
+
+def run_kind(
+    kind: TrialKind, first: int, trials: int | None, seconds: float | None, say: Callable[[str], None] = print
+) -> TrialCounts:
+    """Make trials of one kind, one after the other.
+
+    Args:
+        kind: Of the trials.
+        first: Seed of the first one.
+        trials: How many; None for as many as the time allows.
+        seconds: After which none begins; None for no limit.
+        say: Is given a text for each failure, and one at the end.
+    """
+    found, begin = TrialCounts(kind, first), time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="trust-", ignore_cleanup_errors=True) as folder:
+        process = TrialProcess(kind, Path(folder))
+        try:
+            while trials is None or found.trials < trials:
+                if seconds is not None and found.trials and time.monotonic() - begin > seconds:
+                    break
+                if len(found.failures) == ENOUGH_FAILURES:
+                    say(f"{kind.name}: {ENOUGH_FAILURES} failures are enough")
+                    break
+                _count(found, first + found.trials, process, say)
+        finally:
+            process.close()
+    found.seconds = time.monotonic() - begin
+    say(found.line())
+    return found
+
+
+def _count(found: TrialCounts, seed: int, process: TrialProcess, say: Callable[[str], None]) -> None:
+    answer = process.make(seed)
+    found.trials += 1
+    if isinstance(answer, str):
+        found.failures.append((seed, answer))
+        say(f"FAILED: {found.kind.name}, seed {seed}; this trial alone: {command(found.kind, seed)}\n{answer}")
+    else:
+        found.counts.update(answer)
+
+
+def command(kind: TrialKind, seed: int) -> str:
+    """Return the command that makes one trial alone."""
+    return f"PYTHONPATH=.:tests {Path(sys.executable).name} -m trust --only '{kind.name}' --seed {seed} --trials 1"

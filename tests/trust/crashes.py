@@ -1,0 +1,157 @@
+"""Verbs and jobs that do not come to their end: processes are killed, power is cut, stores fail."""
+
+from __future__ import annotations
+
+import errno
+import os
+import random
+import signal
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from concurrency import crashing
+from concurrency.crashing import fresh, opened, write_files
+from concurrency.test_index_crash import strays
+from support.faults import Crash, Do, Faults, Plan, answer_twice, fail_at, fail_from, lose_answer, stop_at
+from support.power import PowerCut
+from trust.jobs import FAMILIES, Course, Job, check_answers, course, newest, refs
+from trust.peers import check_with_pylance
+
+from lance_duck.errors import StoreError
+
+SECONDS = 60
+
+PLANS: dict[str, Callable[[int], Plan]] = {
+    "full disks": lambda at: fail_from(at, errno.ENOSPC),
+    "EIO": lambda at: fail_at(at, errno.EIO),
+    "lost answers": lose_answer,
+    "doubled answers": answer_twice,
+}
+
+
+def killed(seed: int, folder: Path) -> Mapping[str, int]:
+    """Kill a process at a step of a job, or at some moment."""
+    rng = random.Random(seed)
+    job, known = _drawn(rng, str(folder))
+    at = rng.randrange(known.steps)
+    at_a_step = rng.random() < 0.75
+    uri = write_files(fresh(str(folder)), known.files)
+    child = _forked(lambda: _act(job, uri, _kill_at(at) if at_a_step else None))
+    if not at_a_step:
+        time.sleep(rng.random() * 0.15)
+        os.kill(child, signal.SIGKILL)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert status in (0, -signal.SIGKILL), f"{job}: the process ended with {status}"
+    visible = _check(job, known, uri, f"killed at step {at} of {known.steps}")
+    assert visible or status
+    _go_on(job, uri)
+    return {"kills": int(status != 0), "kills while vectors were indexed": int(job.family.startswith("IVF"))}
+
+
+def faulty(seed: int, folder: Path) -> Mapping[str, int]:
+    """Have a store fail at a step of a job."""
+    rng = random.Random(seed)
+    place = "memory://faulty" if rng.random() < 0.5 else str(folder)
+    job, known = _drawn(rng, place)
+    at, name = rng.randrange(known.steps), rng.choice(list(PLANS))
+    uri, done = write_files(fresh(place), known.files), False
+    try:
+        with Faults(PLANS[name](at)):
+            job.act(uri)
+        done = True
+    except StoreError:
+        assert name != "doubled answers" or place == str(folder)
+    visible = _check(job, known, uri, f"{name} at step {at} of {known.steps} in {place}")
+    assert visible or not done, f"{job}: done, and not there"
+    _go_on(job, uri)
+    crashing.forget(uri)
+    return {name: 1}
+
+
+def unplugged(seed: int, folder: Path) -> Mapping[str, int]:
+    """Cut the power at a step of a job."""
+    rng = random.Random(seed)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(crashing, "UNFLUSHED", {"fsync": "true"})
+        job, known = _drawn(rng, str(folder))
+        disk = folder / "disk"
+        disk.mkdir()
+        uri = write_files(str(disk / "t"), known.files)
+        at, done = rng.randrange(known.steps + 1), False
+        try:
+            with PowerCut(disk, stop_at(at)) as cut:
+                job.act(uri)
+            done = True
+        except Crash:
+            pass
+        left = str(cut.after(folder / "left") / "t")
+    if done or known.files:
+        visible = _check(job, known, left, f"power cut at step {at} of {known.steps}")
+        assert visible or not done, f"{job}: committed, and lost"
+        _go_on(job, left)
+    return {"power cuts": 1}
+
+
+def _drawn(rng: random.Random, folder: str) -> tuple[Job, Course]:
+    job = rng.choice(rng.choice(FAMILIES))
+    return job, course(job, folder)
+
+
+def _act(job: Job, uri: str, plan: Plan | None) -> None:
+    with Faults(plan):
+        job.act(uri)
+
+
+def _kill_at(at: int) -> Plan:
+    def plan(faults: Faults, now: int, name: str, do: Do) -> Any:
+        if now == at:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return do()
+
+    return plan
+
+
+def _forked(work: Callable[[], Any]) -> int:
+    """Start a child that does some work, and ends with 0 if that goes well."""
+    if child := os.fork():
+        return child
+    status = 1
+    try:
+        signal.alarm(SECONDS)
+        work()
+        status = 0
+    finally:
+        os._exit(status)
+    return 0
+
+
+def _check(job: Job, known: Course, uri: str, what: str) -> bool:
+    """The table is as before the job, as after it, or as after a part that is a version; whether as after it."""
+    now = newest(uri)
+    assert now in known.views, f"{job}, {what}: neither old nor new: {now}"
+    tags = refs(uri)
+    assert tags in known.refs, f"{job}, {what}: {tags}, of {known.refs}"
+    if now is not None:
+        check_answers(job, opened(uri))
+    return now == known.views[-1] and tags == known.refs[-1]
+
+
+def _go_on(job: Job, uri: str) -> None:
+    """The table takes another commit, cleanup leaves nothing that no version names, and pylance reads it."""
+    if newest(uri) is None:
+        crashing.prepare(uri)
+    dataset = opened(uri)
+    before = dataset.count_rows()
+    if before:
+        dataset.insert(dataset.to_table(limit=1))
+        assert opened(uri).count_rows() == before + 1
+    crashing.clean(uri)
+    crashing.assert_clean(uri)
+    assert not strays(uri)
+    if uri.startswith("memory:"):
+        opened(uri).validate()
+    else:
+        check_with_pylance(uri)

@@ -1,0 +1,24 @@
+"""pylance opens a table, validates it, and reads what we read."""
+
+from __future__ import annotations
+
+import lance
+from oracle.compare import assert_same
+
+import lance_duck as ld
+
+
+def check_with_pylance(uri: str) -> int:
+    """Compare the newest version of a table of a local disk; returns its number of rows."""
+    theirs, ours = lance.dataset(uri), ld.dataset(uri)
+    theirs.validate()
+    ours.validate()
+    assert ours.version == theirs.version
+    assert ours.count_rows() == theirs.count_rows()
+    expected, found = theirs.to_table(), ours.to_table()
+    assert found.column_names == expected.column_names
+    for name in expected.column_names:
+        assert_same(expected[name], found[name])
+    streamed = sum(batch.num_rows for batch in theirs.scanner().to_batches())
+    assert streamed == found.num_rows == theirs.count_rows()
+    return found.num_rows

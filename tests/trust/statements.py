@@ -1,0 +1,26 @@
+"""Random SQL, on Lance tables and on DuckDB's own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from sql.random_lives import changed, queried
+from sql.twins import Twins
+from trust.peers import check_with_pylance
+
+
+def queries(seed: int, folder: Path) -> Mapping[str, int]:
+    """Make random queries, with changes between them."""
+    return _checked(queried(folder, seed, statements=40))
+
+
+def changes(seed: int, folder: Path) -> Mapping[str, int]:
+    """Make random changes."""
+    return _checked(changed(folder, seed, statements=30))
+
+
+def _checked(twins: Twins) -> Mapping[str, int]:
+    assert not twins.differences, "\n".join([*twins.log, *twins.differences])
+    check_with_pylance(str(twins.uri))
+    return {"statements": sum(twins.counts.values()), "refused by both": sum(twins.refused.values())}
