@@ -72,6 +72,16 @@ THREADED_PRODUCTS: Final = 1 << 30
 TRAINING_ROUNDS: Final = 20
 """Rounds of training at most; more change hardly anything."""
 
+SETTLED_SAMPLE: Final = 64
+"""Vectors for each centroid with which most rounds of training are done; the last ones are done with all of the sample.
+That takes less than half the time, and loses nothing that was measured."""
+
+EVENNESS: Final = 0.3
+"""The price of uneven partitions: of a pair of vectors in one partition, in mean squared distances over the mean size.
+Of 1 million clustered vectors of 128 numbers in 1,000 partitions, 20 that a search looks into hold 106,000 rows without
+exchanges, 79,000 at a price of 0, 59,000 at 0.01, 40,000 at 0.1, 34,000 at 0.3, 31,000 at 1; 5 hold 0.9995 of the
+neighbours at 0.3, 0.9965 without exchanges. Where vectors have no clusters, nothing changes."""
+
 # Rebuilding
 
 LOST_SHARE: Final = 0.2

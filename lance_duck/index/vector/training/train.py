@@ -18,6 +18,7 @@ from lance_duck.index.vector.storage.rotation import Rotation
 from lance_duck.index.vector.storage.rq import Rounding
 from lance_duck.index.vector.storage.spill import Rows
 from lance_duck.index.vector.threads import safe_after_fork, side_by_side
+from lance_duck.index.vector.training.balanced import balanced_clusters
 from lance_duck.index.vector.training.index_spec import VectorSpec
 from lance_duck.index.vector.training.model import Model, nearest_centroids, quantizer
 
@@ -134,21 +135,41 @@ def _centroids(sample: NDArray[Any], count: int, spec: VectorSpec) -> tuple[NDAr
     """Return the centroids of a sample, and the sum of its distances to them."""
     if spec.metric == "hamming":
         bits = np.unpackbits(sample, axis=1).astype(np.float32)
-        means = _clusters(bits, count, faiss.IndexFlatL2(bits.shape[1]), spec)
+        means = _partitions(bits, count, spec)
         centroids: NDArray[Any] = np.packbits(means > 0.5, axis=1)
         _, distances = nearest_centroids(quantizer(centroids, spec.metric), sample)
         return centroids, float(distances.sum())
-    index: Any = faiss.IndexFlatIP(spec.dim) if spec.metric == "dot" else faiss.IndexFlatL2(spec.dim)
-    centroids = _clusters(sample, count, index, spec)
+    if spec.metric == "dot":
+        centroids = _clusters(sample, count, faiss.IndexFlatIP(spec.dim), spec)
+    else:
+        centroids = _partitions(sample, count, spec)
     _, distances = nearest_centroids(quantizer(centroids, spec.metric), sample)
     total = float(distances.sum(dtype=np.float64))
     return centroids, len(sample) - total if spec.metric == "dot" else total
 
 
+def _partitions(sample: NDArray[np.float32], count: int, spec: VectorSpec) -> NDArray[np.float32]:
+    """Return the centroids of partitions by Euclidean distances."""
+    short = _short(sample)
+    if len(short) < count:
+        return _some(sample, count)
+
+    def work(rounds: int) -> NDArray[np.float32]:
+        return balanced_clusters(short, count, rounds, SEED)
+
+    rounds = min(spec.max_iters, TRAINING_ROUNDS)
+    return side_by_side(work, [rounds])[0] if short.size * count < THREADED_PRODUCTS else work(rounds)
+
+
+def _some(sample: NDArray[np.float32], count: int) -> NDArray[np.float32]:
+    """Return vectors of a sample, some of them again where they are too few."""
+    return np.ascontiguousarray(sample[np.linspace(0, len(sample) - 1, count).astype(np.int64)])
+
+
 def _clusters(sample: NDArray[np.float32], count: int, index: Any, spec: VectorSpec) -> NDArray[np.float32]:
     short = _short(sample)
     if len(short) < count:
-        return np.ascontiguousarray(sample[np.linspace(0, len(sample) - 1, count).astype(np.int64)])
+        return _some(sample, count)
     clustering: Any = faiss.Clustering(short.shape[1], count)
     _settle(clustering, spec, len(short))
     if short.size * count < THREADED_PRODUCTS:
