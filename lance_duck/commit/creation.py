@@ -14,7 +14,7 @@ from lance_duck.store import Store
 from lance_duck.wire import flags, paths
 from lance_duck.wire.manifest import BasePath
 from lance_duck.wire.paths import ManifestName
-from lance_duck.wire.pb import transaction_pb2
+from lance_duck.wire.pb import table_pb2, transaction_pb2
 
 DEFAULT_STORAGE_VERSION = "2.2"
 
@@ -98,7 +98,7 @@ def clone_manifest(source: ManifestDraft, operation: Clone, source_uri: str) -> 
     if operation.ref_name is not None:
         base.name = operation.ref_name
     for fragment in manifest.fragments:
-        for file in fragment.files:
+        for file in _files(fragment):
             if not file.HasField("base_id"):
                 file.base_id = base_id
         if fragment.HasField("deletion_file") and not fragment.deletion_file.HasField("base_id"):
@@ -117,12 +117,16 @@ def _own_all(draft: ManifestDraft) -> None:
     manifest.reader_feature_flags &= ~flags.BASE_PATHS
     manifest.writer_feature_flags &= ~flags.BASE_PATHS
     for fragment in manifest.fragments:
-        for file in fragment.files:
+        for file in _files(fragment):
             file.ClearField("base_id")
         if fragment.HasField("deletion_file"):
             fragment.deletion_file.ClearField("base_id")
     for segment in draft.segments:
         segment.ClearField("base_id")
+
+
+def _files(fragment: table_pb2.DataFragment) -> list[table_pb2.DataFile]:
+    return [*fragment.files, *(overlay.data_file for overlay in fragment.overlays)]
 
 
 def _refuse_present(location: Location) -> None:

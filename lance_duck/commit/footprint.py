@@ -53,6 +53,8 @@ class Footprint:
         """Fragments that stay, but with other rows or values."""
         if self.kind == "DataReplacement":
             return frozenset(r.fragment_id for r in self._message.replacements)
+        if self.kind == "DataOverlay":
+            return frozenset(group.fragment_id for group in self._message.groups)
         if self.kind in ("Delete", "Update"):
             return frozenset(f.id for f in self._message.updated_fragments)
         return frozenset()

@@ -75,6 +75,19 @@ def withdraw(segments: Segments, fragment_ids: Iterable[int], fields: Set[int] |
         _change(segment, lambda ids: np.setdiff1d(ids, withdrawn))
 
 
+def withdraw_overlaid(
+    segments: Segments, fragments: Iterable[table_pb2.DataFragment], fields: Sequence[file_pb2.Field]
+) -> None:
+    """Take fragments out of the bitmaps of segments that are older than an overlay upon the values they know.
+
+    Readers find this out by themselves, as long as the overlay is there and its rows are where they are.
+    """
+    for fragment in fragments:
+        for overlay in fragment.overlays:
+            older = [s for s in segments if s.dataset_version < overlay.committed_version]
+            withdraw(older, [fragment.id], family(overlay.data_file.fields, fields))
+
+
 def extend_to_moved(segments: Segments, new_ids: Sequence[int], source_ids: Sequence[int], changed: Set[int]) -> None:
     """Let segments that know rows by stable id cover fragments that rows moved to.
 

@@ -5,7 +5,7 @@ What is not named here is carried over from the version before, also what is not
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ from lance_duck.commit.row_lineage import given_row_ids, touch_rows, touch_some_
 from lance_duck.commit.table_metadata import apply_config, apply_field_metadata, set_schema
 from lance_duck.errors import IncompatibleError, InternalError, InvalidInputError, RetryableError, UnsupportedError
 from lance_duck.wire import flags
-from lance_duck.wire.fragment import LEGACY, UNSTABLE, version_of_first, version_text
+from lance_duck.wire.fragment import LEGACY, TOMBSTONE, UNSTABLE, version_of_first, version_text
 from lance_duck.wire.pb import table_pb2, transaction_pb2
 
 _FILE_FORMAT = "lance"
@@ -63,6 +63,8 @@ def build_manifest(
     draft.manifest.version = version
     draft.manifest.ClearField("tag")
     draft.manifest.ClearField("version_aux_data")
+    if arm in _OUTDATING:
+        coverage.withdraw_overlaid(draft.segments, draft.manifest.fragments, draft.manifest.fields)
     change(draft, getattr(transaction, str(arm)), version)
     if arm == "rewrite":
         coverage.date(draft.segments, transaction.rewrite, transaction.read_version)
@@ -169,10 +171,12 @@ def _project(draft: ManifestDraft, operation: transaction_pb2.Transaction.Projec
 
     def drop_files(fragment: table_pb2.DataFragment) -> None:
         files = [f for f in fragment.files if not field_ids.isdisjoint(f.fields)]
-        if len(files) < len(fragment.files):
-            copies = table_pb2.DataFragment(files=files)
+        overlays = [o for o in fragment.overlays if not field_ids.isdisjoint(o.data_file.fields)]
+        if len(files) < len(fragment.files) or len(overlays) < len(fragment.overlays):
+            copies = table_pb2.DataFragment(files=files, overlays=overlays)
             fragment.ClearField("files")
-            fragment.files.MergeFrom(copies.files)
+            fragment.ClearField("overlays")
+            fragment.MergeFrom(copies)
 
     FragmentList(draft.manifest, version).change_all(drop_files)
     set_schema(draft.manifest, operation.schema, None)
@@ -263,9 +267,19 @@ def _replace_data(draft: ManifestDraft, operation: transaction_pb2.Transaction.D
                 expected=" or ".join(str(list(f.fields)) for f in fragment.files),
                 found=list(new.fields),
             )
+        _take_over(fragment, field_ids)
         coverage.withdraw(draft.segments, [group.fragment_id], coverage.family(field_ids, draft.manifest.fields))
         if fragments.is_stable:
             touch_rows(fragment, version)
+
+
+def _take_over(fragment: table_pb2.DataFragment, field_ids: Set[int]) -> None:
+    """Let overlays of a fragment have no values of some fields any more."""
+    for place in reversed(range(len(fragment.overlays))):
+        fields = fragment.overlays[place].data_file.fields
+        fields[:] = [TOMBSTONE if i in field_ids else i for i in fields]
+        if all(i == TOMBSTONE for i in fields):
+            del fragment.overlays[place]
 
 
 def _update_config(draft: ManifestDraft, operation: transaction_pb2.Transaction.UpdateConfig, version: int) -> None:
@@ -316,6 +330,10 @@ _ADDING = frozenset({"append", "create_index", "reserve_fragments", "update_conf
 """Operations that leave the fragments of the version before as they are, and add others behind them at most."""
 
 
+_OUTDATING = frozenset({"create_index", "data_replacement", "merge", "rewrite", "update"})
+"""Operations after which overlays and the segments they outdate need not meet in a fragment any more."""
+
+
 def _finish(draft: ManifestDraft, known: int = 0) -> None:
     """Drop index segments that make no sense any more, and set the flags that follow from the rest.
 
@@ -331,9 +349,11 @@ def _finish(draft: ManifestDraft, known: int = 0) -> None:
         manifest.max_allocated_field_id = max(manifest.max_allocated_field_id, *fields, 0)
     both = 0
     if known:
-        both = manifest.reader_feature_flags & flags.DELETION_FILES
+        both = manifest.reader_feature_flags & (flags.DELETION_FILES | flags.OVERLAYS)
     if any(f.HasField("deletion_file") for f in manifest.fragments[known:]):
         both |= flags.DELETION_FILES
+    if any(f.overlays for f in manifest.fragments[known:]):
+        both |= flags.OVERLAYS
     if manifest.base_paths:
         both |= flags.BASE_PATHS
     if any(s.covering_fields for s in draft.segments):

@@ -117,11 +117,13 @@ class _Merger:
             return False
         merged = table_pb2.DataFragment()
         merged.CopyFrom(now)
-        if mine.files != before.files:
-            if now.files != before.files:
+        if (mine.files, mine.overlays) != (before.files, before.overlays):
+            if (now.files, now.overlays) != (before.files, before.overlays):
                 raise self._lost(mine.id, "both change the files of")
             merged.ClearField("files")
+            merged.ClearField("overlays")
             merged.files.MergeFrom(mine.files)
+            merged.overlays.MergeFrom(mine.overlays)
         for sequence in _SEQUENCES:
             _take(merged, mine, before, sequence)
         empty = now.deletion_file != before.deletion_file and self._merge_deletions(merged, mine, before, now)

@@ -26,6 +26,7 @@ from lance_duck.index.reuse import reuse_of
 from lance_duck.index.rewritten_in_place import without_rewritten
 from lance_duck.rows import roaring_values
 from lance_duck.snapshot import Snapshot
+from lance_duck.snapshot.overlays import without_overlaid
 from lance_duck.wire.below_lists import listed_field
 from lance_duck.wire.column_path import join_path
 from lance_duck.wire.index import SYSTEM, IndexMetadata
@@ -240,6 +241,7 @@ def _segment(snapshot: Snapshot, metadata: IndexMetadata, path: str | None, pres
         return Ignored(metadata, str(error))
     field = snapshot.schema.by_id(metadata.fields[0])
     fragments = without_rewritten(snapshot, field, np.intersect1d(covered, present, assume_unique=True))
+    fragments = without_overlaid(snapshot, {each.id for each in field.walk()}, metadata.dataset_version, fragments)
     if needs_reach(snapshot, kind, metadata.version):
         fragments = reached(snapshot, metadata, kind, field.storage_type, fragments)
     return Segment(metadata, kind, field, path, field.storage_type, fragments, by_row_id)

@@ -382,6 +382,7 @@ def _candidates(snapshot: Snapshot) -> Iterator[Candidate]:
             fragment.id,
             physical,
             physical - snapshot.num_rows(fragment),
-            sum(file.file_size or 0 for file in fragment.files),
+            sum(file.file_size or 0 for file in fragment.all_files),
+            len(fragment.overlays),
             frozenset(covered.get(fragment.id, ())),
         )

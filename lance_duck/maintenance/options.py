@@ -17,7 +17,14 @@ TARGET_ROWS: Final = 1 << 20
 _MODES: Final = ("reencode", "try_binary_copy", "force_binary_copy")
 _COUNTS: Final = (
     *("target_rows_per_fragment", "max_rows_per_group", "max_bytes_per_file", "num_threads", "batch_size"),
-    *("io_buffer_size", "binary_copy_read_batch_bytes", "max_source_fragments", "max_source_rows", "max_source_bytes"),
+    *(
+        "max_overlays_per_fragment",
+        "io_buffer_size",
+        "binary_copy_read_batch_bytes",
+        "max_source_fragments",
+        "max_source_rows",
+        "max_source_bytes",
+    ),
 )
 _FROM_CONFIG: Final = frozenset(
     {
@@ -55,6 +62,8 @@ class CompactionOptions:
         max_source_bytes: Likewise bytes of data files.
         excluded_fragment_ids: Fragments that stay as they are.
         data_storage_version: File version of new files; None: that of the table.
+        max_overlays_per_fragment: Fragments with more overlays are written anew whatever their size. The name is not
+            one of pylance's, the number is.
         max_rows_per_group: Without effect beyond being checked: files of format 2 have no row groups.
         io_buffer_size: Without effect beyond being checked: what is read at once is decided from the sizes of columns.
         binary_copy_read_batch_bytes: Without effect beyond being checked: pages are not copied but encoded anew.
@@ -76,6 +85,7 @@ class CompactionOptions:
     defer_index_remap: bool = False
     compaction_mode: str | None = None
     binary_copy_read_batch_bytes: int | None = None
+    max_overlays_per_fragment: int = 10
     max_source_fragments: int | None = None
     max_source_rows: int | None = None
     max_source_bytes: int | None = None
@@ -136,6 +146,7 @@ class CompactionArguments(TypedDict, total=False):
     defer_index_remap: bool | None
     compaction_mode: str | None
     binary_copy_read_batch_bytes: int | None
+    max_overlays_per_fragment: int | None
     max_source_fragments: int | None
     max_source_rows: int | None
     max_source_bytes: int | None
@@ -177,7 +188,7 @@ def compaction_options(options: Mapping[str, Any] | None, config: Mapping[str, s
 
 _OTHERS: Final = frozenset(
     {
-        *("index_remap_mode", "enable_binary_copy", "enable_binary_copy_force", "max_overlays_per_fragment"),
+        *("index_remap_mode", "enable_binary_copy", "enable_binary_copy_force"),
         "has_eager_remappable_index",
     }
 )

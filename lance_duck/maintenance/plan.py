@@ -17,6 +17,7 @@ class Candidate:
         physical_rows: Rows before deletion.
         deleted_rows: Deleted rows.
         num_bytes: Bytes of its data files.
+        overlays: Overlays upon them.
         indices: Index segments that cover it; only fragments with the same ones are joined.
     """
 
@@ -24,6 +25,7 @@ class Candidate:
     physical_rows: int
     deleted_rows: int = 0
     num_bytes: int = 0
+    overlays: int = 0
     indices: frozenset[object] = frozenset()
 
     @property
@@ -36,8 +38,10 @@ class Candidate:
         return self.physical_rows < options.target_rows_per_fragment
 
     def is_worn(self, options: CompactionOptions) -> bool:
-        """Return whether it is worth writing anew for its deletions alone."""
+        """Return whether it is worth writing anew for its deletions or overlays alone."""
         part = self.deleted_rows / max(self.physical_rows, 1)
+        if self.overlays > options.max_overlays_per_fragment:
+            return True
         return options.materialize_deletions and part > options.materialize_deletions_threshold
 
 

@@ -29,7 +29,7 @@ def references(manifest: Manifest, base_ids: frozenset[int | None] = frozenset({
 
 
 def _of_fragment(fragment: Fragment, base_ids: frozenset[int | None]) -> Iterator[str]:
-    for file in fragment.files:
+    for file in fragment.all_files:
         if file.base_id in base_ids:
             yield paths.data_file(file.path)
             yield paths.blob_directory(file.path)

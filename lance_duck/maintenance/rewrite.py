@@ -42,8 +42,8 @@ class Rewritten:
 
     @property
     def files_removed(self) -> int:
-        """Data files and deletion files of the old fragments."""
-        return sum(len(f.files) + (f.deletion_file is not None) for f in self.old)
+        """Data files, overlays and deletion files of the old fragments."""
+        return sum(len(f.all_files) + (f.deletion_file is not None) for f in self.old)
 
     @property
     def files_added(self) -> int:

@@ -13,6 +13,7 @@ from lance_duck.maintenance.options import CompactionOptions
 from lance_duck.rows import fragments_in_bitmap
 from lance_duck.rows.address_map import FragmentIds
 from lance_duck.snapshot import Snapshot
+from lance_duck.snapshot.overlays import without_overlaid
 from lance_duck.wire.index import SYSTEM, IndexMetadata
 
 # Kinds of which some segments are not rewritten here, and that pylance 14 rewrites as it should after their rows moved.
@@ -50,7 +51,10 @@ def kept_fragments(snapshot: Snapshot, options: CompactionOptions) -> set[int]:
 
 
 def covered_fragments(snapshot: Snapshot, segment: IndexMetadata) -> FragmentIds:
-    """Return the fragments that a segment covers by now, gone ones among them; none where that is not known."""
+    """Return the fragments that a segment covers by now, gone ones among them; none where that is not known.
+
+    Where an overlay has newer values than the segment it covers the fragment no more.
+    """
     if segment.fragment_bitmap is None:
         return np.empty(0, np.uint32)
     try:
@@ -58,7 +62,11 @@ def covered_fragments(snapshot: Snapshot, segment: IndexMetadata) -> FragmentIds
         reuse = reuse_of(snapshot)
     except LanceDuckError:
         return np.empty(0, np.uint32)
-    return ids if reuse is None else reuse.coverage(ids)
+    ids = ids if reuse is None else reuse.coverage(ids)
+    fields = [field for field in snapshot.schema.walk() if field.id in segment.fields]
+    return without_overlaid(
+        snapshot, {each.id for field in fields for each in field.walk()}, segment.dataset_version, ids
+    )
 
 
 def is_deferrable(segment: IndexMetadata) -> bool:

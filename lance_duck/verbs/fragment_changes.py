@@ -28,6 +28,7 @@ from lance_duck.verbs.public.bases import new_bases, with_base_options
 from lance_duck.verbs.writing.settings import WriteSettings
 from lance_duck.verbs.writing.staged import Staged, stage_append, stage_new
 from lance_duck.verbs.writing.write_table import MODES, current_version, new_location
+from lance_duck.wire.files.overlay import without_fields
 from lance_duck.wire.fragment import TOMBSTONE, DataFile, Fragment
 from lance_duck.wire.schema import Schema
 from lance_duck.write.deletions import write_deletions
@@ -194,4 +195,4 @@ def _replaced(fragment: Fragment, file: DataFile | None, modified: set[int]) -> 
         replace(old, fields=tuple(TOMBSTONE if i in modified else i for i in old.fields)) for old in fragment.files
     ]
     files_in_use = [old for old in files if any(i != TOMBSTONE for i in old.fields)]
-    return replace(fragment, files=(*files_in_use, file))
+    return replace(fragment, files=(*files_in_use, file), overlays=without_fields(fragment.overlays, modified))

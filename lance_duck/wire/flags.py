@@ -19,6 +19,7 @@ DELETION_FILES = 1
 STABLE_ROW_IDS = 2
 TABLE_CONFIG = 8
 BASE_PATHS = 16
+OVERLAYS = 64
 COVERED_INDICES = 128
 MIXED_VERSIONS = 256
 TAGGED_REUSE = 1024
@@ -45,7 +46,7 @@ _NAMES = {
     15: "field ids not used again",
     16: "zone write seeds",
 }
-_READABLE_BITS = (0, 1, 2, 3, 4, 5, 7, 8, 10, 11, 14)
+_READABLE_BITS = (0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 14)
 READABLE = sum(1 << bit for bit in _READABLE_BITS)
 WRITABLE = READABLE | KEPT_FIELD_IDS
 

@@ -4,60 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, overload
+from typing import overload
 
 from lance_duck.errors import CorruptError
 from lance_duck.wire import paths
+from lance_duck.wire.files.data_file import LEGACY as LEGACY
+from lance_duck.wire.files.data_file import TOMBSTONE as TOMBSTONE
+from lance_duck.wire.files.data_file import UNSTABLE as UNSTABLE
+from lance_duck.wire.files.data_file import DataFile as DataFile
+from lance_duck.wire.files.data_file import data_file_from_proto as data_file_from_proto
+from lance_duck.wire.files.data_file import version_text as version_text
+from lance_duck.wire.files.overlay import Overlay, newest_last, overlay_from_proto
 from lance_duck.wire.limits import FRAGMENT_IDS
 from lance_duck.wire.pb import table_pb2
-
-TOMBSTONE = -2
-
-LEGACY: Final = "0.1"
-
-UNSTABLE: Final = "2.3"
-"""Read, and not written: its encodings may change."""
-
-_OLD_VERSIONS = {(0, 0): LEGACY, (0, 1): LEGACY, (0, 2): LEGACY, (0, 3): "2.0"}
-
-
-@dataclass(frozen=True, slots=True)
-class DataFile:
-    """A file with some columns of all rows of a fragment.
-
-    Attributes:
-        path: Name below data/ (or below the base path).
-        fields: Field ids; -2 marks a field that another file has taken over.
-        column_indices: Column of each field in the file, -1 when it has none; empty in files of version 0.1.
-        file_version: (major, minor) as the manifest has it.
-        file_size: Bytes; None: not known.
-        base_id: Base path that the name is relative to; None: the root of the table.
-    """
-
-    path: str
-    fields: tuple[int, ...]
-    column_indices: tuple[int, ...]
-    file_version: tuple[int, int]
-    file_size: int | None
-    base_id: int | None
-
-    @property
-    def version(self) -> str:
-        """Version of the file format: "0.1", "2.0", "2.1"; a file may still say another one itself."""
-        return version_text(self.file_version)
-
-    def column_of(self, field_id: int) -> int | None:
-        """Return the column of a field in this file, or None if the file has no column of its own for it.
-
-        In files of version 0.1 that is the id of the field.
-        """
-        if not self.column_indices and self.version == LEGACY:
-            return field_id if field_id in self.fields and field_id >= 0 else None
-        try:
-            column = self.column_indices[self.fields.index(field_id)]
-        except (ValueError, IndexError):
-            return None
-        return column if column >= 0 else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +58,7 @@ class Fragment:
         row_ids: Serialized RowIdSequence, or where it lies; None without stable row ids.
         created_at: Serialized RowDatasetVersionSequence, or where it lies.
         last_updated_at: Likewise.
+        overlays: New values of some cells; each wins over those before it.
     """
 
     id: int
@@ -108,6 +68,7 @@ class Fragment:
     row_ids: bytes | ExternalFile | None
     created_at: bytes | ExternalFile | None
     last_updated_at: bytes | ExternalFile | None
+    overlays: tuple[Overlay, ...] = ()
 
     @property
     def num_rows(self) -> int:
@@ -118,6 +79,11 @@ class Fragment:
     def num_deletions(self) -> int:
         """Rows that are deleted, as the manifest has it."""
         return self.deletion_file.num_deleted_rows if self.deletion_file else 0
+
+    @property
+    def all_files(self) -> tuple[DataFile, ...]:
+        """Data files, those of overlays among them."""
+        return (*self.files, *(overlay.file for overlay in self.overlays))
 
 
 class Fragments(Sequence[Fragment]):
@@ -200,11 +166,6 @@ class Fragments(Sequence[Fragment]):
         return {name: str(count) for name, count in counts.items()}
 
 
-def version_text(version: tuple[int, int]) -> str:
-    """Return the name of a version of data files, given as manifests have it: "0.1", "2.0", "2.1"."""
-    return _OLD_VERSIONS.get(version) or "{}.{}".format(*version)
-
-
 def version_of_first(fragments: Iterable[table_pb2.DataFragment]) -> str | None:
     """Return the version of the first data file; None where there are none. Files of 0.1 are only among their like."""
     first = next((file for fragment in fragments for file in fragment.files), None)
@@ -232,6 +193,7 @@ def fragment_from_proto(proto: table_pb2.DataFragment, where: str) -> Fragment:
         _bytes_of(proto, "row_id_sequence"),
         _bytes_of(proto, "created_at_version_sequence"),
         _bytes_of(proto, "last_updated_at_version_sequence"),
+        newest_last(overlay_from_proto(o, where) for o in proto.overlays) if proto.overlays else (),
     )
 
 
@@ -239,30 +201,6 @@ def without_counts(fragment: Fragment) -> Fragment:
     """Return the same fragment, as if its manifest did not say how many rows it has."""
     deletion = fragment.deletion_file and replace(fragment.deletion_file, num_deleted_rows=0)
     return replace(fragment, physical_rows=0, deletion_file=deletion)
-
-
-def data_file_from_proto(proto: table_pb2.DataFile, where: str) -> DataFile:
-    """Build a data file from its message.
-
-    Raises:
-        CorruptError: There are column indices, but not one for each field.
-    """
-    fields, columns = tuple(proto.fields), tuple(proto.column_indices)
-    if columns and len(columns) != len(fields):
-        raise CorruptError(
-            "number of column indices of a data file",
-            where=f"{where}: {proto.path}",
-            expected=len(fields),
-            found=len(columns),
-        )
-    return DataFile(
-        proto.path,
-        fields,
-        columns,
-        (proto.file_major_version, proto.file_minor_version),
-        proto.file_size_bytes or None,
-        proto.base_id if proto.HasField("base_id") else None,
-    )
 
 
 def deletion_from_proto(proto: table_pb2.DeletionFile, where: str) -> DeletionFile:

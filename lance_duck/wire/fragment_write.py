@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lance_duck.wire.files.overlay import Overlay
 from lance_duck.wire.fragment import DataFile, DeletionFile, ExternalFile, Fragment
 from lance_duck.wire.pb import table_pb2
 
@@ -24,15 +25,19 @@ def fragment_to_proto(fragment: Fragment, base: table_pb2.DataFragment | None = 
     if base is not None:
         proto.CopyFrom(base)
         protos = {_file_key(file): file for file in proto.files}
-        for name in ("files", "deletion_file", *_sequence_fields()):
+        overlays = {_file_key(overlay.data_file): overlay for overlay in proto.overlays}
+        for name in ("files", "overlays", "deletion_file", *_sequence_fields()):
             proto.ClearField(name)
     else:
-        protos = {}
+        protos, overlays = {}, {}
     proto.id = fragment.id
     proto.physical_rows = fragment.physical_rows
     for file in fragment.files:
         old_proto = protos.get((file.base_id, file.path))
         proto.files.append(data_file_to_proto(file, old_proto))
+    for overlay in fragment.overlays:
+        old_overlay = overlays.get((overlay.file.base_id, overlay.file.path))
+        proto.overlays.append(overlay_to_proto(overlay, old_overlay))
     if fragment.deletion_file is not None:
         proto.deletion_file.CopyFrom(deletion_to_proto(fragment.deletion_file))
     for attribute, field in _SEQUENCES.items():
@@ -54,6 +59,21 @@ def data_file_to_proto(file: DataFile, base: table_pb2.DataFile | None = None) -
     proto.file_size_bytes = file.file_size or 0
     if file.base_id is not None:
         proto.base_id = file.base_id
+    return proto
+
+
+def overlay_to_proto(overlay: Overlay, base: table_pb2.DataOverlayFile | None = None) -> table_pb2.DataOverlayFile:
+    """Build the message of an overlay; `base` is as for `fragment_to_proto`."""
+    proto = table_pb2.DataOverlayFile()
+    if base is not None:
+        proto.CopyFrom(base)
+        proto.ClearField("field_coverage")
+    proto.data_file.CopyFrom(data_file_to_proto(overlay.file, None if base is None else base.data_file))
+    proto.committed_version = overlay.committed_version
+    if overlay.is_shared:
+        (proto.shared_offset_bitmap,) = overlay.bitmaps
+    else:
+        proto.field_coverage.offset_bitmaps.extend(overlay.bitmaps)
     return proto
 
 

@@ -28,7 +28,8 @@ class Transaction:
         read_version: Version that it was made from.
         uuid: Name of the transaction.
         operation: Append, Delete, Overwrite, CreateIndex, Rewrite, Merge, Restore, ReserveFragments, Update, Project,
-            UpdateConfig, DataReplacement, UpdateMemWalState, Clone, UpdateBases; "Unknown" for one of a newer format.
+            UpdateConfig, DataReplacement, UpdateMemWalState, Clone, UpdateBases, DataOverlay; "Unknown" for one of a
+            newer format.
         transaction_properties: Free text by name; `commit_message` is one.
         proto: The message, whole.
     """

@@ -6,8 +6,8 @@
     expected/<name>/<at>.hidden.arrow the same with _rowid, _rowaddr and the row-version columns
     tpch/<table>.lance, tpch/answers  the TPC-H tables, and DuckDB's answers from the same data in Arrow
 
-Run from the root of the repository: `make golden`. Names of data files and times differ from run to run, contents do
-not.
+Run from the root of the repository: `make golden`, or this module with the names of some tables. Names of data files
+and times differ from run to run, contents do not.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import struct
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -33,6 +33,7 @@ import pyarrow as pa
 
 from benchmarks.tpch_data import tpch
 from lance_duck.wire.pb import table_pb2
+from tests.support.overlays import add_overlay
 from tests.versions.environments import VERSIONS, python_of
 
 WRITER = "14.0.2"
@@ -326,6 +327,25 @@ def clone(path: str) -> None:
 
 
 @table
+def overlays(path: str) -> None:
+    point = pa.struct([("x", pa.int32()), ("name", pa.string())])
+    rows = {
+        "i": pa.array(with_nulls([*range(30)]), pa.int32()),
+        "s": pa.array(with_nulls([f"text {i}" for i in range(30)])),
+        "p": pa.array(with_nulls([{"x": i, "name": None if i % 4 == 0 else f"p{i}"} for i in range(30)]), point),
+        "l": pa.array(with_nulls([[*range(i % 4)] for i in range(30)]), pa.list_(pa.int64())),
+    }
+    dataset = lance.write_dataset(pa.table(rows), path, max_rows_per_file=20)
+    dataset.create_scalar_index("i", "BTREE")
+    points = pa.array([{"x": -1, "name": "new"}, None, {"x": None, "name": None}], point)
+    add_overlay(path, 0, pa.table({"i": pa.array([100, None, 102], pa.int32()), "p": points}), [0, 3, 19])
+    add_overlay(path, 0, pa.table({"s": ["", None], "l": pa.array([[], None], pa.list_(pa.int64()))}), [4, 5])
+    add_overlay(path, 1, pa.table({"i": pa.array([7, 8], pa.int32()), "s": ["a", "b"]}), [[0, 9], [1, 2]])
+    add_overlay(path, 0, pa.table({"i": pa.array([103, 5], pa.int32())}), [0, 7])
+    lance.dataset(path).delete("s = 'text 1' OR s = 'text 28'")
+
+
+@table
 def old_graphs(path: str) -> None:
     """HNSW indexes as pylance before 12 wrote them: upper levels with an entry point that is not counted."""
     subprocess.run([str(python_of(VERSIONS[0])), str(HERE / "old_graphs.py"), path], check=True)
@@ -453,18 +473,23 @@ def write_tpch() -> None:
         store(answers / f"{query.stem}.arrow", answer)
 
 
-def main() -> None:
+def main(names: Sequence[str] = ()) -> None:
+    """Write all tables, or those of some names only."""
     if lance.__version__ != WRITER:
         sys.exit(f"the golden tables are written by pylance {WRITER}, found {lance.__version__}")
-    expected = fresh("expected")
-    with inside(fresh("tables")):
-        for name, write in TABLES.items():
-            write(f"{name}.lance")
-            (expected / name).mkdir()
-            expect(name, expected / name)
+    for name in names or ("tables", "expected"):
+        for path in (HERE / "tables" / f"{name}.lance", HERE / "expected" / name) if names else (HERE / name,):
+            shutil.rmtree(path, ignore_errors=True)
+    (HERE / "tables").mkdir(exist_ok=True)
+    with inside(HERE / "tables"):
+        for name in names or TABLES:
+            TABLES[name](f"{name}.lance")
+            (HERE / "expected" / name).mkdir(parents=True)
+            expect(name, HERE / "expected" / name)
             print(name)
-    write_tpch()
+    if not names:
+        write_tpch()
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

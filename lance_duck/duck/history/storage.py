@@ -49,14 +49,14 @@ def fragments(dataset: LanceDataset) -> pa.Table:
             live, physical = snapshot.num_rows(fragment), snapshot.physical_rows(fragment)
             deletions = fragment.deletion_file
             path = None if deletions is None else deletions.path(fragment.id)
-            size = _sum(file.file_size for file in fragment.files)
+            size = _sum(file.file_size for file in fragment.all_files)
             yield fragment.id, live, physical - live, physical, len(fragment.files), size, path
 
     return table_of(_FRAGMENTS, rows())
 
 
 def files(dataset: LanceDataset) -> pa.Table:
-    """Return a row for each data file and each deletion file of a version, by fragment."""
+    """Return a row for each data file, each overlay and each deletion file of a version, by fragment."""
     snapshot = dataset.handle.snapshot
 
     def rows() -> Iterable[Sequence[Any]]:
@@ -66,6 +66,10 @@ def files(dataset: LanceDataset) -> pa.Table:
                 columns = [path for i in file.fields if (path := _path_of(snapshot, i)) is not None]
                 size, version = file.file_size, file.version
                 yield fragment.id, "data", *_place(snapshot, fragment.id, file), physical, size, version, columns
+            for file in (overlay.file for overlay in fragment.overlays):
+                columns = [path for i in file.fields if (path := _path_of(snapshot, i)) is not None]
+                size, version = file.file_size, file.version
+                yield fragment.id, "overlay", *_place(snapshot, fragment.id, file), None, size, version, columns
             deletions = fragment.deletion_file
             if deletions is not None:
                 deleted = physical - snapshot.num_rows(fragment)

@@ -97,7 +97,7 @@ def check_segment(snapshot: Snapshot, segment: IndexMetadata) -> list[FileCheck]
 
 
 def _fragment(snapshot: Snapshot, fragment: Fragment) -> list[FileCheck]:
-    files = [check_data_file(snapshot, file) for file in fragment.files]
+    files = [check_data_file(snapshot, file) for file in fragment.all_files]
     deletions = check_deletions(snapshot, fragment)
     return files if deletions is None else [*files, deletions]
 

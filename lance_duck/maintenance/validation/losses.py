@@ -19,6 +19,7 @@ from lance_duck.file.reader import LanceFile
 from lance_duck.index.vector.storage.files import RECALL_FILE
 from lance_duck.maintenance.validation.files import DAMAGED, check_segment
 from lance_duck.snapshot import Snapshot
+from lance_duck.snapshot.overlays import with_overlays
 from lance_duck.store import run
 from lance_duck.wire.fragment import Fragment
 from lance_duck.wire.index import IndexMetadata
@@ -144,10 +145,10 @@ def _lost_ranges(snapshot: Snapshot, fragment: Fragment, field: Field, num_rows:
         place = places.get(field_id)
         return None if place is None else (snapshot.data_file(place[0]), place[1])
 
-    if not any(f.id in places for f in field.walk()):
+    if not fragment.overlays and not any(f.id in places for f in field.walk()):
         return []
     try:
-        reader = open_column(field, locate, num_rows)
+        reader = with_overlays(snapshot, fragment, field, open_column(field, locate, num_rows))
     except _UNREADABLE:
         return [(0, num_rows)]
     return list(_unreadable(reader, 0, num_rows))

@@ -92,6 +92,8 @@ def _fragment(snapshot: Snapshot, fragment: Fragment) -> Iterator[Problem]:
         problems = list(_data_file(snapshot, fragment, file))
         opened &= not problems
         yield from problems
+    for overlay in fragment.overlays:
+        yield from (Problem(f"{where}: overlay", what) for what in check_data_file(snapshot, overlay.file).damage)
     yield from _fields(snapshot, fragment)
     deletions = list(problems_of(f"{where}: deletion file", lambda: snapshot.deletion_vector(fragment)))
     yield from deletions

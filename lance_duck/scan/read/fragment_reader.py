@@ -17,6 +17,7 @@ from lance_duck.rows import DeletionVector, row_addresses
 from lance_duck.scan.projection import CREATED_AT, LAST_UPDATED_AT, ROW_ADDRESS, ROW_ID, Read
 from lance_duck.scan.read.row_access import RowAccess, as_points, choose_row_access
 from lance_duck.snapshot import Snapshot
+from lance_duck.snapshot.overlays import with_overlays
 from lance_duck.store import local_path
 from lance_duck.store.costs import REQUESTS_AT_ONCE
 from lance_duck.store.request import ByteSource, Request, gather
@@ -91,7 +92,9 @@ class FragmentReader:
         return (yield from self._columns.get(self.fragment, read, self._open).read(rows))
 
     def source_of(self, read: Read) -> ByteSource | None:
-        """Return the file that a column of the top level lies in; None where the fragment has no such column."""
+        """Return the file that a column of the top level lies in; None where it lies in none, or in several."""
+        if self.fragment.overlays:
+            return None
         place = self._locate(read.field.id)
         return None if place is None else place[0].source
 
@@ -127,7 +130,8 @@ class FragmentReader:
         return np.ones(len(offsets), np.uint64) if versions is None else versions.take(offsets)
 
     def _open(self, read: Read) -> ColumnReader:
-        return open_column(read.field, self._locate, self.num_rows, read.arrow_type)
+        column = open_column(read.field, self._locate, self.num_rows, read.arrow_type)
+        return with_overlays(self._snapshot, self.fragment, read.field, column)
 
     def _locate(self, field_id: int) -> tuple[LanceFile, int] | None:
         for data_file in self.fragment.files:

@@ -115,6 +115,8 @@ def shape_of(snapshot: Snapshot) -> Callable[[Fragment], Hashable | None]:
 
     def shape(fragment: Fragment) -> Hashable | None:
         parts = []
+        if fragment.overlays:
+            return None
         for file in fragment.files:
             if not file.column_indices or not file.file_size or file.file_size > JOINED_FILE_BYTES:
                 return None

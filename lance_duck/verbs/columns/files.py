@@ -197,7 +197,8 @@ def with_file(fragment: Fragment, file: DataFile | None, schema: Schema) -> Frag
     """Return the fragment with one more data file, and without those that have no field of the schema any more."""
     live = {field.id for field in schema.walk()}
     files = [*fragment.files, *([] if file is None else [file])]
-    return replace(fragment, files=tuple(file for file in files if not live.isdisjoint(file.fields)))
+    overlays = tuple(overlay for overlay in fragment.overlays if not live.isdisjoint(overlay.file.fields))
+    return replace(fragment, files=tuple(file for file in files if not live.isdisjoint(file.fields)), overlays=overlays)
 
 
 def _discard(store: Store, files: Iterable[DataFile]) -> None:

@@ -86,7 +86,7 @@ def check_same_rows(base: Snapshot, snapshot: Snapshot) -> None:
     now = {fragment.id: fragment for fragment in snapshot.fragments}
     for fragment in base.fragments:
         other = now.get(fragment.id)
-        if other is None or other.files != fragment.files or other.deletion_file != fragment.deletion_file:
+        if other is None or other.all_files != fragment.all_files or other.deletion_file != fragment.deletion_file:
             raise IncompatibleError(
                 f"rows of fragment {fragment.id} were changed since version {base.version}",
                 where=f"{snapshot.uri} version {snapshot.version}",

@@ -43,7 +43,7 @@ class Added:
 def next_field_id(snapshot: Snapshot) -> int:
     """Return the lowest id that no field and no file of a version uses."""
     ids = [field.id for field in snapshot.schema.walk()]
-    ids += [i for fragment in snapshot.fragments for file in fragment.files for i in file.fields]
+    ids += [i for fragment in snapshot.fragments for file in fragment.all_files for i in file.fields]
     return max(*ids, snapshot.manifest.proto.max_allocated_field_id, -1, -1) + 1
 
 

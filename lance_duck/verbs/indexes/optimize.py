@@ -259,7 +259,7 @@ def _has_deleted_rows(snapshot: Snapshot, segment: Segment) -> bool:
 
 def _has_changed_in_place(fragment: Fragment) -> bool:
     """Return whether columns may have got new files after the fragment was written."""
-    return len(fragment.files) > 1 or any(_TAKEN_OVER in file.fields for file in fragment.files)
+    return len(fragment.all_files) > 1 or any(_TAKEN_OVER in file.fields for file in fragment.files)
 
 
 def _orders(

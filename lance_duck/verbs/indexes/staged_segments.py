@@ -162,4 +162,4 @@ def _files(snapshot: Snapshot, ids: set[int], fields: set[int]) -> dict[int, set
 
 
 def _files_of(fragment: Fragment, fields: set[int]) -> set[tuple[int, str]]:
-    return {(i, file.path) for file in fragment.files for i in file.fields if i in fields}
+    return {(i, file.path) for file in fragment.all_files for i in file.fields if i in fields}

@@ -25,6 +25,7 @@ from lance_duck.verbs.merge.plan import UPDATE, MergePlan
 from lance_duck.verbs.merge.source import MergeSource
 from lance_duck.verbs.rows.draft import UncommittedFiles
 from lance_duck.verbs.rows.rows_moved import offsets_by_fragment
+from lance_duck.wire.files.overlay import without_fields
 from lance_duck.wire.fragment import TOMBSTONE, DataFile, Fragment
 from lance_duck.wire.schema import Schema
 from lance_duck.write.coerce import coerce
@@ -95,7 +96,7 @@ def with_columns(fragment: Fragment, file: DataFile) -> Fragment:
         fields = tuple(TOMBSTONE if field in field_ids else field for field in old.fields)
         if any(field != TOMBSTONE for field in fields):
             files.append(replace(old, fields=fields))
-    return replace(fragment, files=(*files, file))
+    return replace(fragment, files=(*files, file), overlays=without_fields(fragment.overlays, field_ids))
 
 
 def _patched(

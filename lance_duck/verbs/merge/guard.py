@@ -9,7 +9,7 @@ from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import Snapshot
 from lance_duck.verbs.rows.keys import KeyIndex
-from lance_duck.wire.fragment import DataFile, Fragment
+from lance_duck.wire.fragment import Fragment
 
 
 class InsertGuard:
@@ -53,6 +53,6 @@ def _same_key(newer: Snapshot) -> RetryableError:
     )
 
 
-def _identity(fragment: Fragment) -> tuple[int, tuple[DataFile, ...]]:
+def _identity(fragment: Fragment) -> tuple[object, ...]:
     """Return what stays the same as long as the values of a fragment do."""
-    return fragment.id, fragment.files
+    return fragment.id, fragment.files, fragment.overlays

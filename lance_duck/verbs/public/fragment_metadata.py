@@ -7,10 +7,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+import numpy as np
+
 from lance_duck.errors import InvalidInputError
+from lance_duck.rows import roaring_bytes, roaring_values
 from lance_duck.verbs.handle import TableMethods
 from lance_duck.verbs.public.files_in_place import data_file_at
 from lance_duck.wire import fragment as wire
+from lance_duck.wire.files.overlay import Overlay
+from lance_duck.wire.limits import ROW_OFFSETS
 
 _SUFFIX_TYPES = {"arrow": "array", "bin": "bitmap"}
 
@@ -80,6 +85,21 @@ class DeletionFile:
 
 
 @dataclass(frozen=True)
+class DataOverlayFile:
+    """A file with new values of some cells of a fragment.
+
+    Attributes:
+        data_file: The values.
+        offsets: Physical offsets of the rows, ascending: for all fields of the file, or a list for each field.
+        committed_version: Version from which on they count.
+    """
+
+    data_file: DataFile
+    offsets: list[int] | list[list[int]]
+    committed_version: int | None = None
+
+
+@dataclass(frozen=True)
 class FragmentMetadata:
     """What a fragment consists of. It compares, pickles, and goes to JSON and back.
 
@@ -91,6 +111,7 @@ class FragmentMetadata:
         row_id_meta: Stable row ids: {"Inline": bytes as numbers} or {"External": where they lie}.
         created_at_version_meta: Versions of the rows' creation, likewise with small letters.
         last_updated_at_version_meta: Versions of the rows' last update, likewise.
+        overlays: New values of some cells, each winning over those before it.
     """
 
     id: int
@@ -100,7 +121,7 @@ class FragmentMetadata:
     row_id_meta: Mapping[str, Any] | None = None
     created_at_version_meta: Mapping[str, Any] | None = None
     last_updated_at_version_meta: Mapping[str, Any] | None = None
-    overlays: list[Any] = field(default_factory=list)
+    overlays: list[DataOverlayFile] = field(default_factory=list)
 
     @property
     def num_deletions(self) -> int:
@@ -127,7 +148,11 @@ class FragmentMetadata:
             raw = dict(json.loads(data) if isinstance(data, str) else data)
             deletion = raw.pop("deletion_file", None)
             files = [DataFile(**file) for file in raw.pop("files")]
-            return FragmentMetadata(files=files, deletion_file=DeletionFile(**deletion) if deletion else None, **raw)
+            overlays = [
+                DataOverlayFile(**{**o, "data_file": DataFile(**o["data_file"])}) for o in raw.pop("overlays", ())
+            ]
+            raw["deletion_file"] = DeletionFile(**deletion) if deletion else None
+            return FragmentMetadata(files=files, overlays=overlays, **raw)
         except (TypeError, KeyError, ValueError) as error:
             raise InvalidInputError("not the metadata of a fragment", found=str(error)) from error
 
@@ -152,6 +177,7 @@ def metadata_of(
         _sequence(fragment.row_ids, str.capitalize),
         _sequence(fragment.created_at),
         _sequence(fragment.last_updated_at),
+        [_overlay_of(overlay, fragment.id) for overlay in fragment.overlays],
     )
 
 
@@ -161,8 +187,6 @@ def fragment_from(metadata: FragmentMetadata) -> wire.Fragment:
     Raises:
         InvalidInputError: A part of them makes no sense.
     """
-    if metadata.overlays:
-        raise InvalidInputError("data overlays are not supported", where=f"fragment {metadata.id}")
     return wire.Fragment(
         metadata.id,
         tuple(data_file_from(file) for file in metadata.files),
@@ -171,6 +195,7 @@ def fragment_from(metadata: FragmentMetadata) -> wire.Fragment:
         _wire_sequence(metadata.row_id_meta),
         _wire_sequence(metadata.created_at_version_meta),
         _wire_sequence(metadata.last_updated_at_version_meta),
+        tuple(_wire_overlay(overlay) for overlay in metadata.overlays),
     )
 
 
@@ -178,6 +203,23 @@ def data_file_of(file: wire.DataFile) -> DataFile:
     """Return a data file of a manifest, as users see it."""
     major, minor = file.file_version
     return DataFile(file.path, list(file.fields), list(file.column_indices), major, minor, file.file_size, file.base_id)
+
+
+def _overlay_of(overlay: Overlay, fragment_id: int) -> DataOverlayFile:
+    bitmaps = [roaring_values(b, f"fragment {fragment_id}", ROW_OFFSETS).tolist() for b in overlay.bitmaps]
+    return DataOverlayFile(
+        data_file_of(overlay.file), bitmaps[0] if overlay.is_shared else bitmaps, overlay.committed_version
+    )
+
+
+def _wire_overlay(overlay: DataOverlayFile) -> Overlay:
+    offsets: list[Any] = overlay.offsets
+    is_shared = not any(isinstance(each, list) for each in offsets)
+    try:
+        bitmaps = [roaring_bytes(np.array(each, np.uint32)) for each in ([offsets] if is_shared else offsets)]
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidInputError("offsets of a data overlay", where=overlay.data_file.path, found=str(error)) from error
+    return Overlay(data_file_from(overlay.data_file), tuple(bitmaps), overlay.committed_version or 0, is_shared)
 
 
 def _deletion_file(file: wire.DeletionFile, count: int) -> DeletionFile:

@@ -96,6 +96,7 @@ def _changed(message: Any, now: Snapshot) -> _Found:
 _TELL: Final[dict[str, Callable[[Any, Snapshot], _Found]]] = {
     "Append": _appended,
     "Clone": _cloned,
+    "DataOverlay": _changed,
     "DataReplacement": _changed,
     DELETE: _deleted,
     "Overwrite": _overwritten,
@@ -135,4 +136,5 @@ def _compared(now: Snapshot) -> _Found:
 
 
 def _rows(fragment: Any) -> tuple[list[str], bytes]:
-    return [f.path for f in fragment.files], fragment.deletion_file.SerializeToString()
+    files = [*fragment.files, *(overlay.data_file for overlay in fragment.overlays)]
+    return [f.path for f in files], fragment.deletion_file.SerializeToString()

@@ -65,7 +65,7 @@ def _files(source: Snapshot) -> Iterator[tuple[Store, str, str]]:
     """Yield all files of a version: the store, the path in it, and the path in a table of its own."""
     files: dict[str, int | None] = {}
     for fragment in source.fragments:
-        for file in fragment.files:
+        for file in fragment.all_files:
             if file.path in files and files[file.path] != file.base_id:
                 raise InvalidInputError("two data files with the same name in different base paths", found=file.path)
             if file.path not in files:

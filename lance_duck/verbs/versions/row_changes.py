@@ -190,7 +190,7 @@ def _given(rows: ChangedRows) -> Iterator[ChangedRows]:
 def _is_same(before: Fragment, after: Fragment) -> bool:
     """Return whether nothing of a fragment was changed."""
     return (
-        before.files == after.files
+        before.all_files == after.all_files
         and before.deletion_file == after.deletion_file
         and before.row_ids == after.row_ids
         and before.last_updated_at == after.last_updated_at
@@ -212,7 +212,7 @@ def _replaced(older: Snapshot, newer: Snapshot) -> dict[int, frozenset[int]]:
     replaced = {}
     for fragment in older.fragments:
         now = by_id.get(fragment.id)
-        if now is None or now.files == fragment.files:
+        if now is None or now.all_files == fragment.all_files:
             continue
         before, after = _places(fragment), _places(now)
         fields = {field for field in common & after.keys() if field in before and before[field] != after[field]}
@@ -221,6 +221,11 @@ def _replaced(older: Snapshot, newer: Snapshot) -> dict[int, frozenset[int]]:
     return replaced
 
 
-def _places(fragment: Fragment) -> dict[int, tuple[int | None, str]]:
-    """Return the file of each field."""
-    return {field: (file.base_id, file.path) for file in fragment.files for field in file.fields if field != TOMBSTONE}
+def _places(fragment: Fragment) -> dict[int, list[tuple[int | None, str]]]:
+    """Return the files of each field, those of overlays among them."""
+    places: dict[int, list[tuple[int | None, str]]] = {}
+    for file in fragment.all_files:
+        for field in file.fields:
+            if field != TOMBSTONE:
+                places.setdefault(field, []).append((file.base_id, file.path))
+    return places

@@ -1,0 +1,166 @@
+"""A column some of whose cells have newer values in other files.
+
+Cells are replaced leaf by leaf: a struct is null where the file of the fragment says so, whatever an overlay holds for
+its fields; a list is replaced whole. That is how pylance reads them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_duck.arrow.types import storage_type
+from lance_duck.encoding.layouts.page import Rows
+from lance_duck.encoding.layouts.page_rows import check_rows
+from lance_duck.errors import CorruptError, UnsupportedError
+from lance_duck.file.column import ColumnReader, open_column
+from lance_duck.file.nested import Locate
+from lance_duck.file.overlays.cells import Offsets, replace_cells, storage_of
+from lance_duck.store.request import Request, gather
+from lance_duck.wire.schema import Field
+
+
+@dataclass(frozen=True, eq=False)
+class OverlayLayer:
+    """Values of one field for some rows.
+
+    Attributes:
+        locate: From a field id to its place in the file of the overlay.
+        offsets: int64, ascending: rows of the fragment that have a value.
+        num_rows: Rows of the column in the file; those beyond the offsets are of no row of the fragment.
+    """
+
+    locate: Locate
+    offsets: Offsets
+    num_rows: int
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A part of a column that is replaced as a whole.
+
+    Attributes:
+        path: Places of the children on the way from the column to it; () is the column.
+        field: Its field.
+    """
+
+    path: tuple[int, ...]
+    field: Field
+
+
+class OverlaidColumn:
+    """Reads a column below overlays. Safe to use from several threads.
+
+    Args:
+        field: The column.
+        base: Reader of the fragment's own values.
+        layers: Of the units that have some, each winning over those before it.
+
+    Raises:
+        UnsupportedError: A blob has new values.
+        CorruptError: A file has no values for a part of a list.
+    """
+
+    def __init__(self, field: Field, base: ColumnReader, layers: Sequence[tuple[Unit, Sequence[OverlayLayer]]]) -> None:
+        self.arrow_type = base.arrow_type
+        self.num_rows = base.num_rows
+        self._base = base
+        self._patches = [_Patch(field, unit, own, self.arrow_type) for unit, own in layers]
+
+    def read(self, rows: Rows) -> Request[pa.Array]:
+        """Read rows: see `ColumnReader.read`."""
+        check_rows(rows, self.num_rows)
+        offsets = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
+        hits = [patch.hits(offsets) for patch in self._patches]
+        requests = [reader.read(ranks) for patch in hits for _, reader, ranks in patch]
+        base, *values = yield from gather([self._base.read(rows), *requests])
+        for patch, own in zip(self._patches, hits, strict=True):
+            news, values = values[: len(own)], values[len(own) :]
+            if own:
+                base = replace_cells(base, patch.unit.path, [places for places, _, _ in own], news)
+        return base
+
+    def read_points(self, rows: NDArray[np.int64]) -> pa.Array | None:
+        """Return None: `read` does it."""
+        return None
+
+    def is_dictionary(self) -> bool:
+        """Return False: the values of overlays need not be."""
+        return False
+
+    def has_no_nulls(self) -> bool:
+        """Return False: the values tell."""
+        return False
+
+
+def units_of(field: Field, path: tuple[int, ...] = ()) -> Iterator[Unit]:
+    """Yield the parts of a column that are replaced each as a whole: what is no struct outside of lists."""
+    if field.logical_type != "struct" or field.is_packed or field.blob_version:
+        yield Unit(path, field)
+        return
+    for place, child in enumerate(field.children):
+        yield from units_of(child, (*path, place))
+
+
+class _Patch:
+    """New values of one unit."""
+
+    def __init__(self, column: Field, unit: Unit, layers: Sequence[OverlayLayer], arrow_type: pa.DataType) -> None:
+        self.unit = unit
+        if unit.field.blob_version:
+            raise UnsupportedError("blob with values in an overlay", where=f"column {column.name}")
+        field, type_ = _narrowed(column, arrow_type, unit.path)
+        for layer in layers:
+            _check_whole(unit.field, layer.locate)
+        self._readers = [open_column(field, layer.locate, layer.num_rows, type_) for layer in layers]
+        offsets = np.concatenate([layer.offsets for layer in reversed(layers)])
+        owners = np.repeat(np.arange(len(layers))[::-1], [len(layer.offsets) for layer in reversed(layers)])
+        ranks = np.concatenate([np.arange(len(layer.offsets)) for layer in reversed(layers)])
+        self._offsets, first = np.unique(offsets, return_index=True)
+        self._owners, self._ranks = owners[first], ranks[first]
+
+    def hits(self, rows: Offsets) -> list[tuple[Offsets, _UnitReader, Offsets]]:
+        """Return places among rows, by the readers that have their values, and where each of these has them."""
+        if not len(self._offsets):
+            return []
+        at = np.minimum(np.searchsorted(self._offsets, rows), len(self._offsets) - 1)
+        places = np.flatnonzero(self._offsets[at] == rows)
+        owners, ranks = self._owners[at[places]], self._ranks[at[places]]
+        return [
+            (places[mine], _UnitReader(self._readers[owner], len(self.unit.path)), ranks[mine])
+            for owner in np.unique(owners).tolist()
+            for mine in [owners == owner]
+        ]
+
+
+@dataclass(frozen=True)
+class _UnitReader:
+    """Reads a unit by a column that has nothing but structs above it."""
+
+    column: ColumnReader
+    depth: int
+
+    def read(self, rows: Offsets) -> Request[pa.Array]:
+        array = yield from self.column.read(rows)
+        for _ in range(self.depth):
+            (array,) = storage_of(array).flatten()
+        return array
+
+
+def _narrowed(field: Field, arrow_type: pa.DataType, path: Sequence[int]) -> tuple[Field, pa.DataType]:
+    """Return a column with nothing but what leads to a unit, and its type."""
+    if not path:
+        return field, arrow_type
+    storage = storage_type(arrow_type)
+    child, child_type = _narrowed(field.children[path[0]], storage.field(path[0]).type, path[1:])
+    return replace(field, children=(child,)), pa.struct([storage.field(path[0]).with_type(child_type)])
+
+
+def _check_whole(field: Field, locate: Locate) -> None:
+    missing = [leaf.name for leaf in field.walk() if not leaf.children and locate(leaf.id) is None]
+    if missing and locate(field.id) is None:
+        raise CorruptError("overlay without a part of a list", where=f"column {field.name}", found=missing[0])

@@ -1,0 +1,89 @@
+"""Data files as manifests have them: names, fields and versions.
+
+DataFile  {1 path, 2 field ids, 3 a column for each, 4, 5 version, 6 size, 7 base path}
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from lance_duck.errors import CorruptError
+from lance_duck.wire.pb import table_pb2
+
+TOMBSTONE = -2
+
+LEGACY: Final = "0.1"
+
+UNSTABLE: Final = "2.3"
+"""Read, and not written: its encodings may change."""
+
+_OLD_VERSIONS = {(0, 0): LEGACY, (0, 1): LEGACY, (0, 2): LEGACY, (0, 3): "2.0"}
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """A file with some columns of all rows of a fragment.
+
+    Attributes:
+        path: Name below data/ (or below the base path).
+        fields: Field ids; -2 marks a field that another file has taken over.
+        column_indices: Column of each field in the file, -1 when it has none; empty in files of version 0.1.
+        file_version: (major, minor) as the manifest has it.
+        file_size: Bytes; None: not known.
+        base_id: Base path that the name is relative to; None: the root of the table.
+    """
+
+    path: str
+    fields: tuple[int, ...]
+    column_indices: tuple[int, ...]
+    file_version: tuple[int, int]
+    file_size: int | None
+    base_id: int | None
+
+    @property
+    def version(self) -> str:
+        """Version of the file format: "0.1", "2.0", "2.1"; a file may still say another one itself."""
+        return version_text(self.file_version)
+
+    def column_of(self, field_id: int) -> int | None:
+        """Return the column of a field in this file, or None if the file has no column of its own for it.
+
+        In files of version 0.1 that is the id of the field.
+        """
+        if not self.column_indices and self.version == LEGACY:
+            return field_id if field_id in self.fields and field_id >= 0 else None
+        try:
+            column = self.column_indices[self.fields.index(field_id)]
+        except (ValueError, IndexError):
+            return None
+        return column if column >= 0 else None
+
+
+def version_text(version: tuple[int, int]) -> str:
+    """Return the name of a version of data files, given as manifests have it: "0.1", "2.0", "2.1"."""
+    return _OLD_VERSIONS.get(version) or "{}.{}".format(*version)
+
+
+def data_file_from_proto(proto: table_pb2.DataFile, where: str) -> DataFile:
+    """Build a data file from its message.
+
+    Raises:
+        CorruptError: There are column indices, but not one for each field.
+    """
+    fields, columns = tuple(proto.fields), tuple(proto.column_indices)
+    if columns and len(columns) != len(fields):
+        raise CorruptError(
+            "number of column indices of a data file",
+            where=f"{where}: {proto.path}",
+            expected=len(fields),
+            found=len(columns),
+        )
+    return DataFile(
+        proto.path,
+        fields,
+        columns,
+        (proto.file_major_version, proto.file_minor_version),
+        proto.file_size_bytes or None,
+        proto.base_id if proto.HasField("base_id") else None,
+    )

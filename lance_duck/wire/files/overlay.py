@@ -1,0 +1,76 @@
+"""Data overlays as manifests have them: files with new values for some cells of a fragment.
+
+    DataOverlayFile  {1 DataFile, 2 a bitmap for all fields | 4 {1 a bitmap for each field}, 3 committed version}
+
+A bitmap is a portable 32-bit roaring bitmap of physical offsets; the value of an offset is in the row of the file whose
+number is the offsets before it. A higher version wins, then what comes later in the list; the order within a fragment
+here is that of `newest_last`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Set
+from dataclasses import dataclass, replace
+
+from lance_duck.errors import CorruptError
+from lance_duck.wire.files.data_file import TOMBSTONE, DataFile, data_file_from_proto
+from lance_duck.wire.pb import table_pb2
+
+
+@dataclass(frozen=True, slots=True)
+class Overlay:
+    """A file whose values replace those of some cells of a fragment.
+
+    Attributes:
+        file: The values; columns need not have the same number of rows.
+        bitmaps: Serialized offsets: one for all fields of the file, or one for each.
+        committed_version: Version from which on they count.
+        is_shared: Whether there is one bitmap for all fields.
+    """
+
+    file: DataFile
+    bitmaps: tuple[bytes, ...]
+    committed_version: int
+    is_shared: bool
+
+    def bitmap_of(self, field_id: int) -> bytes | None:
+        """Return the serialized offsets of a field; None where the file has no column for it."""
+        if self.file.column_of(field_id) is None:
+            return None
+        return self.bitmaps[0 if self.is_shared else self.file.fields.index(field_id)]
+
+    def without(self, field_ids: Set[int]) -> Overlay | None:
+        """Return the overlay where some fields are taken over by others; None where none is left."""
+        fields = tuple(TOMBSTONE if i in field_ids else i for i in self.file.fields)
+        if all(i == TOMBSTONE for i in fields):
+            return None
+        return replace(self, file=replace(self.file, fields=fields))
+
+
+def newest_last(overlays: Iterable[Overlay]) -> tuple[Overlay, ...]:
+    """Return overlays in the order in which each wins over those before it."""
+    return tuple(sorted(overlays, key=lambda overlay: overlay.committed_version))
+
+
+def without_fields(overlays: Iterable[Overlay], field_ids: Set[int]) -> tuple[Overlay, ...]:
+    """Return what is left of overlays when the values of some fields lie elsewhere."""
+    return tuple(left for overlay in overlays if (left := overlay.without(field_ids)) is not None)
+
+
+def overlay_from_proto(proto: table_pb2.DataOverlayFile, where: str) -> Overlay:
+    """Build an overlay from its message.
+
+    Raises:
+        CorruptError: It does not say which cells it covers.
+    """
+    file = data_file_from_proto(proto.data_file, where)
+    is_shared = proto.WhichOneof("coverage") == "shared_offset_bitmap"
+    bitmaps = (proto.shared_offset_bitmap,) if is_shared else tuple(proto.field_coverage.offset_bitmaps)
+    if not is_shared and (len(bitmaps) != len(file.fields) or not bitmaps):
+        raise CorruptError(
+            "number of bitmaps of an overlay",
+            where=f"{where}: {file.path}",
+            expected=f"one, or {len(file.fields)}",
+            found=len(bitmaps),
+        )
+    return Overlay(file, bitmaps, proto.committed_version, is_shared)
