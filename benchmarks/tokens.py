@@ -19,7 +19,7 @@ import pyarrow as pa
 from benchmarks._harness import OURS, Case, chosen, options, race, report
 from lance_duck.text.analyser import Analyser
 from lance_duck.text.parameters import AnalyserParameters
-from lance_duck.text.words import words_of
+from lance_duck.text.words import cut_texts
 
 VOCABULARY = 30_000
 PLAIN: dict[str, Any] = {"stem": False, "remove_stop_words": False}
@@ -63,7 +63,7 @@ def measured(name: str, rows: int, rounds: int) -> tuple[Case, int]:
         "pylance tokenize": lambda: lance.tokenize(one_text, **arguments),
         "pylance build": build(column, arguments),
     }
-    return race(name, contestants, rounds, time.process_time), len(words_of(column, analyser.parameters).ids)
+    return race(name, contestants, rounds, time.process_time), len(cut_texts(column, analyser.parameters).ids)
 
 
 def main() -> None:

@@ -26,8 +26,8 @@ from lance_duck.verbs.columns.new_columns import NewColumns, joined_columns, new
 from lance_duck.verbs.columns.udf import BatchUDF
 from lance_duck.verbs.fragment_changes import (
     add_to_fragment,
+    delete_fragment_offsets,
     delete_in_fragment,
-    delete_offsets,
     stage_fragments,
     update_in_fragment,
 )
@@ -335,7 +335,7 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
         Raises:
             InvalidInputError: An offset beyond the rows of the fragment.
         """
-        changed = delete_offsets(self._scan.snapshot, self._fragment, list(offsets))
+        changed = delete_fragment_offsets(self._scan.snapshot, self._fragment, list(offsets))
         return None if changed is None else metadata_of(changed)
 
     def _extended(self, source: NewColumns) -> tuple[FragmentMetadata, LanceSchema]:

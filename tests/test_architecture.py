@@ -384,6 +384,56 @@ def test_no_class_name_stands_for_two_things() -> None:
     assert not {name: places for name, places in homes.items() if len(places) > 1}
 
 
+PUBLIC_FUNCTIONS = {
+    module.name: {
+        node.name
+        for node in module.tree.body
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not node.name.startswith("_")
+    }
+    for module in WRITTEN
+}
+
+
+def exported_functions(package: Module) -> dict[str, str]:
+    """Name -> home, of the functions that a package re-exports."""
+    return {
+        alias.name: node.module
+        for node in package.nodes
+        if isinstance(node, ast.ImportFrom) and node.module in PUBLIC_FUNCTIONS
+        for alias in node.names
+        if alias.name in PUBLIC_FUNCTIONS[node.module]
+    }
+
+
+HOMES_OF_FUNCTIONS = {
+    module.name: exported_functions(module)
+    if module.path.name == "__init__.py"
+    else dict.fromkeys(PUBLIC_FUNCTIONS[module.name], module.name)
+    for module in WRITTEN
+}
+
+
+def bare_functions(module: Module) -> Iterator[tuple[str, str]]:
+    """Name and home of each function of the package that a module imports by `from … import name`."""
+    for node in module.nodes:
+        if isinstance(node, ast.ImportFrom) and node.module in HOMES_OF_FUNCTIONS:
+            homes = HOMES_OF_FUNCTIONS[node.module]
+            yield from (
+                (alias.name, homes[alias.name]) for alias in node.names if not alias.asname and alias.name in homes
+            )
+
+
+def test_no_function_name_that_is_imported_bare_stands_for_two_things() -> None:
+    """`module.run` and `module.find` of many modules are fine; packages show names to users, who expect pylance's."""
+    homes: dict[str, set[str]] = {}
+    for module in WRITTEN:
+        if module.path.name != "__init__.py":
+            for name, home in bare_functions(module):
+                homes.setdefault(name, set()).add(home)
+    assert len(homes) > 1000
+    assert not {name: places for name, places in homes.items() if len(places) > 1}
+
+
 def test_package_files_only_re_export() -> None:
     odd = [
         f"{module.place(node.lineno)} {node.name}"

@@ -168,7 +168,7 @@ def check_tail(end: bytes | NDArray[np.uint8], trailer: Trailer, file_size: int,
         )
 
 
-def read_block(data: bytes, trailer: Trailer, where: str) -> Checksums:
+def read_checksums(data: bytes, trailer: Trailer, where: str) -> Checksums:
     """Return what a block holds.
 
     Args:
@@ -188,7 +188,7 @@ def read_block(data: bytes, trailer: Trailer, where: str) -> Checksums:
 
 
 def check_extents(file: bytes, data: bytes, trailer: Trailer, where: str) -> None:
-    """Compare a small file with what its block holds: as `read_block` and a digest of each block, for less.
+    """Compare a small file with what its block holds: as `read_checksums` and a digest of each block, for less.
 
     Args:
         file: All of the file.

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 import lance_duck as ld
 from lance_duck.arguments import did_you_mean
-from lance_duck.cli.open import names_in, open_table
+from lance_duck.cli.open import listed_names, open_table
 from lance_duck.cli.show import report, show
 from lance_duck.duck.statement.identifiers import quoted
 from lance_duck.errors import InvalidInputError, UnknownColumnError
@@ -169,7 +169,7 @@ def _schema_changes(before: pa.Schema, after: pa.Schema) -> dict[str, list[str]]
 def _names(columns: str | None, before: ld.LanceDataset, after: ld.LanceDataset) -> list[str]:
     """Return the columns to show: those of both versions, unless some are chosen."""
     there = list(dict.fromkeys(chain(after.schema.names, before.schema.names)))
-    names = names_in(columns)
+    names = listed_names(columns)
     for name in names or ():
         if name not in there:
             raise UnknownColumnError(f"no column {name!r}", where="--columns", remedy=did_you_mean(name, there))

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 import lance_duck as ld
-from lance_duck.cli.open import names_in, open_table
+from lance_duck.cli.open import listed_names, open_table
 from lance_duck.cli.show import ByteCount, plain, show
 from lance_duck.redact import shown
 
@@ -52,7 +52,7 @@ def head(
     as_json: bool = False,
 ) -> None:
     """The first rows."""
-    data = open_table(table, version, tag, asof).head(count, columns=names_in(columns), filter=where)
+    data = open_table(table, version, tag, asof).head(count, columns=listed_names(columns), filter=where)
     show(data.to_pylist(), data.schema.names, as_json, max_rows=max(count, 1))
 
 

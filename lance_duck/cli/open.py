@@ -18,7 +18,7 @@ def open_table(
     return ld.dataset(table, version=tag if version is None else version, asof=asof)
 
 
-def names_in(text: str | None) -> list[str] | None:
+def listed_names(text: str | None) -> list[str] | None:
     """Return the names in a text as `a,b`; one that has a comma stands in double quotes. None: none is given.
 
     Raises:

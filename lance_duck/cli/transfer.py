@@ -14,7 +14,7 @@ import pyarrow as pa
 
 import lance_duck as ld
 from lance_duck.cli.bar import progress_bar
-from lance_duck.cli.open import names_in, open_table
+from lance_duck.cli.open import listed_names, open_table
 from lance_duck.cli.show import ByteCount, report
 from lance_duck.cli.sources import place_of_source
 from lance_duck.duck.statement.identifiers import literal, quoted
@@ -96,7 +96,7 @@ def export(
 
 def _selected(place: str, columns: str | None, where: str | None) -> str:
     """Return the SQL for rows and columns of a place."""
-    names = names_in(columns)
+    names = listed_names(columns)
     chosen = "*" if names is None else ", ".join(map(quoted, names))
     condition = "" if where is None else f" WHERE ({where}\n)"
     return f"SELECT {chosen} FROM {place}{condition}"  # noqa: S608  names are quoted, the rest is the user's SQL

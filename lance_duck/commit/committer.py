@@ -13,7 +13,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Final
 
-from lance_duck.commit.conflicts import MAKE_AGAIN, check, who
+from lance_duck.commit.conflicts import MAKE_AGAIN, check_conflict, who
 from lance_duck.commit.footprint import Footprint
 from lance_duck.commit.index_coverage import FRAGMENT_REUSE
 from lance_duck.commit.manifest_builder import ManifestDraft, build_manifest
@@ -21,7 +21,7 @@ from lance_duck.commit.messages import set_operation
 from lance_duck.commit.operations import Operation
 from lance_duck.commit.races import check_same_table
 from lance_duck.commit.rebase import Affected, rebase
-from lance_duck.commit.reuse_bitmaps import followed
+from lance_duck.commit.reuse_bitmaps import remapped_segments
 from lance_duck.commit.row_lineage import recall_created_at
 from lance_duck.errors import (
     AlreadyExistsError,
@@ -131,7 +131,7 @@ def draft_of(snapshot: Snapshot) -> ManifestDraft:
     """Return a version as it is on disk, read-only; segments list the fragments that hold their rows now."""
     segments = [segment.proto for segment in snapshot.indices]
     if any(s.name == FRAGMENT_REUSE for s in segments):
-        segments = followed(snapshot, segments)
+        segments = remapped_segments(snapshot, segments)
     return ManifestDraft(snapshot.manifest.proto, segments)
 
 
@@ -248,7 +248,7 @@ class _Commit:
                     found=f"version {latest.version}",
                     remedy=MAKE_AGAIN,
                 )
-            check(ours, theirs, version, store.uri)
+            check_conflict(ours, theirs, version, store.uri)
             if newer is not None and theirs is not None:
                 self._overtook.append((version, theirs))
                 flags.check_writable(newer.manifest.writer_flags, store.uri)

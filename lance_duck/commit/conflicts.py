@@ -263,7 +263,7 @@ def judge(ours: Footprint, theirs: Footprint) -> Verdict:
     return next((verdict for condition, verdict in rule if condition(ours, theirs)), REBASE)
 
 
-def check(ours: Footprint, theirs: Footprint | None, version: int, where: str) -> None:
+def check_conflict(ours: Footprint, theirs: Footprint | None, version: int, where: str) -> None:
     """Refuse a change that does not go on top of another one.
 
     Args:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from lance_duck.commit.index_coverage import FRAGMENT_REUSE, SYSTEM, covered
+from lance_duck.commit.index_coverage import FRAGMENT_REUSE, SYSTEM, bitmap_fragments
 from lance_duck.wire.pb import table_pb2, transaction_pb2
 from lance_duck.wire.transaction import UNKNOWN, transaction_from_proto
 
@@ -132,7 +132,7 @@ class Footprint:
         for segment in self.indices:
             if segment.name in SYSTEM:
                 continue
-            ids = covered(segment)
+            ids = bitmap_fragments(segment)
             if ids is None:
                 return None
             result.update(ids.tolist())

@@ -34,7 +34,7 @@ _BY_ROW_ID = (
 _BY_VERSION = ("BTreeIndexDetails", "NGramIndexDetails")
 
 
-def covered(segment: table_pb2.IndexMetadata) -> Ids | None:
+def bitmap_fragments(segment: table_pb2.IndexMetadata) -> Ids | None:
     """Return the ids of the fragments that a segment covers, ascending; None when they are not known.
 
     Raises:
@@ -177,7 +177,7 @@ def retain(segments: Segments, fields: Set[int], fragment_ids: Callable[[], Ids]
 
 
 def _useless(group: Segments, present: Ids) -> set[bytes]:
-    coverages = [covered(s) for s in group]
+    coverages = [bitmap_fragments(s) for s in group]
     empty = [s for s, ids in zip(group, coverages, strict=True) if ids is not None and not np.isin(ids, present).any()]
     if len(empty) == len(group):
         oldest = min(empty, key=lambda s: s.dataset_version)
@@ -186,7 +186,7 @@ def _useless(group: Segments, present: Ids) -> set[bytes]:
 
 
 def _change(segment: table_pb2.IndexMetadata, change: Callable[[Ids], Ids]) -> None:
-    before = covered(segment)
+    before = bitmap_fragments(segment)
     if before is None:
         return
     after = change(before)

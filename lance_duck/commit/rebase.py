@@ -179,7 +179,7 @@ def _narrow(segments: Iterable[table_pb2.IndexMetadata], read: Snapshot, newest:
     """Take fragments out of new index segments whose values have changed in place since they were read."""
     before, now = _by_id(read), _by_id(newest)
     for segment in segments:
-        ids = coverage.covered(segment)
+        ids = coverage.bitmap_fragments(segment)
         if ids is None or segment.name in coverage.SYSTEM:
             continue
         fields = coverage.family(segment.fields, newest.manifest.proto.fields)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from lance_duck.commit.index_coverage import SYSTEM, Segments, covered
+from lance_duck.commit.index_coverage import SYSTEM, Segments, bitmap_fragments
 from lance_duck.errors import LanceDuckError
 from lance_duck.index.reuse import reuse_of
 from lance_duck.rows import roaring_bytes
@@ -14,7 +14,7 @@ from lance_duck.snapshot import Snapshot
 from lance_duck.wire.pb import table_pb2
 
 
-def followed(snapshot: Snapshot, segments: Sequence[table_pb2.IndexMetadata]) -> Segments:
+def remapped_segments(snapshot: Snapshot, segments: Sequence[table_pb2.IndexMetadata]) -> Segments:
     """Return the segments with the fragments that hold their rows by now: changes of a fragment must find it there.
 
     Where the fragment reuse index cannot be read, fragments that are gone leave the list for good.
@@ -26,7 +26,7 @@ def followed(snapshot: Snapshot, segments: Sequence[table_pb2.IndexMetadata]) ->
     present = np.array(sorted(snapshot.fragments.ids()), np.uint32)
     result = []
     for segment in segments:
-        ids = None if segment.name in SYSTEM else covered(segment)
+        ids = None if segment.name in SYSTEM else bitmap_fragments(segment)
         if ids is not None:
             now = np.intersect1d(ids, present) if reuse is None else reuse.coverage(ids)
             if not np.array_equal(ids, now):

@@ -14,7 +14,7 @@ from lance_duck.duck.databases.database import SCHEMA, LanceDatabase
 from lance_duck.duck.databases.secrets import Secrets
 from lance_duck.duck.failures import missing_table
 from lance_duck.duck.macros import load_macros
-from lance_duck.duck.statement.identifiers import escaped, folded, literal, names_in, parts_of_name, quoted
+from lance_duck.duck.statement.identifiers import escaped, folded, literal, parts_of_name, qualified_names, quoted
 from lance_duck.duck.tables.folder import Folder
 from lance_duck.duck.tables.handle import TableHandle, VersionChoice
 from lance_duck.errors import LanceDuckError
@@ -135,7 +135,9 @@ class TableCatalog:
         is_bare = [folded(part) for part in schema] in ([], [SCHEMA])
         if not is_bare and self.table((*schema, name)) is not None:
             return text
-        places = (self.database(place[0]) for place in names_in(search_path) if folded("".join(place[1:])) == SCHEMA)
+        places = (
+            self.database(place[0]) for place in qualified_names(search_path) if folded("".join(place[1:])) == SCHEMA
+        )
         for database in filter(None, (*places, self.default)):
             names = (text, name) if is_bare else (text,)  # the dot may be one of the name itself
             known = next((each for each in names if database.find(each) is not None), None)

@@ -15,7 +15,7 @@ from lance_duck.duck.databases.database import SCHEMA, LanceDatabase
 from lance_duck.duck.rules.spelling import Spelling
 from lance_duck.duck.settings import SETTINGS, About, Dialect
 from lance_duck.duck.statement.edits import Edit
-from lance_duck.duck.statement.identifiers import folded, literal, names_in, parts_of_name, quoted
+from lance_duck.duck.statement.identifiers import folded, literal, parts_of_name, qualified_names, quoted
 from lance_duck.duck.tables.handle import TableHandle
 from lance_duck.errors import InvalidInputError
 
@@ -336,5 +336,5 @@ def _changes(native: Any, ours: Changes, *, names: bool = True) -> object:
 
 def _search_path(text: str) -> list[Place]:
     """Return the entries of the setting `search_path`, each of which names a database and a schema."""
-    folded_names = (tuple(map(folded, entry)) for entry in names_in(text))
+    folded_names = (tuple(map(folded, entry)) for entry in qualified_names(text))
     return [(entry[0], entry[1]) for entry in folded_names if len(entry) == 2]

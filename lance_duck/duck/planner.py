@@ -92,7 +92,7 @@ RULES: Final = (
     Rule(nearest_by.find, nearest_by_search.run, later=False),
     Rule(join_keys.find, semi_join_pushdown.run, later=True),
     Rule(text_match.find, matched_rows.run, later=True),
-    Rule(asked_tables.find, match_columns.run, later=True),
+    Rule(asked_tables.find_asked_tables, match_columns.run, later=True),
     Rule(text_filter.find, text_tables.run, later=True),
     Rule(repeated_tables.find, shared_tables.run, later=False),
 )

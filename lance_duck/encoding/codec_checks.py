@@ -76,7 +76,7 @@ def fixed_values(values: Block, bits: int, encoding: str) -> FixedWidth:
     return values
 
 
-def words_of(values: Block, bits: int, encoding: str) -> NDArray[Any]:
+def unsigned_words(values: Block, bits: int, encoding: str) -> NDArray[Any]:
     """Return `values` as unsigned words, read-only, when they are FixedWidth of `bits` bits, or CorruptError."""
     fixed = fixed_values(values, bits, encoding)
     words: NDArray[Any] = np.ascontiguousarray(fixed.data[: fixed.count * bits // 8]).view(WORDS[bits])

@@ -11,7 +11,7 @@ from lance_duck.arrow.join import joined
 from lance_duck.store.request import ByteRange, Bytes
 
 
-def join(ranges: Sequence[ByteRange], pieces: Sequence[Bytes]) -> tuple[Bytes, NDArray[np.int64]]:
+def join_ranges(ranges: Sequence[ByteRange], pieces: Sequence[Bytes]) -> tuple[Bytes, NDArray[np.int64]]:
     """Return the bytes that hold all ranges of one source, and where each begins in them.
 
     Views of a mapped file are parts of one array already, which is not copied; other ranges are put one after the

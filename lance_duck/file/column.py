@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from lance_duck import lazy
 from lance_duck.encoding.layouts.page import Rows
-from lance_duck.file.mixed import MixedColumn, located_in, versions
+from lance_duck.file.mixed import MixedColumn, located_in, part_versions
 from lance_duck.file.nested import Locate, NestedColumn
 from lance_duck.store.request import Request
 from lance_duck.wire.schema import Field
@@ -78,7 +78,7 @@ def open_column(field: Field, locate: Locate, num_rows: int, arrow_type: pa.Data
         UnsupportedError: A type that is not read.
     """
     arrow_type = arrow_type or field.to_arrow(scan=True).type
-    kinds = versions(field, locate)
+    kinds = part_versions(field, locate)
     if (0, 1) in kinds:
         return columns01.open_column01(field, locate, num_rows, arrow_type)
     if (2, 0) not in kinds:

@@ -16,7 +16,7 @@ from lance_duck.encoding.arrow.blocks import block_to_arrow
 from lance_duck.encoding.arrow.dictionaries import concatenate
 from lance_duck.encoding.arrow.jsonb import jsonb_to_text
 from lance_duck.encoding.block import Block, PackedStruct
-from lance_duck.encoding.layouts.alike import kind_of, read_alike
+from lance_duck.encoding.layouts.alike import decoding_key, read_alike
 from lance_duck.encoding.layouts.assemble import LevelEntries, Structure
 from lance_duck.encoding.layouts.blob import read_blobs, read_extents
 from lance_duck.encoding.layouts.chunk_decoder import MiniBlockLayout
@@ -144,12 +144,14 @@ class LeafColumn:
     def _read_alike(self) -> Request[list[Leaf] | None]:
         """Read all pages, neighbours that are of one kind as one; None where most are of a kind of their own."""
         layouts = [self._layout(page) for page in self._pages]
-        runs = [[*run] for _, run in groupby(range(len(self._pages)), lambda place: kind_of(layouts[place]))]
+        runs = [[*run] for _, run in groupby(range(len(self._pages)), lambda place: decoding_key(layouts[place]))]
         if 2 * len(runs) > len(self._pages):
             return None
         leaves: list[Leaf] = []
         for run in runs:
-            alike = [layout for place in run if (layout := layouts[place]) is not None and kind_of(layout) is not None]
+            alike = [
+                layout for place in run if (layout := layouts[place]) is not None and decoding_key(layout) is not None
+            ]
             leaf = (yield from read_alike([self._pages[place] for place in run], alike)) if alike else None
             if leaf is not None:
                 leaves.append(leaf)

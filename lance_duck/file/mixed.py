@@ -68,7 +68,7 @@ class MixedColumn:
         return self._join(self._field, older, newer)
 
     def _join(self, field: Field, older: pa.Array, newer: pa.Array) -> pa.Array:
-        kinds = versions(field, self._locate)
+        kinds = part_versions(field, self._locate)
         if kinds <= {(2, 0)}:
             return older
         if (2, 0) not in kinds:
@@ -77,7 +77,7 @@ class MixedColumn:
         return pa.Array.from_buffers(newer.type, len(newer), [newer.buffers()[0]], children=children)
 
 
-def versions(field: Field, locate: Locate) -> set[tuple[int, int]]:
+def part_versions(field: Field, locate: Locate) -> set[tuple[int, int]]:
     """Return the versions of the files that hold parts of a field."""
     places = (locate(f.id) for f in field.walk())
     return {place[0].version for place in places if place is not None}
@@ -93,9 +93,9 @@ def located_in(locate: Locate, field: Field, older: bool) -> Locate:
 
 
 def _check(field: Field, locate: Locate) -> None:
-    if len(versions(field, locate)) == 1 or not versions(field, locate):
+    if len(part_versions(field, locate)) == 1 or not part_versions(field, locate):
         return
-    kinds = versions(field, locate)
+    kinds = part_versions(field, locate)
     if (2, 0) in kinds and field.logical_type != "struct":
         raise UnsupportedError("parts of a list in files of version 2.0 and later", where=f"column {field.name}")
     for child in field.children:

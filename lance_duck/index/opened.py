@@ -35,7 +35,7 @@ class Opened:
         return 0 if isinstance(self.index, LanceDuckError) else self.index.nbytes
 
 
-def opened(snapshot: Snapshot, metadata: IndexMetadata, kind: IndexKind, type_: pa.DataType) -> Opened:
+def opened_segment(snapshot: Snapshot, metadata: IndexMetadata, kind: IndexKind, type_: pa.DataType) -> Opened:
     """Open a segment, or return it as it was opened before. Never raises what its bytes provoke.
 
     Args:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from lance_duck.errors import LanceDuckError
 from lance_duck.forks import Lock
 from lance_duck.index.kind import IndexKind, Rows
-from lance_duck.index.opened import opened
+from lance_duck.index.opened import opened_segment
 from lance_duck.rows.row_positions import Slots
 from lance_duck.snapshot import Snapshot
 from lance_duck.wire.fragment import Fragment
@@ -102,7 +102,7 @@ def _as_written(snapshot: Snapshot) -> FragmentIds:
 def _not_reached(
     snapshot: Snapshot, metadata: IndexMetadata, kind: IndexKind, type_: pa.DataType, doubtful: FragmentIds
 ) -> FragmentIds:
-    index = opened(snapshot, metadata, kind, type_).index
+    index = opened_segment(snapshot, metadata, kind, type_).index
     if not isinstance(index, Naming | Stretching):  # or broken: whoever asks it will say so
         return doubtful
     named_rows = snapshot.shared(("named rows", metadata.uuid, metadata.base_id), _NamedRows)

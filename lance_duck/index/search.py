@@ -12,7 +12,7 @@ from lance_duck.index.catalog import Segment
 from lance_duck.index.coverage_check import check_complete, is_doubtful
 from lance_duck.index.kind import Answer, ScalarIndex
 from lance_duck.index.names import covered_rows
-from lance_duck.index.opened import Opened, broken, opened
+from lance_duck.index.opened import Opened, broken, opened_segment
 from lance_duck.index.query import Query
 from lance_duck.index.reuse import reuse_entry
 from lance_duck.rows.row_set import RowSet
@@ -114,7 +114,7 @@ def _held(snapshot: Snapshot, segment: Segment) -> Opened:
             return Opened(broken(segment.metadata, error))
         return opened_index
 
-    opened_index = opened(snapshot, segment.metadata, segment.kind, segment.type)
+    opened_index = opened_segment(snapshot, segment.metadata, segment.kind, segment.type)
     if reuse_entry(snapshot.indices) is None:
         return opened_index
     return snapshot.derived(("complete segment", segment.uuid), check)

@@ -35,7 +35,7 @@ def text(status: int) -> str:
     return _TEXT[status & 0xFF]
 
 
-def check(status: int, encoding: str, place: str = "chunk") -> None:
+def check_status(status: int, encoding: str, place: str = "chunk") -> None:
     """Raise CorruptError unless `status` is OK."""
     if status != OK:
         raise CorruptError(text(status), where=f"{encoding} encoding, {place} {status >> 8}")

@@ -32,7 +32,7 @@ class Numbers:
     is_bfloat16: bool = False
 
 
-def numbers(array: pa.Array, field: pa.Field) -> Numbers | None:
+def numbers_of_column(array: pa.Array, field: pa.Field) -> Numbers | None:
     """Return a column as numbers; None for one that holds something else.
 
     A null of floats is NaN.
@@ -104,7 +104,7 @@ def _numpy(array: pa.Array, field: pa.Field) -> Any:
     if pa.types.is_timestamp(array.type) or pa.types.is_duration(array.type) or pa.types.is_date(array.type):
         _refuse_nulls(array, field.name)
         return array.to_numpy(zero_copy_only=False)
-    found = numbers(array, field)
+    found = numbers_of_column(array, field)
     if found is None:
         return array.to_pylist()
     flat = found.values.to_numpy(zero_copy_only=False)

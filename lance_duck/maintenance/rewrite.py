@@ -20,7 +20,7 @@ from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import Snapshot
 from lance_duck.wire.fragment import Fragment
-from lance_duck.write import WriteOptions, discard_fragments, write_fragments
+from lance_duck.write import WriteOptions, discard_fragments, write_new_fragments
 from lance_duck.write.options import rewritten_version
 
 _S = TypeVar("_S", RowIdSequence, VersionSequence)
@@ -92,7 +92,7 @@ def rewrite(
         return Rewritten(snapshot.version, tuple(fragments), ())
     write_options = _write_options(snapshot, options, -(-live // fragments_for(live, options)))
     write_options = replace(write_options, transaction=transaction)
-    new = write_fragments(snapshot.store, snapshot.schema, _batches(snapshot, fragments, options), write_options)
+    new = write_new_fragments(snapshot.store, snapshot.schema, _batches(snapshot, fragments, options), write_options)
     try:
         return Rewritten(snapshot.version, tuple(fragments), tuple(_with_lineage(snapshot, fragments, new)))
     except BaseException:

@@ -11,7 +11,7 @@ from typing import Any, Unpack
 from lance_duck.arguments import checked_calls
 from lance_duck.dataset import LanceDataset, dataset
 from lance_duck.errors import AlreadyExistsError, InvalidInputError, NotFoundError
-from lance_duck.namespaces.names import TABLE, Name, check_new, joined, parts_of
+from lance_duck.namespaces.names import TABLE, Name, check_new, name_parts, object_id
 from lance_duck.redact import shown
 from lance_duck.snapshot import Version
 from lance_duck.verbs.writing.settings import WriteArguments
@@ -161,7 +161,7 @@ class Namespace(ABC):
         """
         if mode not in _MODES:
             raise InvalidInputError("mode", expected=", ".join(_MODES), found=mode)
-        parts = parts_of(name)
+        parts = name_parts(name)
         check_new(parts, TABLE)
         place, is_new = self._claim(parts, must_be_new=mode == "create")
         settings.setdefault("storage_options", dict(place.storage_options) or None)
@@ -179,7 +179,7 @@ class Namespace(ABC):
         except AlreadyExistsError as error:
             place = self.describe_table(parts)
             if must_be_new and not self.is_declared_only(place):
-                raise AlreadyExistsError("the table exists", where=joined(parts), remedy='mode="append"') from error
+                raise AlreadyExistsError("the table exists", where=object_id(parts), remedy='mode="append"') from error
             return place, False
 
     def is_declared_only(self, place: TableDescription) -> bool:
@@ -192,7 +192,7 @@ class Namespace(ABC):
 
     def describe_tables(self, name: Name = ()) -> dict[str, TableDescription]:
         """Return where the tables directly in a namespace are, by the last parts of their names."""
-        parts = parts_of(name)
+        parts = name_parts(name)
         return {table: self.describe_table((*parts, table)) for table in self.list_tables(parts)}
 
     @abstractmethod

@@ -28,7 +28,7 @@ from lance_duck.errors import (
 )
 from lance_duck.namespaces.base import Namespace, TableDescription
 from lance_duck.namespaces.listing import FOLDER, Listing, NamedObject
-from lance_duck.namespaces.names import DELIMITER, NAMESPACE, TABLE, Name, check_new, joined, parts_of
+from lance_duck.namespaces.names import DELIMITER, NAMESPACE, TABLE, Name, check_new, name_parts, object_id
 from lance_duck.store import Store, join_uri, open_store
 from lance_duck.store.base import normal_path
 from lance_duck.wire.paths import TABLE_SUFFIX
@@ -71,24 +71,24 @@ class DirectoryNamespace(Namespace):
 
     def list_namespaces(self, name: Name = ()) -> list[str]:
         """Return the last parts of the names of the namespaces directly in one, in order. Raises NotFoundError."""
-        return self._below(parts_of(name), NAMESPACE, self._objects())
+        return self._below(name_parts(name), NAMESPACE, self._objects())
 
     def list_tables(self, name: Name = ()) -> list[str]:
         """Return the last parts of the names of the tables directly in a namespace, in order. Raises NotFoundError."""
-        parts = parts_of(name)
+        parts = name_parts(name)
         rows = self._below(parts, TABLE, self._objects())
         return rows if parts else sorted({*rows, *self._folders()})
 
     def describe_namespace(self, name: Name) -> dict[str, str]:
         """Return the properties of a namespace. Raises NotFoundError."""
-        parts = parts_of(name)
+        parts = name_parts(name)
         return dict(self._namespace(parts, self._objects()).properties or {}) if parts else {}
 
     def create_namespace(
         self, name: Name, properties: Mapping[str, str] | None = None, *, exist_ok: bool = False
     ) -> None:
         """Make a namespace: see `Namespace.create_namespace`."""
-        parts = parts_of(name)
+        parts = name_parts(name)
         check_new(parts, NAMESPACE)
         if self._manifest_enabled is False:
             raise UnsupportedError(
@@ -97,49 +97,49 @@ class DirectoryNamespace(Namespace):
 
         def edit(objects: dict[str, NamedObject]) -> _Edit:
             self._check_parent(parts, objects)
-            present = objects.get(joined(parts))
+            present = objects.get(object_id(parts))
             if present is None:
-                return [], [NamedObject(joined(parts), NAMESPACE, None, properties)]
+                return [], [NamedObject(object_id(parts), NAMESPACE, None, properties)]
             if present.object_type == NAMESPACE and exist_ok:
                 return [], []
-            raise AlreadyExistsError(f"a {present.object_type} of this name exists", where=joined(parts))
+            raise AlreadyExistsError(f"a {present.object_type} of this name exists", where=object_id(parts))
 
         self._listing.change(edit)
 
     def drop_namespace(self, name: Name) -> None:
         """Remove an empty namespace. Raises NotFoundError, or ReferencedError where it is not empty."""
-        parts = parts_of(name)
+        parts = name_parts(name)
         check_new(parts, NAMESPACE)
 
         def edit(objects: dict[str, NamedObject]) -> _Edit:
             self._namespace(parts, objects)
-            inside = [each for each in objects if each.startswith(joined(parts) + DELIMITER)]
+            inside = [each for each in objects if each.startswith(object_id(parts) + DELIMITER)]
             if inside:
-                raise ReferencedError("the namespace is not empty", where=joined(parts), found=", ".join(inside[:5]))
-            return [joined(parts)], []
+                raise ReferencedError("the namespace is not empty", where=object_id(parts), found=", ".join(inside[:5]))
+            return [object_id(parts)], []
 
         self._listing.change(edit)
 
     def describe_table(self, name: Name) -> TableDescription:
         """Return where a table is. Raises NotFoundError."""
-        parts = parts_of(name)
-        row = self._objects().get(joined(parts))
+        parts = name_parts(name)
+        row = self._objects().get(object_id(parts))
         if row is not None and row.object_type == TABLE:
             return self._place(self._location(row), row.properties)
         if len(parts) == 1 and self._is_listed(parts[0]):
             return self._place(parts[0] + TABLE_SUFFIX)
-        raise NotFoundError("no such table", where=joined(parts) or "the root", expected=f"a table of {self.root}")
+        raise NotFoundError("no such table", where=object_id(parts) or "the root", expected=f"a table of {self.root}")
 
     def declare_table(self, name: Name) -> TableDescription:
         """Claim the name of a table, and return where its first version goes: see `Namespace.declare_table`."""
-        parts = parts_of(name)
+        parts = name_parts(name)
         check_new(parts, TABLE)
         is_root = len(parts) == 1
-        folder = parts[0] + TABLE_SUFFIX if is_root else f"{secrets.token_hex(4)}_{joined(parts)}"
+        folder = parts[0] + TABLE_SUFFIX if is_root else f"{secrets.token_hex(4)}_{object_id(parts)}"
         if is_root and self._is_listed(parts[0]):
-            raise AlreadyExistsError("the name is taken", where=joined(parts))
+            raise AlreadyExistsError("the name is taken", where=object_id(parts))
         if self._keeps_rows(parts):
-            self._add_row(NamedObject(joined(parts), TABLE, folder))
+            self._add_row(NamedObject(object_id(parts), TABLE, folder))
         store = self._store(folder)
         store.delete([DEREGISTERED])
         try:
@@ -151,7 +151,7 @@ class DirectoryNamespace(Namespace):
 
     def register_table(self, name: Name, location: str) -> None:
         """Give a table that is there a name: see `Namespace.register_table`."""
-        parts = parts_of(name)
+        parts = name_parts(name)
         check_new(parts, TABLE)
         if location.startswith("/") or "://" in location:
             raise InvalidInputError("location of a table", expected="a folder, relative to the root", found=location)
@@ -160,7 +160,7 @@ class DirectoryNamespace(Namespace):
         if next(iter(store.walk()), None) is None:
             raise NotFoundError("no such folder", where=join_uri(self.root, folder))
         if self._manifest_enabled is not False:
-            self._add_row(NamedObject(joined(parts), TABLE, folder))
+            self._add_row(NamedObject(object_id(parts), TABLE, folder))
         elif folder != "".join(parts) + TABLE_SUFFIX:
             raise UnsupportedError(
                 "another name than that of the folder, without __manifest",
@@ -171,7 +171,7 @@ class DirectoryNamespace(Namespace):
 
     def deregister_table(self, name: Name) -> None:
         """Take the name of a table back, and leave its files. Raises NotFoundError."""
-        parts = parts_of(name)
+        parts = name_parts(name)
         place = self.describe_table(parts)
         self._remove_row(parts, place)
         if len(parts) == 1 and place.location == join_uri(self.root, parts[0] + TABLE_SUFFIX):
@@ -179,7 +179,7 @@ class DirectoryNamespace(Namespace):
 
     def drop_table(self, name: Name) -> None:
         """Remove a table with all its versions. Raises NotFoundError."""
-        parts = parts_of(name)
+        parts = name_parts(name)
         place = self.describe_table(parts)
         self._remove_row(parts, place)
         self._remove_files(place)
@@ -192,37 +192,37 @@ class DirectoryNamespace(Namespace):
             AlreadyExistsError: The new name is taken.
             UnsupportedError: A table of the root, whose name is that of its folder.
         """
-        old, new = parts_of(name), parts_of(new_name)
+        old, new = name_parts(name), name_parts(new_name)
         check_new(new, TABLE)
         if len(old) == 1 or len(new) == 1:
             raise UnsupportedError(
                 "rename of a table of the root, whose name is that of its folder",
-                where=joined(old),
+                where=object_id(old),
                 remedy="deep_clone it, and drop it",
             )
 
         def edit(objects: dict[str, NamedObject]) -> _Edit:
-            row = objects.get(joined(old))
+            row = objects.get(object_id(old))
             if row is None or row.object_type != TABLE:
-                raise NotFoundError("no such table", where=joined(old))
+                raise NotFoundError("no such table", where=object_id(old))
             self._check_parent(new, objects)
-            if joined(new) in objects:
-                raise AlreadyExistsError("the name is taken", where=joined(new))
-            return [joined(old)], [NamedObject(joined(new), TABLE, row.location, row.properties)]
+            if object_id(new) in objects:
+                raise AlreadyExistsError("the name is taken", where=object_id(new))
+            return [object_id(old)], [NamedObject(object_id(new), TABLE, row.location, row.properties)]
 
         self._listing.change(edit)
 
     def describe_tables(self, name: Name = ()) -> dict[str, TableDescription]:
         """Return where the tables directly in a namespace are, by the last parts of their names."""
-        parts, objects = parts_of(name), self._objects()
+        parts, objects = name_parts(name), self._objects()
         folders = {} if parts else {table: self._place(table + TABLE_SUFFIX) for table in self._folders()}
-        rows = {table: objects[joined((*parts, table))] for table in self._below(parts, TABLE, objects)}
+        rows = {table: objects[object_id((*parts, table))] for table in self._below(parts, TABLE, objects)}
         places = folders | {table: self._place(self._location(row), row.properties) for table, row in rows.items()}
         return dict(sorted(places.items()))
 
     def abandon_table(self, name: Name) -> None:
         """Take back the name of a table that was declared, and is not written. Raises no error of the namespace."""
-        parts = parts_of(name)
+        parts = name_parts(name)
         try:
             place = self.describe_table(parts)
             if self.is_declared_only(place):
@@ -241,9 +241,9 @@ class DirectoryNamespace(Namespace):
         return sorted(name[-1] for name in names if name[:-1] == parts)
 
     def _namespace(self, parts: tuple[str, ...], objects: dict[str, NamedObject]) -> NamedObject:
-        row = objects.get(joined(parts))
+        row = objects.get(object_id(parts))
         if row is None or row.object_type != NAMESPACE:
-            raise NotFoundError("no such namespace", where=joined(parts), expected=f"a namespace of {self.root}")
+            raise NotFoundError("no such namespace", where=object_id(parts), expected=f"a namespace of {self.root}")
         return row
 
     def _check_parent(self, parts: tuple[str, ...], objects: dict[str, NamedObject]) -> None:
@@ -258,7 +258,7 @@ class DirectoryNamespace(Namespace):
 
     def _add_row(self, row: NamedObject) -> None:
         def edit(objects: dict[str, NamedObject]) -> _Edit:
-            self._check_parent(parts_of(row.object_id), objects)
+            self._check_parent(name_parts(row.object_id), objects)
             if row.object_id in objects:
                 raise AlreadyExistsError("the name is taken", where=row.object_id)
             return [], [row]
@@ -269,12 +269,12 @@ class DirectoryNamespace(Namespace):
         """Remove the row of a table that is at this place; another of its name may have come meanwhile."""
 
         def edit(objects: dict[str, NamedObject]) -> _Edit:
-            row = objects.get(joined(parts))
+            row = objects.get(object_id(parts))
             if row is None or row.object_type != TABLE or join_uri(self.root, self._location(row)) != place.location:
-                raise NotFoundError("no such table any more", where=joined(parts))
-            return [joined(parts)], []
+                raise NotFoundError("no such table any more", where=object_id(parts))
+            return [object_id(parts)], []
 
-        if len(parts) > 1 or joined(parts) in self._objects():
+        if len(parts) > 1 or object_id(parts) in self._objects():
             self._listing.change(edit)
 
     def _folders(self) -> list[str]:

@@ -17,7 +17,7 @@ Name = str | Sequence[str]
 _NAME: Final = re.compile(r"[A-Za-z0-9_\-.]+")
 
 
-def parts_of(name: Name) -> tuple[str, ...]:
+def name_parts(name: Name) -> tuple[str, ...]:
     """Return the parts of a name.
 
     Raises:
@@ -30,11 +30,11 @@ def parts_of(name: Name) -> tuple[str, ...]:
     else:
         raise InvalidInputError("name", expected="a text, or a list of texts", found=name)
     if not all(parts):
-        raise InvalidInputError("name with an empty part", found=joined(parts))
+        raise InvalidInputError("name with an empty part", found=object_id(parts))
     return parts
 
 
-def joined(parts: Sequence[str]) -> str:
+def object_id(parts: Sequence[str]) -> str:
     """Return a name as one text, which is its object id."""
     return DELIMITER.join(parts)
 

@@ -17,7 +17,7 @@ from urllib.parse import quote
 from lance_duck.arguments import checked_calls
 from lance_duck.errors import LanceDuckError, NotFoundError, StoreError
 from lance_duck.namespaces.base import Namespace, TableDescription
-from lance_duck.namespaces.names import DELIMITER, NAMESPACE, TABLE, Name, check_new, joined, parts_of
+from lance_duck.namespaces.names import DELIMITER, NAMESPACE, TABLE, Name, check_new, name_parts, object_id
 from lance_duck.namespaces.requests import ServiceRequests
 from lance_duck.redact import shown
 
@@ -77,13 +77,13 @@ class RestNamespace(Namespace):
         self, name: Name, properties: Mapping[str, str] | None = None, *, exist_ok: bool = False
     ) -> None:
         """Make a namespace: see `Namespace.create_namespace`."""
-        check_new(parts_of(name), NAMESPACE)
+        check_new(name_parts(name), NAMESPACE)
         body = {"mode": "exist_ok" if exist_ok else "create", "properties": dict(properties or {})}
         self._post(f"namespace/{self._id(name)}/create", body)
 
     def drop_namespace(self, name: Name) -> None:
         """Remove an empty namespace. Raises NotFoundError, or ReferencedError where it is not empty."""
-        check_new(parts_of(name), NAMESPACE)
+        check_new(name_parts(name), NAMESPACE)
         self._post(f"namespace/{self._id(name)}/drop")
 
     def describe_table(self, name: Name) -> TableDescription:
@@ -92,12 +92,12 @@ class RestNamespace(Namespace):
 
     def declare_table(self, name: Name) -> TableDescription:
         """Claim the name of a table, and return where its first version goes: see `Namespace.declare_table`."""
-        check_new(parts_of(name), TABLE)
+        check_new(name_parts(name), TABLE)
         return self._place(name, self._post(f"table/{self._id(name)}/declare"))
 
     def register_table(self, name: Name, location: str) -> None:
         """Give a table that is there a name: see `Namespace.register_table`."""
-        check_new(parts_of(name), TABLE)
+        check_new(name_parts(name), TABLE)
         self._post(f"table/{self._id(name)}/register", {"location": location})
 
     def deregister_table(self, name: Name) -> None:
@@ -110,7 +110,7 @@ class RestNamespace(Namespace):
 
     def rename_table(self, name: Name, new_name: Name) -> None:
         """Have the service give a table another name: see `Namespace.rename_table`."""
-        *namespace, last = parts_of(new_name) or ("",)
+        *namespace, last = name_parts(new_name) or ("",)
         check_new((*namespace, last), TABLE)
         body = {"new_table_name": last, "new_namespace_id": namespace}
         self._post(f"table/{self._id(name)}/rename", body)
@@ -125,7 +125,7 @@ class RestNamespace(Namespace):
 
     def describe_tables(self, name: Name = ()) -> dict[str, TableDescription]:
         """Return where the tables directly in a namespace are, but for those that go meanwhile."""
-        parts, places = parts_of(name), {}
+        parts, places = name_parts(name), {}
         for table in self.list_tables(parts):
             try:
                 places[table] = self.describe_table((*parts, table))
@@ -134,12 +134,12 @@ class RestNamespace(Namespace):
         return places
 
     def _id(self, name: Name) -> str:
-        return quote(self._delimiter.join(parts_of(name)) or self._delimiter, safe="")
+        return quote(self._delimiter.join(name_parts(name)) or self._delimiter, safe="")
 
     def _place(self, name: Name, answer: Mapping[str, Any]) -> TableDescription:
         location = answer.get("table_uri") or answer.get("location")
         if not isinstance(location, str) or not location:
-            raise StoreError("the service names no place", where=joined(parts_of(name)), found=sorted(answer))
+            raise StoreError("the service names no place", where=object_id(name_parts(name)), found=sorted(answer))
         options = self._options | _texts(answer.get("storage_options"))
         return TableDescription(location, options, _texts(answer.get("properties")))
 

@@ -14,7 +14,7 @@ from lance_duck.scan.text.query.vocabulary import marked_by
 from lance_duck.scan.text.search import sought_leaves
 from lance_duck.text import highlight as marked
 from lance_duck.text.analyser import Analyser
-from lance_duck.text.parameters import AnalyserArguments, AnalyserParameters, encoded
+from lance_duck.text.parameters import AnalyserArguments, AnalyserParameters, utf8_bytes
 from lance_duck.text.phrases import Wanted, wanted_of
 
 Texts: TypeAlias = pa.Array | pa.ChunkedArray
@@ -150,7 +150,7 @@ def _wanted(query: str | FullTextQuery, texts: Texts, analyser: Analyser) -> lis
 def _of_each(texts: Any, mark: Callable[[Texts], pa.LargeStringArray], where: str) -> str | pa.LargeStringArray:
     """Return what a function makes of texts: of one that stands alone, a text."""
     if isinstance(texts, str):
-        encoded(texts, "text", where)
+        utf8_bytes(texts, "text", where)
         return str(mark(pa.array([texts], pa.large_string()))[0])
     return mark(_array(texts, where))
 

@@ -227,7 +227,7 @@ class Sizer:
             self._width = max(1, self._filtered + size // rows)
 
 
-def cut(extents: Iterator[Extent], sizer: Sizer) -> Iterator[Morsel]:
+def morsels_of(extents: Iterator[Extent], sizer: Sizer) -> Iterator[Morsel]:
     """Cut extents into morsels, lazily: sizes follow what the sizer has learnt."""
     for extent in extents:
         start = extent.start

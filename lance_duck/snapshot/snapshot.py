@@ -381,7 +381,7 @@ class Snapshot:
 
     def versions(self) -> list[dict[str, Any]]:
         """Return all versions of the branch, oldest first: {"version", "timestamp", "metadata"} as in pylance."""
-        return [versions.describe(m) for m in versions.load_all(self.store)]
+        return [versions.describe_version(m) for m in versions.load_all(self.store)]
 
     def version_numbers(self) -> list[int]:
         """Return the numbers of all versions of the branch, oldest first, without reading their manifests."""

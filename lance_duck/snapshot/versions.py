@@ -155,7 +155,7 @@ def to_moment(moment: datetime | date | str) -> datetime:
     raise InvalidInputError("not a moment", where="asof", expected="datetime or text", found=type(moment).__name__)
 
 
-def describe(manifest: Manifest) -> dict[str, Any]:
+def describe_version(manifest: Manifest) -> dict[str, Any]:
     """Describe a version as pylance does: "version", "timestamp" (naive local time) and "metadata" (counts as text)."""
     local = manifest.timestamp.astimezone().replace(tzinfo=None)
     return {"version": manifest.version, "timestamp": local, "metadata": manifest.summary()}

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from lance_duck.checksums.container import Checksums, Trailer, check_extents, damaged, read_block
+from lance_duck.checksums.container import Checksums, Trailer, check_extents, damaged, read_checksums
 from lance_duck.checksums.digests import BLOCK, LOG2_BLOCK, digest, num_blocks
 from lance_duck.store.costs import COPY_BYTES, FEW_RANGES
 from lance_duck.store.mapped import Int64s, MappedFile, Spans
@@ -101,7 +101,7 @@ class CheckedSource:
 
     def checksums(self) -> Checksums:
         """Return the checksums of the file. Raises CorruptError when they are damaged."""
-        return read_block(self._block_bytes(), self._trailer, self.path)
+        return read_checksums(self._block_bytes(), self._trailer, self.path)
 
     def _block_bytes(self) -> bytes:
         block = self._block  # which another thread may forget

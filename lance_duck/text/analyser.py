@@ -15,10 +15,10 @@ from lance_duck.errors import InternalError, WrongTypeError
 from lance_duck.kernels.tokens.keep import DROPPED, keep_tokens
 from lance_duck.text.filters import terms_of_words
 from lance_duck.text.json_documents import json_tokens, json_tokens_reference, positions_within, query_tokens
-from lance_duck.text.parameters import AnalyserParameters, encoded
+from lance_duck.text.parameters import AnalyserParameters, utf8_bytes
 from lance_duck.text.texts import joined_texts, large_texts, present_texts
 from lance_duck.text.tokens import FtsToken, Tokens
-from lance_duck.text.words import Words, tokens_of_text, words_of
+from lance_duck.text.words import Words, cut_texts, tokens_of_text
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Analyser:
         Raises:
             InvalidInputError: The text has half of a surrogate pair.
         """
-        encoded(text, "text")
+        utf8_bytes(text, "text")
         if self.parameters.is_json:
             return _in_order(json_tokens_reference(text, self.parameters))
         cut = list(tokens_of_text(text, self.parameters))
@@ -85,7 +85,7 @@ class Analyser:
         Raises:
             InvalidInputError: The query has half of a surrogate pair, or is of a form that JSON is not asked in.
         """
-        encoded(query, "query")
+        utf8_bytes(query, "query")
         return _in_order(query_tokens(query, self.parameters)) if self.parameters.is_json else self.terms_of(query)
 
     def _json(self, texts: pa.Array) -> Tokens:
@@ -102,7 +102,7 @@ class Analyser:
     def _words(self, texts: pa.Array) -> Words:
         """Return the words of texts; of a list, those of all its elements."""
         if is_text(texts.type):
-            cut = words_of(present_texts(large_texts(texts)), self.parameters)
+            cut = cut_texts(present_texts(large_texts(texts)), self.parameters)
             present = texts.is_valid().to_numpy(zero_copy_only=False)
             return replace(cut, bounds=cut.bounds[_offsets(present)])
         sizes = pc.list_value_length(texts).fill_null(0).to_numpy(zero_copy_only=False)

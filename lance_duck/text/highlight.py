@@ -23,10 +23,10 @@ from lance_duck.errors import InvalidInputError, UnsupportedError, WrongTypeErro
 from lance_duck.kernels.tokens.words import LONG
 from lance_duck.text.analyser import Analyser
 from lance_duck.text.filters import terms_of_words
-from lance_duck.text.parameters import AnalyserParameters, encoded
+from lance_duck.text.parameters import AnalyserParameters, utf8_bytes
 from lance_duck.text.phrases import Phrase, Wanted, in_phrase
 from lance_duck.text.texts import joined_texts, large_texts, present_texts
-from lance_duck.text.words import words_of
+from lance_duck.text.words import cut_texts
 
 _WORDS: Final = AnalyserParameters(max_token_length=None)
 """What a snippet counts."""
@@ -66,7 +66,7 @@ def term_spans(texts: pa.Array | pa.ChunkedArray, wanted: Collection[Wanted], an
         raise UnsupportedError("marks around the words of JSON", where="highlight")
     array = _checked(texts)
     present = array.is_valid().to_numpy(zero_copy_only=False)
-    cut = words_of(present_texts(array), analyser.parameters, with_spans=True)
+    cut = cut_texts(present_texts(array), analyser.parameters, with_spans=True)
     alone = [each for each in wanted if isinstance(each, str)]
     phrases = [each for each in wanted if isinstance(each, Phrase)]
     terms = list(dict.fromkeys([*alone, *(term for phrase in phrases for term, _ in phrase.words)]))
@@ -187,7 +187,7 @@ def _merged(spans: TokenSpans) -> TokenSpans:
 
 
 def _encoded_marks(where: str, **marks: str) -> list[bytes]:
-    return [encoded(mark, name, where) for name, mark in marks.items()]
+    return [utf8_bytes(mark, name, where) for name, mark in marks.items()]
 
 
 def _with_marks(texts: pa.LargeStringArray, spans: TokenSpans, pre: bytes, post: bytes) -> pa.LargeStringArray:
@@ -212,7 +212,7 @@ def _sizes(texts: pa.LargeStringArray) -> NDArray[np.int64]:
 
 def _parts(texts: pa.LargeStringArray, spans: TokenSpans, words: int) -> list[tuple[int, int]]:
     """Return begin and end of the part of each text that is shown, in bytes; (0, 0) of a null."""
-    cut = words_of(texts.fill_null(""), _WORDS, with_spans=True)
+    cut = cut_texts(texts.fill_null(""), _WORDS, with_spans=True)
     bounds, edges = spans.bounds.tolist(), cut.bounds.tolist()
     begins, terms = spans.begins.tolist(), spans.terms.tolist()
     parts = []

@@ -20,7 +20,7 @@ from lance_duck.kernels.tokens.words import LONG
 from lance_duck.text.filters import terms_of_words
 from lance_duck.text.parameters import AnalyserParameters
 from lance_duck.text.tokens import Tokens
-from lance_duck.text.words import tokens_of_text, words_of
+from lance_duck.text.words import cut_texts, tokens_of_text
 
 TEXT: Final = "str"
 TYPES: Final = (TEXT, "number", "bool", "null")
@@ -141,7 +141,7 @@ def _of_texts(
     texts: list[str], paths: list[str], names: dict[str, int], parameters: AnalyserParameters
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the number of each token of texts, whose names are added to the others, and the text that each is of."""
-    cut = words_of(pa.array(texts, pa.large_string()), parameters)
+    cut = cut_texts(pa.array(texts, pa.large_string()), parameters)
     terms = terms_of_words(cut.words, parameters)
     of_texts = np.repeat(np.arange(len(texts)), np.diff(cut.bounds))
     kept = np.append(np.array([term is not None for term in terms], np.bool_), False)

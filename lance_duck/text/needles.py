@@ -26,7 +26,7 @@ _LATIN: Final = frozenset(map(chr, range(0xC0, 0x180))) - {"ĸ", "ŉ"}
 _END: Final = " "
 
 
-def words_of(part: str, *, any_case: bool = False) -> tuple[str, ...]:
+def certain_words(part: str, *, any_case: bool = False) -> tuple[str, ...]:
     """Return words of letters a to z and digits, each in the lower-cased and folded form of every text with a part.
 
     Args:

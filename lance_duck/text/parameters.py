@@ -233,7 +233,7 @@ class AnalyserParameters:
             raise InvalidInputError("bad block_size", where=where, expected="128 or 256", found=self.block_size)
 
 
-def encoded(text: str, what: str, where: str | None = None) -> bytes:
+def utf8_bytes(text: str, what: str, where: str | None = None) -> bytes:
     """Return the UTF-8 of a text.
 
     Raises:
@@ -289,5 +289,5 @@ def _words(value: Any, where: str | None) -> tuple[str, ...] | None:
         found = repr(value)[:80]
         raise WrongTypeError("bad custom_stop_words", where=where, expected="a list of str", found=found)
     for word in value:
-        encoded(word, "custom_stop_words", where)
+        utf8_bytes(word, "custom_stop_words", where)
     return tuple(value)

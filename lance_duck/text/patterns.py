@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Final
 
-from lance_duck.text.needles import words_of
+from lance_duck.text.needles import certain_words
 
 
 @dataclass(frozen=True)
@@ -27,9 +27,9 @@ class Parts:
     any_case: bool = False
 
     def words(self) -> list[tuple[str, ...]] | None:
-        """Return for each alternative its words, as `words_of` says; None where one of them has none."""
+        """Return for each alternative its words, as `certain_words` says; None where one of them has none."""
         each = [
-            tuple(dict.fromkeys(word for part in parts for word in words_of(part, any_case=self.any_case)))
+            tuple(dict.fromkeys(word for part in parts for word in certain_words(part, any_case=self.any_case)))
             for parts in self.alternatives
         ]
         return each if each and all(each) else None

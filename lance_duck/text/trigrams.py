@@ -18,7 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_duck.kernels.jit import readonly
-from lance_duck.kernels.status import check
+from lance_duck.kernels.status import check_status
 from lance_duck.kernels.texts.trigrams import BASE, BREAK, TRIGRAMS, group_by_trigram
 from lance_duck.text.tables import ascii_folding, lower_case
 
@@ -57,14 +57,14 @@ def texts_by_trigram(texts: pa.Array) -> TextsByTrigram:
     is_valid = readonly(texts.is_valid().to_numpy(zero_copy_only=False))
     counts, last = np.zeros(TRIGRAMS, np.int64), np.zeros(TRIGRAMS, np.uint32)
     tables = (content, begins, is_valid, places, starts, classes)
-    check(group_by_trigram(*tables, last, counts, np.empty(0, np.uint32)), "trigrams", "text")
+    check_status(group_by_trigram(*tables, last, counts, np.empty(0, np.uint32)), "trigrams", "text")
     trigrams = np.flatnonzero(counts)
     bounds = np.concatenate([[0], np.cumsum(counts[trigrams])])
     numbers = np.empty(int(bounds[-1]), np.uint32)
     if len(numbers):
         ends = np.cumsum(counts) - counts
         last[:] = 0
-        check(group_by_trigram(*tables, last, ends, numbers), "trigrams", "text")
+        check_status(group_by_trigram(*tables, last, ends, numbers), "trigrams", "text")
     return TextsByTrigram(trigrams.astype(np.uint32), bounds, numbers)
 
 

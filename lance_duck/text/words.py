@@ -46,7 +46,7 @@ class Words:
     spans: NDArray[np.int64]
 
 
-def words_of(texts: pa.LargeStringArray, parameters: AnalyserParameters, with_spans: bool = False) -> Words:
+def cut_texts(texts: pa.LargeStringArray, parameters: AnalyserParameters, with_spans: bool = False) -> Words:
     """Cut texts.
 
     Args:
@@ -65,7 +65,7 @@ def words_of(texts: pa.LargeStringArray, parameters: AnalyserParameters, with_sp
 
 
 def tokens_of_text(text: str, parameters: AnalyserParameters) -> Iterator[tuple[str, int]]:
-    """Yield each token of one text that is not too long, and its position: the plain reference of `words_of`."""
+    """Yield each token of one text that is not too long, and its position: the plain reference of `cut_texts`."""
     limit = _limit(parameters)
     tokens = _CUTS[parameters.base_tokenizer](text, parameters)
     for place, token in enumerate(tokens):

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import torch
 
-from lance_duck.loading.forms import numbers
+from lance_duck.loading.forms import numbers_of_column
 
 
 def to_tensors(batch: pa.RecordBatch) -> dict[str, Any]:
@@ -23,7 +23,7 @@ def to_tensors(batch: pa.RecordBatch) -> dict[str, Any]:
 
 
 def _tensor(array: pa.Array, field: pa.Field) -> Any:
-    found = numbers(array, field)
+    found = numbers_of_column(array, field)
     if found is None:
         return array.to_pylist()
     if pa.types.is_boolean(found.values.type):

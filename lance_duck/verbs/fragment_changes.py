@@ -135,10 +135,10 @@ def delete_in_fragment(snapshot: Snapshot, fragment: Fragment, predicate: Filter
     options = ScanOptions(columns=[ROW_ADDRESS], filter=predicate)
     offset_arrays = [batch.column(0).to_numpy() for batch in table.reader(table.plan(options, fragment))]
     offsets = (joined(offset_arrays, np.uint64) & np.uint64(0xFFFFFFFF)).astype(np.uint32)
-    return delete_offsets(snapshot, fragment, offsets)
+    return delete_fragment_offsets(snapshot, fragment, offsets)
 
 
-def delete_offsets(snapshot: Snapshot, fragment: Fragment, offsets: Any) -> Fragment | None:
+def delete_fragment_offsets(snapshot: Snapshot, fragment: Fragment, offsets: Any) -> Fragment | None:
     """Write the deletion file of one fragment without the rows at some offsets; None: no row is left.
 
     Raises:

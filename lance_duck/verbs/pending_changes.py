@@ -28,7 +28,7 @@ from lance_duck.verbs.rows.find import rows_at
 from lance_duck.verbs.rows.rows_moved import Deleted, delete_offsets, moved_rows
 from lance_duck.verbs.writing.schema_compat import check_still_fits
 from lance_duck.wire.fragment import Fragment
-from lance_duck.write.files import discard_fragments, write_fragments
+from lance_duck.write.files import discard_fragments, write_new_fragments
 from lance_duck.write.options import WriteOptions
 
 UInt64s = NDArray[np.uint64]
@@ -122,7 +122,7 @@ class PendingChanges:
             options = WriteOptions(
                 data_storage_version=self.base.data_storage_version, committed_here=True, blobs=kept_blobs(self.base)
             )
-            rewritten = write_fragments(self.base.store, self.base.schema, rows.batches(), options)
+            rewritten = write_new_fragments(self.base.store, self.base.schema, rows.batches(), options)
             draft.note_fragments(rewritten)
         return [*(as_committed for _, as_committed in ready if as_committed is not None), *rows.numbered(rewritten)]
 

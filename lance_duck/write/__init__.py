@@ -11,7 +11,7 @@ from lance_duck import lazy
 
 if TYPE_CHECKING:
     from lance_duck.write.coerce import check_fits, coerce
-    from lance_duck.write.files import discard_fragments, write_columns, write_fragments
+    from lance_duck.write.files import discard_fragments, write_columns, write_new_fragments
     from lance_duck.write.inputs import to_reader
     from lance_duck.write.options import Base, WriteOptions, WriteProgress, storage_version
 
@@ -19,7 +19,7 @@ lazy.package(
     __name__,
     {
         "coerce": ("check_fits", "coerce"),
-        "files": ("discard_fragments", "write_columns", "write_fragments"),
+        "files": ("discard_fragments", "write_columns", "write_new_fragments"),
         "inputs": ("to_reader",),
         "options": ("Base", "WriteOptions", "WriteProgress", "storage_version"),
     },
@@ -35,5 +35,5 @@ __all__ = [
     "storage_version",
     "to_reader",
     "write_columns",
-    "write_fragments",
+    "write_new_fragments",
 ]

@@ -24,7 +24,7 @@ from lance_duck.write.coerce import coerce
 from lance_duck.write.options import Base, WriteOptions, WriteProgress
 
 
-def write_fragments(
+def write_new_fragments(
     store: Store, schema: Schema, batches: Iterable[pa.RecordBatch], options: WriteOptions | None = None
 ) -> list[Fragment]:
     """Write rows as new fragments, without numbers yet (id 0); none when there are no rows.

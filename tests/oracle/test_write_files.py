@@ -19,7 +19,7 @@ from lance_duck.store import open_store
 from lance_duck.wire.fragment import Fragment
 from lance_duck.wire.pb import table_pb2
 from lance_duck.wire.schema_write import metadata_to_proto, schema_from_arrow, schema_to_proto
-from lance_duck.write import WriteOptions, to_reader, write_fragments
+from lance_duck.write import WriteOptions, to_reader, write_new_fragments
 
 
 def commit(uri: str, schema: pa.Schema, fragments: list[Fragment]) -> lance.LanceDataset:
@@ -49,7 +49,7 @@ def _described(number: int, fragment: Fragment) -> lance.FragmentMetadata:
 def write(uri: Path, table: pa.Table, version: str, **options: Any) -> list[Fragment]:
     schema = schema_from_arrow(table.schema, version)
     store = open_store(uri, {"fsync": "false"})
-    return write_fragments(store, schema, to_reader(table), WriteOptions(data_storage_version=version, **options))
+    return write_new_fragments(store, schema, to_reader(table), WriteOptions(data_storage_version=version, **options))
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 
 from lance_duck.cli.show import usual_form
-from lance_duck.cli.sql.places import STANDARD_INPUT, VersionArguments, connect_to, divided
+from lance_duck.cli.sql.places import STANDARD_INPUT, VersionArguments, connect_to, places_and_sql
 from lance_duck.cli.sql.results import Results
 from lance_duck.cli.sql.runner import StatementRunner
 from lance_duck.cli.sql.script import Script, read_script
@@ -27,7 +27,7 @@ def sql(
     max_rows: int = 100,
 ) -> None:
     """Run SQL, or a shell for it; tables have the names of their folders, without .lance."""
-    places, text = divided(words or [])
+    places, text = places_and_sql(words or [])
     scripts = list(_scripts(files or [], text))
     with connect_to(places, VersionArguments(version, tag, asof), read_only=read_only) as connection:
         runner = StatementRunner(connection, Results(usual_form(as_json), max_rows))

@@ -34,7 +34,7 @@ class VersionArguments:
         return (self.version, self.tag, self.asof) == (None, None, None)
 
 
-def divided(words: Sequence[str]) -> tuple[list[str], str | None]:
+def places_and_sql(words: Sequence[str]) -> tuple[list[str], str | None]:
     """Divide the words of a command line into places and SQL: the last word, where it is none of the former."""
     if not words or _is_place(words[-1]):
         return list(words), None

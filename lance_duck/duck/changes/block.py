@@ -43,13 +43,13 @@ class VersionOfTransaction(DuckTable):
         return self._resolve()
 
 
-def show(native: duckdb.DuckDBPyConnection, name: str, table: DuckTable) -> None:
+def bind_name(native: duckdb.DuckDBPyConnection, name: str, table: DuckTable) -> None:
     """Make a name mean a table, on one connection and before all others of that name."""
     native.register(name, table)
 
 
-def hide(native: duckdb.DuckDBPyConnection, name: str) -> None:
-    """Take a name of `show` back. Never raises."""
+def unbind_name(native: duckdb.DuckDBPyConnection, name: str) -> None:
+    """Take a name of `bind_name` back. Never raises."""
     with suppress(duckdb.Error):  # a transaction that failed takes it along
         # Where a ROLLBACK took the view along, DuckDB 1.x would drop another one of the name.
         native.register(name, _EMPTY)
@@ -208,7 +208,7 @@ class DuckTransaction(TransactionBlock):
             found = None if database is None else database.find(name)
             is_name = found is not None and found.identity == handle.identity
             view = name if is_name else f"{_VIEW}{next(_NUMBERS)}_of_{name}"
-            show(self._native, view, VersionOfTransaction(handle.reader(), hidden=False))
+            bind_name(self._native, view, VersionOfTransaction(handle.reader(), hidden=False))
         self.shown[handle.identity] = ShownTable(handle.identity, name, view)
         if database is not None and is_name:
             self._names.show(view, database)
@@ -245,5 +245,5 @@ class DuckTransaction(TransactionBlock):
         self.versions.is_over = True
         for table in self.shown.values():
             self._names.hide(table.view)
-            hide(self._native, table.view)
+            unbind_name(self._native, table.view)
         self.shown.clear()

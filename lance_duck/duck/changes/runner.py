@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from lance_duck.commit import run_again
 from lance_duck.duck.catalog import TableCatalog
-from lance_duck.duck.changes.block import DuckTransaction, TransactionBlock, hide, show
+from lance_duck.duck.changes.block import DuckTransaction, TransactionBlock, bind_name, unbind_name
 from lance_duck.duck.changes.head import VERBS, StatementHead
 from lance_duck.duck.changes.parameters import NO_PARAMETERS, StatementParameters
 from lance_duck.duck.changes.prepared import SKIPPED, Preparation, PreparedStatements
@@ -25,7 +25,7 @@ from lance_duck.duck.changes.rows.insert import InsertStatement
 from lance_duck.duck.changes.session import ChangeSession, PlannedQuery
 from lance_duck.duck.changes.table_statement import LanceStatement, TableStatement
 from lance_duck.duck.changes.tables.written_files import ComputedCopyStatement
-from lance_duck.duck.changes.user_text import as_written
+from lance_duck.duck.changes.user_text import user_message
 from lance_duck.duck.explain import rows_as_statement
 from lance_duck.duck.failures import unwrapped
 from lance_duck.duck.names import Names
@@ -83,7 +83,7 @@ class Change:
     def told(self, error: duckdb.Error) -> duckdb.Error:
         """Return an error of DuckDB's as one of the text of the user; itself where it says nothing else."""
         name = self.statement.target.name if isinstance(self.statement, TableStatement) else ""
-        message = as_written(str(error), self.text or self.sql, name)
+        message = user_message(str(error), self.text or self.sql, name)
         return error if message == str(error) else type(error)(message)
 
 
@@ -282,11 +282,11 @@ class ChangeRunner:
             source = f"{'BY NAME ' if by_name else ''}SELECT * FROM {_APPENDED}"  # noqa: S608
             change = self.find(f"INSERT INTO {'.'.join(map(quoted, parts))} {source}")
             assert change is not None
-            show(self._native, _APPENDED, rows)
+            bind_name(self._native, _APPENDED, rows)
             try:
                 self.run(change, self._native.execute, {}, later=False)
             finally:
-                hide(self._native, _APPENDED)
+                unbind_name(self._native, _APPENDED)
         return True
 
     def refuse_appender(self, what: str, *, of: str) -> None:

@@ -18,7 +18,7 @@ from lance_duck.commit import run_again
 from lance_duck.commit.operations import Append
 from lance_duck.dataset import LanceDataset
 from lance_duck.duck.catalog import TableCatalog
-from lance_duck.duck.changes.block import TransactionBlock, hide, show
+from lance_duck.duck.changes.block import TransactionBlock, bind_name, unbind_name
 from lance_duck.duck.changes.clause_tables import alias_of, mentions, reads_table
 from lance_duck.duck.changes.parameters import StatementParameters
 from lance_duck.duck.changes.result import ChangeResult
@@ -360,11 +360,11 @@ class ChangeSession:
         if is_shown or named is None or named.identity != identity:
             yield spelled, tables
             return
-        show(self.native, name.name, pin)
+        bind_name(self.native, name.name, pin)
         try:
             yield spelled, {**tables, folded(name.name): pin}
         finally:
-            hide(self.native, name.name)
+            unbind_name(self.native, name.name)
 
     def visible(self, sql: str) -> str:
         """Return a statement as it reads what the transaction reads, by whatever name it calls that."""

@@ -24,7 +24,7 @@ _CAST: Final = re.compile(r"(?:CAST\()?\(*")
 _TOKEN: Final = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|[\w.]+""")
 
 
-def as_written(message: str, sql: str, table: str) -> str:
+def user_message(message: str, sql: str, table: str) -> str:
     """Return an error of DuckDB's as one of the statement that the user wrote.
 
     Args:
@@ -51,7 +51,7 @@ def told_of(sql: str, text: str) -> Iterator[None]:
     try:
         yield
     except duckdb.Error as error:
-        message = str(error) if text == sql else as_written(str(error), sql, "")
+        message = str(error) if text == sql else user_message(str(error), sql, "")
         if message == str(error):
             raise
         raise type(error)(message) from error

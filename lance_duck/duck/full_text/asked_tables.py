@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from lance_duck.duck.full_text.scopes import Part, Scope, Scopes, TableRead, parts_of
+from lance_duck.duck.full_text.scopes import Part, Scope, Scopes, TableRead, list_parts
 from lance_duck.duck.statement.identifiers import folded
 from lance_duck.duck.statement.text import LONGEST, Statement
 from lance_duck.duck.statement.tokens import Token
@@ -108,7 +108,7 @@ class AskedTable:
     is_kept: bool
 
 
-def find(statement: Statement) -> tuple[AskedTable, ...]:
+def find_asked_tables(statement: Statement) -> tuple[AskedTable, ...]:
     """Find the tables of a statement of which matches are asked."""
     if MATCHES not in statement.text and SCORES not in statement.text:
         return ()
@@ -154,7 +154,7 @@ class _Reader:
 
     def _call(self, at: int) -> tuple[TableRead, Scope, AskedCall] | None:
         tokens, close = self._tokens, self._scopes.closer(at + 1)
-        arguments = parts_of(tokens, at + 2, close) if close < len(tokens) else []
+        arguments = list_parts(tokens, at + 2, close) if close < len(tokens) else []
         if len(arguments) != 4 or arguments[1].string is None:
             return None
         texts, request, words, _ = arguments

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from lance_duck.duck.full_text.scopes import Part, Scope, Scopes, is_colon, parts_of
+from lance_duck.duck.full_text.scopes import Part, Scope, Scopes, is_colon, list_parts
 from lance_duck.duck.statement.text import Statement
 from lance_duck.duck.statement.tokens import Token
 
@@ -94,7 +94,7 @@ def marks_words(sql: str) -> bool:
     return _MARKS.search(sql) is not None
 
 
-def find(statement: Statement) -> TextCalls | None:
+def find_text_calls(statement: Statement) -> TextCalls | None:
     """Find the calls of a statement, or of several; None where there are none."""
     tokens = statement.tokens
     places = [at for at in range(len(tokens) - 1) if _is_call(tokens, at)]
@@ -117,7 +117,7 @@ def _call(scopes: Scopes, at: int) -> TextCall | None:
     function = (tokens[at].name or "").lower()
     if close >= len(tokens):
         return None
-    arguments = [part.named for part in parts_of(tokens, at + 2, close)]
+    arguments = [part.named for part in list_parts(tokens, at + 2, close)]
     positional = tuple(value for name, value in arguments if name is None and value.tokens)
     others = tuple((name, value) for name, value in arguments if name is not None)
     if len(positional) < (1 if function == SCORE else 2):
@@ -161,7 +161,7 @@ def _heading(scopes: Scopes, at: int, begin: int, end: int) -> tuple[int, str] |
     """
     if scopes.word(begin) == "distinct":
         begin = scopes.closer(begin + 2) + 1 if scopes.word(begin + 1) == "on" else begin + 1
-    for item in parts_of(scopes.tokens, begin, end):
+    for item in list_parts(scopes.tokens, begin, end):
         if item.tokens and item.start <= scopes.tokens[at].start < item.end:
             is_named = is_colon(item.tokens, 1) or _has_alias(item.tokens)
             return None if is_named else (item.end, " ".join(item.text.split()))

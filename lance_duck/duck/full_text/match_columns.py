@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from lance_duck.dataset import LanceDataset
 from lance_duck.duck.catalog import TableCatalog
-from lance_duck.duck.full_text.asked_tables import AskedCall, AskedTable, find
+from lance_duck.duck.full_text.asked_tables import AskedCall, AskedTable, find_asked_tables
 from lance_duck.duck.full_text.scopes import TableRead
 from lance_duck.duck.names import Names
 from lance_duck.duck.run.candidates import NotFoundHere
@@ -144,7 +144,7 @@ def searched(
     """
     edits: list[Edit] = []
     tables: dict[str, TableWithColumns] = {}
-    asked_tables: tuple[AskedTable, ...] = statement.result("asked tables", find)
+    asked_tables: tuple[AskedTable, ...] = statement.result("asked tables", find_asked_tables)
     for asked in asked_tables:
         with suppress(LanceDuckError):  # the statement itself will say what is wrong
             table = table_of(asked.read)

@@ -19,7 +19,17 @@ from lance_duck.arguments import did_you_mean, known_names, unknown_column
 from lance_duck.arrow.types import is_list, storage_type
 from lance_duck.dataset import LanceDataset
 from lance_duck.duck.catalog import TableCatalog
-from lance_duck.duck.full_text.calls import FUNCTIONS, MARKED, MATCH, PHRASE, SCORE, TextCall, TextCalls, find, may_find
+from lance_duck.duck.full_text.calls import (
+    FUNCTIONS,
+    MARKED,
+    MATCH,
+    PHRASE,
+    SCORE,
+    TextCall,
+    TextCalls,
+    find_text_calls,
+    may_find,
+)
 from lance_duck.duck.full_text.scopes import Part, Scope, TableRead
 from lance_duck.duck.names import Names
 from lance_duck.duck.statement.drawing import drawn
@@ -100,7 +110,7 @@ class TextRewriter:
             return sql
         lifted = LiftedText.of(sql)
         statement = Statement.of(lifted.text)
-        found: TextCalls | None = statement.result("text calls", find)
+        found: TextCalls | None = statement.result("text calls", find_text_calls)
         if found is None or not (self._reads_ours(found, later) or any(c.function in MARKED for c in found.calls)):
             return sql
         own = self._names.own_functions(FUNCTIONS, later=later)

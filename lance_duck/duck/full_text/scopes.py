@@ -334,7 +334,7 @@ class _ScopeReader:
             is_cte = len(parts) == 1 and self._all.is_cte(parts[0], place)
             return TableRead(parts[-1], None if is_cte else tuple(parts)), after
         close = self._all.closer(after)
-        return _called(parts[-1], parts_of(self._all.tokens, after + 1, close)), close + 1
+        return _called(parts[-1], list_parts(self._all.tokens, after + 1, close)), close + 1
 
     def _at(self, place: int) -> tuple[tuple[tuple[str, Part], ...], int]:
         """Read `AT (VERSION => …)`; return the place behind it."""
@@ -370,7 +370,7 @@ def _called(function: str, arguments: Sequence[Part]) -> TableRead:
     return TableRead("", None, arguments[0].string, tuple(version))
 
 
-def parts_of(tokens: Sequence[Token], begin: int, end: int) -> list[Part]:
+def list_parts(tokens: Sequence[Token], begin: int, end: int) -> list[Part]:
     """Return the parts of a list between two places, which commas divide; none of an empty one."""
     parts, place = [], begin
     for part in divided(tokens[begin:end], ",") if begin < end else ():

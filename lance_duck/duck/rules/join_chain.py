@@ -118,10 +118,10 @@ class Chain:
         filled = source.kind == "LEFT" or any(later.kind == "RIGHT" for later in self.sources[place + 1 :])
         where = self.select.args.get("where")
         unseen = source.kind in ("SEMI", "ANTI")
-        return [] if filled or unseen or source.is_nearest or where is None else list(conjuncts(where.this))
+        return [] if filled or unseen or source.is_nearest or where is None else list(and_operands(where.this))
 
 
-def conjuncts(condition: Node) -> Iterator[Node]:
+def and_operands(condition: Node) -> Iterator[Node]:
     """Yield the conditions that must all be true for one to be so."""
     pending = [condition] if condition is not None else []
     while pending:

@@ -25,7 +25,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from lance_duck.duck.rules.join_chain import Chain, FromItem, conjuncts
+from lance_duck.duck.rules.join_chain import Chain, FromItem, and_operands
 from lance_duck.duck.statement.deterministic_sql import (
     Node,
     is_plain_condition,
@@ -108,7 +108,7 @@ class _Finder:
             chain = self._chain(select)
             if chain is not None:
                 where = select.args.get("where")
-                for part in conjuncts(where.this if where is not None else None):
+                for part in and_operands(where.this if where is not None else None):
                     yield from self._in_where(part, chain)
                 for i, source in enumerate(chain.sources):
                     yield from self._in_join(i, source, chain)
@@ -153,7 +153,7 @@ class _Finder:
         if any(e.find(exp.AggFunc, exp.Anonymous, exp.Window) for e in inner.expressions):
             return
         small = within.sources[0]
-        for part in conjuncts(inner.args["where"].this if "where" in shape else None):
+        for part in and_operands(inner.args["where"].this if "where" in shape else None):
             for column, other in _equal_pairs(part):
                 if not isinstance(other, exp.Column) or within.source_of(other) is not small:
                     continue
@@ -168,7 +168,7 @@ class _Finder:
         for name in join.args.get("using") or [] if i == 1 else []:
             yield from self._using(name.name, i, chain.sources[0], source, chain)
             yield from self._using(name.name, i, source, chain.sources[0], chain)
-        parts = tuple(conjuncts(join.args.get("on")))
+        parts = tuple(and_operands(join.args.get("on")))
         for part in parts:
             for column, other in _equal_pairs(part):
                 for big in chain.sources_of(column, i):

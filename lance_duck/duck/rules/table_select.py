@@ -12,7 +12,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from lance_duck.duck.rules.join_chain import conjuncts
+from lance_duck.duck.rules.join_chain import and_operands
 from lance_duck.duck.rules.table_read import TablePlace, without_table
 from lance_duck.duck.statement.deterministic_sql import Node, is_plain_table, names_a_column
 from lance_duck.duck.statement.text import Statement
@@ -49,13 +49,15 @@ class TableSelect:
         table = from_.this
         if not is_plain_table(table) or table.args.get("joins"):
             return None
-        return cls(select, TablePlace.of(table, statement), table.alias_or_name.lower(), tuple(conjuncts(where.this)))
+        return cls(
+            select, TablePlace.of(table, statement), table.alias_or_name.lower(), tuple(and_operands(where.this))
+        )
 
     def conditions(self, parts: Iterable[Node], is_known: Callable[[Node], bool]) -> list[Node]:
         """Return those conditions that say something of columns of the table alone, with bare names.
 
         Args:
-            parts: Some of `conjuncts`.
+            parts: Some of `and_operands`.
             is_known: Whether such a condition means the same where it stands alone.
         """
         shown = {each.alias.lower() for each in self.select.expressions if isinstance(each, exp.Alias)}

@@ -21,8 +21,8 @@ from lance_duck.duck.rules.lateral import LateralNearest
 from lance_duck.duck.run.candidates import Ask, NotFoundHere, candidates
 from lance_duck.duck.run.costs import MOST_NEAREST, MOST_QUERIES
 from lance_duck.duck.run.named_tables import NamedTable, named
-from lance_duck.duck.run.order_by_search import ALL_ROWS, ROUNDING, vector_column
-from lance_duck.duck.run.parameters import numbers
+from lance_duck.duck.run.order_by_search import ALL_ROWS, ROUNDING, sql_vector_column
+from lance_duck.duck.run.parameters import vector_numbers
 from lance_duck.duck.run.rewriting import Database, Request, Rewriting
 from lance_duck.duck.settings import HAS_COLLATIONS, About, about_condition
 from lance_duck.duck.statement.edits import Edit
@@ -90,7 +90,7 @@ class NearestSearch:
         if handle is None:
             raise NotFoundHere("no such table")
         dataset = handle.current()
-        field = vector_column(dataset, inner.column)
+        field = sql_vector_column(dataset, inner.column)
         if field is None:
             raise NotFoundHere("no column of vectors")
         about = About.ORDER | about_condition(inner.condition, dataset.schema, given.values_of(inner.condition))
@@ -156,7 +156,7 @@ class NearestSearch:
         wanted = given.number(inner.limit) + given.number(inner.offset)
         if not given.number(inner.limit) or wanted > MOST_NEAREST // 4:
             raise NotFoundHere("more rows than a search is for")
-        wide = numbers(vectors.flatten().to_numpy(zero_copy_only=False)).reshape(len(vectors), -1)
+        wide = vector_numbers(vectors.flatten().to_numpy(zero_copy_only=False)).reshape(len(vectors), -1)
         with np.errstate(over="ignore"):
             narrow = wide.astype(np.float32)
         if not np.isfinite(narrow).all():

@@ -17,7 +17,7 @@ from lance_duck.duck.run.candidates import Ask, NotFoundHere, candidates
 from lance_duck.duck.run.costs import MOST_NEAREST
 from lance_duck.duck.run.named_tables import NamedTable, named
 from lance_duck.duck.run.nearest_table import FoundRows, NearestTable
-from lance_duck.duck.run.parameters import numbers
+from lance_duck.duck.run.parameters import vector_numbers
 from lance_duck.duck.run.rewriting import Database, Request, Rewriting
 from lance_duck.duck.settings import About, about_condition
 from lance_duck.duck.statement.edits import Edit
@@ -41,7 +41,7 @@ def run(asked: NearestSelect, request: Request, database: Database) -> Rewriting
     if handle is None:
         return None
     dataset = handle.current()
-    vectors = vector_column(dataset, asked.column)
+    vectors = sql_vector_column(dataset, asked.column)
     if vectors is None:
         return None
     search = _OrderBySearch(asked, request, database, handle, dataset, vectors)
@@ -166,10 +166,10 @@ class _OrderBySearch:
         # The parameters of the query stay, for DuckDB refuses values that nothing asks for.
         kept = "".join(f" AND typeof({mark}) IS NOT NULL" for _, _, mark in self.asked.vector_keys)
         self.edits.append(Edit(*place, f'SELECT v FROM "{table.name}" WHERE true{kept}'))  # noqa: S608
-        return numbers(rows.column(0)[0].as_py())
+        return vector_numbers(rows.column(0)[0].as_py())
 
 
-def vector_column(dataset: LanceDataset, name: str) -> pa.Field | None:
+def sql_vector_column(dataset: LanceDataset, name: str) -> pa.Field | None:
     """Return the column of vectors that SQL means by a name, as DuckDB sees it; None where there is none."""
     found = [each for each in dataset.schema if each.name.lower() == name.lower()]
     if len(found) != 1:

@@ -71,10 +71,10 @@ class Given:
                 return np.array([float(part) for part in text.strip("[]").split(",")], np.float64)
         except (ValueError, TypeError) as error:
             raise NotFoundHere("no vector of numbers") from error
-        return numbers(self.value(key))
+        return vector_numbers(self.value(key))
 
 
-def numbers(value: Any) -> NDArray[np.float64]:
+def vector_numbers(value: Any) -> NDArray[np.float64]:
     """Return the numbers of a value as DuckDB takes it or gives it.
 
     Raises:

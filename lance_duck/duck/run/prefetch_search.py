@@ -16,7 +16,7 @@ from lance_duck.duck.rules.prefilter_condition import PrefilterCondition
 from lance_duck.duck.rules.vector_call import FUNCTION, Parameter, VectorCall
 from lance_duck.duck.run.candidates import NotFoundHere
 from lance_duck.duck.run.costs import MOST_NEAREST
-from lance_duck.duck.run.parameters import Given, numbers
+from lance_duck.duck.run.parameters import Given, vector_numbers
 from lance_duck.duck.run.prefetch_rows import in_place
 from lance_duck.duck.run.rewriting import Database, Request, Rewriting
 from lance_duck.duck.settings import About
@@ -95,7 +95,7 @@ def _value(name: str, value: Any, given: Given) -> Any:
     """
     if name == "query_vector":
         key = value.key
-        vector = given.vector(key) if str(key).startswith(LISTED) else numbers(given.value(key))
+        vector = given.vector(key) if str(key).startswith(LISTED) else vector_numbers(given.value(key))
         with np.errstate(over="ignore"):
             if vector.ndim not in (1, 2) or not vector.size or not np.isfinite(vector.astype(np.float32)).all():
                 raise NotFoundHere("no vector")

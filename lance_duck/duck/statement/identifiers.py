@@ -7,18 +7,18 @@ from typing import Final
 
 from lance_duck.scan.identifiers import escaped, folded, literal, quoted
 
-__all__ = ["escaped", "folded", "literal", "names_in", "parts_of_name", "quoted"]
+__all__ = ["escaped", "folded", "literal", "parts_of_name", "qualified_names", "quoted"]
 
 _PART: Final = re.compile(r'"((?:[^"]|"")*)"|([^".,]+)')
 
 
 def parts_of_name(text: str) -> tuple[str, ...]:
     """Return the parts of a (qualified) name as SQL spells it; empty for other text."""
-    names = names_in(text)
+    names = qualified_names(text)
     return names[0] if len(names) == 1 else ()
 
 
-def names_in(text: str) -> list[tuple[str, ...]]:
+def qualified_names(text: str) -> list[tuple[str, ...]]:
     """Return the qualified names in a comma-separated list."""
     names: list[list[str]] = [[]]
     at = 0

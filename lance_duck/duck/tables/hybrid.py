@@ -10,7 +10,7 @@ import pyarrow as pa
 from lance_duck.dataset import LanceDataset
 from lance_duck.duck.tables.matches import SCORE
 from lance_duck.duck.tables.nearest import DISTANCE
-from lance_duck.duck.tables.search import SearchRows, has_own_types, rows_at
+from lance_duck.duck.tables.search import SearchRows, has_own_types, rows_of_search
 from lance_duck.scan.duckdb.types import duckdb_arrow_schema
 from lance_duck.scan.hybrid.scan import HYBRID_SCORE
 
@@ -63,7 +63,7 @@ class HybridRows(SearchRows):
             options = {"columns": wanted.names, "disable_scoring_autoprojection": True}
             found = self._dataset.scan(**options, **self._asked).to_table()
             return pa.Table.from_arrays([found.column(name) for name in wanted.names], schema=wanted)
-        return rows_at(
+        return rows_of_search(
             self._dataset,
             wanted,
             self._dataset.scan(columns=list(_MADE), with_row_address=True, **self._asked).to_table(),

@@ -8,7 +8,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from lance_duck.dataset import LanceDataset
-from lance_duck.duck.tables.search import SearchRows, has_own_types, rows_at
+from lance_duck.duck.tables.search import SearchRows, has_own_types, rows_of_search
 from lance_duck.errors import InvalidInputError
 from lance_duck.scan.duckdb.types import duckdb_arrow_schema
 from lance_duck.scan.text.request import query_of_text
@@ -62,4 +62,4 @@ class MatchingRows(SearchRows):
             found = self._dataset.scan(columns=wanted.names, **self._asked).to_table()
             return pa.Table.from_arrays([found.column(name) for name in wanted.names], schema=wanted)
         found = self._dataset.scan(columns=[SCORE], with_row_address=True, **self._asked).to_table()
-        return rows_at(self._dataset, wanted, found)
+        return rows_of_search(self._dataset, wanted, found)

@@ -10,7 +10,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from lance_duck.dataset import LanceDataset
-from lance_duck.duck.tables.search import SearchRows, has_own_types, rows_at
+from lance_duck.duck.tables.search import SearchRows, has_own_types, rows_of_search
 from lance_duck.errors import InvalidInputError
 from lance_duck.scan.duckdb.types import duckdb_arrow_schema
 
@@ -71,7 +71,7 @@ def found_rows(dataset: LanceDataset, wanted: pa.Schema, asked: Mapping[str, Any
     if has_own_types(dataset, wanted, _MADE):
         found = dataset.scan(columns=wanted.names, **asked).to_table()
         return pa.Table.from_arrays([found.column(name) for name in wanted.names], schema=wanted)
-    return rows_at(dataset, wanted, dataset.scan(columns=[DISTANCE], with_row_address=True, **asked).to_table())
+    return rows_of_search(dataset, wanted, dataset.scan(columns=[DISTANCE], with_row_address=True, **asked).to_table())
 
 
 def listed_numbers(text: str) -> Any:

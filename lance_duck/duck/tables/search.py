@@ -108,7 +108,7 @@ def has_own_types(dataset: LanceDataset, wanted: pa.Schema, made: Sequence[str])
     return all(field.name in made or own.field(field.name).type == field.type for field in wanted)
 
 
-def rows_at(dataset: LanceDataset, wanted: pa.Schema, found: pa.Table) -> pa.Table:
+def rows_of_search(dataset: LanceDataset, wanted: pa.Schema, found: pa.Table) -> pa.Table:
     """Read the rows that a search has found, in types that a search does not give.
 
     Args:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from lance_duck.encoding.arrow.dictionary_decode import as_dictionary
+from lance_duck.encoding.arrow.dictionary_decode import dictionary_of_repeats
 from lance_duck.encoding.arrow.narrow import Valid, narrow
 from lance_duck.encoding.arrow.take import look_up
 from lance_duck.encoding.arrow.texts import looked_up_texts, texts_to_arrow
@@ -40,7 +40,7 @@ def block_to_arrow(
     if isinstance(block, Dictionary):
         return _dictionary(block, arrow_type, valid, where, stored)
     if pa.types.is_dictionary(arrow_type):
-        dictionary = as_dictionary(block) if isinstance(block, VariableWidth) else None
+        dictionary = dictionary_of_repeats(block) if isinstance(block, VariableWidth) else None
         if dictionary is not None:
             return _dictionary(dictionary, arrow_type, valid, where, stored)
         values = block_to_arrow(block, arrow_type.value_type, valid, where, stored)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from lance_duck.errors import UnsupportedError
 
 
-def compacted(array: pa.Array) -> pa.Array:
+def compact_dictionaries(array: pa.Array) -> pa.Array:
     """Return the same values with dictionaries, also those in structs and lists, of no more entries than rows.
 
     A dictionary is cut where it has more entries than there are rows: then the cut one is smaller whatever the rows

@@ -13,7 +13,7 @@ from lance_duck.kernels.texts.dictionary_decode import MOST, ROOM, are_bytes, nu
 from lance_duck.kernels.texts.variable import ascending_within
 
 
-def as_dictionary(block: VariableWidth) -> Dictionary | None:
+def dictionary_of_repeats(block: VariableWidth) -> Dictionary | None:
     """Return the same values as places among the distinct ones, in order of first use; None when those are many.
 
     Raises:

@@ -20,7 +20,7 @@ from lance_duck.encoding.block import VariableWidth
 from lance_duck.errors import InvalidInputError
 from lance_duck.kernels.jit import readonly
 from lance_duck.kernels.json import parse
-from lance_duck.kernels.json.write import encode_texts
+from lance_duck.kernels.json.write import write_jsonb
 from lance_duck.kernels.memory import Bytes
 
 _MAX_DEPTH: Final = 512
@@ -88,7 +88,7 @@ class _Encoder:
         out = np.empty(8 * len(sizes) + 4 * int(sizes.sum()), np.uint8)
         ends, state = np.zeros(len(offsets), np.int64), np.zeros(4, np.int64)
         while True:
-            status = encode_texts(
+            status = write_jsonb(
                 self._data, offsets, skip, self._tape, self._stack, scratch, out, ends, self._floats, state
             )
             if status != parse.NO_ROOM:

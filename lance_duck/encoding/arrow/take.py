@@ -13,7 +13,7 @@ from lance_duck.encoding.block import Block, Dictionary, FixedSizeList, FixedWid
 from lance_duck.errors import CorruptError
 from lance_duck.kernels.jit import readonly
 from lance_duck.kernels.memory import Bytes
-from lance_duck.kernels.status import check
+from lance_duck.kernels.status import check_status
 from lance_duck.kernels.texts.take import gather_fixed, gather_variable, look_up_fixed, select_extents
 
 
@@ -48,7 +48,7 @@ def look_up(block: Dictionary) -> Block:
         raise CorruptError("block has fewer bytes than it claims", where="dictionary", found=f"{len(items.data)} bytes")
     out = unset(block.count * width, np.uint8)
     are_inside = look_up_fixed(readonly(items.data), items.count, width, readonly(block.indices), out)
-    check(are_inside, "dictionary", "row")
+    check_status(are_inside, "dictionary", "row")
     return FixedWidth(items.bits, out, block.count)
 
 
@@ -94,7 +94,7 @@ def _take_items(items: Block, dimension: int, indices: NDArray[np.int64]) -> Blo
 def _take_variable(block: VariableWidth, indices: NDArray[np.int64]) -> VariableWidth:
     starts = unset(len(indices), np.int64)
     ends = unset(len(indices) + 1, np.int64)
-    check(select_extents(readonly(block.offsets), indices, len(block.data), starts, ends), "variable", "row")
+    check_status(select_extents(readonly(block.offsets), indices, len(block.data), starts, ends), "variable", "row")
     total = int(ends[-1])
     offsets: NDArray[Any] = ends.astype(np.int32) if total <= MAX_INT32 else ends
     out = unset(total, np.uint8)

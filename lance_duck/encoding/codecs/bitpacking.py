@@ -21,14 +21,14 @@ from numpy.typing import NDArray
 from lance_duck.arrow.memory import unset
 from lance_duck.encoding.block import Block, FixedWidth
 from lance_duck.encoding.codec import Chunks
-from lance_duck.encoding.codec_checks import MOST_UNSTORED, WORDS, justified, no_form, words_of
+from lance_duck.encoding.codec_checks import MOST_UNSTORED, WORDS, justified, no_form, unsigned_words
 from lance_duck.encoding.codecs.chunk_codec import ChunkCodec
 from lance_duck.encoding.compressed import ChunkBuffer
 from lance_duck.errors import CorruptError, UnsupportedError
 from lance_duck.kernels.jit import readonly
 from lance_duck.kernels.numbers.bitpacking import BLOCK, ROW_BYTES, unpack_fixed, unpack_inline
 from lance_duck.kernels.numbers.bitpacking_encode import pack_fixed, pack_inline
-from lance_duck.kernels.status import check
+from lance_duck.kernels.status import check_status
 from lance_duck.wire.pb import encodings21_pb2 as pb
 
 
@@ -64,7 +64,7 @@ class InlineBitpacking(ChunkCodec):
         total = justified(counts, sizes // word.itemsize * BLOCK, self.name)
         out = unset(total, word)
         scratch = np.empty(BLOCK, word)
-        check(unpack_inline(readonly(chunks.data), starts, sizes, counts, out, scratch), self.name)
+        check_status(unpack_inline(readonly(chunks.data), starts, sizes, counts, out, scratch), self.name)
         return FixedWidth(self.bits, out.view(np.uint8), total)
 
     def to_proto(self) -> pb.CompressiveEncoding:
@@ -74,7 +74,7 @@ class InlineBitpacking(ChunkCodec):
 
     def encode_chunks(self, block: Block, counts: NDArray[np.int64]) -> tuple[ChunkBuffer, ...]:
         """Return the blocks of 1024 values, or of what is left of a chunk, each as wide as its widest value."""
-        words = words_of(block, self.bits, self.name)
+        words = unsigned_words(block, self.bits, self.name)
         blocks = int(((counts + BLOCK - 1) // BLOCK).sum())
         out = np.empty(blocks * (words.itemsize + BLOCK * words.itemsize), np.uint8)
         ends = np.empty(len(counts), np.int64)
@@ -118,7 +118,7 @@ class OutOfLineBitpacking(ChunkCodec):
         out = unset(total, word)
         scratch = np.empty(BLOCK, word)
         status = unpack_fixed(readonly(chunks.data), starts, sizes, counts, self.width, out, scratch)
-        check(status, self.name)
+        check_status(status, self.name)
         return FixedWidth(self.bits, out.view(np.uint8), total)
 
     def to_proto(self) -> pb.CompressiveEncoding:
@@ -129,7 +129,7 @@ class OutOfLineBitpacking(ChunkCodec):
 
     def encode_chunks(self, block: Block, counts: NDArray[np.int64]) -> tuple[ChunkBuffer, ...]:
         """Return the values of at most `width` bits, the tail of each chunk in the shorter of its two forms."""
-        words = words_of(block, self.bits, self.name)
+        words = unsigned_words(block, self.bits, self.name)
         ends = np.cumsum(self.sizes(counts))
         out = np.empty(int(ends[-1]), np.uint8)
         pack_fixed(words, counts, self.width, np.empty(BLOCK, words.dtype), out)

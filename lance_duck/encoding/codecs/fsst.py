@@ -31,7 +31,7 @@ from lance_duck.encoding.compressed import ChunkBuffer
 from lance_duck.errors import CorruptError
 from lance_duck.kernels.jit import readonly
 from lance_duck.kernels.memory import Bytes
-from lance_duck.kernels.status import check
+from lance_duck.kernels.status import check_status
 from lance_duck.kernels.texts import fsst_encode
 from lance_duck.kernels.texts.fsst import NO_SYMBOL, PLACES, SLACK, expand
 from lance_duck.wire.pb import encodings21_pb2 as pb
@@ -154,7 +154,7 @@ class Fsst:
         places = np.empty(PLACES, np.int64)
         ends = readonly(codes.offsets)
         status = expand(readonly(codes.data), ends, self.symbols, self.lengths, offsets, data, places)
-        check(status, "fsst", "at or after value")
+        check_status(status, "fsst", "at or after value")
         size = int(offsets[-1])
         data.resize(size, refcheck=False)
         return VariableWidth(narrow_offsets(offsets, size), data)

@@ -36,7 +36,7 @@ from lance_duck.kernels.jit import readonly
 from lance_duck.kernels.memory import Bytes
 from lance_duck.kernels.numbers.flat import join_bytes
 from lance_duck.kernels.pages import lz4
-from lance_duck.kernels.status import check
+from lance_duck.kernels.status import check_status
 from lance_duck.kernels.texts.variable import ascending_within
 from lance_duck.wire.pb import encodings21_pb2 as pb
 
@@ -221,7 +221,7 @@ def _lz4(data: Bytes, starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> tu
     ends = np.cumsum(raw_sizes[full])
     total = int(ends[-1]) if len(ends) else 0
     out = unset(total + lz4.SLACK, np.uint8)
-    check(lz4.decompress_blocks(readonly(data), starts[full] + 4, sizes[full] - 4, ends, out), "LZ4", "buffer")
+    check_status(lz4.decompress_blocks(readonly(data), starts[full] + 4, sizes[full] - 4, ends, out), "LZ4", "buffer")
     return out[:total], raw_sizes
 
 

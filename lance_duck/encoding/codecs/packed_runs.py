@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from lance_duck.arrow.join import joined
 from lance_duck.encoding.block import Block, FixedWidth
 from lance_duck.encoding.codec import Chunks, Codec
-from lance_duck.encoding.codec_checks import MOST_UNSTORED, WORDS, justified, no_form, words_of
+from lance_duck.encoding.codec_checks import MOST_UNSTORED, WORDS, justified, no_form, unsigned_words
 from lance_duck.encoding.codecs.flat import Flat
 from lance_duck.encoding.codecs.general import General
 from lance_duck.encoding.compressed import ChunkBuffer
@@ -120,5 +120,5 @@ def _plain(codec: Codec) -> bool:
 def _words(block: Block) -> NDArray[np.unsignedinteger]:
     if not isinstance(block, FixedWidth) or block.bits not in WORDS:
         raise CorruptError("parts of runs", where="rle encoding", expected="numbers")
-    words: NDArray[np.unsignedinteger] = words_of(block, block.bits, "rle")
+    words: NDArray[np.unsignedinteger] = unsigned_words(block, block.bits, "rle")
     return words

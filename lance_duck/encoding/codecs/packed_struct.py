@@ -34,7 +34,7 @@ from lance_duck.kernels.jit import readonly
 from lance_duck.kernels.memory import Bytes
 from lance_duck.kernels.numbers.packed_struct import NULL_ROW, find_fields
 from lance_duck.kernels.numbers.packed_struct_encode import place_fixed, place_variable
-from lance_duck.kernels.status import check
+from lance_duck.kernels.status import check_status
 from lance_duck.kernels.texts.take import gather_fixed, gather_variable
 from lance_duck.kernels.texts.variable import ascending_within
 from lance_duck.wire.pb import encodings21_pb2 as pb
@@ -190,7 +190,7 @@ class VariablePackedStruct:
         starts = np.empty((len(self.fields), rows.count), np.int64)
         sizes = np.empty_like(starts)
         status = find_fields(data, rows.offsets.astype(np.int64), fixed, lengths, starts, sizes)
-        check(status, "variable packed struct", "row")
+        check_status(status, "variable packed struct", "row")
         columns = zip(self.fields, starts, sizes, strict=True)
         fields = tuple(field.codec.decode_values(_gather(data, field, *place)) for field, *place in columns)
         return blocks.PackedStruct(fields, rows.count)

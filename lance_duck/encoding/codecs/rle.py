@@ -22,14 +22,22 @@ from lance_duck.arrow.join import joined
 from lance_duck.arrow.memory import unset
 from lance_duck.encoding.block import Block, FixedWidth
 from lance_duck.encoding.codec import Chunks
-from lance_duck.encoding.codec_checks import MOST_UNSTORED, WORDS, justified, no_form, one_chunk, words_at, words_of
+from lance_duck.encoding.codec_checks import (
+    MOST_UNSTORED,
+    WORDS,
+    justified,
+    no_form,
+    one_chunk,
+    unsigned_words,
+    words_at,
+)
 from lance_duck.encoding.compressed import ChunkBuffer
 from lance_duck.errors import CorruptError, UnsupportedError
 from lance_duck.kernels.jit import readonly
 from lance_duck.kernels.memory import Bytes
 from lance_duck.kernels.numbers.rle import SLACK, expand_runs
-from lance_duck.kernels.numbers.rle_encode import count_runs, find_runs, join_runs
-from lance_duck.kernels.status import check
+from lance_duck.kernels.numbers.rle_encode import count_runs, find_runs, write_runs
+from lance_duck.kernels.status import check_status
 from lance_duck.wire.pb import encodings21_pb2 as pb
 
 MAX_RUN = 255
@@ -117,7 +125,7 @@ class Rle:
         sizes = np.diff(ends, prepend=0)
         out_ends = np.cumsum(HEAD + sizes * (values.itemsize + 1))
         out = np.empty(int(out_ends[-1]), np.uint8)
-        join_runs(values.view(np.uint8), lengths, sizes, values.itemsize, out)
+        write_runs(values.view(np.uint8), lengths, sizes, values.itemsize, out)
         return out, out_ends
 
     def encode_block(self, block: Block) -> Bytes:
@@ -130,7 +138,7 @@ class Rle:
 
     def _runs(self, block: Block, counts: NDArray[np.int64]) -> tuple[NDArray[Any], Bytes, NDArray[np.int64]]:
         """Return the values of runs, their lengths, and where the runs of each chunk end."""
-        words = words_of(block, self.bits, "rle")
+        words = unsigned_words(block, self.bits, "rle")
         ends = np.empty(len(counts), np.int64)
         count_runs(words, counts, ends)
         np.cumsum(ends, out=ends)
@@ -151,7 +159,7 @@ class Rle:
         total = justified(counts, runs * MAX_RUN, "rle")
         width = self.bits // 8
         out = unset(total * width + SLACK, np.uint8)
-        check(expand_runs(readonly(data), values, lengths, runs, np.cumsum(counts), width, out), "rle")
+        check_status(expand_runs(readonly(data), values, lengths, runs, np.cumsum(counts), width, out), "rle")
         return FixedWidth(self.bits, out[: total * width], total)
 
     def _expand_wide(

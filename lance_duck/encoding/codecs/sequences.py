@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from lance_duck.encoding.block import Block
 from lance_duck.encoding.codec import Chunks, Codec
-from lance_duck.encoding.codec_checks import MOST_UNSTORED, WORDS, justified, words_of
+from lance_duck.encoding.codec_checks import MOST_UNSTORED, WORDS, justified, unsigned_words
 from lance_duck.errors import CorruptError, UnsupportedError
 from lance_duck.wire.pb import encodings21_pb2 as pb
 
@@ -122,7 +122,7 @@ class StoredNumbers:
 
     def decode(self, chunks: Chunks) -> Numbers:
         """See `NumberSequence.decode`."""
-        numbers: Numbers = words_of(self.codec.decode_blocks(chunks), self.bits, "sequence")
+        numbers: Numbers = unsigned_words(self.codec.decode_blocks(chunks), self.bits, "sequence")
         return numbers
 
 
@@ -162,4 +162,4 @@ def _widened(block: Block, bits: int) -> NDArray[np.uint64]:
     width = getattr(block, "bits", None)
     if width not in WORDS:
         raise CorruptError("deltas", where="delta encoding", expected=f"numbers of {bits} bits")
-    return words_of(block, width, "delta").astype(np.uint64)
+    return unsigned_words(block, width, "delta").astype(np.uint64)

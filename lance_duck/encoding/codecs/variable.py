@@ -35,7 +35,7 @@ from lance_duck.encoding.compressed import ChunkBuffer
 from lance_duck.errors import CorruptError, UnsupportedError
 from lance_duck.kernels.jit import readonly
 from lance_duck.kernels.memory import Bytes
-from lance_duck.kernels.status import check
+from lance_duck.kernels.status import check_status
 from lance_duck.kernels.texts.variable import ascending_within, join_variable
 from lance_duck.kernels.texts.variable_encode import split_variable
 from lance_duck.wire.pb import encodings21_pb2 as pb
@@ -76,7 +76,7 @@ class Variable:
         room = int((sizes - (counts + 1) * width)[counts > 0].sum())
         offsets: NDArray[Any] = unset(total + 1, np.int32 if room <= MAX_INT32 else np.int64)
         data = unset(room, np.uint8)
-        check(join_variable(readonly(chunks.data), starts, sizes, counts, width, offsets, data), "variable")
+        check_status(join_variable(readonly(chunks.data), starts, sizes, counts, width, offsets, data), "variable")
         return VariableWidth(offsets, data[: int(offsets[-1])])
 
     def decode_block(self, buffer: Bytes, count: int) -> VariableWidth:

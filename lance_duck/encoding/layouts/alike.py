@@ -15,7 +15,7 @@ from lance_duck.store.request import ByteRange, Request
 Int64s = NDArray[np.int64]
 
 
-def kind_of(layout: MiniBlockLayout | None) -> object | None:
+def decoding_key(layout: MiniBlockLayout | None) -> object | None:
     """Return what pages that are decoded together have in common; None for a page that is decoded by itself.
 
     Lists have levels that cross pages, and each page has a dictionary of its own.
@@ -30,7 +30,7 @@ def read_alike(pages: Sequence[Page], layouts: Sequence[MiniBlockLayout]) -> Req
 
     Args:
         pages: At least one.
-        layouts: The layout of each; all of one kind, see `kind_of`.
+        layouts: The layout of each; all of one kind, see `decoding_key`.
 
     Returns:
         None: one of them is not of one chunk, or says something else of itself in another place. Reading it alone says

@@ -15,8 +15,8 @@ from lance_duck.encoding.layouts.chunks import ChunkShape, ChunkTable, Int64s, P
 from lance_duck.encoding.layouts.layers import Layers
 from lance_duck.encoding.layouts.levels import decode_level_chunks
 from lance_duck.encoding.layouts.page import Levels, Page
-from lance_duck.encoding.layouts.page_rows import runs
-from lance_duck.encoding.spans import join
+from lance_duck.encoding.layouts.page_rows import adjacent_runs
+from lance_duck.encoding.spans import join_ranges
 from lance_duck.errors import CorruptError
 from lance_duck.kernels.jit import readonly
 from lance_duck.kernels.texts.take import gather_fixed
@@ -79,11 +79,11 @@ def fetch_range(page: Page, table: ChunkTable, first: int, last: int, shape: Chu
 
 def fetch_chunks(page: Page, table: ChunkTable, chunks: Int64s, shape: ChunkShape) -> Request[ParsedChunks]:
     """Fetch chunks, given in ascending order, at least one, and find their buffers."""
-    first, last = runs(chunks)
+    first, last = adjacent_runs(chunks)
     begin, end = table.offsets[first], table.offsets[last + 1]
     ranges = [page.byte_range(1, a, b - a) for a, b in zip(begin.tolist(), end.tolist(), strict=True)]
     pieces = yield ranges
-    data, places = join(ranges, pieces)
+    data, places = join_ranges(ranges, pieces)
     run = first.searchsorted(chunks, side="right") - 1
     starts = (places - begin)[run] + table.offsets[chunks]
     return parse_chunks(data, starts, table.sizes[chunks], table.counts[chunks], shape, page.where)
@@ -123,10 +123,12 @@ def decode_values(
         CorruptError: The buffers cannot hold the values, or an index of a valid value is too high.
     """
     block = layout.values.decode_chunks(parsed.values)
-    return block if dictionary is None else as_dictionary(block, dictionary, layout.layers, def_, where)
+    return block if dictionary is None else dictionary_of_indices(block, dictionary, layout.layers, def_, where)
 
 
-def as_dictionary(block: Block, dictionary: Block, layers: Layers, def_: Levels | None, where: str) -> Dictionary:
+def dictionary_of_indices(
+    block: Block, dictionary: Block, layers: Layers, def_: Levels | None, where: str
+) -> Dictionary:
     """Return the values as places in a dictionary.
 
     Raises:

@@ -25,7 +25,7 @@ from lance_duck.encoding.block import Block, FixedWidth, VariableWidth
 from lance_duck.encoding.codec import Codec
 from lance_duck.encoding.layouts.layers import Layers
 from lance_duck.encoding.layouts.page import Leaf, Levels, Page, Rows
-from lance_duck.encoding.layouts.page_rows import check_rows, runs, slice_bounds
+from lance_duck.encoding.layouts.page_rows import adjacent_runs, check_rows, slice_bounds
 from lance_duck.errors import CorruptError
 from lance_duck.kernels.jit import readonly
 from lance_duck.kernels.pages.unzip_entries import count_entries, split_entries
@@ -138,7 +138,7 @@ class FullZipReader:
             start, stop = slice_bounds(rows)
             first, last = np.array([start], dtype=np.int64), np.array([stop], dtype=np.int64)
         elif count:
-            first, last = runs(rows)
+            first, last = adjacent_runs(rows)
             last = last + 1
         if count == 0:
             return self._split(np.empty(0, dtype=np.uint8), 0)

@@ -43,7 +43,7 @@ def as_array(rows: Rows) -> Int64s:
     return np.arange(*slice_bounds(rows), dtype=np.int64) if isinstance(rows, slice) else rows
 
 
-def runs(ids: Int64s) -> tuple[Int64s, Int64s]:
+def adjacent_runs(ids: Int64s) -> tuple[Int64s, Int64s]:
     """Return the first and last (inclusive) of each run of adjacent numbers in a strictly ascending array."""
     breaks = np.flatnonzero(ids[1:] != ids[:-1] + 1)
     first = np.concatenate([np.zeros(1, dtype=np.int64), breaks + 1])

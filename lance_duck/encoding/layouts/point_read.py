@@ -15,7 +15,7 @@ from lance_duck.encoding.codec_checks import WORDS
 from lance_duck.encoding.codecs.bitpacking import InlineBitpacking, OutOfLineBitpacking
 from lance_duck.encoding.codecs.fsst import Fsst
 from lance_duck.encoding.codecs.variable import Variable
-from lance_duck.encoding.layouts.chunk_decoder import MiniBlockLayout, as_dictionary, plain_width
+from lance_duck.encoding.layouts.chunk_decoder import MiniBlockLayout, dictionary_of_indices, plain_width
 from lance_duck.encoding.layouts.chunks import ChunkTable, Int64s
 from lance_duck.encoding.layouts.levels import LEVEL_BITS, narrow_levels
 from lance_duck.encoding.layouts.page import Leaf, Page
@@ -24,7 +24,7 @@ from lance_duck.kernels.jit import readonly
 from lance_duck.kernels.memory import Bytes
 from lance_duck.kernels.pages.point_read import find_texts, find_values
 from lance_duck.kernels.pages.point_read_packed import unpack_some, unpack_some_fixed
-from lance_duck.kernels.status import check
+from lance_duck.kernels.status import check_status
 from lance_duck.kernels.texts.take import gather_fixed, gather_variable
 from lance_duck.store.checked import look
 
@@ -71,7 +71,7 @@ class PointReader:
         data = look(self._source, *self._extent, len(rows) * self._chunk_bytes, rows, self._chunks_of)
         places = np.empty((6, len(rows)), np.int64)
         status = find_values(data, self._offsets, self._items, readonly(rows), self._levels, self._width, places)
-        check(status, "miniblock", "row")
+        check_status(status, "miniblock", "row")
         place, count, start, size, level_start, level_size = places
         def_ = None
         if self._pick_level is not None:
@@ -82,7 +82,7 @@ class PointReader:
         assert self._pick is not None
         block = self._pick(data, place, count, start, size)
         if self._dictionary is not None:
-            block = as_dictionary(block, self._dictionary, self._layout.layers, def_, self._where)
+            block = dictionary_of_indices(block, self._dictionary, self._layout.layers, def_, self._where)
         return Leaf(block, None, def_, self._layout.layers, len(rows), len(rows))
 
     def _chunks_of(self, rows: Int64s) -> tuple[Int64s, Int64s]:
@@ -124,7 +124,7 @@ def _packed(codec: InlineBitpacking) -> _Pick:
 
     def pick(data: Bytes, place: Int64s, _: Int64s, start: Int64s, size: Int64s) -> Block:
         out: NDArray[Any] = np.empty(len(place), word)
-        check(unpack_some(data, place, start, size, out), "inline bitpacking", "row")
+        check_status(unpack_some(data, place, start, size, out), "inline bitpacking", "row")
         return FixedWidth(bits, out.view(np.uint8), len(place))
 
     return pick
@@ -135,7 +135,7 @@ def _packed_fixed(codec: OutOfLineBitpacking) -> _Pick:
 
     def pick(data: Bytes, place: Int64s, count: Int64s, start: Int64s, size: Int64s) -> Block:
         out: NDArray[Any] = np.empty(len(place), word)
-        check(unpack_some_fixed(data, place, count, start, size, width, out), "bitpacking", "row")
+        check_status(unpack_some_fixed(data, place, count, start, size, width, out), "bitpacking", "row")
         return FixedWidth(bits, out.view(np.uint8), len(place))
 
     return pick
@@ -146,7 +146,7 @@ def _texts(codec: Variable) -> Callable[[Bytes, Int64s, Int64s, Int64s, Int64s],
 
     def pick(data: Bytes, place: Int64s, _: Int64s, start: Int64s, size: Int64s) -> VariableWidth:
         begins, ends = np.empty(len(place), np.int64), np.empty(len(place) + 1, np.int64)
-        check(find_texts(data, place, start, size, width, begins, ends), "variable", "row")
+        check_status(find_texts(data, place, start, size, width, begins, ends), "variable", "row")
         total = int(ends[-1])
         offsets: NDArray[Any] = ends.astype(np.int32) if total <= MAX_INT32 else ends
         out = np.empty(total, np.uint8)

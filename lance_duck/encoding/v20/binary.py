@@ -18,7 +18,7 @@ from lance_duck.encoding.codec import Codec
 from lance_duck.encoding.codec_checks import narrow_offsets
 from lance_duck.encoding.v20.array import EncodedArray, PageValues, both_valid
 from lance_duck.encoding.v20.ends import Ends
-from lance_duck.encoding.v20.runs import RowRuns, merged
+from lance_duck.encoding.v20.runs import RowRuns, merged_runs
 from lance_duck.errors import CorruptError
 from lance_duck.store.request import Request
 
@@ -38,7 +38,7 @@ class Binary:
     def read(self, runs: RowRuns) -> Request[PageValues]:
         """Return VariableWidth values, offsets from 0: the ends first, then the bytes between them."""
         ends = yield from self.ends.read(runs)
-        item_runs = merged(ends.item_starts, ends.item_stops)
+        item_runs = merged_runs(ends.item_starts, ends.item_stops)
         if self.data.capacity is not None and item_runs.stop > self.data.capacity:
             raise CorruptError("value beyond the bytes of its page", expected=self.data.capacity, found=item_runs.stop)
         items = yield from self.data.read(item_runs)

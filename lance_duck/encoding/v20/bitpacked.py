@@ -18,10 +18,10 @@ from lance_duck.encoding.codecs.bitpacking import OutOfLineBitpacking
 from lance_duck.encoding.v20.array import EncodedArray, PageValues
 from lance_duck.encoding.v20.buffers import PageBuffers, StoredBuffer, byte_extents
 from lance_duck.encoding.v20.kernels import unpack_runs
-from lance_duck.encoding.v20.runs import RowRuns, merged
+from lance_duck.encoding.v20.runs import RowRuns, merged_runs
 from lance_duck.kernels.jit import readonly
 from lance_duck.kernels.numbers.flat import join_bytes
-from lance_duck.kernels.status import check
+from lance_duck.kernels.status import check_status
 from lance_duck.store.request import Request
 from lance_duck.wire.pb import encodings20_pb2 as pb
 
@@ -63,7 +63,7 @@ class Bitpacked:
         count = runs.count
         out = unset(count, f"<u{self.bits // 8}")
         starts = places * 8 + runs.starts * self.width % 8
-        check(unpack_runs(readonly(data), starts, runs.counts, self.width, self.signed, out), "bitpacked")
+        check_status(unpack_runs(readonly(data), starts, runs.counts, self.width, self.signed, out), "bitpacked")
         return PageValues(FixedWidth(self.bits, out.view(np.uint8), count), None, count)
 
 
@@ -98,4 +98,4 @@ class BitpackedForNonNeg:
 def touched(runs: RowRuns) -> RowRuns:
     """Return the runs of the chunks that `runs` need."""
     starts, stops = runs.starts // CHUNK, (runs.stops + CHUNK - 1) // CHUNK
-    return merged(np.maximum(starts, np.concatenate(([0], stops[:-1]))) if len(starts) else starts, stops)
+    return merged_runs(np.maximum(starts, np.concatenate(([0], stops[:-1]))) if len(starts) else starts, stops)

@@ -18,7 +18,7 @@ from lance_duck.encoding.v20.runs import RowRuns
 from lance_duck.errors import CorruptError
 from lance_duck.kernels.jit import readonly
 from lance_duck.kernels.memory import Bytes
-from lance_duck.kernels.status import check
+from lance_duck.kernels.status import check_status
 from lance_duck.store.request import Request
 
 Ints = NDArray[np.int64]
@@ -80,5 +80,5 @@ class Ends:
         status = unravel_ends(
             readonly(stored), firsts, runs.counts, adjustment, limit, offsets, validity, starts, stops
         )
-        check(status, "binary or list", "row")
+        check_status(status, "binary or list", "row")
         return Rows(offsets, None if validity.all() else validity, starts, stops)

@@ -25,7 +25,7 @@ from lance_duck.errors import CorruptError
 from lance_duck.kernels.jit import readonly
 from lance_duck.kernels.memory import Bytes
 from lance_duck.kernels.numbers.flat import join_bytes
-from lance_duck.kernels.status import check
+from lance_duck.kernels.status import check_status
 from lance_duck.store.request import Request
 from lance_duck.wire.pb import encodings20_pb2 as pb
 
@@ -95,7 +95,7 @@ class FlatBits:
             out = np.unpackbits(data, count=skip + count, bitorder="little")[skip:]
         else:
             out = unset(count, np.uint8)
-            check(unpack_runs(readonly(data), places * 8 + runs.starts % 8, runs.counts, 1, False, out), "flat")
+            check_status(unpack_runs(readonly(data), places * 8 + runs.starts % 8, runs.counts, 1, False, out), "flat")
         return PageValues(FixedWidth(1, out, count), None, count)
 
 

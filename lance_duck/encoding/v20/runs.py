@@ -70,7 +70,7 @@ def span(start: int, stop: int) -> RowRuns:
     return RowRuns(np.array([start], np.int64), np.array([stop], np.int64))
 
 
-def merged(starts: Ints, stops: Ints) -> RowRuns:
+def merged_runs(starts: Ints, stops: Ints) -> RowRuns:
     """Return the runs from ascending extents that may be empty or touch each other."""
     filled = stops > starts
     if not filled.all():
@@ -97,4 +97,4 @@ def runs_of_rows(rows: Rows, num_rows: int) -> RowRuns:
         return NOTHING
     if rows[0] < 0 or rows[-1] >= num_rows or not (rows[1:] > rows[:-1]).all():
         raise InvalidInputError("row offsets of a take", expected=f"ascending, within 0:{num_rows}")
-    return merged(rows, rows + 1)
+    return merged_runs(rows, rows + 1)

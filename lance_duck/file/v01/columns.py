@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from lance_duck.arrow.types import is_bytes, is_text, storage_type
 from lance_duck.errors import CorruptError, InvalidInputError, UnsupportedError
 from lance_duck.file.reader import LanceFile
-from lance_duck.file.v01.container import LegacyFile, is_texts, page_bytes, value_bits
+from lance_duck.file.v01.container import LegacyFile, is_texts, page_sizes, storage_bits
 from lance_duck.file.v01.nodes import BatchedLists, DictionaryNode, LengthyNode, NullNode, ValueNode
 from lance_duck.file.v01.pages import Batches
 from lance_duck.file.v20.columns import Column20
@@ -76,10 +76,10 @@ def _open(field: Field, locate: Locate, arrow_type: pa.DataType, listed: LegacyF
 def _batches(file: LegacyFile, field: Field, number: int, where: str) -> Batches:
     """Return the pages of a field, all of which lie in the file."""
     positions, lengths = file.page_row(number)
-    bits = 8 if field.is_list or is_texts(field) else value_bits(storage_type(field.to_arrow().type))
+    bits = 8 if field.is_list or is_texts(field) else storage_bits(storage_type(field.to_arrow().type))
     if bits > 1 and (lengths > file.source.size * 8 // bits).any():  # so that the sizes below are no larger than int64
         raise CorruptError("length of a page", where=where, expected=f"within {file.source.size} bytes")
-    if (positions + page_bytes(field, lengths) > file.source.size).any():
+    if (positions + page_sizes(field, lengths) > file.source.size).any():
         raise CorruptError("page reaches beyond the file", where=where, expected=f"within {file.source.size} bytes")
     rows = np.maximum(lengths - 1, 0) if field.is_list else lengths
     bounds = np.zeros(len(rows) + 1, np.int64)

@@ -129,7 +129,7 @@ class LegacyFile(LanceFile):
     def _described(self, index: int, kind: Field | None, positions: Int64s, lengths: Int64s) -> tuple[Page, ...]:
         if kind is None or kind.logical_type == "struct" or not len(positions):
             return ()
-        sizes = np.clip(page_bytes(kind, lengths), 0, self.source.size - positions)
+        sizes = np.clip(page_sizes(kind, lengths), 0, self.source.size - positions)
         starts = positions
         if is_texts(kind):  # the bytes lie between the page before and the offsets
             before = self._ends[np.searchsorted(self._ends, positions, side="right") - 1]
@@ -150,7 +150,7 @@ class LegacyFile(LanceFile):
         for number, kind in self.fields.items():
             positions, lengths = self.page_row(number)
             with suppress(UnsupportedError):  # a column that is not read is not in the way of others
-                sizes = np.zeros_like(lengths) if kind.logical_type == "struct" else page_bytes(kind, lengths)
+                sizes = np.zeros_like(lengths) if kind.logical_type == "struct" else page_sizes(kind, lengths)
                 ends.append(positions + np.clip(sizes, 0, self.source.size - positions))
         return np.sort(np.concatenate(ends))
 
@@ -160,7 +160,7 @@ def is_texts(kind: Field) -> bool:
     return not kind.children and (kind.is_json or is_text(_stored(kind)) or is_bytes(_stored(kind)))
 
 
-def page_bytes(kind: Field, lengths: Int64s) -> Int64s:
+def page_sizes(kind: Field, lengths: Int64s) -> Int64s:
     """Return the bytes of pages of a field at their positions, given their lengths; at least 0.
 
     Raises:
@@ -171,10 +171,10 @@ def page_bytes(kind: Field, lengths: Int64s) -> Int64s:
         return lengths * width
     if is_texts(kind):
         return np.where(lengths > 0, (lengths + 1) * _OFFSET, 0)
-    return (lengths * value_bits(_stored(kind)) + 7) // 8
+    return (lengths * storage_bits(_stored(kind)) + 7) // 8
 
 
-def value_bits(type_: pa.DataType) -> int:
+def storage_bits(type_: pa.DataType) -> int:
     """Return the bits of a value of a storage type of one width: of a dictionary those of a place in it.
 
     Raises:
@@ -185,7 +185,7 @@ def value_bits(type_: pa.DataType) -> int:
     if pa.types.is_dictionary(type_):
         return int(type_.index_type.bit_width)
     if pa.types.is_fixed_size_list(type_):
-        bits = int(type_.list_size) * value_bits(storage_type(type_.value_type))
+        bits = int(type_.list_size) * storage_bits(storage_type(type_.value_type))
         if bits > _MOST_BITS:
             raise UnsupportedError("size of a fixed-size list", expected=f"at most {_MOST_BITS} bits", found=bits)
         return bits

@@ -17,7 +17,7 @@ from lance_duck.arrow.types import storage_type, with_type
 from lance_duck.encoding.arrow.blocks import block_to_arrow
 from lance_duck.encoding.arrow.jsonb import jsonb_to_text
 from lance_duck.encoding.block import Block, Dictionary, FixedSizeList, FixedWidth, VariableWidth
-from lance_duck.encoding.v20.runs import RowRuns, merged, span
+from lance_duck.encoding.v20.runs import RowRuns, merged_runs, span
 from lance_duck.errors import CorruptError
 from lance_duck.file.v01.pages import Batches, read_flags, read_offsets, read_texts, read_values
 from lance_duck.file.v20.lists import list_offsets
@@ -200,7 +200,7 @@ class BatchedLists(BatchedNode):
         bases = self.item_bounds[pieces.batches]
         if (lasts > self.item_bounds[pieces.batches + 1] - bases).any():
             raise CorruptError("offsets of lists", where=self.pages.where, expected="within the items of their batch")
-        items = yield from self.items.read(merged(bases + firsts, bases + lasts))
+        items = yield from self.items.read(merged_runs(bases + firsts, bases + lasts))
         storage = storage_type(self.arrow_type)
         ends = np.zeros(len(lengths) + 1, np.int64)
         np.cumsum(lengths, out=ends[1:])

@@ -16,7 +16,7 @@ from lance_duck.encoding.v20.buffers import PageBuffers, recent_buffers
 from lance_duck.encoding.v20.ends import Ends, Ints
 from lance_duck.encoding.v20.ends import Rows as EndRows
 from lance_duck.encoding.v20.registry import Context, list_from_proto, parse_encoding
-from lance_duck.encoding.v20.runs import RowRuns, merged
+from lance_duck.encoding.v20.runs import RowRuns, merged_runs
 from lance_duck.errors import CorruptError, InvalidInputError
 from lance_duck.file.metadata import ColumnMetadata
 from lance_duck.file.v20.nodes import MAX_ROWS, LeafNode, V20Node, located, page_bounds
@@ -117,7 +117,7 @@ class ListNode(_Listed):
     def read(self, runs: RowRuns) -> Request[pa.Array]:
         """Return the lists of the rows: first their ends, then the rows of the items between."""
         rows = yield from self.pages.read(runs)
-        items = yield from self.items.read(merged(rows.item_starts, rows.item_stops))
+        items = yield from self.items.read(merged_runs(rows.item_starts, rows.item_stops))
         storage = storage_type(self.arrow_type)
         offsets = pa.py_buffer(list_offsets(rows.offsets, storage, self.where))
         array = pa.Array.from_buffers(storage, runs.count, [validity_buffer(rows.validity), offsets], children=[items])
@@ -134,7 +134,7 @@ class TextNode(_Listed):
     def read(self, runs: RowRuns) -> Request[pa.Array]:
         """Return the strings of the rows."""
         rows = yield from self.pages.read(runs)
-        items = yield from self.items.read(merged(rows.item_starts, rows.item_stops))
+        items = yield from self.items.read(merged_runs(rows.item_starts, rows.item_stops))
         data = np.frombuffer(items.buffers()[1] or b"", np.uint8, len(items), items.offset)
         block = VariableWidth(rows.offsets, data)
         values = block_to_arrow(block, storage_type(self.arrow_type), rows.validity, self.where)

@@ -137,7 +137,7 @@ class NestedColumnWriter:
         self._ravel(child, items, inside, num_rows, f"{where}.{child.field.name}")
 
 
-def open_column_writer(field: Field, version: str, space: Space, page_bytes: int = PAGE_BYTES) -> ColumnWriter:
+def open_v21_column(field: Field, version: str, space: Space, page_bytes: int = PAGE_BYTES) -> ColumnWriter:
     """Return a writer of a top-level field for a 2.1 or 2.2 file.
 
     Raises:

@@ -29,7 +29,7 @@ _PAGE_URL: Final = "/lance.encodings.ArrayEncoding"
 Encode = Callable[[pa.Array, BuffersOut], pb.ArrayEncoding]
 
 
-def open_column_writer(field: Field, version: str, space: Space, page_bytes: int = PAGE_BYTES) -> ColumnWriter:
+def open_v20_column(field: Field, version: str, space: Space, page_bytes: int = PAGE_BYTES) -> ColumnWriter:
     """Begin a top-level field of a 2.0 file.
 
     Raises:

@@ -23,7 +23,7 @@ from lance_duck.file.costs import GROWN_PAGE_BYTES, PAGE_BYTES
 from lance_duck.file.write.blobs import open_blobs
 from lance_duck.file.write.contract import Deferred, Space
 from lance_duck.file.write.dictionary_pages import come_again
-from lance_duck.file.write.pending_rows import PendingRows, join
+from lance_duck.file.write.pending_rows import PendingRows, join_pending_rows
 from lance_duck.file.write.stored import stored_array, stored_type
 from lance_duck.wire.schema import Field
 
@@ -151,7 +151,7 @@ class LeafWriter:
     def _pages(self, parts: list[PendingRows], first_row: int) -> list[EncodedPage]:
         pages: list[EncodedPage] = []
         try:
-            for part in join(parts):
+            for part in join_pending_rows(parts):
                 pages += self._encode(part, first_row)
                 first_row += part.num_rows
         except UnsupportedError as error:

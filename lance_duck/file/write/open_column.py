@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from lance_duck.file.costs import PAGE_BYTES
-from lance_duck.file.write.column import open_column_writer as open_newer
-from lance_duck.file.write.column20 import open_column_writer as open_20
+from lance_duck.file.write.column import open_v21_column as open_newer
+from lance_duck.file.write.column20 import open_v20_column as open_20
 from lance_duck.file.write.contract import ColumnWriter, Space
 from lance_duck.wire.schema import Field
 

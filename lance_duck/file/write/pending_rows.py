@@ -111,7 +111,7 @@ def slot_costs(values: pa.Array, slots: Int64s) -> Int64s:
     return (slots * (values_bytes(values) / max(1, len(values)))).astype(np.int64)
 
 
-def join(parts: list[PendingRows]) -> list[PendingRows]:
+def join_pending_rows(parts: list[PendingRows]) -> list[PendingRows]:
     """Return the rows of all parts as one, or as few where dictionaries together are too large for their indices."""
     if len(parts) < 2:
         return parts
@@ -119,7 +119,7 @@ def join(parts: list[PendingRows]) -> list[PendingRows]:
         return [_join_all(parts)]
     except pa.ArrowInvalid:
         half = len(parts) // 2
-        return join(parts[:half]) + join(parts[half:])
+        return join_pending_rows(parts[:half]) + join_pending_rows(parts[half:])
 
 
 def _join_all(parts: list[PendingRows]) -> PendingRows:

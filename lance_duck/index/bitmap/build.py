@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from lance_duck.errors import StoreError
 from lance_duck.file.write.contract import num_bytes
 from lance_duck.index.bitmap.costs import RUN_BYTES
-from lance_duck.index.bitmap.entries import BitmapEntries, cut, merged
+from lance_duck.index.bitmap.entries import BitmapEntries, entry_blocks, merged_entries
 from lance_duck.index.bitmap.file import BITMAPS, FILE, KEYS
 from lance_duck.index.bitmap.values import entries_of
 from lance_duck.index.files import SegmentWriter
@@ -74,7 +74,7 @@ class SpilledRuns:
             self._runs.append(self._files.enter_context(_Spilled(entries)))
             return
         self._held += entries.nbytes
-        self._runs.append(cut(entries))
+        self._runs.append(entry_blocks(entries))
 
     def __enter__(self) -> SpilledRuns:
         return self
@@ -85,7 +85,7 @@ class SpilledRuns:
         self._files.close()
 
 
-def write_entries(
+def write_bitmap_file(
     sources: list[Iterator[BitmapEntries]],
     type_: pa.DataType,
     writer: SegmentWriter,
@@ -109,7 +109,7 @@ def write_entries(
     file = writer.create(FILE, schema)
     for name, data in buffers:
         file.add_schema_metadata(name, str(file.add_global_buffer(data)))
-    for entries in merged(sources, FILE) if sources else ():
+    for entries in merged_entries(sources, FILE) if sources else ():
         file.write(pa.record_batch([entries.keys, entries.maps], schema))
     for name, value in metadata:
         file.add_schema_metadata(name, value)
@@ -126,7 +126,7 @@ class _Spilled:
         schema = pa.schema([(KEYS, entries.keys.type), (BITMAPS, pa.binary())])
         try:
             with pa.OSFile(self._path, "wb") as sink, pa.ipc.new_file(sink, schema) as file:
-                for part in cut(entries):
+                for part in entry_blocks(entries):
                     file.write_batch(pa.record_batch([part.keys, part.maps], schema))
         except BaseException as error:
             os.unlink(self._path)

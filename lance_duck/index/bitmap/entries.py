@@ -47,7 +47,7 @@ class BitmapEntries:
         return int(self.keys.nbytes + self.maps.nbytes)
 
 
-def cut(entries: BitmapEntries) -> Iterator[BitmapEntries]:
+def entry_blocks(entries: BitmapEntries) -> Iterator[BitmapEntries]:
     """Cut entries into blocks, each of which can be worked on at once."""
     _, begins = map_bytes(entries.maps)
     start = 0
@@ -58,7 +58,7 @@ def cut(entries: BitmapEntries) -> Iterator[BitmapEntries]:
         start = stop
 
 
-def followed(entries: BitmapEntries, follow: Follow, where: str) -> BitmapEntries:
+def remapped_entries(entries: BitmapEntries, follow: Follow, where: str) -> BitmapEntries:
     """Give rows their new names; entries that lose all of them are left out.
 
     Raises:
@@ -69,7 +69,7 @@ def followed(entries: BitmapEntries, follow: Follow, where: str) -> BitmapEntrie
     group = np.repeat(np.arange(len(entries)), counts)
     counts, rows = grouped(group[lives], names[lives], len(entries))
     others = {
-        place: moved_rows(read_row_address_map(entries.maps[place].as_py(), where), follow)
+        place: remapped_rows(read_row_address_map(entries.maps[place].as_py(), where), follow)
         for place in np.flatnonzero(~good).tolist()
     }
     maps = maps_of(counts, rows, others)
@@ -79,7 +79,7 @@ def followed(entries: BitmapEntries, follow: Follow, where: str) -> BitmapEntrie
     return BitmapEntries(entries.keys.take(positions), maps.take(positions))
 
 
-def merged(sources: Sequence[Iterator[BitmapEntries]], where: str) -> Iterator[BitmapEntries]:
+def merged_entries(sources: Sequence[Iterator[BitmapEntries]], where: str) -> Iterator[BitmapEntries]:
     """Merge streams, each in order and without repeated keys: keys of several get the rows of all.
 
     Raises:
@@ -98,7 +98,7 @@ def merged(sources: Sequence[Iterator[BitmapEntries]], where: str) -> Iterator[B
         yield _united([piece for piece in pieces if len(piece)], where)
 
 
-def moved_rows(rows: RowSet, follow: Follow) -> RowSet:
+def remapped_rows(rows: RowSet, follow: Follow) -> RowSet:
     """Return the new names of rows that are still entries."""
     result = []
     for fragment_id, offsets in rows.parts.items():

@@ -24,10 +24,10 @@ Places: TypeAlias = NDArray[np.int64]
 
 def can_be_key(type_: pa.DataType) -> bool:
     """Return whether values of a storage type can be keys."""
-    return is_number(type_) or _is_text(type_) or pt.is_decimal128(type_) or pt.is_decimal256(type_)
+    return has_numpy_order(type_) or _is_text(type_) or pt.is_decimal128(type_) or pt.is_decimal256(type_)
 
 
-def is_number(type_: pa.DataType) -> bool:
+def has_numpy_order(type_: pa.DataType) -> bool:
     """Return whether numpy has the order of the values."""
     whole = pt.is_integer(type_) or pt.is_boolean(type_) or (pt.is_temporal(type_) and not pt.is_interval(type_))
     return bool(whole or pt.is_floating(type_))
@@ -55,7 +55,7 @@ def sortable(keys: pa.Array) -> pa.Array:
 def written_order(keys: pa.Array) -> Places:
     """Return the places of keys in the order in which they are written, nulls first."""
     values = sortable(keys)
-    if is_number(keys.type) and not keys.null_count:
+    if has_numpy_order(keys.type) and not keys.null_count:
         return np.argsort(values.to_numpy(zero_copy_only=False), kind="stable")
     order: Places = pc.sort_indices(values).to_numpy().astype(np.int64)  # nulls last
     return np.roll(order, keys.null_count)
@@ -168,7 +168,7 @@ def _comparable(values: pa.Array) -> NDArray[Any] | pa.Array:
         items = values.to_numpy(zero_copy_only=False)
         return (items.astype(np.float32) if items.itemsize == 2 else items) + 0.0  # -0.0 + 0.0 is 0.0
     plain = _plain(values)
-    return plain.to_numpy(zero_copy_only=False) if is_number(values.type) else plain
+    return plain.to_numpy(zero_copy_only=False) if has_numpy_order(values.type) else plain
 
 
 def _plain(values: pa.Array) -> pa.Array:

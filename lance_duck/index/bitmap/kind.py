@@ -14,8 +14,8 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from lance_duck.index.bitmap.build import SpilledRuns, write_entries
-from lance_duck.index.bitmap.entries import BitmapEntries, cut, followed
+from lance_duck.index.bitmap.build import SpilledRuns, write_bitmap_file
+from lance_duck.index.bitmap.entries import BitmapEntries, entry_blocks, remapped_entries
 from lance_duck.index.bitmap.file import BitmapFile
 from lance_duck.index.bitmap.keys import can_be_key, can_find
 from lance_duck.index.files import SegmentReader, SegmentWriter
@@ -106,15 +106,15 @@ class BitmapKind(MergedKind):
             for batch in rows or ():
                 runs.add(batch.column(VALUE), batch.column(ROW).to_numpy(), batch.num_rows)
             old = [moved_entries(part.index.file, part) for part in parts]
-            write_entries([*old, *runs.sources()], type_, writer)
+            write_bitmap_file([*old, *runs.sources()], type_, writer)
         return Details(0)
 
 
 def moved_entries(file: BitmapFile, part: MergeInput) -> Iterator[BitmapEntries]:
     """Yield entries of a segment that are still some, with their new names, some at a time."""
     for entries in file.entries():
-        for block in cut(entries):
-            yield followed(block, part.follow, file.path)
+        for block in entry_blocks(entries):
+            yield remapped_entries(block, part.follow, file.path)
 
 
 BITMAP: Final[BitmapKind] = BitmapKind()

@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 
 from lance_duck.arrow.join import joined
 from lance_duck.errors import CorruptError
-from lance_duck.index.bitmap.build import SpilledRuns, write_entries
-from lance_duck.index.bitmap.entries import moved_rows
+from lance_duck.index.bitmap.build import SpilledRuns, write_bitmap_file
+from lance_duck.index.bitmap.entries import remapped_rows
 from lance_duck.index.bitmap.file import BitmapFile
 from lance_duck.index.bitmap.keys import Places, can_be_key
 from lance_duck.index.bitmap.kind import BitmapSegment, moved_entries
@@ -121,7 +121,7 @@ class LabelListKind(MergedKind):
         exact = all(part.index.is_exact for part in parts)
         # Rows with null lists that a part does not tell are told by nobody: version 0, then.
         tells = all(part.index.nulls is not None for part in parts)
-        nulls = [moved_rows(part.index.nulls, part.follow) for part in parts if part.index.nulls is not None]
+        nulls = [remapped_rows(part.index.nulls, part.follow) for part in parts if part.index.nulls is not None]
         with SpilledRuns(type_.value_type, options) as runs:
             for batch in rows or ():
                 lists, names = batch.column(VALUE), batch.column(ROW).to_numpy()
@@ -129,7 +129,7 @@ class LabelListKind(MergedKind):
                 runs.add(*_items(lists, names), batch.num_rows)
             sources = [*(moved_entries(part.index.file, part) for part in parts), *runs.sources()]
             buffers = [(_NULLS, row_address_map(RowSet.union(nulls)))] if tells else []
-            write_entries(sources, type_.value_type, writer, buffers, [(_EXACT, "1")] if exact else [])
+            write_bitmap_file(sources, type_.value_type, writer, buffers, [(_EXACT, "1")] if exact else [])
         return Details(_VERSION if tells else 0)
 
 

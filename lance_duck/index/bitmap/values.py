@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from lance_duck.index.bitmap.costs import VALUES_SAMPLE
 from lance_duck.index.bitmap.entries import BitmapEntries
-from lance_duck.index.bitmap.keys import is_number, sortable, written_order
+from lance_duck.index.bitmap.keys import has_numpy_order, sortable, written_order
 from lance_duck.index.bitmap.row_maps import RADIX, Names, grouped, maps_of
 
 
@@ -28,7 +28,7 @@ def entries_of(values: pa.ChunkedArray, rows: Names) -> BitmapEntries:
 def _sorts_well(values: pa.ChunkedArray) -> bool:
     """Return whether sorting is faster than looking up each value: they are numbers, and most come once."""
     sample = values.slice(0, VALUES_SAMPLE)
-    return is_number(values.type) and not values.null_count and len(sample.unique()) > len(sample) // 2
+    return has_numpy_order(values.type) and not values.null_count and len(sample.unique()) > len(sample) // 2
 
 
 def _sorted(values: pa.ChunkedArray) -> tuple[pa.Array, NDArray[Any]]:

@@ -120,7 +120,9 @@ class ByteKeys:
     def places(self, targets: ByteKeys, after_equal: bool) -> Places:
         """See `BTreeKeys`."""
         places = np.empty(len(targets), np.int64)
-        status.check(find_bytes(self.offsets, self.data, targets.offsets, targets.data, after_equal, places), "B-tree")
+        status.check_status(
+            find_bytes(self.offsets, self.data, targets.offsets, targets.data, after_equal, places), "B-tree"
+        )
         return places
 
     def part(self, start: int, stop: int) -> ByteKeys:

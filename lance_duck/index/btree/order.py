@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from lance_duck.index.btree.costs import SORT_PASSES, SORT_SAMPLE
 from lance_duck.index.btree.keys import BTreeKeys, ByteKeys, FixedKeys
 from lance_duck.kernels.keys.search import head_words
-from lance_duck.kernels.status import check
+from lance_duck.kernels.status import check_status
 
 Places = NDArray[np.int64]
 Words = NDArray[np.uint64]
@@ -109,7 +109,7 @@ def _order_of_bytes(keys: ByteKeys) -> Places:
         if step == steps:  # what is equal but for zeros at the end is sorted by its size
             return np.asarray(keys.offsets[places + 1] - keys.offsets[places], np.uint64)
         result = np.empty(len(places), np.uint64)
-        check(head_words(keys.offsets, keys.data, head + step * _WORD, places, result), "B-tree")
+        check_status(head_words(keys.offsets, keys.data, head + step * _WORD, places, result), "B-tree")
         return result
 
     return _order_by_passes(len(keys), steps + 1, words)

@@ -17,7 +17,7 @@ from lance_duck.index.btree.entry_ranges import EntryRanges, by_page, one_span, 
 from lance_duck.index.btree.key_ranges import KeyRanges, key_ranges_of
 from lance_duck.index.btree.keys import BTreeKeys
 from lance_duck.index.btree.lookup import Lookup
-from lance_duck.index.btree.statistics import shown
+from lance_duck.index.btree.statistics import value_text
 from lance_duck.index.kind import Answer
 from lance_duck.index.query import Among, Except, Null, Query
 from lance_duck.rows.row_set import RowSet
@@ -71,7 +71,7 @@ class BTreeIndex:
         least, greatest = self.lookup.ends
         if not len(least):
             return {"min": "N/A", "max": "N/A", "num_pages": self.lookup.num_pages}
-        return {"min": shown(least[0]), "max": shown(greatest[-1]), "num_pages": self.lookup.num_pages}
+        return {"min": value_text(least[0]), "max": value_text(greatest[-1]), "num_pages": self.lookup.num_pages}
 
     def prewarm(self) -> None:
         """See `ScalarIndex`; as many pages as are kept."""

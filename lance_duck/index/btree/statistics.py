@@ -12,7 +12,7 @@ _DAY_MS: Final = 86_400_000
 _FIRST_YEAR, _LAST_YEAR = -262_143, 262_142  # years that it can show
 
 
-def shown(value: pa.Scalar) -> str:
+def value_text(value: pa.Scalar) -> str:
     """Return a value as text.
 
     Floats have no exponent, of bytes the first are shown as hexadecimal digits, dates are as in ISO 8601; times,

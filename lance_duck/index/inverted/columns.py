@@ -35,7 +35,7 @@ def read_columns(
     return arrays
 
 
-def numbers(array: pa.Array) -> NDArray[Any]:
+def numbers_without_nulls(array: pa.Array) -> NDArray[Any]:
     """Return numbers without nulls, not to be changed."""
     values: NDArray[Any] = array.to_numpy(zero_copy_only=True)
     return values

@@ -19,7 +19,7 @@ from lance_duck.index.files import SegmentReader, SegmentWriter
 from lance_duck.index.inverted.build import build_partitions, memory_limit
 from lance_duck.index.inverted.contents import PartitionContents
 from lance_duck.index.inverted.costs import HELD_SHARE
-from lance_duck.index.inverted.merge import LivingPart, merged, whole
+from lance_duck.index.inverted.merge import LivingPart, merged_partitions, whole_partition
 from lance_duck.index.inverted.segment import open_segment
 from lance_duck.index.inverted.settings import LIST_ELEMENT, InvertedSettings, is_by_element
 from lance_duck.index.inverted.write import write_metadata, write_partition
@@ -82,9 +82,9 @@ class InvertedKind:
         living = chain.from_iterable(_living(part, by_address=not options.stable_row_ids) for part in parts)
         if rows is not None:
             settings.parameters.require_support()
-            living = chain(living, map(whole, build_partitions(rows, settings, options)))
+            living = chain(living, map(whole_partition, build_partitions(rows, settings, options)))
         limit = memory_limit(settings, options) // HELD_SHARE
-        details = _write(writer, settings, map(merged, _groups(living, limit)))
+        details = _write(writer, settings, map(merged_partitions, _groups(living, limit)))
         # pylance refuses an index whose segments say different things, also where they mean the same.
         return replace(details, value=parts[-1].details)
 

@@ -156,7 +156,7 @@ class InvertedParameters:
 _NEWER: Final = "a newer version of this package may read it"
 
 
-def parameters_of(metadata: Mapping[str, str], where: str) -> InvertedParameters:
+def inverted_parameters(metadata: Mapping[str, str], where: str) -> InvertedParameters:
     """Return what the metadata of a segment say; of the granularity only its files know.
 
     Raises:
@@ -174,7 +174,7 @@ def parameters_of(metadata: Mapping[str, str], where: str) -> InvertedParameters
     )
 
 
-def partitions_of(metadata: Mapping[str, str], where: str) -> list[int]:
+def partition_numbers(metadata: Mapping[str, str], where: str) -> list[int]:
     """Return the numbers of the partitions. Raises CorruptError."""
     numbers: list[int] = _json(metadata, PARTITIONS, list, where)
     if not all(type(n) is int and 0 <= n < 1 << 64 for n in numbers) or len(set(numbers)) != len(numbers):

@@ -33,13 +33,13 @@ class LivingPart:
     lives: NDArray[np.bool_]
 
 
-def whole(contents: PartitionContents) -> LivingPart:
+def whole_partition(contents: PartitionContents) -> LivingPart:
     """Return a partition that is taken over as it is."""
     row_ids = contents.documents.row_ids
     return LivingPart(contents, row_ids, np.ones(len(row_ids), np.bool_))
 
 
-def merged(parts: Sequence[LivingPart]) -> PartitionContents:
+def merged_partitions(parts: Sequence[LivingPart]) -> PartitionContents:
     """Return the contents of some partitions as those of one.
 
     Documents come part by part, in the order that they have there; terms in order of their first occurrence, without
@@ -58,13 +58,13 @@ def merged(parts: Sequence[LivingPart]) -> PartitionContents:
     terms, numbers = distinct_terms([part.contents.terms for part in parts])
     counts = np.zeros((2, len(terms)), np.int64)
     for part, own, new in zip(parts, numbers, names, strict=True):
-        status.check(sort.count_living(*_postings(part), new, own, counts), "posting", "list")
+        status.check_status(sort.count_living(*_postings(part), new, own, counts), "posting", "list")
     bounds = np.append(0, np.cumsum(counts[0]))
     document_ids, frequencies = np.empty(bounds[-1], np.uint32), np.empty(bounds[-1], np.uint32)
     ends = bounds[:-1].copy()
     for part, own, new in zip(parts, numbers, names, strict=True):
         outcome = sort.fill_living(*_postings(part), new, own, ends, document_ids, frequencies)
-        status.check(outcome, "posting", "list")
+        status.check_status(outcome, "posting", "list")
     positions = _positions(parts, numbers, names, counts[1]) if with_positions else None
     stays = counts[0] > 0
     if not stays.all():
@@ -117,5 +117,5 @@ def _positions(
     for part, own, new in zip(parts, numbers, names, strict=True):
         assert part.contents.positions is not None
         outcome = sort.fill_living_positions(*_postings(part), new, own, part.contents.positions, ends, positions)
-        status.check(outcome, "position", "list")
+        status.check_status(outcome, "position", "list")
     return positions

@@ -19,10 +19,10 @@ from lance_duck.index.inverted.codecs.arrays import binary_lists_of
 from lance_duck.index.inverted.codecs.impacts import length_codes, length_floors
 from lance_duck.index.inverted.codecs.positions import PositionBlocks, PositionStream
 from lance_duck.index.inverted.codecs.scores import length_norms
-from lance_duck.index.inverted.columns import numbers, read_columns
+from lance_duck.index.inverted.columns import numbers_without_nulls, read_columns
 from lance_duck.index.inverted.contents import Documents, PartitionContents
 from lance_duck.index.inverted.layout import InvertedParameters
-from lance_duck.index.inverted.postings import PostingBlocks, joined, one_of, term_array
+from lance_duck.index.inverted.postings import PostingBlocks, joined_postings, one_of, term_array
 from lance_duck.index.inverted.terms import SortedTerms, Terms, open_terms
 
 _T = TypeVar("_T", PostingBlocks, PositionBlocks)
@@ -91,7 +91,7 @@ class InvertedPartition:
         """
         file = self._documents_file
         types = _DOCUMENTS | {f"{layout.DOC_INDEX}{i}": pa.uint32() for i in range(self.num_levels)}
-        row_ids, num_tokens, *elements = (numbers(array) for array in read_columns(file, types))
+        row_ids, num_tokens, *elements = (numbers_without_nulls(array) for array in read_columns(file, types))
         documents = Documents(row_ids, num_tokens, tuple(elements))
         stated = file.metadata.get(layout.TOTAL_TOKENS)
         if stated is not None and stated != str(documents.total_tokens):
@@ -181,7 +181,7 @@ class InvertedPartition:
         """
         if not len(ids) or ids.min() < 0 or ids.max() >= self.num_terms:
             raise InternalError("ids of terms", expected=f"some of 0 … {self.num_terms - 1}", found=ids.tolist()[:8])
-        return joined(self._kept(PostingBlocks, ids, self._read, _single))
+        return joined_postings(self._kept(PostingBlocks, ids, self._read, _single))
 
     def position_blocks(self, ids: NDArray[np.int64]) -> PositionBlocks | None:
         """Return the blocks of positions of some terms, likewise: one for each block of postings.
@@ -195,7 +195,7 @@ class InvertedPartition:
         """
         if layout.POSITIONS not in self._postings_file.schema.names:
             return None
-        return positions.joined(self._kept(PositionBlocks, ids, self._read_blocks, PositionBlocks.of_term))
+        return positions.joined_positions(self._kept(PositionBlocks, ids, self._read_blocks, PositionBlocks.of_term))
 
     def positions(
         self, ids: NDArray[np.int64], bounds: NDArray[np.int64], frequencies: NDArray[np.uint32]
@@ -323,7 +323,7 @@ class InvertedPartition:
     @cached_property
     def _lengths(self) -> NDArray[np.int64]:
         (array,) = read_columns(self._postings_file, {layout.LENGTH: pa.uint32()})
-        lengths: NDArray[np.int64] = numbers(array).astype(np.int64)
+        lengths: NDArray[np.int64] = numbers_without_nulls(array).astype(np.int64)
         most = int(lengths.max(initial=0))
         if most > self.num_documents:
             raise CorruptError(

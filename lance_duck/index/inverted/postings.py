@@ -55,7 +55,7 @@ class PostingBlocks:
         return blocks.decode(self.blocks, self.lengths, self.form, self.num_documents, self.where)
 
 
-def joined(parts: list[PostingBlocks]) -> PostingBlocks:
+def joined_postings(parts: list[PostingBlocks]) -> PostingBlocks:
     """Return postings of several terms as one; at least one."""
     if len(parts) == 1:
         return parts[0]

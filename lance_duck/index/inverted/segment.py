@@ -20,8 +20,8 @@ from lance_duck.index.inverted.codecs.positions import PositionBlocks
 from lance_duck.index.inverted.columns import read_columns, single
 from lance_duck.index.inverted.contents import PartitionContents
 from lance_duck.index.inverted.costs import POSTINGS_BYTES
-from lance_duck.index.inverted.layout import InvertedParameters, parameters_of, partitions_of
-from lance_duck.index.inverted.merge import merged, whole
+from lance_duck.index.inverted.layout import InvertedParameters, inverted_parameters, partition_numbers
+from lance_duck.index.inverted.merge import merged_partitions, whole_partition
 from lance_duck.index.inverted.partition import InvertedPartition
 from lance_duck.index.inverted.postings import PostingBlocks
 from lance_duck.index.inverted.unpartitioned import read_unpartitioned
@@ -126,12 +126,12 @@ def open_segment(
         file = files.open(layout.METADATA)
     except NotFoundError as error:
         return _unpartitioned(files, error, cache_bytes, is_list=is_list)
-    parameters = parameters_of(file.metadata, file.path)
-    numbers = partitions_of(file.metadata, file.path)
+    parameters = inverted_parameters(file.metadata, file.path)
+    numbers = partition_numbers(file.metadata, file.path)
     segment = InvertedSegment(files, parameters, numbers, _deleted_fragments(file), by_element, cache_bytes)
     if is_list and not by_element and _has_parts_of_rows(segment):
-        parts = [whole(partition.contents()) for partition in segment.partitions]
-        contents = by_row(merged(parts), keeps_positions=False)
+        parts = [whole_partition(partition.contents()) for partition in segment.partitions]
+        contents = by_row(merged_partitions(parts), keeps_positions=False)
         return _held(replace(parameters, with_position=False), contents, segment.deleted_fragments, cache_bytes)
     return segment
 

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from lance_duck.errors import CorruptError
 from lance_duck.index.files import SegmentFile
 from lance_duck.index.inverted import layout
-from lance_duck.index.inverted.codecs.arrays import parts_of
+from lance_duck.index.inverted.codecs.arrays import bytes_and_offsets
 from lance_duck.index.inverted.codecs.fst import Fst, open_fst
-from lance_duck.index.inverted.columns import numbers, read_columns, single
+from lance_duck.index.inverted.columns import numbers_without_nulls, read_columns, single
 from lance_duck.kernels.keys.search import descent, find_bytes
 
 _FST: Final = {layout.FST_BYTES: pa.large_binary(), layout.NEXT_ID: pa.uint32(), layout.TOTAL_LENGTH: pa.uint64()}
@@ -103,8 +103,8 @@ class ArrowTerms:
 
     def find(self, terms: pa.LargeBinaryArray) -> NDArray[np.int64]:
         """See `Terms`."""
-        data, offsets = parts_of(self.sorted_terms.terms)
-        wanted, bounds = parts_of(terms)
+        data, offsets = bytes_and_offsets(self.sorted_terms.terms)
+        wanted, bounds = bytes_and_offsets(terms)
         low, high = np.empty(len(terms), np.int64), np.empty(len(terms), np.int64)
         find_bytes(offsets, data, bounds, wanted, False, low)
         find_bytes(offsets, data, bounds, wanted, True, high)
@@ -134,22 +134,22 @@ def open_terms(file: SegmentFile, form: str, num_terms: int) -> Terms:
     if form == layout.ARROW:
         return ArrowTerms(_arrow_terms(file, num_terms))
     data, count, size = (single(array, file.path) for array in read_columns(file, _FST))
-    values, offsets = parts_of(data)
+    values, offsets = bytes_and_offsets(data)
     fst = open_fst(values[offsets[0] : offsets[1]].copy(), file.path)
-    for number in (fst.num_terms, int(numbers(count)[0])):
+    for number in (fst.num_terms, int(numbers_without_nulls(count)[0])):
         _check_count(number, num_terms, file.path)
-    return FstTerms(fst, int(numbers(size)[0]))
+    return FstTerms(fst, int(numbers_without_nulls(size)[0]))
 
 
 def _arrow_terms(file: SegmentFile, num_terms: int) -> SortedTerms:
     texts, ids = read_columns(file, _ARROW)
     _check_count(len(texts), num_terms, file.path)
     terms = texts.cast(pa.large_binary())
-    data, offsets = parts_of(terms)
+    data, offsets = bytes_and_offsets(terms)
     at = descent(offsets, data)
     if at >= 0:
         raise CorruptError("terms are not sorted", where=file.path, found=f"row {at}")
-    places = numbers(ids).astype(np.int64)
+    places = numbers_without_nulls(ids).astype(np.int64)
     if len(places) and (places.max() >= len(places) or (np.bincount(places, minlength=len(places)) != 1).any()):
         raise CorruptError("ids of terms", where=file.path, expected=f"each of 0 … {len(places) - 1} once")
     return SortedTerms(terms, places)

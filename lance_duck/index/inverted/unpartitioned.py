@@ -24,7 +24,7 @@ from lance_duck.errors import CorruptError
 from lance_duck.index.files import SegmentFile, SegmentReader
 from lance_duck.index.inverted import layout
 from lance_duck.index.inverted.by_row import by_row
-from lance_duck.index.inverted.columns import numbers, read_columns
+from lance_duck.index.inverted.columns import numbers_without_nulls, read_columns
 from lance_duck.index.inverted.contents import Documents, PartitionContents
 from lance_duck.index.inverted.layout import WORDS, InvertedParameters
 from lance_duck.index.inverted.terms import open_terms
@@ -58,8 +58,10 @@ def read_unpartitioned(files: SegmentReader, *, is_list: bool) -> tuple[Inverted
     bounds = _bounds(postings)
     terms_file = files.open(TERMS)
     terms = open_terms(terms_file, layout.ARROW, len(bounds) - 1).in_order().by_id()
-    row_ids, num_tokens = map(numbers, read_columns(files.open(DOCUMENTS), _DOCUMENTS))
-    names, counts = map(numbers, read_columns(postings, {layout.ROW_ID: pa.uint64(), _FREQUENCY: pa.float32()}))
+    row_ids, num_tokens = map(numbers_without_nulls, read_columns(files.open(DOCUMENTS), _DOCUMENTS))
+    names, counts = map(
+        numbers_without_nulls, read_columns(postings, {layout.ROW_ID: pa.uint64(), _FREQUENCY: pa.float32()})
+    )
     frequencies = _frequencies(counts, postings.path)
     positions = None if is_list else _positions(postings, frequencies)
     documents = _documents(names, row_ids, postings.path)
@@ -120,7 +122,7 @@ def _positions(file: SegmentFile, frequencies: NDArray[np.uint32]) -> NDArray[np
     counts = np.diff(np.asarray(lists.offsets))
     if values.null_count or (counts != frequencies).any():
         raise CorruptError(_POSITION, where=file.path, expected="as many as the frequency says")
-    positions = numbers(values)
+    positions = numbers_without_nulls(values)
     falls = np.diff(positions) <= 0
     falls[np.cumsum(counts)[:-1] - 1] = False  # from one posting to the next
     if positions.min(initial=0) < 0 or falls.any():

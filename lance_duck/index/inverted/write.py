@@ -15,7 +15,7 @@ from lance_duck.errors import InvalidInputError
 from lance_duck.index.files import SegmentWriter
 from lance_duck.index.inverted import layout
 from lance_duck.index.inverted.codecs import blocks, fst, impacts, positions
-from lance_duck.index.inverted.codecs.arrays import parts_of
+from lance_duck.index.inverted.codecs.arrays import bytes_and_offsets
 from lance_duck.index.inverted.codecs.scores import greatest_scores, inverse_frequencies, length_norms
 from lance_duck.index.inverted.contents import Documents, PartitionContents
 from lance_duck.index.inverted.costs import ENCODED_POSTINGS
@@ -96,7 +96,7 @@ def _write_terms(
         pa.field(layout.TOTAL_LENGTH, pa.uint64(), nullable=False),
     ]
     data = fst.fst_bytes(in_order, order)
-    offsets = parts_of(terms)[1]
+    offsets = bytes_and_offsets(terms)[1]
     columns = [
         pa.LargeBinaryArray.from_buffers(
             pa.large_binary(), 1, [None, pa.py_buffer(np.array([0, len(data)], np.int64)), pa.py_buffer(data)]

@@ -21,10 +21,10 @@ from lance_duck.index.kind import ROW, VALUE, Answer, BuildOptions, Details, Mer
 from lance_duck.index.ngram.costs import MOST_TEXTS
 from lance_duck.index.ngram.file import NGramFile, Trigrams
 from lance_duck.index.ngram.runs import PostingRuns
-from lance_duck.index.ngram.write import followed, write_entries
+from lance_duck.index.ngram.write import remapped_tokens, write_ngram_file
 from lance_duck.index.query import Among, ContainsTrigrams, HasPrefix, Query
 from lance_duck.rows.row_set import RowSet
-from lance_duck.text.needles import trigrams_of_words, words_of
+from lance_duck.text.needles import certain_words, trigrams_of_words
 
 
 class NGramIndex:
@@ -99,8 +99,8 @@ class NGramKind(MergedKind):
         with PostingRuns(options) as runs:
             for batch in rows or ():
                 runs.add(batch.column(VALUE), batch.column(ROW).to_numpy())
-            old = [followed(part.index.file.entries(), part.follow) for part in parts]
-            write_entries([*old, *runs.sources()], writer)
+            old = [remapped_tokens(part.index.file.entries(), part.follow) for part in parts]
+            write_ngram_file([*old, *runs.sources()], writer)
         return Details(0)
 
 
@@ -110,9 +110,9 @@ def _alternatives(query: Query) -> list[Trigrams]:
         case ContainsTrigrams(words):
             return [trigrams_of_words(words)]
         case HasPrefix(prefix) if is_text(prefix.type):
-            return [trigrams_of_words(words_of(prefix.as_py()))]
+            return [trigrams_of_words(certain_words(prefix.as_py()))]
         case Among(values) if is_text(values.type) and len(values) <= MOST_TEXTS:
-            return [trigrams_of_words(words_of(value)) for value in values.to_pylist()]
+            return [trigrams_of_words(certain_words(value)) for value in values.to_pylist()]
     return []
 
 

@@ -25,7 +25,7 @@ Entries: TypeAlias = Iterator[tuple[int, RowSet]]
 Follow: TypeAlias = Callable[[Rows], tuple[Rows, NDArray[np.bool_]]]
 
 
-def write_entries(sources: Iterable[Entries], writer: SegmentWriter) -> None:
+def write_ngram_file(sources: Iterable[Entries], writer: SegmentWriter) -> None:
     """Write the file of an index.
 
     Args:
@@ -43,7 +43,7 @@ def write_entries(sources: Iterable[Entries], writer: SegmentWriter) -> None:
     writer.add(FILE, file)
 
 
-def followed(entries: Entries, follow: Follow) -> Entries:
+def remapped_tokens(entries: Entries, follow: Follow) -> Entries:
     """Give rows their new names, those of many tokens at once; tokens that lose all rows are left out."""
     tokens: list[int] = []
     pieces: list[Rows] = []

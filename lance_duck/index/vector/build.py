@@ -36,7 +36,7 @@ _VERSIONS: Final = {"IVF_RQ": 2}
 _BEFORE_GRAPHS: Final = 0.1  # of the work, as it is told
 
 
-def build(rows: pa.RecordBatchReader, writer: SegmentWriter, options: BuildOptions) -> Details:
+def build_vector_segment(rows: pa.RecordBatchReader, writer: SegmentWriter, options: BuildOptions) -> Details:
     """Write a segment of rows; see `IndexKind.build`.
 
     Of no rows there are no files: the details alone say what is wanted.
@@ -54,7 +54,7 @@ def build(rows: pa.RecordBatchReader, writer: SegmentWriter, options: BuildOptio
             num_rows = _build_at_once(rows, writer, options, brought(spec, item), spill)
         else:
             first = _before_graphs(options) if spec.has_graphs else options
-            vectors_on_disk, num_rows = keep(rows, spec.metric, first, spill)
+            vectors_on_disk, num_rows = spill_vectors(rows, spec.metric, first, spill)
             if num_rows:
                 trained = len(vectors_on_disk)
                 model = train(spec, vectors_on_disk, item)
@@ -63,10 +63,10 @@ def build(rows: pa.RecordBatchReader, writer: SegmentWriter, options: BuildOptio
                 write_segment(writer, model, _told(stored(model, runs), options, num_rows, trained))
         if num_rows and options.progress is not None:
             options.progress(num_rows)
-    return Details(version_of(spec.kind), with_trained_rows(spec.details(), trained))
+    return Details(layout_version(spec.kind), with_trained_rows(spec.details(), trained))
 
 
-def version_of(kind: str) -> int:
+def layout_version(kind: str) -> int:
     """Return the version of the layout of a kind."""
     return _VERSIONS.get(kind, 1)
 
@@ -105,7 +105,9 @@ def _build_at_once(
     return num_rows
 
 
-def keep(rows: Iterable[pa.RecordBatch], metric: str, options: BuildOptions, spill: Spill) -> tuple[VectorSpill, int]:
+def spill_vectors(
+    rows: Iterable[pa.RecordBatch], metric: str, options: BuildOptions, spill: Spill
+) -> tuple[VectorSpill, int]:
     """Take in all rows, and keep those that can be neighbours; also returns how many rows there were."""
     vectors_on_disk = VectorSpill(options.memory_limit // 4, spill)
     num_rows = 0

@@ -18,7 +18,7 @@ from lance_duck.errors import UnsupportedError
 from lance_duck.index.files import SegmentReader, SegmentWriter
 from lance_duck.index.kind import VALUE, BuildOptions, Details, MergeInput
 from lance_duck.index.query import Query
-from lance_duck.index.vector.build import build
+from lance_duck.index.vector.build import build_vector_segment
 from lance_duck.index.vector.merge import merge
 from lance_duck.index.vector.multivectors import is_multivector, one_by_one, vector_type
 from lance_duck.index.vector.search.graphs import GraphIndex
@@ -27,7 +27,7 @@ from lance_duck.index.vector.search.ivf import IvfIndex
 from lance_duck.index.vector.storage.one_file import vector_files
 from lance_duck.index.vector.threads import safe_after_fork
 from lance_duck.index.vector.training.index_spec import check_metric
-from lance_duck.index.vector.vectors import is_bytes, is_vector
+from lance_duck.index.vector.vectors import has_byte_items, is_vector
 from lance_duck.wire.pb import index_pb2
 
 _COMPRESSIONS: Final = {"flat": "FLAT", "sq": "SQ", "pq": "PQ", "rq": "RQ"}
@@ -47,7 +47,7 @@ class VectorKind:
 
         Vectors are of floats, bfloat16 or unsigned bytes; in lists, not of bytes.
         """
-        return is_vector(type_) or (is_multivector(type_) and not is_bytes(vector_type(type_)))
+        return is_vector(type_) or (is_multivector(type_) and not has_byte_items(vector_type(type_)))
 
     def answers(self, query: Query, type_: pa.DataType) -> bool:
         """Answer no predicate."""
@@ -68,7 +68,7 @@ class VectorKind:
     def build(self, rows: pa.RecordBatchReader, writer: SegmentWriter, options: BuildOptions) -> Details:
         """Write a segment of rows."""
         check_metric(rows.schema.field(VALUE).type, options.parameters)
-        return build(one_by_one(rows), writer, options)
+        return build_vector_segment(one_by_one(rows), writer, options)
 
     @safe_after_fork
     def merge(

@@ -20,12 +20,12 @@ from numpy.typing import NDArray
 from lance_duck.errors import UnsupportedError
 from lance_duck.index.files import SegmentWriter
 from lance_duck.index.kind import BuildOptions, Details, MergeInput
-from lance_duck.index.vector.build import encode, keep, new_graph, new_runs, stored, version_of
+from lance_duck.index.vector.build import encode, layout_version, new_graph, new_runs, spill_vectors, stored
 from lance_duck.index.vector.costs import LOST_SHARE
-from lance_duck.index.vector.graph.cut import cut
+from lance_duck.index.vector.graph.cut import living_graph
 from lance_duck.index.vector.graph.hnsw import EF_CONSTRUCTION, MAX_LEVEL, M, points
 from lance_duck.index.vector.graph.rows import GraphRows, graph_rows, read_graph
-from lance_duck.index.vector.storage.details import parameters_of, trained_rows, with_trained_rows
+from lance_duck.index.vector.storage.details import trained_rows, vector_parameters, with_trained_rows
 from lance_duck.index.vector.storage.files import RECALL_FILE, VectorFiles
 from lance_duck.index.vector.storage.sorted_runs import SortedRuns
 from lance_duck.index.vector.storage.spill import Spill
@@ -58,11 +58,11 @@ def merge(
             for part in parts:
                 _take_over(part, model, runs)
             if rows is not None:
-                vectors_on_disk, num_rows = keep(rows, model.metric, options, spill)
+                vectors_on_disk, num_rows = spill_vectors(rows, model.metric, options, spill)
                 encode(vectors_on_disk, model, runs, options, num_rows)
             write_segment(writer, model, stored(model, runs))
     before = parts[0].details
-    return Details(version_of(model.kind), with_trained_rows(_spec(model, before).details(), trained_rows(before)))
+    return Details(layout_version(model.kind), with_trained_rows(_spec(model, before).details(), trained_rows(before)))
 
 
 def model_of(index: Any) -> Model:
@@ -169,14 +169,14 @@ def _kept_graph(index: Any, model: Model, partition: int, codes: NDArray[Any], l
     ids, neighbors = files.index.read(["__vector_id", "__neighbors"], files.graph_partitions.rows(partition))
     graph = read_graph(index.graphs[partition], ids, neighbors, len(codes), where=where)
     if num_deleted:
-        graph, vectors = cut(graph, vectors, lives, metric), np.ascontiguousarray(vectors[lives])
+        graph, vectors = living_graph(graph, vectors, lives, metric), np.ascontiguousarray(vectors[lives])
     params = {"m": model.m, "ef_construction": model.ef_construction, "max_level": model.max_level}
     return graph_rows(graph, vectors, metric, **params)
 
 
 def _spec(model: Model, details: bytes) -> VectorSpec:
     """Return what was asked for, by the details of a segment, as far as its files do not know it better."""
-    parameters = parameters_of(details)
+    parameters = vector_parameters(details)
     build_parameters: dict[str, Any] = {name: parameters[name] for name in _KEPT if name in parameters}
     build_parameters["asked_partitions"] = build_parameters.get("num_partitions", 0)
     parts, bits = (len(model.codebook), model.bits) if model.storage == "PQ" else (0, 8)

@@ -46,7 +46,7 @@ def is_vector(type_: pa.DataType) -> bool:
     return bool(pa.types.is_floating(inner) or inner == pa.uint8() or inner == pa.binary(_BFLOAT16))
 
 
-def is_bytes(type_: pa.DataType) -> bool:
+def has_byte_items(type_: pa.DataType) -> bool:
     """Return whether a type of vectors is one of unsigned bytes, which only have a Hamming distance."""
     return bool(is_vector(type_) and storage_type(type_.value_type) == pa.uint8())
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from lance_duck.errors import CorruptError, InternalError
 from lance_duck.index.query import Among, Between, Except, HasPrefix, Null, Query
-from lance_duck.index.zones.ordering import Values, comparable, is_nan
+from lance_duck.index.zones.ordering import Values, is_nan, sortable_values
 
 Mask: TypeAlias = NDArray[np.bool_]
 
@@ -68,11 +68,11 @@ def read_bounds(
     """
     no_low, no_high = _missing(low), _missing(high)
     values = ~(no_low & no_high & (nulls + nans >= length))
-    least, greatest = comparable(low), comparable(high)
+    least, greatest = sortable_values(low), sortable_values(high)
     has_bounds = ~(no_low | no_high)
     if pa.types.is_floating(low.type):
         least, greatest = np.where(no_low, -np.inf, least), np.where(no_high, np.inf, greatest)
-        least, greatest = least.astype(comparable(low).dtype), greatest.astype(comparable(high).dtype)
+        least, greatest = least.astype(sortable_values(low).dtype), greatest.astype(sortable_values(high).dtype)
         has_bounds = np.ones(len(low), np.bool_)
     if (has_bounds & (least > greatest)).any():
         raise CorruptError("least value of a zone above its greatest", where=where)
@@ -144,7 +144,7 @@ def _range(
 def _among(bounds: ZoneBounds, query: Among) -> tuple[tuple[Mask, Mask], bool]:
     values = _fitting(bounds, query.values)
     nan = is_nan(values)
-    targets = np.unique(comparable(values)[~nan])
+    targets = np.unique(sortable_values(values)[~nan])
     begin = np.searchsorted(targets, bounds.low, side="left")
     some = np.searchsorted(targets, bounds.high, side="right") > begin
     return (some, some & (bounds.low == bounds.high).astype(np.bool_)), bool(nan.any())
@@ -152,7 +152,7 @@ def _among(bounds: ZoneBounds, query: Among) -> tuple[tuple[Mask, Mask], bool]:
 
 def _starts_with(bounds: ZoneBounds, query: HasPrefix) -> tuple[Mask, Mask]:
     """Return the texts with a prefix are those from it up to, and without, the next one that does not have it."""
-    prefix = comparable(_fitting(bounds, pa.array([query.prefix])))
+    prefix = sortable_values(_fitting(bounds, pa.array([query.prefix])))
     stem = bytes(prefix[0]).rstrip(b"\xff")
     after = None
     if stem:
@@ -166,7 +166,7 @@ def _bound(bounds: ZoneBounds, value: pa.Scalar | None) -> tuple[Values | None, 
     if value is None:
         return None, False
     array = _fitting(bounds, pa.array([value]))
-    return (None, True) if is_nan(array)[0] else (comparable(array), False)
+    return (None, True) if is_nan(array)[0] else (sortable_values(array), False)
 
 
 def _fitting(bounds: ZoneBounds, values: pa.Array) -> pa.Array:

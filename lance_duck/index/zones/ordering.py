@@ -30,7 +30,7 @@ def is_comparable(type_: pa.DataType) -> bool:
     )
 
 
-def comparable(array: pa.Array) -> Values:
+def sortable_values(array: pa.Array) -> Values:
     """Return the values as a numpy array that compares as they do: numbers, bytes of one width, or bytes objects.
 
     Args:
@@ -60,7 +60,7 @@ def is_nan(array: pa.Array) -> NDArray[np.bool_]:
     """Say of each value whether it is NaN, of either sign; of a null it is not."""
     if not pa.types.is_floating(array.type):
         return np.zeros(len(array), np.bool_)
-    return np.isnan(comparable(array))
+    return np.isnan(sortable_values(array))
 
 
 def _big_endian(array: pa.Array) -> Values:

@@ -154,7 +154,7 @@ def _put_value(
 
 
 @kernel
-def encode_texts(
+def write_jsonb(
     data: Bytes,
     offsets: Int64s,
     skip: Bytes,

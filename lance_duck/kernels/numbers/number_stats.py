@@ -12,7 +12,7 @@ from lance_duck.kernels.numbers.bitpacking import BLOCK
 
 
 @kernel
-def look(words: NDArray[Any], bits_out: NDArray[np.uint64]) -> int:
+def collect_number_stats(words: NDArray[Any], bits_out: NDArray[np.uint64]) -> int:
     """Count runs, and finds the bits that blocks of 1024 values use.
 
     Args:

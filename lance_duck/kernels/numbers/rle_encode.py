@@ -68,7 +68,7 @@ def find_runs_reference(words: NDArray[Any], counts: NDArray[np.int64], values: 
 
 
 @kernel
-def join_runs(values: Bytes, lengths: Bytes, runs: NDArray[np.int64], width: int, out: Bytes) -> None:
+def write_runs(values: Bytes, lengths: Bytes, runs: NDArray[np.int64], width: int, out: Bytes) -> None:
     """Write the runs of chunks in block form: bytes of the values, values, lengths.
 
     Args:

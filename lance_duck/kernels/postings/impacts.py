@@ -25,7 +25,7 @@ PAIR_BYTES: Final = 6
 
 
 @kernel
-def length_codes(lengths: UInt32s, codes: NDArray[np.uint8]) -> None:
+def write_length_codes(lengths: UInt32s, codes: NDArray[np.uint8]) -> None:
     """Write the code of each length: the length itself below 4, else its four highest bits and how many follow."""
     for i in range(len(lengths)):
         bits = bits_of(lengths[i])

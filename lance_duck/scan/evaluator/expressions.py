@@ -104,7 +104,7 @@ def query(sql: str, parameters: Parameters = None) -> list[tuple[Any, ...]]:
     return rows
 
 
-def describe(select: str, columns: Columns, parameters: Parameters = None) -> list[tuple[str, str]]:
+def select_columns(select: str, columns: Columns, parameters: Parameters = None) -> list[tuple[str, str]]:
     """Bind what follows SELECT and return (name, type) of its columns; DuckDB's own errors come through.
 
     Args:

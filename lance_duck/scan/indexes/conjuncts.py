@@ -32,7 +32,7 @@ def conjuncts_of(filter_: Filter) -> tuple[Conjunct, ...]:
     return tuple(_parts(filter_))
 
 
-def joined(filters: Sequence[Filter]) -> Filter | None:
+def conjunction(filters: Sequence[Filter]) -> Filter | None:
     """Join filters into one, predicate trees among them into one tree; None if there are none."""
     trees = [each.predicate for each in filters if isinstance(each, TreeFilter)]
     others = [each for each in filters if not isinstance(each, TreeFilter)]

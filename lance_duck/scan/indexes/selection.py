@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from lance_duck.rows.row_set import RowSet
 from lance_duck.scan.filters import Filter
 from lance_duck.scan.indexes.bounds import NOTHING, RowBounds
-from lance_duck.scan.indexes.conjuncts import Conjunct, joined
+from lance_duck.scan.indexes.conjuncts import Conjunct, conjunction
 from lance_duck.scan.indexes.lookup import Answered
 
 
@@ -77,5 +77,5 @@ class Choices:
         """Return the conditions that are not settled, as one filter: the same object for the same conditions."""
         if settled not in self._filters:
             conditions = [part.filter for part, done in zip(self.parts, settled, strict=True) if not done]
-            self._filters[settled] = joined(conditions)
+            self._filters[settled] = conjunction(conditions)
         return self._filters[settled]

@@ -94,7 +94,7 @@ class TopK:
         return Neighbours(np.nonzero(is_row)[0], self._distances[is_row], self._addresses[is_row])
 
 
-def joined(results: Sequence[Neighbours]) -> Neighbours:
+def joined_neighbours(results: Sequence[Neighbours]) -> Neighbours:
     """Return the neighbours of several places, one after the other."""
     if len(results) == 1:
         return results[0]
@@ -107,7 +107,7 @@ def joined(results: Sequence[Neighbours]) -> Neighbours:
     )
 
 
-def in_order(rows: Neighbours, count: int, k: int) -> Neighbours:
+def ranked_neighbours(rows: Neighbours, count: int, k: int) -> Neighbours:
     """Return the k nearest of each query, as `TopK` gives them, of rows that one place found: by query, nearest first.
 
     Args:

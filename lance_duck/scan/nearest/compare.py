@@ -24,7 +24,7 @@ from lance_duck.scan.costs import (
     PRODUCT_ROWS,
 )
 from lance_duck.scan.nearest import kernels
-from lance_duck.scan.nearest.best import Neighbours, joined, smallest
+from lance_duck.scan.nearest.best import Neighbours, joined_neighbours, smallest
 from lance_duck.scan.nearest.blocks import Block
 
 Addresses = NDArray[np.uint64]
@@ -72,7 +72,7 @@ class Question:
         if many and self.lower is None and self.k <= PRODUCT_NEIGHBOURS:
             return self._by_product(block, rows, addresses, limits)
         pieces = [self._one(block, rows, addresses, i, float(limits[i])) for i in range(len(self.queries))]
-        return pieces[0] if len(pieces) == 1 else joined(pieces)
+        return pieces[0] if len(pieces) == 1 else joined_neighbours(pieces)
 
     def distances(self, block: Block, rows: Rows, which: NDArray[np.int64]) -> NDArray[np.float32]:
         """Return the distances of rows to queries, pair by pair; NaN or infinity where a vector is incomparable."""

@@ -70,6 +70,6 @@ class Covered:
         return self._slots.find(self.addresses)[0]
 
 
-def covered(snapshot: Snapshot, segment: Segment, index: VectorIndex) -> Covered:
+def covered_vectors(snapshot: Snapshot, segment: Segment, index: VectorIndex) -> Covered:
     """Return the rows of a segment; found once for a version."""
     return snapshot.derived(("vector rows", segment.uuid), lambda: Covered(snapshot, segment, index.rows()))

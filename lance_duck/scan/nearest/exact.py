@@ -28,7 +28,7 @@ from lance_duck.scan.costs import (
     SPARSE_SHARE,
     SPARSE_SHARE_REMOTE,
 )
-from lance_duck.scan.nearest.best import Neighbours, TopK, joined
+from lance_duck.scan.nearest.best import Neighbours, TopK, joined_neighbours
 from lance_duck.scan.nearest.blocks import Block, block_of
 from lance_duck.scan.nearest.compare import Question
 from lance_duck.scan.nearest.options import VectorColumn
@@ -102,7 +102,7 @@ class Exact:
         self.open(fragments)
         look: Callable[[_Piece], Neighbours] = partial(self._pairs, self._read(), question, *pairs)
         best = TopK(len(question.queries), question.k)
-        best.add(joined([*self._mapped(look, self._pieces(fragments, rows))]))
+        best.add(joined_neighbours([*self._mapped(look, self._pieces(fragments, rows))]))
         return best.neighbours()
 
     def vectors(self, rows: RowSet) -> tuple[pa.Array, NDArray[np.uint64]]:
@@ -164,7 +164,11 @@ class Exact:
             return near if np.logical_and.reduce(finite) else near.where(finite)
 
         best = TopK(len(question.queries), question.k)
-        best.add(joined([look(work[0])] if len(work) == 1 else [*map_ordered(look, iter(work), workers=self.workers)]))
+        best.add(
+            joined_neighbours(
+                [look(work[0])] if len(work) == 1 else [*map_ordered(look, iter(work), workers=self.workers)]
+            )
+        )
         return best.neighbours()
 
     def _fixed(self, fragment_id: int) -> FixedRows | None:

@@ -11,12 +11,12 @@ from lance_duck.index.search import ask
 from lance_duck.index.vector.search.contract import VectorIndex
 from lance_duck.redact import shown
 from lance_duck.scan import explain as scans
-from lance_duck.scan.nearest.covered import covered
+from lance_duck.scan.nearest.covered import covered_vectors
 from lance_duck.scan.nearest.search import PreparedSearch
 from lance_duck.scan.options import ScanOptions
 
 
-def explain(
+def explain_nearest(
     search: PreparedSearch, options: ScanOptions, columns: Sequence[str], num_queries: int, *, verbose: bool = False
 ) -> Iterator[str]:
     """Yield the lines that describe a search; a filter is described as the scan that it begins with."""
@@ -74,5 +74,5 @@ def _settings(search: PreparedSearch) -> Iterator[str]:
 
 def _reached(search: PreparedSearch, segment: Segment, fragment_ids: frozenset[int], index: VectorIndex) -> str:
     """Say what the recall takes in a segment without a filter."""
-    rows = covered(search.table.snapshot, segment, index)
+    rows = covered_vectors(search.table.snapshot, segment, index)
     return search.reached(segment, index, rows, rows.allowed(None, fragment_ids)[1])

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from lance_duck.errors import UnsupportedError
 from lance_duck.scan.nearest.best import Neighbours
-from lance_duck.scan.nearest.explain import explain
+from lance_duck.scan.nearest.explain import explain_nearest
 from lance_duck.scan.nearest.extremes import Extremes, extremes
 from lance_duck.scan.nearest.multivector.search import MultivectorSearch
 from lance_duck.scan.nearest.options import DEFAULT_K, Nearest
@@ -123,7 +123,7 @@ class NearestScan:
 
     def _explained(self, queries: Queries, verbose: bool) -> Iterator[str]:
         columns = self.schema(is_batch=queries.is_batch).names
-        return explain(self._search, self._options, columns, len(queries), verbose=verbose)
+        return explain_nearest(self._search, self._options, columns, len(queries), verbose=verbose)
 
     def _prepared(self, fragment: Fragment | None) -> PreparedSearch:
         options, table = self._options, self._table

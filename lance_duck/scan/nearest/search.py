@@ -24,9 +24,9 @@ from lance_duck.scan.filters import Filter
 from lance_duck.scan.indexes.bounds import RowBounds
 from lance_duck.scan.indexes.conjuncts import conjuncts_of
 from lance_duck.scan.indexes.selection import Choices
-from lance_duck.scan.nearest.best import Neighbours, TopK, in_order, joined
+from lance_duck.scan.nearest.best import Neighbours, TopK, joined_neighbours, ranked_neighbours
 from lance_duck.scan.nearest.compare import Question
-from lance_duck.scan.nearest.covered import Covered, covered
+from lance_duck.scan.nearest.covered import Covered, covered_vectors
 from lance_duck.scan.nearest.exact import Exact
 from lance_duck.scan.nearest.filtered import Allowed, Filtered, filtered
 from lance_duck.scan.nearest.options import Nearest
@@ -266,7 +266,7 @@ class _NearestRun:
         if search.is_plain and probes[0] is not None and not probes[0].is_refined:
             result = self._segment(*search.route.segments[0], probes[0])
             if result is not None:
-                return in_order(result, len(self._queries), search.k)
+                return ranked_neighbours(result, len(self._queries), search.k)
         return self._beside(probes)
 
     @property
@@ -309,7 +309,7 @@ class _NearestRun:
         refined = [each for each, probe in found if probe.is_refined]
         parts = [each for each, probe in found if not probe.is_refined]
         if refined:
-            ranked = self._exact.again(search.question(self._queries), joined(refined))
+            ranked = self._exact.again(search.question(self._queries), joined_neighbours(refined))
             if self._lies_further(refined, ranked, asked[0][1].candidates):
                 if self._log is not None:
                     self._log.clear()
@@ -375,7 +375,7 @@ class _NearestRun:
 
     def _allowed(self, segment: Segment, fragment_ids: frozenset[int], index: VectorIndex) -> tuple[Covered, Allowed]:
         """Return the rows of a segment, and which of its positions may be found, None for all, and how many."""
-        rows = covered(self._search.table.snapshot, segment, index)
+        rows = covered_vectors(self._search.table.snapshot, segment, index)
         if self._filtered is None:
             return rows, rows.allowed(None, fragment_ids)
         return rows, self._filtered.allowed(rows, segment.uuid, fragment_ids)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from lance_duck import lazy
-from lance_duck.encoding.arrow.dictionaries import compacted
+from lance_duck.encoding.arrow.dictionaries import compact_dictionaries
 from lance_duck.scan.evaluator.types import Columns
 from lance_duck.scan.predicate.arrays import descend
 from lance_duck.scan.projection import Output, Projection
@@ -35,7 +35,7 @@ def assemble(projection: Projection, columns: Columns, num_rows: int) -> pa.Reco
         for output in projection.outputs
     ]
     for place in projection.dictionaries:
-        arrays[place] = compacted(arrays[place])
+        arrays[place] = compact_dictionaries(arrays[place])
     if not arrays:
         return rows_only(num_rows).replace_schema_metadata(projection.schema.metadata)
     return pa.RecordBatch.from_arrays(arrays, schema=projection.schema)

@@ -24,7 +24,7 @@ from lance_duck.scan.costs import (
     SELECTION_TASK_ROWS,
 )
 from lance_duck.scan.filters import Filter
-from lance_duck.scan.plan import Extent, Morsel, ScanPlan, Sizer, cut
+from lance_duck.scan.plan import Extent, Morsel, ScanPlan, Sizer, morsels_of
 from lance_duck.scan.projection import ROW_OFFSET
 from lance_duck.scan.read.fragment_reader import ColumnCache, FragmentReader
 from lance_duck.scan.read.joined_fragments import JoinedFragments, may_join, shape_of
@@ -201,7 +201,7 @@ def cut_tasks(readers: Readers, sizer: Sizer, *, counting: bool = False) -> Iter
             if len(extents) > 1:
                 yield _JoinedRanges(readers.plan, readers, extents)
                 continue
-            for morsel in cut(iter(extents), sizer):
+            for morsel in morsels_of(iter(extents), sizer):
                 yield _Range(readers.plan, readers.at(morsel.index), morsel)
     else:
         yield from _Cutting(readers, choices, sizer, counting).tasks()
@@ -289,7 +289,7 @@ class _Cutting:
     def _ranges(self, plan: ScanPlan, index: int, ranges: Iterable[tuple[int, int]]) -> Iterator[Task]:
         before = self._readers.before(index)
         extents = (Extent(index, start, stop, before) for start, stop in ranges)
-        for morsel in cut(extents, self._sizer):
+        for morsel in morsels_of(extents, self._sizer):
             yield _Range(plan, self._readers.at(index), morsel)
 
     def _pieces(self, plan: ScanPlan, filter_: Filter | None, share: selected_rows.Share) -> Iterator[Task]:

@@ -17,9 +17,9 @@ from lance_duck.scan.sql.literals import (
     MOMENTS,
     Literal,
     NotSimpleError,
+    exact_number,
     integer_range,
     moment_of,
-    number,
     scalar_for,
 )
 
@@ -31,7 +31,7 @@ Argument = Literal | Sequence[Literal]
 """The second argument of a function: a constant, or a list of constants."""
 
 
-def comparison(op: Op, path: Path, literal: Literal, type_: pa.DataType) -> Predicate:
+def literal_comparison(op: Op, path: Path, literal: Literal, type_: pa.DataType) -> Predicate:
     """Compare a column with a constant: integers with fractions and with numbers beyond them, dates with timestamps.
 
     Raises:
@@ -121,14 +121,14 @@ def has_item(path: Path, type_: pa.DataType, item: Argument) -> Predicate:
     return leaves.has_item(path, _items([item], type_)[0])
 
 
-def has_any(path: Path, type_: pa.DataType, items: Argument) -> Predicate:
+def list_has_any(path: Path, type_: pa.DataType, items: Argument) -> Predicate:
     """Return list_has_any; NotSimpleError where the column holds no lists."""
     if isinstance(items, Literal):
         raise NotSimpleError
     return HasAny(path, _items(items, type_))
 
 
-def has_all(path: Path, type_: pa.DataType, items: Argument) -> Predicate:
+def list_has_all(path: Path, type_: pa.DataType, items: Argument) -> Predicate:
     """Return list_has_all; NotSimpleError where the column holds no lists."""
     if isinstance(items, Literal):
         raise NotSimpleError
@@ -150,7 +150,7 @@ def _unheld_number(literal: Literal, type_: pa.DataType) -> Decimal:
     """
     if not pa.types.is_integer(type_):
         raise NotSimpleError
-    value = number(literal)
+    value = exact_number(literal)
     if len(value.as_tuple().digits) > _MOST_DIGITS or abs(value.adjusted()) >= _MOST_DIGITS:
         raise NotSimpleError
     low, high = integer_range(type_)

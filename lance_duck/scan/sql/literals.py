@@ -141,7 +141,7 @@ def _floating(literal: Literal, type_: pa.DataType) -> pa.Scalar:
             single = float(np.float32(literal.value))
         same = math.isnan(literal.value) or type_ == pa.float64() or single == literal.value
         return _checked(bool(same), literal.value, type_)
-    value = number(literal)
+    value = exact_number(literal)
     whole = value == value.to_integral_value() and abs(value) <= EXACT_INT[str(type_)]
     short = type_ == pa.float64() and len(value.as_tuple().digits) <= MAX_DIGITS
     return _checked(whole or short, float(value), type_)
@@ -149,12 +149,12 @@ def _floating(literal: Literal, type_: pa.DataType) -> pa.Scalar:
 
 def _decimal(literal: Literal, type_: pa.DataType) -> pa.Scalar:
     try:
-        return pa.scalar(number(literal), type_)
+        return pa.scalar(exact_number(literal), type_)
     except pa.ArrowInvalid as error:
         raise NotSimpleError from error
 
 
-def number(literal: Literal) -> Decimal:
+def exact_number(literal: Literal) -> Decimal:
     """Return a constant that is an exact number.
 
     Raises:

@@ -31,12 +31,12 @@ from lance_duck.scan.predicate.tree import (
 )
 from lance_duck.scan.sql.compare import (
     Argument,
-    comparison,
     either,
-    has_all,
-    has_any,
     has_item,
     like,
+    list_has_all,
+    list_has_any,
+    literal_comparison,
     membership,
     starts_with,
 )
@@ -138,7 +138,7 @@ class Parser:
             value = self._literal()
             op = MIRRORED[self._op()]
             path, type_ = self._path()
-            return comparison(op, path, value, type_)
+            return literal_comparison(op, path, value, type_)
         if self._peek().text.lower() in _FUNCTIONS and self._peek(1) == SqlToken("mark", "("):
             return self._function()
         path, type_ = self._path()
@@ -151,7 +151,7 @@ class Parser:
         if self._peek().text in _OPERATORS:
             return _FUNCTIONS[_OPERATORS[self._next().text]](path, type_, self._argument())
         if self._peek().kind == "op":
-            return comparison(self._op(), path, self._literal(), type_)
+            return literal_comparison(self._op(), path, self._literal(), type_)
         if type_ == pa.bool_():
             return Compare("=", path, pa.scalar(True))
         raise NotSimpleError
@@ -185,7 +185,7 @@ class Parser:
             test: Predicate = IsNull(path)
         elif self._takes("keyword", "distinct"):
             self._needs("keyword", "from")
-            test = Not(leaves.not_distinct(path, comparison("=", path, self._literal(), type_)))
+            test = Not(leaves.not_distinct(path, literal_comparison("=", path, self._literal(), type_)))
         elif type_ == pa.bool_() and self._peek().text in ("true", "false"):
             test = leaves.truth(path, self._next() == SqlToken("keyword", "true"))
         else:
@@ -194,9 +194,9 @@ class Parser:
 
     def _test(self, path: Path, type_: pa.DataType) -> Predicate:
         if self._takes("keyword", "between"):
-            low = comparison(">=", path, self._literal(), type_)
+            low = literal_comparison(">=", path, self._literal(), type_)
             self._needs("keyword", "and")
-            return all_of(low, comparison("<=", path, self._literal(), type_))
+            return all_of(low, literal_comparison("<=", path, self._literal(), type_))
         if self._takes("keyword", "like"):
             return like(path, type_, self._literal())
         self._needs("keyword", "in")
@@ -344,7 +344,7 @@ def _unquoted(text: str) -> str:
 _FUNCTIONS: Final[Mapping[str, Callable[[Path, pa.DataType, Argument], Predicate]]] = {
     **dict.fromkeys(("starts_with", "prefix"), starts_with),
     **dict.fromkeys(("list_contains", "array_contains", "list_has", "array_has"), has_item),
-    **dict.fromkeys(("list_has_any", "array_has_any"), has_any),
-    **dict.fromkeys(("list_has_all", "array_has_all"), has_all),
+    **dict.fromkeys(("list_has_any", "array_has_any"), list_has_any),
+    **dict.fromkeys(("list_has_all", "array_has_all"), list_has_all),
 }
 _OPERATORS: Final = {"^@": "starts_with", "&&": "list_has_any", "@>": "list_has_all"}

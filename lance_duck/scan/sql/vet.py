@@ -19,7 +19,7 @@ import pyarrow as pa
 from lance_duck.arguments import unknown_column
 from lance_duck.errors import InvalidInputError
 from lance_duck.scan.evaluator.errors import BATCH, unbalanced, words_about
-from lance_duck.scan.evaluator.expressions import describe, query
+from lance_duck.scan.evaluator.expressions import query, select_columns
 from lance_duck.scan.evaluator.types import Parameters
 from lance_duck.scan.predicate.tree import Opaque, Path
 from lance_duck.scan.sql.names import QUOTED, find_name, quote_names
@@ -83,11 +83,11 @@ def parse_sql(text: str, schema: pa.Schema, what: str, parameters: Parameters = 
     try:
         # WHERE is where DuckDB itself refuses aggregates, window functions and UNNEST.
         if tree["class"] in _CONDITIONS or tree["type"] in _TESTS:
-            describe(f"1 FROM {BATCH} WHERE ({text}\n)", columns, parameters)
+            select_columns(f"1 FROM {BATCH} WHERE ({text}\n)", columns, parameters)
             type_ = "BOOLEAN"
         else:
-            describe(f"1 FROM {BATCH} WHERE (({text}\n) IS NULL)", columns, parameters)
-            type_ = describe(f"({text}\n) AS value FROM {BATCH}", columns, parameters)[0][1].strip('"')
+            select_columns(f"1 FROM {BATCH} WHERE (({text}\n) IS NULL)", columns, parameters)
+            type_ = select_columns(f"({text}\n) AS value FROM {BATCH}", columns, parameters)[0][1].strip('"')
     except duckdb.Error as error:
         raise InvalidInputError(f"bad {what}", where=repr(text), found=words_about(str(error), text)) from error
     return SqlExpression(text, paths, type_, _is_stable(tree, text))
@@ -128,7 +128,7 @@ def bind_conditions(conditions: Sequence[Opaque], reads: Sequence[tuple[Path, ..
     text = " AND ".join(condition.sql for condition in conditions)
     parameters = all_parameters([condition.parameters for condition in conditions])
     try:
-        describe(f"1 FROM {BATCH} WHERE TRUE AND {text}", columns, parameters)
+        select_columns(f"1 FROM {BATCH} WHERE TRUE AND {text}", columns, parameters)
     except duckdb.Error as error:
         raise InvalidInputError("bad filter", where=repr(text), found=words_about(str(error), text)) from error
 

@@ -19,7 +19,7 @@ _MOST_TERMS: Final = 16
 """Terms of a query that are listed."""
 
 
-def explain(
+def explain_text_search(
     search: TextSearch, options: ScanOptions, columns: Sequence[str], *, verbose: bool = False
 ) -> Iterator[str]:
     """Yield the lines that describe a search; a filter is described as the scan that it begins with."""

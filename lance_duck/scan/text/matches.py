@@ -71,13 +71,13 @@ def is_among(names: Names, others: Names) -> NDArray[np.bool_]:
     return result
 
 
-def all_of(parts: Sequence[Matches]) -> Matches:
+def intersect_matches(parts: Sequence[Matches]) -> Matches:
     """Return the documents that are in all parts, at least one; scores add up in order."""
     names = reduce(lambda a, b: a[is_among(a, b)], (part.names for part in parts))
     return Matches(names, reduce(np.add, (part.among(names).scores for part in parts)))
 
 
-def any_of(parts: Sequence[Matches]) -> Matches:
+def union_matches(parts: Sequence[Matches]) -> Matches:
     """Return the documents that are in any part; scores add up in order."""
     names = np.unique(np.concatenate([part.names for part in parts]))
     return plus(Matches(names, np.zeros(len(names), np.float32)), parts)

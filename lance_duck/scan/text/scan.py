@@ -18,7 +18,7 @@ from lance_duck.scan.scored.layout import DOC_INDEX, SCORE, score_field
 from lance_duck.scan.scored.scan import ScoredRows, ScoredScan
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.scan.text.columns import text_column
-from lance_duck.scan.text.explain import explain
+from lance_duck.scan.text.explain import explain_text_search
 from lance_duck.scan.text.request import full_text_query
 from lance_duck.scan.text.search import TextSearch
 from lance_duck.text.highlight import highlight, snippet
@@ -96,7 +96,7 @@ class TextScan(ScoredScan):
 
     def described(self, verbose: bool) -> Iterator[str]:
         """See `ScoredScan.described`."""
-        return explain(self._search, self._options, self.schema.names, verbose=verbose)
+        return explain_text_search(self._search, self._options, self.schema.names, verbose=verbose)
 
 
 def _doc_index(elements: tuple[NDArray[np.uint32], ...], count: int) -> pa.ListArray:

@@ -27,7 +27,7 @@ from lance_duck.scan.text.corpus import Allowed, Corpus
 from lance_duck.scan.text.flat import FlatTexts
 from lance_duck.scan.text.indexed import BrokenSegmentError, IndexedRows, segment_rows, set_aside
 from lance_duck.scan.text.leaves import Weights
-from lance_duck.scan.text.matches import Matches, all_of, any_of, best_of, is_among, plus, without
+from lance_duck.scan.text.matches import Matches, best_of, intersect_matches, is_among, plus, union_matches, without
 from lance_duck.scan.text.places import AnalysedRows, Place
 from lance_duck.scan.text.query.tree import (
     BooleanQuery,
@@ -42,7 +42,7 @@ from lance_duck.scan.text.query.tree import (
     PrefixQuery,
 )
 from lance_duck.scan.text.query.vocabulary import marked_by
-from lance_duck.scan.text.query.words import Word, words_of
+from lance_duck.scan.text.query.words import Word, query_words
 from lance_duck.scan.text.ranking import Ranking, ranked
 from lance_duck.scan.text.route import TextRoute, text_route
 from lance_duck.scan.text.text_matcher import TextMatcher
@@ -191,7 +191,7 @@ class TextSearch:
         routes = tuple(self.routes[key] for key in self.keys_of(leaf))
 
         def make() -> KnownLeaf:
-            return KnownLeaf(routes, words_of(leaf, routes[0].analyser))
+            return KnownLeaf(routes, query_words(leaf, routes[0].analyser))
 
         if leaf.analyzer is not None:
             return make()
@@ -311,7 +311,7 @@ class _TextRun:
 
     def _boolean(self, query: BooleanQuery) -> Matches:
         must, should, must_not = ([self.matches(each) for each in query.of(occur)] for occur in _OCCURS)
-        result = plus(all_of(must), should) if must else any_of(should)
+        result = plus(intersect_matches(must), should) if must else union_matches(should)
         for each in must_not:
             result = without(result, each)
         return result

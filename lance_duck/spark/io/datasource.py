@@ -7,7 +7,7 @@ from pyspark.sql.types import StructType
 
 from lance_duck.spark.io.options import ReadOptions, SparkWriteOptions
 from lance_duck.spark.io.sink import LanceWriter, begin
-from lance_duck.spark.io.source import LanceReader, declared, opened
+from lance_duck.spark.io.source import LanceReader, declared, opened_version
 from lance_duck.spark.io.stream_options import SINK_NAMES, SOURCE_NAMES, StreamOptions, stream_name
 from lance_duck.spark.io.stream_sink import LanceStreamWriter
 from lance_duck.spark.io.stream_source import LanceStreamReader
@@ -30,7 +30,7 @@ class LanceDataSource(DataSource):
     def schema(self) -> StructType:
         """Return the columns of the version that is asked for; also says what is wrong with the options."""
         options = ReadOptions.of(self.options, SOURCE_NAMES)
-        table = opened(options)
+        table = opened_version(options)
         self._version = pin(table)
         return declared(options, table)
 

@@ -66,13 +66,13 @@ class LanceReader(DataSourceReader):
     def __init__(self, options: ReadOptions, schema: StructType, version: int | tuple[str, int] | None = None) -> None:
         self._options = options
         self._schema = schema
-        table = opened(options, version)
+        table = opened_version(options, version)
         self._version = pin(table)
         Declaration(schema, self._scanner(table, None).projected_schema)
 
     def partitions(self) -> Sequence[InputPartition]:
         """Return what the tasks read, in the order of the table; none where there are no rows."""
-        return partitions(opened(self._options, self._version), self._options, self._schema.names)
+        return partitions(opened_version(self._options, self._version), self._options, self._schema.names)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the batches of a partition, in the schema that Spark was told.
@@ -103,7 +103,7 @@ class LanceReader(DataSourceReader):
         return scanner
 
 
-def opened(options: ReadOptions, version: int | tuple[str, int] | None = None) -> LanceDataset:
+def opened_version(options: ReadOptions, version: int | tuple[str, int] | None = None) -> LanceDataset:
     """Return the version that options ask for, or one that was pinned before.
 
     Raises:

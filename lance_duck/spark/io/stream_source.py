@@ -26,11 +26,11 @@ from lance_duck.spark.io.read_limits import (
     ReadMaxFiles,
     SupportsTriggerAvailableNow,
 )
-from lance_duck.spark.io.source import chosen, opened
+from lance_duck.spark.io.source import chosen, opened_version
 from lance_duck.spark.io.stream_offsets import NewFragment, Offset, Walk
 from lance_duck.spark.io.stream_options import Limits, StreamOptions
 from lance_duck.spark.io.types import Declaration, arrow_type
-from lance_duck.verbs.streams.inserted_rows import as_written
+from lance_duck.verbs.streams.inserted_rows import unchanged_fragments
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class LanceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._reading = reading
         self._options = options
         self._schema = schema
-        table = opened(reading)
+        table = opened_version(reading)
         self._declared = table.version
         self._fields = {field.name: field for field in table.handle.snapshot.schema.fields}
         self._walk: Walk | None = Walk(table, options)
@@ -136,7 +136,7 @@ class LanceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     @property
     def _way(self) -> Walk:
         if self._walk is None:
-            self._walk = Walk(opened(self._reading), self._options)
+            self._walk = Walk(opened_version(self._reading), self._options)
         return self._walk
 
     def _newest(self) -> Offset:
@@ -153,7 +153,7 @@ class LanceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             now = self._way.at(version)
         except NotFoundError:
             return frozenset()
-        return as_written(files_by_fragment, now) if set(self._plain) <= set(now.schema.names) else frozenset()
+        return unchanged_fragments(files_by_fragment, now) if set(self._plain) <= set(now.schema.names) else frozenset()
 
     @property
     def _plain(self) -> list[str]:

@@ -71,7 +71,7 @@ def create_index(
                 staged.forget(segments)  # a reader that does not keep each to its fragments would find the old values
                 segments, missing = [], sorted(fragments)
             if missing or not segments:
-                new_segments = build(now, path, name, missing, spec, workers, change)
+                new_segments = build_segments(now, path, name, missing, spec, workers, change)
                 segments += [staged.keep(now, key, segment) for segment in new_segments]
         return staged.commit(now, segments, replaced, properties), segments
 
@@ -91,7 +91,7 @@ def drop_index(snapshot: Snapshot, name: str, properties: Mapping[str, str] | No
     )
 
 
-def build(
+def build_segments(
     snapshot: Snapshot,
     path: str,
     name: str,

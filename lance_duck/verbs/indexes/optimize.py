@@ -22,7 +22,7 @@ from lance_duck.index.registry import kind_of
 from lance_duck.index.search import open_index
 from lance_duck.index.vector.kind import VECTOR
 from lance_duck.index.vector.merge import have_same_codes
-from lance_duck.index.vector.storage.details import parameters_in, parameters_of
+from lance_duck.index.vector.storage.details import parameters_in, vector_parameters
 from lance_duck.index.vector.training.imbalance import is_outgrown
 from lance_duck.snapshot import Snapshot
 from lance_duck.verbs.costs import MERGED_RATIO, SMALL_SEGMENT, SMALL_VECTOR_SEGMENT
@@ -320,7 +320,7 @@ def _parameters(snapshot: Snapshot, job: Job) -> dict[str, object]:
     """Return the parameters that a segment of an index was built with, as far as its details or its figures tell."""
     if job.kind is VECTOR:
         for metadata in reversed(job.removed):
-            if parameters := parameters_of(metadata.details):
+            if parameters := vector_parameters(metadata.details):
                 return parameters
     for index in catalog(snapshot).named(job.name):
         for segment in index.segments:

@@ -15,11 +15,11 @@ from lance_duck.index.inverted.kind import INVERTED
 from lance_duck.index.inverted.settings import settings_in
 from lance_duck.index.registry import kind_of
 from lance_duck.snapshot import Snapshot
-from lance_duck.verbs.indexes.create import build, settle_name
+from lance_duck.verbs.indexes.create import build_segments, settle_name
 from lance_duck.verbs.indexes.describe import fragment_ids
 from lance_duck.verbs.indexes.kinds import IndexSpec, check_indexable
 from lance_duck.verbs.indexes.rows import column_path
-from lance_duck.verbs.indexes.staged_segments import MadeSegments, narrowed, version_of
+from lance_duck.verbs.indexes.staged_segments import MadeSegments, built_version, narrowed
 from lance_duck.verbs.public.lance_operation import Index
 from lance_duck.verbs.public.operation_convert import index_metadata, shown_index
 from lance_duck.wire.index import SYSTEM, IndexMetadata, index_from_proto
@@ -38,7 +38,7 @@ def create_uncommitted(snapshot: Snapshot, spec: IndexSpec, fragments: Iterable[
     check_indexable(snapshot, path, spec.kind)
     name, _ = settle_name(snapshot, path, spec)
     present = _checked(snapshot, fragments)
-    (segment,) = build(snapshot, path, name, present if spec.train else [], spec)
+    (segment,) = build_segments(snapshot, path, name, present if spec.train else [], spec)
     return shown_index(segment)
 
 
@@ -84,7 +84,7 @@ def commit_segments(
                     expected=f"field {field_id}",
                     found=list(segment.fields),
                 )
-        fitting = [_renamed(narrowed(s, version_of(s, now), now), name) for s in segments]
+        fitting = [_renamed(narrowed(s, built_version(s, now), now), name) for s in segments]
         _check_disjoint(fitting)
         replaced = _replaced(now, name, field_id, fitting)
         others = [s for s in now.indices if s.name == name and s not in replaced]
@@ -146,7 +146,7 @@ def _usable(snapshot: Snapshot, index: IndexMetadata) -> Segment:
         raise UnsupportedError(
             f"index segment {index.uuid} cannot be merged", found=f"{index.details_type}, version {index.version}"
         )
-    metadata = narrowed(index, version_of(index, snapshot), snapshot)
+    metadata = narrowed(index, built_version(index, snapshot), snapshot)
     path = field_path(snapshot.schema, metadata.fields[0])
     if path is None:
         raise InvalidInputError(f"index segment {index.uuid} is on field {index.fields[0]}, which does not exist")

@@ -140,7 +140,7 @@ def covering(segment: IndexMetadata, fragments: Iterable[int]) -> IndexMetadata:
     return index_from_proto(proto, str(segment.uuid))
 
 
-def version_of(segment: IndexMetadata, snapshot: Snapshot) -> Snapshot:
+def built_version(segment: IndexMetadata, snapshot: Snapshot) -> Snapshot:
     """Return the version that a segment was built on.
 
     Raises:

@@ -18,7 +18,7 @@ from lance_duck.snapshot import Snapshot
 from lance_duck.verbs.change import check_patience, transaction_properties
 from lance_duck.verbs.handle import TableMethods
 from lance_duck.verbs.merge.commit import MergeResult, commit_merge
-from lance_duck.verbs.merge.explain import explain, metrics_of
+from lance_duck.verbs.merge.explain import explain_merge, metrics_of
 from lance_duck.verbs.merge.plan import DEDUPES, DELETE, FAIL, MODES, NOTHING, UPDATE, MergePlan
 from lance_duck.verbs.merge.run import write_merge
 from lance_duck.verbs.merge.source import MergeSource
@@ -199,7 +199,7 @@ class MergeInsertBuilder:
         self._plan.check()
         snapshot = self._dataset.handle.snapshot
         names = snapshot.schema.names if schema is None else schema.names
-        return explain(self._plan, snapshot, names, schema if verbose else None)
+        return explain_merge(self._plan, snapshot, names, schema if verbose else None)
 
     def analyze_plan(self, data_obj: Any, *, schema: pa.Schema | None = None) -> str:
         """Execute all of the merge but the commit, and describe what it took; nothing of it is kept."""
@@ -211,7 +211,7 @@ class MergeInsertBuilder:
             with _Undone(snapshot, options.bases) as draft:
                 merged = write_merge(snapshot, self._plan, source, options, draft)
             took = time.perf_counter() - began
-            return explain(self._plan, snapshot, source.table.column_names, metrics=metrics_of(merged, took))
+            return explain_merge(self._plan, snapshot, source.table.column_names, metrics=metrics_of(merged, took))
 
         return self._with_source(data_obj, schema, attempt)
 

@@ -13,7 +13,7 @@ from lance_duck.verbs.merge.commit import Merged
 from lance_duck.verbs.merge.plan import UPDATE, MergePlan
 
 
-def explain(
+def explain_merge(
     plan: MergePlan, snapshot: Snapshot, names: Sequence[str], schema: pa.Schema | None = None, metrics: str = ""
 ) -> str:
     """Return the parts of a merge, a line each.

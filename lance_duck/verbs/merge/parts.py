@@ -43,7 +43,7 @@ from lance_duck.verbs.rows.key_bytes import key_bytes
 from lance_duck.verbs.rows.keys import KeyIndex
 from lance_duck.verbs.rows.rows_moved import Offsets, moved_rows, offsets_by_fragment
 from lance_duck.wire.fragment import Fragment
-from lance_duck.write.files import write_fragments
+from lance_duck.write.files import write_new_fragments
 from lance_duck.write.options import WriteOptions
 
 Addresses = NDArray[np.uint64]
@@ -129,7 +129,7 @@ def write_part(
     part = _PartWriter(snapshot, plan)
     if any(each.blob_version for top in snapshot.schema.fields for each in top.walk()):
         options = replace(options, blobs=kept_blobs(snapshot))
-    new_fragments = write_fragments(snapshot.store, snapshot.schema, part.rows(pairs), options)
+    new_fragments = write_new_fragments(snapshot.store, snapshot.schema, part.rows(pairs), options)
     draft.note_fragments(new_fragments)
     fragments = tuple(new_fragments)
     if snapshot.has_stable_row_ids:

@@ -13,10 +13,10 @@ from lance_duck.verbs.merge.match import MergeMatches, match_rows
 from lance_duck.verbs.merge.parts import MergePart
 from lance_duck.verbs.merge.plan import MergePlan
 from lance_duck.verbs.merge.source import MergeSource
-from lance_duck.verbs.merge.write import in_order, new_rows
+from lance_duck.verbs.merge.write import new_rows, ordered_matches
 from lance_duck.verbs.rows.draft import UncommittedFiles
 from lance_duck.verbs.rows.rows_moved import Offsets, delete_offsets, moved_rows, offsets_by_fragment
-from lance_duck.write.files import write_fragments
+from lance_duck.write.files import write_new_fragments
 from lance_duck.write.options import WriteOptions
 
 
@@ -32,7 +32,7 @@ def write_merge(
     stable, in_place = snapshot.has_stable_row_ids, plan.write_mode == REWRITE_COLUMNS
     if in_place:
         check_columns(plan, source)
-    matches = in_order(match_rows(snapshot, plan, source), by_address=stable or not source.is_whole)
+    matches = ordered_matches(match_rows(snapshot, plan, source), by_address=stable or not source.is_whole)
     if in_place:
         update = rewrite_columns(snapshot, plan, source, matches, options, draft)
         counts: MergeResult = {
@@ -50,7 +50,9 @@ def _write_rows(
 ) -> MergePart:
     if any(field.blob_version for top in (*source.missing, *source.partial) for field in top.walk()):
         options = replace(options, blobs=kept_blobs(snapshot))
-    fragments = tuple(write_fragments(snapshot.store, snapshot.schema, new_rows(snapshot, source, matches), options))
+    fragments = tuple(
+        write_new_fragments(snapshot.store, snapshot.schema, new_rows(snapshot, source, matches), options)
+    )
     draft.note_fragments(fragments)
     if snapshot.has_stable_row_ids:
         fragments = moved_rows(fragments, matches.row_ids, matches.created_at)

@@ -39,7 +39,7 @@ def new_rows(snapshot: Snapshot, source: MergeSource, matches: MergeMatches) -> 
     yield from _pieces(source, matches.inserted)
 
 
-def in_order(matches: MergeMatches, *, by_address: bool) -> MergeMatches:
+def ordered_matches(matches: MergeMatches, *, by_address: bool) -> MergeMatches:
     """Return the same, where updated rows ascend by address, or by their source rows."""
     order = np.argsort(matches.updated if by_address else matches.sources, kind="stable")
     if bool(np.all(order[1:] > order[:-1])):

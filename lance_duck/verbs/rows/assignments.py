@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from lance_duck.arguments import unknown_column
 from lance_duck.errors import InvalidInputError
 from lance_duck.scan.evaluator.errors import BATCH
-from lance_duck.scan.evaluator.expressions import describe, duckdb_type, evaluate_sql
+from lance_duck.scan.evaluator.expressions import duckdb_type, evaluate_sql, select_columns
 from lance_duck.scan.predicate.tree import Path
 from lance_duck.scan.projection import ROW_ADDRESS, readable_schema
 from lance_duck.scan.sql.vet import SqlExpression, parse_sql
@@ -181,7 +181,7 @@ def _parsed(text: str, schema: pa.Schema, what: str) -> SqlExpression:
 
 @lru_cache(maxsize=256)
 def _sql_type(type_: pa.DataType) -> str:
-    return str(describe(f"c FROM {BATCH}", {"c": pa.nulls(0, type_)})[0][1])
+    return str(select_columns(f"c FROM {BATCH}", {"c": pa.nulls(0, type_)})[0][1])
 
 
 def _refuse_loss(column: Assignment, lossy: pa.ChunkedArray) -> None:

@@ -19,7 +19,7 @@ from lance_duck.verbs.rows.draft import UncommittedFiles
 from lance_duck.verbs.rows.find import rows_at
 from lance_duck.verbs.rows.rows_moved import Deleted, delete_addresses, moved_rows
 from lance_duck.wire.fragment import Fragment
-from lance_duck.write.files import write_fragments
+from lance_duck.write.files import write_new_fragments
 from lance_duck.write.options import WriteOptions
 
 NO_ROWS: Final = np.empty(0, np.uint64)
@@ -98,7 +98,7 @@ def write_edits(snapshot: Snapshot, edits: RowEdits, draft: UncommittedFiles, pr
         options = WriteOptions(
             data_storage_version=snapshot.data_storage_version, committed_here=True, blobs=kept_blobs(snapshot)
         )
-        written = write_fragments(snapshot.store, snapshot.schema, moved.batches(), options)
+        written = write_new_fragments(snapshot.store, snapshot.schema, moved.batches(), options)
         draft.note_fragments(written)
         fragments = moved.numbered(written)
     deleted = delete_addresses(snapshot, np.concatenate([edits.deleted, edits.updated]), draft)

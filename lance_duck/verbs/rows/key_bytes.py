@@ -3,7 +3,7 @@
     one column: the bytes of its value: a number as Arrow has it, little-endian; text as UTF-8
     several: for each column the length of its bytes (int32, little-endian), and the bytes
 
-Values are those of `keys.comparable`; every NaN is one value.
+Values are those of `keys.comparable_keys`; every NaN is one value.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_duck.verbs.rows.keys import comparable
+from lance_duck.verbs.rows.keys import comparable_keys
 
 
 def key_bytes(columns: Sequence[pa.Array | pa.ChunkedArray], names: Sequence[str]) -> pa.Array:
@@ -27,7 +27,7 @@ def key_bytes(columns: Sequence[pa.Array | pa.ChunkedArray], names: Sequence[str
     Raises:
         InvalidInputError: A type whose values cannot be compared as keys.
     """
-    parts = [_bytes(comparable(column, name)) for column, name in zip(columns, names, strict=True)]
+    parts = [_bytes(comparable_keys(column, name)) for column, name in zip(columns, names, strict=True)]
     if len(parts) == 1:
         return parts[0]
     framed = [part for value in parts for part in (_raw(pc.binary_length(value).cast(pa.int32())), value)]

@@ -42,7 +42,7 @@ class KeyIndex:
         self._pairs: list[Codes] = []
         self.codes = np.empty(0, np.int64)
         for i, (column, name) in enumerate(zip(columns, names, strict=True)):
-            encoded = comparable(column, name).dictionary_encode()
+            encoded = comparable_keys(column, name).dictionary_encode()
             self._sets.append(encoded.dictionary)
             codes = _codes(encoded.indices)
             if i:
@@ -79,7 +79,7 @@ class KeyIndex:
         """
         numbers = np.empty(0, np.int64)
         for i, (column, name) in enumerate(zip(columns, self.names, strict=True)):
-            values = comparable(column, name)
+            values = comparable_keys(column, name)
             codes = _codes(pc.index_in(values, value_set=self._sets[i]))
             if i:
                 pairs = _pair(numbers, codes, len(self._sets[i]))
@@ -155,7 +155,7 @@ class KeySieve:
         if self.numbers is not None and numbers is None:
             numbers = _hashes(array)
         if self.numbers is None or numbers is None:
-            return pc.is_in(comparable(array, self.name), value_set=self.values)
+            return pc.is_in(comparable_keys(array, self.name), value_set=self.values)
         answer = self.numbers.mask(numbers)
         return pa.array(answer) if not array.null_count else pc.and_(pa.array(answer), array.is_valid())
 
@@ -196,7 +196,7 @@ class _Numbers:
         return mask.view(np.bool_)
 
 
-def comparable(column: pa.ChunkedArray | pa.Array, name: str) -> pa.Array:
+def comparable_keys(column: pa.ChunkedArray | pa.Array, name: str) -> pa.Array:
     """Return a key column in a form that pyarrow compares by value; -0.0 and 0.0 are one.
 
     Raises:

@@ -22,7 +22,7 @@ from lance_duck.verbs.rows.draft import UncommittedFiles
 from lance_duck.verbs.rows.find import find_rows, joined_batches
 from lance_duck.verbs.rows.rows_moved import Deleted, delete_addresses, moved_rows
 from lance_duck.wire.fragment import Fragment
-from lance_duck.write.files import write_fragments
+from lance_duck.write.files import write_new_fragments
 from lance_duck.write.options import WriteOptions
 
 
@@ -100,7 +100,7 @@ def write_update(
     version = options.data_storage_version or snapshot.data_storage_version
     options = replace(options, data_storage_version=version, blobs=kept_blobs(snapshot))
     rows = _UpdateStream(snapshot, assignments, where, fragments)
-    new_fragments = write_fragments(snapshot.store, snapshot.schema, rows.updated(), options)
+    new_fragments = write_new_fragments(snapshot.store, snapshot.schema, rows.updated(), options)
     draft.note_fragments(new_fragments)
     deleted = delete_addresses(snapshot, joined(rows.addresses, np.uint64), draft)
     if snapshot.has_stable_row_ids:

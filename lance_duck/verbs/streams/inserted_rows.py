@@ -56,7 +56,7 @@ def arrivals(now: Snapshot) -> Arrivals:
     return Arrivals(now.version, operation, *(((), True) if arrived is None else (arrived, False)))
 
 
-def as_written(fragments: Mapping[int, tuple[str, ...]], now: Snapshot) -> frozenset[int]:
+def unchanged_fragments(fragments: Mapping[int, tuple[str, ...]], now: Snapshot) -> frozenset[int]:
     """Return the fragments that a version has with the same data files and no row deleted."""
     there = ((f.id, f) for f in now.manifest.proto.fragments if f.id in fragments and not f.HasField("deletion_file"))
     return frozenset(i for i, f in there if tuple(file.path for file in f.files) == fragments[i])

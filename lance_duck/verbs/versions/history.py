@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from lance_duck import lazy
 from lance_duck.arguments import checked_calls
-from lance_duck.snapshot.versions import describe
+from lance_duck.snapshot.versions import describe_version
 from lance_duck.verbs.handle import TableMethods
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class History(TableMethods):
 
     def get_version(self) -> dict[str, Any]:
         """Return this version as `versions` lists it."""
-        return describe(self.handle.snapshot.manifest)
+        return describe_version(self.handle.snapshot.manifest)
 
     def version_refs(self) -> list[dict[str, int]]:
         """Return the numbers of all versions, oldest first, without reading them: {"version"}."""

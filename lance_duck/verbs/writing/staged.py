@@ -29,7 +29,7 @@ from lance_duck.wire.fragment import Fragment
 from lance_duck.wire.manifest import BasePath
 from lance_duck.wire.schema import Schema
 from lance_duck.wire.schema_write import schema_from_arrow
-from lance_duck.write.files import discard_fragments, write_fragments
+from lance_duck.write.files import discard_fragments, write_new_fragments
 from lance_duck.write.options import Base, storage_version
 
 
@@ -107,7 +107,7 @@ class Staging:
         targets = target_bases(self.location, self.bases, self.settings.target_bases, self.settings.target_all_bases)
         options = self.settings.options(self.version, targets, self.settings.blobs(self.location, self.bases))
         options = replace(options, transaction=self.transaction, committed_here=self.committed_here)
-        fragments = write_fragments(self.location.store(), self.schema, batches, options)
+        fragments = write_new_fragments(self.location.store(), self.schema, batches, options)
         return self.staged(fragments, targets)
 
     def staged(self, fragments: Iterable[Fragment], bases: Iterable[Base | None] = ()) -> Staged:

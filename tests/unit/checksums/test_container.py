@@ -13,7 +13,7 @@ from lance_duck.checksums.container import (
     check_extents,
     check_tail,
     mark,
-    read_block,
+    read_checksums,
     read_mark,
     read_trailer,
 )
@@ -36,7 +36,7 @@ def test_a_block_says_what_was_put_into_it() -> None:
     assert trailer is not None
     assert (trailer.size, trailer.file_size) == (len(data), POSITION + len(data) + len(TAIL))
     assert trailer.tail == digest(TAIL)
-    checksums = read_block(data, trailer, "f")
+    checksums = read_checksums(data, trailer, "f")
     assert checksums.extents.tolist() == [[0, 70_000], [70_016, 10]]
     assert checksums.digests.tolist() == [*digests(BUFFERS[0][1]).tolist(), digest(b"b" * 10)]
 
@@ -89,7 +89,7 @@ def test_every_flipped_bit_of_a_block_is_noticed() -> None:
         flipped = bytearray(data)
         flipped[bit // 8] ^= 1 << bit % 8
         with pytest.raises(CorruptError, match="checksum does not match"):
-            read_block(bytes(flipped), trailer, "f")
+            read_checksums(bytes(flipped), trailer, "f")
 
 
 def test_a_small_file_is_compared_as_a_whole() -> None:
@@ -117,4 +117,4 @@ def test_counts_that_do_not_fit_are_refused_although_their_digest_is_right() -> 
     trailer = read_trailer(data)
     assert trailer is not None
     with pytest.raises(CorruptError):
-        read_block(data, trailer, "f")
+        read_checksums(data, trailer, "f")

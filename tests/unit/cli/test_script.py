@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lance_duck.cli.sql.places import divided
+from lance_duck.cli.sql.places import places_and_sql
 from lance_duck.cli.sql.results import distinct
 from lance_duck.cli.sql.script import Script, is_complete, read_script
 from lance_duck.errors import InvalidInputError, NotFoundError
@@ -79,13 +79,13 @@ def test_a_statement_is_complete_with_its_semicolon(sql: str, complete: bool) ->
     ],
 )
 def test_the_last_word_is_sql_unless_it_is_a_place(words: list[str], places: list[str], sql: str | None) -> None:
-    assert divided(words) == (places, sql)
+    assert places_and_sql(words) == (places, sql)
 
 
 def test_a_folder_whose_name_has_a_space_is_a_place(tmp_path: Path) -> None:
     folder = tmp_path / "my data"
     folder.mkdir()
-    assert divided([str(folder)]) == ([str(folder)], None)
+    assert places_and_sql([str(folder)]) == ([str(folder)], None)
 
 
 def test_columns_of_one_name_are_told_apart() -> None:

@@ -26,7 +26,7 @@ from lance_duck.commit import (
     create_table,
     run_again,
 )
-from lance_duck.commit.index_coverage import covered
+from lance_duck.commit.index_coverage import bitmap_fragments
 from lance_duck.errors import (
     AlreadyExistsError,
     IncompatibleError,
@@ -227,7 +227,7 @@ def test_new_indices_do_not_cover_what_changed_since_they_were_made(table: Snaps
     commit(table, OPERATIONS["UpdateCols(b) f0"])
     made = CreateIndex([index("a", 0, covers=(0, 1)), index("b", 1, covers=(0, 1), number=2)])
     after = commit(table, made)
-    assert [covered(i.proto).tolist() for i in after.indices] == [[0, 1], [1]]
+    assert [bitmap_fragments(i.proto).tolist() for i in after.indices] == [[0, 1], [1]]
 
 
 def test_an_older_version_is_restored_as_a_new_one(table: Snapshot) -> None:

@@ -5,7 +5,7 @@ import pytest
 from unit.commit.samples import OPERATIONS
 
 from lance_duck.commit.committer import new_transaction
-from lance_duck.commit.conflicts import MATRIX, Verdict, check, judge
+from lance_duck.commit.conflicts import MATRIX, Verdict, check_conflict, judge
 from lance_duck.commit.footprint import Footprint
 from lance_duck.commit.key_filter import key_filter
 from lance_duck.commit.messages import _BUILDERS
@@ -132,7 +132,7 @@ def test_nothing_goes_on_top_of_an_unknown_operation(ours: str) -> None:
     unknown = transaction_pb2.Transaction.FromString(bytes([0x8A, 0x08, 0]))
     assert judge(change(ours), Footprint(unknown)) is Verdict.INCOMPATIBLE
     with pytest.raises(RetryableError, match="its transaction is missing"):
-        check(change(ours), None, 5, "t")
+        check_conflict(change(ours), None, 5, "t")
 
 
 def inserts(*keys: int, fields: tuple[int, ...] = (0,)) -> Footprint:
@@ -157,6 +157,6 @@ def test_errors_say_who_came_first() -> None:
     theirs = change("Delete f0")
     who = rf"found Delete {theirs.transaction.uuid} at version 7"
     with pytest.raises(RetryableError, match=who):
-        check(change("Delete f0"), theirs, 7, "t")
+        check_conflict(change("Delete f0"), theirs, 7, "t")
     with pytest.raises(IncompatibleError, match=r"Append .*found Restore .* at version 8"):
-        check(change("Append"), change("Restore"), 8, "t")
+        check_conflict(change("Append"), change("Restore"), 8, "t")

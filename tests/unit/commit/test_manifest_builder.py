@@ -37,7 +37,7 @@ from lance_duck.commit import (
 )
 from lance_duck.commit.committer import new_transaction
 from lance_duck.commit.creation import clone_manifest
-from lance_duck.commit.index_coverage import covered
+from lance_duck.commit.index_coverage import bitmap_fragments
 from lance_duck.commit.manifest_builder import ManifestDraft, build_manifest, first_manifest
 from lance_duck.errors import IncompatibleError, InvalidInputError, UnsupportedError
 from lance_duck.rows import RowIdSequence, VersionSequence, read_row_ids, read_versions, roaring_bytes
@@ -93,7 +93,7 @@ def versions(data: bytes) -> list[int]:
 
 
 def coverage(draft: ManifestDraft) -> dict[str, list[int]]:
-    return {s.name: found.tolist() for s in draft.segments if (found := covered(s)) is not None}
+    return {s.name: found.tolist() for s in draft.segments if (found := bitmap_fragments(s)) is not None}
 
 
 def test_a_table_begins_with_its_fragments_numbered() -> None:

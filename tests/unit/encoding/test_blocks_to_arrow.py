@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from lance_duck.encoding.arrow.blocks import block_to_arrow
 from lance_duck.encoding.block import Block, Dictionary, FixedSizeList, FixedWidth, PackedStruct, VariableWidth
-from lance_duck.encoding.layouts.page_rows import expand_ranges, runs
-from lance_duck.encoding.spans import join
+from lance_duck.encoding.layouts.page_rows import adjacent_runs, expand_ranges
+from lance_duck.encoding.spans import join_ranges
 from lance_duck.errors import CorruptError, InvalidInputError, LanceDuckError
 from lance_duck.kernels.texts.expand import (
     SLACK,
@@ -151,7 +151,7 @@ def test_views_of_descending_offsets_are_refused() -> None:
 @given(st.sets(st.integers(0, 30), min_size=1))
 def test_runs_of_adjacent_numbers(numbers_: set[int]) -> None:
     ids = np.array(sorted(numbers_), dtype=np.int64)
-    first, last = runs(ids)
+    first, last = adjacent_runs(ids)
     assert expand_ranges(first, last + 1).tolist() == ids.tolist()
     assert all(b > a + 1 for a, b in zip(last[:-1].tolist(), first[1:].tolist(), strict=True))
 
@@ -175,7 +175,7 @@ def test_ranges_are_parts_of_one_array(cuts: list[int], mapped: bool) -> None:
     pairs = list(pairwise(sorted(cuts)))
     ranges = [ByteRange(source, a, b - a) for a, b in pairs]
     found = source.read([(a, b - a) for a, b in pairs])
-    data, starts = join(ranges, found if mapped else [part.copy() for part in found])
+    data, starts = join_ranges(ranges, found if mapped else [part.copy() for part in found])
     assert [data[s : s + r.size].tolist() for s, r in zip(starts.tolist(), ranges, strict=True)] == [
         part.tolist() for part in found
     ]

@@ -7,7 +7,7 @@ import pytest
 
 from lance_duck.encoding.layouts.page import Rows
 from lance_duck.errors import UnsupportedError
-from lance_duck.file.mixed import MixedColumn, located_in, versions
+from lance_duck.file.mixed import MixedColumn, located_in, part_versions
 from lance_duck.file.reader import LanceFile
 from lance_duck.store.request import Request, run
 from lance_duck.wire.pb import file_pb2
@@ -49,7 +49,7 @@ def test_each_field_comes_from_the_file_that_has_it() -> None:
 
 def test_versions_and_places_of_a_field() -> None:
     locate = {1: OLD, 2: OLD, 4: NEW}.get
-    assert versions(COLUMN, locate) == {(2, 0), (2, 2)}
+    assert part_versions(COLUMN, locate) == {(2, 0), (2, 2)}
     older, newer = (located_in(locate, COLUMN, older=older) for older in (True, False))
     assert [older(i) is not None for i in (1, 2, 4)] == [True, True, False]
     assert [newer(i) is not None for i in (1, 2, 4)] == [False, False, True]

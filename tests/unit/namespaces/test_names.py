@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lance_duck.errors import InvalidInputError
-from lance_duck.namespaces.names import check_new, joined, parts_of
+from lance_duck.namespaces.names import check_new, name_parts, object_id
 
 
 @pytest.mark.parametrize(
@@ -13,14 +13,14 @@ from lance_duck.namespaces.names import check_new, joined, parts_of
     [("", ()), ("$", ()), ((), ()), ("t", ("t",)), ("a$b$t", ("a", "b", "t")), (["a", "t"], ("a", "t"))],
 )
 def test_a_name_is_a_text_or_its_parts(name: object, parts: tuple[str, ...]) -> None:
-    assert parts_of(name) == parts  # type: ignore[arg-type]
-    assert parts_of(joined(parts)) == parts
+    assert name_parts(name) == parts  # type: ignore[arg-type]
+    assert name_parts(object_id(parts)) == parts
 
 
 @pytest.mark.parametrize("name", ["a$$b", "$a", "a$", ["a", ""], [1]])
 def test_names_with_empty_parts_and_other_things_are_refused(name: object) -> None:
     with pytest.raises(InvalidInputError, match="name"):
-        parts_of(name)  # type: ignore[arg-type]
+        name_parts(name)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("part", ["a/b", "..", ".", "ü", "a b", "a\0", "a$b", "%2e", "a\\b", "\n"])

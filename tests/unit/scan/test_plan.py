@@ -4,13 +4,13 @@ import pyarrow as pa
 import pytest
 
 from lance_duck.scan.costs import BURST, FIRST_ROWS, MORSEL_BYTES, MORSEL_ROWS
-from lance_duck.scan.plan import Extent, Sizer, cut
+from lance_duck.scan.plan import Extent, Sizer, morsels_of
 from lance_duck.scan.predicate.arrays import descend, keep, pick, row_width
 
 
 def test_morsels_cover_the_extents_and_stay_inside_them() -> None:
     extents = [Extent(0, 5, 20_000), Extent(2, 0, 3), Extent(3, 0, 900_000, 7)]
-    morsels = list(cut(iter(extents), Sizer(8)))
+    morsels = list(morsels_of(iter(extents), Sizer(8)))
     for extent in extents:
         mine = [m for m in morsels if m.index == extent.index]
         assert mine[0].start == extent.start
@@ -61,7 +61,7 @@ def test_a_plan_is_cut_only_as_far_as_it_is_asked() -> None:
         yield Extent(0, 0, 10)
         raise AssertionError
 
-    morsels = cut(endless(), Sizer(1))  # type: ignore[arg-type]
+    morsels = morsels_of(endless(), Sizer(1))  # type: ignore[arg-type]
     assert next(morsels) == Extent(0, 0, 10)
 
 

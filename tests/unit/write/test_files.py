@@ -16,7 +16,7 @@ from lance_duck.file import LanceFileReader
 from lance_duck.store import Sink, open_store
 from lance_duck.wire.fragment import Fragment
 from lance_duck.wire.schema_write import schema_from_arrow
-from lance_duck.write import Base, WriteOptions, WriteProgress, discard_fragments, write_columns, write_fragments
+from lance_duck.write import Base, WriteOptions, WriteProgress, discard_fragments, write_columns, write_new_fragments
 
 TABLE = pa.table({"i": range(10), "s": [str(i) for i in range(10)], "l": [[i] * (i % 3) for i in range(10)]})
 SCHEMA = schema_from_arrow(TABLE.schema)
@@ -24,7 +24,7 @@ SCHEMA = schema_from_arrow(TABLE.schema)
 
 def write(root: Path, data: Any = TABLE, **options: Any) -> list[Fragment]:
     batches = data.to_batches() if isinstance(data, pa.Table) else data
-    return write_fragments(store(root), SCHEMA, batches, WriteOptions(**options))
+    return write_new_fragments(store(root), SCHEMA, batches, WriteOptions(**options))
 
 
 def store(root: Path) -> Any:
@@ -70,7 +70,7 @@ def test_files_roll_by_bytes(tmp_path: Path) -> None:
     values = np.random.default_rng(1).integers(0, 2**60, 3 << 20)
     schema = schema_from_arrow(pa.schema([("i", pa.int64())]))
     batches = [pa.record_batch({"i": values[at : at + 65536]}) for at in range(0, len(values), 65536)]
-    fragments = write_fragments(
+    fragments = write_new_fragments(
         store(tmp_path), schema, batches, WriteOptions(max_bytes_per_file=8 << 20, max_rows_per_file=1 << 40)
     )
     assert len(fragments) > 1
@@ -91,7 +91,7 @@ def test_where_files_end_does_not_depend_on_threads(tmp_path: Path, version: str
     rows = []
     for place in ("a", "b"):
         batches = table.to_batches(max_chunksize=1 << 14)
-        found = write_fragments(store(tmp_path / place), schema, batches, options)
+        found = write_new_fragments(store(tmp_path / place), schema, batches, options)
         rows.append([f.physical_rows for f in found])
     assert rows[0] == rows[1]
     assert rows[0] == ([393216, 393216, 262144] if version == "2.0" else [442368, 442368, 163840])
@@ -171,7 +171,7 @@ def test_progress_is_told(tmp_path: Path) -> None:
 
 def test_metadata_of_schema_and_options_are_in_the_file(tmp_path: Path) -> None:
     schema = schema_from_arrow(TABLE.schema.with_metadata({"a": "1"}))
-    (fragment,) = write_fragments(store(tmp_path), schema, TABLE.to_batches(), WriteOptions(metadata={"b": "2"}))
+    (fragment,) = write_new_fragments(store(tmp_path), schema, TABLE.to_batches(), WriteOptions(metadata={"b": "2"}))
     assert read(tmp_path, [fragment]).schema.metadata == {b"a": b"1", b"b": b"2"}
 
 
@@ -220,7 +220,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
     tracemalloc.start()
     before = pa.default_memory_pool().bytes_allocated()
     try:
-        (fragment,) = write_fragments(store(tmp_path), schema, batches(64), WriteOptions(max_rows_per_file=1 << 30))
+        (fragment,) = write_new_fragments(store(tmp_path), schema, batches(64), WriteOptions(max_rows_per_file=1 << 30))
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

@@ -29,7 +29,7 @@ from lance_duck.duck.tables.handle import VersionChoice
 from lance_duck.duck.tables.namespace_folder import NamespaceFolder
 from lance_duck.errors import AlreadyExistsError, InvalidInputError, UnsupportedError
 from lance_duck.namespaces import DirectoryNamespace, RestNamespace
-from lance_duck.namespaces.names import parts_of
+from lance_duck.namespaces.names import name_parts
 from lance_duck.wire.paths import TABLE_SUFFIX
 
 _TYPE: Final = "lance"
@@ -140,11 +140,11 @@ def _folder(session: ChangeSession, place: str, values: dict[str, Any]) -> Folde
             raise InvalidInputError("ATTACH with NAMESPACE and ENDPOINT", expected="the namespace before AS")
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
         service = RestNamespace(str(endpoint), headers=headers)
-        return NamespaceFolder(service, parts_of(place), f"{service.uri}/{place}")
+        return NamespaceFolder(service, name_parts(place), f"{service.uri}/{place}")
     options = session.catalog.options_for(place)
     if inside is None:
         return Folder(place, options)
-    return NamespaceFolder(DirectoryNamespace(place, storage_options=options), parts_of(str(inside)), place)
+    return NamespaceFolder(DirectoryNamespace(place, storage_options=options), name_parts(str(inside)), place)
 
 
 @dataclass(frozen=True)

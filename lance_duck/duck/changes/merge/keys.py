@@ -23,7 +23,7 @@ from lance_duck.scan.table_scan import TableScan
 from lance_duck.verbs.merge.match import MergeMatches, match_rows
 from lance_duck.verbs.merge.plan import NOTHING, UPDATE, MergePlan
 from lance_duck.verbs.merge.source import MergeSource
-from lance_duck.verbs.merge.write import in_order
+from lance_duck.verbs.merge.write import ordered_matches
 from lance_duck.verbs.rows.find import AddressSieve
 
 KeyPair = tuple[str, str]
@@ -91,7 +91,7 @@ class SourceKeys:
         if len(self._keys.keys.repeated):
             return None
         plan = MergePlan(self._on, matched=UPDATE if updates else NOTHING, insert=inserts)
-        return in_order(match_rows(self._table.dataset.handle.snapshot, plan, self._keys), by_address=True)
+        return ordered_matches(match_rows(self._table.dataset.handle.snapshot, plan, self._keys), by_address=True)
 
     def values(self, matches: MergeMatches) -> pa.Table:
         """Return the key columns of the rows of the table that match."""

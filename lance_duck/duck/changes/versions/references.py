@@ -27,7 +27,7 @@ _BRANCH: Final = MappingProxyType({"table": "VARCHAR", "branch": "VARCHAR"})
 _BRANCHED: Final = MappingProxyType({**_BRANCH, "version": "VARCHAR"})
 
 
-def version_of(handle: TableHandle, version: str | None) -> LanceDataset:
+def open_version(handle: TableHandle, version: str | None) -> LanceDataset:
     """Open a version of a table, or the newest for None.
 
     Raises:
@@ -58,7 +58,7 @@ class _ReferenceProcedure(Procedure):
         kind = list(self.parameters)[1]
         if values[kind] is None:
             raise InvalidInputError(f"{self.subject} without a {kind}", found="NULL")
-        self.change(version_of(self.table(session, values), values.get("version")), values[kind])
+        self.change(open_version(self.table(session, values), values.get("version")), values[kind])
         return nothing()
 
     @abstractmethod

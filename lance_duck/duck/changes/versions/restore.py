@@ -14,7 +14,7 @@ from typing import ClassVar
 from lance_duck.duck.changes.procedure import Procedure
 from lance_duck.duck.changes.result import ChangeResult
 from lance_duck.duck.changes.session import ChangeSession
-from lance_duck.duck.changes.versions.references import version_of
+from lance_duck.duck.changes.versions.references import open_version
 from lance_duck.errors import InvalidInputError
 
 
@@ -40,7 +40,7 @@ class RestoreProcedure(Procedure):
         handle = self.table(session, values)
         if values["version"] is None:
             raise InvalidInputError(f"{self.subject} without a version", expected="a number or a tag", found="NULL")
-        restored, newest = version_of(handle, values["version"]), handle.current().handle.snapshot
+        restored, newest = open_version(handle, values["version"]), handle.current().handle.snapshot
         if restored.handle.snapshot.branch != newest.branch:
             raise InvalidInputError(
                 "a version of another branch",

@@ -18,7 +18,7 @@ from lance_duck.encoding.codecs.general import General
 from lance_duck.encoding.codecs.variable import Variable
 from lance_duck.encoding.compressed import DictionaryBuffer, MiniBlockValues
 from lance_duck.encoding.write.codecs.dictionary import find_dictionary
-from lance_duck.encoding.write.codecs.fixed_shapes import list_codec, struct_codec, value_bits, value_codec
+from lance_duck.encoding.write.codecs.fixed_shapes import fixed_value_bits, list_codec, struct_codec, value_codec
 from lance_duck.encoding.write.codecs.general import codec_to_compress, compressed, is_compressed
 from lance_duck.encoding.write.codecs.levels import compress_levels
 from lance_duck.encoding.write.codecs.numbers import even_counts, look_at, pick_numbers, plain_values
@@ -30,10 +30,10 @@ from lance_duck.kernels.memory import Bytes
 from lance_duck.kernels.numbers.bitpacking import BLOCK
 from lance_duck.wire.pb import encodings21_pb2 as pb
 
-__all__ = ["as_dictionary", "compress_block", "compress_levels", "compress_mini_block", "compress_values"]
+__all__ = ["compress_block", "compress_levels", "compress_mini_block", "compress_values", "dictionary_if_smaller"]
 
 
-def as_dictionary(block: Block, choice: EncodingOptions) -> Block:
+def dictionary_if_smaller(block: Block, choice: EncodingOptions) -> Block:
     """Return the block with its distinct values in a dictionary, if that makes a page clearly smaller; else the block.
 
     To be asked before the layout is chosen: places in a dictionary are small, however large the values are.
@@ -69,7 +69,7 @@ def compress_mini_block(block: Block, choice: EncodingOptions, max_values: int =
     if isinstance(block, VariableWidth):
         return _texts(block, choice, max_values)
     codec: Codec = list_codec(block) if isinstance(block, FixedSizeList) else struct_codec(block)
-    counts = even_counts(block.count, min(max_values, plain_values(value_bits(block), CHUNK_BYTES)))
+    counts = even_counts(block.count, min(max_values, plain_values(fixed_value_bits(block), CHUNK_BYTES)))
     return MiniBlockValues(codec.to_proto(), counts, codec.encode_chunks(block, counts))
 
 

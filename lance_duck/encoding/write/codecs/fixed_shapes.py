@@ -66,13 +66,13 @@ def struct_codec(block: PackedStruct) -> packed.PackedStructCodec:
     return packed.PackedStructCodec(tuple(widths), Flat(8 * sum(widths)))
 
 
-def value_bits(block: Block) -> int:
+def fixed_value_bits(block: Block) -> int:
     """Return the bits of a value of one width, validity of items included."""
     if isinstance(block, FixedSizeList):
         own = block.dimension if block.validity is not None else 0
-        return own + block.dimension * value_bits(block.items)
+        return own + block.dimension * fixed_value_bits(block.items)
     if isinstance(block, PackedStruct):
-        return sum(value_bits(field) for field in block.fields)
+        return sum(fixed_value_bits(field) for field in block.fields)
     assert isinstance(block, FixedWidth)
     return block.bits
 

@@ -9,14 +9,14 @@ from numpy.typing import NDArray
 
 from lance_duck.encoding.block import FixedWidth
 from lance_duck.encoding.codec import Codec
-from lance_duck.encoding.codec_checks import WORDS, words_of
+from lance_duck.encoding.codec_checks import WORDS, unsigned_words
 from lance_duck.encoding.codecs.bitpacking import InlineBitpacking
 from lance_duck.encoding.codecs.flat import Flat
 from lance_duck.encoding.codecs.rle import MAX_RUN, Rle
 from lance_duck.encoding.write.costs import CHUNK_VALUES, WORTH
 from lance_duck.encoding.write.options import EncodingOptions
 from lance_duck.kernels.numbers.bitpacking import BLOCK
-from lance_duck.kernels.numbers.number_stats import look
+from lance_duck.kernels.numbers.number_stats import collect_number_stats
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +57,9 @@ def look_at(block: FixedWidth) -> Look | None:
     """Return one pass over the values; None when they are no words or there are none."""
     if block.bits not in WORDS or not block.count:
         return None
-    words = words_of(block, block.bits, "numbers")
+    words = unsigned_words(block, block.bits, "numbers")
     used_bits = np.empty(-(-block.count // BLOCK), np.uint64)
-    runs = look(words, used_bits)
+    runs = collect_number_stats(words, used_bits)
     widths = _bits(used_bits)
     packed = int(widths.sum()) * BLOCK // 8 + len(used_bits) * words.itemsize
     return Look(block.count, words.itemsize, runs, packed, int(widths.max()))

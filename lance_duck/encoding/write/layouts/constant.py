@@ -10,7 +10,7 @@ from lance_duck.encoding.arrow.take import slice_block
 from lance_duck.encoding.block import Block, FixedWidth, VariableWidth
 from lance_duck.encoding.layouts.page import Levels
 from lance_duck.encoding.write.codecs.compress import compress_levels
-from lance_duck.encoding.write.layouts.page import EncodedPage, PageLevels, describe
+from lance_duck.encoding.write.layouts.page import EncodedPage, PageLevels, page_encoding
 from lance_duck.encoding.write.options import EncodingOptions
 from lance_duck.kernels.memory import Bytes
 from lance_duck.wire.pb import encodings21_pb2 as pb
@@ -30,7 +30,7 @@ def encode_all_null(levels: PageLevels, choice: EncodingOptions, first_row: int)
         buffers = _compressed(levels, layout, allowed)
     else:
         buffers = (_raw(levels.rep), _raw(levels.def_))
-    return EncodedPage(buffers, describe(pb.PageLayout(constant_layout=layout)), levels.num_rows, first_row)
+    return EncodedPage(buffers, page_encoding(pb.PageLayout(constant_layout=layout)), levels.num_rows, first_row)
 
 
 def encode_constant(value: Block, levels: PageLevels, first_row: int) -> EncodedPage:
@@ -43,7 +43,7 @@ def encode_constant(value: Block, levels: PageLevels, first_row: int) -> Encoded
         buffers.append(_scalar(value))
     if levels.rep is not None or levels.def_ is not None:
         buffers += [_raw(levels.rep), _raw(levels.def_)]
-    return EncodedPage(tuple(buffers), describe(pb.PageLayout(constant_layout=layout)), levels.num_rows, first_row)
+    return EncodedPage(tuple(buffers), page_encoding(pb.PageLayout(constant_layout=layout)), levels.num_rows, first_row)
 
 
 def constant_value(block: Block, valid: Levels | None) -> Block | None:

@@ -20,7 +20,7 @@ from lance_duck.encoding.layouts.layers import Layers
 from lance_duck.encoding.layouts.levels import LEVEL_BITS
 from lance_duck.encoding.layouts.page import EncodingDescription
 from lance_duck.encoding.write.costs import FEW_BYTES, FEW_VALUES, ZIPPED_BYTES
-from lance_duck.encoding.write.layouts.page import EncodedPage, PageLevels, describe
+from lance_duck.encoding.write.layouts.page import EncodedPage, PageLevels, page_encoding
 from lance_duck.encoding.write.options import EncodingOptions
 from lance_duck.wire.pb import encodings21_pb2 as pb
 
@@ -95,4 +95,4 @@ def _description(
         num_items=num_slots,
         has_large_chunk=large,
     )
-    return describe(pb.PageLayout(mini_block_layout=layout))
+    return page_encoding(pb.PageLayout(mini_block_layout=layout))

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from lance_duck.encoding.block import Block, FixedWidth, VariableWidth
 from lance_duck.encoding.write.codecs.compress import compress_values
-from lance_duck.encoding.write.layouts.page import EncodedPage, PageLevels, describe
+from lance_duck.encoding.write.layouts.page import EncodedPage, PageLevels, page_encoding
 from lance_duck.encoding.write.options import EncodingOptions
 from lance_duck.errors import UnsupportedError
 from lance_duck.kernels.jit import readonly
@@ -62,7 +62,7 @@ def encode_full_zip(block: Block, levels: PageLevels, choice: EncodingOptions, f
         buffers = _variable(values, levels, words)
     else:
         raise UnsupportedError("block of this kind", where="full zip", found=type(values).__name__)
-    return EncodedPage(buffers, describe(pb.PageLayout(full_zip_layout=layout)), levels.num_rows, first_row)
+    return EncodedPage(buffers, page_encoding(pb.PageLayout(full_zip_layout=layout)), levels.num_rows, first_row)
 
 
 def _control_words(levels: PageLevels, bits_def: int, control: int) -> Bytes:

@@ -12,7 +12,7 @@ import numpy as np
 from lance_duck.encoding.arrow.take import look_up, slice_block
 from lance_duck.encoding.block import Block, Dictionary, FixedSizeList, FixedWidth, PackedStruct, VariableWidth
 from lance_duck.encoding.layouts.page import Levels
-from lance_duck.encoding.write.codecs.compress import as_dictionary
+from lance_duck.encoding.write.codecs.compress import dictionary_if_smaller
 from lance_duck.encoding.write.costs import ZIPPED_BYTES
 from lance_duck.encoding.write.layouts.constant import constant_value, encode_all_null, encode_constant
 from lance_duck.encoding.write.layouts.few_values import encode_few
@@ -81,7 +81,7 @@ def _one_page(block: Block, levels: PageLevels, first_row: int, choice: Encoding
     few = encode_few(block, levels, choice, first_row)
     if few is not None:
         return few
-    block = as_dictionary(block, choice)
+    block = dictionary_if_smaller(block, choice)
     if _is_large(block, choice):
         return encode_full_zip(block, levels, choice, first_row)
     return encode_mini_block(block, levels, choice, first_row)
@@ -122,10 +122,10 @@ def _is_large(block: Block, choice: EncodingOptions) -> bool:
         return False
     if choice.structural in ("miniblock", "fullzip"):
         return choice.structural == "fullzip"
-    return value_bits(block) >= 8 * ZIPPED_BYTES
+    return mean_value_bits(block) >= 8 * ZIPPED_BYTES
 
 
-def value_bits(block: Block) -> int:
+def mean_value_bits(block: Block) -> int:
     """Return the bits of a value on average."""
     match block:
         case FixedWidth(bits):
@@ -135,9 +135,9 @@ def value_bits(block: Block) -> int:
         case Dictionary(indices):
             return 8 * indices.itemsize
         case FixedSizeList(dimension, items):
-            return dimension * value_bits(items)
+            return dimension * mean_value_bits(items)
         case PackedStruct(fields):
-            return sum(value_bits(field) for field in fields)
+            return sum(mean_value_bits(field) for field in fields)
 
 
 def _row_cuts(rows: LeafRows) -> list[int]:

@@ -12,7 +12,7 @@ from lance_duck.encoding.compressed import ChunkBuffer, MiniBlockValues
 from lance_duck.encoding.layouts.page import Levels
 from lance_duck.encoding.write.codecs.compress import compress_levels, compress_mini_block
 from lance_duck.encoding.write.costs import MINIBLOCK_VALUES
-from lance_duck.encoding.write.layouts.page import EncodedPage, PageLevels, describe
+from lance_duck.encoding.write.layouts.page import EncodedPage, PageLevels, page_encoding
 from lance_duck.encoding.write.layouts.rep_index import rep_index
 from lance_duck.encoding.write.options import EncodingOptions
 from lance_duck.errors import UnsupportedError
@@ -113,7 +113,7 @@ def _assemble(
     if levels.rep is not None:
         buffers.append(rep_index(levels.rep, levels.layers.max_rep, ends))
     layout = _layout(values, levels, rep, def_, choice)
-    return EncodedPage(tuple(buffers), describe(layout), levels.num_rows, first_row)
+    return EncodedPage(tuple(buffers), page_encoding(layout), levels.num_rows, first_row)
 
 
 def _compress(levels: Levels | None, ends: Int64s, most: int, allowed: frozenset[str]) -> _LevelChunks | None:

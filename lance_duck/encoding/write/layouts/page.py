@@ -69,6 +69,6 @@ class PageLevels:
         return self.def_ is not None and self.layers.max_visible < self.layers.max_def
 
 
-def describe(layout: pb.PageLayout) -> EncodingDescription:
+def page_encoding(layout: pb.PageLayout) -> EncodingDescription:
     """Return the description of a page."""
     return EncodingDescription(PAGE_LAYOUT_URL, layout.SerializeToString())

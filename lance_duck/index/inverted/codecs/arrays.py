@@ -38,7 +38,7 @@ class BinaryLists:
         return self.data.nbytes + self.offsets.nbytes + self.lists.nbytes
 
 
-def parts_of(values: pa.LargeBinaryArray) -> tuple[Bytes, Int64s]:
+def bytes_and_offsets(values: pa.LargeBinaryArray) -> tuple[Bytes, Int64s]:
     """Return the bytes of values, and where each begins and the last one ends; both read-only."""
     offsets = values.buffers()[1]
     if offsets is None or not len(values):
@@ -52,7 +52,7 @@ def binary_lists_of(lists: pa.ListArray, where: str) -> BinaryLists:
     """Return the values of lists of bytes. Raises CorruptError where something is null."""
     if lists.null_count or lists.values.null_count:
         raise CorruptError("null among blocks", where=where)
-    data, offsets = parts_of(lists.values)
+    data, offsets = bytes_and_offsets(lists.values)
     return BinaryLists(data, offsets, readonly(np.asarray(lists.offsets).astype(np.int64)))
 
 

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from lance_duck.errors import CorruptError
 from lance_duck.index.inverted.codecs.arrays import BinaryLists, large_binary, list_array
-from lance_duck.index.inverted.codecs.problems import check
+from lance_duck.index.inverted.codecs.problems import check_code
 from lance_duck.kernels.jit import readonly
 from lance_duck.kernels.postings.blocks import LARGE, decode_postings, encode_postings
 
@@ -84,7 +84,7 @@ def decode(
         ids,
         frequencies,
     )
-    check(code, "postings", where, "term")
+    check_code(code, "postings", where, "term")
     return ids, frequencies
 
 

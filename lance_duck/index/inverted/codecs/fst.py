@@ -28,7 +28,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_duck.errors import CorruptError, InvalidInputError, UnsupportedError
-from lance_duck.index.inverted.codecs.arrays import large_binary, parts_of
+from lance_duck.index.inverted.codecs.arrays import bytes_and_offsets, large_binary
 from lance_duck.index.inverted.codecs.costs import FST_SLOTS, LONGEST_WALKED
 from lance_duck.kernels import status
 from lance_duck.kernels.jit import readonly
@@ -73,7 +73,7 @@ class Fst:
         Raises:
             CorruptError: A node on the way is broken.
         """
-        keys, offsets = parts_of(terms)
+        keys, offsets = bytes_and_offsets(terms)
         ids = np.empty(len(terms), np.int64)
         node = np.empty(NODE_FIELDS, np.int64)
         self._check(find_terms(*self._place(), keys, offsets, node, ids))
@@ -199,7 +199,7 @@ def fst_bytes(terms: pa.LargeBinaryArray, ids: NDArray[np.int64]) -> NDArray[np.
     Raises:
         InvalidInputError: The terms are not in order.
     """
-    keys, offsets = parts_of(terms)
+    keys, offsets = bytes_and_offsets(terms)
     keys, offsets = readonly(keys[offsets[0] : offsets[-1]]), readonly(offsets - offsets[0])
     longest = int(np.diff(offsets).max(initial=0))
     size = len(keys) * 4 + 4096

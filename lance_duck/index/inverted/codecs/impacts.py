@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 from lance_duck.index.inverted.codecs.arrays import large_binary, list_array
 from lance_duck.index.inverted.codecs.blocks import BlockForm
 from lance_duck.kernels.jit import readonly
-from lance_duck.kernels.postings.impacts import CODES, GROUP, HEAD_BYTES, PAIR_BYTES, encode_impacts
-from lance_duck.kernels.postings.impacts import length_codes as write_length_codes
+from lance_duck.kernels.postings.impacts import CODES, GROUP, HEAD_BYTES, PAIR_BYTES, encode_impacts, write_length_codes
 
 
 def length_codes(lengths: NDArray[np.uint32]) -> NDArray[np.uint8]:

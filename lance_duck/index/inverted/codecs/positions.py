@@ -21,9 +21,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_duck.errors import CorruptError, InvalidInputError
-from lance_duck.index.inverted.codecs.arrays import large_binary, list_array, parts_of
+from lance_duck.index.inverted.codecs.arrays import bytes_and_offsets, large_binary, list_array
 from lance_duck.index.inverted.codecs.blocks import BlockForm
-from lance_duck.index.inverted.codecs.problems import check
+from lance_duck.index.inverted.codecs.problems import check_code
 from lance_duck.kernels.jit import readonly
 from lance_duck.kernels.postings.positions import (
     GROUP,
@@ -89,7 +89,7 @@ class PositionBlocks:
         )
 
 
-def joined(parts: Sequence[PositionBlocks]) -> PositionBlocks:
+def joined_positions(parts: Sequence[PositionBlocks]) -> PositionBlocks:
     """Return the blocks of some terms, of each part one, as one; at least one part."""
     sizes = np.cumsum([0, *(len(part.data) for part in parts)])
     return PositionBlocks(
@@ -114,7 +114,7 @@ def blocks_of(stream: PositionStream, lengths: Int64s, form: BlockForm, where: s
         CorruptError: The streams have other blocks than the postings, or such as lie outside of them.
     """
     _check_no_nulls(stream, where)
-    data, terms = parts_of(stream.values)
+    data, terms = bytes_and_offsets(stream.values)
     lists = np.asarray(stream.starts.offsets).astype(np.int64)
     counts = np.diff(lists)
     if len(counts) != len(lengths) or (form.counts(lengths) != counts).any() or (counts == 0).any():
@@ -143,7 +143,7 @@ def decode(stream: PositionStream, bounds: Int64s, frequencies: UInt32s, form: B
         CorruptError: The streams are broken.
     """
     _check_no_nulls(stream, where)
-    data, terms = parts_of(stream.values)
+    data, terms = bytes_and_offsets(stream.values)
     positions = _positions(frequencies, int(terms[-1] - terms[0]) * GROUP, where)
     starts = readonly(np.asarray(stream.starts.values).astype(np.int64))
     lists = readonly(np.asarray(stream.starts.offsets).astype(np.int64))
@@ -158,7 +158,7 @@ def decode(stream: PositionStream, bounds: Int64s, frequencies: UInt32s, form: B
         stream.has_groups,
         positions,
     )
-    check(code, "positions", where, "term")
+    check_code(code, "positions", where, "term")
     return positions
 
 
@@ -194,12 +194,12 @@ def decode_old(lists: pa.ListArray, bounds: Int64s, frequencies: UInt32s, where:
     terms = np.asarray(lists.offsets).astype(np.int64)
     if not np.array_equal(np.diff(terms), np.diff(bounds)):
         raise CorruptError("lists of positions do not fit the postings", where=where)
-    data, items = parts_of(inner.values)
+    data, items = bytes_and_offsets(inner.values)
     places = np.asarray(inner.offsets).astype(np.int64)
     offsets = items[places[terms[0] : terms[-1] + 1]]
     positions = _positions(frequencies, int(offsets[-1] - offsets[0]) * GROUP, where)
     code = decode_old_positions(data, readonly(offsets), readonly(frequencies), positions)
-    check(code, "positions", where, "posting")
+    check_code(code, "positions", where, "posting")
     return positions
 
 

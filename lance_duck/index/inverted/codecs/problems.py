@@ -8,7 +8,7 @@ from lance_duck.kernels import status
 _REMEDY = "drop the index and build it again"
 
 
-def check(code: int, what: str, where: str, place: str) -> None:
+def check_code(code: int, what: str, where: str, place: str) -> None:
     """Raise CorruptError unless a kernel reports that all is well.
 
     Args:

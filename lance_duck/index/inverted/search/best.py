@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from lance_duck.index.inverted.codecs.arrays import BinaryLists
 from lance_duck.index.inverted.codecs.impacts import length_floors
-from lance_duck.index.inverted.codecs.problems import check
+from lance_duck.index.inverted.codecs.problems import check_code
 from lance_duck.index.inverted.codecs.scores import K1, B
 from lance_duck.index.inverted.costs import FIRST_WINDOWS, MOST_PRUNED_TERMS, SEARCH_WINDOW
 from lance_duck.index.inverted.partition import InvertedPartition
@@ -106,7 +106,7 @@ def _pruned(
             marks, sequence = np.zeros(SEARCH_WINDOW, np.uint16), np.empty(count, np.int64)
             work = (room, decoded, parts, marks, some, sequence)
             code = find_best_of_any(lists, scoring, windows, float(least), best, work, counts)
-    check(code, "postings", postings.where, "term")
+    check_code(code, "postings", postings.where, "term")
     return best[1][: counts[0]], best[0][: counts[0]]
 
 
@@ -148,7 +148,7 @@ def block_bounds(
     last_ids, pairs = np.empty(entries, np.int64), np.empty(entries + 1, np.int64)
     frequencies, codes = np.empty(size, np.uint32), np.empty(size, np.uint8)
     code = decode_impacts(impacts.data, impacts.offsets, last_ids, pairs, frequencies, codes)
-    check(code, "impacts", postings.where, "entry")
+    check_code(code, "impacts", postings.where, "entry")
     blocks = int(lists[-1])
     last, bounds = np.empty(blocks, np.int64), np.empty(blocks, np.float64)
     code_norms = float(K1) * (1 - float(B) + float(B) * _FLOORS / float(average)) * (1 - 2.0**-20)
@@ -165,5 +165,5 @@ def block_bounds(
         last,
         bounds,
     )
-    check(code, "impacts", postings.where, "term")
+    check_code(code, "impacts", postings.where, "term")
     return last, bounds

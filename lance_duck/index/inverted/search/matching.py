@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lance_duck.index.inverted.codecs.problems import check
+from lance_duck.index.inverted.codecs.problems import check_code
 from lance_duck.index.inverted.partition import InvertedPartition
 from lance_duck.kernels.jit import readonly
 from lance_duck.kernels.postings.scores import accumulate
@@ -88,6 +88,6 @@ def matching_documents(
         np.empty(form.size, np.uint32),
         np.empty(form.size, np.uint32),
     )
-    check(code, "postings", postings.where, "term")
+    check_code(code, "postings", postings.where, "term")
     documents = np.flatnonzero(hits == terms.num_slots if terms.every else hits)
     return documents, scores[documents]

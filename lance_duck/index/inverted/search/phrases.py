@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lance_duck.index.inverted.codecs.problems import check
+from lance_duck.index.inverted.codecs.problems import check_code
 from lance_duck.index.inverted.costs import DOCUMENT_POSITIONS, MOST_PRUNED_TERMS
 from lance_duck.index.inverted.partition import InvertedPartition
 from lance_duck.index.inverted.postings import PostingBlocks
@@ -116,7 +116,7 @@ def _found(
             np.empty((2, most), np.int64),
         )
         code = find_best_phrases(lists, scoring, windows, phrase, (best, documents), work, reading, counts)
-        check(code, "postings or positions", postings.where, "term")
+        check_code(code, "postings or positions", postings.where, "term")
         if not counts[2]:
             return documents[: counts[0]], best[: counts[0]]
         most = 2 * int(counts[2])

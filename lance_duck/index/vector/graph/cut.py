@@ -19,7 +19,7 @@ _FEW_GONE: Final = 4  # of a vector's lost neighbours so many are asked for thei
 _AT_ONCE: Final = 32 << 20  # bytes of vectors that are compared at once
 
 
-def cut(graph: Graph, vectors: NDArray[np.float32], lives: NDArray[np.bool_], metric: str) -> Graph:
+def living_graph(graph: Graph, vectors: NDArray[np.float32], lives: NDArray[np.bool_], metric: str) -> Graph:
     """Return a graph over the vectors that live, numbered anew, in the same order.
 
     Args:

@@ -28,7 +28,7 @@ from lance_duck.errors import CorruptError
 from lance_duck.index.vector.graph.hnsw import EF_CONSTRUCTION, MAX_LEVEL, MOST_LEVELS, Graph, M
 from lance_duck.index.vector.library import faiss
 from lance_duck.index.vector.storage.files import VectorFiles
-from lance_duck.index.vector.storage.metadata import parsed, whole
+from lance_duck.index.vector.storage.metadata import json_integer, parsed
 
 GRAPH_SCHEMA: Final = pa.schema(
     [
@@ -206,7 +206,7 @@ def _metadata(text: object, where: str) -> GraphMetadata:
         raise CorruptError("level offsets", where=where, expected="whole numbers", found=repr(offsets)[:80])
     if offsets and (offsets[0] != 0 or offsets[-1] >= 1 << 40 or any(a > b for a, b in pairwise(offsets))):
         raise CorruptError("level offsets", where=where, expected="rising from 0", found=str(offsets)[:80])
-    entry = whole(metadata, "entry_point", 0, 1 << 32, where)
+    entry = json_integer(metadata, "entry_point", 0, 1 << 32, where)
     return GraphMetadata(entry, tuple(offsets), params if isinstance(params, dict) else {})
 
 

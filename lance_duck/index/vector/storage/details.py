@@ -20,7 +20,7 @@ _HINT: Final = "lance.ivf."
 _TRAINED: Final = "lance_duck.trained_rows"
 
 
-def parameters_of(details: bytes) -> dict[str, Any]:
+def vector_parameters(details: bytes) -> dict[str, Any]:
     """Return the parameters, by pylance's names, that make an index of this kind again; {} where none are known.
 
     The number of partitions is among them where it was asked for; else it suits the rows.

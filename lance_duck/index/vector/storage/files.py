@@ -36,13 +36,13 @@ from lance_duck.index.vector.storage.metadata import (
     MOST_DIMENSIONS,
     array_of,
     ivf_of,
+    json_integer,
     json_of,
     number_of,
     parsed,
-    partitions_of,
+    partition_ranges,
     real,
     tensor_of,
-    whole,
 )
 from lance_duck.index.vector.storage.rq import Rounding, rounding_of
 from lance_duck.index.vector.vectors import is_vector, matrix_of
@@ -204,13 +204,13 @@ class VectorFiles:
         if self.metric != "hamming" and not np.isfinite(self.centroids).all():
             raise CorruptError("centroids", where=where, expected="finite numbers")
         self.graph_partitions = (
-            partitions_of(ivf, self.index.num_rows, where, all_rows=True) if self.has_graphs else None
+            partition_ranges(ivf, self.index.num_rows, where, all_rows=True) if self.has_graphs else None
         )
 
     def _read_storage(self) -> None:
         where = self.auxiliary.path
         ivf = ivf_of(self.auxiliary.global_buffer(_position(self.auxiliary, "lance:ivf")), where)
-        self.partitions = partitions_of(ivf, self.num_rows, where, all_rows=True)
+        self.partitions = partition_ranges(ivf, self.num_rows, where, all_rows=True)
         for partitions in (self.partitions, self.graph_partitions):
             if partitions is not None and len(partitions) != len(self.centroids):
                 raise CorruptError("partitions", where=where, expected=len(self.centroids), found=len(partitions))
@@ -220,7 +220,7 @@ class VectorFiles:
         self.metadata: dict[str, Any] = parsed(texts[0], dict, where)
         key = {"PQ": "dimension", "RQ": "code_dim"}.get(self.storage, "dim")
         is_said = self.storage != "RQ" or self.metadata.get(key) is not None  # not by pylance before 4
-        dimension = whole(self.metadata, key, 1, MOST_DIMENSIONS, where) if is_said else self.dim
+        dimension = json_integer(self.metadata, key, 1, MOST_DIMENSIONS, where) if is_said else self.dim
         if dimension != self.dim:
             raise CorruptError("dimension", where=where, expected=self.dim, found=dimension)
         self.bits, self.bounds, self.is_transposed = 0, (0.0, 0.0), False
@@ -231,7 +231,7 @@ class VectorFiles:
         elif self.storage == "RQ":
             self.rounding = rounding_of(self.auxiliary, self.metadata, self.dim)
         elif self.storage == "SQ":
-            whole(self.metadata, "num_bits", 8, 8, where)
+            json_integer(self.metadata, "num_bits", 8, 8, where)
             bounds = self.metadata.get("bounds")
             if not isinstance(bounds, dict):
                 raise CorruptError("bounds", where=where, found=repr(bounds))
@@ -240,8 +240,8 @@ class VectorFiles:
         self._check_column(where)
 
     def _read_codebook(self, where: str) -> None:
-        self.bits = whole(self.metadata, "nbits", 4, 8, where)
-        count = whole(self.metadata, "num_sub_vectors", 1, self.dim, where)
+        self.bits = json_integer(self.metadata, "nbits", 4, 8, where)
+        count = json_integer(self.metadata, "num_sub_vectors", 1, self.dim, where)
         if self.bits not in (4, 8) or self.dim % count or count * self.bits % 8:
             raise CorruptError("codes", where=where, expected="4 or 8 bits of parts of equal size", found=self.metadata)
         transposed = self.metadata.get("transposed", False)
@@ -257,7 +257,7 @@ class VectorFiles:
 
     def _codebook_bytes(self, where: str) -> bytes:
         """Return the message of the codebook, out of a buffer, or of the metadata, as writers before 0.30 had it."""
-        position = whole(self.metadata, "codebook_position", 0, 1 << 31, where)
+        position = json_integer(self.metadata, "codebook_position", 0, 1 << 31, where)
         if position:
             return self.auxiliary.global_buffer(position)
         numbers = self.metadata.get("codebook_tensor")

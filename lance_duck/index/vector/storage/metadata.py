@@ -74,7 +74,7 @@ def parsed(text: Any, type_: type, where: str) -> Any:
     return value
 
 
-def whole(of: Mapping[str, Any], key: str, low: int, high: int, where: str) -> int:
+def json_integer(of: Mapping[str, Any], key: str, low: int, high: int, where: str) -> int:
     """Return a whole number of a JSON object, low … high. Raises CorruptError."""
     value = of.get(key)
     if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
@@ -112,7 +112,7 @@ def tensor_of(data: bytes, where: str) -> index_pb2.Tensor:
         raise CorruptError("Tensor message", where=where, found=str(error)) from error
 
 
-def partitions_of(ivf: index_pb2.IVF, num_rows: int, where: str, *, all_rows: bool) -> Partitions:
+def partition_ranges(ivf: index_pb2.IVF, num_rows: int, where: str, *, all_rows: bool) -> Partitions:
     """Return where the partitions of a file lie: one after the other, inside its rows.
 
     Args:

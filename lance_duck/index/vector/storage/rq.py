@@ -38,7 +38,7 @@ from lance_duck import lazy
 from lance_duck.errors import CorruptError, UnsupportedError
 from lance_duck.index.files import SegmentFile
 from lance_duck.index.vector.costs import DECODE_BYTES
-from lance_duck.index.vector.storage.metadata import array_of, tensor_of, whole
+from lance_duck.index.vector.storage.metadata import array_of, json_integer, tensor_of
 from lance_duck.index.vector.storage.rotation import ROUNDS, Rotation
 from lance_duck.index.vector.storage.rq_codes import blocked_extra, blocked_width, extra_of, packed_signs, signs_of
 
@@ -165,7 +165,7 @@ def rounding_of(file: SegmentFile, metadata: Mapping[str, Any], dim: int) -> Rou
         UnsupportedError: It says what no writer is known to have said.
     """
     where = file.path
-    bits = 1 if metadata.get("num_bits") is None else whole(metadata, "num_bits", 1, MOST_BITS, where)
+    bits = 1 if metadata.get("num_bits") is None else json_integer(metadata, "num_bits", 1, MOST_BITS, where)
     if dim % 8:
         raise CorruptError("dimension", where=where, expected="a multiple of 8", found=dim)
     if metadata.get("packed") is not True:
@@ -191,7 +191,7 @@ def _rotation_of(file: SegmentFile, metadata: Mapping[str, Any], dim: int) -> Ro
         return Rotation("fast", np.array(signs, np.uint8))
     if kind != "matrix":
         raise UnsupportedError("rotation_type", where=where, expected="fast, matrix", found=repr(kind))
-    position = whole(metadata, "rotate_mat_position", 1, 1 << 31, where)
+    position = json_integer(metadata, "rotate_mat_position", 1, 1 << 31, where)
     matrix = array_of(tensor_of(file.global_buffer(position), where), where)
     if matrix.dtype != np.float32 or matrix.shape != (dim, dim) or not np.isfinite(matrix).all():
         raise CorruptError("matrix of a rotation", where=where, expected=(dim, dim), found=matrix.shape)

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from lance_duck.errors import LanceDuckError
 from lance_duck.index.vector.costs import CROWDED, GROWN, LARGE, UNEVEN
-from lance_duck.index.vector.storage.details import parameters_of, trained_rows
+from lance_duck.index.vector.storage.details import trained_rows, vector_parameters
 from lance_duck.index.vector.training.index_spec import VectorSpec
 
 
@@ -34,7 +34,7 @@ def is_outgrown(opened: Sequence[Any], details: bytes) -> bool:
         return True
     item = pa.uint8() if opened[0].metric == "hamming" else pa.float32()
     try:
-        spec = VectorSpec.of(parameters_of(details), pa.list_(item, opened[0].dim))
+        spec = VectorSpec.of(vector_parameters(details), pa.list_(item, opened[0].dim))
     except LanceDuckError:
         return False
     return spec.partitions_for(count) >= CROWDED * len(sizes)

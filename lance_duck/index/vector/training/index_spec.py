@@ -19,7 +19,7 @@ from lance_duck.index.vector.storage.details import with_trained_rows
 from lance_duck.index.vector.storage.files import KINDS
 from lance_duck.index.vector.storage.metadata import MOST_PARTITIONS
 from lance_duck.index.vector.storage.rq import MOST_BITS
-from lance_duck.index.vector.vectors import is_bytes, is_vector
+from lance_duck.index.vector.vectors import has_byte_items, is_vector
 from lance_duck.wire.pb import index_pb2
 
 SAMPLE_RATE: Final = 256
@@ -116,7 +116,7 @@ class VectorSpec:
         if not is_vector(type_):
             raise UnsupportedError("column of a vector index", expected="fixed_size_list of floats", found=type_)
         kind, metric = _kind(values.get("index_type")), metric_of(values.get("metric", "l2"))
-        if is_bytes(type_) != (metric == "hamming"):
+        if has_byte_items(type_) != (metric == "hamming"):
             raise InvalidInputError(
                 f"metric {metric!r}", where=type_, remedy="hamming is for vectors of uint8, and only"
             )

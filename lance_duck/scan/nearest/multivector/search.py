@@ -16,8 +16,8 @@ from lance_duck.index.search import ask
 from lance_duck.index.vector.search.contract import VectorIndex
 from lance_duck.rows.row_set import RowSet
 from lance_duck.scan.costs import RANKED_AT_ONCE, RANKED_FOR_EACH, VECTORS_FOR_EACH
-from lance_duck.scan.nearest.best import Neighbours, TopK, joined
-from lance_duck.scan.nearest.covered import covered
+from lance_duck.scan.nearest.best import Neighbours, TopK, joined_neighbours
+from lance_duck.scan.nearest.covered import covered_vectors
 from lance_duck.scan.nearest.filtered import Filtered
 from lance_duck.scan.nearest.multivector.compare import row_distances
 from lance_duck.scan.nearest.multivector.scores import best_rows, nearest_vectors
@@ -88,7 +88,7 @@ class MultivectorSearch(PreparedSearch):
                 else:
                     parts.append(part[0])
                     count = max(count, part[1])
-            near = nearest_vectors(joined(parts), wanted)
+            near = nearest_vectors(joined_neighbours(parts), wanted)
             rows = best_rows(near, self.k * self.refine_factor)
             if len(rows) >= self.k or wanted >= count:
                 if log is not None:
@@ -107,7 +107,7 @@ class MultivectorSearch(PreparedSearch):
         """Return the nearest vectors of a segment by row, and how many may be found; None: it is broken."""
 
         def look(index: VectorIndex) -> tuple[Neighbours, int]:
-            rows = covered(self.table.snapshot, segment, index)
+            rows = covered_vectors(self.table.snapshot, segment, index)
             if filtered is None:
                 allowed, count = rows.allowed(None, fragment_ids)
             else:
@@ -129,7 +129,7 @@ class MultivectorSearch(PreparedSearch):
         for first in range(0, len(ordered), RANKED_AT_ONCE):
             batch = self.table.taker.by_address(ordered[first : first + RANKED_AT_ONCE], projection)
             parts.append(self._near(vectors, batch))
-        return joined(parts)
+        return joined_neighbours(parts)
 
     def _compared(
         self, vectors: NDArray[Any], fragment_ids: frozenset[int], rows: RowSet | None

@@ -20,7 +20,7 @@ from lance_duck.scan.nearest.options import VectorColumn
 from lance_duck.scan.nearest.settings.curve import Curve
 from lance_duck.scan.nearest.settings.measure import everything, measure
 from lance_duck.scan.nearest.settings.sample import draw
-from lance_duck.scan.nearest.settings.stored import decoded, encoded
+from lance_duck.scan.nearest.settings.stored import decoded, recall_file_bytes
 from lance_duck.scan.table_scan import TableScan
 
 SHARES: Final = (1.0, 0.25, 0.05, 0.005)
@@ -104,7 +104,7 @@ def measured_at_build(
     ]
     curves = [_measured(table, column, segment, index, rows, STORED_K, share) for share in shares]
     stored = [curve for curve in curves if curve.queries and curve.measured]
-    return encoded(index, stored) if stored else None
+    return recall_file_bytes(index, stored) if stored else None
 
 
 def shares_measured(share: float) -> list[float]:

@@ -45,7 +45,7 @@ class Numbering:
         return addresses
 
 
-def runs(total: int, count: int, length: int, rng: np.random.Generator) -> Numbers:
+def sample_runs(total: int, count: int, length: int, rng: np.random.Generator) -> Numbers:
     """Return the numbers of rows in runs, ascending: as many runs as are asked for, or fewer; or of all rows.
 
     Args:

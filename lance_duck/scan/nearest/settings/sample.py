@@ -29,7 +29,7 @@ from lance_duck.scan.nearest.compare import Question
 from lance_duck.scan.nearest.covered import Covered
 from lance_duck.scan.nearest.exact import Exact
 from lance_duck.scan.nearest.options import VectorColumn
-from lance_duck.scan.nearest.settings.runs import Numbering, runs
+from lance_duck.scan.nearest.settings.runs import Numbering, sample_runs
 from lance_duck.scan.projection import project
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.store import local_path
@@ -147,7 +147,7 @@ def _in_place(
     part, some = 1.0, None
     most = min(max(numbering.total * width / SAMPLE_PART, LEAST_SAMPLE_BYTES), MOST_SAMPLE_BYTES)
     if numbering.total * width > most:
-        numbers = runs(numbering.total, max(int(most / width) // SAMPLE_RUN_ROWS, 1), SAMPLE_RUN_ROWS, rng)
+        numbers = sample_runs(numbering.total, max(int(most / width) // SAMPLE_RUN_ROWS, 1), SAMPLE_RUN_ROWS, rng)
         part, some = len(numbers) / numbering.total, numbering.addresses(numbers)
     if share < 1:
         every = numbering.addresses(np.arange(numbering.total)) if some is None else some
@@ -178,10 +178,10 @@ def _read_once(
     numbering = Numbering.of(table.snapshot, segment)
     total = numbering.total
     length = -(-REMOTE_SAMPLE_BYTES // (column.dim * column.dtype.itemsize * REMOTE_SAMPLE_RUNS))
-    compared = runs(total, REMOTE_SAMPLE_RUNS, length, rng)
+    compared = sample_runs(total, REMOTE_SAMPLE_RUNS, length, rng)
     part = len(compared) / total
     count = num_neighbours(k, part)
-    asked = runs(total, REMOTE_SAMPLE_RUNS, -(-_num_queries(count) // REMOTE_SAMPLE_RUNS), rng)
+    asked = sample_runs(total, REMOTE_SAMPLE_RUNS, -(-_num_queries(count) // REMOTE_SAMPLE_RUNS), rng)
     compared = compared if part == 1 else np.setdiff1d(compared, asked)
     numbers = np.union1d(asked, compared)
     wanted = numbering.addresses(numbers)

@@ -28,7 +28,7 @@ _LARGEST: Final = 1 << 31
 _LIKE: Final = 1.25  # times as many vectors, or as few, for which settings hold: some were deleted since
 
 
-def encoded(index: VectorIndex, curves: Iterable[Curve]) -> bytes:
+def recall_file_bytes(index: VectorIndex, curves: Iterable[Curve]) -> bytes:
     """Return the file of a segment.
 
     Args:

@@ -62,14 +62,14 @@ def weights(boosts: object, columns: Sequence[str], where: str) -> tuple[float, 
     """
     if isinstance(boosts, str | bytes) or not isinstance(boosts, Iterable):
         raise WrongTypeError("boosts", where=where, expected="a list of numbers", found=repr(boosts))
-    numbers = tuple(number("boosts", boost) for boost in boosts)
+    numbers = tuple(checked_number("boosts", boost) for boost in boosts)
     if len(numbers) != len(columns):
         text = "The number of boosts must match the number of columns"
         raise InvalidInputError(text, where=where, expected=len(columns), found=len(numbers))
     return numbers
 
 
-def number(name: str, value: Any, least: float = 0.0) -> float:
+def checked_number(name: str, value: Any, least: float = 0.0) -> float:
     """Return a number that float32 holds, `least` or more.
 
     Raises:
@@ -84,7 +84,7 @@ def number(name: str, value: Any, least: float = 0.0) -> float:
     return number
 
 
-def whole(name: str, value: Any) -> int:
+def checked_whole(name: str, value: Any) -> int:
     """Return a whole number of 32 bits, 0 or more.
 
     Raises:

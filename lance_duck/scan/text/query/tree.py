@@ -11,7 +11,15 @@ from functools import cached_property
 from typing import Any, ClassVar, Final
 
 from lance_duck.errors import InvalidInputError, WrongTypeError
-from lance_duck.scan.text.query.checks import check_analyzer, check_text, column_names, member, number, weights, whole
+from lance_duck.scan.text.query.checks import (
+    check_analyzer,
+    check_text,
+    checked_number,
+    checked_whole,
+    column_names,
+    member,
+    weights,
+)
 
 MOST_WEIGHT: Final = 1 << 20
 """The greatest weight of a field in a `CombinedFieldsQuery`, as in pylance."""
@@ -177,12 +185,12 @@ class MatchQuery(_WordsOfColumn):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _set(self, "boost", number("boost", self.boost))
+        _set(self, "boost", checked_number("boost", self.boost))
         if self.fuzziness is not None:
-            _set(self, "fuzziness", whole("fuzziness", self.fuzziness))
-        _set(self, "max_expansions", whole("max_expansions", self.max_expansions))
+            _set(self, "fuzziness", checked_whole("fuzziness", self.fuzziness))
+        _set(self, "max_expansions", checked_whole("max_expansions", self.max_expansions))
         _set(self, "operator", member(FullTextOperator, "operator", self.operator))
-        _set(self, "prefix_length", whole("prefix_length", self.prefix_length))
+        _set(self, "prefix_length", checked_whole("prefix_length", self.prefix_length))
 
 
 @dataclass(frozen=True)
@@ -218,9 +226,9 @@ class PrefixQuery(_WordsOfColumn):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _set(self, "boost", number("boost", self.boost))
+        _set(self, "boost", checked_number("boost", self.boost))
         if self.max_expansions is not None:
-            _set(self, "max_expansions", whole("max_expansions", self.max_expansions))
+            _set(self, "max_expansions", checked_whole("max_expansions", self.max_expansions))
         _set(self, "operator", member(FullTextOperator, "operator", self.operator))
 
 
@@ -250,7 +258,7 @@ class PhraseQuery(_WordsOfColumn):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _set(self, "slop", whole("slop", self.slop))
+        _set(self, "slop", checked_whole("slop", self.slop))
 
 
 @dataclass(frozen=True)
@@ -276,7 +284,7 @@ class BoostQuery(FullTextQuery):
     def __post_init__(self) -> None:
         _check_query("positive", self.positive)
         _check_query("negative", self.negative)
-        _set(self, "negative_boost", number("negative_boost", self.negative_boost, least=-math.inf))
+        _set(self, "negative_boost", checked_number("negative_boost", self.negative_boost, least=-math.inf))
         _check_size(self)
 
     def __str__(self) -> str:

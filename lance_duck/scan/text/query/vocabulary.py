@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from lance_duck.scan.text.query.tree import PhraseQuery
-from lance_duck.scan.text.query.words import Word, WordQuery, words_of
+from lance_duck.scan.text.query.words import Word, WordQuery, query_words
 from lance_duck.text.analyser import Analyser
 from lance_duck.text.phrases import Wanted, phrases_of
 
@@ -42,7 +42,7 @@ def marked_by(query: WordQuery, texts: pa.Array | pa.ChunkedArray, analyser: Ana
         yield from phrases_of(query.query, analyser, query.slop)
         return
     terms = analyser.analyse(texts).terms
-    for word in words_of(query, analyser):
+    for word in query_words(query, analyser):
         yield from (term.decode() for term in matching_terms(terms, word))
 
 

@@ -35,7 +35,7 @@ class Word:
         return not self.edits and self.beginning is None
 
 
-def words_of(query: WordQuery, analyser: Analyser) -> tuple[Word, ...]:
+def query_words(query: WordQuery, analyser: Analyser) -> tuple[Word, ...]:
     """Return the words of a query, in order."""
     if isinstance(query, PrefixQuery):
         return _beginnings(query.query, analyser)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lance_duck.duck.changes.user_text import as_written
+from lance_duck.duck.changes.user_text import user_message
 
 
 def drawn(message: str, place: int, line: str, marks: int = 1) -> str:
@@ -67,12 +67,12 @@ def drawn(message: str, place: int, line: str, marks: int = 1) -> str:
     ],
 )
 def test_a_message_is_about_the_statement_of_the_user(message: str, sql: str, expected: str) -> None:
-    assert as_written(message, sql, "t") == expected
+    assert user_message(message, sql, "t") == expected
 
 
 def test_of_a_long_line_the_part_around_the_place_is_drawn() -> None:
     sql = f"INSERT INTO t VALUES {'(1, 2), ' * 50}('abc', 2){', (1, 2)' * 50}"
-    message = as_written(drawn("Bad", 31, "LINE 1: SELECT * FROM (VALUES (CAST(('abc'", 11), sql, "t")
+    message = user_message(drawn("Bad", 31, "LINE 1: SELECT * FROM (VALUES (CAST(('abc'", 11), sql, "t")
     _, _, line, marks = message.split("\n")
     assert len(line) < 160
     assert line[marks.index("^") : len(marks)] == "'abc'"

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from lance_duck.duck.full_text.asked_tables import AskedTable, find
+from lance_duck.duck.full_text.asked_tables import AskedTable, find_asked_tables
 from lance_duck.duck.statement.text import Statement
 
 ARGUMENTS = """["t"."body"], '{"kind": "match"}', ('duck')::VARCHAR, ''"""
@@ -10,7 +10,7 @@ M, S = f"__lance_match({ARGUMENTS})", f"__lance_score({ARGUMENTS})"
 
 
 def found(sql: str) -> list[AskedTable]:
-    return list(find(Statement.of(sql)))
+    return list(find_asked_tables(Statement.of(sql)))
 
 
 def test_a_table_with_its_calls() -> None:

@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import pytest
 
-from lance_duck.duck.full_text.calls import TextCall, find
+from lance_duck.duck.full_text.calls import TextCall, find_text_calls
 from lance_duck.duck.statement.text import Statement
 
 
 def calls(sql: str) -> list[TextCall]:
-    found = find(Statement.of(sql))
+    found = find_text_calls(Statement.of(sql))
     return [] if found is None else list(found.calls)
 
 

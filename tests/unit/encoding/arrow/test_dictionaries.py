@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lance_duck.encoding.arrow.dictionaries import compacted, concatenate
+from lance_duck.encoding.arrow.dictionaries import compact_dictionaries, concatenate
 from lance_duck.errors import UnsupportedError
 
 TEXTS = pa.array([f"text {i}" for i in range(100)])
@@ -19,38 +19,38 @@ def of_texts(places: list[int | None], index: pa.DataType = pa.int32(), *, order
 
 
 def test_a_dictionary_has_the_entries_that_rows_use_in_their_order() -> None:
-    found = compacted(of_texts([70, None, 3, 70, 12]))
+    found = compact_dictionaries(of_texts([70, None, 3, 70, 12]))
     assert found.to_pylist() == ["text 70", None, "text 3", "text 70", "text 12"]
     assert found.dictionary.to_pylist() == ["text 3", "text 12", "text 70"]
 
 
 def test_a_dictionary_of_no_more_entries_than_rows_stays_as_it_is() -> None:
     array = of_texts([5] * 100)
-    assert compacted(array) is array
+    assert compact_dictionaries(array) is array
 
 
 @pytest.mark.parametrize("index", [pa.int8(), pa.uint8(), pa.int16(), pa.uint64()])
 @pytest.mark.parametrize("ordered", [False, True])
 def test_the_type_stays(index: pa.DataType, ordered: bool) -> None:
     array = of_texts([99, 0], index, ordered=ordered)
-    assert compacted(array).type == array.type
-    assert compacted(array).dictionary.to_pylist() == ["text 0", "text 99"]
+    assert compact_dictionaries(array).type == array.type
+    assert compact_dictionaries(array).dictionary.to_pylist() == ["text 0", "text 99"]
 
 
 def test_rows_without_values_need_no_entries() -> None:
-    assert len(compacted(of_texts([None, None])).dictionary) == 0
-    assert compacted(of_texts([])).to_pylist() == []
+    assert len(compact_dictionaries(of_texts([None, None])).dictionary) == 0
+    assert compact_dictionaries(of_texts([])).to_pylist() == []
 
 
 def test_slots_of_nulls_may_name_anything() -> None:
     indices = pa.Array.from_buffers(pa.int8(), 2, [pa.py_buffer(b"\2"), pa.py_buffer(np.array([-7, 9], np.int8))])
     array = pa.DictionaryArray.from_arrays(indices, TEXTS, safe=False)
-    assert compacted(array).to_pylist() == [None, "text 9"]
+    assert compact_dictionaries(array).to_pylist() == [None, "text 9"]
 
 
 def test_nulls_among_the_entries_stay() -> None:
     array = pa.DictionaryArray.from_arrays(pa.array([1, 1], pa.int8()), pa.array(["a", None, "b"]))
-    assert compacted(array).to_pylist() == [None, None]
+    assert compact_dictionaries(array).to_pylist() == [None, None]
 
 
 def test_dictionaries_in_structs_and_lists_are_cut_too() -> None:
@@ -59,7 +59,7 @@ def test_dictionaries_in_structs_and_lists_are_cut_too() -> None:
     lists = pa.ListArray.from_arrays(pa.array([0, 2, None, 4], pa.int32()), inner)
     deep = pa.LargeListArray.from_arrays(pa.array([0, 1, 3, 4]), structs)
     for array, entries in ((structs, 2), (lists, 2), (deep, 2), (structs.slice(2), 2), (lists.slice(0, 1), 1)):
-        found = compacted(array)
+        found = compact_dictionaries(array)
         assert found.type == array.type
         assert found.to_pylist() == array.to_pylist()
         found.validate(full=True)
@@ -75,7 +75,7 @@ def _dictionary(array: pa.Array) -> pa.Array:
 @given(st.lists(st.none() | st.integers(0, 99), max_size=120), st.integers(0, 20))
 def test_values_stay(places: list[int | None], start: int) -> None:
     array: Any = of_texts(places)[start:]
-    found = compacted(array)
+    found = compact_dictionaries(array)
     found.validate(full=True)
     assert found.to_pylist() == array.to_pylist()
     assert len(found.dictionary) <= max(len(array), 0) or found is array

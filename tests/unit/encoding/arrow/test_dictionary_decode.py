@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lance_duck.encoding.arrow.dictionary_decode import as_dictionary
+from lance_duck.encoding.arrow.dictionary_decode import dictionary_of_repeats
 from lance_duck.encoding.block import VariableWidth
 from lance_duck.errors import CorruptError
 from lance_duck.kernels.texts.dictionary_decode import (
@@ -68,7 +68,7 @@ def test_are_bytes_equals_its_reference(sizes: list[int], start: int) -> None:
 def test_a_dictionary_of_texts_has_their_values(values: list[bytes], only_bytes: bool) -> None:
     kept = [value for value in values if len(value) == 1] or [b"a"] if only_bytes else values
 
-    found = as_dictionary(texts(kept))
+    found = dictionary_of_repeats(texts(kept))
 
     assert found is not None
     assert isinstance(found.items, VariableWidth)
@@ -78,7 +78,7 @@ def test_a_dictionary_of_texts_has_their_values(values: list[bytes], only_bytes:
 
 
 def test_repeated_texts_become_a_dictionary_in_order_of_first_use() -> None:
-    found = as_dictionary(texts([b"b", b"", b"b", b"a"]))
+    found = dictionary_of_repeats(texts([b"b", b"", b"b", b"a"]))
 
     assert found is not None
     assert found.indices.tolist() == [0, 1, 0, 2]
@@ -87,11 +87,11 @@ def test_repeated_texts_become_a_dictionary_in_order_of_first_use() -> None:
 
 
 def test_many_distinct_texts_are_no_dictionary() -> None:
-    assert as_dictionary(texts([b"%d" % i for i in range(MOST)])) is not None
-    assert as_dictionary(texts([b"%d" % i for i in range(MOST + 1)])) is None
+    assert dictionary_of_repeats(texts([b"%d" % i for i in range(MOST)])) is not None
+    assert dictionary_of_repeats(texts([b"%d" % i for i in range(MOST + 1)])) is None
 
 
 def test_offsets_outside_the_data_are_refused() -> None:
     for offsets in ([0, 5], [2, 1], [-1, 1]):
         with pytest.raises(CorruptError):
-            as_dictionary(VariableWidth(np.array(offsets, np.int32), np.zeros(3, np.uint8)))
+            dictionary_of_repeats(VariableWidth(np.array(offsets, np.int32), np.zeros(3, np.uint8)))

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lance_duck.encoding.v20.runs import RowRuns, merged, runs_of_rows, span
+from lance_duck.encoding.v20.runs import RowRuns, merged_runs, runs_of_rows, span
 from lance_duck.errors import InvalidInputError
 
 
@@ -46,7 +46,7 @@ def test_rows_that_do_not_ascend_inside_the_column_are_refused(bad: list[int]) -
 
 
 def test_touching_and_empty_extents_are_merged() -> None:
-    runs = merged(np.array([0, 2, 2, 5, 9]), np.array([2, 2, 4, 6, 9]))
+    runs = merged_runs(np.array([0, 2, 2, 5, 9]), np.array([2, 2, 4, 6, 9]))
     assert (runs.starts.tolist(), runs.stops.tolist()) == ([0, 5], [4, 6])
 
 

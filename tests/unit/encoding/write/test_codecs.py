@@ -27,8 +27,7 @@ from lance_duck.encoding.codecs.flat import Flat
 from lance_duck.encoding.codecs.fsst import Fsst
 from lance_duck.encoding.codecs.fsst_train import sample_values, train
 from lance_duck.encoding.codecs.general import General
-from lance_duck.encoding.codecs.packed_struct import PackedField, VariablePackedStruct
-from lance_duck.encoding.codecs.packed_struct import PackedStructCodec as PackedStructCodec
+from lance_duck.encoding.codecs.packed_struct import PackedField, PackedStructCodec, VariablePackedStruct
 from lance_duck.encoding.codecs.registry import codec_from_proto
 from lance_duck.encoding.codecs.rle import Rle
 from lance_duck.encoding.codecs.variable import Variable

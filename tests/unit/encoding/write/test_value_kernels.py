@@ -69,9 +69,9 @@ def test_runs_and_looks_equal_their_references(bits: int, counts: np.ndarray, lo
     same(rle_encode.find_runs, rle_encode.find_runs_reference, (words, counts), [values, lengths])
     out = np.zeros(int((8 + runs * (words.itemsize + 1)).sum()), np.uint8)
     args = (values.view(np.uint8), lengths, runs, words.itemsize)
-    same(rle_encode.join_runs, rle_encode.join_runs_reference, args, [out])
+    same(rle_encode.write_runs, rle_encode.join_runs_reference, args, [out])
     seen = np.zeros(-(-total // 1024), np.uint64)
-    same(number_stats.look, number_stats.look_reference, (words,), [seen])
+    same(number_stats.collect_number_stats, number_stats.look_reference, (words,), [seen])
 
 
 @settings(deadline=None, max_examples=30)

@@ -9,7 +9,7 @@ from unit.file.memory_file import WrittenTable
 
 from lance_duck.encoding.write.layouts.page import EncodedPage
 from lance_duck.errors import InvalidInputError, UnsupportedError
-from lance_duck.file.write.column import open_column_writer
+from lance_duck.file.write.column import open_v21_column
 from lance_duck.file.write.contract import ColumnWriter
 from lance_duck.wire.schema_write import schema_from_arrow
 
@@ -19,7 +19,7 @@ SPACE: Any = None
 
 def writer(type_: pa.DataType, page_bytes: int = 8 << 20, version: str = "2.2", **field: Any) -> ColumnWriter:
     schema = schema_from_arrow(pa.schema([pa.field("x", type_, **field)]), version)
-    return open_column_writer(schema.fields[0], version, SPACE, page_bytes)
+    return open_v21_column(schema.fields[0], version, SPACE, page_bytes)
 
 
 def pages_of(out: ColumnWriter, *arrays: pa.Array) -> list[tuple[int, EncodedPage]]:
@@ -164,7 +164,7 @@ def test_json_is_taken_as_text_and_as_jsonb() -> None:
 def test_types_that_2_1_does_not_have_are_refused(type_: pa.DataType, message: str) -> None:
     field = schema_from_arrow(pa.schema([pa.field("x", type_)])).fields[0]
     with pytest.raises(UnsupportedError, match=message):
-        open_column_writer(field, "2.1", SPACE)
+        open_v21_column(field, "2.1", SPACE)
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ from lance_duck.index.inverted.layout import (
     VARINTS,
     WORDS,
     InvertedParameters,
-    parameters_of,
-    partitions_of,
+    inverted_parameters,
+    partition_numbers,
 )
 
 PARAMS = {"base_tokenizer": "simple", "language": "English", "with_position": True, "custom": ["ä", None]}
@@ -26,8 +26,8 @@ PARAMS = {"base_tokenizer": "simple", "language": "English", "with_position": Tr
 )
 def test_parameters_are_those_that_were_written(parameters) -> None:
     metadata = parameters.metadata([3, 1 << 40])
-    assert parameters_of(metadata, "file") == parameters
-    assert partitions_of(metadata, "file") == [3, 1 << 40]
+    assert inverted_parameters(metadata, "file") == parameters
+    assert partition_numbers(metadata, "file") == [3, 1 << 40]
 
 
 def test_the_json_has_no_spaces_and_no_escapes() -> None:
@@ -42,7 +42,7 @@ def test_the_json_has_no_spaces_and_no_escapes() -> None:
 
 
 def test_absent_keys_mean_the_oldest_files() -> None:
-    parameters = parameters_of({"params": "{}", "partitions": "[]"}, "file")
+    parameters = inverted_parameters({"params": "{}", "partitions": "[]"}, "file")
     assert parameters == InvertedParameters({}, False, 128, 1, WORDS, ARROW)
 
 
@@ -58,7 +58,7 @@ def test_absent_keys_mean_the_oldest_files() -> None:
 )
 def test_what_is_not_read_is_refused_by_name(change, words) -> None:
     with pytest.raises(UnsupportedError, match=words):
-        parameters_of(InvertedParameters().metadata([0]) | change, "file")
+        inverted_parameters(InvertedParameters().metadata([0]) | change, "file")
 
 
 @pytest.mark.parametrize(
@@ -76,6 +76,6 @@ def test_what_is_not_read_is_refused_by_name(change, words) -> None:
 )
 def test_metadata_that_make_no_sense_are_refused(change) -> None:
     metadata = InvertedParameters().metadata([0]) | change
-    read = partitions_of if "partitions" in change else parameters_of
+    read = partition_numbers if "partitions" in change else inverted_parameters
     with pytest.raises(CorruptError):
         read(metadata, "file")

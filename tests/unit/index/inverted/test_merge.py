@@ -9,7 +9,7 @@ from unit.index.inverted.postings import rows_of, tokens_of, words_of
 from lance_duck.errors import CorruptError, InvalidInputError
 from lance_duck.index.inverted.contents import Documents, PartitionContents
 from lance_duck.index.inverted.invert import inverted, token_batch
-from lance_duck.index.inverted.merge import LivingPart, merged, whole
+from lance_duck.index.inverted.merge import LivingPart, merged_partitions, whole_partition
 
 
 def _contents(texts: dict[int, str], with_positions: bool = True) -> PartitionContents:
@@ -19,7 +19,9 @@ def _contents(texts: dict[int, str], with_positions: bool = True) -> PartitionCo
 
 
 def test_documents_follow_each_other_and_terms_are_shared() -> None:
-    contents = merged([whole(_contents({1: "a b", 2: "b"})), whole(_contents({3: "c b b"}))])
+    contents = merged_partitions(
+        [whole_partition(_contents({1: "a b", 2: "b"})), whole_partition(_contents({3: "c b b"}))]
+    )
     assert contents.terms.to_pylist() == [b"a", b"b", b"c"]
     assert contents.documents.row_ids.tolist() == [1, 2, 3]
     assert contents.document_ids.tolist() == [0, 0, 1, 2, 2]
@@ -31,27 +33,29 @@ def test_documents_that_are_gone_take_their_terms_along() -> None:
     part = LivingPart(
         _contents({1: "a b", 2: "c b", 3: "b"}), np.array([11, 0, 13], np.uint64), np.array([1, 0, 1]) > 0
     )
-    contents = merged([part])
+    contents = merged_partitions([part])
     assert contents.terms.to_pylist() == [b"a", b"b"]
     assert rows_of(contents) == {11: [("a", 0), ("b", 1)], 13: [("b", 0)]}
 
 
 def test_nothing_is_left_of_parts_that_are_gone() -> None:
     one = _contents({1: "a b"})
-    contents = merged([LivingPart(one, one.documents.row_ids, np.zeros(1, np.bool_))])
+    contents = merged_partitions([LivingPart(one, one.documents.row_ids, np.zeros(1, np.bool_))])
     assert len(contents.documents) == len(contents.terms) == len(contents.document_ids) == 0
     assert contents.bounds.tolist() == [0]
 
 
 def test_parts_without_positions_have_none_together() -> None:
-    contents = merged([whole(_contents({1: "a a"}, False)), whole(_contents({2: "a"}, False))])
+    contents = merged_partitions(
+        [whole_partition(_contents({1: "a a"}, False)), whole_partition(_contents({2: "a"}, False))]
+    )
     assert contents.positions is None
     assert contents.frequencies.tolist() == [2, 1]
 
 
 def test_parts_with_and_without_positions_are_refused() -> None:
     with pytest.raises(InvalidInputError, match="with and without positions"):
-        merged([whole(_contents({1: "a"}, False)), whole(_contents({2: "a"}))])
+        merged_partitions([whole_partition(_contents({1: "a"}, False)), whole_partition(_contents({2: "a"}))])
 
 
 def test_places_of_list_elements_stay_with_their_documents() -> None:
@@ -60,7 +64,7 @@ def test_places_of_list_elements_stay_with_their_documents() -> None:
     documents = Documents(contents.documents.row_ids, contents.documents.num_tokens, elements)
     part = dataclasses.replace(contents, documents=documents)
     lives = np.array([True, False, True])
-    result = merged([LivingPart(part, documents.row_ids, lives), whole(part)])
+    result = merged_partitions([LivingPart(part, documents.row_ids, lives), whole_partition(part)])
     assert [level.tolist() for level in result.documents.elements] == [[7, 9, 7, 8, 9], [0, 2, 0, 1, 2]]
 
 
@@ -68,7 +72,7 @@ def test_postings_of_documents_that_are_not_there_are_an_error() -> None:
     contents = _contents({1: "a", 2: "b"})
     damaged = dataclasses.replace(contents, document_ids=contents.document_ids + np.uint32(1))
     with pytest.raises(CorruptError):
-        merged([whole(damaged)])
+        merged_partitions([whole_partition(damaged)])
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -85,4 +89,4 @@ def test_random_parts_are_what_their_living_rows_are(seed: int) -> None:
         parts.append(LivingPart(contents, contents.documents.row_ids + np.uint64(1000), lives))
         alive = (words_of(text) for text, living in zip(texts.values(), lives, strict=True) if living)
         expected |= dict(zip((contents.documents.row_ids[lives] + np.uint64(1000)).tolist(), alive, strict=True))
-    assert rows_of(merged(parts)) == expected
+    assert rows_of(merged_partitions(parts)) == expected

@@ -18,7 +18,7 @@ from lance_duck.index.ngram.file import FILE, SCHEMA
 from lance_duck.index.ngram.kind import NGRAM, NGramIndex
 from lance_duck.index.query import Among, ContainsTrigrams, HasPrefix, Null, Query
 from lance_duck.rows.row_set_bytes import treemap
-from lance_duck.text.needles import trigrams_of_words, words_of
+from lance_duck.text.needles import certain_words, trigrams_of_words
 from lance_duck.text.trigrams import trigrams_of
 
 TEXTS = ["hello world", "Hellø", None, "", "he", "yellow HELLO", "x\u0301yz", "ﬁve", None]
@@ -86,7 +86,7 @@ def test_prefixes_and_equality(tmp_path: Path) -> None:
 )
 def test_searches_find_what_the_texts_say(tmp_path: Path, texts: list[str | None], needle: str) -> None:
     index = segments(tmp_path).build(pa.array(texts, pa.string()), batch=7)
-    words = words_of(needle)
+    words = certain_words(needle)
     wanted = set(trigrams_of_words(words).tolist())
     expected = [row for row, text in enumerate(texts) if text is not None and wanted <= trigrams_of(text)]
     assert maybe(index, *words) == expected

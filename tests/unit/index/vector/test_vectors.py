@@ -6,7 +6,7 @@ import pytest
 
 from lance_duck.errors import InvalidInputError
 from lance_duck.index.vector.metric import distances, metric_of, normalized
-from lance_duck.index.vector.vectors import is_bytes, is_vector, vectors_of
+from lance_duck.index.vector.vectors import has_byte_items, is_vector, vectors_of
 
 X = np.array([[1, 2], [3, 4], [-5, 0.5]], np.float32)
 
@@ -43,8 +43,8 @@ def test_bfloat16_becomes_float32() -> None:
 def test_bytes_stay_bytes() -> None:
     array = column(np.arange(6, dtype=np.uint8).reshape(3, 2), pa.uint8())
     assert vectors_of(array).values.dtype == np.uint8
-    assert is_bytes(array.type)
-    assert not is_bytes(pa.list_(pa.float32(), 2))
+    assert has_byte_items(array.type)
+    assert not has_byte_items(pa.list_(pa.float32(), 2))
 
 
 def test_nulls_are_not_usable() -> None:

@@ -13,7 +13,7 @@ import lance_duck as ld
 from lance_duck.errors import InvalidInputError, NotFoundError, WrongTypeError
 from lance_duck.spark.io import source
 from lance_duck.spark.io.options import ReadOptions
-from lance_duck.spark.io.source import LancePartition, LanceReader, ReadPartition, declared, opened
+from lance_duck.spark.io.source import LancePartition, LanceReader, ReadPartition, declared, opened_version
 
 ROWS = 40_000
 
@@ -32,7 +32,7 @@ def table(tmp_path: Path) -> str:
 
 def reader(uri: str, **options: object) -> LanceReader:
     found = ReadOptions.of({"path": uri, **{name: str(value) for name, value in options.items()}})
-    return pickle.loads(pickle.dumps(LanceReader(found, declared(found, opened(found)))))
+    return pickle.loads(pickle.dumps(LanceReader(found, declared(found, opened_version(found)))))
 
 
 def ids(made: LanceReader) -> list[int]:
@@ -114,7 +114,7 @@ def test_what_is_wrong_is_said_by_the_driver(table: str) -> None:
         reader(table, filter="nothing = 1")
     options = ReadOptions.of({"path": table})
     with pytest.raises(WrongTypeError):
-        LanceReader(options, declared(options, opened(options)).add("_rowaddr", StringType()))
+        LanceReader(options, declared(options, opened_version(options)).add("_rowaddr", StringType()))
 
 
 def test_a_table_that_took_the_place_of_another_is_read_anew(tmp_path: Path) -> None:

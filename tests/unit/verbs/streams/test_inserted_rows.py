@@ -5,7 +5,7 @@ import pytest
 
 import lance_duck as ld
 from lance_duck.snapshot import Snapshot, open_snapshot
-from lance_duck.verbs.streams.inserted_rows import Arrivals, arrivals, as_written
+from lance_duck.verbs.streams.inserted_rows import Arrivals, arrivals, unchanged_fragments
 
 
 def rows(*values: int) -> pa.Table:
@@ -89,9 +89,9 @@ def test_without_its_transaction_a_version_is_compared(table: ld.LanceDataset, m
 
 def test_fragments_are_as_written_until_files_or_deletions_change(table: ld.LanceDataset) -> None:
     written = {f.id: tuple(file.path for file in f.files) for f in snapshot(table, 2).fragments}
-    assert as_written(written, snapshot(table, 2)) == {0, 1, 2}
+    assert unchanged_fragments(written, snapshot(table, 2)) == {0, 1, 2}
     table.delete("a = 5")
-    assert as_written(written, snapshot(table, 3)) == {0, 2}
-    assert as_written({**written, 2: ("other.lance",), 9: ()}, snapshot(table, 3)) == {0}
+    assert unchanged_fragments(written, snapshot(table, 3)) == {0, 2}
+    assert unchanged_fragments({**written, 2: ("other.lance",), 9: ()}, snapshot(table, 3)) == {0}
     table.add_columns({"b": "1"})
-    assert as_written(written, snapshot(table, 4)) == frozenset()
+    assert unchanged_fragments(written, snapshot(table, 4)) == frozenset()

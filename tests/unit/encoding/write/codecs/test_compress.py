@@ -11,10 +11,10 @@ from unit.encoding.write.samples import BITS, SIZES, drawn, flags, numbers, plai
 from lance_duck.encoding.block import Block, Dictionary, FixedSizeList, FixedWidth, PackedStruct, VariableWidth
 from lance_duck.encoding.codecs.registry import codec_from_proto
 from lance_duck.encoding.write.codecs.compress import (
-    as_dictionary,
     compress_block,
     compress_mini_block,
     compress_values,
+    dictionary_if_smaller,
 )
 from lance_duck.encoding.write.options import EncodingOptions
 from lance_duck.errors import UnsupportedError
@@ -116,15 +116,15 @@ def test_values_that_repeat_get_a_dictionary() -> None:
     few = numbers(drawn(64, 64, 20)[RNG.integers(0, 20, 5000)])
     names = texts([SENTENCES[i] for i in RNG.integers(0, 50, 5000)])
     for block in (few, names, FixedWidth(128, np.tile(np.arange(48, dtype=np.uint8), 500), 1500)):
-        found = as_dictionary(block, EncodingOptions())
+        found = dictionary_if_smaller(block, EncodingOptions())
         assert isinstance(found, Dictionary)
         assert found.items.count <= 50
         assert plain(found) == plain(block)
         values = compress_mini_block(found, EncodingOptions())
         assert values.dictionary is not None
         assert read_back(values) == plain(block)
-    assert as_dictionary(few, EncodingOptions("2.1")) is few
-    assert isinstance(as_dictionary(names, EncodingOptions("2.1")), Dictionary)
+    assert dictionary_if_smaller(few, EncodingOptions("2.1")) is few
+    assert isinstance(dictionary_if_smaller(names, EncodingOptions("2.1")), Dictionary)
 
 
 @pytest.mark.parametrize(
@@ -140,13 +140,13 @@ def test_values_that_repeat_get_a_dictionary() -> None:
     ],
 )
 def test_other_values_do_not(block: Block) -> None:
-    assert as_dictionary(block, EncodingOptions()) is block
+    assert dictionary_if_smaller(block, EncodingOptions()) is block
 
 
 def test_the_dictionary_may_be_refused_by_field_metadata() -> None:
     names = texts([SENTENCES[i] for i in RNG.integers(0, 50, 5000)])
-    assert as_dictionary(names, EncodingOptions(dict_divisor=1000)) is names
-    assert as_dictionary(names, EncodingOptions(dict_size_ratio=0.001)) is names
+    assert dictionary_if_smaller(names, EncodingOptions(dict_divisor=1000)) is names
+    assert dictionary_if_smaller(names, EncodingOptions(dict_size_ratio=0.001)) is names
 
 
 def test_a_dictionary_is_compressed_in_2_2_only() -> None:
@@ -256,5 +256,5 @@ choices = st.builds(
 @settings(deadline=None, max_examples=60)
 @given(columns, choices)
 def test_whatever_is_picked_the_values_come_back(block: Any, choice: EncodingOptions) -> None:
-    assert read_back(compress_mini_block(as_dictionary(block, choice), choice)) == plain(block)
+    assert read_back(compress_mini_block(dictionary_if_smaller(block, choice), choice)) == plain(block)
     single(block, choice)

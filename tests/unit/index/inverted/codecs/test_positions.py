@@ -70,7 +70,7 @@ def test_a_stream_of_varints_alone_is_read() -> None:
 def test_broken_streams_give_an_error_or_positions() -> None:
     bounds, counts, expected = random_positions([[1, 2, 3] * 60, [4]], 1)
     stream = positions.encode(bounds, counts, expected, BlockForm())
-    data, offsets = positions.parts_of(stream.values)
+    data, offsets = positions.bytes_and_offsets(stream.values)
     refused = 0
     for i in range(len(data)):
         broken = data.copy()

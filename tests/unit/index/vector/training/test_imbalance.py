@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from lance_duck.index.vector.storage.details import parameters_of, trained_rows, with_trained_rows
+from lance_duck.index.vector.storage.details import trained_rows, vector_parameters, with_trained_rows
 from lance_duck.index.vector.training.imbalance import is_outgrown
 from lance_duck.index.vector.training.index_spec import VectorSpec
 
@@ -65,14 +65,14 @@ def test_of_details_that_do_not_tell_no_index_is_outgrown(broken: bytes) -> None
 
 def test_what_was_asked_for_is_remembered() -> None:
     said = details(7, num_partitions=5, sample_rate=99)
-    assert parameters_of(said)["num_partitions"] == 5
-    assert (parameters_of(said)["sample_rate"], trained_rows(said)) == (99, 7)
-    assert "num_partitions" not in parameters_of(details(7))
+    assert vector_parameters(said)["num_partitions"] == 5
+    assert (vector_parameters(said)["sample_rate"], trained_rows(said)) == (99, 7)
+    assert "num_partitions" not in vector_parameters(details(7))
 
 
 def test_centroids_that_were_trained_for_a_table_leave_what_was_asked_for() -> None:
     centroids = np.zeros((5, DIM))
     own = details(0, ivf_centroids=centroids)
-    assert (parameters_of(own)["num_partitions"], trained_rows(own)) == (5, 0)
+    assert (vector_parameters(own)["num_partitions"], trained_rows(own)) == (5, 0)
     ours = details(0, ivf_centroids=centroids, num_partitions=5, asked_partitions=0, trained_rows=70)
-    assert (parameters_of(ours).get("num_partitions"), trained_rows(ours)) == (None, 70)
+    assert (vector_parameters(ours).get("num_partitions"), trained_rows(ours)) == (None, 70)

@@ -16,7 +16,7 @@ import lance_duck as ld
 from lance_duck.checksums.digests import digest
 from lance_duck.scan.nearest.settings import kept, measure
 from lance_duck.scan.nearest.settings.curve import Curve, Measured, Setting
-from lance_duck.scan.nearest.settings.stored import decoded, encoded
+from lance_duck.scan.nearest.settings.stored import decoded, recall_file_bytes
 
 CURVES = [
     Curve.of(10, 1.0, 102, [Measured(Setting(1), 0.5, 0.02, 7.5), Measured(Setting(3, 64, 40), 0.98, 0.0, 20.0)]),
@@ -31,7 +31,7 @@ def index(**others: Any) -> Any:
 
 
 def test_curves_come_back_as_they_were_measured() -> None:
-    found = decoded(encoded(index(), CURVES), index())
+    found = decoded(recall_file_bytes(index(), CURVES), index())
     assert [each.is_stored for each in found] == [True, True]
     assert [(each.k, each.share, each.queries, each.measured) for each in found] == [
         (each.k, each.share, each.queries, each.measured) for each in CURVES
@@ -42,15 +42,15 @@ def test_curves_come_back_as_they_were_measured() -> None:
     "other", [{"kind": "IVF_SQ"}, {"metric": "dot"}, {"dim": 9}, {"partitions": 21}, {"num_rows": 700}]
 )
 def test_curves_of_another_segment_are_passed_over(other: dict[str, Any]) -> None:
-    assert decoded(encoded(index(), CURVES), index(**other)) == []
+    assert decoded(recall_file_bytes(index(), CURVES), index(**other)) == []
 
 
 def test_a_segment_that_lost_few_rows_keeps_its_curves() -> None:
-    assert len(decoded(encoded(index(), CURVES), index(num_rows=900))) == 2
+    assert len(decoded(recall_file_bytes(index(), CURVES), index(num_rows=900))) == 2
 
 
 def test_no_flipped_bit_and_no_cut_is_taken_for_a_curve() -> None:
-    data = encoded(index(), CURVES)
+    data = recall_file_bytes(index(), CURVES)
     assert decoded(None, index()) == []
     for place in range(len(data) - 1):
         flipped = bytearray(data)
@@ -90,14 +90,16 @@ def change(path: str, value: Any) -> Callable[[Any], None]:
     ],
 )
 def test_what_makes_no_sense_is_passed_over_though_its_digest_is_right(changed: Callable[[Any], None]) -> None:
-    head, body, _ = encoded(index(), CURVES).split(b"\n")
+    head, body, _ = recall_file_bytes(index(), CURVES).split(b"\n")
     content = json.loads(body)
     changed(content)
     body = json.dumps(content).encode()
     about = {**json.loads(head), "digest": f"{digest(body):016x}"}
     assert decoded(json.dumps(about).encode() + b"\n" + body, index()) == []
     newer = {**json.loads(head), "version": 2}
-    assert decoded(json.dumps(newer).encode() + b"\n" + encoded(index(), CURVES).split(b"\n")[1], index()) == []
+    assert (
+        decoded(json.dumps(newer).encode() + b"\n" + recall_file_bytes(index(), CURVES).split(b"\n")[1], index()) == []
+    )
 
 
 @pytest.fixture
