@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 from corruption.messages import variants
@@ -13,6 +14,8 @@ from google.protobuf.message import Message
 from lance_duck.wire.pb import encodings20_pb2, encodings21_pb2, encodings23_pb2, file2_pb2, file_pb2, table_pb2
 
 MAGIC = b"LANC"
+Variants = Iterator[tuple[str, Callable[[], bytes]]]
+"""The name of each changed file, and what makes the file: few of many are looked at."""
 _ENCODINGS: dict[str, type[Message]] = {
     "ArrayEncoding": encodings20_pb2.ArrayEncoding,
     "PageLayout": encodings21_pb2.PageLayout,
@@ -75,10 +78,10 @@ def forget_sizes(table: Path) -> None:
     path.write_bytes(with_manifest(path.read_bytes(), manifest))
 
 
-def manifest_variants(data: bytes) -> Iterator[tuple[str, bytes]]:
+def manifest_variants(data: bytes) -> Variants:
     """Yield the file with each single change of its manifest."""
     for name, changed in variants(read_manifest(data)):
-        yield name, with_manifest(data, changed)
+        yield name, partial(with_manifest, data, changed)
 
 
 def metadata_start(data: bytes) -> int:
@@ -93,20 +96,27 @@ def legacy_metadata_start(data: bytes) -> int:
     return int(file_pb2.Metadata.FromString(data[place + 4 : place + 4 + size]).manifest_position)
 
 
-def legacy_variants(data: bytes) -> Iterator[tuple[str, bytes]]:
+def legacy_variants(data: bytes) -> Variants:
     """Yield a data file of version 0.1 with each single change of its metadata, and of its manifest."""
     (place,) = struct.unpack_from("<Q", data, len(data) - 16)
     (size,) = struct.unpack_from("<I", data, place)
     metadata = file_pb2.Metadata.FromString(data[place + 4 : place + 4 + size])
     for name, changed in variants(metadata):
-        body = changed.SerializeToString()
-        yield f"metadata: {name}", data[:place] + struct.pack("<I", len(body)) + body + data[-16:]
+        yield f"metadata: {name}", partial(_with_message, data[:place], changed, data[-16:])
     start = metadata.manifest_position
     (size,) = struct.unpack_from("<I", data, start)
     for name, manifest in variants(table_pb2.Manifest.FromString(data[start + 4 : start + 4 + size])):
-        body = manifest.SerializeToString()
-        head = data[:start] + struct.pack("<I", len(body)) + body
-        yield f"manifest: {name}", head + data[place:-16] + struct.pack("<Q", len(head)) + data[-8:]
+        yield f"manifest: {name}", partial(_with_manifest_0_1, data, start, place, manifest)
+
+
+def _with_message(head: bytes, message: Message, tail: bytes) -> bytes:
+    body = message.SerializeToString()
+    return head + struct.pack("<I", len(body)) + body + tail
+
+
+def _with_manifest_0_1(data: bytes, start: int, metadata: int, manifest: Message) -> bytes:
+    head = _with_message(data[:start], manifest, b"")
+    return head + data[metadata:-16] + struct.pack("<Q", len(head)) + data[-8:]
 
 
 def _columns(data: bytes) -> list[bytes]:
@@ -129,12 +139,12 @@ def _with_columns(data: bytes, columns: list[bytes]) -> bytes:
     return data[:start] + body + entries + globals_ + tail + MAGIC
 
 
-def column_variants(data: bytes) -> Iterator[tuple[str, bytes]]:
+def column_variants(data: bytes) -> Variants:
     """Yield the data file with each single change in the metadata of one of its columns, encodings included."""
     columns = _columns(data)
     for i, column in enumerate(columns):
         for name, changed in _metadata_variants(column):
-            yield f"column {i}: {name}", _with_columns(data, [*columns[:i], changed, *columns[i + 1 :]])
+            yield f"column {i}: {name}", partial(_with_columns, data, [*columns[:i], changed, *columns[i + 1 :]])
 
 
 def _metadata_variants(column: bytes) -> Iterator[tuple[str, bytes]]:

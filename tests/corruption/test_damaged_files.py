@@ -5,11 +5,12 @@ from __future__ import annotations
 import itertools
 import random
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
 from corruption.containers import (
+    Variants,
     column_variants,
     legacy_metadata_start,
     legacy_variants,
@@ -34,15 +35,15 @@ def damage(data: bytes, mutations: Iterable[Mutation]) -> Damaged:
         yield repr(mutation), apply(data, mutation)
 
 
-def some(items: Iterable[tuple[str, bytes]], amount: int) -> list[tuple[str, bytes]]:
-    """Return at most `amount` of the items, always the same ones; no others are held: each is a whole file."""
-    sample: list[tuple[str, bytes]] = []
+def some(items: Variants, amount: int) -> list[tuple[str, bytes]]:
+    """Return at most `amount` of the variants, always the same ones; no others are made: each is a whole file."""
+    sample: list[tuple[str, Callable[[], bytes]]] = []
     generator = random.Random(amount)
     for count, item in enumerate(items):
         place = count if count < amount else generator.randrange(count + 1)
         if place < amount:
             sample[place : place + 1] = [item]
-    return sample
+    return [(name, made()) for name, made in sample]
 
 
 def some_mutations(data: bytes, mutations: Iterable[Mutation], amount: int) -> list[tuple[str, bytes]]:
