@@ -33,6 +33,7 @@ from lance_duck.duck.tables.handle import TableHandle, VersionChoice, pinned_ver
 from lance_duck.duck.tables.hybrid import HybridRows
 from lance_duck.duck.tables.matches import MatchingRows
 from lance_duck.duck.tables.nearest import NearestRows, listed_numbers
+from lance_duck.duck.tables.row_identifier_columns import row_identifiers
 from lance_duck.duck.tables.search import SearchRows, select_found
 from lance_duck.duck.tables.table import DuckTable, select_all
 from lance_duck.duck.tables.text_functions import TextFunctions
@@ -122,7 +123,7 @@ class Binder:
         text: Any = "VARCHAR"
         key = str(id(self))
         _BINDERS[key] = self
-        connection.create_function(FUNCTION, self.bind, [text] * 6, text, null_handling=_SPECIAL)
+        connection.create_function(FUNCTION, self.bind, [text] * 7, text, null_handling=_SPECIAL)
         connection.create_function(_NEAREST, self.bind_nearest, _SEARCH_TYPES, text, null_handling=_SPECIAL)
         connection.create_function(_TEXT, self.bind_text, _TEXT_TYPES, text, null_handling=_SPECIAL)
         connection.create_function(_HYBRID, self.bind_hybrid, _HYBRID_TYPES, text, null_handling=_SPECIAL)
@@ -148,8 +149,18 @@ class Binder:
         asof: str | None,
         branch: str | None = None,
         search_path: str | None = None,
+        identifiers: str | None = None,
     ) -> str:
         """Return SQL that reads a table: the body of `lance_scan`.
+
+        Args:
+            path: Name or path of the table.
+            version: See `VersionChoice`.
+            tag: Likewise.
+            asof: Likewise.
+            branch: Likewise.
+            search_path: Where DuckDB looks for names, as its setting of that name has it.
+            identifiers: Names of row identifiers that are columns, too, with blanks between.
 
         Raises:
             LanceDuckError: The table or version is not there, or cannot be read.
@@ -157,6 +168,10 @@ class Binder:
         if path is None:
             raise InvalidInputError("lance_scan without a path", expected="the path of a table")
         handle = self.handle(self._qualify(path, search_path or ""), VersionChoice(version, tag, asof, branch))
+        if identifiers:
+            dataset = self._searched(path, handle.choice, search_path)
+            columns = row_identifiers(identifiers.split(), dataset)
+            return select_all(self._readable(TableWithColumns(lambda: dataset, columns, pinned=True)))
         if pinned_versions() is not None and not handle.choice.is_number:
             return select_all(self._of_transaction(handle))
         return select_all(
@@ -230,7 +245,7 @@ class Binder:
         return self._select(MatchingRows(dataset, str(column), str(query), int(k or 0), options))
 
     def bind_matching(self, path: str, asked: str) -> str:
-        """Return SQL that reads a table with columns that say which rows match: what a view with `match` reads.
+        """Return SQL that reads a table with columns that it does not store: which rows match, and row identifiers.
 
         Args:
             path: Name or path of the table.
@@ -241,7 +256,8 @@ class Binder:
         """
         wanted = AskedColumns.of(asked)
         dataset = self._searched(path, VersionChoice(**wanted.version))
-        columns = wanted.computed(lambda query: self._matches.get((path, query), partial(TextMatches, query)))
+        computed = wanted.computed(lambda query: self._matches.get((path, query), partial(TextMatches, query)))
+        columns = [*computed, *row_identifiers(wanted.identifiers, dataset)]
         return select_all(self._readable(TableWithColumns(lambda: dataset, columns, pinned=True)))
 
     def bind_hybrid(

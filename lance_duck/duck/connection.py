@@ -16,7 +16,7 @@ from lance_duck.dataset import LanceDataset
 from lance_duck.duck.catalog import FUNCTIONS, TableCatalog
 from lance_duck.duck.changes.runner import ChangeRunner
 from lance_duck.duck.changes.user_text import told_of
-from lance_duck.duck.failures import own_errors, raise_own, row_number_not_read, unsupported_change, view_not_changed
+from lance_duck.duck.failures import identifier_not_read, own_errors, raise_own, unsupported_change, view_not_changed
 from lance_duck.duck.foreign import ForeignTexts, changes_search
 from lance_duck.duck.full_text.calls import marks_words
 from lance_duck.duck.full_text.rewrite import TextRewriter
@@ -25,6 +25,7 @@ from lance_duck.duck.inherited import Inherited, leave_to_children
 from lance_duck.duck.macros import load_history
 from lance_duck.duck.names import Changes, Names
 from lance_duck.duck.planner import Planner
+from lance_duck.duck.row_identifiers.rewrite import RowIdentifierRewriter
 from lance_duck.duck.run.rewriting import Database
 from lance_duck.duck.run.search_settings import SearchSettings, Session, split_config
 from lance_duck.duck.statement.identifiers import parts_of_name
@@ -107,6 +108,7 @@ class Connection:
         self._planner = Planner(Database(native, catalog, names, self._session))
         self._foreign = ForeignTexts(catalog)
         self._texts = TextRewriter(catalog, names)
+        self._identifiers = RowIdentifierRewriter(catalog, names)
         self._writer = ChangeRunner(native, catalog, names, read_only=read_only)
         self._knows_history = False
 
@@ -327,19 +329,25 @@ class Connection:
                     values = options.get("parameters", options.get("params"))
                     if (change := self._writer.find(text, values, later=later)) is not None:
                         return self._writer.run(change, method, options, later=later)
-                    read = partial(self._planner.run, method, self._writer.visible(text), options, later=later)
+                    read = partial(self._read, method, text, options, later=later)
                     return self._writer.settled(with_one_version(self._writer.prepared(text, read) or read))
 
         try:
             return self._with_new_tables(run, None if later is None else query)
         except duckdb.Error as error:
-            refused = row_number_not_read(error) if self._catalog.vocabulary.may_be_in(query) else None
+            refused = identifier_not_read(error) if self._catalog.vocabulary.may_be_in(query) else None
             if refused is not None:
                 raise refused from error
             name = view_not_changed(query, error)
             if name is None or not self._names.are_ours(parts_of_name(name), later=bool(later)):
                 raise
             raise unsupported_change(name, query) from error
+
+    def _read(self, method: Callable[..., Any], text: str, options: Mapping[str, Any], *, later: bool | None) -> Any:
+        """Run a statement that changes no Lance table."""
+        identified = self._identifiers.rewritten(text, later=bool(later))
+        with told_of(text, identified):
+            return self._planner.run(method, self._writer.visible(identified), options, later=later)
 
     def _alone(self, method: Callable[..., Any], query: object, options: Mapping[str, Any]) -> Any:
         """Return what DuckDB gives for a SELECT that it may be asked for before anything else is looked up.

@@ -50,7 +50,9 @@ _KINDS = {
 }
 """Exceptions of DuckDB by what their texts begin with, in lower case."""
 _IS_A_VIEW = re.compile(r"is not an? table|base table|is of type View|ALTER VIEW|modify view", re.IGNORECASE)
-_NO_ROW_NUMBER = re.compile(r"Referenced column \"rowid\" |does not have a column named \"rowid\"", re.IGNORECASE)
+_NO_IDENTIFIER = re.compile(
+    r"(?:Referenced column|does not have a column named) \"(rowid|_rowid|_rowaddr)\"", re.IGNORECASE
+)
 _SHOWN = 80
 """Characters of a statement that an error shows."""
 
@@ -145,13 +147,14 @@ def unsupported_change(name: str, statement: str) -> UnsupportedError:
     )
 
 
-def row_number_not_read(error: duckdb.Error) -> UnsupportedError | None:
-    """Return the error for `rowid` of a Lance table in a query; None where DuckDB misses something else."""
-    if not isinstance(error, duckdb.BinderException) or _NO_ROW_NUMBER.search(str(error)) is None:
+def identifier_not_read(error: duckdb.Error) -> UnsupportedError | None:
+    """Return the error for `rowid` and its kind where they are not known; None where DuckDB misses something else."""
+    missing = _NO_IDENTIFIER.search(str(error)) if isinstance(error, duckdb.BinderException) else None
+    if missing is None:
         return None
     return UnsupportedError(
-        "rowid of a Lance table in a query",
-        expected="a column of the table",
+        f"{missing[1]} of a Lance table in a place like this",
+        expected="a SELECT from the table itself, without COLUMNS, PIVOT, NATURAL, NEAREST and rows as values",
         found=str(error).partition("\n")[0],
-        remedy="a column that tells rows apart; row_number() OVER () numbers the rows that are read",
+        remedy=f"name it in a subquery: FROM (SELECT {missing[1]} AS r, * FROM t)",  # noqa: S608
     )

@@ -1,4 +1,4 @@
--- __lance_matching: a Lance table with columns that say which rows match words: what a view with `match` reads.
+-- __lance_matching: a Lance table with columns that it does not store: which rows match words, and which rows they are.
 --
 --   path     name or path of the table
 --   asked    the columns, as lance_duck writes them down

@@ -204,14 +204,3 @@ def test_a_view_may_be_kept_where_duckdb_keeps_it(con: ld.Connection, rows: Rows
     con.execute("USE memory; CREATE VIEW other AS SELECT 1")
     with pytest.raises(duckdb.CatalogException):
         con.execute("FROM lance.other")
-
-
-@pytest.mark.parametrize(
-    "sql", ["SELECT rowid FROM trips", "SELECT z.rowid FROM trips AS z", "FROM trips WHERE rowid = 1"]
-)
-def test_the_number_of_a_row_is_refused_by_name_in_queries(con: ld.Connection, sql: str) -> None:
-    for run in (con.execute, con.sql):
-        with pytest.raises(UnsupportedError, match="rowid of a Lance table in a query"):
-            run(sql)
-    with pytest.raises(duckdb.BinderException, match="nope"):
-        con.execute(sql.replace("rowid", "nope"))

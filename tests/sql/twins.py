@@ -139,7 +139,8 @@ class Twins:
         """Return a statement with the names of tables in it."""
         path = f"'{self.folder}/"
         sql = sql.replace("{file}", f"{self.folder}/{'ours' if ours else 'native'}")
-        takes_no_alias = sql.startswith(("ALTER", "COMMENT", "COPY {t}")) or "INSERT" in sql.partition("INTO {t}")[0]
+        is_named = sql.startswith(("ALTER", "COMMENT", "COPY {t}")) or re.match(r"CREATE .* LIKE ", sql) is not None
+        takes_no_alias = is_named or "INSERT" in sql.partition("INTO {t}")[0]
 
         def made(match: re.Match[str]) -> str:
             name = match[1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -12,6 +13,8 @@ import pyarrow as pa
 from lance_duck.duck.statement.identifiers import literal, quoted
 
 _ROWS: Final = "__lance_result"
+_UNNAMED: Final = re.compile(r"STRUCT\([A-Z]+[,()\[]")
+"""A tuple as DuckDB 1 writes it, of which it makes no table, and which it does not read in a CAST."""
 _OPERATED: Final = ["Operation", "Target", "MetricsJSON"]
 
 
@@ -35,6 +38,11 @@ class ChangeResult:
         return f"CALL query({literal(self.sql)})"
 
 
+def holds_tuple(type_: str) -> bool:
+    """Return whether a type, in the words of DuckDB 1, is that of tuples, or of what has some in it."""
+    return _UNNAMED.search(type_) is not None
+
+
 def counted(rows: int) -> ChangeResult:
     """Return the result that DuckDB has for a change without RETURNING."""
     return ChangeResult(f'SELECT {int(rows)}::BIGINT AS "Count"', int(rows))
@@ -56,7 +64,7 @@ def returned(rows: pa.Table, types: Sequence[str], count: int, titles: Sequence[
     """
     names = [f"c{i}" for i in range(rows.num_columns)]
     casts = (
-        f"CAST({name} AS {type_}) AS {quoted(title)}"
+        f"{name if holds_tuple(type_) else f'CAST({name} AS {type_})'} AS {quoted(title)}"
         for name, type_, title in zip(names, types, titles or rows.column_names, strict=True)
     )
     sql = f"SELECT {', '.join(casts)} FROM {_ROWS}"  # noqa: S608

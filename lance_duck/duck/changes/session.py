@@ -28,6 +28,7 @@ from lance_duck.duck.explain import explained
 from lance_duck.duck.full_text.match_columns import handle_of, searched
 from lance_duck.duck.full_text.scopes import TableRead
 from lance_duck.duck.names import Names
+from lance_duck.duck.row_identifiers.selects import with_row_identifiers
 from lance_duck.duck.rules import spelling
 from lance_duck.duck.statement.clauses import Clauses, TableName
 from lance_duck.duck.statement.edits import apply
@@ -218,7 +219,8 @@ class ChangeSession:
         return with_one_version(run)
 
     def _call(self, method: Callable[..., Any], argument: str, sql: str, tables: Mapping[str, Any]) -> Any:
-        sql = self.visible(sql)
+        sql, identified = with_row_identifiers(self.visible(sql), lambda read: self._table_read(read, tables))
+        tables = {**tables, **identified}
         statement = Statement.of(sql)
         spellings: tuple[spelling.Spelling, ...] = statement.result("spelling", spelling.find)
         edits = self.names.spelled(spellings, later=True)

@@ -36,7 +36,8 @@ class AddressedTable(TableWithColumns):
 
     def widened(self, columns: Sequence[ComputedColumn]) -> AddressedTable:
         """See `TableWithColumns`."""
-        return AddressedTable(self.dataset, columns)
+        own = (column for name, column in self.computed.items() if name != ADDRESS)
+        return AddressedTable(self.dataset, [*own, *columns])
 
     def accepts(self, predicate: Any) -> bool:
         """Apply each filter of DuckDB's that can be applied exactly: a change needs few rows, as a rule.

@@ -176,7 +176,7 @@ class LanceDatabase:
             )
         before = self._views.get(name)
         source = self.binder.register(DuckTable(handle.shared)) if SPEAKS_SOURCE else None
-        call = f"{FUNCTION}({literal(self._qualified(name))}, NULL, NULL, NULL, NULL, NULL)"
+        call = f"{FUNCTION}({literal(self._qualified(name))}, NULL, NULL, NULL, NULL, NULL, NULL)"
         body = select_all(quoted(source.name)) if source else f"FROM query({call})"
         self._views[name] = (handle, source)
         self.changed()

@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from lance_duck.duck.full_text.scopes import Part, Scope, Scopes, TableRead, list_parts
+from lance_duck.duck.full_text.unseen_columns import Star, UnseenColumns
 from lance_duck.duck.statement.identifiers import folded
 from lance_duck.duck.statement.text import LONGEST, Statement
 from lance_duck.duck.statement.tokens import Token
 from lance_duck.duck.tables.text_functions import MATCHES, SCORES
 
 _MARK: Final = re.compile(r"\$\w+")
-_ODD: Final = frozenset({"pivot", "unpivot", "tablesample", "columns", "describe", "summarize", "nearest"})
 _GROUPED: Final = frozenset({"select", "having", "order", "qualify", "group"})
 """Clauses whose columns a GROUP BY has to name, unless an aggregate takes them."""
 _TAKE_ROWS: Final = (
@@ -29,12 +29,6 @@ _TAKE_ROWS: Final = (
     "bool_and count_if filter"
 )
 _AGGREGATES: Final = frozenset(_TAKE_ROWS.split())
-_STAR_AFTER: Final = frozenset({"select", "distinct", "all", ","})
-_FOLLOW: Final = (
-    ", ) ; from where group having window qualify order limit offset using union except intersect replace rename"
-)
-_STAR_BEFORE: Final = frozenset(_FOLLOW.split())
-_LEFT_OUT: Final = ("exclude", "except")
 _STARTS: Final = frozenset({"where", "on", "having", "qualify"})
 _FOLLOW_CONDITIONS: Final = (
     "and or ) ; group having window qualify order limit offset using union except intersect returning join inner left "
@@ -71,19 +65,6 @@ class AskedCall:
     words: str | None
     mark: str
     null_is_false: bool
-
-
-@dataclass(frozen=True)
-class Star:
-    """A `*` that has columns of the table, and what is added behind it to leave others out.
-
-    Attributes:
-        place: In the text.
-        text: What is added there, with `{}` for the columns.
-    """
-
-    place: int
-    text: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,6 +108,7 @@ class _Reader:
     def __init__(self, tokens: Sequence[Token]) -> None:
         self._tokens = tokens
         self._scopes = Scopes(tokens)
+        self._columns = UnseenColumns(tokens, self._scopes)
 
     def tables(self) -> Iterator[AskedTable]:
         """Yield the tables of which matches are asked."""
@@ -138,10 +120,10 @@ class _Reader:
                     read, scope, call = found
                     calls.setdefault(read, (scope, []))[1].append(call)
         for read, (scope, mine) in calls.items():
-            stars = None if self._is_odd(read, scope) else self._stars(read, scope)
+            stars = self._columns.stars(read, scope)
             if read.place is not None and stars is not None:
                 start, end = self._tokens[read.place[0]].start, self._tokens[read.place[1] - 1].end
-                is_value = self._may_be_value(read, scope)
+                is_value = self._columns.may_be_value(read, scope)
                 yield AskedTable(read, start, end, tuple(mine), tuple(stars), is_value, self._is_kept(scope))
 
     def _is_kept(self, scope: Scope) -> bool:
@@ -227,82 +209,6 @@ class _Reader:
             if self._scopes.opener(place) == opener and self._tokens[place].text.lower() in _STARTS | _INSIDE:
                 return self._tokens[place].text.lower(), place
         return self._scopes.text(opener) if opener >= 0 else "", opener
-
-    # What else means the columns of the table.
-
-    def _is_odd(self, read: TableRead, scope: Scope) -> bool:
-        """Return whether a SELECT is of a kind not known here, or has columns that say the database of the table."""
-        for at in range(scope.start, scope.end):
-            if self._scopes.word(at) in _ODD:
-                return True
-            is_within = self._scopes.text(at - 1) == self._scopes.text(at + 1) == "."
-            if is_within and folded(self._scopes.name(at) or "") == folded(read.alias):
-                return True
-        return False
-
-    def _may_be_value(self, read: TableRead, scope: Scope) -> bool:
-        """Return whether the name of a table stands where it may mean its rows."""
-        named = {at for each in self._scopes.tables if each.place for at in range(each.place[0], each.end)}
-        return any(
-            self._scopes.name(at) is not None
-            and folded(self._scopes.name(at) or "") == folded(read.alias)
-            and at not in named
-            and self._scopes.text(at + 1) != "."
-            and self._scopes.text(at - 1).lower() not in (".", "as")
-            for at in range(scope.start, scope.end)
-        )
-
-    def _stars(self, read: TableRead, scope: Scope) -> list[Star] | None:
-        """Return the stars that have columns of a table; None where one cannot leave any out."""
-        if all(word != "select" for word, _ in scope.clauses):
-            return self._first_from(scope)
-        stars: list[Star] = []
-        for at in range(scope.start, scope.end):
-            if self._tokens[at].text != "*":
-                continue
-            if self._scopes.text(at - 1) == ".":
-                if folded(self._scopes.name(at - 2) or "") != folded(read.alias):
-                    continue
-            elif self._scopes.scope_of(at) is not scope or not self._may_be_star(at):
-                continue
-            star = self._star(at, scope)
-            if star is None:
-                return None
-            stars.append(star)
-        return stars
-
-    def _may_be_star(self, at: int) -> bool:
-        """Return whether a `*` may be one, and not a multiplication or that of `count(*)`."""
-        before, after = self._scopes.text(at - 1).lower(), self._scopes.text(at + 1).lower()
-        if before == "(" and after == ")":
-            return self._scopes.word(at - 2) != "count"
-        return before in _STAR_AFTER or before == "(" or after in _STAR_BEFORE or after in _LEFT_OUT or after == ""
-
-    def _star(self, at: int, scope: Scope) -> Star | None:
-        first = at - 2 if self._scopes.text(at - 1) == "." else at
-        before, after = self._scopes.text(first - 1).lower(), self._scopes.text(at + 1).lower()
-        select = next(place for word, place in scope.clauses if word == "select")
-        is_item = before in _STAR_AFTER or (before == ")" and self._ends_distinct_on(first - 1))
-        if not is_item or self._scopes.opener(first) != self._scopes.opener(select):
-            return None
-        if after in _LEFT_OUT and self._scopes.text(at + 2) == "(" and not self._scopes.is_query(at + 2):
-            return Star(self._tokens[at + 2].end, "{}, ")
-        if after and after not in _STAR_BEFORE:
-            return None
-        return Star(self._tokens[at].end, " EXCLUDE ({}) ")
-
-    def _ends_distinct_on(self, place: int) -> bool:
-        opener = next((at for at in range(place) if self._scopes.closer(at) == place), -1)
-        return self._scopes.word(opener - 1) == "on" and self._scopes.word(opener - 2) == "distinct"
-
-    def _first_from(self, scope: Scope) -> list[Star] | None:
-        """Return what a SELECT is to say that begins with FROM, and has none of its own."""
-        place = next((place for word, place in scope.clauses if word == "from"), -1)
-        before = self._scopes.text(place - 1).lower()
-        if place < 0 or before in ("delete", "update"):
-            return []
-        is_first = before in ("", "(", ")", ";", "all", "union", "except", "intersect", "explain", "analyze", "as")
-        return [Star(self._tokens[place].start, "SELECT * EXCLUDE ({}) ")] if is_first else None
 
 
 def _words(part: Part) -> Part | None:

@@ -163,9 +163,13 @@ def _kept(asked: AskedTable, found: MatchColumns) -> str:
     """Return SQL of a table with its columns, for a statement that is run later on, perhaps by another process."""
     pairs = zip(found.columns, found.calls, strict=True)
     columns = [AskedColumn(column.field.name, call.request, call.words or "", call.is_score) for column, call in pairs]
-    version = {name: part.text.strip() if part.string is None else part.string for name, part in asked.read.version}
     table = TextRequest.of(found.calls[0].request).table
-    return f"__lance_matching({literal(table)}, {literal(AskedColumns(columns, version).text)})"
+    return f"__lance_matching({literal(table)}, {literal(AskedColumns(columns, version_texts(asked.read)).text)})"
+
+
+def version_texts(read: TableRead) -> dict[str, str]:
+    """Return what a statement says of the version of a table that it reads: what `VersionChoice` takes."""
+    return {name: part.text.strip() if part.string is None else part.string for name, part in read.version}
 
 
 def columns_for(asked: AskedTable, given: Given, handle: TableHandle) -> MatchColumns | None:
@@ -185,7 +189,7 @@ def handle_of(read: TableRead, catalog: TableCatalog, names: Names, *, later: bo
         handle = None if read.name is None else names.table(read.name, later=later)
     if handle is None or not read.version:
         return handle
-    texts = {name: part.text.strip() if part.string is None else part.string for name, part in read.version}
+    texts = version_texts(read)
     if "asof" in texts or not all(part.string is not None or texts[name].isdecimal() for name, part in read.version):
         return None
     return handle.at(VersionChoice(**texts))

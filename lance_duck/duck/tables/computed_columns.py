@@ -36,15 +36,17 @@ Addresses = NDArray[np.uint64]
 
 
 class ComputedColumn(ABC):
-    """A column whose values the addresses of rows tell.
+    """A column whose values the addresses or ids of rows tell.
 
     Args:
         name: Its name.
         type_: Its type in Arrow.
+        source: What tells them: `_rowaddr` or `_rowid`.
     """
 
-    def __init__(self, name: str, type_: pa.DataType) -> None:
+    def __init__(self, name: str, type_: pa.DataType, source: str = ROW_ADDRESS) -> None:
         self.field = pa.field(name, type_)
+        self.source = source
 
     @abstractmethod
     def values(self, dataset: LanceDataset, addresses: pa.Array) -> pa.Array:
@@ -52,12 +54,12 @@ class ComputedColumn(ABC):
 
         Args:
             dataset: The version that is read.
-            addresses: uint64, of the rows.
+            addresses: uint64, of the rows; their ids where these are the source.
         """
 
     @abstractmethod
     def condition(self, dataset: LanceDataset, leaf: Predicate) -> Predicate:
-        """Return a condition of this column as one of addresses."""
+        """Return a condition of this column as one of its source."""
 
 
 class AddressColumn(ComputedColumn):
@@ -160,10 +162,12 @@ class AskedColumns:
     Attributes:
         columns: The columns.
         version: What `VersionChoice` takes.
+        identifiers: Names of row identifiers that are columns, too.
     """
 
     columns: Sequence[AskedColumn]
     version: Mapping[str, str]
+    identifiers: Sequence[str] = ()
 
     @classmethod
     def of(cls, text: str) -> AskedColumns:
@@ -174,7 +178,8 @@ class AskedColumns:
         """
         try:
             content = json.loads(text)
-            return cls([AskedColumn(*column) for column in content["columns"]], dict(content["version"]))
+            columns = [AskedColumn(*column) for column in content["columns"]]
+            return cls(columns, dict(content["version"]), list(content.get("identifiers", ())))
         except (ValueError, TypeError, LookupError) as error:
             raise InvalidInputError("a function of lance_duck's own is called by hand", found=text[:40]) from error
 
@@ -182,6 +187,7 @@ class AskedColumns:
     def text(self) -> str:
         """The text that stands for them."""
         content = {"columns": [astuple(column) for column in self.columns], "version": self.version}
+        content |= {"identifiers": self.identifiers} if self.identifiers else {}
         return json.dumps(content, ensure_ascii=False)
 
     def computed(self, matches: Callable[[MatchQuery | PhraseQuery], TextMatches]) -> list[MatchColumn]:
@@ -246,7 +252,8 @@ class TableWithColumns(DuckTable):
 
     def explained(self, parts: Sequence[Predicate] = ()) -> str:
         """See `DuckTable.explained`: its searches, and how rows are found besides."""
-        own = [part for part in parts if self.computed.keys().isdisjoint(part.columns())]
+        searched = {name for name, column in self.computed.items() if isinstance(column, MatchColumn)}
+        own = [self.stored(self.dataset, part) for part in parts if searched.isdisjoint(part.columns())]
         plans = []
         for query in self.queries:
             lines = self.dataset.scan(columns=[], full_text_query=query).explain_plan().splitlines()
@@ -271,7 +278,8 @@ class TableWithColumns(DuckTable):
         if self.computed.keys().isdisjoint(wanted.names):
             return super()._reader(dataset, wanted, predicate, any_form=any_form)
         own = [field for field in wanted if field.name not in self.computed]
-        stored = pa.schema([*own, pa.field(ROW_ADDRESS, pa.uint64())])
+        sources = dict.fromkeys(self.computed[name].source for name in wanted.names if name in self.computed)
+        stored = pa.schema([*own, *(pa.field(name, pa.uint64()) for name in sources)])
         inner = super()._reader(dataset, stored, predicate, any_form=any_form)
         named = {field.name: field for field in inner.schema}
         schema = pa.schema([named.get(field.name, field) for field in wanted])
@@ -281,9 +289,10 @@ class TableWithColumns(DuckTable):
         self, dataset: LanceDataset, batches: Iterable[pa.RecordBatch], schema: pa.Schema
     ) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            addresses = batch.column(batch.num_columns - 1)
             columns = [
-                self.computed[name].values(dataset, addresses) if name in self.computed else batch.column(name)
+                batch.column(name)
+                if (computed := self.computed.get(name)) is None
+                else computed.values(dataset, batch.column(computed.source))
                 for name in schema.names
             ]
             yield pa.RecordBatch.from_arrays(columns, schema=schema)

@@ -27,8 +27,6 @@ DELETE FROM t WHERE unnest([true, false])
 DELETE FROM t WHERE rowid = 1
 DELETE FROM t WHERE t.rowid >= 2
 DELETE FROM t WHERE rowid NOT IN (SELECT min(rowid) FROM t GROUP BY a)
-DELETE FROM t WHERE _rowaddr = 1
-DELETE FROM t WHERE t._rowaddr >= 0
 DELETE FROM t WHERE to_json(t)::VARCHAR LIKE '%rowaddr%'
 DELETE FROM t WHERE t::VARCHAR LIKE '%two%'
 DELETE FROM t WHERE len(struct_keys(t)) = 7

@@ -140,6 +140,8 @@ INSERT INTO t (id, s) VALUES (9, 'a') RETURNING rowid
 INSERT INTO t (id, s) VALUES (9, 'a') RETURNING (SELECT max(id) FROM u)
 INSERT INTO t (id, s) VALUES (9, 'a') RETURNING (SELECT max(id) FROM t)
 INSERT INTO t (id) SELECT id FROM u RETURNING u.id
+INSERT INTO t (id, a) SELECT rowid, 1 FROM u
+INSERT INTO t (id) VALUES (9) RETURNING row(id, 'x'), [row(1, 2)] AS tuples
 INSERT INTO t (id) VALUES (9) RETURNING lower('A'), random() < 2, l, st, d, ts
 INSERT INTO t DEFAULT VALUES RETURNING *
 INSERT INTO k DEFAULT VALUES RETURNING *

@@ -84,9 +84,6 @@ UPDATE t SET s = (SELECT q::VARCHAR FROM (SELECT t.id, t.a) AS q)
 UPDATE t SET s = (SELECT to_json(t) FROM u AS t LIMIT 1)
 UPDATE t SET s = {'t': 1}::VARCHAR
 UPDATE t SET a = (t).id
-UPDATE t SET a = _rowaddr
-UPDATE t SET a = t._rowaddr
-UPDATE t SET s = 'hit' WHERE _rowaddr = 0
 UPDATE t SET s = 'hit' WHERE rowid = 0
 UPDATE t SET a = rowid
 UPDATE t SET a = t.rowid + 1 WHERE t.rowid > 0

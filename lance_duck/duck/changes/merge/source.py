@@ -17,6 +17,7 @@ from typing import Any, Final
 import duckdb
 import pyarrow as pa
 
+from lance_duck.duck.changes.result import holds_tuple
 from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.statement.identifiers import quoted
 from lance_duck.duck.tables.statement_versions import with_one_version
@@ -26,8 +27,6 @@ from lance_duck.scan.duckdb.source import SPEAKS_SOURCE
 MERGE_SOURCE: Final = "__lance_merge_source"
 """What the source is called, in Arrow and as a table."""
 _OTHER: Final = re.compile(r"\b(UUID|U?HUGEINT|TUPLE|UNION|ENUM|BIT|BIGNUM|VARIANT|GEOMETRY|JSON)\b|TIME WITH|\"NULL\"")
-_UNNAMED: Final = re.compile(r"STRUCT\([A-Z]+[,()\[]")
-"""A tuple as DuckDB 1 writes it, of which it makes no table."""
 _NULL: Final = '"NULL"'
 _STORED: Final = "__lance_merge_stored"
 
@@ -62,7 +61,7 @@ def merge_source(session: ChangeSession, sql: str, tables: dict[str, Any]) -> It
     kinds = [re.sub(r'"(?:[^"]|"")*"(?= )', "", column.type) for column in columns if column.type != _NULL]
     inner = [type_ for elements in tuples.values() for type_ in elements]
     inner += [column.type for column in columns if column.name not in tuples]
-    if not any(map(_OTHER.search, kinds)) or any(map(_UNNAMED.search, inner)):
+    if not any(map(_OTHER.search, kinds)) or any(map(holds_tuple, inner)):
         rows = with_one_version(partial(call_as_user, relation.to_arrow_table, tables))
         tables[MERGE_SOURCE] = _with_nulls(rows, nulls)
         yield columns

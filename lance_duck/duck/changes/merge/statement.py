@@ -26,7 +26,7 @@ from lance_duck.duck.changes.merge.keys import KeyPair, SourceKeys
 from lance_duck.duck.changes.merge.source import MERGE_SOURCE, SourceColumn, merge_source
 from lance_duck.duck.changes.result import ChangeResult, counted
 from lance_duck.duck.changes.rows.joined import refuse_same_name
-from lance_duck.duck.changes.rows.mentions import ROW_NUMBER, mentioned, refuse_row_number, without_address
+from lance_duck.duck.changes.rows.mentions import mentioned, refuse_identifiers, without_address
 from lance_duck.duck.changes.rows.returning import returned_by
 from lance_duck.duck.changes.rows.shadow import SHADOW, changed_shadow, insert_guard, shadow
 from lance_duck.duck.changes.session import ChangeSession
@@ -34,6 +34,7 @@ from lance_duck.duck.changes.table_statement import TableStatement
 from lance_duck.duck.changes.target import ADDRESS, SOURCE, TargetTable
 from lance_duck.duck.statement.clauses import Clauses, TableName
 from lance_duck.duck.statement.identifiers import folded, quoted
+from lance_duck.duck.tables.row_identifier_columns import ROW_IDENTIFIERS
 from lance_duck.errors import InvalidInputError, UnsupportedError
 from lance_duck.scan.duckdb.source import SPEAKS_SOURCE
 from lance_duck.verbs.rows.edits import RowEdits
@@ -123,8 +124,8 @@ class MergeStatement(TableStatement):
     ) -> tuple[RowEdits, ChangeResult]:
         """Run the MERGE, whose source has these columns."""
         names = [column.name for column in columns]
-        if ROW_NUMBER not in map(folded, names):
-            refuse_row_number(table, (self.join, *self.actions))
+        if ROW_IDENTIFIERS.isdisjoint(map(folded, names)):
+            refuse_identifiers(table, (self.join, *self.actions))
         join, *actions = (without_address(table, self.alias, text) for text in (join, *actions))
         actions = [self._spelled(table, part, text, names) for part, text in zip(self.actions, actions, strict=True)]
         keys = self._source_keys(session, table, names, tables)

@@ -14,7 +14,7 @@ from typing import Final
 import pyarrow as pa
 
 from lance_duck.duck.changes.result import ChangeResult, counted
-from lance_duck.duck.changes.rows.mentions import means_row, mentioned, refuse_row_number
+from lance_duck.duck.changes.rows.mentions import means_row, mentioned, refuse_identifiers
 from lance_duck.duck.changes.rows.returning import returned_by
 from lance_duck.duck.changes.rows.shadow import SHADOW, changed_shadow, shadow
 from lance_duck.duck.changes.session import ChangeSession
@@ -67,7 +67,7 @@ def upserted(
         UnsupportedError: The number of a row is asked for.
     """
     keys = conflict_keys(table, upsert.conflict)
-    refuse_row_number(table, (upsert.conflict,))
+    refuse_identifiers(table, (upsert.conflict,))
     types = {column.name: column.type for column in table.columns}
     casts = [f"CAST({quoted(c)} AS {types[c]}) AS {quoted(c)}" for c in rows.column_names]
     source = f"(SELECT {', '.join(casts)} FROM {_ROWS})"  # noqa: S608
@@ -100,7 +100,7 @@ def upserted(
 def _means_all(table: TargetTable, upsert: Upsert) -> bool:
     """Return whether columns count that the statement does not name: those of OR REPLACE become null."""
     has_star = any(token.text == "*" for token in upsert.returning.tokens)
-    return upsert.instead == "replace" or has_star or means_row(table, upsert.alias, (upsert.returning,), counts=False)
+    return upsert.instead == "replace" or has_star or means_row(table, upsert.alias, (upsert.returning,))
 
 
 def _refuse_other_keys(

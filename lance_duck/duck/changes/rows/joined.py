@@ -2,27 +2,29 @@
 
     SELECT a.<address>, value, … FROM t AS a[, FROM or USING] [WHERE …]
 
-Where clauses mean a whole row or its `rowid`, they are evaluated on a twin of the table, with all of its rows.
+Where clauses mean a whole row, they are evaluated on a twin of the table, with all of its rows; where they also ask for
+`rowid`, `_rowid` or `_rowaddr`, which the twin does not have, rows are spelled as their columns.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_duck.duck.changes.rows.mentions import ROW_NUMBER, asks_row_number, may_be_refused, means_row, mentioned
-from lance_duck.duck.changes.rows.twin import TWIN, fill, twin
+from lance_duck.duck.changes.rows.mentions import asks_identifier, may_be_refused, means_row, without_address
+from lance_duck.duck.changes.rows.twin import fill, twin
 from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.changes.target import ADDRESS, SOURCE, TargetTable
 from lance_duck.duck.statement.clauses import Clauses, TableName
 from lance_duck.duck.statement.identifiers import folded, quoted
-from lance_duck.errors import InvalidInputError, UnsupportedError
+from lance_duck.duck.tables.row_identifier_columns import DUCKDB_ROW_ID
+from lance_duck.errors import InvalidInputError
 
 
 @dataclass(frozen=True)
@@ -62,16 +64,9 @@ class JoinedClauses:
             How rows are found, and the text of each expression.
         """
         refuse_same_name(self.ctes, self.target)
-        counts = asks_row_number(table, (self.assignments, self.others, self.where))
-        if counts and session.block is not None:
-            raise UnsupportedError(
-                "rowid between BEGIN and COMMIT, and in executemany",
-                where=f"table {table.name}",
-                remedy="a column that tells rows apart",
-            )
         parts = (self.ctes, self.assignments, self.others, self.where, *values)
-        with session.pinned(table, self.target, *parts, shown=not counts) as (texts, tables):
-            yield JoinedRows(session, table, self, texts[:4], tables, counts), texts[4:]
+        with session.pinned(table, self.target, *parts) as (texts, tables):
+            yield JoinedRows(session, table, self, texts[:4], tables), texts[4:]
 
 
 @dataclass(frozen=True)
@@ -84,7 +79,6 @@ class JoinedRows:
         clauses: The clauses.
         texts: What they say, as they are evaluated: WITH, SET, FROM or USING, WHERE.
         tables: The tables that they read.
-        counts: Whether they ask for `rowid`.
     """
 
     session: ChangeSession
@@ -92,7 +86,6 @@ class JoinedRows:
     clauses: JoinedClauses
     texts: Sequence[str]
     tables: dict[str, Any]
-    counts: bool
 
     def select(self, columns: Sequence[str]) -> pa.Table:
         """Return columns of the rows, with their addresses.
@@ -101,13 +94,15 @@ class JoinedRows:
             columns: SQL of what is selected besides the address.
         """
         expressions = (self.clauses.assignments, self.clauses.where)
-        if self.counts or means_row(self.table, self.clauses.alias, (*expressions, self.clauses.others)):
-            name, table = (self.table.name, self._counted(columns)) if self.counts else (TWIN, self.table)
-            with twin(self.session, table, name) as own:
-                self._bind(own)
-                return self._of_twin(table, own, columns)
-        if may_be_refused(expressions, self.clauses.others):
+        parts = (*expressions, self.clauses.others)
+        if means_row(self.table, self.clauses.alias, parts):
+            if asks_identifier(self.table, parts):
+                return self._with_rows_spelled().select([self._spelled(column) for column in columns])
             with twin(self.session, self.table) as own:
+                self._bind(own)
+                return self._of_twin(own, columns)
+        if may_be_refused(expressions, self.clauses.others):
+            with twin(self.session, self.table, identified=True) as own:
                 self._bind(own)
         try:
             return self.session.arrow(self._query(quoted(SOURCE), f'"{ADDRESS}"', columns), self.tables)
@@ -117,7 +112,7 @@ class JoinedRows:
 
     def _refuse(self) -> None:
         """Raise what DuckDB says of the statement itself, if it refuses that, too."""
-        with suppress(duckdb.TransactionException), twin(self.session, self.table) as own:
+        with suppress(duckdb.TransactionException), twin(self.session, self.table, identified=True) as own:
             self._bind(own)
 
     def _bind(self, own: str) -> None:
@@ -125,20 +120,26 @@ class JoinedRows:
         alias = quoted(self.clauses.alias)
         self.session.bind(f"{ctes}{self.clauses.verb} {own} AS {alias} {assignments}{others}{where}", self.tables)
 
-    def _counted(self, columns: Sequence[str]) -> TargetTable:
-        """Return the table with the columns that a twin needs to tell the number of a row."""
-        parts = (self.clauses.assignments, self.clauses.others, self.clauses.where)
-        if means_row(self.table, self.clauses.alias, parts, counts=False):
-            return self.table
-        return mentioned(self.table, (*self.texts, *columns))
+    def _with_rows_spelled(self) -> JoinedRows:
+        """Return the same with whole rows of the table spelled as their columns."""
+        clauses = self.clauses
+        assignments, others, where = (
+            Clauses.of(self._spelled(part.text)) for part in (clauses.assignments, clauses.others, clauses.where)
+        )
+        spelled = replace(clauses, assignments=assignments, others=others, where=where)
+        return replace(self, clauses=spelled, texts=[self._spelled(text) for text in self.texts])
 
-    def _of_twin(self, table: TargetTable, own: str, columns: Sequence[str]) -> pa.Table:
+    def _spelled(self, text: str) -> str:
+        return without_address(self.table, self.clauses.alias, text)
+
+    def _of_twin(self, own: str, columns: Sequence[str]) -> pa.Table:
+        table, number = self.table, DUCKDB_ROW_ID
         rows = self.session.arrow(f"SELECT {table.read_all(SOURCE)} FROM {SOURCE}", self.tables)  # noqa: S608
         fill(self.session, table, own, table.stored(rows))
-        first = self.session.arrow(f"SELECT min({ROW_NUMBER}) FROM {own}", {}).column(0)[0].as_py()  # noqa: S608
-        changed = self.session.arrow(self._query(own, ROW_NUMBER, columns), self.tables)
+        first = self.session.arrow(f"SELECT min({number}) FROM {own}", {}).column(0)[0].as_py()  # noqa: S608
+        changed = self.session.arrow(self._query(own, number, columns), self.tables)
         places = pc.subtract(changed.column(0), first or 0)  # rows of a transaction have high numbers
-        return changed.drop_columns([ROW_NUMBER]).append_column(ADDRESS, rows.column(ADDRESS).take(places))
+        return changed.drop_columns([number]).append_column(ADDRESS, rows.column(ADDRESS).take(places))
 
     def _query(self, source: str, address: str, columns: Sequence[str]) -> str:
         ctes, _, others, where = self.texts

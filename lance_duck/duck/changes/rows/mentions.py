@@ -14,9 +14,9 @@ from lance_duck.duck.changes.target import ADDRESS, TargetTable
 from lance_duck.duck.statement.clauses import Clauses
 from lance_duck.duck.statement.edits import Edit, apply
 from lance_duck.duck.statement.identifiers import folded, quoted
+from lance_duck.duck.tables.row_identifier_columns import ROW_IDENTIFIERS
 from lance_duck.errors import UnsupportedError
 
-ROW_NUMBER: Final = "rowid"
 _BOUND_OTHERWISE: Final = frozenset({"over", "unnest", "unlist", "columns"})
 """Words that DuckDB accepts in a SELECT and not everywhere in a change."""
 _TABLES: Final = frozenset({"from", "join", "table", "into", "update"})
@@ -48,16 +48,15 @@ _CALLS: Final = frozenset({"extract", "substring", "trim", "overlay", "position"
 _STAR_OPTIONS: Final = frozenset({"exclude", "replace", "rename", "like", "ilike", "similar", "glob"})
 
 
-def means_row(table: TargetTable, alias: str, clauses: Sequence[Clauses], *, counts: bool = True) -> bool:
-    """Return whether clauses mean a whole row of the target, or ask for the number of one.
+def means_row(table: TargetTable, alias: str, clauses: Sequence[Clauses]) -> bool:
+    """Return whether clauses mean a whole row of the target.
 
     Args:
         table: The table.
         alias: What the statement calls it.
         clauses: Its clauses, each with the word that begins it.
-        counts: The number of a row is of interest.
     """
-    return (counts and asks_row_number(table, clauses)) or any(
+    return any(
         next(_rows(table, alias, part), None) is not None or next(_stars(alias, part), None) is not None
         for part in clauses
     )
@@ -81,20 +80,19 @@ def mentioned(table: TargetTable, texts: Iterable[str], *names: str) -> TargetTa
     return replace(table, columns=columns or table.columns[:1])
 
 
-def asks_row_number(table: TargetTable, clauses: Sequence[Clauses]) -> bool:
-    """Return whether clauses name DuckDB's `rowid`, which is no column of the table."""
-    return not _has_column(table, ROW_NUMBER) and any(
-        token.name is not None and folded(token.name) == ROW_NUMBER for part in clauses for token in part.tokens
-    )
+def asks_identifier(table: TargetTable, clauses: Sequence[Clauses]) -> bool:
+    """Return whether clauses name `rowid`, `_rowid` or `_rowaddr`, and the table has no column of that name."""
+    names = {folded(token.name) for part in clauses for token in part.tokens if token.name is not None}
+    return any(not _has_column(table, name) for name in names & ROW_IDENTIFIERS)
 
 
-def refuse_row_number(table: TargetTable, clauses: Sequence[Clauses]) -> None:
-    """Refuse `rowid` where the rows are numbered otherwise. Raises UnsupportedError."""
-    if asks_row_number(table, clauses):
+def refuse_identifiers(table: TargetTable, clauses: Sequence[Clauses]) -> None:
+    """Refuse these names where the rows are on a table of DuckDB's own. Raises UnsupportedError."""
+    if asks_identifier(table, clauses):
         raise UnsupportedError(
-            "rowid in RETURNING, MERGE and ON CONFLICT",
+            "rowid, _rowid and _rowaddr in RETURNING, MERGE and ON CONFLICT",
             where=f"table {table.name}",
-            remedy="a column that tells rows apart",
+            remedy="a column that tells rows apart; UPDATE and DELETE take them in WHERE, SET, FROM and USING",
         )
 
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from lance_duck.duck.changes.result import ChangeResult, counted, returned
-from lance_duck.duck.changes.rows.mentions import is_hidden, refuse_row_number, without_address
+from lance_duck.duck.changes.rows.mentions import is_hidden, refuse_identifiers, without_address
 from lance_duck.duck.changes.rows.twin import fill, twin
 from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.changes.target import TargetTable
@@ -33,7 +33,7 @@ def result_of(
     """
     if not clause.tokens or rows is None:
         return counted(count)
-    refuse_row_number(table, (clause,))
+    refuse_identifiers(table, (clause,))
     rows, text = table.stored(rows), clause.part(1).text
     if _is_plain(clause, alias):
         casts = ", ".join(f"CAST({column.quoted} AS {column.type}) AS {column.quoted}" for column in table.columns)
@@ -61,7 +61,7 @@ def returned_by(
         alias: What the statement calls it.
         tables: What the change reads.
     """
-    refuse_row_number(table, (clause,))
+    refuse_identifiers(table, (clause,))
     items = without_address(table, alias, clause.part(1).text, stars=False)
     rows, titles, types = session.answer(f"{sql}RETURNING {items}", tables)
     seen = [i for i, title in enumerate(titles) if not is_hidden(title)]
@@ -91,4 +91,4 @@ def _is_plain(clause: Clauses, alias: str) -> bool:
     return True
 
 
-_NOT_PLAIN: Final = frozenset({"rowid", "distinct", "order", "limit", "from", "where", "group"})
+_NOT_PLAIN: Final = frozenset({"distinct", "order", "limit", "from", "where", "group"})

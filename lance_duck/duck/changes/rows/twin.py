@@ -1,7 +1,7 @@
 """A twin of a table: a table of DuckDB's own with the same columns, and no more.
 
 Most changes are evaluated by a SELECT. DuckDB's own binder decides, on the twin, about those that a SELECT may read
-otherwise; and a row of the twin as a value, its stars and its `rowid` are those that a native table has.
+otherwise; and a row of the twin as a value, and its stars, are those that a native table has.
 """
 
 from __future__ import annotations
@@ -16,25 +16,30 @@ import pyarrow as pa
 from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.changes.target import TargetTable
 from lance_duck.duck.statement.identifiers import quoted
+from lance_duck.duck.tables.row_identifier_columns import row_identifiers
 from lance_duck.errors import UnsupportedError
+from lance_duck.scan.projection import ROW_ADDRESS, ROW_ID
 
 TWIN: Final = "__lance_twin"
 _ROWS: Final = "__lance_rows"
 
 
 @contextmanager
-def twin(session: ChangeSession, table: TargetTable, name: str = TWIN) -> Iterator[str]:
+def twin(session: ChangeSession, table: TargetTable, *, identified: bool = False) -> Iterator[str]:
     """Make an empty twin for one statement, and yield its name as SQL. Errors of DuckDB's about it speak of the table.
 
     Args:
         session: The statement.
         table: The table.
-        name: Its name, before which DuckDB prefers no other table.
+        identified: It has `_rowid` and `_rowaddr` as columns, too: statements are bound on it, and not run.
     """
-    columns = ", ".join(f"{column.quoted} {column.type}" for column in table.columns)
-    own = f"temp.main.{quoted(name)}"
+    columns = [f"{column.quoted} {column.type}" for column in table.columns]
+    if identified:
+        more = row_identifiers((ROW_ID, ROW_ADDRESS), table.dataset)
+        columns += [f"{quoted(column.field.name)} UBIGINT" for column in more]
+    own = f"temp.main.{quoted(TWIN)}"
     try:
-        session.run(f"CREATE TEMP TABLE {quoted(name)} ({columns})")
+        session.run(f"CREATE TEMP TABLE {quoted(TWIN)} ({', '.join(columns)})")
         yield own
     except duckdb.Error as error:
         if TWIN not in str(error):
@@ -59,7 +64,7 @@ def fill(session: ChangeSession, table: TargetTable, own: str, rows: pa.Table) -
     """
     if not session.keeps_order():
         raise UnsupportedError(
-            "a whole row, or the number of one, as a value",
+            "a whole row as a value",
             where=f"table {table.name}",
             found="preserve_insertion_order is off",
             remedy="SET preserve_insertion_order = true",

@@ -1,0 +1,126 @@
+"""Columns that a table gets for one statement, and that nobody may see: where the statement would show them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from lance_duck.duck.full_text.scopes import Scope, Scopes, TableRead
+from lance_duck.duck.statement.identifiers import folded
+from lance_duck.duck.statement.tokens import Token
+
+_ODD: Final = frozenset({"pivot", "unpivot", "tablesample", "columns", "describe", "summarize", "nearest"})
+_OF_QUERIES: Final = frozenset({"describe", "summarize"})
+"""Words of those before which the columns of a query are asked for."""
+_STAR_AFTER: Final = frozenset({"select", "distinct", "all", ","})
+_FOLLOW: Final = (
+    ", ) ; from where group having window qualify order limit offset using union except intersect replace rename"
+)
+_STAR_BEFORE: Final = frozenset(_FOLLOW.split())
+_LEFT_OUT: Final = ("exclude", "except")
+
+
+@dataclass(frozen=True)
+class Star:
+    """A `*` that has columns of the table, and what is added behind it to leave others out.
+
+    Attributes:
+        place: In the text.
+        text: What is added there, with `{}` for the columns.
+        is_of_all: It has columns of all tables of its SELECT.
+    """
+
+    place: int
+    text: str
+    is_of_all: bool
+
+
+class UnseenColumns:
+    """Says where a statement would show columns that its tables get.
+
+    Args:
+        tokens: Of the statement.
+        scopes: Its SELECTs.
+    """
+
+    def __init__(self, tokens: Sequence[Token], scopes: Scopes) -> None:
+        self._tokens = tokens
+        self._scopes = scopes
+
+    def stars(self, read: TableRead, scope: Scope) -> list[Star] | None:
+        """Return the stars that have columns of a table; None where its SELECT would show more than these."""
+        if self._is_odd(read, scope):
+            return None
+        if all(word != "select" for word, _ in scope.clauses):
+            return self._first_from(scope)
+        stars: list[Star] = []
+        for at in range(scope.start, scope.end):
+            if self._tokens[at].text != "*":
+                continue
+            if self._scopes.text(at - 1) == ".":
+                if folded(self._scopes.name(at - 2) or "") != folded(read.alias):
+                    continue
+            elif self._scopes.scope_of(at) is not scope or not self._may_be_star(at):
+                continue
+            star = self._star(at, scope)
+            if star is None:
+                return None
+            stars.append(star)
+        return stars
+
+    def may_be_value(self, read: TableRead, scope: Scope) -> bool:
+        """Return whether the name of a table stands where it may mean its rows."""
+        named = {at for each in self._scopes.tables if each.place for at in range(each.place[0], each.end)}
+        return any(
+            self._scopes.name(at) is not None
+            and folded(self._scopes.name(at) or "") == folded(read.alias)
+            and at not in named
+            and self._scopes.text(at + 1) != "."
+            and self._scopes.text(at - 1).lower() not in (".", "as")
+            for at in range(scope.start, scope.end)
+        )
+
+    def _is_odd(self, read: TableRead, scope: Scope) -> bool:
+        """Return whether a SELECT is of a kind not known here, or has columns that say the database of the table."""
+        for at in range(scope.start, scope.end):
+            word = self._scopes.word(at)
+            if word in _ODD and not (word in _OF_QUERIES and self._scopes.word(at + 1) == "select"):
+                return True
+            is_within = self._scopes.text(at - 1) == self._scopes.text(at + 1) == "."
+            if is_within and folded(self._scopes.name(at) or "") == folded(read.alias):
+                return True
+        return False
+
+    def _may_be_star(self, at: int) -> bool:
+        """Return whether a `*` may be one, and not a multiplication or that of `count(*)`."""
+        before, after = self._scopes.text(at - 1).lower(), self._scopes.text(at + 1).lower()
+        if before == "(" and after == ")":
+            return self._scopes.word(at - 2) != "count"
+        return before in _STAR_AFTER or before == "(" or after in _STAR_BEFORE or after in _LEFT_OUT or after == ""
+
+    def _star(self, at: int, scope: Scope) -> Star | None:
+        first = at - 2 if self._scopes.text(at - 1) == "." else at
+        before, after = self._scopes.text(first - 1).lower(), self._scopes.text(at + 1).lower()
+        select = next(place for word, place in scope.clauses if word == "select")
+        is_item = before in _STAR_AFTER or (before == ")" and self._ends_distinct_on(first - 1))
+        if not is_item or self._scopes.opener(first) != self._scopes.opener(select):
+            return None
+        if after in _LEFT_OUT and self._scopes.text(at + 2) == "(" and not self._scopes.is_query(at + 2):
+            return Star(self._tokens[at + 2].end, "{}, ", first == at)
+        if after and after not in _STAR_BEFORE:
+            return None
+        return Star(self._tokens[at].end, " EXCLUDE ({}) ", first == at)
+
+    def _ends_distinct_on(self, place: int) -> bool:
+        opener = next((at for at in range(place) if self._scopes.closer(at) == place), -1)
+        return self._scopes.word(opener - 1) == "on" and self._scopes.word(opener - 2) == "distinct"
+
+    def _first_from(self, scope: Scope) -> list[Star] | None:
+        """Return what a SELECT is to say that begins with FROM, and has none of its own."""
+        place = next((place for word, place in scope.clauses if word == "from"), -1)
+        before = self._scopes.text(place - 1).lower()
+        if place < 0 or before in ("delete", "update"):
+            return []
+        is_first = before in ("", "(", ")", ";", "all", "union", "except", "intersect", "explain", "analyze", "as")
+        return [Star(self._tokens[place].start, "SELECT * EXCLUDE ({}) ", True)] if is_first else None

@@ -1,0 +1,62 @@
+"""Statements that read, with tables that have `rowid`, `_rowid` and `_rowaddr` where these are asked for."""
+
+from __future__ import annotations
+
+from lance_duck.duck.catalog import TableCatalog
+from lance_duck.duck.full_text.match_columns import handle_of, version_texts
+from lance_duck.duck.full_text.scopes import TableRead
+from lance_duck.duck.names import Names
+from lance_duck.duck.row_identifiers.references import IdentifiedTable, edits_of, find, may_ask
+from lance_duck.duck.statement.edits import apply
+from lance_duck.duck.statement.identifiers import literal, quoted
+from lance_duck.duck.statement.lists import LiftedText
+from lance_duck.duck.statement.text import Statement
+from lance_duck.duck.tables.computed_columns import AskedColumns
+from lance_duck.duck.tables.row_identifier_columns import row_identifiers
+
+
+class RowIdentifierRewriter:
+    """Rewrites the statements of one connection.
+
+    Args:
+        catalog: Its Lance tables.
+        names: What names mean on it.
+    """
+
+    def __init__(self, catalog: TableCatalog, names: Names) -> None:
+        self._catalog = catalog
+        self._names = names
+
+    def rewritten(self, sql: str, *, later: bool) -> str:
+        """Return a statement that reads its tables with the row identifiers that it asks for; any other one as it is.
+
+        Args:
+            sql: The statement, or several.
+            later: A result that was not fetched yet has to stay.
+        """
+        if not may_ask(sql):
+            return sql
+        lifted = LiftedText.of(sql)
+        statement = Statement.of(lifted.text)
+        tables: tuple[IdentifiedTable, ...] = statement.result("row identifiers", find)
+        calls = {table: call for table in tables if (call := self._call(table, later=later)) is not None}
+        return lifted.restored(apply(statement.text, edits_of(calls))) if calls else sql
+
+    def _call(self, table: IdentifiedTable, *, later: bool) -> tuple[str, list[str]] | None:
+        """Return a call that reads a table with more columns, and these; None where it is none of ours."""
+        handle = handle_of(table.read, self._catalog, self._names, later=later)
+        if handle is None:
+            return None
+        dataset = handle.current()
+        names = [column.field.name for column in row_identifiers(table.names, dataset)]
+        if not names or table.is_value(dataset.schema.names):
+            return None
+        asked = AskedColumns([], version_texts(table.read), names)
+        return f"__lance_matching({literal(self._qualified(table.read, later))}, {literal(asked.text)})", names
+
+    def _qualified(self, read: TableRead, later: bool) -> str:
+        """Return the name or path of a table as functions take it."""
+        if read.name is None:
+            return str(read.path)
+        database = self._names.database(read.name, later=later)
+        return ".".join(map(quoted, read.name if database is None else (database.name, read.name[-1])))

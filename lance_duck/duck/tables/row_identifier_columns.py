@@ -1,0 +1,66 @@
+"""`rowid`, `_rowid` and `_rowaddr` as columns of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_duck.dataset import LanceDataset
+from lance_duck.duck.statement.identifiers import folded
+from lance_duck.duck.tables.computed_columns import ComputedColumn
+from lance_duck.errors import InternalError
+from lance_duck.scan.predicate.tree import Compare, ConstantCondition, In, IsNull, Predicate
+from lance_duck.scan.projection import ROW_ADDRESS, ROW_ID
+
+DUCKDB_ROW_ID: Final = "rowid"
+_SOURCES: Final = {DUCKDB_ROW_ID: ROW_ID, ROW_ID: ROW_ID, ROW_ADDRESS: ROW_ADDRESS}
+ROW_IDENTIFIERS: Final = frozenset(_SOURCES)
+"""Names by which statements ask for them, in lower case."""
+
+
+class RowIdentifierColumn(ComputedColumn):
+    """One of them: `rowid` is `_rowid` in DuckDB's type for it.
+
+    Args:
+        name: Which.
+    """
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name, pa.int64() if name == DUCKDB_ROW_ID else pa.uint64(), _SOURCES[name])
+
+    def values(self, dataset: LanceDataset, addresses: pa.Array) -> pa.Array:
+        """See `ComputedColumn`."""
+        return addresses.view(self.field.type)
+
+    def condition(self, dataset: LanceDataset, leaf: Predicate) -> Predicate:
+        """See `ComputedColumn`."""
+        path = (self.source,)
+        match leaf:
+            case Compare(op, _, value):
+                number = value.as_py()
+                if number < 0:
+                    return ConstantCondition(op in (">", ">=", "!="))
+                return Compare(op, path, pa.scalar(number, pa.uint64()))
+            case In(_, values):
+                return In(path, values.filter(pc.greater_equal(values, pa.scalar(0, values.type))).cast(pa.uint64()))
+            case IsNull():
+                return ConstantCondition(False)
+        raise InternalError("a condition of row identifiers of a kind unknown here", found=str(leaf))
+
+
+def row_identifiers(names: Iterable[str], dataset: LanceDataset) -> list[RowIdentifierColumn]:
+    """Return the columns of these names that a table can have besides its own: those that it stores come first.
+
+    Args:
+        names: Names in lower case; others than `ROW_IDENTIFIERS` give none.
+        dataset: The table.
+    """
+    stored, wanted = {folded(name) for name in dataset.schema.names}, set(names)
+    return [
+        RowIdentifierColumn(name)
+        for name, source in _SOURCES.items()
+        if name in wanted and stored.isdisjoint((name, source))
+    ]
