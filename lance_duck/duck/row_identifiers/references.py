@@ -56,7 +56,7 @@ def may_ask(sql: str) -> bool:
     return DUCKDB_ROW_ID in text or ROW_ADDRESS in text
 
 
-def find(statement: Statement) -> tuple[IdentifiedTable, ...]:
+def find_identified_tables(statement: Statement) -> tuple[IdentifiedTable, ...]:
     """Find the tables of a statement of which row identifiers are asked."""
     if not may_ask(statement.text) or len(statement.text) > LONGEST or statement.nearest:
         return ()

@@ -6,7 +6,7 @@ from lance_duck.duck.catalog import TableCatalog
 from lance_duck.duck.full_text.match_columns import handle_of, version_texts
 from lance_duck.duck.full_text.scopes import TableRead
 from lance_duck.duck.names import Names
-from lance_duck.duck.row_identifiers.references import IdentifiedTable, edits_of, find, may_ask
+from lance_duck.duck.row_identifiers.references import IdentifiedTable, edits_of, find_identified_tables, may_ask
 from lance_duck.duck.statement.edits import apply
 from lance_duck.duck.statement.identifiers import literal, quoted
 from lance_duck.duck.statement.lists import LiftedText
@@ -38,7 +38,7 @@ class RowIdentifierRewriter:
             return sql
         lifted = LiftedText.of(sql)
         statement = Statement.of(lifted.text)
-        tables: tuple[IdentifiedTable, ...] = statement.result("row identifiers", find)
+        tables: tuple[IdentifiedTable, ...] = statement.result("row identifiers", find_identified_tables)
         calls = {table: call for table in tables if (call := self._call(table, later=later)) is not None}
         return lifted.restored(apply(statement.text, edits_of(calls))) if calls else sql
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from lance_duck.duck.full_text.scopes import TableRead
-from lance_duck.duck.row_identifiers.references import IdentifiedTable, edits_of, find
+from lance_duck.duck.row_identifiers.references import IdentifiedTable, edits_of, find_identified_tables
 from lance_duck.duck.statement.edits import apply
 from lance_duck.duck.statement.text import Statement
 from lance_duck.duck.tables.computed_columns import TableWithColumns, with_columns
@@ -24,7 +24,7 @@ def with_row_identifiers(
     """
     tables: dict[str, TableWithColumns] = {}
     sources = {}
-    asked: tuple[IdentifiedTable, ...] = Statement.of(sql).result("row identifiers", find)
+    asked: tuple[IdentifiedTable, ...] = Statement.of(sql).result("row identifiers", find_identified_tables)
     for each in asked:
         table = table_of(each.read)
         if table is None or each.is_value(table.dataset.schema.names):
