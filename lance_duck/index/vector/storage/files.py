@@ -153,11 +153,18 @@ class VectorFiles:
         The codes of FLAT are float32 vectors (uint8 for hamming), normalised for cosine; width is `code_width`. Those
         of RQ are rows with their factors.
         """
-        if self.rounding is not None:
-            return [self._rounded(self.rounding, partition) for partition in partitions]
-        column = self.auxiliary.column(COLUMNS[self.storage])
-        arrays = run(gather([column.read(self.partitions.rows(p)) for p in partitions]))
-        return [self._matrix(array) for array in arrays]
+        rounding = self.rounding
+        names = [COLUMNS[self.storage]] if rounding is None else [*rounding.codes, *rounding.factors]
+        columns = [self.auxiliary.column(name) for name in names]
+        spans = self.partitions.spans(partitions)
+        arrays = iter(run(gather([column.read(span.rows) for span in spans for column in columns])))
+        codes: list[NDArray[Any]] = []
+        for span in spans:
+            mine = [next(arrays) for _ in names]
+            for first, count in span.parts:
+                parts = [array.slice(first, count) for array in mine]
+                codes.append(self._matrix(parts[0]) if rounding is None else self._rounded(rounding, names, parts))
+        return codes
 
     @property
     def code_width(self) -> int:
@@ -166,19 +173,17 @@ class VectorFiles:
             return self.rounding.width
         return self.dim if self.storage != "PQ" else len(self.codebook) * self.bits // 8
 
-    def _rounded(self, rounding: Rounding, partition: int) -> NDArray[np.uint8]:
-        """Return the rows of a partition of RQ."""
-        names = [*rounding.codes, *rounding.factors]
-        rows = self.partitions.rows(partition)
-        arrays = dict(zip(names, self.auxiliary.read(names, rows), strict=True))
-        if any(array.null_count for array in arrays.values()):
+    def _rounded(self, rounding: Rounding, names: Sequence[str], parts: Sequence[pa.Array]) -> NDArray[np.uint8]:
+        """Return the rows of a partition of RQ, of its columns by their names."""
+        arrays = dict(zip(names, parts, strict=True))
+        if any(array.null_count for array in parts):
             raise CorruptError("nulls in codes", where=self.auxiliary.path)
         columns: dict[str, NDArray[Any]] = {name: arrays[name].to_numpy() for name in rounding.factors}
         for name, width in rounding.codes.items():
             columns[name], present = matrix_of(arrays[name], width)
             if present is not None:
                 raise CorruptError("nulls in codes", where=self.auxiliary.path)
-        return rounding.rows(columns, rows.stop - rows.start)
+        return rounding.rows(columns, len(parts[0]))
 
     def _matrix(self, array: pa.Array) -> NDArray[Any]:
         values, present = matrix_of(array, self.code_width)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -32,6 +32,19 @@ _DTYPES: Final[Mapping[int, np.dtype[Any]]] = MappingProxyType(
 
 
 @dataclass(frozen=True)
+class Span:
+    """Rows of partitions that lie side by side, to be read at once.
+
+    Attributes:
+        rows: All of them.
+        parts: Of each partition the first row, counted from the first of all, and how many.
+    """
+
+    rows: slice
+    parts: list[tuple[int, int]]
+
+
+@dataclass(frozen=True)
 class Partitions:
     """Which rows of a file belong to which partition.
 
@@ -50,6 +63,20 @@ class Partitions:
         """Return the rows of a partition."""
         first = int(self.offsets[partition])
         return slice(first, first + int(self.lengths[partition]))
+
+    def spans(self, partitions: Sequence[int]) -> list[Span]:
+        """Return the rows of partitions, in their order; of those that follow each other in the file, together."""
+        spans: list[Span] = []
+        for partition in partitions:
+            rows = self.rows(partition)
+            count = rows.stop - rows.start
+            last = spans[-1] if spans else None
+            if last is None or (count and rows.start != last.rows.stop):
+                spans.append(Span(rows, [(0, count)]))
+                continue
+            last.parts.append((last.rows.stop - last.rows.start, count))
+            spans[-1] = replace(last, rows=slice(last.rows.start, last.rows.stop + count))
+        return spans
 
 
 def json_of(metadata: Mapping[str, str], key: str, type_: type, where: str) -> Any:

@@ -30,16 +30,12 @@ def rounded(
         partitions: int64 (n,): that of each vector.
         metric: "l2", "cosine" or "dot".
     """
-    quantizer = faiss.IndexFlatL2(rounding.dim)
-    quantizer.add(centroids)
-    index = rabit_lists(rounding, len(centroids), quantizer, faiss.METRIC_L2)
-    codes = np.empty((len(vectors), index.code_size), np.uint8)
-    numbers = np.ascontiguousarray(partitions, np.int64)
-    index.encode_vectors(len(vectors), faiss.swig_ptr(vectors), faiss.swig_ptr(numbers), faiss.swig_ptr(codes))
+    with np.errstate(over="ignore"):
+        near = centroids[partitions]
+        residuals = vectors - near
+    codes = _codes(rounding, residuals)
     num_signs, first = rounding.dim // 8, rounding.dim // 8 + 12
     signs, further = codes[:, :num_signs], codes[:, first : first + num_signs * rounding.extra]
-    near = centroids[numbers]
-    residuals = vectors - near
     bits = np.unpackbits(signs, axis=1, bitorder="little").astype(np.float32)
     named = _factors(residuals, near, bits - np.float32(0.5), metric, of_residual=rounding.of_residual)
     factors = [named["add"], named["scale"], *([named["error"]] if rounding.has_error else [])]
@@ -51,6 +47,26 @@ def rounded(
         factors += [named["add"], named["scale"]]
         parts.append(further)
     return np.hstack([*parts, np.stack(factors, axis=1).astype("<f4").view(np.uint8)])
+
+
+def _codes(rounding: Rounding, residuals: NDArray[np.float32]) -> NDArray[np.uint8]:
+    """Return the codes that faiss finds for residuals (n, dim).
+
+    They depend on directions alone: lengths are made about 1 before, as faiss would look for codes for ever where the
+    square of a length is infinite.
+    """
+    largest = np.abs(residuals).max(axis=1, initial=0)
+    finite = np.isfinite(largest)
+    _, exponents = np.frexp(np.where(finite, largest, 0))
+    directions = np.ldexp(np.where(finite[:, None], residuals, 0), -exponents[:, None])
+    origin = faiss.IndexFlatL2(rounding.dim)
+    origin.add(np.zeros((1, rounding.dim), np.float32))
+    index = rabit_lists(rounding, 1, origin, faiss.METRIC_L2)
+    codes = np.empty((len(residuals), index.code_size), np.uint8)
+    numbers = np.zeros(len(residuals), np.int64)
+    directions = np.ascontiguousarray(directions, np.float32)
+    index.encode_vectors(len(residuals), faiss.swig_ptr(directions), faiss.swig_ptr(numbers), faiss.swig_ptr(codes))
+    return codes
 
 
 def _numbers(further: NDArray[np.uint8], extra: int) -> NDArray[np.float32]:

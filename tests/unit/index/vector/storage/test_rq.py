@@ -154,6 +154,21 @@ def test_distances_are_those_of_the_formula(bits: int, metric: str, of_residual:
     assert (np.abs(measured[0] - expected[found[0]]) <= spread + 1e-3).all()
 
 
+@pytest.mark.parametrize("bits", [1, 2, 5])
+def test_codes_depend_on_directions_alone_however_long_vectors_are(bits: int) -> None:
+    rounding, origin = Rounding(bits, Rotation.drawn(16)), np.zeros((1, 16), np.float32)
+    vectors = np.random.default_rng(bits).standard_normal((30, 16)).astype(np.float32)
+    partitions = np.zeros(30, np.int64)
+
+    def codes(exponent: int) -> np.ndarray:
+        with np.errstate(over="ignore"):  # of the factors
+            rows = rounded(rounding, np.ldexp(vectors, exponent), origin, partitions, "l2")
+        return rows[:, : 2 * bits]
+
+    for exponent in (-120, -70, 64, 70, 120):  # beyond 64, squares are infinite
+        assert np.array_equal(codes(exponent), codes(0))
+
+
 @pytest.mark.parametrize("bits", [1, 4])
 def test_columns_of_rows_give_the_rows(bits: int) -> None:
     rounding = Rounding(bits, Rotation.drawn(24))
