@@ -123,6 +123,16 @@ def test_the_whole_promise_is_kept_by_comparing_every_row(tmp_path: Path) -> Non
     assert shares(ds, uniform, "l2", recall=1.0).min() == 1.0
 
 
+def test_the_whole_promise_holds_beyond_a_lower_bound(tmp_path: Path) -> None:
+    ds = table(tmp_path / "t.lance", uniform)
+    ds.create_index("v", "IVF_PQ", num_partitions=10, num_sub_vectors=2, **TRAINING)
+    nearest = {"column": "v", "q": uniform(np.random.default_rng(4), 1)[0], "k": 50}
+    every = ds.to_table(columns=["id"], nearest={**nearest, "k": ROWS, "use_index": False})
+    first, last = (float(each) for each in every["_distance"].to_numpy()[[30, 200]])
+    for bounds, rows in {(first, None): every.slice(30, 50), (first, last): every.slice(30, 50)}.items():
+        assert ds.to_table(columns=["id"], nearest={**nearest, "recall": 1.0, "distance_range": bounds}) == rows
+
+
 def test_settings_that_are_given_win(tmp_path: Path) -> None:
     ds = table(tmp_path / "t.lance", clustered)
     ds.create_index("v", "IVF_PQ", num_partitions=40, num_sub_vectors=2, **TRAINING)

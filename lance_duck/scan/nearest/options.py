@@ -128,11 +128,11 @@ class Nearest:
     def promise(self) -> float | None:
         """The recall that settings are chosen for; None for none.
 
-        Some are given, a lower bound makes all recall another, or rows have several vectors.
+        Some are given, a lower bound makes all recall another, but for 1, or rows have several vectors.
         """
-        if self.column.is_many:
+        if self.column.is_many or (self.lower is not None and self.recall < 1):
             return None
-        given = (self.nprobes, self.max_nprobes, self.ef, self.refine_factor, self.lower)
+        given = (self.nprobes, self.max_nprobes, self.ef, self.refine_factor)
         return self.recall if all(each is None for each in given) else None
 
     def queries(self, given: Mapping[str, Any]) -> Queries:
