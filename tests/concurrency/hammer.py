@@ -67,18 +67,32 @@ def hammer(uri: str, options: dict[str, str], who: int, seconds: float, what: di
     for turn, name in enumerate(names):
         if turn >= LEAST and time.monotonic() > end:
             break
-        dataset = handles[name] if stale else ld.dataset(uri, storage_options=options)
-        tally.tried[name] += 1
-        tally.trying = set()
-        try:
-            _CHANGES[name](dataset, who, turn, tally, rng)
-        except CommitConflictError:
-            tally.tried[f"{name} lost"] += 1
-        except StoreError:
-            tally.tried[f"{name} failed"] += 1
-            tally.unsure |= tally.trying
-            tally.unsure_counts += name == "count"
+        change(uri, options, name, who, turn, tally, rng, handles[name] if stale else None)
     return tally
+
+
+def change(
+    uri: str,
+    options: dict[str, str],
+    name: str,
+    who: int,
+    turn: int,
+    tally: Tally,
+    rng: random.Random,
+    dataset: ld.LanceDataset | None = None,
+) -> None:
+    """Make one change, by a handle or by the newest version, and keep what has come of it."""
+    tally.tried[name] += 1
+    tally.trying = set()
+    try:
+        dataset = ld.dataset(uri, storage_options=options) if dataset is None else dataset
+        _CHANGES[name](dataset, who, turn, tally, rng)
+    except CommitConflictError:
+        tally.tried[f"{name} lost"] += 1
+    except StoreError:
+        tally.tried[f"{name} failed"] += 1
+        tally.unsure |= tally.trying
+        tally.unsure_counts += name == "count"
 
 
 def check(uri: str, options: dict[str, str], tallies: list[Tally]) -> None:

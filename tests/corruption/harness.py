@@ -21,10 +21,13 @@ def assert_survives(
     damaged: Iterable[tuple[str, bytes]],
     scratch: Path,
     indexed: tuple[Sequence[str], Sequence[str]] | None = None,
+    *,
+    searched: bool = False,
 ) -> int:
     """Put each of the damaged contents in the place of `target` and read the table; return how many there were.
 
-    Where columns and filters are given, it is read through the indexes of these columns.
+    Where columns and filters are given, it is read through the indexes of these columns; where `searched` says so,
+    through its indexes of vectors or texts.
 
     Fails with the names of the contents that made another error than a LanceDuckError come out, or the process die,
     hang, or ask for much more memory than the file's size.
@@ -41,6 +44,7 @@ def assert_survives(
         "target": str(copy / target.relative_to(table)),
         "count": len(names),
         "indexed": indexed,
+        "searched": searched,
     }
     problems = _run(job, scratch, names)
     assert not problems, f"{len(problems)} of {len(names)} damaged copies of {target.name}\n" + "\n".join(problems[:12])

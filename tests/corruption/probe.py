@@ -113,6 +113,27 @@ def read_through_indexes(uri: str, columns: list[str], filters: list[str]) -> No
         check(dataset.to_table(filter=text))
 
 
+def read_by_searches(uri: str) -> None:
+    """Search through all indexes of vectors and texts; those that are found out to be broken are left alone."""
+    dataset = ld.dataset(uri)
+    _NAMED._uuids.clear()
+    for index in catalog(dataset.handle.snapshot):
+        for segment in index.segments:
+            list(index_problems(dataset.handle.snapshot, segment.metadata))
+            with suppress(LanceDuckError):
+                opened = open_index(dataset.handle.snapshot, segment)
+                opened.statistics()
+                opened.prewarm()
+        if index.kind.name == "INVERTED":
+            for query in ("lake", '"the lake"', "lake~1"):
+                check(dataset.to_table(full_text_query=query))
+        else:
+            for options in ({}, {"nprobes": 1}, {"nprobes": 9, "ef": 50, "refine_factor": 3}):
+                nearest = {"column": "v", "q": [0.5] * 8, "k": 7, **options}
+                check(dataset.to_table(["id"], nearest=nearest))
+                check(dataset.to_table(["id"], nearest=nearest, filter="g = 2"))
+
+
 def queries(values: pa.Array) -> list[Query]:
     """What can be asked of a column with some values."""
     asked: list[Query] = [Null(), Among(values), Between(values[0], values[1], True), Between(None, values[0])]
@@ -167,6 +188,10 @@ def main(folder: Path) -> None:
         warnings.simplefilter("ignore", IndexWarning)
         warnings.filterwarnings("error", ".*cannot be read: found ", IndexWarning)  # what is no error of ours
         ways = [lambda uri: read_through_indexes(uri, *job["indexed"])]
+    elif job["searched"]:
+        warnings.simplefilter("ignore", IndexWarning)
+        warnings.filterwarnings("error", ".*cannot be read: found ", IndexWarning)
+        ways = [read_by_searches]
     for way in ways:
         way(job["sound"])
     limit_memory()

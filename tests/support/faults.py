@@ -65,12 +65,12 @@ class Faults:
         return do() if self._plan is None else self._plan(self, at, name, do)
 
     def __enter__(self) -> Faults:
-        self._patch(local_write, "os", _Proxy(os, {name: self._call(name) for name in SYSTEM_CALLS}))
-        self._patch(flush, "os", _Proxy(os, {"fsync": self._call("fsync")}))
+        self._patch(local_write, "os", Proxy(os, {name: self._call(name) for name in SYSTEM_CALLS}))
+        self._patch(flush, "os", Proxy(os, {"fsync": self._call("fsync")}))
         self._patch(local_write, "open", self._open)
         requests = {name: self._request(name) for name in ("put", "delete", "copy")}
-        self._patch(object_store, "obstore", _Proxy(obstore, requests))
-        self._patch(object_sink, "obstore", _Proxy(obstore, {"open_writer": self._open_writer}))
+        self._patch(object_store, "obstore", Proxy(obstore, requests))
+        self._patch(object_sink, "obstore", Proxy(obstore, {"open_writer": self._open_writer}))
         return self
 
     def __exit__(
@@ -181,7 +181,7 @@ def _error(name: str, code: int) -> Exception:
     return OSError(code, text) if name in LOCAL else GenericError(text)
 
 
-class _Proxy:
+class Proxy:
     """A module, with some functions replaced."""
 
     def __init__(self, module: Any, replaced: dict[str, Any]) -> None:

@@ -1,0 +1,56 @@
+"""The simulation finds what it is for: faults that are planted in the package or in the service."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from trust.simulation.commits import commits
+from trust.simulation.service import SimulatedService
+from trust.simulation.verbs import verbs
+
+from lance_duck.commit import committer, conflicts
+
+
+def found(most: int = 12) -> bool:
+    """Whether one of some trials fails."""
+    try:
+        for seed in range(most):
+            commits(seed, Path())
+    except AssertionError:
+        return True
+    return False
+
+
+def test_the_same_seed_does_the_same() -> None:
+    first = commits(3, Path())
+    assert commits(3, Path()) == first
+    assert first["commits"] > 40
+    assert first != commits(4, Path())
+
+
+def test_a_service_on_which_two_puts_of_a_name_succeed_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    put = SimulatedService._put
+    monkeypatch.setattr(SimulatedService, "_put", lambda self, key, data, is_new=False: put(self, key, data))
+    assert found()
+
+
+def test_a_transaction_that_does_not_recognize_itself_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    def raise_it(self: Any, error: Exception, cause: Exception | None = None) -> Any:
+        raise error
+
+    monkeypatch.setattr(committer._Commit, "own_or", raise_it)
+    catch_up = committer._Commit._catch_up
+    monkeypatch.setattr(committer._Commit, "_catch_up", lambda self: (catch_up(self)[0], None))
+    assert found()
+
+
+def test_a_conflict_that_is_passed_over_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert committer.check_conflict is conflicts.check_conflict
+    monkeypatch.setattr(committer, "check_conflict", lambda *_: None)
+    assert found()
+
+
+def test_verbs_lose_nothing() -> None:
+    assert verbs(0, Path())["changes"] > 5
