@@ -9,6 +9,9 @@ LOWEST := $(VENV)/lowest
 # Other versions of pylance, oldest first, each in an environment of its own; `test` meets the first and the last.
 export LANCE_DUCK_VERSIONS := $(abspath $(VENV)/versions)
 PYLANCES := $(addprefix $(LANCE_DUCK_VERSIONS)/,$(addsuffix /.ready,$(shell cat tests/versions/pylance.txt)))
+# Programs that we are a part of, each in an environment of its own: their requirements do not go together, nor with ours.
+export LANCE_DUCK_HOSTS := $(abspath $(VENV)/hosts)
+HOSTS  := $(patsubst tests/hosts/%.txt,$(LANCE_DUCK_HOSTS)/%/.ready,$(wildcard tests/hosts/*.txt))
 # protoc has an environment of its own: grpcio-tools asks for the old protobuf that its code is for.
 GRPCIO := $(VENV)/grpcio-tools-1.67.1
 PB     := lance_duck/wire/pb
@@ -23,7 +26,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo docs versions meetings trust test test-full test-lowest test-duckdb15 lint types oracle bench golden protos protos-check format clean
+.PHONY: help demo docs versions meetings trust test test-full test-lowest test-duckdb15 lint types oracle bench golden protos protos-check format clean test-hosts
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -46,6 +49,14 @@ versions: $(PYLANCES)  ## environments of nine other versions of pylance, for th
 
 meetings: versions  ## the table of docs/format.md: what other versions of pylance and we read of each other
 	PYTHONPATH=.:tests $(BIN)/python -m versions.meetings
+
+$(HOSTS): $(LANCE_DUCK_HOSTS)/%/.ready: tests/hosts/%.txt pyproject.toml | $(READY)
+	$(PYTHON) -m venv --clear --without-pip $(@D)
+	$(BIN)/python -m pip --python $(@D)/bin/python install --quiet --disable-pip-version-check -e . -r $<
+	@touch $@
+
+test-hosts: $(READY) $(HOSTS)  ## dbt, Harlequin, JupySQL and marimo on our tables, each in an environment of its own
+	$(PYTEST) tests/hosts
 
 test: $(READY) $(firstword $(PYLANCES)) $(lastword $(PYLANCES))  ## all tests in the quick profile
 	$(PYTEST) -m 'not slow' -n 2 --dist worksteal

@@ -167,12 +167,25 @@ class IndexWarning(UserWarning):
     """An index segment cannot be used; what it covers is scanned."""
 
 
+class TableWarning(UserWarning):
+    """A table that is listed cannot be found by what the list says of it, and is left out."""
+
+
 def warn_of_index(text: str) -> None:
     """Give an IndexWarning of the line, outside of this package, that led to it."""
+    _warn(text, IndexWarning)
+
+
+def warn_of_table(text: str) -> None:
+    """Give a TableWarning of the line, outside of this package, that led to it."""
+    _warn(text, TableWarning)
+
+
+def _warn(text: str, kind: type[Warning]) -> None:
     frame, level = inspect.currentframe(), 1
     while frame is not None and frame.f_back is not None and _is_between(frame):
         frame, level = frame.f_back, level + 1
-    warnings.warn(text, IndexWarning, stacklevel=level)
+    warnings.warn(shown(text), kind, stacklevel=level)
 
 
 def _is_between(frame: FrameType) -> bool:

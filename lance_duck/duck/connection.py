@@ -206,8 +206,11 @@ class Connection:
         return self.execute("BEGIN")
 
     def commit(self) -> Self:
-        """Commit the transaction. Raises CommitConflictError where others changed the same rows."""
-        return self.execute("COMMIT")
+        """Commit the transaction, if one was begun. Raises CommitConflictError where others changed the same rows."""
+        if self.in_transaction:
+            return self.execute("COMMIT")
+        _guarded(self._native.commit, self._inherited)()  # as many a host calls it: without one there is nothing to do
+        return self
 
     def rollback(self) -> Self:
         """Give up what the transaction changed."""

@@ -10,8 +10,14 @@ from typing import Any, Unpack
 
 from lance_duck.arguments import checked_calls
 from lance_duck.dataset import LanceDataset, dataset
-from lance_duck.errors import AlreadyExistsError, InvalidInputError, NotFoundError
-from lance_duck.namespaces.names import TABLE, Name, check_new, name_parts, object_id
+from lance_duck.errors import (
+    AlreadyExistsError,
+    IncompatibleError,
+    InvalidInputError,
+    LanceDuckError,
+    NotFoundError,
+)
+from lance_duck.namespaces.names import TABLE, Name, check_new, object_id, name_parts
 from lance_duck.redact import shown
 from lance_duck.snapshot import Version
 from lance_duck.verbs.writing.settings import WriteArguments
@@ -158,6 +164,7 @@ class Namespace(ABC):
         Raises:
             AlreadyExistsError: The name is taken, and the mode is "create".
             NotFoundError: The namespace around it is not there.
+            IncompatibleError: The table was dropped while it was written; nothing of it is left.
         """
         if mode not in _MODES:
             raise InvalidInputError("mode", expected=", ".join(_MODES), found=mode)
@@ -166,11 +173,31 @@ class Namespace(ABC):
         place, is_new = self._claim(parts, must_be_new=mode == "create")
         settings.setdefault("storage_options", dict(place.storage_options) or None)
         try:
-            return write_dataset(data, place.location, mode=mode, **settings)
-        except BaseException:
+            table = write_dataset(data, place.location, mode=mode, **settings)
+        except BaseException as error:
+            if isinstance(error, LanceDuckError) and self._is_gone(parts, place):
+                raise self._dropped(parts, place) from error
             if is_new:
                 self.abandon_table(parts)
             raise
+        if self._is_gone(parts, place):
+            raise self._dropped(parts, place)
+        return table
+
+    def _is_gone(self, parts: tuple[str, ...], place: TableDescription) -> bool:
+        """Return whether the name of a table is free again, or that of another one."""
+        try:
+            return self.describe_table(parts).location != place.location
+        except NotFoundError:
+            return True
+        except LanceDuckError:
+            return False  # who knows
+
+    def _dropped(self, parts: tuple[str, ...], place: TableDescription) -> IncompatibleError:
+        self.discard(place)
+        return IncompatibleError(
+            "the table was dropped, or its name given away, while it was written", where=object_id(parts)
+        )
 
     def _claim(self, parts: tuple[str, ...], *, must_be_new: bool) -> tuple[TableDescription, bool]:
         """Return where a table is, or will be, and whether its name was claimed for it now."""
@@ -194,6 +221,10 @@ class Namespace(ABC):
         """Return where the tables directly in a namespace are, by the last parts of their names."""
         parts = name_parts(name)
         return {table: self.describe_table((*parts, table)) for table in self.list_tables(parts)}
+
+    @abstractmethod
+    def discard(self, place: TableDescription) -> None:
+        """Remove what was written for a name that is gone. Raises no error of the namespace."""
 
     @abstractmethod
     def abandon_table(self, name: Name) -> None:

@@ -1,10 +1,7 @@
 """A folder of tables as a namespace, in both forms of Lance's directory catalog.
 
-    {name}.lance/                     a table of the root
-    {name}.lance/.lance-reserved      its name is claimed, perhaps before there is a version
-    {name}.lance/.lance-deregistered  it is not listed
-    __manifest/                       names of namespaces and tables: see `listing`
-    {8 hex digits}_{object id}/       a table of a namespace below the root
+    __manifest/       names of namespaces and tables: see `listing`
+    {name}.lance/     a table of the root; this and the folders of other tables: see `folders`
 
 Without namespaces in the root there need be no `__manifest`: then folders alone say which tables there are. Where it
 exists, tables of the root have rows, too. A new table has its row before its data, and loses it before them.
@@ -12,12 +9,10 @@ exists, tables of the root have rows, too. A new table has its row before its da
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Mapping
-from typing import Final
+from contextlib import suppress
 
 from lance_duck.arguments import checked_calls
-from lance_duck.dataset import LanceDataset
 from lance_duck.errors import (
     AlreadyExistsError,
     InvalidInputError,
@@ -25,18 +20,16 @@ from lance_duck.errors import (
     NotFoundError,
     ReferencedError,
     UnsupportedError,
+    warn_of_table,
 )
 from lance_duck.namespaces.base import Namespace, TableDescription
-from lance_duck.namespaces.listing import FOLDER, Listing, NamedObject
-from lance_duck.namespaces.names import DELIMITER, NAMESPACE, TABLE, Name, check_new, name_parts, object_id
-from lance_duck.store import Store, join_uri, open_store
-from lance_duck.store.base import normal_path
+from lance_duck.namespaces.folders import TableFolders
+from lance_duck.namespaces.listing import Listing, NamedObject
+from lance_duck.namespaces.names import NAMESPACE, TABLE, Name, check_new, object_id, name_parts
+from lance_duck.namespaces.objects import check_parent_namespace, names_below, names_directly_in, namespace_row
+from lance_duck.store import join_uri
 from lance_duck.wire.paths import TABLE_SUFFIX
 
-RESERVED: Final = ".lance-reserved"
-DEREGISTERED: Final = ".lance-deregistered"
-_ELSEWHERE: Final = frozenset("/\\\0")
-"""Characters of paths that lead out of the root; no folder directly in it has them in its name."""
 _Edit = tuple[list[str], list[NamedObject]]
 
 
@@ -61,28 +54,28 @@ class DirectoryNamespace(Namespace):
         storage_options: Mapping[str, str] | None = None,
     ) -> None:
         self.root = root.rstrip("/") or root
-        self._options = dict(storage_options or {})
+        options = dict(storage_options or {})
         self._manifest_enabled = manifest_enabled
-        self._lists_folders = dir_listing_enabled
-        self._listing = Listing(self.root, self._options or None)
+        self._folders = TableFolders(self.root, options, is_listing=dir_listing_enabled)
+        self._listing = Listing(self.root, options or None)
 
     def __repr__(self) -> str:
         return f"DirectoryNamespace({self.root!r})"
 
     def list_namespaces(self, name: Name = ()) -> list[str]:
         """Return the last parts of the names of the namespaces directly in one, in order. Raises NotFoundError."""
-        return self._below(name_parts(name), NAMESPACE, self._objects())
+        return names_directly_in(name_parts(name), NAMESPACE, self._objects())
 
     def list_tables(self, name: Name = ()) -> list[str]:
         """Return the last parts of the names of the tables directly in a namespace, in order. Raises NotFoundError."""
         parts = name_parts(name)
-        rows = self._below(parts, TABLE, self._objects())
-        return rows if parts else sorted({*rows, *self._folders()})
+        rows = names_directly_in(parts, TABLE, self._objects())
+        return rows if parts else sorted({*rows, *self._folders.listed()})
 
     def describe_namespace(self, name: Name) -> dict[str, str]:
         """Return the properties of a namespace. Raises NotFoundError."""
         parts = name_parts(name)
-        return dict(self._namespace(parts, self._objects()).properties or {}) if parts else {}
+        return namespace_row(parts, self._objects()).properties() if parts else {}
 
     def create_namespace(
         self, name: Name, properties: Mapping[str, str] | None = None, *, exist_ok: bool = False
@@ -96,10 +89,10 @@ class DirectoryNamespace(Namespace):
             )
 
         def edit(objects: dict[str, NamedObject]) -> _Edit:
-            self._check_parent(parts, objects)
+            check_parent_namespace(parts, objects)
             present = objects.get(object_id(parts))
             if present is None:
-                return [], [NamedObject(object_id(parts), NAMESPACE, None, properties)]
+                return [], [NamedObject.of_namespace(object_id(parts), properties)]
             if present.object_type == NAMESPACE and exist_ok:
                 return [], []
             raise AlreadyExistsError(f"a {present.object_type} of this name exists", where=object_id(parts))
@@ -112,10 +105,9 @@ class DirectoryNamespace(Namespace):
         check_new(parts, NAMESPACE)
 
         def edit(objects: dict[str, NamedObject]) -> _Edit:
-            self._namespace(parts, objects)
-            inside = [each for each in objects if each.startswith(object_id(parts) + DELIMITER)]
-            if inside:
-                raise ReferencedError("the namespace is not empty", where=object_id(parts), found=", ".join(inside[:5]))
+            namespace_row(parts, objects)
+            if names := names_below(parts, objects):
+                raise ReferencedError("the namespace is not empty", where=object_id(parts), found=", ".join(names[:5]))
             return [object_id(parts)], []
 
         self._listing.change(edit)
@@ -125,29 +117,24 @@ class DirectoryNamespace(Namespace):
         parts = name_parts(name)
         row = self._objects().get(object_id(parts))
         if row is not None and row.object_type == TABLE:
-            return self._place(self._location(row), row.properties)
-        if len(parts) == 1 and self._is_listed(parts[0]):
-            return self._place(parts[0] + TABLE_SUFFIX)
+            return self._place_of(row)
+        if len(parts) == 1 and self._folders.is_listed(parts[0]):
+            return self._folders.place(parts[0] + TABLE_SUFFIX)
         raise NotFoundError("no such table", where=object_id(parts) or "the root", expected=f"a table of {self.root}")
 
     def declare_table(self, name: Name) -> TableDescription:
         """Claim the name of a table, and return where its first version goes: see `Namespace.declare_table`."""
         parts = name_parts(name)
         check_new(parts, TABLE)
-        is_root = len(parts) == 1
-        folder = parts[0] + TABLE_SUFFIX if is_root else f"{secrets.token_hex(4)}_{object_id(parts)}"
-        if is_root and self._is_listed(parts[0]):
+        folder = self._folders.of_new(parts)
+        if len(parts) == 1 and self._folders.is_listed(parts[0]):
             raise AlreadyExistsError("the name is taken", where=object_id(parts))
-        if self._keeps_rows(parts):
+        has_row = self._keeps_rows(parts)
+        if has_row:
             self._add_row(NamedObject(object_id(parts), TABLE, folder))
-        store = self._store(folder)
-        store.delete([DEREGISTERED])
-        try:
-            store.put_if_absent(RESERVED, b"reserved")
-        except AlreadyExistsError:  # of one that was declared and not written, or was taken from the list
-            if is_root and not self._keeps_rows(parts):
-                raise
-        return self._place(folder)
+        if not self._folders.reserve(folder) and not has_row:
+            raise AlreadyExistsError("the name is taken", where=object_id(parts))
+        return self._folders.place(folder)
 
     def register_table(self, name: Name, location: str) -> None:
         """Give a table that is there a name: see `Namespace.register_table`."""
@@ -155,9 +142,8 @@ class DirectoryNamespace(Namespace):
         check_new(parts, TABLE)
         if location.startswith("/") or "://" in location:
             raise InvalidInputError("location of a table", expected="a folder, relative to the root", found=location)
-        folder = self._folder_of_table(location)
-        store = self._store(folder)
-        if next(iter(store.walk()), None) is None:
+        folder = self._folders.inside(location)
+        if not self._folders.has_files(folder):
             raise NotFoundError("no such folder", where=join_uri(self.root, folder))
         if self._manifest_enabled is not False:
             self._add_row(NamedObject(object_id(parts), TABLE, folder))
@@ -167,7 +153,7 @@ class DirectoryNamespace(Namespace):
                 where=folder,
                 remedy="manifest_enabled=True",
             )
-        store.delete([DEREGISTERED])
+        self._folders.register(folder)
 
     def deregister_table(self, name: Name) -> None:
         """Take the name of a table back, and leave its files. Raises NotFoundError."""
@@ -175,14 +161,14 @@ class DirectoryNamespace(Namespace):
         place = self.describe_table(parts)
         self._remove_row(parts, place)
         if len(parts) == 1 and place.location == join_uri(self.root, parts[0] + TABLE_SUFFIX):
-            self._store(parts[0] + TABLE_SUFFIX).put(DEREGISTERED, b"")
+            self._folders.deregister(parts[0] + TABLE_SUFFIX)
 
     def drop_table(self, name: Name) -> None:
         """Remove a table with all its versions. Raises NotFoundError."""
         parts = name_parts(name)
         place = self.describe_table(parts)
         self._remove_row(parts, place)
-        self._remove_files(place)
+        self._folders.remove(place, is_table=not self.is_declared_only(place))
 
     def rename_table(self, name: Name, new_name: Name) -> None:
         """Give a table another name, by its row alone; a table of the root keeps its folder.
@@ -205,60 +191,52 @@ class DirectoryNamespace(Namespace):
             row = objects.get(object_id(old))
             if row is None or row.object_type != TABLE:
                 raise NotFoundError("no such table", where=object_id(old))
-            self._check_parent(new, objects)
+            check_parent_namespace(new, objects)
             if object_id(new) in objects:
                 raise AlreadyExistsError("the name is taken", where=object_id(new))
-            return [object_id(old)], [NamedObject(object_id(new), TABLE, row.location, row.properties)]
+            return [object_id(old)], [NamedObject(object_id(new), TABLE, row.location, row.metadata)]
 
         self._listing.change(edit)
 
     def describe_tables(self, name: Name = ()) -> dict[str, TableDescription]:
-        """Return where the tables directly in a namespace are, by the last parts of their names."""
+        """Return where the tables directly in a namespace are; a row without sense is left out, with a warning."""
         parts, objects = name_parts(name), self._objects()
-        folders = {} if parts else {table: self._place(table + TABLE_SUFFIX) for table in self._folders()}
-        rows = {table: objects[object_id((*parts, table))] for table in self._below(parts, TABLE, objects)}
-        places = folders | {table: self._place(self._location(row), row.properties) for table, row in rows.items()}
+        listed = () if parts else self._folders.listed()
+        places = {table: self._folders.place(table + TABLE_SUFFIX) for table in listed}
+        for table in names_directly_in(parts, TABLE, objects):
+            row = objects[object_id((*parts, table))]
+            try:
+                places[table] = self._place_of(row)
+            except LanceDuckError as error:
+                warn_of_table(f"table {row.object_id} is left out: {error}")
         return dict(sorted(places.items()))
 
     def abandon_table(self, name: Name) -> None:
         """Take back the name of a table that was declared, and is not written. Raises no error of the namespace."""
         parts = name_parts(name)
-        try:
+        with suppress(LanceDuckError):  # the first error is the one to tell; the name stays declared
             place = self.describe_table(parts)
             if self.is_declared_only(place):
                 self._remove_row(parts, place)
-                self._remove_files(place)
-        except LanceDuckError:
-            pass  # the first error is the one to tell; the name stays declared
+                self._folders.remove(place, is_table=False)
+
+    def discard(self, place: TableDescription) -> None:
+        """Remove what was written for a name that is gone. Raises no error of the namespace."""
+        with suppress(LanceDuckError):
+            self._folders.remove(place, is_table=not self.is_declared_only(place))
 
     def _objects(self) -> dict[str, NamedObject]:
         return {} if self._manifest_enabled is False else self._listing.objects()
-
-    def _below(self, parts: tuple[str, ...], object_type: str, objects: dict[str, NamedObject]) -> list[str]:
-        if parts:
-            self._namespace(parts, objects)
-        names = (tuple(each.object_id.split(DELIMITER)) for each in objects.values() if each.object_type == object_type)
-        return sorted(name[-1] for name in names if name[:-1] == parts)
-
-    def _namespace(self, parts: tuple[str, ...], objects: dict[str, NamedObject]) -> NamedObject:
-        row = objects.get(object_id(parts))
-        if row is None or row.object_type != NAMESPACE:
-            raise NotFoundError("no such namespace", where=object_id(parts), expected=f"a namespace of {self.root}")
-        return row
-
-    def _check_parent(self, parts: tuple[str, ...], objects: dict[str, NamedObject]) -> None:
-        if len(parts) > 1:
-            self._namespace(parts[:-1], objects)
 
     def _keeps_rows(self, parts: tuple[str, ...]) -> bool:
         """Return whether a table of this name has a row."""
         if len(parts) > 1 or self._manifest_enabled:
             return True
-        return self._manifest_enabled is None and FOLDER in (self._store().folders() or ())
+        return self._manifest_enabled is None and self._folders.has_manifest()
 
     def _add_row(self, row: NamedObject) -> None:
         def edit(objects: dict[str, NamedObject]) -> _Edit:
-            self._check_parent(name_parts(row.object_id), objects)
+            check_parent_namespace(name_parts(row.object_id), objects)
             if row.object_id in objects:
                 raise AlreadyExistsError("the name is taken", where=row.object_id)
             return [], [row]
@@ -277,40 +255,8 @@ class DirectoryNamespace(Namespace):
         if len(parts) > 1 or object_id(parts) in self._objects():
             self._listing.change(edit)
 
-    def _folders(self) -> list[str]:
-        """Return the names of the folders of the root that are tables."""
-        if not self._lists_folders:
-            return []
-        folders = self._store().folders() or ()
-        names = [name.removesuffix(TABLE_SUFFIX) for name in folders if name.endswith(TABLE_SUFFIX)]
-        return [name for name in names if name and not self._store(name + TABLE_SUFFIX).exists(DEREGISTERED)]
-
-    def _is_listed(self, name: str) -> bool:
-        """Return whether the folder of a table of the root has files, and is not taken from the list."""
-        if not self._lists_folders or _ELSEWHERE & set(name):
-            return False
-        store = self._store(name + TABLE_SUFFIX)
-        return next(iter(store.walk()), None) is not None and not store.exists(DEREGISTERED)
+    def _place_of(self, row: NamedObject) -> TableDescription:
+        return self._folders.place(self._location(row), row.properties())
 
     def _location(self, row: NamedObject) -> str:
-        return self._folder_of_table(row.location or "")
-
-    def _folder_of_table(self, location: str) -> str:
-        """Return a location without dot segments. Raises InvalidInputError for one outside, and for that of names."""
-        folder = normal_path(location, self.root)
-        if folder.partition("/")[0] == FOLDER:
-            raise InvalidInputError("location of a table", expected=f"another folder than {FOLDER}", found=location)
-        return folder
-
-    def _place(self, folder: str, properties: Mapping[str, str] | None = None) -> TableDescription:
-        return TableDescription(join_uri(self.root, folder), self._options, properties or {})
-
-    def _remove_files(self, place: TableDescription) -> None:
-        if self.is_declared_only(place):
-            store = open_store(place.location, self._options or None)
-            store.delete([entry.path for entry in store.walk()])
-        else:
-            LanceDataset.drop(place.location, storage_options=self._options or None)
-
-    def _store(self, folder: str = "") -> Store:
-        return open_store(join_uri(self.root, folder) if folder else self.root, self._options or None)
+        return self._folders.inside(row.location or "")

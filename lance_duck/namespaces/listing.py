@@ -24,6 +24,7 @@ import pyarrow as pa
 from lance_duck.dataset import LanceDataset, dataset
 from lance_duck.errors import AlreadyExistsError, CommitConflictError, CorruptError, NotFoundError, RetryableError
 from lance_duck.fragment import write_fragments
+from lance_duck.namespaces.names import NAMESPACE
 from lance_duck.retry import RetryPolicy
 from lance_duck.store import join_uri
 from lance_duck.write_dataset import write_dataset
@@ -52,22 +53,36 @@ class NamedObject:
         object_id: Its name.
         object_type: "namespace" or "table".
         location: Folder of a table, relative to the root; None for namespaces.
-        properties: Free text by name.
+        metadata: JSON of its properties.
     """
 
     object_id: str
     object_type: str
     location: str | None = None
-    properties: Mapping[str, str] | None = None
+    metadata: str | None = None
+
+    @classmethod
+    def of_namespace(cls, object_id: str, properties: Mapping[str, str] | None) -> NamedObject:
+        """Return the row of a namespace with properties."""
+        return cls(object_id, NAMESPACE, None, json.dumps(dict(properties)) if properties else None)
+
+    def properties(self) -> dict[str, str]:
+        """Return its properties: free text by name. Raises CorruptError."""
+        try:
+            properties = json.loads(self.metadata) if self.metadata else {}
+        except (ValueError, RecursionError) as error:
+            raise CorruptError("metadata of a row are no JSON", where=self.object_id, found=self.metadata) from error
+        if not isinstance(properties, dict):
+            raise CorruptError("metadata of a row", where=self.object_id, expected="a JSON object", found=self.metadata)
+        return {str(name): str(value) for name, value in properties.items()}
 
     def row(self, schema: pa.Schema) -> pa.Table:
         """Return it as a table of one row; columns that are not known are null."""
-        text = json.dumps(dict(self.properties)) if self.properties else None
         known = {
             "object_id": self.object_id,
             "object_type": self.object_type,
             "location": self.location,
-            "metadata": text,
+            "metadata": self.metadata,
         }
         return pa.Table.from_pylist([known], schema=schema)
 
@@ -87,8 +102,10 @@ class Listing:
     def objects(self) -> dict[str, NamedObject]:
         """Return the rows by object id; none where there is no such table.
 
+        A row without a name is left out.
+
         Raises:
-            CorruptError: The table has other columns, or a row that makes no sense.
+            CorruptError: The table has other columns.
         """
         table = self._open()
         return {} if table is None else self._objects(table.to_table())
@@ -138,17 +155,8 @@ class Listing:
         names = [field.name for field in SCHEMA][:4]
         if not set(names) <= set(rows.schema.names):
             raise CorruptError("columns", where=self.uri, expected=", ".join(names), found=rows.schema.names)
-        objects = (
-            NamedObject(row["object_id"], row["object_type"], row["location"], self._properties(row["metadata"]))
+        return {
+            row["object_id"]: NamedObject(row["object_id"], row["object_type"], row["location"], row["metadata"])
             for row in rows.select(names).to_pylist()
-        )
-        return {each.object_id: each for each in objects}
-
-    def _properties(self, text: str | None) -> Mapping[str, str]:
-        try:
-            properties = json.loads(text) if text else {}
-        except ValueError as error:
-            raise CorruptError("metadata of a row are no JSON", where=self.uri, found=text) from error
-        if not isinstance(properties, dict):
-            raise CorruptError("metadata of a row", where=self.uri, expected="a JSON object", found=text)
-        return {str(name): str(value) for name, value in properties.items()}
+            if row["object_id"]
+        }

@@ -27,6 +27,7 @@ from lance_duck.errors import (
 from lance_duck.redact import remember, remember_uri, shown
 
 _TIMEOUT: Final = 60.0
+"""Seconds without a byte, after which a request is sent once more, and then given up."""
 _LONGEST: Final = 300.0
 """Seconds after which an answer that trickles in is given up."""
 _LARGEST: Final = 64 << 20
@@ -126,7 +127,7 @@ class ServiceRequests:
         process = forks.count()
         if self._pool is None or self._pool[0] != process:
             # How long to wait is not for the service to say.
-            retries = urllib3.Retry(3, redirect=False, backoff_factor=0.1, respect_retry_after_header=False)
+            retries = urllib3.Retry(3, read=1, redirect=False, backoff_factor=0.1, respect_retry_after_header=False)
             self._pool = process, urllib3.PoolManager(retries=retries)
         return self._pool[1]
 
@@ -150,7 +151,7 @@ def _check(uri: str, headers: Mapping[str, str]) -> None:
 def _content(answer: Any, path: str) -> bytes:
     """Read an answer in pieces. Raises StoreError for one that is too large, or takes too long."""
     content, end = bytearray(), time.monotonic() + _LONGEST
-    for piece in answer.stream(_PIECE):
+    while piece := answer.read1(_PIECE):  # what is there: to wait for a whole piece may take for ever
         content += piece
         if len(content) > _LARGEST:
             raise StoreError("answer of the service", where=path, expected=f"at most {_LARGEST} bytes")

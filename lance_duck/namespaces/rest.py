@@ -123,6 +123,9 @@ class RestNamespace(Namespace):
         except LanceDuckError:
             pass  # the first error is the one to tell; the name stays declared
 
+    def discard(self, place: TableDescription) -> None:
+        """Do nothing: what lies without a name is the service's."""
+
     def describe_tables(self, name: Name = ()) -> dict[str, TableDescription]:
         """Return where the tables directly in a namespace are, but for those that go meanwhile."""
         parts, places = name_parts(name), {}

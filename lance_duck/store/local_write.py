@@ -27,6 +27,7 @@ _IN_PLACE = 64  # bytes that lie on one page, so that a reader sees them before 
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 _REMEDIES = {
+    errno.ENOENT: "its folder was removed meanwhile: another process dropped the table, or cleaned up",
     errno.ENOSPC: "the disk is full: free some space and run it again",
     errno.EDQUOT: "the quota is used up: free some space and run it again",
     errno.EFBIG: "the file is larger than the system lets it be: write smaller files (max_bytes_per_file)",

@@ -246,3 +246,29 @@ def test_columns_are_listed_whichever_thread_of_duckdb_asks(con: ld.Connection, 
     for _ in range(8):
         assert con.execute(sql).fetchall()
     assert con.execute("SELECT count(*) FROM trips").fetchall() == [(7,)]
+
+
+def test_a_commit_without_a_transaction_does_nothing_as_in_duckdb(con: ld.Connection) -> None:
+    assert con.commit() is con
+    con.native.begin()
+    con.native.execute("CREATE TABLE x AS SELECT 1 AS i")
+    con.commit()
+    with pytest.raises(duckdb.TransactionException):
+        con.rollback()
+    assert con.execute("FROM x").fetchall() == [(1,)]
+
+
+def test_cursors_have_the_shape_of_pythons_db_api(con: ld.Connection) -> None:
+    cursor = con.cursor()
+    cursor.execute("SELECT 7 AS a, 'x' AS b UNION ALL SELECT 8, 'y' ORDER BY a")
+    assert [(name, str(kind)) for name, kind, *_ in cursor.description] == [("a", "INTEGER"), ("b", "VARCHAR")]
+    assert (cursor.rowcount, cursor.fetchone(), cursor.fetchmany(5), cursor.fetchone()) == (
+        -1,
+        (7, "x"),
+        [(8, "y")],
+        None,
+    )
+    cursor.executemany("SELECT ?", [[1], [2]])
+    assert cursor.fetchall() == [(2,)]
+    cursor.close()
+    con.commit()

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from lance_duck.dataset import LanceDataset
 from lance_duck.errors import InvalidInputError, LanceDuckError, NotFoundError
-from lance_duck.namespaces.directory import DEREGISTERED
+from lance_duck.namespaces.folders import DEREGISTERED
 from lance_duck.store.base import Store
 from lance_duck.store.uri import checked_place, did_you_mean_path, join_uri, local_path, open_store
 from lance_duck.verbs.versions.rename import rename_table

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import shutil
+import warnings
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -13,6 +18,7 @@ import lance_duck as ld
 from lance_duck.errors import (
     AlreadyExistsError,
     CorruptError,
+    IncompatibleError,
     InvalidInputError,
     LanceDuckError,
     NotFoundError,
@@ -194,15 +200,69 @@ def test_columns_of_others_stay_in_the_manifest(tmp_path: Path) -> None:
     }
 
 
-@pytest.mark.parametrize("metadata", ["{", "[1]"])
-def test_a_manifest_that_makes_no_sense_is_an_error(metadata: str, tmp_path: Path) -> None:
-    row = NamedObject("a", "namespace").row(SCHEMA).set_column(3, "metadata", pa.array([metadata]))
-    ld.write_dataset(row, tmp_path / "__manifest")
+@pytest.mark.parametrize("metadata", ["{", "[1]", "[" * 100_000])
+def test_metadata_that_make_no_sense_are_an_error_of_their_row_alone(metadata: str, tmp_path: Path) -> None:
+    rows = [
+        NamedObject("a", "namespace", None, metadata),
+        NamedObject("b", "namespace"),
+        NamedObject("t", "table", "t"),
+    ]
+    ld.write_dataset(pa.concat_tables([row.row(SCHEMA) for row in rows]), tmp_path / "__manifest")
+    namespace = ld.DirectoryNamespace(str(tmp_path))
+    assert (namespace.list_namespaces(), namespace.list_tables()) == (["a", "b"], ["t"])
+    assert namespace.describe_namespace("b") == {}
     with pytest.raises(CorruptError, match="metadata of a row"):
-        Listing(str(tmp_path)).objects()
+        namespace.describe_namespace("a")
+    namespace.create_namespace("c")
     ld.write_dataset({"x": [1]}, tmp_path / "__manifest", mode="overwrite")
     with pytest.raises(CorruptError, match="columns"):
         Listing(str(tmp_path)).objects()
+
+
+def test_one_row_that_makes_no_sense_hides_no_other_table(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    ld.DirectoryNamespace(str(root)).create_table("t", ROWS)
+    rows = [
+        *(NamedObject(f"bad{i}", "table", place) for i, place in enumerate(["../t.lance", "__manifest", "/etc"])),
+        NamedObject("odd", "table", "t.lance", "{"),
+        NamedObject("nameless$", "table", "t.lance"),
+        NamedObject("other", "view", "t.lance"),
+        NamedObject("same", "table", "t.lance"),
+    ]
+    ld.write_dataset(pa.concat_tables([row.row(SCHEMA) for row in rows]), root / "__manifest")
+    with pytest.warns(ld.TableWarning) as warned:
+        places = ld.DirectoryNamespace(str(root)).describe_tables()
+    assert set(places) == {"t", "same"}
+    assert len(warned) == 4
+    con = ld.connect()
+    with warnings.catch_warnings(record=True, action="always") as again:
+        con.execute(f"ATTACH '{root}' AS ns (TYPE lance, NAMESPACE '$')")
+        assert con.execute("SELECT count(*) FROM ns.same").fetchall() == [(2,)]
+    assert re.match("table bad0 is left out: .*leaves the root", str(again[0].message))
+
+
+@pytest.mark.parametrize("moment", ["before it is written", "while it is written", "once it is written"])
+def test_a_table_that_is_dropped_while_it_is_written_leaves_nothing(moment: str, tmp_path: Path) -> None:
+    writer, other = ld.DirectoryNamespace(str(tmp_path)), ld.DirectoryNamespace(str(tmp_path))
+    writer.create_namespace("a")
+
+    def rows() -> Iterator[pa.RecordBatch]:
+        batch = pa.record_batch({"x": range(1000)})
+        if moment == "before it is written":
+            other.drop_table("a$t")
+        yield batch
+        if moment == "while it is written":
+            other.drop_table("a$t")
+            shutil.rmtree(tmp_path / next(name for name in os.listdir(tmp_path) if name.endswith("_a$t")))
+        yield batch
+        if moment == "once it is written":
+            other.drop_table("a$t")
+
+    stream = pa.RecordBatchReader.from_batches(pa.schema({"x": pa.int64()}), rows())
+    with pytest.raises(IncompatibleError, match=r"a\$t: the table was dropped"):
+        writer.create_table("a$t", stream, max_rows_per_file=1000)
+    assert writer.list_tables("a") == []
+    assert [path.name for path in tmp_path.iterdir() if any(path.iterdir())] == ["__manifest"]
 
 
 def test_a_row_that_leads_out_of_the_root_is_refused(tmp_path: Path) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
 import time
 import zlib
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -14,6 +16,7 @@ import pytest
 
 import lance_duck as ld
 from lance_duck.errors import InvalidInputError, NotFoundError, StoreError
+from lance_duck.namespaces import requests
 
 TOKEN = "tok-12345678"
 
@@ -134,3 +137,34 @@ def test_a_table_that_goes_while_it_is_listed_is_left_out(service: Service) -> N
     assert {name: place.location for name, place in namespace.describe_tables().items()} == {"t": "/data/t.lance"}
     with pytest.raises(NotFoundError):
         namespace.describe_table("gone")
+
+
+@pytest.mark.parametrize("sent", [b"", b"HTTP/1.1 200 OK\r\ncontent-length: 1000000\r\n\r\n"])
+def test_a_service_that_never_ends_its_answer_is_given_up(sent: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(requests, "_TIMEOUT", 0.3)
+    monkeypatch.setattr(requests, "_LONGEST", 0.3)
+    ends = threading.Event()
+
+    def trickle(connection: socket.socket) -> None:
+        with connection, suppress(OSError):
+            connection.recv(10_000)
+            connection.sendall(sent)
+            while sent and not ends.wait(0.05):
+                connection.sendall(b" ")
+            ends.wait(20)
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            with suppress(OSError):
+                while True:
+                    threading.Thread(target=trickle, args=(server.accept()[0],), daemon=True).start()
+
+        threading.Thread(target=serve, daemon=True).start()
+        namespace = ld.RestNamespace(f"http://127.0.0.1:{server.getsockname()[1]}")
+        start = time.monotonic()
+        for call in (namespace.list_tables, lambda: namespace.describe_table("t")):
+            with pytest.raises(StoreError, match=r"does not answer|an end within"):
+                call()
+        assert time.monotonic() - start < 10
+        ends.set()

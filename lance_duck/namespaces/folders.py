@@ -1,0 +1,111 @@
+"""The folders of tables in the root of a directory namespace.
+
+{name}.lance/                     a table of the root
+{name}.lance/.lance-reserved      its name is claimed, perhaps before there is a version
+{name}.lance/.lance-deregistered  it is not listed
+{8 hex digits}_{object id}/       a table of a namespace below the root
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from typing import Final
+
+from lance_duck.dataset import LanceDataset
+from lance_duck.errors import AlreadyExistsError, InvalidInputError
+from lance_duck.namespaces.base import TableDescription
+from lance_duck.namespaces.listing import FOLDER
+from lance_duck.namespaces.names import object_id
+from lance_duck.store import Store, join_uri, open_store
+from lance_duck.store.base import normal_path
+from lance_duck.wire.paths import TABLE_SUFFIX
+
+RESERVED: Final = ".lance-reserved"
+DEREGISTERED: Final = ".lance-deregistered"
+_ELSEWHERE: Final = frozenset("/\\\0")
+"""Characters of paths that lead out of the root; no folder directly in it has them in its name."""
+
+
+class TableFolders:
+    """The folders directly in a root, by their names.
+
+    Args:
+        root: URI of the root.
+        options: Settings of its store.
+        is_listing: Whether `{name}.lance` is a table of the root without being registered.
+    """
+
+    def __init__(self, root: str, options: dict[str, str], *, is_listing: bool) -> None:
+        self.root = root
+        self._options = options
+        self._is_listing = is_listing
+
+    def listed(self) -> list[str]:
+        """Return the names of the tables of the root that are folders."""
+        if not self._is_listing:
+            return []
+        names = [name.removesuffix(TABLE_SUFFIX) for name in self._names() if name.endswith(TABLE_SUFFIX)]
+        return [name for name in names if name and not self.store(name + TABLE_SUFFIX).exists(DEREGISTERED)]
+
+    def is_listed(self, name: str) -> bool:
+        """Return whether the folder of a table of the root has files, and is not taken from the list."""
+        if not self._is_listing or _ELSEWHERE & set(name):
+            return False
+        return self.has_files(name + TABLE_SUFFIX) and not self.store(name + TABLE_SUFFIX).exists(DEREGISTERED)
+
+    def has_manifest(self) -> bool:
+        """Return whether there is a table of names."""
+        return FOLDER in self._names()
+
+    def has_files(self, folder: str) -> bool:
+        """Return whether anything is in a folder."""
+        return next(iter(self.store(folder).walk()), None) is not None
+
+    def of_new(self, parts: tuple[str, ...]) -> str:
+        """Return the folder for a new table: in the root its name, elsewhere one that nobody else takes."""
+        return parts[0] + TABLE_SUFFIX if len(parts) == 1 else f"{secrets.token_hex(4)}_{object_id(parts)}"
+
+    def reserve(self, folder: str) -> bool:
+        """Claim a folder, and list it again; returns whether nobody had claimed it."""
+        store = self.store(folder)
+        store.delete([DEREGISTERED])
+        try:
+            store.put_if_absent(RESERVED, b"reserved")
+        except AlreadyExistsError:  # of one that was declared and not written, or was taken from the list
+            return False
+        return True
+
+    def deregister(self, folder: str) -> None:
+        """Take the folder of a table of the root from the list."""
+        self.store(folder).put(DEREGISTERED, b"")
+
+    def register(self, folder: str) -> None:
+        """List a folder again."""
+        self.store(folder).delete([DEREGISTERED])
+
+    def inside(self, location: str) -> str:
+        """Return a location without dot segments. Raises InvalidInputError for one outside, and for that of names."""
+        folder = normal_path(location, self.root)
+        if folder.partition("/")[0] == FOLDER:
+            raise InvalidInputError("location of a table", expected=f"another folder than {FOLDER}", found=location)
+        return folder
+
+    def place(self, folder: str, properties: Mapping[str, str] | None = None) -> TableDescription:
+        """Return where the table of a folder is."""
+        return TableDescription(join_uri(self.root, folder), self._options, properties or {})
+
+    def remove(self, place: TableDescription, *, is_table: bool) -> None:
+        """Remove what is at a place: a table, or the files of one that was never written."""
+        if is_table:
+            LanceDataset.drop(place.location, storage_options=self._options or None)
+        else:
+            store = open_store(place.location, self._options or None)
+            store.delete([entry.path for entry in store.walk()])
+
+    def store(self, folder: str = "") -> Store:
+        """Return the store of a folder, or of the root."""
+        return open_store(join_uri(self.root, folder) if folder else self.root, self._options or None)
+
+    def _names(self) -> list[str]:
+        return self.store().folders() or []
