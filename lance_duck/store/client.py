@@ -50,6 +50,8 @@ _CLIENT_OPTIONS = (
     "timeout",
     "user_agent",
 )
+_HUB_OPTION = "hf_token"
+"""Sent to the web server of the Hub with each request."""
 _RETRY_OPTIONS = ("client_max_retries", "client_retry_timeout")
 _LEAST_HIDDEN = 4  # characters of a value that is taken out of what the library says of it
 # Options of ours that mean nothing to a service.
@@ -58,6 +60,7 @@ _NAMES = (
     *_OWN_OPTIONS,
     *_CLIENT_OPTIONS,
     *_RETRY_OPTIONS,
+    *("hf_endpoint", _HUB_OPTION),
     *("aws_access_key_id", "aws_secret_access_key", "aws_session_token", "aws_region", "aws_endpoint"),
     *("access_key_id", "secret_access_key", "session_token", "region", "endpoint", "endpoint_url", "skip_signature"),
     *("virtual_hosted_style_request", "conditional_put", "google_service_account", "google_service_account_key"),
@@ -148,6 +151,8 @@ def refuse_unknown_options(options: Mapping[str, str]) -> None:
 @lru_cache(maxsize=256)
 def _is_known(name: str) -> bool:
     """Return whether an option means something to one of the stores."""
+    if name in _NAMES:
+        return True
     config, client, retry = _split_options(((name, "0"),))
     return not config or bool(client or retry) or any(_takes(url, name) for url in _EXAMPLES)
 
@@ -218,7 +223,9 @@ def _split_options(options: tuple[tuple[str, str], ...]) -> tuple[dict[str, str]
         if name in _OWN_OPTIONS:
             continue
         bare = _bare(name)
-        if bare in _CLIENT_OPTIONS:
+        if name == _HUB_OPTION:
+            client["default_headers"] = {"Authorization": f"Bearer {value}"}
+        elif bare in _CLIENT_OPTIONS:
             client[bare] = value
         elif name in _RETRY_OPTIONS:
             retry |= _retry_option(name, value)

@@ -212,7 +212,7 @@ class LocalStore:
 
     def _root_of(self, place: str) -> str | None:
         for root in self._roots:
-            if place.startswith(root + os.sep) or (root == os.sep and place != os.sep):
+            if place.startswith(root.rstrip(os.sep) + os.sep) and place != root:  # the root of a disk ends with it
                 return root
         return None
 

@@ -14,6 +14,8 @@ import shutil
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import reduce
+from operator import or_
 from typing import BinaryIO
 
 from lance_duck.errors import AlreadyExistsError, LanceDuckError, StoreError
@@ -24,7 +26,8 @@ from lance_duck.store.sink import Buffer, Sink
 
 _TRIES = 1000
 _IN_PLACE = 64  # bytes that lie on one page, so that a reader sees them before or after a write
-_NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
+_FLAGS = ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY")  # the last of Windows, which else changes line ends
+_NO_FOLLOW = reduce(or_, (getattr(os, flag, 0) for flag in _FLAGS))
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 _REMEDIES = {
     errno.ENOENT: "its folder was removed meanwhile: another process dropped the table, or cleaned up",

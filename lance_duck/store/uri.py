@@ -1,4 +1,14 @@
-"""From what a user writes to a store: paths, file:// and the schemes of object stores."""
+"""From what a user writes to a store: paths, file:// and the schemes of object stores.
+
+Datasets on the Hub of Hugging Face are files of a web server:
+
+    hf://datasets/{owner}/{name}[@{revision}]/{path}
+    {endpoint}/datasets/{owner}/{name}/resolve/{revision}/{path}
+
+The revision is `main` unless it is given; a slash in it is %2F. The endpoint and a token for private datasets come from
+the storage options `hf_endpoint` and `hf_token`, or from the variables HF_ENDPOINT and HF_TOKEN of the environment, as
+Hugging Face's own libraries have them.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +30,13 @@ from lance_duck.store.object import ObjectStore
 from lance_duck.store.request import ByteSource
 
 _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]+:")
+_IS_WINDOWS = os.name == "nt"
 _OBJECT_SCHEMES = ("s3", "s3a", "gs", "az", "adl", "azure", "abfs", "abfss", "http", "https", "memory")
 _WEB = ("http", "https")
+_HUB = "hf"
+_HUB_OPTIONS = ("hf_endpoint", "hf_token")
+_HUB_PLACE = re.compile(r"hf://datasets/([^/@\s]+/[^/@\s]+)(?:@([^/\s]+))?/([^?#]+)", re.IGNORECASE)
+_HUB_ENDPOINT = "https://huggingface.co"
 _NEIGHBOURS = 10_000  # names that a misspelled one is compared with: some tens of milliseconds
 
 
@@ -31,7 +46,7 @@ def open_store(
     """Open the store whose root is `uri`; nothing is read yet.
 
     Args:
-        uri: Local path, file:// URI, or s3:// gs:// az:// abfss:// http(s):// memory:// URI.
+        uri: Local path, file:// URI, or s3:// gs:// az:// abfss:// http(s):// hf:// memory:// URI.
         storage_options: Credentials and settings of the object store, by the names of pylance and obstore. On a local
             disk they are for what a table refers to elsewhere; there "fsync": "false" writes without flushing to the
             disk, for tables that need not survive a power cut. "checksums": "false" writes data files without
@@ -55,7 +70,12 @@ def open_store(
         fsync = boolean_option(storage_options, "fsync", default=True)
         inner = [p for a in allowed if (p := local_path(a)) is not None]
         return LocalStore(path, inner, fsync=fsync, external=external, checksums=checksums)
-    parts = urlsplit(text)
+    parts, options = urlsplit(text), sorted_options(storage_options)
+    if parts.scheme.lower() == _HUB:
+        place, options = _on_the_web(text, dict(options))
+        parts = urlsplit(place)
+    else:
+        options = tuple(option for option in options if option[0] not in _HUB_OPTIONS)
     if parts.scheme.lower() not in _OBJECT_SCHEMES:
         if "+" in parts.scheme:  # s3+ddb://bucket/table?ddbTableName=…
             raise UnsupportedError(
@@ -64,7 +84,7 @@ def open_store(
                 remedy='leave it out, and name the manifest store in storage_options: {"manifest_store": "…"}',
             )
         raise UnsupportedError(
-            f"unknown scheme {parts.scheme!r}", where=text, expected="a path, file, " + ", ".join(_OBJECT_SCHEMES)
+            f"unknown scheme {parts.scheme!r}", where=text, expected="a path, file, hf, " + ", ".join(_OBJECT_SCHEMES)
         )
     if parts.scheme == "memory":
         bucket, key = "memory://", unquote(parts.netloc + parts.path)
@@ -75,9 +95,24 @@ def open_store(
     prefix = "/".join(p for p in key.split("/") if p)
     if ".." in prefix.split("/"):
         raise InvalidInputError("'..' in a URI", where=text)
-    client = bucket_client(bucket, sorted_options(storage_options))
+    client = bucket_client(bucket, options)
     can_list = parts.scheme.lower() not in _WEB
     return ObjectStore(text.rstrip("/"), client, prefix, can_list=can_list, external=external, checksums=checksums)
+
+
+def _on_the_web(uri: str, options: dict[str, str]) -> tuple[str, tuple[tuple[str, str], ...]]:
+    """Return the web address of a place on the Hub, and the options for its server. Raises InvalidInputError."""
+    found = _HUB_PLACE.fullmatch(uri)
+    if found is None:
+        raise InvalidInputError("place on the Hub", where=uri, expected="hf://datasets/owner/name[@revision]/path")
+    name, revision, path = found.groups()
+    endpoint = options.pop("hf_endpoint", None) or os.environ.get("HF_ENDPOINT") or _HUB_ENDPOINT
+    token = options.pop("hf_token", None) or os.environ.get("HF_TOKEN")
+    if token:
+        options["hf_token"] = token
+        remember({"hf_token": token})
+    address = f"{endpoint.rstrip('/')}/datasets/{name}/resolve/{revision or 'main'}/{path}"
+    return address, sorted_options(options)
 
 
 def checked_place(uri: object, storage_options: object = None) -> str:
@@ -118,7 +153,7 @@ def open_source(uri: str, storage_options: Mapping[str, str] | None = None) -> B
     if path is not None:
         if not os.path.isabs(path):
             raise InvalidInputError("not an absolute URI", where=repr(uri))
-        return LocalStore(os.sep).open(path)
+        return LocalStore(_anchor(path)).open(path)
     folder, _, name = uri.rpartition("/")
     if not name or folder.endswith(":/"):
         raise InvalidInputError("URI that names no file", where=repr(uri))
@@ -132,9 +167,24 @@ def local_path(uri: str) -> str | None:
     parts = urlsplit(uri)
     if parts.scheme.lower() != "file":
         return None
+    if _IS_WINDOWS:
+        return _windows_path("" if parts.netloc == "localhost" else parts.netloc, unquote(parts.path))
     if parts.netloc not in ("", "localhost"):
         raise InvalidInputError("file URI with a host", where=uri, expected="file:///path")
     return unquote(parts.path)
+
+
+def _windows_path(host: str, path: str) -> str:
+    r"""Return the path of a file URI there: C:\x of file:///C:/x, \\host\share\x of file://host/share/x."""
+    if host:
+        return rf"\\{host}" + path.replace("/", "\\")
+    has_drive = re.match(r"/[A-Za-z][:|](/|$)", path) is not None
+    return (f"{path[1]}:{path[3:] or '/'}" if has_drive else path).replace("/", "\\")
+
+
+def _anchor(path: str) -> str:
+    r"""Return the root that an absolute path begins with: "/", or on Windows C:\ or \\host\share\."""
+    return os.path.splitdrive(path)[0] + os.sep
 
 
 def did_you_mean_path(uri: str) -> str | None:

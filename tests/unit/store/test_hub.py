@@ -1,0 +1,141 @@
+"""Datasets on the Hub of Hugging Face, which a local server stands for here; and places on Windows, by their text."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+import lance_duck as ld
+from lance_duck.errors import InvalidInputError, LanceDuckError, NotFoundError, UnsupportedError
+from lance_duck.store import local_path, open_store, uri
+
+TOKEN = "hf_0123456789"
+HTTP = {"allow_http": "true"}
+
+
+class Hub:
+    """A server of files with ranges, and what it was asked for."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.endpoint = ""
+        self.asked: list[tuple[str, str | None]] = []
+
+
+@pytest.fixture
+def hub(tmp_path: Path) -> Iterator[Hub]:
+    made = Hub(tmp_path)
+
+    class Files(SimpleHTTPRequestHandler):
+        def do_GET(self) -> None:
+            made.asked.append((self.path, self.headers.get("authorization")))
+            path = Path(self.translate_path(self.path))
+            span = self.headers.get("range")
+            if span is None or not path.is_file():
+                return super().do_GET()
+            first, last = span.removeprefix("bytes=").split("-")
+            data = path.read_bytes()
+            part = data[int(first) : int(last) + 1] if first else data[-int(last) :]
+            start = int(first) if first else len(data) - int(last)
+            self.send_response(206)
+            self.send_header("content-range", f"bytes {start}-{start + len(part) - 1}/{len(data)}")
+            self.send_header("content-length", str(len(part)))
+            self.end_headers()
+            self.wfile.write(part)
+            return None
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Files, directory=str(tmp_path)))
+    with server:
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        made.endpoint = f"http://127.0.0.1:{server.server_port}"
+        yield made
+        server.shutdown()
+
+
+def published(hub: Hub, revision: str) -> Path:
+    return hub.folder / "datasets" / "ann" / "trips" / "resolve" / revision / "data" / "t.lance"
+
+
+def test_a_table_on_the_hub_is_read_at_its_newest_version(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = ld.write_dataset({"x": range(1000)}, published(hub, "main"))
+    table.delete("x >= 10")
+    options = {**HTTP, "hf_endpoint": hub.endpoint, "hf_token": TOKEN}
+    found = ld.dataset("hf://datasets/ann/trips/data/t.lance", storage_options=options)
+    assert (found.version, found.to_table(filter="x > 7")["x"].to_pylist()) == (2, [8, 9])
+    assert found.checkout_version(1).count_rows() == 1000
+    assert {token for _, token in hub.asked} == {f"Bearer {TOKEN}"}
+    hub.asked.clear()
+    monkeypatch.setenv("HF_ENDPOINT", hub.endpoint + "/")
+    assert ld.dataset("hf://datasets/ann/trips/data/t.lance", storage_options=HTTP).count_rows() == 10
+    assert {token for _, token in hub.asked} == {None}
+
+
+def test_a_revision_is_chosen_by_its_name(hub: Hub) -> None:
+    ld.write_dataset({"x": [1]}, published(hub, "main"))
+    shutil.copytree(published(hub, "main"), published(hub, "v1"))
+    ld.write_dataset({"x": [2]}, published(hub, "main"), mode="overwrite")
+    options = {**HTTP, "hf_endpoint": hub.endpoint}
+    values = {
+        at: ld.dataset(f"hf://datasets/ann/trips{at}/data/t.lance", storage_options=options).to_table()["x"][0].as_py()
+        for at in ("", "@main", "@v1")
+    }
+    assert values == {"": 2, "@main": 2, "@v1": 1}
+    with pytest.raises(NotFoundError):
+        ld.dataset("hf://datasets/ann/trips@v9/data/t.lance", storage_options=options)
+
+
+def test_the_hub_is_for_reading_and_its_token_goes_nowhere_else(hub: Hub) -> None:
+    table = ld.write_dataset({"x": [1]}, published(hub, "main"))
+    options = {**HTTP, "hf_endpoint": hub.endpoint, "hf_token": TOKEN}
+    place = "hf://datasets/ann/trips/data/t.lance"
+    with pytest.raises(UnsupportedError, match="reading only"):
+        ld.write_dataset({"x": [2]}, place, mode="append", storage_options=options)
+    with pytest.raises(UnsupportedError, match="reading only"):
+        ld.dataset(place, storage_options=options).delete("x = 1")
+    hub.asked.clear()
+    web = f"{hub.endpoint}/datasets/ann/trips/resolve/main/data/t.lance"
+    assert ld.dataset(web, storage_options=options).count_rows() == table.count_rows()
+    assert {token for _, token in hub.asked} == {None}
+    with pytest.raises(LanceDuckError) as caught:
+        ld.dataset(place, storage_options={**options, "hf_endpoint": f"http://127.0.0.1:1/{TOKEN}"})
+    assert TOKEN not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "place", ["hf://models/a/b/t.lance", "hf://datasets/a", "hf://datasets/a/b", "hf://datasets/a/b/../c"]
+)
+def test_other_places_are_refused(place: str) -> None:
+    with pytest.raises(InvalidInputError):
+        open_store(place)
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        ("file:///C:/data/t.lance", r"C:\data\t.lance"),
+        ("file:///c|/data/t%20u.lance", r"c:\data\t u.lance"),
+        ("file:///C:", "C:\\"),
+        ("file://localhost/D:/t.lance", r"D:\t.lance"),
+        ("file://host/share/t.lance", r"\\host\share\t.lance"),
+        (r"C:\data\t.lance", r"C:\data\t.lance"),
+        (r"\\host\share\t.lance", r"\\host\share\t.lance"),
+        ("\\\\?\\C:\\" + "a" * 300, "\\\\?\\C:\\" + "a" * 300),
+    ],
+)
+def test_places_on_windows_have_drives_and_hosts(text: str, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(uri, "_IS_WINDOWS", True)
+    assert local_path(text) == path
+
+
+def test_a_file_uri_with_a_host_is_refused_elsewhere() -> None:
+    with pytest.raises(InvalidInputError, match="with a host"):
+        local_path("file://host/share/t.lance")
