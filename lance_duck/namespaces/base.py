@@ -17,7 +17,7 @@ from lance_duck.errors import (
     LanceDuckError,
     NotFoundError,
 )
-from lance_duck.namespaces.names import TABLE, Name, check_new, object_id, name_parts
+from lance_duck.namespaces.names import TABLE, Name, check_new, name_parts, object_id
 from lance_duck.redact import shown
 from lance_duck.snapshot import Version
 from lance_duck.verbs.writing.settings import WriteArguments

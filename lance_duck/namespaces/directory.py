@@ -25,7 +25,7 @@ from lance_duck.errors import (
 from lance_duck.namespaces.base import Namespace, TableDescription
 from lance_duck.namespaces.folders import TableFolders
 from lance_duck.namespaces.listing import Listing, NamedObject
-from lance_duck.namespaces.names import NAMESPACE, TABLE, Name, check_new, object_id, name_parts
+from lance_duck.namespaces.names import NAMESPACE, TABLE, Name, check_new, name_parts, object_id
 from lance_duck.namespaces.objects import check_parent_namespace, names_below, names_directly_in, namespace_row
 from lance_duck.store import join_uri
 from lance_duck.wire.paths import TABLE_SUFFIX
