@@ -2,17 +2,23 @@
 
 data/{stem}.lance                                        the data file
 data/{stem}/{id, 32 binary digits, reversed}.blob        sidecars: one large blob, or many packed end to end
+_blobs/{uuid}.blob                                       the same, of any data files below the same root
 {any URI}, or {name} below a base path of the table      external files, which the table does not own
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from typing import Final
 
 from lance_duck.cache import LruCache
+from lance_duck.errors import CorruptError, NotFoundError
 from lance_duck.file.costs import KEPT_BLOB_FILES
 from lance_duck.store import ByteSource, Store
 from lance_duck.wire import paths
+
+_MANAGED: Final = re.compile(rf"{paths.MANAGED_BLOBS}/[^/\\\x00]+\.blob")
 
 External = Callable[[int, str], ByteSource]
 """Opens an external file, from the id of its base path (0: none) and its name below it or its URI."""
@@ -34,6 +40,7 @@ class BlobStore:
         self._is_dataset_root = is_dataset_root
         self._open_external = open_external
         self._sidecars: LruCache[ByteSource] = LruCache(KEPT_BLOB_FILES)
+        self._managed: LruCache[ByteSource] = LruCache(KEPT_BLOB_FILES)
         self._externals: LruCache[ByteSource] = LruCache(KEPT_BLOB_FILES)
 
     def sidecar(self, blob_id: int) -> ByteSource:
@@ -45,6 +52,22 @@ class BlobStore:
         path = paths.blob_file(self._data_file, blob_id, is_dataset_root=self._is_dataset_root)
         return self._sidecars.get(blob_id, lambda: self._store.open(path))
 
+    def managed(self, base_id: int, name: str) -> ByteSource:
+        """Open a file of the table by its path below the root that the data file lies in.
+
+        Args:
+            base_id: Base path where the file is looked for if it is not there; 0: none.
+            name: The path.
+
+        Raises:
+            NotFoundError: There is no such file.
+            CorruptError: The path is none of such a file.
+        """
+        if not _MANAGED.fullmatch(name):
+            expected = f"{paths.MANAGED_BLOBS}/(name).blob"
+            raise CorruptError("path of a blob", where=self._data_file, expected=expected, found=name)
+        return self._managed.get((base_id, name), lambda: self._open_managed(base_id, name))
+
     def external(self, base_id: int, name: str) -> ByteSource:
         """Open an external file; a name below the base path with this id, or (0) a URI.
 
@@ -54,3 +77,11 @@ class BlobStore:
             CorruptError: The table has no such base path.
         """
         return self._externals.get((base_id, name), lambda: self._open_external(base_id, name))
+
+    def _open_managed(self, base_id: int, name: str) -> ByteSource:
+        try:
+            return self._store.open(name)
+        except NotFoundError:
+            if not base_id:
+                raise
+        return self._open_external(base_id, name)

@@ -13,6 +13,7 @@ tree/{branch}/                                        root of a branch, laid out
 data/{any name}.lance
 data/{bits and digits of a transaction}-{uuid}.lance  one of the files that one transaction writes at many places
 data/{stem}/{blob id, 32 binary digits, reversed}.blob
+_blobs/{any name}.blob                                blobs of any data files below the same root
 {any of these}#{number}                               on a local disk: still being written (see `store.base`)
 """
 
@@ -28,6 +29,7 @@ from uuid import UUID
 VERSIONS = "_versions"
 DATA = "data"
 DELETIONS = "_deletions"
+MANAGED_BLOBS = "_blobs"
 TRANSACTIONS = "_transactions"
 INDICES = "_indices"
 TAGS = "_refs/tags"

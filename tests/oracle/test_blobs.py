@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -302,3 +303,49 @@ def test_lists_of_older_blobs_are_refused(tmp_path: Path) -> None:
     lance.write_dataset(pa.table({"l": rows}), uri, data_storage_version="2.1")
     with pytest.raises((UnsupportedError, CorruptError)):
         ld.dataset(uri).to_table(blob_handling="all_binary")
+
+
+@pytest.fixture
+def managed(tmp_path: Path) -> str:
+    """Return a table whose blobs lie in files that data files share."""
+    uri = str(tmp_path / "managed.lance")
+    schema = pa.schema([pa.field("i", pa.int64()), V2], {"lance.blob.managed": "true"})
+    rows = pa.table([pa.array(range(12)), lance.blob_array(VALUES)], schema)
+    lance.write_dataset(rows, uri, data_storage_version="2.2", max_rows_per_file=7)
+    lance.dataset(uri).delete("i = 3")
+    return uri
+
+
+def test_blobs_that_the_table_manages(managed: str, tmp_path: Path) -> None:
+    dataset, theirs = ld.dataset(managed), lance.dataset(managed)
+    kinds = {row["b"]["kind"] for row in theirs.to_table().to_pylist() if row["b"] is not None}
+    assert kinds == {0, 4}
+    assert_tables_same(theirs.to_table(), dataset.to_table())
+    live = [value for i, value in enumerate(VALUES) if i != 3]
+    rows = range(len(live))
+    assert [None if b is None else b.read() for b in dataset.take_blobs("b", indices=rows)] == live
+    assert [data for _, data in dataset.read_blobs("b", indices=rows)] == live
+    assert dataset.to_table(blob_handling="all_binary")["b"].to_pylist() == live
+    found = ld.connect(str(tmp_path)).sql("SELECT i FROM managed WHERE i > 3 ORDER BY i").fetchall()
+    assert found == [(i,) for i in range(4, 12)]
+    assert dataset.validate() is None
+
+
+def test_blobs_that_the_table_manages_stay_with_clones_and_changes(managed: str, tmp_path: Path) -> None:
+    live = [value for i, value in enumerate(VALUES) if i != 3]
+    dataset = ld.dataset(managed)
+    dataset.shallow_clone(str(tmp_path / "shallow.lance"))
+    dataset.deep_clone(str(tmp_path / "deep.lance"))
+    dataset.update({"i": "i + 100"}, where="i = 4")
+    places = [
+        (managed, [*live[:3], *live[4:], live[3]]),
+        *((str(tmp_path / f"{n}.lance"), live) for n in ("shallow", "deep")),
+    ]
+    for uri, expected in places:
+        for reader in (lance.dataset, ld.dataset):
+            found = reader(uri).to_table(blob_handling="all_binary")["b"].to_pylist()
+            assert found == expected, (uri, reader)
+    dataset.cleanup_old_versions(timedelta(0), delete_unverified=True)
+    dataset.optimize.compact_files()
+    for reader in (lance.dataset, ld.dataset):
+        assert reader(managed).to_table(blob_handling="all_binary")["b"].to_pylist() == places[0][1]

@@ -3,11 +3,12 @@
 A description of `lance.blob.v2`, a packed struct:
 
     field    | type | meaning
-    kind     | u8   | 0: in the data file, 1: packed in a sidecar, 2: a sidecar of its own, 3: an external file
+    kind     | u8   | 0: in the data file, 1: packed in a sidecar, 2: a sidecar of its own, 3: an external file,
+             |      | 4: a file of the table that any data file may share
     position | u64  | first byte in that file
     size     | u64  | bytes; 0 with kind 3: all from the position on
-    blob_id  | u32  | kinds 1 and 2: id of the sidecar; kind 3: id of a base path, 0 for none
-    blob_uri | utf8 | kind 3: name below the base path, or URI
+    blob_id  | u32  | kinds 1 and 2: id of the sidecar; kinds 3 and 4: id of a base path, 0 for none
+    blob_uri | utf8 | kind 3: name below the base path, or URI; kind 4: path below the root of the data file
 
 An older description has position and size alone, and lies in the data file; (p > 0, 0) is a null.
 """
@@ -67,6 +68,8 @@ class BlobPlace:
 
     def extent(self) -> ByteRange:
         """See `BlobLocation.extent`."""
+        if self.kind == MANAGED and not self.stored_size:
+            return ByteRange(self.file.source, 0, 0)
         source = self._open()
         size = source.size - self.position if self.size is None else self.size
         if size < 0 or (size and self.position + size > source.size):
@@ -85,6 +88,8 @@ class BlobPlace:
             raise UnsupportedError("blob beside a data file that is opened alone", where=self.file.source.path)
         if self.kind == EXTERNAL:
             return beside.external(self.blob_id, self.uri)
+        if self.kind == MANAGED:
+            return beside.managed(self.blob_id, self.uri)
         return beside.sidecar(self.blob_id)
 
 
@@ -97,7 +102,6 @@ def blob_places(descriptions: pa.StructArray, file: LanceFile) -> list[BlobPlace
 
     Raises:
         CorruptError: A description that makes no sense.
-        UnsupportedError: A kind of storage that is not read.
     """
     if len(descriptions) == 0:
         return []
@@ -161,10 +165,8 @@ def as_values(parts: Sequence[Bytes]) -> VariableWidth:
 
 
 def _check_kinds(kinds: np.ndarray, where: str) -> None:
-    if (kinds == MANAGED).any():
-        raise UnsupportedError("blobs that are managed by the table", where=where)
     if (kinds > MANAGED).any():
-        raise CorruptError("kind of a blob", where=where, expected=f"<= {EXTERNAL}", found=int(kinds.max()))
+        raise CorruptError("kind of a blob", where=where, expected=f"<= {MANAGED}", found=int(kinds.max()))
 
 
 _NONE: Final[Bytes] = np.empty(0, np.uint8)

@@ -78,7 +78,18 @@ def _files(source: Snapshot) -> Iterator[tuple[Store, str, str]]:
     for index in source.indices:
         store, _ = source.place(index.base_id)
         yield from ((store, entry.path, entry.path) for entry in store.walk(index.directory))
+    yield from _managed_blobs(source, {None, *files.values()})
     yield from _external(source)
+
+
+def _managed_blobs(source: Snapshot, base_ids: Iterable[int | None]) -> Iterator[tuple[Store, str, str]]:
+    """Yield the blobs that data files below the same root share: all there are."""
+    if not source.manifest.reader_flags & flags.MANAGED_BLOBS:
+        return
+    for base_id in base_ids:
+        store, _ = source.place(base_id)
+        if store.can_list:
+            yield from ((store, entry.path, entry.path) for entry in store.walk(paths.MANAGED_BLOBS))
 
 
 def _data_file(source: Snapshot, name: str, base_id: int | None) -> Iterator[tuple[Store, str, str]]:

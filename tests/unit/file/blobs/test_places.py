@@ -14,6 +14,7 @@ from lance_duck.file.blobs.places import (
     DEDICATED,
     EXTERNAL,
     INLINE,
+    MANAGED,
     PACKED,
     BlobPlace,
     as_values,
@@ -58,6 +59,8 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / blob_file("f.lance", 1)).write_bytes(b"packedtogether")
     (tmp_path / blob_file("f.lance", 2)).write_bytes(b"alone")
     (tmp_path / "outside.bin").write_bytes(b"0123456789")
+    (tmp_path / "_blobs").mkdir()
+    (tmp_path / "_blobs" / "m.blob").write_bytes(b"managed")
     return tmp_path
 
 
@@ -135,6 +138,8 @@ def test_sidecars_of_a_plain_base_lie_at_its_top(tmp_path: Path) -> None:
         (DEDICATED, 0, 6, 2, ""),
         (EXTERNAL, 11, 0, 1, "outside.bin"),
         (EXTERNAL, 9, 2, 1, "outside.bin"),
+        (MANAGED, 6, 2, 0, "_blobs/m.blob"),
+        (MANAGED, 2**64 - 1, 2**64 - 1, 0, "_blobs/m.blob"),
     ],
 )
 def test_blobs_beyond_the_end_are_corrupt(file: LanceFile, row: tuple[int, int, int, int, str]) -> None:
@@ -148,12 +153,38 @@ def test_blobs_beyond_the_end_are_corrupt(file: LanceFile, row: tuple[int, int, 
 
 def test_kinds_that_are_not_read() -> None:
     file = file_over(Memory(b""))
-    with pytest.raises(UnsupportedError, match="managed"):
-        blob_places(described((4, 0, 1, 0, "")), file)
     with pytest.raises(CorruptError, match="kind"):
         blob_places(described((5, 0, 1, 0, "")), file)
     with pytest.raises(UnsupportedError, match="opened alone"):
         BlobPlace(file, PACKED, 0, 1, 1).extent()
+
+
+def test_blobs_of_the_table_lie_below_the_root_of_the_data_file(file: LanceFile, folder: Path) -> None:
+    rows = described((MANAGED, 2, 4, 0, "_blobs/m.blob"), (MANAGED, 9, 0, 0, "_blobs/gone.blob"), None)
+    found = run(read_places(blob_places(rows, file)))
+    assert [part.tobytes() for part in found] == [b"nage", b"", b""]
+    (place,) = blob_places(described((MANAGED, 0, 1, 0, "_blobs/gone.blob")), file)
+    assert place is not None
+    with pytest.raises(NotFoundError):
+        place.extent()
+
+
+@pytest.mark.parametrize(
+    "name", ["", "outside.bin", "../x.blob", "_blobs/../x.blob", "/etc/passwd", "_blobs/a/b.blob", "_blobs/a\0.blob"]
+)
+def test_other_paths_are_none_of_such_blobs(file: LanceFile, name: str) -> None:
+    (place,) = blob_places(described((MANAGED, 0, 1, 7, name)), file)
+    assert place is not None
+    with pytest.raises(CorruptError, match="path of a blob"):
+        place.extent()
+
+
+def test_a_blob_that_is_not_there_is_looked_for_in_the_base_path_it_names(folder: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    base = BlobStore(open_store(other), "f.lance", True, lambda base_id, name: open_store(folder).open(name))
+    (place,) = blob_places(described((MANAGED, 0, 7, 3, "_blobs/m.blob")), file_over(Memory(b""), base))
+    assert [part.tobytes() for part in run(read_places([place]))] == [b"managed"]
 
 
 def test_external_files_are_named_in_full_or_stay_below_their_base(file: LanceFile) -> None:
