@@ -11,6 +11,7 @@ import lance_duck as ld
 from lance_duck.cli.open import listed_names, open_table
 from lance_duck.cli.show import ByteCount, plain, show
 from lance_duck.redact import shown
+from lance_duck.wire.index import MEM_WAL
 
 
 def info(
@@ -99,6 +100,7 @@ def _flat(facts: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 def _facts(dataset: ld.LanceDataset) -> dict[str, Any]:
     files = list(_files(dataset))
     fragments = dataset.get_fragments()
+    has_log = any(index["name"] == MEM_WAL for index in dataset.list_indices())
     return {
         "uri": shown(dataset.uri),
         "version": dataset.version,
@@ -112,6 +114,7 @@ def _facts(dataset: ld.LanceDataset) -> dict[str, Any]:
         "formats": sorted({entry["format"] for entry in files}),
         "tags": {name: entry["version"] for name, entry in dataset.tags.list().items()},
         "branches": sorted(dataset.branches.list()),
+        **({"not_read": "rows that are in the write-ahead log alone"} if has_log else {}),
     }
 
 

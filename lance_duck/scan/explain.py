@@ -26,6 +26,7 @@ from lance_duck.scan.routing import Routes
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import Snapshot
 from lance_duck.store.request import watched
+from lance_duck.wire.index import MEM_WAL
 
 _MAYBE: Final = ("ZoneMap", "BloomFilter", "NGram")
 """Kinds of indexes whose answers are not sure."""
@@ -92,6 +93,8 @@ def _rows_given(options: ScanOptions, limit: int | None, offset: int) -> Iterato
 def _scan(table: TableScan, plan: ScanPlan, options: ScanOptions, verbose: bool) -> Iterator[str]:
     snapshot = table.snapshot
     yield f"LanceScan: uri={shown(snapshot.uri)}, {version_of(snapshot)}"
+    if any(index.name == MEM_WAL for index in snapshot.indices):
+        yield f"  not read: rows that are in the write-ahead log alone (index {MEM_WAL})"
     yield f"  columns: {', '.join(plan.projection.schema.names) or 'none'}"
     yield f"  fragments: {len(plan.fragments)} of {len(snapshot.fragments)}"
     if plan.filter is not None:

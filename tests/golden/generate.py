@@ -346,6 +346,17 @@ def overlays(path: str) -> None:
 
 
 @table
+def mem_wal(path: str) -> None:
+    key = pa.field("id", pa.int64(), False, {"lance-schema:unenforced-primary-key": "true"})
+    schema = pa.schema([key, pa.field("v", pa.string())])
+    dataset = lance.write_dataset(pa.table({"id": range(5), "v": [*"abcde"]}, schema), path)
+    dataset.create_scalar_index("id", "BTREE")
+    dataset.initialize_mem_wal(unsharded=True, maintained_indexes=["id_idx"])
+    with dataset.mem_wal_writer("00000000-0000-4000-8000-000000000001", durable_write=True) as writer:
+        writer.put(pa.table({"id": [1, 7], "v": ["new", "more"]}, schema))
+
+
+@table
 def old_graphs(path: str) -> None:
     """HNSW indexes as pylance before 12 wrote them: upper levels with an entry point that is not counted."""
     subprocess.run([str(python_of(VERSIONS[0])), str(HERE / "old_graphs.py"), path], check=True)

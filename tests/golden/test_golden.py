@@ -342,3 +342,22 @@ def test_tpch_answers_are_right(query: str, tpch: Any) -> None:
     assert len(found) == len(expected)
     wrong = [(a, b) for a, b in zip(found, expected, strict=True) if not all(map(close, a, b))]
     assert not wrong
+
+
+def test_a_write_ahead_log_is_named_and_carried_along(tmp_path: Path) -> None:
+    path = tmp_path / "t.lance"
+    shutil.copytree(TABLES / "mem_wal.lance", path)
+    log = {str(each.relative_to(path)): each.read_bytes() for each in path.glob("_mem_wal/**/*") if each.is_file()}
+    dataset = ld.dataset(str(path))
+    entry = next(index for index in dataset.handle.snapshot.indices if index.name == "__lance_mem_wal").proto
+    assert "not read: rows that are in the write-ahead log alone" in dataset.scanner().explain_plan()
+    dataset.update({"v": "'x'"}, where="id = 3")
+    dataset.delete("id = 0")
+    dataset.optimize.compact_files()
+    dataset.optimize.optimize_indices()
+    dataset.create_scalar_index("v", "BTREE")
+    dataset.cleanup_old_versions(timedelta(0), delete_unverified=True)
+    assert dataset.to_table().sort_by("id").to_pydict() == {"id": [1, 2, 3, 4], "v": ["b", "c", "x", "e"]}
+    assert entry in [index.proto for index in dataset.handle.snapshot.indices]
+    assert {str(p.relative_to(path)): p.read_bytes() for p in path.glob("_mem_wal/**/*") if p.is_file()} == log
+    assert len(log) > 3
