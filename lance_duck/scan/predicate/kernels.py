@@ -113,7 +113,7 @@ def hash_texts(offsets: NDArray[Any], data: NDArray[np.uint8], hashes: NDArray[n
 
 
 @kernel
-def and_hashed(numbers: NDArray[np.uint64], factor: np.uint64, shift: np.uint64, answers: Mask, mask: Mask) -> None:
-    """Keep rows where answers[(number * factor mod 2^64) >> shift] is set."""
+def and_hashed(numbers: NDArray[Any], factor: np.uint64, shift: np.uint64, answers: Mask, mask: Mask) -> None:
+    """Keep rows where answers[(number * factor mod 2^64) >> shift] is set; numbers are integers."""
     for i in range(len(mask)):
-        mask[i] &= answers[(numbers[i] * factor) >> shift]
+        mask[i] &= answers[(np.uint64(numbers[i]) * factor) >> shift]

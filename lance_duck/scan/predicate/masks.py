@@ -20,7 +20,8 @@ from lance_duck.scan.costs import ASKED_ENTRIES
 from lance_duck.scan.predicate import kernels
 from lance_duck.scan.predicate.arrays import pick
 from lance_duck.scan.predicate.kernels import Mask
-from lance_duck.scan.predicate.tree import And, Compare, ConstantCondition, Op, Opaque, Or, Predicate
+from lance_duck.scan.predicate.members import keep_members
+from lance_duck.scan.predicate.tree import And, Compare, ConstantCondition, In, Op, Opaque, Or, Predicate
 
 Columns = Mapping[str, pa.Array]
 Rest = Callable[[Predicate, Columns, int], pa.BooleanArray]
@@ -70,6 +71,13 @@ def _narrow(predicate: Predicate, columns: Columns, mask: Mask, rest: Rest) -> N
         case Compare(op, path, value) if len(path) == 1 and value.is_valid:
             array = columns.get(path[0])
             if array is not None and not isinstance(array, pa.ExtensionArray) and _compare(op, array, value, mask):
+                _drop_nulls(array, mask)
+                return
+        case In(path, values) if len(path) == 1 and path[0] in columns:
+            array = columns[path[0]]
+            if pa.types.is_integer(array.type) and values.type == array.type:
+                kind = np.dtype(array.type.to_pandas_dtype())
+                keep_members(_values(array, kind), _values(values.drop_null(), kind), mask)
                 _drop_nulls(array, mask)
                 return
     paths = predicate.paths()
