@@ -75,6 +75,10 @@ def test_columns_are_counted_as_duckdb_counts_them(
             sql = f"SELECT count({name}) FROM t"
             assert con.execute(sql).fetchall() == plain.execute(sql).fetchall(), name
             assert con.description[0][0] == plain.description[0][0]
+        several = data.draw(st.lists(st.sampled_from([*left.column_names, "*"]), min_size=2, max_size=5))
+        sql = f"SELECT {', '.join(f'count({name})' for name in several)} FROM t"
+        assert con.execute(sql).fetchall() == plain.execute(sql).fetchall(), sql
+        assert [column[0] for column in con.description] == [column[0] for column in plain.description]
 
 
 @pytest.fixture
@@ -101,6 +105,18 @@ def test_a_column_without_nulls_is_counted_without_a_scan(tmp_path: Path, stream
         assert streams == []
         assert con.execute("SELECT count(dict) FROM t").fetchall() == [(2,)]
         assert len(streams) == 1
+
+
+def test_of_several_columns_only_those_that_may_have_nulls_are_scanned(tmp_path: Path, streams: list[str]) -> None:
+    full, half = [True] * 4, [True, False] * 2
+    ld.write_dataset(table_of([full] * (len(TYPES) - 1) + [half]), tmp_path / "t.lance")
+
+    with ld.connect(tmp_path) as con:
+        assert con.execute("SELECT count(id), count(*) AS n, count(s) AS n FROM t").fetchall() == [(4, 4, 4)]
+        assert [column[0] for column in con.description] == ["count(id)", "n", "n"]
+        assert streams == []
+        assert con.execute("SELECT count(id), count(dict), count(*) FROM t").fetchall() == [(4, 2, 4)]
+        assert streams == ["dict"]
 
 
 def test_counts_follow_new_versions_and_transactions(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
-"""The number of rows of a whole table, which its manifest tells, and of values of a column. Pure.
+"""The number of rows of a whole table, which its manifest tells, and of values of its columns. Pure.
 
-SELECT count(*) [[AS] name] FROM t [;]
-SELECT count(x) [[AS] name] FROM t [;]
+SELECT count(*) [[AS] name] [, …] FROM t [;]
+SELECT count(x) [[AS] name] [, …] FROM t [;]
 """
 
 from __future__ import annotations
@@ -15,25 +15,40 @@ from lance_duck.duck.statement.clauses import Clauses, TableName
 from lance_duck.duck.statement.text import Statement
 
 _TITLE: Final = "count_star()"
-_COUNT: Final = ["select", "count", "("]
+_COUNT: Final = ("count", "(")
+_MOST_TOKENS: Final = 1_000
 
 
 @dataclass(frozen=True)
-class CountedTable:
-    """A statement that asks for nothing but a number of rows.
+class Count:
+    """One column of the result.
 
     Attributes:
-        start, end: Its place in the text, without the `;`.
-        name: Parts of the name of the table.
-        title: What the column of the result is called.
+        start, end: Its place in the text.
+        title: What it is called.
         column: Whose values are counted, NULL aside, without regard to case; None: all rows are.
     """
 
     start: int
     end: int
-    name: tuple[str, ...]
     title: str
-    column: str | None = None
+    column: str | None
+
+
+@dataclass(frozen=True)
+class CountedTable:
+    """A statement that asks for nothing but numbers of rows.
+
+    Attributes:
+        start, end: Its place in the text, without the `;`.
+        name: Parts of the name of the table.
+        counts: What it asks for, in order.
+    """
+
+    start: int
+    end: int
+    name: tuple[str, ...]
+    counts: tuple[Count, ...]
 
 
 def find(statement: Statement) -> tuple[CountedTable, ...]:
@@ -41,26 +56,37 @@ def find(statement: Statement) -> tuple[CountedTable, ...]:
 
     A column is a plain word that is no key word of DuckDB's, which titles would have in quotes.
     """
-    if len(statement.parts) != 1 or not 7 <= len(statement.tokens) <= 20:
+    if len(statement.parts) != 1 or not 7 <= len(statement.tokens) <= _MOST_TOKENS:
         return ()
     tokens = statement.tokens[:-1] if statement.tokens[-1].text == ";" else statement.tokens
-    if [token.text.lower() for token in tokens[:3]] != _COUNT or tokens[4].text != ")":
-        return ()
-    column = tokens[3].text if tokens[3].word is not None and _is_plain(tokens[3].text) else None
-    if column is None and tokens[3].text != "*":
+    if tuple(token.text.lower() for token in tokens[:3]) != ("select", *_COUNT):
         return ()
     clauses = Clauses.over(statement.text, tokens)
-    at, title = 5, _TITLE if column is None else f"count({column})"
-    if clauses.word(at) != "from":
-        at += clauses.word(at) == "as"
-        named = tokens[at].name if at < len(tokens) else None
-        if named is None:
-            return ()
-        at, title = at + 1, named
-    table = TableName.at(clauses, at + 1) if clauses.word(at) == "from" else None
+    from_ = clauses.find("from")
+    table = TableName.at(clauses, from_ + 1) if from_ > 0 else None
     if table is None or table.path is not None or table.after != len(tokens):
         return ()
-    return (CountedTable(tokens[0].start, tokens[-1].end, table.parts, title, column),)
+    counts = [_count(item) for item in clauses.part(1, from_).split()]
+    known = tuple(count for count in counts if count is not None)
+    if len(known) < len(counts):
+        return ()
+    return (CountedTable(tokens[0].start, tokens[-1].end, table.parts, known),)
+
+
+def _count(item: Clauses) -> Count | None:
+    """Read one expression of a SELECT; None where it is no count, or says more."""
+    tokens = item.tokens
+    if tuple(token.text.lower() for token in tokens[:2]) != _COUNT or item.text_at(3) != ")":
+        return None
+    column = tokens[2].text if tokens[2].word is not None and _is_plain(tokens[2].text) else None
+    if column is None and tokens[2].text != "*":
+        return None
+    if len(tokens) == 4:
+        return Count(tokens[0].start, tokens[3].end, _TITLE if column is None else f"count({column})", column)
+    named = tokens[-1].name
+    if named is None or len(tokens) != 5 + (item.word(4) == "as"):
+        return None
+    return Count(tokens[0].start, tokens[-1].end, named, column)
 
 
 def _is_plain(word: str) -> bool:

@@ -62,10 +62,10 @@ def run(asked: PlainWhere, request: Request, database: Database) -> Rewriting | 
 
 
 def run_count(asked: CountedTable, request: Request, database: Database) -> Rewriting | None:
-    """Put the number of rows in the place of a statement.
+    """Put the number of rows in the place of a statement, or of those of its columns that count rows without NULL.
 
     Returns:
-        None where its words may mean something else, or a column may have nulls.
+        None where its words may mean something else, or every column that it counts may have nulls.
     """
     names = database.names
     if request.given.parameters or not names.are_built_in(_COUNTS, later=False):
@@ -75,12 +75,18 @@ def run_count(asked: CountedTable, request: Request, database: Database) -> Rewr
         return None
     try:
         dataset = handle.current()
-        if asked.column is not None and not _has_no_nulls(dataset, asked.column):
-            return None
+        known = [count for count in asked.counts if count.column is None or _has_no_nulls(dataset, count.column)]
         rows = dataset.count_rows()
     except LanceDuckError:
         return None  # the statement itself will say what is wrong
-    return Rewriting((Edit(asked.start, asked.end, f"SELECT ?::BIGINT AS {quoted(asked.title)}", (rows,)),))
+    columns = [f"?::BIGINT AS {quoted(count.title)}" for count in known]
+    if len(known) == len(asked.counts):
+        return Rewriting((Edit(asked.start, asked.end, f"SELECT {', '.join(columns)}", (rows,) * len(known)),))
+    if not any(count.column for count in known):
+        return None  # a scan that counts rows besides costs as much
+    return Rewriting(
+        tuple(Edit(count.start, count.end, text, (rows,)) for count, text in zip(known, columns, strict=True))
+    )
 
 
 def _has_no_nulls(dataset: LanceDataset, name: str) -> bool:

@@ -17,7 +17,7 @@ from lance_duck.duck.statement.text import Statement
 )
 def test_a_count_of_all_rows_is_proposed(sql: str, name: tuple[str, ...], title: str) -> None:
     (proposal,) = find(Statement.of(sql))
-    assert (proposal.name, proposal.title) == (name, title)
+    assert (proposal.name, [count.title for count in proposal.counts]) == (name, [title])
     assert sql[: proposal.start] == ""
     assert sql[proposal.end :].strip(" ;\n") in ("", "-- all")
 
@@ -33,7 +33,22 @@ def test_a_count_of_all_rows_is_proposed(sql: str, name: tuple[str, ...], title:
 )
 def test_a_count_of_a_column_is_proposed(sql: str, column: str | None, title: str) -> None:
     (proposal,) = find(Statement.of(sql))
-    assert (proposal.name, proposal.column, proposal.title) == (("t",), column, title)
+    (count,) = proposal.counts
+    assert (proposal.name, count.column, count.title) == (("t",), column, title)
+
+
+def test_counts_of_several_columns_are_proposed_in_their_order_and_places() -> None:
+    sql = 'SELECT count(x), count(*) AS n, COUNT( y ) "the, y", count(x)\nFROM s.t;'
+
+    (proposal,) = find(Statement.of(sql))
+
+    assert proposal.name == ("s", "t")
+    assert [(sql[count.start : count.end], count.column, count.title) for count in proposal.counts] == [
+        ("count(x)", "x", "count(x)"),
+        ("count(*) AS n", None, "n"),
+        ('COUNT( y ) "the, y"', "y", "the, y"),
+        ("count(x)", "x", "count(x)"),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -50,7 +65,11 @@ def test_a_count_of_a_column_is_proposed(sql: str, column: str | None, title: st
         "SELECT count(*) + 1 FROM t",
         "SELECT count(*), 1 FROM t",
         "SELECT count(x) FROM t WHERE x > 1",
-        "SELECT count(x), count(y) FROM t",
+        "SELECT count(x), count(y) FROM t LIMIT 0",
+        "SELECT count(x), FROM t",
+        "SELECT count(x), max(y) FROM t",
+        "SELECT count(x) AS a b, count(y) FROM t",
+        "SELECT count(x) OVER (), count(y) FROM t",
         "SELECT count(DISTINCT x) FROM t",
         "SELECT count(t.x) FROM t",
         'SELECT count("x") FROM t',
