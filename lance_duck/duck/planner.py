@@ -18,6 +18,7 @@ from functools import partial
 from typing import Any, Final
 
 import duckdb
+import pyarrow as pa
 
 from lance_duck.cache import LruCache
 from lance_duck.duck.explain import explained, is_explain, rows_as_statement
@@ -52,8 +53,10 @@ from lance_duck.duck.run.parameters import Given
 from lance_duck.duck.run.rewriting import Database, Request, Rewriting
 from lance_duck.duck.run.search_settings import is_setting
 from lance_duck.duck.statement.edits import Edit, apply
+from lance_duck.duck.statement.identifiers import folded
 from lance_duck.duck.statement.lists import LiftedText
 from lance_duck.duck.statement.nearest_clause import KNOWS_NEAREST
+from lance_duck.duck.statement.numbers import LiftedNumbers
 from lance_duck.duck.statement.text import LONGEST, LONGEST_TREE, Statement
 from lance_duck.duck.tables.table import DuckTable
 from lance_duck.duck.user_scope import call_as_user
@@ -142,6 +145,8 @@ class Planner:
         self._parsed: LruCache[Any] = LruCache(_CACHED)
         self._vocabulary: object = None
         self._kinds: dict[str, _Kind] = {}
+        self._scanned: dict[str, int] = {}
+        """Texts of lookups that no index answered, and in which version."""
 
     def run(self, method: Method, sql: str, options: Mapping[str, Any], *, later: bool | None) -> Any:
         """Run a statement.
@@ -155,6 +160,8 @@ class Planner:
         Raises:
             duckdb.Error: DuckDB refuses the statement.
         """
+        if later is False and not options and (found := self._looked_up(method, sql)) is not None:
+            return found
         match self._kind(sql):
             case _Kind.SETTING:
                 self._database.session.take(sql)
@@ -182,6 +189,37 @@ class Planner:
                 return self._run(method, text, options, paths)  # errors speak of the statement as it was given
             except duckdb.TransactionException:
                 raise error from None  # which ended the transaction
+        keep_for(result, plan.tables)
+        return result
+
+    def _looked_up(self, method: Method, sql: str) -> Any:
+        """Run a lookup of whole numbers as a statement with parameters, which is the same text for other numbers.
+
+        None where it is no such lookup, no index finds the rows, or DuckDB refuses it: then it is run as it stands.
+        """
+        lifted = LiftedNumbers.of(sql)
+        if lifted is None or self._kind(lifted.text) is not _Kind.OURS:
+            return None
+        statement = Statement.of(lifted.text)
+        lookup = _only_lookup(statement)
+        handle = None if lookup is None else self._database.names.table(lookup.table.name, later=False)
+        if lookup is None or handle is None:
+            return None
+        dataset = handle.current()
+        if self._scanned.get(lifted.text) == dataset.version or not _compares_integers(lookup, dataset.schema):
+            return None
+        plan = self._plan(statement, LiftedText(lifted.text), {"parameters": list(lifted.numbers)}, later=False)
+        if plan is None:
+            if len(self._scanned) >= _CACHED:
+                self._scanned.clear()
+            self._scanned[lifted.text] = dataset.version
+            return None
+        try:
+            result = self._run(method, plan.sql, plan.options, variables(plan.tables), plan.plan)
+        except duckdb.InterruptException:
+            raise
+        except duckdb.Error:
+            return None
         keep_for(result, plan.tables)
         return result
 
@@ -266,6 +304,23 @@ class Planner:
 
         rows = explained(sql, lambda text: run(text).fetchall(), plan) if isinstance(sql, str) else None
         return run(sql) if rows is None else method(rows_as_statement(rows))
+
+
+def _only_lookup(statement: Statement) -> point_lookup.PlainWhere | None:
+    """Return the point lookup that a statement is, where no other rule finds anything in it."""
+    if statement.nearest or statement.result("spelling", spelling.find):
+        return None
+    proposals = [each for found in statement.result("proposals", _proposals) for each in found]
+    return proposals[0] if len(proposals) == 1 and isinstance(proposals[0], point_lookup.PlainWhere) else None
+
+
+def _compares_integers(lookup: point_lookup.PlainWhere, schema: pa.Schema) -> bool:
+    """Return whether a number means the same as a parameter to all columns that the condition reads."""
+    types: dict[str, list[pa.DataType]] = {}
+    for field in schema:
+        types.setdefault(folded(field.name), []).append(field.type)
+    found = [types.get(folded(name), []) for name in lookup.condition.columns]
+    return all(len(each) == 1 and pa.types.is_integer(each[0]) for each in found)
 
 
 def _proposals(statement: Statement) -> tuple[tuple[Any, ...], ...]:
