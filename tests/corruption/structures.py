@@ -30,6 +30,7 @@ from lance_duck.wire.pb import (
 )
 
 DEEPEST = 60
+TURNS = 20  # more, where the first changes were none
 WORDS = (0, 1, 2, 63, 64, 65, 1 << 16, (1 << 31) - 1, 1 << 31, (1 << 32) - 1, 1 << 40, (1 << 63) - 1, (1 << 64) - 1)
 NUMBERS: tuple[Any, ...] = (0, -1, 1, 7, 1 << 31, 1 << 40, 1 << 63, 1 << 70, 0.5, 1e300, "3", None, [], {}, True)
 # Field of bytes -> the message that they are.
@@ -53,9 +54,11 @@ ENCODINGS: dict[str, type[Message]] = {
 
 def changed_message(rng: random.Random, message: Message) -> Message:
     """Return a copy with one to four random changes, at any depth, also in messages that are bytes of others."""
-    copy = type(message)()
-    copy.CopyFrom(message)
-    for _ in range(rng.choice((1, 1, 2, 4))):
+    copy = _copy(message)
+    least = rng.choice((1, 1, 2, 4))
+    for turn in range(least + TURNS):
+        if turn >= least and copy != message:
+            break
         nodes = list(_nodes(copy))
         try:
             _change(rng, *rng.choice(nodes), nodes)
@@ -246,7 +249,8 @@ def changed_manifest(rng: random.Random, data: bytes) -> bytes:
             setattr(manifest, name, len(head))  # at the end: all others stay where they are
             head += struct.pack("<I", len(body)) + body
             lot = rng.random()
-    last = (changed_message(rng, manifest) if lot < 0.8 else manifest).SerializeToString()
+    is_changed = len(head) > place and rng.random() < 0.5
+    last = (manifest if is_changed else changed_message(rng, manifest)).SerializeToString()
     return head + struct.pack("<I", len(last)) + last + struct.pack("<Q", len(head)) + data[-8:]
 
 
