@@ -3,19 +3,70 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Sequence
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
 from pathlib import Path
+from typing import Any, Final
 
+import pyarrow as pa
 import typer
 from typer.cli import get_docs_for_click
 
+import lance_duck as ld
 import lance_duck_command
 from lance_duck.encoding.codecs.registry import READERS
 from lance_duck.encoding.v20.registry import READERS as READERS_20
+from lance_duck.errors import LanceDuckError
 from lance_duck.file.reader import LEGACY_VERSIONS, VERSIONS
 from lance_duck.file.write.writer import VERSIONS as WRITTEN
 from lance_duck.index.registry import KINDS
 from lance_duck.wire.flags import READABLE, WRITABLE, flag_names
+
+TYPES: Final[Mapping[str, tuple[pa.DataType, Any]]] = {
+    "integers, float32, float64": (pa.int32(), 1),
+    "float16": (pa.float16(), 1.0),
+    "boolean": (pa.bool_(), True),
+    "string": (pa.string(), "a"),
+    "large_string": (pa.large_string(), "a"),
+    "string_view": (pa.string_view(), "a"),
+    "binary": (pa.binary(), b"a"),
+    "large_binary": (pa.large_binary(), b"a"),
+    "binary_view": (pa.binary_view(), b"a"),
+    "fixed_size_binary": (pa.binary(3), b"abc"),
+    "fixed_size_binary(0)": (pa.binary(0), b""),
+    "date32, date64": (pa.date64(), 0),
+    "time32, time64": (pa.time64("ns"), 0),
+    "timestamp with a zone": (pa.timestamp("us", "+02:30"), 0),
+    "duration": (pa.duration("us"), 0),
+    "interval": (pa.month_day_nano_interval(), (1, 2, 3)),
+    "decimal32, decimal64": (pa.decimal64(12, 2), Decimal("1.25")),
+    "decimal128, negative scale": (pa.decimal128(5, -2), Decimal(100)),
+    "decimal256": (pa.decimal256(60, 3), Decimal("1.125")),
+    "null": (pa.null(), None),
+    "dictionary of text": (pa.dictionary(pa.int8(), pa.string()), "a"),
+    "dictionary of numbers": (pa.dictionary(pa.uint16(), pa.int64()), 1),
+    "dictionary of dates": (pa.dictionary(pa.int32(), pa.date32()), 0),
+    "dictionary of decimals": (pa.dictionary(pa.int32(), pa.decimal128(5, 1)), Decimal(1)),
+    "list": (pa.list_(pa.int32()), [1]),
+    "large_list": (pa.large_list(pa.string()), ["a"]),
+    "list_view": (pa.list_view(pa.int32()), [1]),
+    "list of lists of structs": (pa.list_(pa.list_(pa.struct([("x", pa.int32())]))), [[{"x": 1}]]),
+    "list of null": (pa.list_(pa.null()), [None]),
+    "fixed_size_list": (pa.list_(pa.float32(), 2), [0.5, 1.5]),
+    "fixed_size_list of fixed_size_list": (pa.list_(pa.list_(pa.int32(), 2), 2), [[1, 2], [3, 4]]),
+    "fixed_size_list of struct": (pa.list_(pa.struct([("x", pa.int32())]), 2), [{"x": 1}, {"x": 2}]),
+    "fixed_size_list of text": (pa.list_(pa.string(), 2), ["a", "b"]),
+    "fixed_size_list of list": (pa.list_(pa.list_(pa.int32()), 2), [[1], [2]]),
+    "struct": (pa.struct([("x", pa.int32()), ("y", pa.list_(pa.string()))]), {"x": 1, "y": ["a"]}),
+    "struct without fields": (pa.struct([]), {}),
+    "map": (pa.map_(pa.string(), pa.int32()), [("a", 1)]),
+    "run_end_encoded": (pa.run_end_encoded(pa.int32(), pa.string()), "a"),
+    "arrow.uuid": (pa.uuid(), bytes(16)),
+    "arrow.bool8": (pa.bool8(), 1),
+    "arrow.json": (pa.json_(), "[1]"),
+}
+"""A type for each row of the table of types, and a value."""
 
 
 def write(folder: Path) -> None:
@@ -27,6 +78,7 @@ def write(folder: Path) -> None:
     for name, text in {
         "file_versions": file_versions(),
         "encodings": encodings(),
+        "types": types(),
         "flags": flags(),
         "indexes": indexes(),
         "command_line": command_line(),
@@ -48,6 +100,35 @@ def encodings() -> str:
     rows = [("2.1 to 2.3", ", ".join(f"`{name}`" for name in READERS))]
     rows.append(("2.0", ", ".join(f"`{name}`" for name in (*READERS_20, "list"))))
     return _table(("files of", "encodings"), rows)
+
+
+def types() -> str:
+    """Return a table of the types of columns, each written and read in each version of data files."""
+    with tempfile.TemporaryDirectory() as folder:
+        rows = [
+            (name, *(stored_as(type_, value, version, f"{folder}/{place}-{version}") for version in WRITTEN))
+            for place, (name, (type_, value)) in enumerate(TYPES.items())
+        ]
+    return _table(("type", *WRITTEN), rows)
+
+
+def stored_as(type_: pa.DataType, value: object, version: str, uri: str) -> str:
+    """Return "yes" where a column of a type comes back as it was written, the type that it comes back as, or "no"."""
+    try:
+        ld.write_dataset(pa.table({"c": column_of(type_, value)}), uri, data_storage_version=version)
+    except LanceDuckError:
+        return "no"
+    found = ld.dataset(uri).schema.field("c").type
+    return "yes" if found == type_ else f"as {found}"
+
+
+def column_of(type_: pa.DataType, value: object) -> pa.Array:
+    """Return one row of a type."""
+    if pa.types.is_dictionary(type_):
+        return pa.DictionaryArray.from_arrays(pa.array([0], type_.index_type), pa.array([value], type_.value_type))
+    if pa.types.is_run_end_encoded(type_):
+        return pa.RunEndEncodedArray.from_arrays(pa.array([1], type_.run_end_type), pa.array([value]))
+    return pa.array([value], type_)
 
 
 def flags() -> str:

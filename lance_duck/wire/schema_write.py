@@ -200,14 +200,14 @@ def _children(storage: pa.DataType, logical: str, where: str) -> list[pa.Field]:
 
 
 def _check_version(logical: str, storage: pa.DataType, version: str, where: str) -> None:
-    needs = {"map": "2.2"}.get(logical, "2.2" if logical.startswith("fixed_size_list:struct:") else "2.0")
+    needs = "2.2" if logical == "map" or logical.startswith("fixed_size_list:struct:") else "2.0"
     if version == LEGACY:
         raise UnsupportedError(
             "columns in new data files of version 0.1",
             where=where,
             remedy="call optimize.compact_files() first, which writes the table as 2.2",
         )
-    if version < needs and not (version == "2.0" and logical != "map"):
+    if version < needs:
         raise UnsupportedError(
             f"type {storage} in data files of version {version}", where=where, remedy=f"write version {needs}"
         )
