@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -66,3 +67,22 @@ def test_the_nearest_are_those_of_the_reference(
             1e-5,
             1e-6,
         )
+
+
+@pytest.mark.parametrize("metric", ["l2", "cosine", "dot"])
+@pytest.mark.parametrize("scale", [1.0, 1e20, 3e-22, 2e37])
+def test_vectors_of_any_length_are_compared_with_many_queries(metric: str, scale: float) -> None:
+    rng = np.random.default_rng(8)
+    stored = rng.standard_normal((400, DIM)).astype(np.float32)
+    for place, length in enumerate([1e20, 3e-22, 2e37, 0.0]):
+        stored[place::20] *= np.float32(length)
+    queries = (rng.standard_normal((20, DIM)) * scale).astype(np.float32)
+    block = block_of(pa.FixedSizeListArray.from_arrays(pa.array(stored.ravel()), DIM), COLUMN)
+    question, best = Question(metric, queries, 9), TopK(len(queries), 9)
+    best.add(question.near(block, None, np.arange(400, dtype=np.uint64), best.limits))
+    found = best.neighbours()
+    for number, query in enumerate(queries):
+        known = reference(metric, query, stored)
+        wanted = np.sort(known[np.isfinite(known)])[:9]
+        own = found.distances[found.queries == number]
+        np.testing.assert_allclose(own, np.maximum(wanted, 0) if metric == "cosine" else wanted, 1e-5, 1e-6)

@@ -69,7 +69,7 @@ class Question:
             limits: For each query a distance that is too far.
         """
         many = len(self.queries) >= PRODUCT_QUERIES and self.metric != "hamming"
-        if many and self.lower is None and self.k <= PRODUCT_NEIGHBOURS:
+        if many and self.lower is None and self.k <= PRODUCT_NEIGHBOURS and not self._has_extremes:
             return self._by_product(block, rows, addresses, limits)
         pieces = [self._one(block, rows, addresses, i, float(limits[i])) for i in range(len(self.queries))]
         return pieces[0] if len(pieces) == 1 else joined_neighbours(pieces)
@@ -113,14 +113,19 @@ class Question:
                 else rows[first : first + PRODUCT_ROWS]
             )
             values = block.values[first : first + PRODUCT_ROWS] if rows is None else block.values[places]
+            with np.errstate(all="ignore"):
+                squares = np.einsum("ij,ij->i", values, values)
+            odd = _extremes(values, squares)
             for begin in range(0, len(self.queries), PRODUCT_QUERIES_AT_ONCE):
                 mine = slice(begin, begin + PRODUCT_QUERIES_AT_ONCE)
-                scores, floor = self._scores(values, mine)
+                scores, floor = self._scores(values, squares, mine)
                 if np.isinf(bounds[mine]).any() and len(values) >= self.k:
                     bounds[mine] = np.minimum(bounds[mine], self._first_limits(block, places, scores, begin))
                 with np.errstate(all="ignore"):  # a query of zeros has no angle: NaN, which no score reaches
                     least = floor(bounds[mine]).astype(scores.dtype)
-                near = np.flatnonzero(scores >= least)
+                is_near = scores >= least
+                is_near[odd] = True  # their scores say nothing
+                near = np.flatnonzero(is_near)
                 row, query = np.divmod(near, scores.shape[1])
                 positions.append(row + first)
                 which.append(query + begin)
@@ -141,7 +146,7 @@ class Question:
         return furthest
 
     def _scores(
-        self, values: NDArray[Any], mine: slice
+        self, values: NDArray[Any], squared: NDArray[Any], mine: slice
     ) -> tuple[NDArray[Any], Callable[[NDArray[np.float64]], NDArray[np.float64]]]:
         """Return the scores (rows, queries), and the least score of a distance up to a limit.
 
@@ -149,7 +154,7 @@ class Question:
         """
         with np.errstate(all="ignore"):
             scores = _products(values, np.ascontiguousarray(self.queries[mine].T))
-            squares = np.einsum("ij,ij->i", values, values)[:, None]
+            squares = squared[:, None]
             own, off = self._squares[mine].astype(np.float64), self._error
             if self.metric == "l2":  # |x|² + |q|² - 2 x·q - off (|x|² + |q|²) <= limit
                 scores -= squares * ((1 - off) / 2)
@@ -166,14 +171,31 @@ class Question:
 
     @cached_property
     def _squares(self) -> NDArray[Any]:
-        squares: NDArray[Any] = np.einsum("ij,ij->i", self.queries, self.queries)
+        with np.errstate(all="ignore"):
+            squares: NDArray[Any] = np.einsum("ij,ij->i", self.queries, self.queries)
         return squares
+
+    @cached_property
+    def _has_extremes(self) -> bool:
+        return len(_extremes(self.queries, self._squares)) > 0
 
     @cached_property
     def _error(self) -> float:
         """Relative error of a sum of products, twice over: of this way, and of the other."""
         unit = max(float(np.finfo(self.queries.dtype).eps), 2.0**-24)
         return 4.0 * (int(self.queries.shape[1]) + 8) * unit
+
+
+def _extremes(vectors: NDArray[Any], squares: NDArray[Any]) -> Rows:
+    """Return the places of vectors that are so long or so short that products with them lose precision.
+
+    Those with a number that is not finite, and those that are zero, are none of them.
+    """
+    about = np.finfo(vectors.dtype)
+    odd = np.flatnonzero(~((squares > about.tiny / about.eps) & (squares < about.max * about.eps)))
+    mine = vectors[odd]
+    extremes: Rows = odd[np.isfinite(mine).all(axis=1) & mine.any(axis=1)]
+    return extremes
 
 
 def _products(values: NDArray[Any], queries: NDArray[Any]) -> NDArray[Any]:
