@@ -1,4 +1,4 @@
-"""Build one index and print what it took: python -m benchmarks._build_vectors ENGINE KIND ROWSxDIM.
+"""Build one index and print what it took: python -m benchmarks._build_vectors ENGINE KIND ROWSxDIM METRIC.
 
 A process of its own, whose peak memory is that of the build: the libraries, and the vectors where they have to be in
 memory. Mapped pages of files count as resident; anonymous memory is what the system cannot take back.
@@ -18,8 +18,8 @@ from benchmarks._vector_engines import Table, engine
 
 def main() -> None:
     """Print figures as JSON."""
-    name, kind, size = sys.argv[1:]
-    built = engine(name, Data.of(size), kind)
+    name, kind, size, metric = sys.argv[1:]
+    built = engine(name, Data.of(size), kind, metric)
     if isinstance(built, Table):
         built.open()  # libraries are loaded
     else:

@@ -38,6 +38,7 @@ class Engine:
         name: Who searches.
         data: What is searched.
         kind: Of the index; "exact": there is none.
+        metric: "l2", "cosine" or "dot".
         setting: How far to look.
         figures: Of the build: seconds, peak MB, index MB.
     """
@@ -45,6 +46,7 @@ class Engine:
     name: str
     data: Data
     kind: str
+    metric: str = "l2"
     setting: Setting = field(default_factory=dict)
     figures: dict[str, float] = field(default_factory=dict)
 
@@ -54,7 +56,8 @@ class Engine:
     @property
     def path(self) -> Path:
         """Where the index lies."""
-        return DATA / f"{self.data.stem}-{self.kind}-{self.name}{self.suffix}"
+        metric = "" if self.metric == "l2" else f"-{self.metric}"
+        return DATA / f"{self.data.stem}-{self.kind}{metric}-{self.name}{self.suffix}"
 
     def prepare(self, anew: bool) -> None:
         """Build the index in another process, unless it is there, and open it."""
@@ -63,8 +66,10 @@ class Engine:
             kept.unlink(missing_ok=True)
             shutil.rmtree(self.path, ignore_errors=True)
             self.data.path  # noqa: B018  written before a process is timed
-            words = ["-m", "benchmarks._build_vectors", self.name, self.kind, f"{self.data.rows}x{self.data.dim}"]
-            made = subprocess.run([sys.executable, *words], check=True, stdout=subprocess.PIPE)
+            words = [self.name, self.kind, f"{self.data.rows}x{self.data.dim}", self.metric]
+            made = subprocess.run(
+                [sys.executable, "-m", "benchmarks._build_vectors", *words], check=True, stdout=subprocess.PIPE
+            )
             kept.write_bytes(made.stdout.splitlines()[-1] + b"\n")
         self.figures = json.loads(kept.read_bytes())
         self.open()
@@ -107,7 +112,7 @@ class Table(Engine):
         if "HNSW" in self.kind:
             given |= {"num_partitions": 1, "m": M, "ef_construction": EF_CONSTRUCTION}
         self.open()
-        self.handle.create_index("vec", self.kind, metric="l2", **given)
+        self.handle.create_index("vec", self.kind, metric=self.metric, **given)
 
     def open(self) -> None:
         """Open the table, which is copied first where it is not there."""
@@ -145,17 +150,17 @@ class Table(Engine):
         return (after - before) / 1e6
 
 
-def engine(name: str, data: Data, kind: str) -> Engine:
+def engine(name: str, data: Data, kind: str, metric: str = "l2") -> Engine:
     """One by its name."""
     if name in LIBRARIES:
-        return Table(name, data, kind)
+        return Table(name, data, kind, metric)
     peers = importlib.import_module("benchmarks._vector_peers")  # a process that builds loads no other library
-    return {"faiss": peers.Faiss, "hnswlib": peers.Hnswlib}[name](name, data, kind)
+    return {"faiss": peers.Faiss, "hnswlib": peers.Hnswlib}[name](name, data, kind, metric)
 
 
-def engines(data: Data, kind: str) -> list[Engine]:
+def engines(data: Data, kind: str, metric: str = "l2") -> list[Engine]:
     """All that have an index of a kind; hnswlib where it is installed."""
     names = [*LIBRARIES, "faiss"]
     if "HNSW" in kind and find_spec("hnswlib"):
         names.append("hnswlib")
-    return [engine(name, data, kind) for name in names]
+    return [engine(name, data, kind, metric) for name in names]

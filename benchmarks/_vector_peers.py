@@ -17,6 +17,13 @@ except ModuleNotFoundError:
     hnswlib = None
 
 
+def compared(vectors: np.ndarray, metric: str) -> np.ndarray:
+    """Vectors as faiss compares them: normalised for cosine."""
+    if metric != "cosine":
+        return vectors
+    return np.ascontiguousarray(vectors / np.linalg.norm(vectors, axis=-1, keepdims=True))
+
+
 class Faiss(Engine):
     """The same index in faiss alone; vectors and flags of filters are in memory."""
 
@@ -27,12 +34,20 @@ class Faiss(Engine):
         """Train and fill the index."""
         dim, lists = self.data.dim, self.data.partitions
         text = {"IVF_FLAT": f"IVF{lists},Flat", "IVF_PQ": f"IVF{lists},PQ{dim // 4}", "IVF_HNSW_SQ": f"HNSW{M}_SQ8"}
-        index = faiss.index_factory(dim, text[self.kind])
+        index = faiss.index_factory(dim, text[self.kind], self._faiss_metric)
         if "HNSW" in self.kind:
             index.hnsw.efConstruction = EF_CONSTRUCTION
-        index.train(self.data.vectors)
-        index.add(self.data.vectors)
+        index.train(self._vectors)
+        index.add(self._vectors)
         faiss.write_index(index, str(self.path))
+
+    @cached_property
+    def _vectors(self) -> np.ndarray:
+        return compared(self.data.vectors, self.metric)
+
+    @property
+    def _faiss_metric(self) -> int:
+        return faiss.METRIC_INNER_PRODUCT if self.metric == "dot" else faiss.METRIC_L2
 
     def open(self) -> None:
         """Read the index."""
@@ -41,7 +56,7 @@ class Faiss(Engine):
 
     def search(self, q: np.ndarray, condition: str | None = None, **setting: Any) -> np.ndarray:
         """See `Engine`."""
-        chosen, queries = setting or self.setting, np.atleast_2d(q)
+        chosen, queries = setting or self.setting, compared(np.atleast_2d(q), self.metric)
         if "use_index" in chosen:
             return self._exact(queries, condition)
         selector = {} if condition is None else {"sel": faiss.IDSelectorBitmap(self._bits(condition))}
@@ -58,8 +73,8 @@ class Faiss(Engine):
     def _refine(self) -> Any:
         """The index, with the vectors to rank by."""
         if self._refined is None or self._refined[0] is not self.index:
-            vectors = faiss.IndexFlatL2(self.data.dim)
-            vectors.add(self.data.vectors)
+            vectors = faiss.IndexFlat(self.data.dim, self._faiss_metric)
+            vectors.add(self._vectors)
             self._refined = self.index, vectors, faiss.IndexRefine(self.index, vectors)
         return self._refined[2]
 
@@ -67,9 +82,9 @@ class Faiss(Engine):
 
     def _exact(self, queries: np.ndarray, condition: str | None) -> np.ndarray:
         if condition is None:
-            return faiss.knn(queries, self.data.vectors, K)[1].ravel()
+            return faiss.knn(queries, self._vectors, K, metric=self._faiss_metric)[1].ravel()
         ids = np.flatnonzero(np.unpackbits(self._bits(condition), bitorder="little"))
-        return ids[faiss.knn(queries, self.data.vectors[ids], min(K, len(ids)))[1]].ravel()
+        return ids[faiss.knn(queries, self._vectors[ids], min(K, len(ids)), metric=self._faiss_metric)[1]].ravel()
 
     def _bits(self, condition: str) -> np.ndarray:
         if condition not in self._flags:
@@ -106,4 +121,4 @@ class Hnswlib(Engine):
         return self.index.knn_query(q, K)[0].ravel()
 
     def _new(self) -> Any:
-        return hnswlib.Index("l2", self.data.dim)
+        return hnswlib.Index({"dot": "ip"}.get(self.metric, self.metric), self.data.dim)
