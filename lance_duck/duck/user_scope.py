@@ -16,6 +16,7 @@ from typing import Any, Final, TypeVar
 
 import duckdb
 
+from lance_duck.errors import UnsupportedError
 from lance_duck.scan.duckdb.source import SPEAKS_SOURCE
 
 T = TypeVar("T")
@@ -89,6 +90,12 @@ def _one_thread(native: duckdb.DuckDBPyConnection) -> Iterator[None]:
         except duckdb.Error:  # a configuration that is locked
             yield
             return
+        except RuntimeError as error:  # this is a thread of DuckDB's own, which runs a function of Python
+            raise UnsupportedError(
+                "a relation with parameters in a function that DuckDB 1 calls",
+                found=str(error),
+                remedy="cursor.execute(query, parameters), or DuckDB 2",
+            ) from error
         try:
             yield
         finally:

@@ -35,6 +35,8 @@ INDICES = "_indices"
 TAGS = "_refs/tags"
 BRANCHES = "_refs/branches"
 TREE = "tree"
+FOLDERS = frozenset({VERSIONS, DATA, DELETIONS, TRANSACTIONS, INDICES, "_refs", TREE})
+"""What lies directly in the root of a table."""
 TABLE_SUFFIX = ".lance"
 VERSION_HINT = f"{VERSIONS}/latest_version_hint.json"
 

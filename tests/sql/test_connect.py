@@ -272,3 +272,24 @@ def test_cursors_have_the_shape_of_pythons_db_api(con: ld.Connection) -> None:
     assert cursor.fetchall() == [(2,)]
     cursor.close()
     con.commit()
+
+
+@pytest.mark.skipif(duckdb.__version__ >= "2", reason="DuckDB 2 gives Python's lock away while it computes a relation")
+def test_a_relation_with_parameters_in_a_function_is_refused_before_its_threads_wait_for_each_other(
+    tmp_path: Path,
+) -> None:
+    ld.write_dataset({"id": list(range(200_000))}, tmp_path / "t.lance", max_rows_per_file=50_000)
+    with ld.connect(tmp_path) as con, con.cursor() as cursor:
+        con.execute("SET threads = 2")
+
+        def by_relation(number: int) -> int:
+            return int(cursor.sql("SELECT ?::BIGINT", params=[number]).fetchall()[0][0])
+
+        def by_execute(number: int) -> int:
+            return int(cursor.execute("SELECT ?::BIGINT", [number]).fetchall()[0][0])
+
+        con.create_function("by_relation", by_relation, ["BIGINT"], "BIGINT")
+        con.create_function("by_execute", by_execute, ["BIGINT"], "BIGINT")
+        with pytest.raises(UnsupportedError, match=r"in a function that DuckDB 1 calls.*cursor\.execute"):
+            con.execute("SELECT sum(by_relation(id)) FROM t WHERE id % 50000 < 2").fetchall()
+        assert con.execute("SELECT sum(by_execute(id)) FROM t WHERE id % 50000 < 2").fetchall() == [(600_004,)]

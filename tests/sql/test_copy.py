@@ -10,7 +10,14 @@ import pyarrow as pa
 import pytest
 
 import lance_duck as ld
-from lance_duck.errors import AlreadyExistsError, InvalidInputError, LanceDuckError, UnsupportedError, WrongTypeError
+from lance_duck.errors import (
+    AlreadyExistsError,
+    InvalidInputError,
+    LanceDuckError,
+    NotFoundError,
+    UnsupportedError,
+    WrongTypeError,
+)
 
 Connect = Callable[..., ld.Connection]
 COLUMNS = "x INTEGER, y VARCHAR, d DATE"
@@ -190,3 +197,31 @@ def test_what_is_no_table_is_not_written_over(con: ld.Connection, tmp_path: Path
         with pytest.raises(LanceDuckError, match=r"file\.lance: .* expected a directory"):
             con.execute(sql)
     assert (tmp_path / "file.lance").read_text(encoding="utf-8") == "mine"
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "CREATE TABLE '{path}' AS SELECT 1 AS a",
+        "CREATE OR REPLACE TABLE lance.other AS SELECT 1 AS a",
+        "COPY (SELECT 1 AS a) TO '{path}'",
+    ],
+)
+def test_a_folder_of_another_format_is_never_made_a_table(tmp_path: Path, sql: str) -> None:
+    path = tmp_path / "other.lance"
+    (path / "_delta_log").mkdir(parents=True)
+    (path / "part-0.parquet").write_bytes(b"PAR1")
+    with ld.connect(tmp_path) as con:
+        with pytest.raises(AlreadyExistsError, match=r"a folder of other things.*_delta_log, part-0\.parquet"):
+            con.execute(sql.format(path=path))
+        with pytest.raises(NotFoundError):
+            con.execute(f"DROP TABLE '{path}'")
+    assert sorted(entry.name for entry in path.iterdir()) == ["_delta_log", "part-0.parquet"]
+
+
+def test_what_a_writer_that_died_has_left_is_no_obstacle(tmp_path: Path) -> None:
+    (tmp_path / "t.lance" / "data").mkdir(parents=True)
+    (tmp_path / "t.lance" / "data" / "left.lance").write_bytes(b"half")
+    with ld.connect(tmp_path) as con:
+        con.execute("CREATE TABLE lance.t AS SELECT 1 AS a")
+        assert con.execute("FROM t").fetchall() == [(1,)]

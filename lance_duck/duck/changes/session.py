@@ -12,7 +12,7 @@ from typing import Any, Final
 import duckdb
 import pyarrow as pa
 
-from lance_duck.arguments import did_you_mean
+from lance_duck.arguments import did_you_mean, known_names
 from lance_duck.cache import LruCache
 from lance_duck.commit import run_again
 from lance_duck.commit.operations import Append
@@ -51,6 +51,7 @@ from lance_duck.verbs.rows.draft import UncommittedFiles
 from lance_duck.verbs.rows.edits import RowEdits, edit_rows, write_edits
 from lance_duck.verbs.writing.settings import WriteSettings
 from lance_duck.verbs.writing.staged import commit_added, stage_append
+from lance_duck.wire.paths import FOLDERS, VERSIONS
 
 OpenRows = Callable[[TargetTable], "AbstractContextManager[pa.RecordBatchReader]"]
 Evaluate = Callable[[TargetTable], tuple[RowEdits, ChangeResult]]
@@ -180,11 +181,26 @@ class ChangeSession:
         return database.folder.place_of_new(name.name)
 
     def check_place(self, uri: str) -> None:
-        """Refuse to make a table where a file is. Raises AlreadyExistsError."""
+        """Refuse to make a table where a file is, or a folder of other things, which DROP TABLE would remove, too.
+
+        Raises:
+            AlreadyExistsError: There is one.
+        """
         path = local_path(uri)
-        if path is not None and os.path.isfile(path):
+        if path is None or not os.path.exists(path):
+            return
+        if os.path.isfile(path):
             raise AlreadyExistsError(
                 "a file where a table is to be made", where=uri, remedy="another name, or remove the file"
+            )
+        entries = {name for name in os.listdir(path) if not name.startswith(".")}
+        others = sorted(entries - FOLDERS)
+        if others and VERSIONS not in entries:
+            raise AlreadyExistsError(
+                "a folder of other things where a table is to be made",
+                where=uri,
+                found=known_names(others),
+                remedy="another name, or remove the folder",
             )
 
     def exists(self, uri: str, options: Mapping[str, str] | None) -> LanceDataset | None:
