@@ -26,7 +26,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo docs versions meetings trust test test-full test-lowest test-duckdb15 lint types oracle bench golden protos protos-check format clean test-hosts
+.PHONY: help demo docs versions meetings trust test test-full test-lowest test-duckdb15 lint types oracle bench golden protos protos-check format clean test-hosts release-check
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -90,6 +90,9 @@ types: $(READY)  ## mypy --strict
 docs: $(READY)  ## the documentation as a site in docs/_build/html; a warning is an error
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
 	$(BIN)/python -m sphinx -b html -q -W --keep-going docs docs/_build/html
+
+release-check: $(READY)  ## sdist and wheel, installed and used with the newest and the oldest libraries, and typed
+	$(BIN)/python -m tests.release.check
 
 oracle: $(READY)  ## only the comparison with pylance, with counts of cases
 	$(PYTEST) tests/oracle -n 2 --dist worksteal

@@ -27,7 +27,8 @@ exclude_patterns = ["_build", "generated/*.md"]
 
 html_theme = "furo"
 html_title = "lance-duck"
-html_static_path: list[str] = []
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
 
 nb_execution_mode = "off"  # the outputs are stored in the notebooks, and tests/notebooks runs them
 myst_enable_extensions = ["colon_fence", "deflist"]

@@ -50,14 +50,14 @@ if TYPE_CHECKING:
     from lance_duck.scan import sql_query
     from lance_duck.scan.indexes import indexed_columns as indexed
     from lance_duck.scan.nearest import prepared_search
-    from lance_duck.verbs import statistics
+    from lance_duck.verbs import markup
 else:
     fragment_handle = lazy.modules(globals(), "lance_duck", "fragment")
     auto_cleanup = lazy.modules(globals(), "lance_duck.maintenance", "auto_cleanup")
     sql_query = lazy.modules(globals(), "lance_duck.scan", "sql_query")
     indexed = lazy.modules(globals(), "lance_duck.scan.indexes", "indexed_columns")
     prepared_search = lazy.modules(globals(), "lance_duck.scan.nearest", "prepared_search")
-    statistics = lazy.modules(globals(), "lance_duck.verbs", "statistics")
+    markup = lazy.modules(globals(), "lance_duck.verbs", "markup")
 
 _REMEDIES: Final = MappingProxyType(
     {
@@ -426,7 +426,7 @@ class LanceDataset(
 
     def _repr_html_(self) -> str:
         """Return a description from metadata alone."""
-        return "".join(statistics.table_html(self.handle.uri, self.handle.snapshot))
+        return "".join(markup.table_html(self.handle.uri, self.handle.snapshot))
 
 
 class _DatasetHandle(Handle):

@@ -16,16 +16,16 @@ from datetime import date, time, timedelta
 from decimal import Decimal
 from enum import StrEnum
 from itertools import islice
-from typing import Any, Final
+from typing import Any
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-Row = Mapping[str, Any]
+from lance_duck.verbs.markup import size_text
 
-_UNITS: Final = ("KiB", "MiB", "GiB", "TiB", "PiB")
+Row = Mapping[str, Any]
 
 
 class ByteCount(int):
@@ -37,13 +37,8 @@ class ByteCount(int):
         return None if count is None else cls(count)
 
     def __str__(self) -> str:
-        """Return it as "512 B", or as "1.5 KiB" and so on, with one digit behind the point."""
-        if self < 1024:
-            return f"{int(self)} B"
-        power = min((self.bit_length() - 1) // 10, len(_UNITS))
-        if round(self / (1 << 10 * power), 1) == 1024 and power < len(_UNITS):
-            power += 1
-        return f"{self / (1 << 10 * power):,.1f} {_UNITS[power - 1]}"
+        """Return it as "512 B", or as "1.5 KiB" and so on."""
+        return size_text(int(self))
 
 
 class Form(StrEnum):

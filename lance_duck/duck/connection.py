@@ -36,6 +36,7 @@ from lance_duck.duck.tables.statement_versions import with_one_version
 from lance_duck.duck.user_scope import call_alone, call_as_user
 from lance_duck.errors import InvalidInputError, UnsupportedError
 from lance_duck.store import checked_place
+from lance_duck.verbs.markup import rows_html
 
 _ONLY_READ = frozenset({"fetchall", "fetchone", "fetchmany", "fetchdf", "df", "fetchnumpy", "description", "rowcount"})
 _IN_MEMORY = ":memory:"
@@ -258,6 +259,12 @@ class Connection:
 
     def __repr__(self) -> str:
         return f"<lance_duck.Connection with {self._catalog.describe()}>"
+
+    def _repr_html_(self) -> str:
+        """Return the databases of Lance tables with the names of their tables, none of which is opened."""
+        self._catalog.refresh()
+        tables = [(database.name, table) for database in self._catalog.databases for table in database.tables]
+        return f"<div><b>Connection</b> of lance_duck{rows_html(('database', 'table'), tables)}</div>"
 
     def _named(self, name: str, native: Callable[[str], Any]) -> Any:
         """Return what has a name as a relation, which a method of DuckDB's gives unless it is a Lance table."""

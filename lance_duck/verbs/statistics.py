@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import html
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from lance_duck.redact import shown
 from lance_duck.snapshot import Snapshot
 from lance_duck.verbs.indexes.describe import index_statistics
 
@@ -64,23 +61,3 @@ class LanceStats:
                         pages = file.column(column).pages
                         sizes[field_id] += sum(size for page in pages for _, size in page.buffers)
         return DataStatistics([FieldStatistics(field_id, size) for field_id, size in sizes.items()])
-
-
-def table_html(uri: str, snapshot: Snapshot) -> Iterator[str]:
-    """Yield the HTML that describes a version, from metadata alone."""
-    counts = snapshot.fragments.row_counts()
-    files = [file for fragment in snapshot.fragments for file in fragment.files]
-    size = sum(file.file_size or 0 for file in files)
-    facts = {
-        "version": f"{snapshot.version} of {snapshot.timestamp:%Y-%m-%d %H:%M:%S} UTC",
-        "rows": "not in the metadata" if counts is None else f"{sum(counts):,}",
-        "fragments": f"{len(snapshot.fragments):,}",
-        "data files": f"{len(files):,}, {size:,} bytes",
-    }
-    yield f"<div><b>LanceDataset</b> {html.escape(shown(uri))}<table><tbody>"
-    for name, value in facts.items():
-        yield f"<tr><th>{name}</th><td>{html.escape(value)}</td></tr>"
-    yield "</tbody></table><table><thead><tr><th>column</th><th>type</th></tr></thead><tbody>"
-    for field in snapshot.schema.arrow:
-        yield f"<tr><td>{html.escape(field.name)}</td><td>{html.escape(str(field.type))}</td></tr>"
-    yield "</tbody></table></div>"

@@ -293,3 +293,11 @@ def test_a_relation_with_parameters_in_a_function_is_refused_before_its_threads_
         with pytest.raises(UnsupportedError, match=r"in a function that DuckDB 1 calls.*cursor\.execute"):
             con.execute("SELECT sum(by_relation(id)) FROM t WHERE id % 50000 < 2").fetchall()
         assert con.execute("SELECT sum(by_execute(id)) FROM t WHERE id % 50000 < 2").fetchall() == [(600_004,)]
+
+
+def test_a_notebook_shows_the_tables_of_a_connection(con: ld.Connection, tmp_path: Path) -> None:
+    ld.write_dataset({"x": [1]}, tmp_path / "more" / "a<b.lance")
+    con.execute(f"ATTACH '{tmp_path}/more' AS more (TYPE lance)")
+    shown = con._repr_html_()
+    assert "<tr><td>lance</td><td>trips</td></tr>" in shown
+    assert "<tr><td>more</td><td>a&lt;b</td></tr>" in shown

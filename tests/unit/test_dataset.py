@@ -3,6 +3,7 @@ from __future__ import annotations
 import copy
 import json
 import pickle
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -128,6 +129,17 @@ def test_html_shows_no_markup_of_the_table() -> None:
     shown = ld.dataset(TABLES / "evolved.lance")
     shown.handle.uri = "<script>"
     assert "<script>" not in shown._repr_html_()
+
+
+def test_html_says_what_indexes_cover_and_sizes_for_people(tmp_path: Path) -> None:
+    made = ld.write_dataset({"id": range(3000)}, tmp_path / "t.lance")
+    made.create_scalar_index("id", "BTREE")
+    made.insert({"id": [3000]})
+    made.delete("id = 1")
+    text = made._repr_html_()
+    assert re.search(r"<td>id_idx</td><td>BTree</td><td>id</td><td>2,999 of 3,000</td><td>[0-9.]+ KiB</td>", text)
+    assert "2, 1 with deleted rows" in text
+    assert re.search(r"<th>data files</th><td>2, [0-9.]+ KiB</td>", text)
 
 
 def test_rows_by_position_id_and_chance() -> None:
