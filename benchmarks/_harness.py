@@ -13,7 +13,7 @@ import os
 import platform
 import statistics
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -68,6 +68,25 @@ def race(
             contestants[contestant]()
             seconds[contestant].append(clock() - begin)
     return Case(name, seconds)
+
+
+def alternate(contestants: Mapping[str, Any], rounds: int) -> Iterator[tuple[int, str, Any]]:
+    """Yield the number of a round, and each contestant in order; round 0 warms up and is not timed."""
+    for turn in range(rounds + 1):
+        yield from ((turn, name, contestant) for name, contestant in contestants.items())
+
+
+def mixed_rows(rows: int, dim: int) -> pa.Table:
+    """Return rows of a key, a number by chance, one of 1,000 numbers, a short text and a vector of float32."""
+    rng = np.random.default_rng(0)
+    columns = {
+        "id": pa.array(range(rows)),
+        "x": rng.random(rows),
+        "n": rng.integers(0, 1000, rows),
+        "text": pa.array([f"text {number} of a row" for number in rng.permutation(rows).tolist()]),
+        "v": pa.FixedSizeListArray.from_arrays(pa.array(rng.random(rows * dim, dtype=np.float32)), dim),
+    }
+    return pa.table(columns)
 
 
 def options(question: str, rows: int | None, rounds: int = 7) -> argparse.ArgumentParser:

@@ -21,10 +21,9 @@ from unittest import mock
 
 import lance
 import numpy as np
-import pyarrow as pa
 
 import lance_duck as ld
-from benchmarks._harness import OURS, Case, chosen, options, report
+from benchmarks._harness import OURS, Case, alternate, chosen, mixed_rows, options, report
 from lance_duck.store import mapped, pages
 
 DIM = 64
@@ -56,29 +55,20 @@ def main() -> None:
 
 def write(path: Path, rows: int) -> None:
     """Write a table with an index of keys."""
-    rng = np.random.default_rng(0)
-    columns = {
-        "id": pa.array(range(rows)),
-        "x": rng.random(rows),
-        "n": rng.integers(0, 1000, rows),
-        "text": pa.array([f"text {number} of a row" for number in rng.permutation(rows).tolist()]),
-        "v": pa.FixedSizeListArray.from_arrays(pa.array(rng.random(rows * DIM, dtype=np.float32)), DIM),
-    }
-    lance.write_dataset(pa.table(columns), path).create_scalar_index("id", "BTREE")
+    lance.write_dataset(mixed_rows(rows, DIM), path).create_scalar_index("id", "BTREE")
 
 
 def cold(name: str, path: Path, action: Callable[[Any, Rows], object], rows: int, rounds: int) -> Case:
     """Return the seconds of each contestant, after a round to warm up; none of the others finds what one has read."""
     rng = np.random.default_rng(len(name))
+    draws = [rng.choice(rows, 1000, replace=False).tolist() for _ in range(rounds + 1)]
     seconds: dict[str, list[float]] = {OURS: [], "pylance": []}
-    for turn in range(rounds + 1):
-        drawn = rng.choice(rows, 1000, replace=False).tolist()
-        for who, open_ in ((OURS, ld.dataset), ("pylance", lance.dataset)):
-            drop(path)
-            begin = time.perf_counter()
-            action(open_(str(path)), drawn)
-            if turn:
-                seconds[who].append(time.perf_counter() - begin)
+    for turn, contestant, library in alternate({OURS: ld, "pylance": lance}, rounds):
+        drop(path)
+        begin = time.perf_counter()
+        action(library.dataset(str(path)), draws[turn])
+        if turn:
+            seconds[contestant].append(time.perf_counter() - begin)
     return Case(name, seconds)
 
 

@@ -20,12 +20,11 @@ from typing import Any
 
 import lance
 import numpy as np
-import pyarrow as pa
 from rich.console import Console
 from rich.table import Table
 
 import lance_duck as ld
-from benchmarks._harness import OURS, chosen, geometric_mean, machine, options
+from benchmarks._harness import OURS, alternate, chosen, geometric_mean, machine, mixed_rows, options
 from benchmarks._s3_server import BUCKET, Server, s3_server
 
 DIM = 16
@@ -67,37 +66,26 @@ def main() -> None:
 
 def write(uri: str, server: Server, rows: int) -> None:
     """Write a table of four fragments with an index of keys and one of vectors."""
-    lance.write_dataset(data(rows), uri, max_rows_per_file=-(-rows // FRAGMENTS), storage_options=server.options)
+    lance.write_dataset(
+        mixed_rows(rows, DIM), uri, max_rows_per_file=-(-rows // FRAGMENTS), storage_options=server.options
+    )
     table = lance.dataset(uri, storage_options=server.options)
     table.create_scalar_index("id", "BTREE")
     table.create_index("v", "IVF_PQ", num_partitions=64, num_sub_vectors=4)
 
 
-def data(rows: int) -> pa.Table:
-    """Return rows of about 100 bytes."""
-    rng = np.random.default_rng(0)
-    columns = {
-        "id": pa.array(range(rows)),
-        "x": rng.random(rows),
-        "n": rng.integers(0, 1000, rows),
-        "text": pa.array([f"text {number} of a row" for number in rng.permutation(rows).tolist()]),
-        "v": pa.FixedSizeListArray.from_arrays(pa.array(rng.random(rows * DIM, dtype=np.float32)), DIM),
-    }
-    return pa.table(columns)
-
-
 def measured(case: Callable[[Any], Figure], rounds: int) -> dict[str, Figure]:
     """Return the median time, requests and bytes of each contestant, after a round to warm up."""
-    found: dict[str, list[Figure]] = {OURS: [], "pylance": []}
-    for turn in range(rounds + 1):
-        for who, library in ((OURS, ld), ("pylance", lance)):
-            figure = case(library)
-            if turn:
-                found[who].append(figure)
+    figures: dict[str, list[Figure]] = {OURS: [], "pylance": []}
+    for turn, contestant, library in alternate({OURS: ld, "pylance": lance}, rounds):
+        figure = case(library)
+        if turn:
+            figures[contestant].append(figure)
     medians = {
-        who: [statistics.median(values) for values in zip(*figures, strict=True)] for who, figures in found.items()
+        contestant: [statistics.median(values) for values in zip(*rows, strict=True)]
+        for contestant, rows in figures.items()
     }
-    return {who: (time_, int(requests), int(size)) for who, (time_, requests, size) in medians.items()}
+    return {who: (seconds, int(requests), int(size)) for who, (seconds, requests, size) in medians.items()}
 
 
 def read(uri: str, server: Server, action: Callable[[Any], object], library: Any) -> Figure:
@@ -115,7 +103,7 @@ def read_again(uri: str, server: Server, action: Callable[[Any], object], librar
 def append(server: Server, library: Any) -> Figure:
     """Append to a table that is there."""
     uri = new_table(server)
-    more = data(1000)
+    more = mixed_rows(1000, DIM)
     return timed(server, lambda: library.write_dataset(more, uri, mode="append", storage_options=server.options))
 
 
@@ -131,7 +119,7 @@ _numbers = itertools.count()
 def new_table(server: Server) -> str:
     """Write a small table and return where it is."""
     uri = f"s3://{BUCKET}/{next(_numbers)}.lance"
-    lance.write_dataset(data(1000), uri, storage_options=server.options)
+    lance.write_dataset(mixed_rows(1000, DIM), uri, storage_options=server.options)
     return uri
 
 

@@ -1,0 +1,187 @@
+"""Rows of a segment drawn as queries, and compared with all of its rows, or with a part of them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.index.catalog import Segment
+from lance_duck.index.vector.vectors import vectors_of
+from lance_duck.rows.row_set import RowSet
+from lance_duck.scan.costs import (
+    LEAST_SAMPLE_BYTES,
+    MOST_SAMPLE_BYTES,
+    REMOTE_SAMPLE_BYTES,
+    REMOTE_SAMPLE_RUNS,
+    SAMPLE_NEIGHBOURS,
+    SAMPLE_PART,
+    SAMPLE_QUERIES,
+    SAMPLE_RUN_ROWS,
+)
+from lance_duck.scan.nearest.best import Neighbours, TopK
+from lance_duck.scan.nearest.blocks import block_of
+from lance_duck.scan.nearest.compare import Question
+from lance_duck.scan.nearest.covered import Covered
+from lance_duck.scan.nearest.exact import Exact
+from lance_duck.scan.nearest.options import VectorColumn
+from lance_duck.scan.nearest.settings.runs import Numbering, sample_runs
+from lance_duck.scan.projection import project
+from lance_duck.scan.table_scan import TableScan
+
+Addresses = NDArray[np.uint64]
+Places = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class SampledRows:
+    """The rows that queries are drawn from, and compared with.
+
+    Attributes:
+        table: The version they are read from.
+        column: Their vectors.
+        segment: Whose rows they are.
+        metric: Of its index.
+        rows: Addresses of its rows, and whether each lives.
+        k: Neighbours that searches ask for.
+        share: Of the rows, those that a filter lets through: drawn by chance, the same ones each time.
+    """
+
+    table: TableScan
+    column: VectorColumn
+    segment: Segment
+    metric: str
+    rows: Covered
+    k: int
+    share: float
+
+    def allowed(self) -> Mask:
+        """Return for each position whether its row lives and is in the share."""
+        lives = self.rows.lives
+        return lives if self.share == 1 else lives & _by_chance(self.rows.addresses, self.share)
+
+    def exact(self) -> Exact:
+        """Return what compares vectors of the column one by one."""
+        return Exact(self.table.snapshot, self.table.columns, self.column)
+
+    def question(self, queries: NDArray[Any], count: int) -> Question:
+        """Return the search for so many neighbours of queries."""
+        return Question(self.metric, np.ascontiguousarray(queries, self.column.dtype), count)
+
+
+class ComparedQueries(NamedTuple):
+    """Queries, and the nearest of the rows that they were compared with.
+
+    Attributes:
+        queries: (queries, dim), float32 or uint8.
+        own: int64 (queries,): position of the row that a query is.
+        part: Of the rows, those that were compared: 0 to 1, before the share is taken of them.
+        nearest: Neighbours of each query, itself among them where it was compared.
+    """
+
+    queries: NDArray[Any]
+    own: Places
+    part: float
+    nearest: Neighbours
+
+
+def compare_in_place(sampled: SampledRows, rng: np.random.Generator) -> ComparedQueries:
+    """Compare rows drawn by chance with the rows of a table on a local disk: with all, or with many short runs."""
+    numbering = Numbering.of(sampled.table.snapshot, sampled.segment)
+    row_bytes = sampled.share * sampled.column.dim * sampled.column.dtype.itemsize
+    limit = min(max(numbering.total * row_bytes / SAMPLE_PART, LEAST_SAMPLE_BYTES), MOST_SAMPLE_BYTES)
+    part, addresses = 1.0, None
+    if numbering.total * row_bytes > limit:
+        num_runs = max(int(limit / row_bytes) // SAMPLE_RUN_ROWS, 1)
+        numbers = sample_runs(numbering.total, num_runs, SAMPLE_RUN_ROWS, rng)
+        part, addresses = len(numbers) / numbering.total, numbering.addresses(numbers)
+    if sampled.share < 1:
+        addresses = numbering.addresses(np.arange(numbering.total)) if addresses is None else addresses
+        addresses = addresses[_by_chance(addresses, sampled.share)]
+    count = num_neighbours(sampled.k, part)
+    queries, own = _draw_queries(sampled, _num_queries(count), rng)
+    fragments = [sampled.table.snapshot.fragment(i) for i in sampled.segment.fragments.tolist()]
+    compared = None if addresses is None else RowSet.of(addresses)
+    nearest = sampled.exact().search(fragments, compared, sampled.question(queries, 2 * count + 2))
+    return ComparedQueries(queries, own, part, nearest)
+
+
+def compare_fetched(sampled: SampledRows, rng: np.random.Generator) -> ComparedQueries:
+    """Compare rows that are fetched by requests: all in one round, of few long runs, and of short ones.
+
+    Rows of the short runs are the queries. They are not compared with each other: neighbours in a table may be
+    neighbours in space, too, more than rows by chance are.
+    """
+    column, rows = sampled.column, sampled.rows
+    numbering = Numbering.of(sampled.table.snapshot, sampled.segment)
+    total = numbering.total
+    run_rows = -(-REMOTE_SAMPLE_BYTES // (column.dim * column.dtype.itemsize * REMOTE_SAMPLE_RUNS))
+    long_runs = sample_runs(total, REMOTE_SAMPLE_RUNS, run_rows, rng)
+    part = len(long_runs) / total
+    count = num_neighbours(sampled.k, part)
+    short_runs = sample_runs(total, REMOTE_SAMPLE_RUNS, -(-_num_queries(count) // REMOTE_SAMPLE_RUNS), rng)
+    long_runs = long_runs if part == 1 else np.setdiff1d(long_runs, short_runs)
+    numbers = np.union1d(short_runs, long_runs)
+    drawn = numbering.addresses(numbers)
+    array, living = sampled.exact().vectors(RowSet.of(drawn))
+    numbers = numbers[np.isin(drawn, living)]  # deleted rows are left out
+    vectors = vectors_of(array, metric=sampled.metric)
+    positions = positions_of(rows.addresses, rows.lives, living)
+    places = np.flatnonzero(vectors.usable & (positions >= 0) & np.isin(numbers, short_runs))
+    queries = vectors.values[places]
+    is_compared = np.isin(numbers, long_runs)
+    compared = np.flatnonzero(is_compared if sampled.share == 1 else is_compared & _by_chance(living, sampled.share))
+    best = TopK(len(queries), 2 * count + 2)
+    if len(queries) and len(compared):
+        question = sampled.question(queries, best.k)
+        best.add(question.near(block_of(array, column), compared, living[compared], best.limits))
+    return ComparedQueries(queries, positions[places], part, best.neighbours())
+
+
+def num_neighbours(k: int, part: float) -> int:
+    """Return how many neighbours in a part of the rows stand for k in all of them."""
+    return min(max(math.ceil(k * part), 1), k)
+
+
+def positions_of(addresses: Addresses, allowed: Mask, targets: Addresses) -> Places:
+    """Return the positions of rows among those that may be found; -1 where there is none."""
+    names = np.unique(targets)
+    places = np.minimum(np.searchsorted(names, addresses), len(names) - 1)
+    hits = np.flatnonzero((names[places] == addresses) & allowed)
+    positions = np.full(len(names), -1, np.int64)
+    positions[places[hits]] = hits
+    return positions[np.searchsorted(names, targets)]
+
+
+def _num_queries(count: int) -> int:
+    """Return how many queries are drawn that have so many neighbours each."""
+    return min(max(SAMPLE_NEIGHBOURS // count, SAMPLE_QUERIES[0]), SAMPLE_QUERIES[1])
+
+
+def _draw_queries(sampled: SampledRows, count: int, rng: np.random.Generator) -> tuple[NDArray[Any], Places]:
+    """Return vectors of at most so many rows that live, and their positions."""
+    table, column, rows = sampled.table, sampled.column, sampled.rows
+    drawn = np.unique(rng.integers(0, len(rows.lives), 4 * count))
+    living = drawn[rows.lives[drawn]]
+    if len(living) < count:
+        living = np.flatnonzero(rows.lives)
+    own = rng.permutation(living)[:count]
+    if not len(own):
+        return np.empty((0, column.dim), np.float32), own
+    taken = table.taker.by_address(rows.addresses[own], project(table.snapshot.schema, [column.path]))
+    vectors = vectors_of(taken.column(0), metric=sampled.metric)
+    return vectors.values[vectors.usable], own[vectors.usable]
+
+
+def _by_chance(addresses: Addresses, share: float) -> Mask:
+    """Choose rows by chance, by their addresses: the same ones each time."""
+    bits = (addresses + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    bits ^= bits >> np.uint64(32)
+    bits *= np.uint64(0xD6E8FEB86659FD93)
+    bits ^= bits >> np.uint64(32)
+    in_share: Mask = bits < np.uint64(int(share * 2**64))
+    return in_share
