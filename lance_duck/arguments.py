@@ -45,7 +45,7 @@ _DEFAULTS: Final[dict[type, object]] = {}
 
 
 def nearest_name(name: object, names: Iterable[str]) -> str | None:
-    """Return the name that was probably meant; case counts for little. None: none is near."""
+    """Return the name that was probably meant; case counts for little. None if none is near."""
     by_case = {candidate.lower(): candidate for candidate in names}
     target = str(name).lower()
     near = [target] if target in by_case else get_close_matches(target, by_case, 1)
@@ -262,7 +262,7 @@ def _misfit(function: Callable[..., Any], kwargs: Mapping[str, Any], error: Base
 def wrong_argument(
     function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> WrongTypeError | None:
-    """Return the error for the first argument that is not of the type that a signature says; None: all are."""
+    """Return the error for the first argument that is not of the type that a signature says; None if all are."""
     parameters = signature_of(function).parameters
     declaration = _declaration(function)
     bound = inspect.signature(function).bind(*args, **kwargs)

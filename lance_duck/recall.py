@@ -61,7 +61,7 @@ class RecallReport:
     title: str
 
     def choose(self, recall: float = 0.95) -> dict[str, int] | None:
-        """Return the fastest setting that reaches a recall, as arguments of `nearest`; None: no setting does."""
+        """Return the fastest setting that reaches a recall, as arguments of `nearest`; None if no setting does."""
         rows = [row for row in self.table.to_pylist()[:-1] if row["recall"] >= recall]
         if not rows:
             return None

@@ -116,13 +116,13 @@ def mark(position: int, size: int) -> bytes:
 
 
 def read_mark(descriptor: bytes) -> tuple[int, int] | None:
-    """Return the position and size of the block that a descriptor tells of; None: it tells of none."""
+    """Return the position and size of the block that a descriptor tells of; None if it tells of none."""
     end = descriptor[-MARK_BYTES:]
     return _PLACE.unpack(end[len(_TAG) :]) if len(end) == MARK_BYTES and end.startswith(_TAG) else None
 
 
 def read_trailer(data: bytes) -> Trailer | None:
-    """Return the trailer of the block that ends with these bytes; None: no block ends here."""
+    """Return the trailer of the block that ends with these bytes; None if no block ends here."""
     if not data.endswith(MAGIC) or len(data) < TRAILER.size:
         return None
     file_size, tail, size, own, *kind, _ = TRAILER.unpack(data[-TRAILER.size :])

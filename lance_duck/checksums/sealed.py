@@ -118,7 +118,7 @@ def manifest_seal(version: int, before: bytes, after: bytes) -> bytes:
 
 
 def read_seal(data: bytes, end: int, where: str) -> Seal | None:
-    """Return the seal of a manifest; None: it has none.
+    """Return the seal of a manifest; None if it has none.
 
     Args:
         data: The whole file.

@@ -69,8 +69,10 @@ def diff(
         show(changes.rows(names), [_CHANGE, _ROW_ID, *names], as_json, max_rows)
         return
     counts = {"rows_before": before.count_rows(), "rows_after": after.count_rows()}
-    found = changes.counts()
-    counts |= {f"{change.removesuffix('e')}ed": found.get(change, 0) for change in ("insert", "update", "delete")}
+    changes_by_version = changes.counts()
+    counts |= {
+        f"{change.removesuffix('e')}ed": changes_by_version.get(change, 0) for change in ("insert", "update", "delete")
+    }
     versions = {"from": before.version, "to": after.version, "compared": changes.way}
     report({**versions, **counts, **_schema_changes(before.schema, after.schema)}, as_json)
 
@@ -119,8 +121,8 @@ class ChangesByVersion:
 
     def rows(self, columns: Sequence[str]) -> Iterator[Mapping[str, Any]]:
         """See `VersionComparison`."""
-        there = [quoted(name) for name in columns if name in self.after.schema.names]
-        selected = ", ".join([_CHANGE, f"rowid AS {_ROW_ID}", *there])
+        existing = [quoted(name) for name in columns if name in self.after.schema.names]
+        selected = ", ".join([_CHANGE, f"rowid AS {_ROW_ID}", *existing])
         nothing = dict.fromkeys(columns)
         return ({**nothing, **row} for batch in self._batches(selected) for row in batch.to_pylist())
 
@@ -141,16 +143,16 @@ def _chosen(
     """Yield the rows of these ids, with null for columns that this version does not have."""
     if not len(ids):
         return
-    there = [name for name in columns if name in dataset.schema.names]
+    existing = [name for name in columns if name in dataset.schema.names]
     nothing: dict[str, Any] = {_CHANGE: change, **dict.fromkeys(columns)}
-    for batch in dataset.to_batches(columns=[*there, _ROW_ID]):
-        wanted = np.isin(batch.column(_ROW_ID).to_numpy(zero_copy_only=False), ids)
-        yield from ({**nothing, **row} for row in batch.filter(pa.array(wanted)).to_pylist())
+    for batch in dataset.to_batches(columns=[*existing, _ROW_ID]):
+        is_changed = np.isin(batch.column(_ROW_ID).to_numpy(zero_copy_only=False), ids)
+        yield from ({**nothing, **row} for row in batch.filter(pa.array(is_changed)).to_pylist())
 
 
 def _ids_and_versions(dataset: ld.LanceDataset) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    found = dataset.to_table(columns=[_ROW_ID, _UPDATED_AT])
-    ids, versions = (column.to_numpy().astype(np.uint64) for column in found.columns)
+    rows = dataset.to_table(columns=[_ROW_ID, _UPDATED_AT])
+    ids, versions = (column.to_numpy().astype(np.uint64) for column in rows.columns)
     return ids, versions
 
 

@@ -43,8 +43,8 @@ def _kernels() -> Iterator[tuple[str, str | int]]:
     before = first_use.compiled
     try:
         with tempfile.TemporaryDirectory(prefix="lance_duck-") as folder:
-            found = ld.write_dataset({"id": list(range(_ROWS))}, f"{folder}/t.lance").to_table().num_rows
-        yield "local disk", "writes and reads" if found == _ROWS else f"{found} of {_ROWS} rows are read"
+            num_rows = ld.write_dataset({"id": list(range(_ROWS))}, f"{folder}/t.lance").to_table().num_rows
+        yield "local disk", "writes and reads" if num_rows == _ROWS else f"{num_rows} of {_ROWS} rows are read"
     except Exception as error:  # whatever it is, it is what a report is about
         yield "local disk", message_of(error)
     compiled = first_use.compiled - before

@@ -7,6 +7,6 @@ from lance_duck.redact import shown
 
 def message_of(error: BaseException) -> str:
     """Return what an error says, without secrets, empty lines and what follows of tracebacks."""
-    said = shown(error).partition("\n\nAt:")[0].partition("\nTraceback")[0]
-    lines = [line.rstrip() for line in said.splitlines() if line.strip()]
+    text = shown(error).partition("\n\nAt:")[0].partition("\nTraceback")[0]
+    lines = [line.rstrip() for line in text.splitlines() if line.strip()]
     return "\n".join(lines) or type(error).__name__

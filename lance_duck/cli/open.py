@@ -19,7 +19,7 @@ def open_table(
 
 
 def listed_names(text: str | None) -> list[str] | None:
-    """Return the names in a text as `a,b`; one that has a comma stands in double quotes. None: none is given.
+    """Return the names in a text as `a,b`; one that has a comma stands in double quotes. None if none is given.
 
     Raises:
         InvalidInputError: A name is empty.

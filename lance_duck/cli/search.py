@@ -44,19 +44,19 @@ def search(
 ) -> None:
     """Find rows by words, by a vector, or by both; the best come first."""
     dataset = open_table(table, version, tag, asof)
-    asked: dict[str, Any] = {"filter": condition, "limit": count, "with_row_id": True}
+    arguments: dict[str, Any] = {"filter": condition, "limit": count, "with_row_id": True}
     if query is not None:
-        asked["full_text_query"] = query if column is None else query_of_text(query, column)
+        arguments["full_text_query"] = query if column is None else query_of_text(query, column)
     if vector is not None or like is not None:
-        asked |= _nearest(dataset, vector, like, vector_column, condition)
+        arguments |= _nearest(dataset, vector, like, vector_column, condition)
     elif query is None:
         raise InvalidInputError("nothing to search for", where="search", remedy="give words, --vector or --like")
     names = [field.name for field in dataset.schema if not pa.types.is_fixed_size_list(field.type)]
-    scanner = dataset.scanner(columns=list(select) if select else names, **asked)
+    scanner = dataset.scanner(columns=list(select) if select else names, **arguments)
     form = usual_form(as_json)
-    found = scanner.to_table()
-    rows = _marked(scanner, found) if form is Form.table and query is not None else found.to_pylist()
-    write_rows(rows, found.schema.names, form, max_rows=max(count, 1))
+    result = scanner.to_table()
+    rows = _marked(scanner, result) if form is Form.table and query is not None else result.to_pylist()
+    write_rows(rows, result.schema.names, form, max_rows=max(count, 1))
 
 
 def _nearest(
@@ -85,13 +85,13 @@ def _numbers(vector: str) -> Any:
         ) from error
 
 
-def _marked(scanner: LanceScanner, found: pa.Table) -> Iterator[Mapping[str, Any]]:
+def _marked(scanner: LanceScanner, result: pa.Table) -> Iterator[Mapping[str, Any]]:
     """Yield rows whose words that were searched for are coloured."""
-    rows = found.to_pylist()
+    rows = result.to_pylist()
     marked = {
-        name: scanner.highlight(found.column(name), name, *_MARKS, words=_SHOWN_WORDS).to_pylist()
+        name: scanner.highlight(result.column(name), name, *_MARKS, words=_SHOWN_WORDS).to_pylist()
         for name in scanner.searched_texts
-        if name in found.schema.names and is_text(found.schema.field(name).type)
+        if name in result.schema.names and is_text(result.schema.field(name).type)
     }
     for number, row in enumerate(rows):
         yield {**row, **{name: _coloured(texts[number]) for name, texts in marked.items()}}

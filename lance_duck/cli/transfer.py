@@ -97,9 +97,9 @@ def export(
 def _selected(place: str, columns: str | None, where: str | None) -> str:
     """Return the SQL for rows and columns of a place."""
     names = listed_names(columns)
-    chosen = "*" if names is None else ", ".join(map(quoted, names))
+    select_list = "*" if names is None else ", ".join(map(quoted, names))
     condition = "" if where is None else f" WHERE ({where}\n)"
-    return f"SELECT {chosen} FROM {place}{condition}"  # noqa: S608  names are quoted, the rest is the user's SQL
+    return f"SELECT {select_list} FROM {place}{condition}"  # noqa: S608  names are quoted, the rest is the user's SQL
 
 
 def _counted(

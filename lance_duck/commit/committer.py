@@ -186,7 +186,7 @@ class _Commit:
             recall_created_at(transaction, snapshot)
 
     def attempt(self, number: int) -> Snapshot:
-        """Try once; AlreadyExistsError when another commit was faster."""
+        """Try once to publish a version. Raises AlreadyExistsError when another commit was faster."""
         self.races = number + 1
         name, own = self._catch_up()
         if own is not None:

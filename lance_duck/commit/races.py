@@ -77,7 +77,7 @@ def check_same_table(snapshot: Snapshot, latest: int) -> None:
 
 @contextmanager
 def same_table(snapshot: Snapshot) -> Iterator[None]:
-    """Work with a version that others may drop; of a file that is missing, say so if they made another table.
+    """Work with a version that others may drop; if they made another table, a missing file is an error that says so.
 
     Raises:
         IncompatibleError: A file was not found, and it is another table.

@@ -56,7 +56,7 @@ def number_rows(fragment: table_pb2.DataFragment, next_row_id: int, version: int
 
 
 def given_row_ids(fragment: table_pb2.DataFragment) -> RowIdSequence | None:
-    """Return the ids that a new fragment comes with; None: all of them, in a file of their own."""
+    """Return the ids that a new fragment comes with; None if all of them are in a file of their own."""
     match fragment.WhichOneof("row_id_sequence"):
         case "external_row_ids":
             return None

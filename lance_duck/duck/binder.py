@@ -244,17 +244,17 @@ class Binder:
         dataset = self._searched(str(path), VersionChoice(version, tag, asof, branch), search_path)
         return self._select(MatchingRows(dataset, str(column), str(query), int(k or 0), options))
 
-    def bind_matching(self, path: str, asked: str) -> str:
+    def bind_matching(self, path: str, columns_json: str) -> str:
         """Return SQL that reads a table with columns that it does not store: which rows match, and row identifiers.
 
         Args:
             path: Name or path of the table.
-            asked: The text of its `AskedColumns`.
+            columns_json: The text of its `AskedColumns`.
 
         Raises:
             LanceDuckError: The table is not there or cannot be read, or that is no such text.
         """
-        wanted = AskedColumns.of(asked)
+        wanted = AskedColumns.of(columns_json)
         dataset = self._searched(path, VersionChoice(**wanted.version))
         computed = wanted.computed(lambda query: self._matches.get((path, query), partial(TextMatches, query)))
         columns = [*computed, *row_identifiers(wanted.identifiers, dataset)]
@@ -300,14 +300,14 @@ class Binder:
         nearest = {"column": vector_column, "q": listed_numbers(str(q)), "nprobes": nprobes, "ef": ef}
         nearest |= {"metric": metric, "use_index": use_index is not False, "refine_factor": refine_factor}
         nearest["recall"] = recall
-        asked = {
+        arguments = {
             "nearest": {**nearest, "k": k},
             "full_text_query": query_of_text(str(query), str(text_column)),
             "hybrid": {"method": method, "alpha": alpha, "oversample_factor": oversample_factor},
             "filter": condition,
             "prefilter": prefilter is not False,
         }
-        return self._select(HybridRows(self._searched(str(path), VersionChoice(*which), search_path), asked))
+        return self._select(HybridRows(self._searched(str(path), VersionChoice(*which), search_path), arguments))
 
     def _searched(self, path: str, choice: VersionChoice, search_path: str | None = None) -> LanceDataset:
         """Return the version of a table that a search reads."""

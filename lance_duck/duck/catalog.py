@@ -114,7 +114,7 @@ class TableCatalog:
             self._forget()
 
     def options_for(self, uri: str) -> Mapping[str, str] | None:
-        """Return the settings of the store that a URI is in, by the secrets; None: there are none."""
+        """Return the settings of the store that a URI is in, by the secrets; None if there are none."""
         return self.secrets.options_for(uri)
 
     # Tables.
@@ -206,7 +206,7 @@ class TableCatalog:
         return vocabulary
 
     def explain(self, message: str, current: Callable[[], str]) -> LanceDuckError | None:
-        """Our own reason why DuckDB does not find a table: it is there, and cannot be opened; None for other tables.
+        """Return why DuckDB does not find a table of ours: it is there, but cannot be opened; None for other tables.
 
         Args:
             message: DuckDB's.

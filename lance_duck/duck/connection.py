@@ -389,7 +389,7 @@ class Connection:
         return None
 
     def _with_new_tables(self, call: Callable[[], Any], statement: object = None) -> Any:
-        """Call, and once more when a name was unknown that is a table of the folder by now."""
+        """Call DuckDB, and once more if a name that it did not know is a table of the folder by now."""
         try:
             with self._inherited.use(), self._changes.during(statement):
                 self._catalog.refresh()

@@ -68,7 +68,9 @@ def run_query(request: SqlRequest) -> pa.RecordBatchReader:
             expected="a query",
             remedy="lance_duck.connect(folder).sql changes tables, and so do the methods of LanceDataset",
         )
-    numbers = [name for name, wanted in ((ROW_ID, request.with_row_id), (ROW_ADDRESS, request.with_row_addr)) if wanted]
+    numbers = [
+        name for name, is_asked in ((ROW_ID, request.with_row_id), (ROW_ADDRESS, request.with_row_addr)) if is_asked
+    ]
     connection = connect({} if numbers else {request.table_name: request.dataset}, read_only=True)
     try:
         if numbers:
@@ -98,13 +100,13 @@ def _numbered(connection: Connection, statement: Clauses, numbers: list[str]) ->
     """Return the rows of a query with ids and addresses after its own columns, where each row is one of the table."""
     relation = connection.sql(statement.text)
     columns = [] if relation is None else relation.columns
-    wanted = [quoted(name) for name in numbers if name not in columns]
+    columns_text = [quoted(name) for name in numbers if name not in columns]
     body = StatementHead.of(statement).body
     place = body.find("from")
-    if not wanted or statement.word(0) == "explain" or place < 0 or not _selects_rows(body):
+    if not columns_text or statement.word(0) == "explain" or place < 0 or not _selects_rows(body):
         return relation
     start = body.tokens[place].start
-    text = f"{statement.sql[statement.start : start]}, {', '.join(wanted)} {statement.sql[start : statement.end]}"
+    text = f"{statement.sql[statement.start : start]}, {', '.join(columns_text)} {statement.sql[start : statement.end]}"
     try:
         return connection.sql(text)
     except duckdb.BinderException:  # of an aggregate, or of another table

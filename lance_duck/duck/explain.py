@@ -61,20 +61,20 @@ def explained(sql: str, run: Callable[[str], Rows], plan: str | None = None) -> 
         run: Runs one and returns its rows.
         plan: What is known of tables that were read before.
     """
-    found = _EXPLAIN.match(sql)
-    if found is None:
+    match = _EXPLAIN.match(sql)
+    if match is None:
         return None
-    analyze = "analyze" in ((found["options"] or "") + (found["analyze"] or "")).lower()
+    analyze = "analyze" in ((match["options"] or "") + (match["analyze"] or "")).lower()
     with watching() as watch:
         rows = run(sql)
-        nodes = [] if analyze or SPEAKS_SOURCE or not watch.bound else _nodes(sql[found.end() :], run)
+        nodes = [] if analyze or SPEAKS_SOURCE or not watch.bound else _nodes(sql[match.end() :], run)
     if any(len(row) != 2 for row in rows):
         return None
     plans = list(_actual(watch) if analyze else _planned(watch) if SPEAKS_SOURCE else _read_from(watch, nodes))
     plans += [] if plan is None else [ReadPlan(plan)]
     if not plans:
         return rows
-    if _JSON.search(found["options"] or "") and len(rows) == 1:
+    if _JSON.search(match["options"] or "") and len(rows) == 1:
         return [(rows[0][0], _with_plans(rows[0][1], plans, _READ if analyze else _BOUND))]
     return [*rows, (KEY, "\n".join(plan.text for plan in plans))]
 
@@ -156,10 +156,10 @@ def _parts(table: DuckTable, names: list[str], filters: list[str]) -> list[Predi
     if not set(names) <= {*schema.names, ROWS}:
         return None
     try:
-        found = [tree_from_sql(text, schema) for text in filters]
+        predicates = [tree_from_sql(text, schema) for text in filters]
     except LanceDuckError:
         return None
-    return [predicate for predicate in found if predicate is not None]
+    return [predicate for predicate in predicates if predicate is not None]
 
 
 def _nodes(sql: str, run: Callable[[str], Rows]) -> list[dict[str, Any]]:
@@ -168,13 +168,13 @@ def _nodes(sql: str, run: Callable[[str], Rows]) -> list[dict[str, Any]]:
         pending = list(json.loads(run(f"EXPLAIN (FORMAT JSON) {sql}")[0][1]))
     except (duckdb.Error, ValueError, LookupError):
         return []
-    found = []
+    nodes = []
     while pending:
         node = pending.pop(0)
         pending = [*node.get("children", []), *pending]
         if node.get("name", "").strip() in _SCANS:
-            found.append(node.get("extra_info", {}))
-    return found
+            nodes.append(node.get("extra_info", {}))
+    return nodes
 
 
 def _list(value: Any) -> list[str]:

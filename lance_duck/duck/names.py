@@ -74,7 +74,7 @@ class Names:
         self._shown.pop(folded(name), None)
 
     def are_ours(self, name: tuple[str, ...], *, later: bool) -> bool:
-        """Whether a (qualified) name is that of a Lance table: DuckDB finds no other first, and has it in its path.
+        """Return whether a (qualified) name is that of a Lance table, which DuckDB has in its path and finds first.
 
         Args:
             name: Its parts.
@@ -91,8 +91,8 @@ class Names:
         """Return the database that has the Lance table of a name; the arguments are those of `are_ours`."""
         if folded(name[-1]) in self._shown and tuple(map(folded, name[:-1])) in ((), (SCHEMA,)):
             return self._shown[folded(name[-1])]
-        found = self._meaning(name, later).database if self._catalog.is_table(name) else None
-        return None if found is None else self._catalog.database(found)
+        database = self._meaning(name, later).database if self._catalog.is_table(name) else None
+        return None if database is None else self._catalog.database(database)
 
     def qualified(self, text: str, *, later: bool) -> str:
         """Return the name of a table, as a function is given it, with its database where the name alone says none.
@@ -147,21 +147,21 @@ class Names:
             else:
                 yield each.within(database.name)
 
-    def _answered(self, asked: Spelling) -> Spelling:
+    def _answered(self, spelling: Spelling) -> Spelling:
         """Return the spelling of a version that a query gives, which is run now.
 
         Raises:
             InvalidInputError: It is a column instead, or the query has parameters.
         """
-        value = asked.value or ""
-        if not asked.asks or any(mark in value for mark in "?$"):
+        value = spelling.value or ""
+        if not spelling.asks or any(mark in value for mark in "?$"):
             raise InvalidInputError(
                 "AT takes one version for all rows",
-                where=".".join(asked.name or ()) or None,
+                where=".".join(spelling.name or ()) or None,
                 expected="a constant, a parameter, or a query without parameters",
                 found=value.strip(),
             )
-        return asked.answered(self._native.sql(f"SELECT ({value})::VARCHAR").fetchall()[0][0])
+        return spelling.answered(self._native.sql(f"SELECT ({value})::VARCHAR").fetchall()[0][0])
 
     def dialect(self, name: tuple[str, ...], *, later: bool) -> Dialect:
         """Return the dialect that statements on this table are read in; the arguments are those of `are_ours`."""
@@ -253,12 +253,12 @@ class Names:
                 EXISTS (FROM duckdb_schemas() WHERE lower(schema_name) = {first})"""  # noqa: S608
         method: Any = self._native.sql if later else self._native.execute
         try:
-            found = method(text).fetchall()[0]
+            row = method(text).fetchall()[0]
         except duckdb.InterruptException:
             raise
         except duckdb.Error:
             return _NOTHING
-        path, database, schema, settings, places, is_ambiguous = found
+        path, database, schema, settings, places, is_ambiguous = row
         search = _search_path(path) or [(folded(database), folded(schema))]
         objects = {(folded(db), folded(within)) for db, within in places or ()}
         place = _first(name, search, objects, is_ambiguous)

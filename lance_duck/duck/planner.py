@@ -49,7 +49,7 @@ from lance_duck.duck.run import (
 )
 from lance_duck.duck.run import repeated_tables as shared_tables
 from lance_duck.duck.run.named_tables import NamedTable, keep_for, variables
-from lance_duck.duck.run.parameters import Given
+from lance_duck.duck.run.parameters import ParameterValues
 from lance_duck.duck.run.rewriting import Database, Request, Rewriting
 from lance_duck.duck.run.search_settings import is_setting
 from lance_duck.duck.statement.edits import Edit, apply
@@ -261,7 +261,7 @@ class Planner:
     ) -> Plan | None:
         key = next((name for name in ("parameters", "params") if name in options), None)
         parameters = None if key is None else options[key]
-        request = Request(statement, Given(lifted.lists, parameters), later)
+        request = Request(statement, ParameterValues(lifted.lists, parameters), later)
         for rule, proposals in zip(RULES, statement.result("proposals", _proposals), strict=True):
             for proposal in proposals if rule.later or not later else ():
                 rewriting = rule.run(proposal, request, self._database)

@@ -75,11 +75,11 @@ class LanceFileSession:
         return self._store.exists(path)
 
     def list(self, path: str | None = None) -> builtins.list[str]:
-        """Return all files below a directory, at any depth, by name; None: below the place itself."""
+        """Return all files below a directory, at any depth, by name; None stands for the place itself."""
         return sorted(entry.path for entry in self._store.walk(path or "") if not is_temporary(entry.path))
 
     def list_with_delimiter(self, path: str | None = None) -> ListResult:
-        """Return what lies directly in a directory, found among all that is below it; None: in the place itself."""
+        """Return what lies directly in a directory, out of all that is below it; None stands for the place itself."""
         inside = (path or "").strip("/")
         begin = f"{inside}/" if inside else ""
         below = [file.removeprefix(begin) for file in self.list(inside)]

@@ -28,7 +28,7 @@ class Counting(Protocol):
 
 
 def count(snapshot: Snapshot, index: ColumnIndex, query: Query) -> int | None:
-    """Return how many living rows of the table satisfy a query; None: they have to be looked at.
+    """Return how many living rows of the table satisfy a query; None if they have to be looked at.
 
     A segment has an entry for each row that it covers. Where it has as many as there are living rows, it has no other.
     """

@@ -50,7 +50,7 @@ def answer(snapshot: Snapshot, segment: Segment, index: ScalarIndex, query: Quer
 
 
 def estimate(snapshot: Snapshot, segment: Segment, query: Query) -> int | None:
-    """Return how many rows an answer has at most, without reading pages of rows; None: not known, or broken."""
+    """Return how many rows an answer has at most, without reading pages of rows; None if unknown or broken."""
     return ask(snapshot, segment, lambda index: index.estimate(query))
 
 

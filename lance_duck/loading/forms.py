@@ -104,13 +104,13 @@ def _numpy(array: pa.Array, field: pa.Field) -> Any:
     if pa.types.is_timestamp(array.type) or pa.types.is_duration(array.type) or pa.types.is_date(array.type):
         _refuse_nulls(array, field.name)
         return array.to_numpy(zero_copy_only=False)
-    found = numbers_of_column(array, field)
-    if found is None:
+    numbers = numbers_of_column(array, field)
+    if numbers is None:
         return array.to_pylist()
-    flat = found.values.to_numpy(zero_copy_only=False)
-    if found.is_bfloat16:
+    flat = numbers.values.to_numpy(zero_copy_only=False)
+    if numbers.is_bfloat16:
         flat = (flat.astype(np.uint32) << 16).view(np.float32)
-    return flat.reshape(found.shape)
+    return flat.reshape(numbers.shape)
 
 
 def _is_bfloat16(field: pa.Field) -> bool:

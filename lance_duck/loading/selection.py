@@ -44,8 +44,8 @@ class RowSelection:
     def __init__(self, dataset: LanceDataset, places: Sequence[int] | Places | None = None) -> None:
         table = dataset.handle.table
         if table.restriction is not None:
-            chosen = _places(dataset.scan(columns=[ROW_OFFSET]).to_table())
-            places = chosen if places is None else chosen[np.asarray(places, np.int64)]
+            live_places = _places(dataset.scan(columns=[ROW_OFFSET]).to_table())
+            places = live_places if places is None else live_places[np.asarray(places, np.int64)]
             table = TableScan(table.snapshot)
         self._dataset = LanceDataset(dataset.uri, table=table)
         total = table.snapshot.count_rows()
@@ -166,13 +166,13 @@ class RowSelection:
             indices: Whole numbers, 0 to the length of the selection, in any order.
             columns: As for `LanceDataset.take`.
         """
-        chosen = np.asarray(indices, np.int64)
-        if len(chosen) and not (chosen.min() >= 0 and chosen.max() < len(self)):
+        numbers = np.asarray(indices, np.int64)
+        if len(numbers) and not (numbers.min() >= 0 and numbers.max() < len(self)):
             raise InvalidInputError("indices", where="take", expected=f"0 to {len(self) - 1}")
         places = self._places
         if isinstance(places, range):
-            return self._read(places.start + chosen * places.step, columns)
-        return self._read(places[chosen], columns)
+            return self._read(places.start + numbers * places.step, columns)
+        return self._read(places[numbers], columns)
 
     def batches(
         self,

@@ -68,7 +68,7 @@ class CleanupPolicy:
             raise InvalidInputError("older_than must not be negative", where="cleanup", found=self.older_than)
 
     def before(self, now: datetime) -> datetime | None:
-        """Return the moment from which on versions stay; None: age does not matter."""
+        """Return the moment from which on versions stay; None if age does not matter."""
         if self.older_than is None and self.retain_versions is None and self.versions is None:
             return now - DEFAULT_AGE
         return None if self.older_than is None else now - self.older_than

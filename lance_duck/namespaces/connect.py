@@ -29,35 +29,37 @@ def connect_namespace(impl: str, properties: Mapping[str, str]) -> Namespace:
         UnsupportedError: Another kind of namespace.
         InvalidInputError: A property is missing, or not known.
     """
-    given = {str(name): str(value) for name, value in properties.items()}
-    storage = {name.removeprefix(_STORAGE): given.pop(name) for name in [*given] if name.startswith(_STORAGE)}
+    remaining = {str(name): str(value) for name, value in properties.items()}
+    storage = {name.removeprefix(_STORAGE): remaining.pop(name) for name in [*remaining] if name.startswith(_STORAGE)}
     if impl == "dir":
-        root = _taken(given, "root")
-        manifest = boolean_option(given, "manifest_enabled", default=True) if "manifest_enabled" in given else None
-        listing = boolean_option(given, "dir_listing_enabled", default=True)
-        _refuse_others(given, ("manifest_enabled", "dir_listing_enabled"))
+        root = _taken(remaining, "root")
+        manifest = (
+            boolean_option(remaining, "manifest_enabled", default=True) if "manifest_enabled" in remaining else None
+        )
+        listing = boolean_option(remaining, "dir_listing_enabled", default=True)
+        _refuse_others(remaining, ("manifest_enabled", "dir_listing_enabled"))
         return DirectoryNamespace(
             root, manifest_enabled=manifest, dir_listing_enabled=listing, storage_options=storage or None
         )
     if impl == "rest":
-        uri, delimiter = _taken(given, "uri"), given.pop("delimiter", "$")
-        headers = {name.removeprefix(_HEADER): given.pop(name) for name in [*given] if name.startswith(_HEADER)}
-        _refuse_others(given, ())
+        uri, delimiter = _taken(remaining, "uri"), remaining.pop("delimiter", "$")
+        headers = {name.removeprefix(_HEADER): remaining.pop(name) for name in [*remaining] if name.startswith(_HEADER)}
+        _refuse_others(remaining, ())
         return RestNamespace(uri, delimiter=delimiter, headers=headers, storage_options=storage or None)
     raise UnsupportedError("kind of namespace", expected='"dir" or "rest"', found=repr(impl))
 
 
-def _taken(given: dict[str, str], name: str) -> str:
-    value = given.pop(name, "")
+def _taken(properties: dict[str, str], name: str) -> str:
+    value = properties.pop(name, "")
     if not value:
         raise InvalidInputError(f"property {name!r} of the namespace is missing")
     return value
 
 
-def _refuse_others(given: Mapping[str, str], known: tuple[str, ...]) -> None:
-    for name in given:
-        if name not in known:
-            candidates = (*known, "root", "uri", "delimiter")
+def _refuse_others(properties: Mapping[str, str], names: tuple[str, ...]) -> None:
+    for name in properties:
+        if name not in names:
+            candidates = (*names, "root", "uri", "delimiter")
             raise InvalidInputError(
                 f"property {name!r} of a namespace", remedy=did_you_mean(name, candidates) or "see connect_namespace"
             )

@@ -78,13 +78,13 @@ class NamedObject:
 
     def row(self, schema: pa.Schema) -> pa.Table:
         """Return it as a table of one row; columns that are not known are null."""
-        known = {
+        columns = {
             "object_id": self.object_id,
             "object_type": self.object_type,
             "location": self.location,
             "metadata": self.metadata,
         }
-        return pa.Table.from_pylist([known], schema=schema)
+        return pa.Table.from_pylist([columns], schema=schema)
 
 
 class Listing:

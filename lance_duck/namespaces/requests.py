@@ -161,7 +161,7 @@ def _content(answer: Any, path: str) -> bytes:
 
 
 def _parsed(data: bytes) -> dict[str, Any] | None:
-    """Return the JSON object of an answer; None: it has none."""
+    """Return the JSON object of an answer; None if it has none."""
     try:
         parsed = json.loads(data) if data.strip() else {}
     except (ValueError, RecursionError):

@@ -21,7 +21,7 @@ _CONTAINER_WORDS: Final = 1024
 
 
 def dense_parts(names: NDArray[np.uint64]) -> dict[int, BitMap] | None:
-    """Lower halves of names by their upper half; None for names so few, or so far apart, that bits would not pay."""
+    """Return lower halves of names by their upper half; None where names are too few or too far apart."""
     if len(names) < BIT_NAMES:
         return None
     names = readonly(names)

@@ -71,7 +71,7 @@ class VersionSequence:
         return self.concat([VersionSequence(lengths, self._versions)])
 
     def to_bytes(self) -> bytes:
-        """Serialize."""
+        """Serialize the sequence."""
         bounds = self._bounds.tolist()
         runs = [
             rowids_pb2.RowDatasetVersionRun(span={"range": {"start": begin, "end": end}}, version=version)

@@ -161,14 +161,14 @@ class ScanOptions:
             )
 
     @classmethod
-    def of(cls, given: Mapping[str, Any]) -> Self:
+    def of(cls, arguments: Mapping[str, Any]) -> Self:
         """Check options that a caller gave by name.
 
         Raises:
             WrongTypeError: There is no such option.
         """
-        refuse_unknown(given, cls.__dataclass_fields__, "scan", "option")
-        return cls(**given)
+        refuse_unknown(arguments, cls.__dataclass_fields__, "scan", "option")
+        return cls(**arguments)
 
     @property
     def orderings(self) -> tuple[ColumnOrdering, ...]:

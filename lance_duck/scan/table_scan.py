@@ -199,8 +199,8 @@ class TableScan:
         """
         plan = self.routed(self._typed_plan({field.name: field.type for field in schema}, condition))
         if most is not None:
-            chosen = routing.rows_chosen(plan)
-            if chosen is None or chosen > most:
+            rows = routing.rows_chosen(plan)
+            if rows is None or rows > most:
                 return None
         return self.reader(plan).read_all()
 

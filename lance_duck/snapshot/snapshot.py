@@ -469,7 +469,7 @@ def _open(location: Location, version: Version | None, asof: datetime | date | s
 
 
 def _resolve(location: Location, version: Version | None) -> tuple[Location, int | None]:
-    """Return where the wanted version lies, and its number; None: the latest."""
+    """Return where a version lies, and its number; None stands for the latest."""
     if version is None or (isinstance(version, int) and not isinstance(version, bool)):
         return location, version
     root = location.root

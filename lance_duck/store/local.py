@@ -183,7 +183,7 @@ class LocalStore:
         return place
 
     def _plain_place(self, path: str) -> str | None:
-        """Return what `realpath` would of a path below the root without links; None: it may be another.
+        """Return what `realpath` would of a path below the root without links; None if there may be links.
 
         `realpath` looks at the folders above the root, too, each time, which takes longer than opening a small file.
         """

@@ -73,7 +73,7 @@ class Sink(ABC):
 
     @abstractmethod
     def _close(self) -> None:
-        """Publish; after an error nothing is left."""
+        """Publish the file; after an error nothing is left of it."""
 
     @abstractmethod
     def _abort(self) -> None:

@@ -33,16 +33,16 @@ def contains_tokens(texts: pa.Array | pa.ChunkedArray, words: pa.Array | pa.Chun
         words: Likewise; as many.
     """
     analyser = Analyser(WRITTEN)
-    asked = joined_texts(words).dictionary_encode()
-    which = asked.indices.to_numpy()
-    tokens, wanted = analyser.analyse(texts), analyser.analyse(asked.dictionary)
-    known = pc.index_in(wanted.terms, value_set=tokens.terms).fill_null(-1).to_numpy().astype(np.int64)
-    counts = np.diff(wanted.bounds)[which]
+    queries = joined_texts(words).dictionary_encode()
+    which = queries.indices.to_numpy()
+    tokens, query_tokens = analyser.analyse(texts), analyser.analyse(queries.dictionary)
+    term_ids = pc.index_in(query_tokens.terms, value_set=tokens.terms).fill_null(-1).to_numpy().astype(np.int64)
+    counts = np.diff(query_tokens.bounds)[which]
     rows = np.repeat(np.arange(len(which)), counts)
-    terms = known[wanted.term_ids[_spans(wanted.bounds[which], counts)]]
-    there = np.repeat(np.arange(tokens.num_texts), np.diff(tokens.bounds)) * len(tokens.terms) + tokens.term_ids
+    terms = term_ids[query_tokens.term_ids[_spans(query_tokens.bounds[which], counts)]]
+    text_terms = np.repeat(np.arange(tokens.num_texts), np.diff(tokens.bounds)) * len(tokens.terms) + tokens.term_ids
     result = np.ones(len(which), np.bool_)
-    result[rows[(terms < 0) | ~np.isin(rows * len(tokens.terms) + terms, there)]] = False
+    result[rows[(terms < 0) | ~np.isin(rows * len(tokens.terms) + terms, text_terms)]] = False
     return pa.array(result)
 
 

@@ -35,8 +35,8 @@ def elements_of(lists: pa.Array | pa.ChunkedArray) -> Elements:
     while is_list(array.type):
         sizes = pc.list_value_length(array).fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
         parents = np.repeat(np.arange(len(array)), sizes)
-        own = np.arange(len(parents)) - (np.cumsum(sizes) - sizes)[parents]
-        rows, places = rows[parents], (*(each[parents] for each in places), own.astype(np.uint32))
+        positions = np.arange(len(parents)) - (np.cumsum(sizes) - sizes)[parents]
+        rows, places = rows[parents], (*(each[parents] for each in places), positions.astype(np.uint32))
         array = array.flatten()
     return Elements(array, rows, places)
 

@@ -18,7 +18,7 @@ STEMMER: Final = f"Snowball, PyStemmer {Stemmer.version()}"
 
 
 def terms_of_words(words: Sequence[str], parameters: AnalyserParameters) -> list[str | None]:
-    """Return the term of each word; None: it is a stop word.
+    """Return the term of each word; None for a stop word.
 
     Args:
         words: Tokens as the base tokenizer cuts them, none too long.

@@ -49,12 +49,12 @@ class TokenSpans:
     bounds: NDArray[np.int64]
 
 
-def term_spans(texts: pa.Array | pa.ChunkedArray, wanted: Collection[Wanted], analyser: Analyser) -> TokenSpans:
+def term_spans(texts: pa.Array | pa.ChunkedArray, targets: Collection[Wanted], analyser: Analyser) -> TokenSpans:
     """Return where terms are in texts; in a null there are none.
 
     Args:
         texts: string, large_string or string_view.
-        wanted: Terms as the analyser makes them of a query, and phrases of such.
+        targets: Terms as the analyser makes them of a query, and phrases of such.
         analyser: What makes terms of the texts.
 
     Raises:
@@ -67,8 +67,8 @@ def term_spans(texts: pa.Array | pa.ChunkedArray, wanted: Collection[Wanted], an
     array = _checked(texts)
     present = array.is_valid().to_numpy(zero_copy_only=False)
     cut = cut_texts(present_texts(array), analyser.parameters, with_spans=True)
-    alone = [each for each in wanted if isinstance(each, str)]
-    phrases = [each for each in wanted if isinstance(each, Phrase)]
+    alone = [each for each in targets if isinstance(each, str)]
+    phrases = [each for each in targets if isinstance(each, Phrase)]
     terms = list(dict.fromkeys([*alone, *(term for phrase in phrases for term, _ in phrase.words)]))
     numbers = {term: number for number, term in enumerate(terms)}
     of_words = [-1 if t is None else numbers.get(t, -1) for t in terms_of_words(cut.words, analyser.parameters)]
@@ -79,10 +79,10 @@ def term_spans(texts: pa.Array | pa.ChunkedArray, wanted: Collection[Wanted], an
         tokens = np.flatnonzero(marked)
         of_texts = np.searchsorted(cut.bounds, tokens, side="right") - 1
         numbered = of_tokens[tokens], of_texts, tokens - cut.bounds[of_texts]
-        kept = np.isin(numbered[0], [numbers[term] for term in alone])
+        is_hit = np.isin(numbered[0], [numbers[term] for term in alone])
         for phrase in phrases:
-            kept |= in_phrase(phrase, terms, *numbered)
-        marked[tokens[~kept]] = False
+            is_hit |= in_phrase(phrase, terms, *numbered)
+        marked[tokens[~is_hit]] = False
     before = np.concatenate([[0], np.cumsum(marked)])[cut.bounds]
     spans = cut.spans[marked]
     of_texts = np.concatenate([[0], np.cumsum(present)])
@@ -91,7 +91,7 @@ def term_spans(texts: pa.Array | pa.ChunkedArray, wanted: Collection[Wanted], an
 
 def highlight(
     texts: pa.Array | pa.ChunkedArray,
-    wanted: Collection[Wanted],
+    terms: Collection[Wanted],
     analyser: Analyser,
     pre: str = "<b>",
     post: str = "</b>",
@@ -100,7 +100,7 @@ def highlight(
 
     Args:
         texts: See `term_spans`.
-        wanted: See `term_spans`.
+        terms: See `term_spans`.
         analyser: See `term_spans`.
         pre: Goes before a token.
         post: Goes behind it.
@@ -111,12 +111,12 @@ def highlight(
     """
     marks = _encoded_marks("highlight", pre=pre, post=post)
     array = _checked(texts)
-    return _with_marks(array, _merged(term_spans(array, wanted, analyser)), *marks)
+    return _with_marks(array, _merged(term_spans(array, terms, analyser)), *marks)
 
 
 def snippet(
     texts: pa.Array | pa.ChunkedArray,
-    wanted: Collection[Wanted],
+    terms: Collection[Wanted],
     analyser: Analyser,
     pre: str = "<b>",
     post: str = "</b>",
@@ -130,7 +130,7 @@ def snippet(
 
     Args:
         texts: See `term_spans`.
-        wanted: See `term_spans`.
+        terms: See `term_spans`.
         analyser: See `term_spans`.
         pre: Goes before a token.
         post: Goes behind it.
@@ -145,7 +145,7 @@ def snippet(
         raise InvalidInputError("bad words", where="snippet", expected="1 or more", found=words)
     first, last, _ = _encoded_marks("snippet", pre=pre, post=post, gap=gap)
     array = _checked(texts)
-    spans = term_spans(array, wanted, analyser)
+    spans = term_spans(array, terms, analyser)
     parts = _parts(array, spans, words)
     texts_of_bytes = [(text or "").encode() for text in array.to_pylist()]
     pairs = list(zip(texts_of_bytes, parts, strict=True))

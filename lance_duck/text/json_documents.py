@@ -94,9 +94,9 @@ def query_tokens(query: str, parameters: AnalyserParameters) -> list[str]:
     """
     tokens: list[str] = []
     for triplet in query.split(_BETWEEN):
-        path, found, rest = triplet.partition(",")
+        path, kind, rest = triplet.partition(",")
         type_, divider, value = rest.partition(",")
-        if not found or not divider:
+        if not kind or not divider:
             raise InvalidInputError("query of JSON", expected=_FORM, found=repr(triplet))
         if type_ not in TYPES:
             raise InvalidInputError("type in a query of JSON", expected=" or ".join(TYPES), found=repr(type_))
@@ -144,8 +144,8 @@ def _of_texts(
     cut = cut_texts(pa.array(texts, pa.large_string()), parameters)
     terms = terms_of_words(cut.words, parameters)
     of_texts = np.repeat(np.arange(len(texts)), np.diff(cut.bounds))
-    kept = np.append(np.array([term is not None for term in terms], np.bool_), False)
-    stays = kept[np.where(cut.ids == LONG, len(terms), cut.ids)]
+    is_term = np.append(np.array([term is not None for term in terms], np.bool_), False)
+    stays = is_term[np.where(cut.ids == LONG, len(terms), cut.ids)]
     of_texts, words = of_texts[stays], cut.ids[stays].astype(np.int64)
     distinct = {path: number for number, path in enumerate(dict.fromkeys(paths))}
     keys = np.array([distinct[path] for path in paths], np.int64)[of_texts] * max(1, len(terms)) + words

@@ -221,9 +221,9 @@ class AnalyserParameters:
             raise unknown_value("unknown base_tokenizer", base, BASE_TOKENIZERS, where)
         if self.language not in LANGUAGES:
             remedy = did_you_mean(self.language, LANGUAGES)
-            known = "one of " + ", ".join(LANGUAGES)
+            languages = "one of " + ", ".join(LANGUAGES)
             raise InvalidInputError(
-                "unknown language", where=where, expected=known, found=repr(self.language), remedy=remedy
+                "unknown language", where=where, expected=languages, found=repr(self.language), remedy=remedy
             )
         if base == "ngram" and not 0 < self.min_ngram_length <= self.max_ngram_length:
             lengths = f"{self.min_ngram_length} and {self.max_ngram_length}"
@@ -286,8 +286,8 @@ def _words(value: Any, where: str | None) -> tuple[str, ...] | None:
     if value is None:
         return None
     if isinstance(value, str) or not isinstance(value, list | tuple) or not all(isinstance(w, str) for w in value):
-        found = repr(value)[:80]
-        raise WrongTypeError("bad custom_stop_words", where=where, expected="a list of str", found=found)
+        shown_value = repr(value)[:80]
+        raise WrongTypeError("bad custom_stop_words", where=where, expected="a list of str", found=shown_value)
     for word in value:
         utf8_bytes(word, "custom_stop_words", where)
     return tuple(value)

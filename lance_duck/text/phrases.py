@@ -67,11 +67,11 @@ def in_phrase(
         texts: Text of each token, ascending.
         places: Place of each token among all of its text.
     """
-    known = {term: number for number, term in enumerate(terms)}
+    term_numbers = {term: number for number, term in enumerate(terms)}
     stride = (int(places.max()) if len(places) else 0) + phrase.words[-1][1] + len(phrase.words) * (phrase.slop + 1) + 2
     keys = texts * stride + places
     order = np.argsort(keys, kind="stable")
-    of_words = [order[numbers[order] == known.get(term, -1)] for term, _ in phrase.words]
+    of_words = [order[numbers[order] == term_numbers.get(term, -1)] for term, _ in phrase.words]
     steps = [after - before for (_, before), (_, after) in zip(phrase.words[:-1], phrase.words[1:], strict=True)]
     for number, step in enumerate(steps, 1):
         before, mine = keys[of_words[number - 1]], keys[of_words[number]]

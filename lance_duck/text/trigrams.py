@@ -116,9 +116,9 @@ def _changed() -> Iterator[int]:
 def _tables() -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """Return places, starts and classes, as the kernel takes them."""
     places = np.zeros(_CODE_POINTS, np.uint16)
-    known: dict[tuple[int, ...], int] = {(BREAK,): 0}
+    numbers: dict[tuple[int, ...], int] = {(BREAK,): 0}
     for point in _changed():
-        places[point] = known.setdefault(tuple(classes_of(chr(point))), len(known))
-    starts = np.concatenate([[0], np.cumsum([len(each) for each in known])]).astype(np.int32)
-    classes = np.array([each for one in known for each in one], np.int16)
+        places[point] = numbers.setdefault(tuple(classes_of(chr(point))), len(numbers))
+    starts = np.concatenate([[0], np.cumsum([len(each) for each in numbers])]).astype(np.int32)
+    classes = np.array([each for one in numbers for each in one], np.int16)
     return readonly(places), readonly(starts), readonly(classes)

@@ -23,13 +23,13 @@ def to_tensors(batch: pa.RecordBatch) -> dict[str, Any]:
 
 
 def _tensor(array: pa.Array, field: pa.Field) -> Any:
-    found = numbers_of_column(array, field)
-    if found is None:
+    numbers = numbers_of_column(array, field)
+    if numbers is None:
         return array.to_pylist()
-    if pa.types.is_boolean(found.values.type):
-        return torch.from_numpy(found.values.to_numpy(zero_copy_only=False)).reshape(found.shape)
-    values = torch.from_dlpack(found.values)
-    memory = found.values.buffers()[1]
+    if pa.types.is_boolean(numbers.values.type):
+        return torch.from_numpy(numbers.values.to_numpy(zero_copy_only=False)).reshape(numbers.shape)
+    values = torch.from_dlpack(numbers.values)
+    memory = numbers.values.buffers()[1]
     if memory is not None and not memory.is_mutable:  # what is read later may come from there
         values = values.clone()
-    return (values.view(torch.bfloat16) if found.is_bfloat16 else values).reshape(found.shape)
+    return (values.view(torch.bfloat16) if numbers.is_bfloat16 else values).reshape(numbers.shape)

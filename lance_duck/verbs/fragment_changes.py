@@ -130,7 +130,7 @@ def update_in_fragment(
 
 
 def delete_in_fragment(snapshot: Snapshot, fragment: Fragment, predicate: FilterLike) -> Fragment | None:
-    """Write the deletion file of one fragment without the rows that a condition chooses; None: no row is left."""
+    """Write the deletion file of one fragment without the rows that satisfy a condition; None if no row is left."""
     table = TableScan(snapshot)
     options = ScanOptions(columns=[ROW_ADDRESS], filter=predicate)
     offset_arrays = [batch.column(0).to_numpy() for batch in table.reader(table.plan(options, fragment))]
@@ -139,7 +139,7 @@ def delete_in_fragment(snapshot: Snapshot, fragment: Fragment, predicate: Filter
 
 
 def delete_fragment_offsets(snapshot: Snapshot, fragment: Fragment, offsets: Any) -> Fragment | None:
-    """Write the deletion file of one fragment without the rows at some offsets; None: no row is left.
+    """Write the deletion file of one fragment without the rows at some offsets; None if no row is left.
 
     Raises:
         InvalidInputError: An offset beyond the rows of the fragment.

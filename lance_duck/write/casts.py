@@ -37,7 +37,7 @@ from lance_duck.write.uuids import UUID, texts_from_uuids, uuids_from_texts
 
 
 def find_cast(source: pa.DataType, field: Field, where: str) -> Cast | None:
-    """Return the function that converts arrays of a type to the storage type of a field; None: nothing to convert.
+    """Return the function that converts arrays of a type to the storage type of a field; None if none is needed.
 
     Args:
         source: The type of the arrays.

@@ -127,7 +127,7 @@ def _converted(
 
 
 def _convert(type_: Any, arrow_type: pa.DataType, where: str, *, of_table: bool = True) -> Convert | None:
-    """Return the function that converts arrays of a column to what is written; None: nothing to convert.
+    """Return the function that converts arrays of a column to what is written; None if there is nothing to convert.
 
     Args:
         type_: In DuckDB.

@@ -17,7 +17,7 @@ import pytest
 from numpy.typing import NDArray
 
 import lance_duck as ld
-from lance_duck.scan.nearest.settings import measure, sample
+from lance_duck.scan.nearest.settings import compared_queries, measure
 
 ROWS, QUERIES, K = 4000, 64, 10
 MARGIN = 3.0  # standard errors
@@ -169,8 +169,8 @@ def test_the_plan_tells_settings_and_what_they_rest_on(tmp_path: Path) -> None:
 def test_a_table_too_large_to_be_compared_is_measured_on_a_part(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sample, "LEAST_SAMPLE_BYTES", 32 * 4 * ROWS // 5)
-    monkeypatch.setattr(sample, "SAMPLE_PART", 10**9)
+    monkeypatch.setattr(compared_queries, "LEAST_SAMPLE_BYTES", 32 * 4 * ROWS // 5)
+    monkeypatch.setattr(compared_queries, "SAMPLE_PART", 10**9)
     for kind in ("IVF_PQ", "IVF_HNSW_SQ"):
         ds = table(tmp_path / f"{kind}.lance", clustered)
         codes = {"num_sub_vectors": 4} if kind == "IVF_PQ" else {"ef_construction": 60}
@@ -181,9 +181,9 @@ def test_a_table_too_large_to_be_compared_is_measured_on_a_part(
 
 @pytest.mark.parametrize("part", [1, 5])
 def test_a_table_of_an_object_store_is_measured_on_few_runs_of_rows(monkeypatch: pytest.MonkeyPatch, part: int) -> None:
-    monkeypatch.setattr(sample, "REMOTE_SAMPLE_BYTES", 32 * 4 * ROWS // part)
+    monkeypatch.setattr(compared_queries, "REMOTE_SAMPLE_BYTES", 32 * 4 * ROWS // part)
     if part > 1:
-        monkeypatch.setattr(sample, "REMOTE_SAMPLE_RUNS", 16)
+        monkeypatch.setattr(compared_queries, "REMOTE_SAMPLE_RUNS", 16)
     ds = table(f"memory://{uuid.uuid4().hex}/t.lance", clustered)
     ds.delete("id < 100")
     ds.create_index("v", "IVF_PQ", num_partitions=20, num_sub_vectors=4, **TRAINING)

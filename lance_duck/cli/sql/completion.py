@@ -55,8 +55,8 @@ class CompletionWords:
 
     def columns_of(self, tables: Iterable[str]) -> list[str]:
         """Return the columns of tables, each name once."""
-        wanted = {folded(table) for table in tables}
-        return list(dict.fromkeys(c for table, cs in self.columns.items() if folded(table) in wanted for c in cs))
+        names = {folded(table) for table in tables}
+        return list(dict.fromkeys(c for table, cs in self.columns.items() if folded(table) in names for c in cs))
 
 
 def candidates(vocabulary: CompletionWords, before: str, after: str = "") -> tuple[str, list[str]]:

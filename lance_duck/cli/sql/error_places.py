@@ -23,14 +23,14 @@ def placed_message(connection: ld.Connection, statement: ScriptStatement, error:
     if not message.startswith(_UNPLACED) or "\nLINE " in message or first_word(statement.text) not in _EXPLAINED:
         return statement.located(message)
     # An error in a transaction may end it, and no more can be asked there.
-    asked = connection.cursor() if connection.in_transaction else connection
+    cursor = connection.cursor() if connection.in_transaction else connection
     try:
-        asked.execute(_EXPLAIN + statement.text)
+        cursor.execute(_EXPLAIN + statement.text)
     except Exception as again:
         told = message_of(again)
         if told.startswith(message.partition("\n")[0]):
             return ScriptStatement(statement.text, statement.line - 1, statement.script).located(told)
     finally:
-        if asked is not connection:
-            asked.close()
+        if cursor is not connection:
+            cursor.close()
     return statement.located(message)

@@ -22,7 +22,7 @@ class StatementHistory(FileHistory):
 
 
 def user_history() -> tuple[History, str | None]:
-    """Return the history of the user, and why it is not kept on disk; None: it is."""
+    """Return the history of the user, and why it is not kept on disk, or None if it is."""
     path = platformdirs.user_state_path("lance-duck", appauthor=False) / "history.sql"
     try:
         return file_history(path), None

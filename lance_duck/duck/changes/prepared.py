@@ -117,9 +117,9 @@ class PreparedStatements:
             return sql
         return head.explain.text + self._with_values(name, prepared.text, body.part(2))
 
-    def _with_values(self, name: str, text: str, given: Clauses) -> str:
+    def _with_values(self, name: str, text: str, clauses: Clauses) -> str:
         """Return a statement with values in place of its placeholders."""
-        values = _values(given)
+        values = _values(clauses)
         names = placeholders_of(text)
         if values.keys() != names:
             raise InvalidInputError(
@@ -163,12 +163,12 @@ def _only_statement(sql: str) -> Clauses | None:
     return statements[0] if len(statements) == 1 else None
 
 
-def _values(given: Clauses) -> dict[str, Clauses]:
+def _values(clauses: Clauses) -> dict[str, Clauses]:
     """Return the values in parentheses by their names, or numbers as text."""
-    if given.text_at(0) != "(":
+    if clauses.text_at(0) != "(":
         return {}
     values: dict[str, Clauses] = {}
-    for number, item in enumerate(given.part(1, given.closer(0)).split(), 1):
+    for number, item in enumerate(clauses.part(1, clauses.closer(0)).split(), 1):
         is_named = item.text_at(1).startswith(":") and item.sql.startswith(":=", item.tokens[1].start)
         values[str(item.tokens[0].name) if is_named else str(number)] = item.part(2) if is_named else item
     return values

@@ -86,9 +86,9 @@ class LanceDatabase:
     def show_columns(self, name: str) -> None:
         """Have DuckDB show the columns that a table has now, with their comments."""
         with self._lock:
-            known = next((known for known in self._views if folded(known) == folded(name)), None)
-            if known is not None:
-                self._create_view(known, self._views[known][0])
+            view = next((known for known in self._views if folded(known) == folded(name)), None)
+            if view is not None:
+                self._create_view(view, self._views[view][0])
 
     def show_comments(self, name: str) -> None:
         """Have DuckDB show what the metadata of a table say about it and its columns."""
@@ -128,14 +128,14 @@ class LanceDatabase:
             return False
         with self._lock:
             self._stamp = (self.folder.stamp() if self.folder else None) or "listed once"
-            wanted, missing = self._wanted()
-            gone = [name for name, (handle, _) in self._views.items() if wanted.get(name) != handle.uri]
+            handles, missing = self._wanted()
+            gone = [name for name, (handle, _) in self._views.items() if handles.get(name) != handle.uri]
             for name in gone:
                 self._drop_view(name)
             self._broken = {} if missing is None else dict.fromkeys([*gone, *self._broken], missing)
-            fresh = [name for name in wanted if name not in self._views]
+            fresh = [name for name in handles if name not in self._views]
             for name in fresh:
-                self._open(name, wanted[name])
+                self._open(name, handles[name])
             return bool(gone) or any(name in self._views for name in fresh)
 
     def _open(self, name: str, uri: str) -> None:

@@ -75,7 +75,7 @@ class Secrets:
             self._secrets = {key: secret for key, secret in self._secrets.items() if key != folded(name)}
 
     def options_for(self, uri: str) -> Mapping[str, str] | None:
-        """Return the storage options of the secret with the longest scope that a URI is in; None: there is none."""
+        """Return the storage options of the secret with the longest scope that a URI is in; None if there is none."""
         secrets = sorted(self._secrets.values(), key=lambda secret: secret.length(uri))
         return secrets[-1].options if secrets and secrets[-1].length(uri) >= 0 else None
 
@@ -87,8 +87,8 @@ def storage_options(values: Mapping[str, Any]) -> dict[str, str]:
         InvalidInputError: A value makes no sense.
         WrongTypeError: A value is no text.
     """
-    given = {name: value for name, value in values.items() if value is not None}
-    options = {_OPTIONS.get(name, name): value for name, value in given.items()}
+    settings = {name: value for name, value in values.items() if value is not None}
+    options = {_OPTIONS.get(name, name): value for name, value in settings.items()}
     remember(options)
     check_options(options)
     use_ssl, style = options.pop("use_ssl", True), options.pop("url_style", None)

@@ -115,9 +115,9 @@ class _Reader:
         calls: dict[TableRead, tuple[Scope, list[AskedCall]]] = {}
         for at, token in enumerate(self._tokens[:-1]):
             if token.text in (MATCHES, SCORES) and self._scopes.text(at + 1) == "(":
-                found = self._call(at)
-                if found is not None:
-                    read, scope, call = found
+                asked_call = self._call(at)
+                if asked_call is not None:
+                    read, scope, call = asked_call
                     calls.setdefault(read, (scope, []))[1].append(call)
         for read, (scope, mine) in calls.items():
             stars = self._columns.stars(read, scope)
@@ -140,11 +140,11 @@ class _Reader:
         if len(arguments) != 4 or arguments[1].string is None:
             return None
         texts, request, words, _ = arguments
-        found = self._read_of(texts, self._scopes.scope_of(at))
+        read = self._read_of(texts, self._scopes.scope_of(at))
         query = _words(words)
-        if found is None or query is None:
+        if read is None or query is None:
             return None
-        if self._is_grouped(at, found[1]):
+        if self._is_grouped(at, read[1]):
             return None
         is_score = tokens[at].text == SCORES
         is_known, mark = query.string, "" if query.string is not None else query.text.strip()
@@ -158,7 +158,7 @@ class _Reader:
             mark=mark,
             null_is_false=self._null_is_false(at, close),
         )
-        return *found, call
+        return *read, call
 
     def _read_of(self, texts: Part, scope: Scope | None) -> tuple[TableRead, Scope] | None:
         """Return the table that the column of a call is of, and the SELECT that reads it."""

@@ -23,7 +23,7 @@ from lance_duck.duck.full_text.scopes import TableRead
 from lance_duck.duck.names import Names
 from lance_duck.duck.run.candidates import NotFoundHere
 from lance_duck.duck.run.named_tables import named
-from lance_duck.duck.run.parameters import Given
+from lance_duck.duck.run.parameters import ParameterValues
 from lance_duck.duck.run.rewriting import Database, Request, Rewriting
 from lance_duck.duck.statement.edits import Edit
 from lance_duck.duck.statement.identifiers import folded, literal, quoted
@@ -62,28 +62,30 @@ class MatchColumns:
     edits: list[Edit] = field(default_factory=list)
 
     @classmethod
-    def of(cls, asked: AskedTable, given: Given, dataset: LanceDataset) -> MatchColumns | None:
+    def of(cls, asked_table: AskedTable, parameters: ParameterValues, dataset: LanceDataset) -> MatchColumns | None:
         """Return the columns for the calls that a search can answer; None where it can answer none.
 
         Args:
-            asked: The table and its calls.
-            given: Values of parameters.
+            asked_table: The table and its calls.
+            parameters: Values of parameters.
             dataset: The version that is read.
         """
         names = {folded(name) for name in dataset.schema.names}
-        if asked.may_be_value and folded(asked.read.alias) not in names:
+        if asked_table.may_be_value and folded(asked_table.read.alias) not in names:
             return None
         result = cls()
         searches: dict[MatchQuery | PhraseQuery, TextMatches] = {}
-        for call in asked.calls:
+        for call in asked_table.calls:
             with suppress(NotFoundHere, LanceDuckError):  # what makes no sense is for the function to say
-                query = _query(call, given, dataset, is_kept=asked.is_kept)
+                query = _query(call, parameters, dataset, is_kept=asked_table.is_kept)
                 if query not in searches:
                     search = TextMatches(query)
                     search.of(dataset)
                     searches[query] = search
-                name = f"{asked.start}_{len(result.columns)}" if asked.is_kept else f"{TOKEN}_{next(_NUMBERS)}"
-                result._add(call, searches[query], asked.read.alias, f"__lance_match_{name}")
+                name = (
+                    f"{asked_table.start}_{len(result.columns)}" if asked_table.is_kept else f"{TOKEN}_{next(_NUMBERS)}"
+                )
+                result._add(call, searches[query], asked_table.read.alias, f"__lance_match_{name}")
         return result if result.columns else None
 
     def _add(self, call: AskedCall, search: TextMatches, alias: str, column: str) -> None:
@@ -102,34 +104,34 @@ class MatchColumns:
         self.calls.append(call)
         self.edits.append(Edit(call.start, call.end, f"({text})"))
 
-    def reading(self, asked: AskedTable, source: str) -> list[Edit]:
+    def reading(self, asked_table: AskedTable, source: str) -> list[Edit]:
         """Return the edits of a statement that reads the table with its columns.
 
         Args:
-            asked: The table as the statement reads it.
+            asked_table: The table as the statement reads it.
             source: SQL of the table with the columns.
         """
         names = ", ".join(quoted(column.field.name) for column in self.columns)
-        alias = "" if asked.read.is_called else f" AS {quoted(asked.read.alias)}"
-        stars = (Edit(star.place, star.place, star.text.format(names)) for star in asked.stars)
-        return [Edit(asked.start, asked.end, source + alias), *self.edits, *stars]
+        alias = "" if asked_table.read.is_called else f" AS {quoted(asked_table.read.alias)}"
+        stars = (Edit(star.place, star.place, star.text.format(names)) for star in asked_table.stars)
+        return [Edit(asked_table.start, asked_table.end, source + alias), *self.edits, *stars]
 
 
-def run(asked: AskedTable, request: Request, database: Database) -> Rewriting | None:
+def run(asked_table: AskedTable, request: Request, database: Database) -> Rewriting | None:
     """Have a table read with columns that answer its calls; None where a search answers none of them."""
-    parts = [(asked.start, asked.end), *((call.start, call.end) for call in asked.calls)]
+    parts = [(asked_table.start, asked_table.end), *((call.start, call.end) for call in asked_table.calls)]
     if not all(request.is_free(*part) for part in parts):
         return None
     if request.later and pinned_versions() is not None:
         return None
-    handle = handle_of(asked.read, database.catalog, database.names, later=request.later)
-    found = None if handle is None else columns_for(asked, request.given, handle)
-    if handle is None or found is None:
+    handle = handle_of(asked_table.read, database.catalog, database.names, later=request.later)
+    columns = None if handle is None else columns_for(asked_table, request.values, handle)
+    if handle is None or columns is None:
         return None
-    if asked.is_kept:
-        return Rewriting(tuple(found.reading(asked, _kept(asked, found))))
-    table = named(database.native, TableWithColumns(handle.reader(), found.columns))
-    return Rewriting(tuple(found.reading(asked, f"({select_all(quoted(table.name))})")), (table,))
+    if asked_table.is_kept:
+        return Rewriting(tuple(columns.reading(asked_table, _kept(asked_table, columns))))
+    table = named(database.native, TableWithColumns(handle.reader(), columns.columns))
+    return Rewriting(tuple(columns.reading(asked_table, f"({select_all(quoted(table.name))})")), (table,))
 
 
 def searched(
@@ -145,26 +147,28 @@ def searched(
     edits: list[Edit] = []
     tables: dict[str, TableWithColumns] = {}
     asked_tables: tuple[AskedTable, ...] = statement.result("asked tables", find_asked_tables)
-    for asked in asked_tables:
+    for asked_table in asked_tables:
         with suppress(LanceDuckError):  # the statement itself will say what is wrong
-            table = table_of(asked.read)
-            found = None if table is None else MatchColumns.of(asked, Given((), parameters), table.dataset)
-            if table is not None and found is not None:
-                name, columns = f"__lance_searched_{asked.start}", found.columns
+            table = table_of(asked_table.read)
+            match_columns = (
+                None if table is None else MatchColumns.of(asked_table, ParameterValues((), parameters), table.dataset)
+            )
+            if table is not None and match_columns is not None:
+                name, columns = f"__lance_searched_{asked_table.start}", match_columns.columns
                 if isinstance(table, TableWithColumns):
                     tables[name] = table.widened(columns)
                 else:
                     tables[name] = with_columns(table.dataset, columns)
-                edits += found.reading(asked, name)
+                edits += match_columns.reading(asked_table, name)
     return edits, tables
 
 
-def _kept(asked: AskedTable, found: MatchColumns) -> str:
+def _kept(asked_table: AskedTable, match_columns: MatchColumns) -> str:
     """Return SQL of a table with its columns, for a statement that is run later on, perhaps by another process."""
-    pairs = zip(found.columns, found.calls, strict=True)
+    pairs = zip(match_columns.columns, match_columns.calls, strict=True)
     columns = [AskedColumn(column.field.name, call.request, call.words or "", call.is_score) for column, call in pairs]
-    table = TextRequest.of(found.calls[0].request).table
-    return f"__lance_matching({literal(table)}, {literal(AskedColumns(columns, version_texts(asked.read)).text)})"
+    table = TextRequest.of(match_columns.calls[0].request).table
+    return f"__lance_matching({literal(table)}, {literal(AskedColumns(columns, version_texts(asked_table.read)).text)})"
 
 
 def version_texts(read: TableRead) -> dict[str, str]:
@@ -172,10 +176,10 @@ def version_texts(read: TableRead) -> dict[str, str]:
     return {name: part.text.strip() if part.string is None else part.string for name, part in read.version}
 
 
-def columns_for(asked: AskedTable, given: Given, handle: TableHandle) -> MatchColumns | None:
+def columns_for(asked_table: AskedTable, parameters: ParameterValues, handle: TableHandle) -> MatchColumns | None:
     """Return the columns of a table; None where a search can answer no call."""
     try:
-        return MatchColumns.of(asked, given, handle.current())
+        return MatchColumns.of(asked_table, parameters, handle.current())
     except LanceDuckError:
         return None  # the statement itself will say what is wrong
 
@@ -195,7 +199,9 @@ def handle_of(read: TableRead, catalog: TableCatalog, names: Names, *, later: bo
     return handle.at(VersionChoice(**texts))
 
 
-def _query(call: AskedCall, given: Given, dataset: LanceDataset, *, is_kept: bool) -> MatchQuery | PhraseQuery:
+def _query(
+    call: AskedCall, parameters: ParameterValues, dataset: LanceDataset, *, is_kept: bool
+) -> MatchQuery | PhraseQuery:
     """Return the query of a call that an index answers.
 
     Raises:
@@ -203,7 +209,7 @@ def _query(call: AskedCall, given: Given, dataset: LanceDataset, *, is_kept: boo
         LanceDuckError: The query makes no sense.
     """
     request = TextRequest.of(call.request)
-    words = call.words if is_kept else _words(call, given)
+    words = call.words if is_kept else _words(call, parameters)
     if is_kept and request.held is not None:
         raise NotFoundHere("a version that only a transaction reads")
     if request.named or not isinstance(words, str):
@@ -213,8 +219,8 @@ def _query(call: AskedCall, given: Given, dataset: LanceDataset, *, is_kept: boo
     return request.query(words, "")
 
 
-def _words(call: AskedCall, given: Given) -> object:
+def _words(call: AskedCall, parameters: ParameterValues) -> object:
     if call.words is not None:
         return call.words
     name = call.mark.removeprefix("$")
-    return given.value(int(name) if name.isdigit() else name)
+    return parameters.value(int(name) if name.isdigit() else name)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from lance_duck.duck.rules.text_match import MatchCall, MatchSelect
 from lance_duck.duck.run.candidates import NotFoundHere
 from lance_duck.duck.run.named_tables import named
-from lance_duck.duck.run.parameters import Given
+from lance_duck.duck.run.parameters import ParameterValues
 from lance_duck.duck.run.rewriting import Database, Request, Rewriting
 from lance_duck.duck.settings import About, about_condition
 from lance_duck.duck.statement.edits import Edit
@@ -22,31 +22,31 @@ from lance_duck.errors import LanceDuckError
 from lance_duck.scan.text.query.tree import MatchQuery, PhraseQuery
 
 
-def run(asked: MatchSelect, request: Request, database: Database) -> Rewriting | None:
+def run(proposal: MatchSelect, request: Request, database: Database) -> Rewriting | None:
     """Put the best rows in the place of a table; None where a search cannot tell which they are."""
-    if not request.is_free(asked.table.start, asked.table.end):
+    if not request.is_free(proposal.table.start, proposal.table.end):
         return None
-    handle = database.names.table(asked.table.name, later=request.later)
+    handle = database.names.table(proposal.table.name, later=request.later)
     if handle is None or (request.later and pinned_versions() is not None):
         return None
     try:
-        ask = _ask(asked, request, database, handle)
+        ask = _ask(proposal, request, database, handle)
         if ask is None:
             return None
         holds = database.names.constancy() if request.later else _always
-        found = MatchedTable(handle.reader(), ask, holds)
-        found.rows()  # what makes no sense is for the statement itself to say
+        matched = MatchedTable(handle.reader(), ask, holds)
+        matched.rows()  # what makes no sense is for the statement itself to say
     except (NotFoundHere, LanceDuckError):
         return None
-    table = named(database.native, found)
-    edits = [asked.table.reading(f"({select_all(quoted(table.name))})")]
+    table = named(database.native, matched)
+    edits = [proposal.table.reading(f"({select_all(quoted(table.name))})")]
     if not request.later:
-        edits += [Edit(call.start, call.end, _known(call)) for call in asked.calls]
+        edits += [Edit(call.start, call.end, _known(call)) for call in proposal.calls]
     return Rewriting(tuple(edits), (table,))
 
 
-def _query(call: MatchCall, given: Given) -> MatchQuery | PhraseQuery:
-    words = given.value(call.key) if call.words is None else call.words
+def _query(call: MatchCall, parameters: ParameterValues) -> MatchQuery | PhraseQuery:
+    words = parameters.value(call.key) if call.words is None else call.words
     if not isinstance(words, str):
         raise NotFoundHere("the words are no text")
     return TextRequest.of(call.request).query(words, "")
@@ -57,19 +57,19 @@ def _known(call: MatchCall) -> str:
     return f"(typeof({call.mark}) IS NOT NULL)" if call.mark else "true"
 
 
-def _ask(asked: MatchSelect, request: Request, database: Database, handle: TableHandle) -> MatchAsk | None:
+def _ask(proposal: MatchSelect, request: Request, database: Database, handle: TableHandle) -> MatchAsk | None:
     """Return what is asked for; None where the other conditions do not mean what a filter means."""
-    best = asked.best
+    best = proposal.best
     condition, where = best.condition, None
     about = About.SYNTAX
     if condition is not None:
-        values = request.given.values(condition.keys)
+        values = request.values.values(condition.keys)
         about = about_condition(condition, handle.current().schema, values)
         where = (condition.where, values) if values else condition.where
-    if not database.names.dialect(asked.table.name, later=request.later).is_usual(about):
+    if not database.names.dialect(proposal.table.name, later=request.later).is_usual(about):
         return None
-    wanted = request.given.number(best.limit) + request.given.number(best.offset)
-    return MatchAsk(tuple(_query(call, request.given) for call in asked.calls), wanted, where) if wanted else None
+    limit = request.values.number(best.limit) + request.values.number(best.offset)
+    return MatchAsk(tuple(_query(call, request.values) for call in proposal.calls), limit, where) if limit else None
 
 
 def _always() -> bool:

@@ -72,16 +72,16 @@ class _Table:
 
     def column(self, parts: Sequence[str]) -> tuple[str, ...] | None:
         """Return a (nested) column by its name as the table spells it; None where it has none."""
-        fields, found = list(self.dataset.schema), []
+        fields, path = list(self.dataset.schema), []
         for part in parts:
             exact = [each for each in fields if each.name == part]
             exact = exact or [each for each in fields if folded(each.name) == folded(part)]
             if len(exact) != 1:
                 return None
-            found.append(exact[0].name)
+            path.append(exact[0].name)
             type_ = exact[0].type
             fields = [type_.field(i) for i in range(type_.num_fields)] if pa.types.is_struct(type_) else []
-        return tuple(found)
+        return tuple(path)
 
 
 class TextRewriter:
@@ -110,19 +110,19 @@ class TextRewriter:
             return sql
         lifted = LiftedText.of(sql)
         statement = Statement.of(lifted.text)
-        found: TextCalls | None = statement.result("text calls", find_text_calls)
-        if found is None or not (self._reads_ours(found, later) or any(c.function in MARKED for c in found.calls)):
+        calls: TextCalls | None = statement.result("text calls", find_text_calls)
+        if calls is None or not (self._reads_ours(calls, later) or any(c.function in MARKED for c in calls.calls)):
             return sql
-        own = self._names.own_functions(FUNCTIONS, later=later)
-        rewriting = _Rewriting(self._catalog, self._names, statement, found, own, later)
-        edits = list(rewriting.edits(has_tables=self._reads_ours(found, later)))
+        functions = self._names.own_functions(FUNCTIONS, later=later)
+        rewriting = _Rewriting(self._catalog, self._names, statement, calls, functions, later)
+        edits = list(rewriting.edits(has_tables=self._reads_ours(calls, later)))
         return lifted.restored(apply(statement.text, edits)) if edits else sql
 
-    def _reads_ours(self, found: TextCalls, later: bool) -> bool:
+    def _reads_ours(self, calls: TextCalls, later: bool) -> bool:
         """Return whether a statement reads a Lance table."""
         return any(
             table.path is not None or (table.name is not None and self._names.are_ours(table.name, later=later))
-            for table in found.scopes.tables
+            for table in calls.scopes.tables
         )
 
 
@@ -143,15 +143,15 @@ class _Rewriting:
         catalog: TableCatalog,
         names: Names,
         statement: Statement,
-        found: TextCalls,
-        own: frozenset[str],
+        calls: TextCalls,
+        functions: frozenset[str],
         later: bool,
     ) -> None:
         self._catalog = catalog
         self._names = names
         self._statement = statement
-        self._found = found
-        self._own = own
+        self._found = calls
+        self._own = functions
         self._later = later
         self._tables: dict[TableRead, _Table | None] = {}
         self._matches: dict[TableRead, list[tuple[TextCall, str]]] = {}
@@ -198,9 +198,9 @@ class _Rewriting:
 
     def _sum(self, call: TextCall, read: TableRead, scope: Scope) -> str:
         """Return the sum of the scores of the matches of a table."""
-        mine = [each for each in self._matches.get(read, []) if each[0].scope is scope and not each[0].is_negated]
-        mine = [each for each in mine if each[0].clause in ("where", "from")] or mine
-        if not mine or len(call.positional) != 1 or call.named:
+        matches = [each for each in self._matches.get(read, []) if each[0].scope is scope and not each[0].is_negated]
+        matches = [each for each in matches if each[0].clause in ("where", "from")] or matches
+        if not matches or len(call.positional) != 1 or call.named:
             raise self._placed(
                 call,
                 InvalidInputError(
@@ -209,7 +209,7 @@ class _Rewriting:
                     expected=f"WHERE match({read.alias}.column, 'words')",
                 ),
             )
-        terms = [f"{SCORES}({arguments})" for arguments in dict.fromkeys(arguments for _, arguments in mine)]
+        terms = [f"{SCORES}({arguments})" for arguments in dict.fromkeys(arguments for _, arguments in matches)]
         return terms[0] if len(terms) == 1 else f"({' + '.join(terms)})"
 
     def _marked(self, call: TextCall) -> Edit:
@@ -225,15 +225,15 @@ class _Rewriting:
             pass  # any text has marks
         function, defaults = _MARKS[call.function]
         names = list(defaults)
-        given = dict(zip(names, call.positional[2:], strict=False))
+        arguments = dict(zip(names, call.positional[2:], strict=False))
         if len(call.positional) > 2 + len(names):
             raise self._placed(call, InvalidInputError("too many arguments", expected=", ".join(names)))
         for name, part in call.named:
-            if name not in names or name in given:
+            if name not in names or name in arguments:
                 error = InvalidInputError(f"unknown or repeated option {name!r}", expected=known_names(names))
                 raise self._placed(call, error)
-            given[name] = part
-        values = {name: self._sql(given[name]) if name in given else defaults[name] for name in names}
+            arguments[name] = part
+        values = {name: self._sql(arguments[name]) if name in arguments else defaults[name] for name in names}
         rest = ", ".join(f"({values[name]})::{_TYPES.get(name, 'VARCHAR')}" for name in _ORDER if name in values)
         words = self._sql(call.positional[1])
         marked = f"{function}({texts}, {literal(request)}, ({words})::VARCHAR, {beside}, {rest})"
@@ -304,9 +304,9 @@ class _Rewriting:
         parts = call.column
         if not parts:
             expected = "a column of a Lance table"
-            found = call.positional[0].text.strip()
+            argument = call.positional[0].text.strip()
             raise self._placed(
-                call, InvalidInputError("first argument", where=call.function, expected=expected, found=found)
+                call, InvalidInputError("first argument", where=call.function, expected=expected, found=argument)
             )
         scope: Scope | None = call.scope
         while scope is not None:
@@ -355,17 +355,17 @@ class _Rewriting:
     def _text_column(self, call: TextCall, table: _Table, column: tuple[str, ...]) -> tuple[_Table, str, str]:
         path = join_path(column) if len(column) > 1 else column[0]
         try:
-            known = text_column(table.dataset.handle.snapshot.schema, path)
+            field = text_column(table.dataset.handle.snapshot.schema, path)
         except LanceDuckError as error:
             raise self._placed(call, error) from error
         text = ".".join(map(quoted, (table.read.alias, *column) if table.read.alias else column))
-        if known.below:
+        if field.below:
             raise self._placed(
-                call, UnsupportedError("texts of structs in a list", where=call.function, found=known.path)
+                call, UnsupportedError("texts of structs in a list", where=call.function, found=field.path)
             )
-        if known.is_json:
+        if field.is_json:
             text = f"CAST({text} AS VARCHAR)"
-        return table, known.path, text if is_list(storage_type(known.type)) else f"[{text}]"
+        return table, field.path, text if is_list(storage_type(field.type)) else f"[{text}]"
 
     def _table(self, read: TableRead) -> _Table | None:
         """Return the Lance table that a SELECT reads; None where it reads another one."""

@@ -301,9 +301,9 @@ class _ScopeReader:
     def _table(self, place: int) -> int:
         """Read a table, and what it is called; return the place behind it."""
         self._expects = False
-        given = None
+        alias_name = None
         if is_colon(self._all.tokens, place + 1):
-            given, place = self._all.name(place), place + 2
+            alias_name, place = self._all.name(place), place + 2
         table, behind = self._source(place)
         version, after = self._at(behind)
         read = (place, after) if version or behind == after else None
@@ -313,9 +313,9 @@ class _ScopeReader:
             read, after = read if behind == after else None, behind
         if alias is not None and self._all.text(after) == "(":  # other names for its columns
             table = TableRead(alias)
-        called = given or alias
+        called = alias_name or alias
         table = TableRead(called or table.alias, table.name, table.path, version or table.version, self._is_hidden)
-        is_plain = given is None and read is not None
+        is_plain = alias_name is None and read is not None
         self._scope.tables.append(
             replace(table, place=read if is_plain else None, end=after, is_called=called is not None)
         )

@@ -90,8 +90,8 @@ def versions(dataset: LanceDataset) -> pa.Table:
 
 def tags(dataset: LanceDataset) -> pa.Table:
     """Return a row for each tag of a table, by name."""
-    found = sorted(dataset.handle.snapshot.tags().items())
-    rows = ((name, tag.version, tag.branch or MAIN, tag.created_at, tag.updated_at) for name, tag in found)
+    entries = sorted(dataset.handle.snapshot.tags().items())
+    rows = ((name, tag.version, tag.branch or MAIN, tag.created_at, tag.updated_at) for name, tag in entries)
     return table_of(_TAGS, rows)
 
 

@@ -174,13 +174,13 @@ class _Changes:
     def batches(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yield columns of the changed rows, version by version."""
         columns = self._columns()
-        wanted = pa.schema([self.schema.field(name) for name in names])
+        output = pa.schema([self.schema.field(name) for name in names])
         for version in self._span:
             newer = self._newest.checkout(version)
             older = self._newest.checkout(version - 1) if version - 1 in columns else None
             images = _Images(
                 version,
-                wanted,
+                output,
                 None if older is None else _Side(older, self._renamed(columns[version - 1])),
                 _Side(newer, self._renamed(columns[version])),
             )
@@ -224,12 +224,12 @@ def _earlier_names(later: Snapshot, earlier: Snapshot, columns: Columns) -> Colu
     by_id = {field.id: field.name for field in earlier.schema.fields}
     after = {field.name: field for field in later.schema.fields}
     replaces = _replaces_schema(later)
-    kept = {field.id for field in later.schema.fields}
+    field_ids = {field.id for field in later.schema.fields}
     names = {}
     for shown, name in columns.items():
         if not replaces and after[name].id in by_id:
             names[shown] = by_id[after[name].id]
-        elif name in before and (replaces or before[name].id not in kept):
+        elif name in before and (replaces or before[name].id not in field_ids):
             names[shown] = name
     return names
 
@@ -260,14 +260,14 @@ class _Side:
     snapshot: Snapshot
     columns: Columns
 
-    def rows(self, addresses: UInt64s, wanted: pa.Schema) -> list[pa.ChunkedArray]:
+    def rows(self, addresses: UInt64s, output: pa.Schema) -> list[pa.ChunkedArray]:
         """Return the values of columns at some addresses, in the order of these; null for columns that are missing."""
         table = TableScan(self.snapshot)
-        own = duckdb_arrow_schema(self.snapshot.schema.arrow)
-        read = [name for field in wanted if (name := self.columns.get(field.name)) is not None]
+        types = duckdb_arrow_schema(self.snapshot.schema.arrow)
+        read = [name for field in output if (name := self.columns.get(field.name)) is not None]
         values: dict[str, pa.ChunkedArray] = {}
         if read:
-            schema = pa.schema([*(own.field(name) for name in read), pa.field(ROW_ADDRESS, pa.uint64())])
+            schema = pa.schema([*(types.field(name) for name in read), pa.field(ROW_ADDRESS, pa.uint64())])
             rows = table.predicate_reader(schema, In((ROW_ADDRESS,), pa.array(np.sort(addresses)))).read_all()
             order = np.argsort(rows.column(ROW_ADDRESS).to_numpy())
             places = order[np.searchsorted(rows.column(ROW_ADDRESS).to_numpy()[order], addresses)]
@@ -278,7 +278,7 @@ class _Side:
             pa.chunked_array([pa.nulls(len(addresses), field.type)])
             if (name := self.columns.get(field.name)) is None
             else conformed(values[name], field, where)
-            for field in wanted
+            for field in output
         ]
 
 
@@ -331,8 +331,8 @@ class _Images:
         fields = self.after.snapshot.schema.fields
         tops = [top for top in fields if not rows.fields.isdisjoint(field.id for field in top.walk())]
         earlier = {field.id: field.name for field in self.before.snapshot.schema.fields}
-        own = duckdb_arrow_schema(self.after.snapshot.schema.arrow)
-        schema = pa.schema([own.field(field.name) for field in tops if field.id in earlier])
+        types = duckdb_arrow_schema(self.after.snapshot.schema.arrow)
+        schema = pa.schema([types.field(field.name) for field in tops if field.id in earlier])
         old = replace(self.before, columns={f.name: earlier[f.id] for f in tops if f.id in earlier})
         new = replace(self.after, columns={f.name: f.name for f in tops})
         pairs = zip(old.rows(rows.before, schema), new.rows(rows.after, schema), strict=True)

@@ -145,7 +145,7 @@ class _Finder:
             yield from self._narrowed(big, column.name, (query, f"SELECT key FROM ({sql_of(query)}) AS keys(key)"))  # noqa: S608
 
     def _exists(self, inner: exp.Select, chain: Chain) -> Iterator[KeyJoin]:
-        """`EXISTS (SELECT … FROM small WHERE small.x = big.k)`."""
+        """Read `EXISTS (SELECT … FROM small WHERE small.x = big.k)`."""
         within = self._chain(inner)
         shape = {name for name, value in inner.args.items() if value}
         if within is None or len(within.sources) != 1 or not shape <= {"expressions", "from_", "where"}:
@@ -201,8 +201,8 @@ class _Finder:
             text, reads = f"({sql_of(query.this)}) AS {name}", query.this
         else:
             text, reads = sql_of(node), node
-        kept = [sql_of(part) for part in conditions if is_plain_condition(part, [small.alias])]
-        where = " WHERE " + " AND ".join(f"({part})" for part in dict.fromkeys(kept)) if kept else ""
+        filters = [sql_of(part) for part in conditions if is_plain_condition(part, [small.alias])]
+        where = " WHERE " + " AND ".join(f"({part})" for part in dict.fromkeys(filters)) if filters else ""
         query_text = f"SELECT {name}.{sql_of(exp.to_identifier(column, quoted=True))} AS key FROM {text}{where}"  # noqa: S608
         return reads, query_text
 
@@ -218,14 +218,14 @@ class _Finder:
             return
         if names & self._named:
             return
-        given = tuple(dict.fromkeys(re.findall(r"\$(\w+)", query)))
+        parameters = tuple(dict.fromkeys(re.findall(r"\$(\w+)", query)))
         yield KeyJoin(
             *self._statement.place(node),
             None if node.alias else node.name,
             parts,
             column,
             query,
-            tuple((name, int(name) if name.isdigit() else name) for name in given),
+            tuple((name, int(name) if name.isdigit() else name) for name in parameters),
             frozenset(names),
         )
 
@@ -235,8 +235,8 @@ class _Finder:
 
 def _other_of(big: FromItem, sources: list[FromItem]) -> FromItem | None:
     """Return the only other table of those that a column may be of."""
-    found = [source for source in sources if source is not big]
-    return found[0] if len(found) == 1 else None
+    others = [source for source in sources if source is not big]
+    return others[0] if len(others) == 1 else None
 
 
 def _equal_pairs(part: Node) -> Iterator[tuple[Node, Node]]:

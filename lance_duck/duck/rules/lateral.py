@@ -64,10 +64,10 @@ def _lateral(select: exp.Select, statement: Statement) -> LateralNearest | None:
         return None
     table, join = from_.this.copy(), joins[0]
     table.set("joins", None)
-    known = is_plain_table(table) and not table.args.get("sample")
+    is_plain = is_plain_table(table) and not table.args.get("sample")
     kinds = join.side in ("", "LEFT") and join.kind in ("", "CROSS", "INNER", "OUTER") and not join.method
     lateral = join.this
-    if not known or not kinds or not isinstance(lateral, exp.Lateral) or lateral.args.get("outer"):
+    if not is_plain or not kinds or not isinstance(lateral, exp.Lateral) or lateral.args.get("outer"):
         return None
     query = lateral.this
     if not isinstance(query, exp.Subquery) or not isinstance(query.this, exp.Select) or query.alias:

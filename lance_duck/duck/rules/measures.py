@@ -61,10 +61,10 @@ def measure_of(node: Node, outer: str = "") -> Measure | None:
         if inner is None or (inner.metric == "l2" and isinstance(node, exp.Sub)):
             return None  # what is near to zero is all the same near to one
         return Measure(inner.metric, not inner.similarity, inner.column, inner.vector, inner.takes_arrays)
-    found = _called(node)
-    if found is None:
+    call = _called(node)
+    if call is None:
         return None
-    (metric, similarity), sides, arrays = found
+    (metric, similarity), sides, arrays = call
     for column, vector in (sides, sides[::-1]):
         if _is_column(column) and not _is_of(column, outer) and (_is_of(vector, outer) or _is_constant(vector)):
             return Measure(metric, similarity, column, vector, arrays)

@@ -185,7 +185,7 @@ class _JoinReader:
         return table, None if where is None else Condition.of_where(where, table.alias_or_name.lower())
 
     def _columns(self) -> frozenset[str] | None:
-        """Return all names that the statement may mean columns by, in lower case; None: perhaps all."""
+        """Return all names that the statement may mean columns by, in lower case; None if it may mean any."""
         root, aliases = self.chain.select.root(), {item.alias for item in self.chain.sources}
         if root.find(*_IMPLICIT) is not None or any(
             join.args.get("using") or join.method for join in root.find_all(exp.Join)

@@ -52,7 +52,7 @@ class NearestSelect:
             text spells it; in the order of the text.
         condition: What rows have to fulfil; None for all rows.
         limit, offset: Numbers, or parameters.
-        columns: Names that the statement reads, in lower case; None: perhaps all.
+        columns: Names that the statement reads, in lower case; None if it may mean any.
         explained: It is an EXPLAIN.
     """
 
@@ -286,7 +286,7 @@ def _keeps_rows(join: exp.Join) -> bool:
 
 
 def columns_of(select: exp.Select, alias: str) -> frozenset[str] | None:
-    """Return the names that a statement may mean columns of a table by, in lower case; None: perhaps all.
+    """Return the names that a statement may mean columns of a table by, in lower case; None if it may mean any.
 
     Args:
         select: Reads this one table.

@@ -56,8 +56,8 @@ def _where(select: exp.Select, statement: Statement) -> PlainWhere | None:
         return None
     if all(isinstance(each.unalias(), exp.Count) and each.find(exp.Column) is None for each in select.expressions):
         return None  # which an index may answer alone
-    found = TableSelect.of(select, statement)
-    condition = None if found is None else Condition.of(found.conditions(found.conjuncts, _is_known))
-    if found is None or condition is None:
+    table = TableSelect.of(select, statement)
+    condition = None if table is None else Condition.of(table.conditions(table.conjuncts, _is_known))
+    if table is None or condition is None:
         return None
-    return PlainWhere(found.place, condition, columns_of(select, found.alias))
+    return PlainWhere(table.place, condition, columns_of(select, table.alias))

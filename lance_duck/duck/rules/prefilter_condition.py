@@ -91,7 +91,7 @@ def _conditions(statement: Statement) -> Iterator[PrefilterCondition]:
 
 def _asks(arguments: Sequence[Token]) -> bool:
     """Return whether a call says `prefilter := true`, and has no filter."""
-    asked = False
+    prefilters = False
     for part in divided(arguments, ","):
         text = part[0].source[part[0].start : part[-1].end] if part else ""
         named = _NAMED.match(text)  # DuckDB cuts operators after their first character
@@ -99,8 +99,8 @@ def _asks(arguments: Sequence[Token]) -> bool:
             continue
         if named[1].lower() == "filter":
             return False
-        asked = asked or (named[1].lower() == "prefilter" and text[named.end() :].lower() == "true")
-    return asked
+        prefilters = prefilters or (named[1].lower() == "prefilter" and text[named.end() :].lower() == "true")
+    return prefilters
 
 
 def _alias(tokens: Sequence[Token], function: str, at: int) -> tuple[str, int | None]:

@@ -144,8 +144,8 @@ def _call(tokens: Sequence[Token], opener: int) -> Spelling | None:
     if [folded(name) for name in schema] not in ([], ["main"]) or folded(function) not in NAMES:
         return None
     arguments = tokens[opener].source[tokens[opener].end : tokens[close].start].strip()
-    given = f"{arguments}\n, " if arguments else ""
-    text = f"{PREFIX}{folded(function)}({given}database := {literal(database)})"
+    prefix = f"{arguments}\n, " if arguments else ""
+    text = f"{PREFIX}{folded(function)}({prefix}database := {literal(database)})"
     return Spelling(Edit(tokens[first].start, tokens[close].end, text), None, database=database)
 
 
@@ -252,7 +252,7 @@ def _references(tokens: Sequence[Token], spelling: Spelling) -> list[Spelling]:
     size = 2 * len(parts) - 1
     if len(parts) < 2 or not spelling.edit.text.endswith(f" AS {quoted((spelling.name or ())[-1])}"):
         return []
-    found = []
+    references = []
     for at in range(len(tokens) - size - 1):
         named = tokens[at : at + size : 2]
         dots = tokens[at + 1 : at + size + 1 : 2]
@@ -260,8 +260,8 @@ def _references(tokens: Sequence[Token], spelling: Spelling) -> list[Spelling]:
             continue
         if tuple(folded(token.name or "") for token in named) == parts:
             edit = Edit(tokens[at].start, named[-1].start, "")
-            found.append(Spelling(edit, spelling.name, is_version=True, is_reference=True))
-    return found
+            references.append(Spelling(edit, spelling.name, is_version=True, is_reference=True))
+    return references
 
 
 def _table_before(tokens: Sequence[Token], at: int) -> tuple[int, int, str | None] | None:

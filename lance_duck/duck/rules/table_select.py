@@ -80,6 +80,6 @@ def table_selects(statement: Statement, *odd: type[exp.Expression]) -> Iterator[
         return
     named = {cte.alias.lower() for with_ in tree.find_all(exp.With) for cte in with_.expressions}
     for select in tree.find_all(exp.Select):
-        found = None if names_a_column(select) else TableSelect.of(select, statement)
-        if found is not None and found.place.name[-1].lower() not in named:
-            yield found
+        table = None if names_a_column(select) else TableSelect.of(select, statement)
+        if table is not None and table.place.name[-1].lower() not in named:
+            yield table

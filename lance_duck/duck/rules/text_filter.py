@@ -50,8 +50,8 @@ def find(statement: Statement) -> tuple[TextSelect, ...]:
 
 
 def _filters(statement: Statement) -> Iterator[TextSelect]:
-    for found in table_selects(statement, *_ODD):
-        parts = found.conditions(found.conjuncts, _is_known)
+    for table in table_selects(statement, *_ODD):
+        parts = table.conditions(table.conjuncts, _is_known)
         condition = Condition.of(parts)
         if condition is not None and any(map(calls_text_functions, parts)):
-            yield TextSelect(found.place, condition)
+            yield TextSelect(table.place, condition)

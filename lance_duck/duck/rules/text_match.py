@@ -88,11 +88,11 @@ def find(statement: Statement) -> tuple[MatchSelect, ...]:
 
 
 def _selects(statement: Statement) -> Iterator[MatchSelect]:
-    for found in table_selects(statement, *_ODD):
-        asked = [part for part in found.conjuncts if _is_asked(part, found.alias)]
-        best = _best(found, asked) if asked else None
+    for table in table_selects(statement, *_ODD):
+        conditions = [part for part in table.conjuncts if _is_asked(part, table.alias)]
+        best = _best(table, conditions) if conditions else None
         if best is not None:
-            yield MatchSelect(found.place, tuple(_call(part, statement) for part in asked), best)
+            yield MatchSelect(table.place, tuple(_call(part, statement) for part in conditions), best)
 
 
 def _is_asked(part: Node, alias: str) -> bool:
@@ -143,9 +143,9 @@ def _arguments(call: Node) -> str:
     return ", ".join(map(sql_of, call.expressions))
 
 
-def _best(found: TableSelect, asked: list[Node]) -> TopMatches | None:
+def _best(table: TableSelect, asked: list[Node]) -> TopMatches | None:
     """Return the best rows that are wanted; None where all that match are, or others may be."""
-    select, known = found.select, PARTS - {"kind"}
+    select, known = table.select, PARTS - {"kind"}
     order = select.args.get("order")
     if order is None or any(value and name not in known for name, value in select.args.items()):
         return None
@@ -153,8 +153,8 @@ def _best(found: TableSelect, asked: list[Node]) -> TopMatches | None:
     calls = [_arguments(part) for part in asked]
     if not limit or offset is None or not _is_by_score(select, order.expressions[0], calls) or not _is_plain(select):
         return None
-    others = [part for part in found.conjuncts if part not in asked]
-    parts = found.conditions(others, _is_known)
+    others = [part for part in table.conjuncts if part not in asked]
+    parts = table.conditions(others, _is_known)
     return TopMatches(limit, offset, Condition.of(parts)) if len(parts) == len(others) else None
 
 

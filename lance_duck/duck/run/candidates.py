@@ -41,7 +41,7 @@ class Ask:
         column: Name of the vectors.
         vector: What they are compared with: one vector, or a row for each of several.
         rough: How far each may lie from what DuckDB reads.
-        wanted: Rows, for each vector.
+        limit: Rows, for each vector.
         condition: What the rows fulfil; None if all rows do.
         parameters: Values of the parameters of the condition.
         columns: Names, in lower case; None: all.
@@ -53,7 +53,7 @@ class Ask:
     column: str
     vector: NDArray[np.float32]
     rough: NDArray[np.float64]
-    wanted: int
+    limit: int
     condition: Condition | None
     parameters: tuple[Any, ...]
     columns: frozenset[str] | None
@@ -89,13 +89,13 @@ class Ask:
     @property
     def lengths(self) -> NDArray[np.float64]:
         """How long each vector is."""
-        found: NDArray[np.float64] = np.linalg.norm(np.atleast_2d(self.vector).astype(np.float64), axis=1)
-        return found
+        norms: NDArray[np.float64] = np.linalg.norm(np.atleast_2d(self.vector).astype(np.float64), axis=1)
+        return norms
 
     @property
     def first(self) -> int:
         """Rows to look for at first."""
-        return self.wanted * (self.settings.refine_factor or 1) + max(MORE, self.wanted // 4)
+        return self.limit * (self.settings.refine_factor or 1) + max(MORE, self.limit // 4)
 
 
 class NotFoundHere(Exception):  # noqa: N818  # a sign between functions
@@ -123,21 +123,21 @@ def _candidates(dataset: LanceDataset, ask: Ask) -> pa.Table:
     schema = pa.schema([*ask.schema(dataset), *made, pa.field(DISTANCE, pa.float32())])
     most = MOST_NEAREST if not ask.is_batch else max(ask.first, MOST_OF_ALL // len(ask.vector))
     while True:
-        found = found_rows(dataset, schema, ask.arguments(k))
-        distances = found.column(DISTANCE).to_numpy()
+        rows = found_rows(dataset, schema, ask.arguments(k))
+        distances = rows.column(DISTANCE).to_numpy()
         counts = (
-            np.bincount(found.column(QUERY).to_numpy(), minlength=len(ask.vector))
+            np.bincount(rows.column(QUERY).to_numpy(), minlength=len(ask.vector))
             if made
             else np.array([len(distances)])
         )
-        if counts.min() < ask.wanted:
+        if counts.min() < ask.limit:
             raise NotFoundHere(f"only {counts.min()} rows have a distance")
         ends = np.cumsum(counts)
-        bound = _bound(ask, distances[ends - counts + ask.wanted - 1].astype(np.float64), longest)
+        bound = _bound(ask, distances[ends - counts + ask.limit - 1].astype(np.float64), longest)
         if exact and not (bound < (_FULL if ask.metric != "cosine" else 1.999)).all():
             raise NotFoundHere("distances are at the end of what float32 holds")
         if not exact or ((counts < k) | (distances[ends - 1] > bound)).all():
-            return found.drop_columns([DISTANCE])
+            return rows.drop_columns([DISTANCE])
         k *= 4
         if k > most:
             raise NotFoundHere(f"more than {k // 4} rows lie as near as the last one")
@@ -153,28 +153,28 @@ def _longest(scanner: LanceScanner, ask: Ask, *, exact: bool) -> float:
     if not largest_first and (metric == "l2" or (metric == "cosine" and not exact)):
         return 0.0
     seen: Extremes = scanner.extremes()
-    own = ask.lengths
+    lengths = ask.lengths
     # The product with an infinite number may be the largest of all; that with NaN is last where small ones are first.
     odd = seen.infinite if metric == "dot" and not largest_first else seen.odd
     if odd or (seen.zero and metric == "cosine" and largest_first):
         raise NotFoundHere("there are vectors with NaN or infinite numbers, or zero ones")
-    if metric == "dot" and seen.greatest * own.max() > _FULL:
+    if metric == "dot" and seen.greatest * lengths.max() > _FULL:
         raise NotFoundHere("there are vectors whose product float32 does not hold")
-    short = min(seen.least, own.min()) < _SHORT or max(seen.greatest, own.max()) > _LONG
-    if exact and (short if metric == "cosine" else seen.greatest * own.max() > _FULL):
+    short = min(seen.least, lengths.min()) < _SHORT or max(seen.greatest, lengths.max()) > _LONG
+    if exact and (short if metric == "cosine" else seen.greatest * lengths.max() > _FULL):
         raise NotFoundHere("there are vectors whose squared length float32 does not hold")
     return seen.greatest
 
 
 def _bound(ask: Ask, last: NDArray[np.float64], longest: float) -> NDArray[np.float64]:
     """Return distances such that what lies farther is farther in DuckDB's arithmetic, too, than what is at `last`."""
-    own, rough, dim = ask.lengths, ask.rough, ask.vector.shape[-1]
+    lengths, rough, dim = ask.lengths, ask.rough, ask.vector.shape[-1]
     error = 4 * (dim + 8) * _UNIT
     bound: NDArray[np.float64]
     if ask.metric == "l2":
         bound = (np.sqrt(last * (1 + error) + dim * 1e-37) + 2 * rough) ** 2
     elif ask.metric == "cosine":
-        bound = last + 2 * error + 4 * rough / own
+        bound = last + 2 * error + 4 * rough / lengths
     else:
-        bound = last + error * own * longest + 2 * rough * longest + 8 * _UNIT * (1 + own * longest)
+        bound = last + error * lengths * longest + 2 * rough * longest + 8 * _UNIT * (1 + lengths * longest)
     return bound

@@ -19,12 +19,12 @@ Place = tuple[int, int]
 """A part of the text."""
 
 
-def run(asked: NearestJoins, request: Request, database: Database) -> Rewriting | None:
+def run(proposal: NearestJoins, request: Request, database: Database) -> Rewriting | None:
     """Put what searches found in the places of tables; None where DuckDB has to search by itself."""
     if database.session.settings.nearest == "off":
         return None
     joins = _Joins(request, database)
-    for join in asked.joins:
+    for join in proposal.joins:
         if joins.is_free(join) and database.names.are_ours(join.search.inner.place.name, later=False):
             try:
                 joins.search(join)
@@ -66,18 +66,18 @@ class _Joins:
         other = (join.search.start, join.search.end)
         if join.is_guess and self._has(inner.place.name, str(inner.vector)):
             raise NotFoundHere("the name is that of a column of the table itself")
-        given = self._request.given
+        parameters = self._request.values
         queries = self._others.get(other)
         if queries is None:
-            queries = search.queries(join.where, {name: given.value(key) for name, key in join.where_keys})
-        edit, found, plan = search.nearest_in_place(queries)
+            queries = search.queries(join.where, {name: parameters.value(key) for name, key in join.where_keys})
+        edit, neighbours, plan = search.nearest_in_place(queries)
         if other not in self._others:
             others = named(self._database.native, queries)
             self._others[other] = queries
             self._edits.append(search.others_in_place(others))
             self._tables.append(others)
         self._edits += [edit, *clause.sorted_lateral()]
-        self._tables.append(found)
+        self._tables.append(neighbours)
         self._plans += [] if plan is None else [plan]
 
     def rewriting(self) -> Rewriting | None:

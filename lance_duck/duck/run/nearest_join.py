@@ -40,20 +40,20 @@ _SAME: Final = re.compile(
 _FRAMES: Final = ("pandas", "polars")
 
 
-def run(asked: LateralNearest, request: Request, database: Database) -> Rewriting | None:
+def run(proposal: LateralNearest, request: Request, database: Database) -> Rewriting | None:
     """Put what a search for all rows found in the place of both tables; None where DuckDB has to search by itself."""
-    place = asked.inner.place
-    free = request.is_free(place.start, place.end) and request.is_free(asked.start, asked.end)
+    place = proposal.inner.place
+    free = request.is_free(place.start, place.end) and request.is_free(proposal.start, proposal.end)
     if not free or database.session.settings.nearest == "off" or not database.names.are_ours(place.name, later=False):
         return None
     try:
-        search = NearestSearch(asked, request, database)
+        search = NearestSearch(proposal, request, database)
         queries = search.queries()
-        edit, found, plan = search.nearest_in_place(queries)
+        edit, neighbours, plan = search.nearest_in_place(queries)
     except (NotFoundHere, LanceDuckError):
         return None
     others = named(database.native, queries)
-    return Rewriting((edit, search.others_in_place(others)), (found, others), plan=plan)
+    return Rewriting((edit, search.others_in_place(others)), (neighbours, others), plan=plan)
 
 
 @dataclass(frozen=True)
@@ -61,14 +61,14 @@ class NearestSearch:
     """The searches of one table for the rows of another one.
 
     Attributes:
-        asked: What is searched for.
+        proposal: What is searched for.
         request: The run of the statement.
         database: Where it runs.
         is_exact: No index is asked.
         skips_null: There are no nearest rows for a vector that is NULL.
     """
 
-    asked: LateralNearest
+    proposal: LateralNearest
     request: Request
     database: Database
     is_exact: bool = False
@@ -85,7 +85,12 @@ class NearestSearch:
         Raises:
             NotFoundHere: DuckDB has to do it.
         """
-        asked, inner, given, names = self.asked, self.asked.inner, self.request.given, self.database.names
+        proposal, inner, parameters, names = (
+            self.proposal,
+            self.proposal.inner,
+            self.request.values,
+            self.database.names,
+        )
         handle = names.table(inner.place.name, later=False)
         if handle is None:
             raise NotFoundHere("no such table")
@@ -93,7 +98,7 @@ class NearestSearch:
         field = sql_vector_column(dataset, inner.column)
         if field is None:
             raise NotFoundHere("no column of vectors")
-        about = About.ORDER | about_condition(inner.condition, dataset.schema, given.values_of(inner.condition))
+        about = About.ORDER | about_condition(inner.condition, dataset.schema, parameters.values_of(inner.condition))
         if not names.dialect(inner.place.name, later=False).is_usual(about | About.TEXTS):
             raise NotFoundHere("the other table loses the order of its texts on the way through Arrow")
         vectors = _distinct(queries, str(inner.vector), field.type.list_size, skips_null=self.skips_null)
@@ -105,17 +110,17 @@ class NearestSearch:
         columns = ", ".join(map(quoted, ask.schema(dataset).names))
         source = (
             f'(SELECT {columns} FROM (SELECT * FROM "{rows.name}" LIMIT {ALL_ROWS}) AS found '  # noqa: S608
-            f"WHERE found.{FOR} = {quoted(asked.alias)}.{quoted(str(inner.vector))})"
+            f"WHERE found.{FOR} = {quoted(proposal.alias)}.{quoted(str(inner.vector))})"
         )
         plan = ask.scanner(dataset, ask.first).explain_plan() if inner.explained else None
         return inner.place.reading(source), rows, plan
 
     def others_in_place(self, others: NamedTable) -> Edit:
         """Return the edit that puts the other table, as it was read, in its place."""
-        asked = self.asked
+        proposal = self.proposal
         outer = f'(SELECT * FROM "{others.name}" LIMIT {ALL_ROWS})'  # noqa: S608
-        outer += "" if asked.has_alias else f" AS {quoted(asked.alias)}"
-        return Edit(asked.start, asked.end, outer)
+        outer += "" if proposal.has_alias else f" AS {quoted(proposal.alias)}"
+        return Edit(proposal.start, proposal.end, outer)
 
     def queries(self, where: str | None = None, values: Mapping[str, Any] | None = None) -> pa.Table:
         """Return the other table.
@@ -127,13 +132,13 @@ class NearestSearch:
         Raises:
             NotFoundHere: It is large, cannot be read twice, or would be another one after a way through Arrow.
         """
-        asked, native = self.asked, self.database.native
-        variable = None if len(asked.name) > 1 else user_variable(asked.name[0])
+        proposal, native = self.proposal, self.database.native
+        variable = None if len(proposal.name) > 1 else user_variable(proposal.name[0])
         frame = type(variable).__module__.split(".")[0] in _FRAMES and type(variable).__name__ == "DataFrame"
         if not (variable is None or frame or isinstance(variable, pa.Table)):
             raise NotFoundHere("a variable that may be read once")
-        name = self.request.statement.text[asked.start : asked.end]
-        text = f"SELECT * FROM {name} AS {quoted(asked.alias)}"  # noqa: S608
+        name = self.request.statement.text[proposal.start : proposal.end]
+        text = f"SELECT * FROM {name} AS {quoted(proposal.alias)}"  # noqa: S608
         text += f"{'' if where is None else f' WHERE {where}'} LIMIT {MOST_QUERIES + 1}"
         try:
             relation = call_as_user(partial(native.sql, text, params=dict(values) if values else None))
@@ -152,9 +157,9 @@ class NearestSearch:
         return bool(self.database.native.execute(HAS_COLLATIONS).fetchall()[0][0])
 
     def _ask(self, column: str, vectors: pa.Array) -> Ask:
-        inner, given, settings = self.asked.inner, self.request.given, self.database.session.settings
-        wanted = given.number(inner.limit) + given.number(inner.offset)
-        if not given.number(inner.limit) or wanted > MOST_NEAREST // 4:
+        inner, parameters, settings = self.proposal.inner, self.request.values, self.database.session.settings
+        limit = parameters.number(inner.limit) + parameters.number(inner.offset)
+        if not parameters.number(inner.limit) or limit > MOST_NEAREST // 4:
             raise NotFoundHere("more rows than a search is for")
         wide = vector_numbers(vectors.flatten().to_numpy(zero_copy_only=False)).reshape(len(vectors), -1)
         with np.errstate(over="ignore"):
@@ -168,9 +173,9 @@ class NearestSearch:
             column,
             narrow,
             rough + ROUNDING * np.linalg.norm(wide, axis=1),
-            wanted,
+            limit,
             inner.condition,
-            tuple(given.values_of(inner.condition)),
+            tuple(parameters.values_of(inner.condition)),
             inner.columns,
             replace(settings, nearest="exact") if self.is_exact else settings,
         )
@@ -183,10 +188,10 @@ def _distinct(table: pa.Table, name: str, length: int, *, skips_null: bool) -> p
         NotFoundHere: There is no such column, or no vector; or it holds null, which is not skipped, or vectors of
             another length.
     """
-    found = [each for each in table.column_names if each.lower() == name.lower()]
-    if len(found) != 1 or {DISTANCE, QUERY, FOR} & {each.lower() for each in table.column_names}:
+    matches = [each for each in table.column_names if each.lower() == name.lower()]
+    if len(matches) != 1 or {DISTANCE, QUERY, FOR} & {each.lower() for each in table.column_names}:
         raise NotFoundHere("no column of vectors")
-    array = table.column(found[0]).combine_chunks()
+    array = table.column(matches[0]).combine_chunks()
     type_ = array.type
     if not pa.types.is_fixed_size_list(type_) and not pa.types.is_list(type_):
         raise NotFoundHere("no column of vectors")

@@ -40,8 +40,8 @@ class FoundRows(pads.Dataset):  # type: ignore[misc]
 
     def scanner(self, *, columns: Sequence[str] | None = None, filter: Any = None) -> PushedScan:  # noqa: A002
         """Return columns of all rows."""
-        wanted = self._rows if columns is None else self._rows.select(list(columns))
-        return PushedScan(wanted.schema, wanted.to_reader)
+        rows = self._rows if columns is None else self._rows.select(list(columns))
+        return PushedScan(rows.schema, rows.to_reader)
 
 
 class NearestTable(DuckTable):
@@ -71,32 +71,32 @@ class NearestTable(DuckTable):
     def stream(self, columns: Sequence[int] | None, filters: Sequence[Any]) -> tuple[object, bool]:
         """See `ScanSource.stream`."""
         schema = duckdb_arrow_schema(self.dataset.schema)
-        wanted = schema if columns is None else pa.schema([schema.field(i) for i in columns])
-        return self._found(wanted, any_form=True).__arrow_c_stream__(), columns is not None
+        output = schema if columns is None else pa.schema([schema.field(i) for i in columns])
+        return self._found(output, any_form=True).__arrow_c_stream__(), columns is not None
 
     def scanner(self, *, columns: Sequence[str] | None = None, filter: Any = None) -> PushedScan:  # noqa: A002
         """See `ScanSource.pushed_scanner`; a filter that passes the limit around it is a join's, which applies it."""
         schema = duckdb_arrow_schema(self.dataset.schema)
-        wanted = schema if columns is None else pa.schema([schema.field(name) for name in columns])
-        return PushedScan(wanted, lambda: self._found(wanted, any_form=False))
+        output = schema if columns is None else pa.schema([schema.field(name) for name in columns])
+        return PushedScan(output, lambda: self._found(output, any_form=False))
 
     def explained(self, parts: Sequence[Predicate] = ()) -> str:
         """See `DuckTable.explained`; its search is all there is to say."""
         return "\n".join(explained(self.dataset, self._ask)) + "\n"
 
-    def _found(self, wanted: pa.Schema, *, any_form: bool) -> pa.RecordBatchReader:
+    def _found(self, output: pa.Schema, *, any_form: bool) -> pa.RecordBatchReader:
         dataset = self.dataset
         try:
             if not self._is_steady():
                 raise NotFoundHere("names or settings were changed")
-            found = candidates(dataset, self._ask).select(wanted.names).to_reader()
+            rows = candidates(dataset, self._ask).select(output.names).to_reader()
         except NotFoundHere:
-            found = without_offsets(dataset.duckdb_reader(wanted, None, any_form=any_form))
+            rows = without_offsets(dataset.duckdb_reader(output, None, any_form=any_form))
         for watch in WATCHES:
-            scan = Scan(dataset, wanted.names, None, plan=self.explained())
+            scan = Scan(dataset, output.names, None, plan=self.explained())
             watch.scans.append(scan)
-            found = scan.counted(found)
-        return found
+            rows = scan.counted(rows)
+        return rows
 
 
 def explained(dataset: LanceDataset, ask: Ask) -> Iterator[str]:

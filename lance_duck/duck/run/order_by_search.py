@@ -32,19 +32,19 @@ ALL_ROWS: Final = (1 << 63) - 1
 ROUNDING: Final = 2.0**-22
 
 
-def run(asked: NearestSelect, request: Request, database: Database) -> Rewriting | None:
+def run(proposal: NearestSelect, request: Request, database: Database) -> Rewriting | None:
     """Put the nearest rows in the place of a table; None where the table is not ours, or has no such vectors."""
-    later, place = request.later, asked.place
+    later, place = request.later, proposal.place
     if not request.is_free(place.start, place.end):
         return None
     handle = database.names.table(place.name, later=later)
     if handle is None:
         return None
     dataset = handle.current()
-    vectors = sql_vector_column(dataset, asked.column)
+    vectors = sql_vector_column(dataset, proposal.column)
     if vectors is None:
         return None
-    search = _OrderBySearch(asked, request, database, handle, dataset, vectors)
+    search = _OrderBySearch(proposal, request, database, handle, dataset, vectors)
     try:
         if not database.names.dialect(place.name, later=later).is_usual(About.ORDER | search.about_condition()):
             raise NotFoundHere("settings give other words another meaning")
@@ -61,7 +61,7 @@ class _OrderBySearch:
     """The search of one statement.
 
     Attributes:
-        asked: What the statement asks for.
+        proposal: What the statement asks for.
         request: Its run.
         database: Where it runs.
         handle: The table.
@@ -71,7 +71,7 @@ class _OrderBySearch:
         edits: Of the text.
     """
 
-    asked: NearestSelect
+    proposal: NearestSelect
     request: Request
     database: Database
     handle: TableHandle
@@ -82,8 +82,8 @@ class _OrderBySearch:
 
     def about_condition(self) -> About:
         """Return what the meaning of its condition depends on."""
-        condition = self.asked.condition
-        return about_condition(condition, self.dataset.schema, self.request.given.values_of(condition))
+        condition = self.proposal.condition
+        return about_condition(condition, self.dataset.schema, self.request.values.values_of(condition))
 
     def prepare(self) -> None:
         """Put rows that may be the nearest in the place of the table.
@@ -91,55 +91,59 @@ class _OrderBySearch:
         Raises:
             NotFoundHere: DuckDB has to look at all rows.
         """
-        asked, names = self.asked, self.database.names
-        later = self.request.later or asked.explained
+        proposal, names = self.proposal, self.database.names
+        later = self.request.later or proposal.explained
         ask = self._ask(later)
         rows: Any
         if later:
             rows = NearestTable(self.handle.reader(), ask, names.constancy())
         else:
-            found = candidates(self.dataset, ask)
-            rows = found if SPEAKS_SOURCE else FoundRows(found)
+            neighbours = candidates(self.dataset, ask)
+            rows = neighbours if SPEAKS_SOURCE else FoundRows(neighbours)
         table = named(self.database.native, rows)
         self.tables.append(table)
         columns = ", ".join(quoted(each) for each in ask.schema(self.dataset).names)
         # The limit, which takes no row away, keeps the filters of the statement from being pushed into the table.
         inner = f'(SELECT {columns} FROM "{table.name}" LIMIT {ALL_ROWS})'  # noqa: S608
-        self.edits.append(asked.place.reading(inner))
+        self.edits.append(proposal.place.reading(inner))
 
     def cast(self) -> None:
         """Make the vector an array where DuckDB would refuse a list."""
-        if self.asked.bare is not None:
-            start, end = self.asked.bare
+        if self.proposal.bare is not None:
+            start, end = self.proposal.bare
             kind = "DOUBLE" if self.vectors.type.value_type == pa.float64() else "FLOAT"
             vector = self.request.statement.text[start:end]
             self.edits.append(Edit(start, end, f"({vector}::{kind}[{self.vectors.type.list_size}])"))
 
     def _ask(self, later: bool) -> Ask:
-        asked, given, settings = self.asked, self.request.given, self.database.session.settings
+        proposal, parameters, settings = self.proposal, self.request.values, self.database.session.settings
         if settings.nearest == "off":
             raise NotFoundHere("it is switched off")
-        wanted = given.number(asked.limit) + given.number(asked.offset)
-        if not given.number(asked.limit) or wanted > MOST_NEAREST // 4:
+        limit = parameters.number(proposal.limit) + parameters.number(proposal.offset)
+        if not parameters.number(proposal.limit) or limit > MOST_NEAREST // 4:
             raise NotFoundHere("more rows than a search is for")
-        vector = given.vector(asked.vector) if asked.query_place is None else self._query(asked.query_place, later)
+        vector = (
+            parameters.vector(proposal.vector)
+            if proposal.query_place is None
+            else self._query(proposal.query_place, later)
+        )
         length = self.vectors.type.list_size
-        if vector.shape != (length,) or asked.length not in (None, length):
+        if vector.shape != (length,) or proposal.length not in (None, length):
             raise NotFoundHere("another length")
         with np.errstate(over="ignore"):
             narrow = vector.astype(np.float32)
         if not np.isfinite(narrow).all():
             raise NotFoundHere("no finite numbers")
         return Ask(
-            asked.metric,
-            asked.largest_first,
+            proposal.metric,
+            proposal.largest_first,
             self.vectors.name,
             narrow,
             np.array([np.linalg.norm(vector - narrow) + ROUNDING * np.linalg.norm(vector)]),
-            wanted,
-            asked.condition,
-            tuple(given.values_of(asked.condition)),
-            asked.columns,
+            limit,
+            proposal.condition,
+            tuple(parameters.values_of(proposal.condition)),
+            proposal.columns,
             settings,
         )
 
@@ -151,9 +155,9 @@ class _OrderBySearch:
         """
         if later:
             raise NotFoundHere("its vector is not known before it is run")
-        values = {name: self.request.given.value(key) for name, key, _ in self.asked.vector_keys}
+        values = {name: self.request.values.value(key) for name, key, _ in self.proposal.vector_keys}
         try:
-            text = f"SELECT v FROM ({self.asked.vector}) AS q(v)"  # noqa: S608
+            text = f"SELECT v FROM ({self.proposal.vector}) AS q(v)"  # noqa: S608
             rows = call_as_user(partial(self.database.native.sql, text, params=values or None)).to_arrow_table()
         except duckdb.InterruptException:
             raise
@@ -164,17 +168,17 @@ class _OrderBySearch:
         table = named(self.database.native, rows)
         self.tables.append(table)
         # The parameters of the query stay, for DuckDB refuses values that nothing asks for.
-        kept = "".join(f" AND typeof({mark}) IS NOT NULL" for _, _, mark in self.asked.vector_keys)
-        self.edits.append(Edit(*place, f'SELECT v FROM "{table.name}" WHERE true{kept}'))  # noqa: S608
+        is_known = "".join(f" AND typeof({mark}) IS NOT NULL" for _, _, mark in self.proposal.vector_keys)
+        self.edits.append(Edit(*place, f'SELECT v FROM "{table.name}" WHERE true{is_known}'))  # noqa: S608
         return vector_numbers(rows.column(0)[0].as_py())
 
 
 def sql_vector_column(dataset: LanceDataset, name: str) -> pa.Field | None:
     """Return the column of vectors that SQL means by a name, as DuckDB sees it; None where there is none."""
-    found = [each for each in dataset.schema if each.name.lower() == name.lower()]
-    if len(found) != 1:
+    fields = [each for each in dataset.schema if each.name.lower() == name.lower()]
+    if len(fields) != 1:
         return None
-    type_ = duckdb_arrow_type(found[0])
+    type_ = duckdb_arrow_type(fields[0])
     if not pa.types.is_fixed_size_list(type_) or type_.value_type not in (pa.float32(), pa.float64()):
         return None
-    return found[0].with_type(type_)
+    return fields[0].with_type(type_)

@@ -14,17 +14,17 @@ from lance_duck.duck.run.candidates import NotFoundHere
 from lance_duck.duck.statement.lists import LISTED
 
 
-class Given:
+class ParameterValues:
     """Values by which a statement is run.
 
     Args:
         lists: Lists of numbers of the text: see `LiftedText`.
-        parameters: As DuckDB takes them: by position, or by name.
+        bound: As DuckDB takes them: by position, or by name.
     """
 
-    def __init__(self, lists: Sequence[str], parameters: Any) -> None:
+    def __init__(self, lists: Sequence[str], bound: Any) -> None:
         self._lists = lists
-        self.parameters = parameters
+        self.bound = bound
 
     def value(self, key: Key) -> Any:
         """Return the value of a parameter.
@@ -32,12 +32,12 @@ class Given:
         Raises:
             NotFoundHere: There is none.
         """
-        given = self.parameters
-        if isinstance(given, Mapping) and str(key) in given:
-            return given[str(key)]
-        positional = isinstance(given, Sequence) and not isinstance(given, str | bytes)
-        if positional and isinstance(key, int) and 0 < key <= len(given):
-            return given[key - 1]
+        bound = self.bound
+        if isinstance(bound, Mapping) and str(key) in bound:
+            return bound[str(key)]
+        positional = isinstance(bound, Sequence) and not isinstance(bound, str | bytes)
+        if positional and isinstance(key, int) and 0 < key <= len(bound):
+            return bound[key - 1]
         raise NotFoundHere("a parameter is missing")
 
     def values(self, keys: Sequence[Key]) -> list[Any]:
@@ -54,10 +54,10 @@ class Given:
         Raises:
             NotFoundHere: It is none.
         """
-        found = self.value(number.key) if isinstance(number, DistanceParameter) else number
-        if isinstance(found, bool) or not hasattr(found, "__index__") or found.__index__() < 0:
+        value = self.value(number.key) if isinstance(number, DistanceParameter) else number
+        if isinstance(value, bool) or not hasattr(value, "__index__") or value.__index__() < 0:
             raise NotFoundHere("no number of rows")
-        return int(found.__index__())
+        return int(value.__index__())
 
     def vector(self, key: Key) -> NDArray[np.float64]:
         """Return the numbers of a parameter, or of a list in the text.

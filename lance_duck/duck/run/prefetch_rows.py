@@ -50,38 +50,38 @@ _TYPES: Final = {
 }
 
 
-def run(asked: PlainWhere, request: Request, database: Database) -> Rewriting | None:
+def run(proposal: PlainWhere, request: Request, database: Database) -> Rewriting | None:
     """Put few rows in the place of a table; None where no index says which they are, or they are many."""
-    if not request.is_free(asked.table.start, asked.table.end):
+    if not request.is_free(proposal.table.start, proposal.table.end):
         return None
-    handle = database.names.table(asked.table.name, later=False)
+    handle = database.names.table(proposal.table.name, later=False)
     try:
-        return None if handle is None else _rewriting(asked, request, database, handle.current())
+        return None if handle is None else _rewriting(proposal, request, database, handle.current())
     except (NotFoundHere, LanceDuckError):
         return None  # the statement itself will say what is wrong
 
 
-def run_count(asked: CountedTable, request: Request, database: Database) -> Rewriting | None:
+def run_count(proposal: CountedTable, request: Request, database: Database) -> Rewriting | None:
     """Put the number of rows in the place of a statement, or of those of its columns that count rows without NULL.
 
     Returns:
         None where its words may mean something else, or every column that it counts may have nulls.
     """
     names = database.names
-    if request.given.parameters or not names.are_built_in(_COUNTS, later=False):
+    if request.values.bound or not names.are_built_in(_COUNTS, later=False):
         return None
-    handle = names.table(asked.name, later=False)
-    if handle is None or not names.dialect(asked.name, later=False).is_usual(About.SYNTAX):
+    handle = names.table(proposal.name, later=False)
+    if handle is None or not names.dialect(proposal.name, later=False).is_usual(About.SYNTAX):
         return None
     try:
         dataset = handle.current()
-        known = [count for count in asked.counts if count.column is None or _has_no_nulls(dataset, count.column)]
+        known = [count for count in proposal.counts if count.column is None or _has_no_nulls(dataset, count.column)]
         rows = dataset.count_rows()
     except LanceDuckError:
         return None  # the statement itself will say what is wrong
     columns = [f"?::BIGINT AS {quoted(count.title)}" for count in known]
-    if len(known) == len(asked.counts):
-        return Rewriting((Edit(asked.start, asked.end, f"SELECT {', '.join(columns)}", (rows,) * len(known)),))
+    if len(known) == len(proposal.counts):
+        return Rewriting((Edit(proposal.start, proposal.end, f"SELECT {', '.join(columns)}", (rows,) * len(known)),))
     if not any(count.column for count in known):
         return None  # a scan that counts rows besides costs as much
     return Rewriting(
@@ -91,32 +91,32 @@ def run_count(asked: CountedTable, request: Request, database: Database) -> Rewr
 
 def _has_no_nulls(dataset: LanceDataset, name: str) -> bool:
     """Return whether metadata tell that no row has a null in the column that SQL means by a name."""
-    found = [column for column in dataset.schema.names if folded(column) == folded(name)]
-    return len(found) == 1 and dataset.handle.table.has_no_nulls(found[0])
+    columns = [column for column in dataset.schema.names if folded(column) == folded(name)]
+    return len(columns) == 1 and dataset.handle.table.has_no_nulls(columns[0])
 
 
-def _rewriting(asked: PlainWhere, request: Request, database: Database, dataset: LanceDataset) -> Rewriting | None:
-    table, condition = asked.table, asked.condition
-    values = request.given.values(condition.keys)
+def _rewriting(proposal: PlainWhere, request: Request, database: Database, dataset: LanceDataset) -> Rewriting | None:
+    table, condition = proposal.table, proposal.condition
+    values = request.values.values(condition.keys)
     about = about_condition(condition, dataset.schema, values)
     if not database.names.dialect(table.name, later=False).is_usual(about):
         return None
-    rows = _few_rows(asked, dataset, values)
+    rows = _few_rows(proposal, dataset, values)
     return None if rows is None else in_place(rows, table.start, table.end, table.alias, request, database)
 
 
-def _few_rows(asked: PlainWhere, dataset: LanceDataset, values: Sequence[Any]) -> pa.Table | None:
+def _few_rows(proposal: PlainWhere, dataset: LanceDataset, values: Sequence[Any]) -> pa.Table | None:
     """Read the rows of a table that fulfil the conditions; None where no index says which they are, or they are many.
 
     The conditions, and how indexes answer them, are remembered by their text and values, as those of other scans are.
     """
 
     def read() -> TreeFilter | None:
-        predicate = tree_from_sql(asked.condition.where, dataset.schema, values or None)
+        predicate = tree_from_sql(proposal.condition.where, dataset.schema, values or None)
         return None if predicate is None else TreeFilter(predicate)
 
     table = dataset.handle.table
-    condition = table.known.statement_filter(asked.condition.where, values, read)
+    condition = table.known.statement_filter(proposal.condition.where, values, read)
     if condition is None:
         return None
     expected = dataset.index_estimate(condition)
@@ -124,7 +124,7 @@ def _few_rows(asked: PlainWhere, dataset: LanceDataset, values: Sequence[Any]) -
     if not is_few and not _may_be_few(condition, expected):
         return None
     whole = duckdb_arrow_schema(dataset.schema)
-    columns = asked.columns
+    columns = proposal.columns
     schema = whole if columns is None else pa.schema([f for f in whole if f.name.lower() in columns])
     return table.chosen_rows(schema, condition, None if is_few else FEW)
 
@@ -175,7 +175,7 @@ def _as_values(rows: pa.Table, start: int, request: Request) -> tuple[str, list[
     columns = [column.to_pylist() for column in rows.columns]
     if any(map(_is_strange, chain.from_iterable(columns))):
         return None
-    parameters = request.given.parameters
+    parameters = request.values.bound
     named = isinstance(parameters, Mapping)
     if parameters is not None and not named and not (request.statement.marks and isinstance(parameters, list | tuple)):
         return None

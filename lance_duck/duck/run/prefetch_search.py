@@ -16,7 +16,7 @@ from lance_duck.duck.rules.prefilter_condition import PrefilterCondition
 from lance_duck.duck.rules.vector_call import FUNCTION, Parameter, VectorCall
 from lance_duck.duck.run.candidates import NotFoundHere
 from lance_duck.duck.run.costs import MOST_NEAREST
-from lance_duck.duck.run.parameters import Given, vector_numbers
+from lance_duck.duck.run.parameters import ParameterValues, vector_numbers
 from lance_duck.duck.run.prefetch_rows import in_place
 from lance_duck.duck.run.rewriting import Database, Request, Rewriting
 from lance_duck.duck.settings import About
@@ -44,50 +44,50 @@ def run(call: VectorCall, request: Request, database: Database) -> Rewriting | N
     if not database.names.dialect((FUNCTION,), later=False).is_usual(About.SYNTAX):
         return None
     try:
-        rows = _rows(call, request.given, database)
+        rows = _rows(call, request.values, database)
     except (NotFoundHere, LanceDuckError):
         return None  # the statement itself will say what is wrong
     return replace(in_place(rows, call.start, call.end, None, request, database), dropped=call.own)
 
 
-def run_condition(asked: PrefilterCondition, request: Request, database: Database) -> Rewriting | None:
+def run_condition(proposal: PrefilterCondition, request: Request, database: Database) -> Rewriting | None:
     """Give a call the conditions of WHERE as its filter, which DuckDB applies to what was found, too.
 
     None where a setting gives them another meaning.
     """
-    if not request.is_free(asked.start, asked.end):
+    if not request.is_free(proposal.start, proposal.end):
         return None
-    if not database.names.dialect((asked.function,), later=request.later).is_usual(_MEANINGS):
+    if not database.names.dialect((proposal.function,), later=request.later).is_usual(_MEANINGS):
         return None
-    argument = f'\n, "filter" := {literal(asked.condition)}'
-    return Rewriting((Edit(asked.end - 1, asked.end - 1, argument, ()),))
+    argument = f'\n, "filter" := {literal(proposal.condition)}'
+    return Rewriting((Edit(proposal.end - 1, proposal.end - 1, argument, ()),))
 
 
-def _rows(call: VectorCall, given: Given, database: Database) -> pa.Table:
-    asked = {name: _value(name, value, given) for name, value in call.arguments}
-    if asked.get("asof") is not None:
+def _rows(call: VectorCall, parameters: ParameterValues, database: Database) -> pa.Table:
+    arguments = {name: _value(name, value, parameters) for name, value in call.arguments}
+    if arguments.get("asof") is not None:
         raise NotFoundHere("a text that DuckDB reads as a moment in the time zone of the connection")
-    choice = VersionChoice(*(asked.pop(name, None) for name in ("version", "tag", "asof", "branch")))
-    table = database.names.qualified(asked.pop("table_name"), later=False)
+    choice = VersionChoice(*(arguments.pop(name, None) for name in ("version", "tag", "asof", "branch")))
+    table = database.names.qualified(arguments.pop("table_name"), later=False)
     dataset = database.catalog.binder.handle(table, choice).current()
-    options = {"filter": asked.pop("filter", None), "prefilter": asked.pop("prefilter", True) is not False}
-    nearest = {"column": asked.pop("column_name"), "q": asked.pop("query_vector"), "k": 10}
-    nearest |= {"use_index": asked.pop("use_index", True) is not False, **asked}
-    found = NearestRows(dataset, nearest, options)
+    options = {"filter": arguments.pop("filter", None), "prefilter": arguments.pop("prefilter", True) is not False}
+    nearest = {"column": arguments.pop("column_name"), "q": arguments.pop("query_vector"), "k": 10}
+    nearest |= {"use_index": arguments.pop("use_index", True) is not False, **arguments}
+    neighbours = NearestRows(dataset, nearest, options)
     field = dataset.schema.field(nearest["column"]) if nearest["column"] in dataset.schema.names else None
     if field is None or not pa.types.is_fixed_size_list(field.type) or not _is_narrow(field.type.value_type):
         raise NotFoundHere("numbers that text does not have exactly")
-    names = found.schema.names
+    names = neighbours.schema.names
     if call.columns is not None:
         names = [name for name in names if name.lower() in call.columns] or [DISTANCE]
-    return found.scanner(columns=names).to_reader().read_all()
+    return neighbours.scanner(columns=names).to_reader().read_all()
 
 
 def _is_narrow(type_: pa.DataType) -> bool:
     return bool(type_ in (pa.float32(), pa.float16()))
 
 
-def _value(name: str, value: Any, given: Given) -> Any:
+def _value(name: str, value: Any, parameters: ParameterValues) -> Any:
     """Return the value of an argument, where it has the type that the call wants.
 
     Raises:
@@ -95,12 +95,12 @@ def _value(name: str, value: Any, given: Given) -> Any:
     """
     if name == "query_vector":
         key = value.key
-        vector = given.vector(key) if str(key).startswith(LISTED) else vector_numbers(given.value(key))
+        vector = parameters.vector(key) if str(key).startswith(LISTED) else vector_numbers(parameters.value(key))
         with np.errstate(over="ignore"):
             if vector.ndim not in (1, 2) or not vector.size or not np.isfinite(vector.astype(np.float32)).all():
                 raise NotFoundHere("no vector")
         return vector
-    found = given.value(value.key) if isinstance(value, Parameter) else value
+    found = parameters.value(value.key) if isinstance(value, Parameter) else value
     if name == "version" and type(found) in (int, str):
         return str(found)
     if name in ("table_name", "column_name", "k") if found is None else type(found) is not _KINDS.get(name):

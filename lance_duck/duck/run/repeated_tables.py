@@ -18,12 +18,12 @@ from lance_duck.duck.tables.table import DuckTable, select_all
 from lance_duck.scan.duckdb.source import SPEAKS_SOURCE
 
 
-def run(asked: RepeatedTables, request: Request, database: Database) -> Rewriting | None:
+def run(proposal: RepeatedTables, request: Request, database: Database) -> Rewriting | None:
     """Have each table read from one object; None where that is so, or no table is repeated."""
     if not SPEAKS_SOURCE or request.later or pinned_versions() is not None:
         return None
     mentions: dict[tuple[str, VersionChoice], list[tuple[TableHandle, TablePlace]]] = {}
-    for place in asked.places:
+    for place in proposal.places:
         handle = database.names.table(place.name, later=False)
         if handle is not None and handle.given is None:
             mentions.setdefault(handle.identity, []).append((handle, place))

@@ -9,7 +9,7 @@ import duckdb
 from lance_duck.duck.catalog import TableCatalog
 from lance_duck.duck.names import Names
 from lance_duck.duck.run.named_tables import NamedTable
-from lance_duck.duck.run.parameters import Given
+from lance_duck.duck.run.parameters import ParameterValues
 from lance_duck.duck.run.search_settings import Session
 from lance_duck.duck.statement.edits import Edit
 from lance_duck.duck.statement.text import Statement
@@ -55,13 +55,13 @@ class Request:
 
     Attributes:
         statement: Its text.
-        given: Values of its parameters, and lists of numbers of its text.
+        values: Those of its parameters, and lists of numbers of its text.
         later: Its rows are read at some later time, perhaps repeatedly: it is a relation.
         rewritings: What became of proposals that were carried out before.
     """
 
     statement: Statement
-    given: Given
+    values: ParameterValues
     later: bool
     rewritings: list[Rewriting] = field(default_factory=list)
 

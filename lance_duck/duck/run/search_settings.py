@@ -44,15 +44,15 @@ class SearchSettings:
     recall: float | None = None
 
     def changed(self, name: str, value: Any) -> SearchSettings:
-        """Return the settings with another value of one; None: its default.
+        """Return the settings with another value of one; None stands for its default.
 
         Raises:
             InvalidInputError: There is no such setting, or no such value.
         """
         if name not in _DEFAULTS:
-            known = [PREFIX + each for each in _DEFAULTS]
-            remedy = did_you_mean(PREFIX + name, known)
-            raise InvalidInputError(f"no setting {PREFIX}{name}", expected=known_names(known), remedy=remedy)
+            names = [PREFIX + each for each in _DEFAULTS]
+            remedy = did_you_mean(PREFIX + name, names)
+            raise InvalidInputError(f"no setting {PREFIX}{name}", expected=known_names(names), remedy=remedy)
         if value is None:
             return replace(self, **{name: _DEFAULTS[name]})
         if name == "nearest":
@@ -129,27 +129,27 @@ def split_config(config: Mapping[str, Any]) -> tuple[SearchSettings, dict[str, A
 
 
 def _mode(value: Any) -> str:
-    found = str(value).lower()
-    if found not in _MODES:
+    mode = str(value).lower()
+    if mode not in _MODES:
         raise InvalidInputError(f"{PREFIX}nearest", expected=" or ".join(map(repr, _MODES)), found=repr(value))
-    return found
+    return mode
 
 
 def _share(value: Any) -> float:
     try:
-        found = float(str(value))
+        share = float(str(value))
     except ValueError:
-        found = 0.0
-    if not 0 < found <= 1 or isinstance(value, bool):
+        share = 0.0
+    if not 0 < share <= 1 or isinstance(value, bool):
         raise InvalidInputError(f"{PREFIX}recall", expected="a number above 0, up to 1", found=repr(value))
-    return found
+    return share
 
 
 def _whole(name: str, value: Any) -> int:
     try:
-        found = int(str(value))
+        number = int(str(value))
     except ValueError:
-        found = 0
-    if found < 1 or isinstance(value, bool):
+        number = 0
+    if number < 1 or isinstance(value, bool):
         raise InvalidInputError(f"{PREFIX}{name}", expected="a whole number from 1", found=repr(value))
-    return found
+    return number

@@ -64,10 +64,10 @@ class NarrowedTable(DuckTable):
         return self._condition if self._holds() else None
 
 
-def run(asked: KeyJoins, request: Request, database: Database) -> Rewriting | None:
+def run(proposal: KeyJoins, request: Request, database: Database) -> Rewriting | None:
     """Narrow the tables whose keys are few; None where there is none."""
     pushdown = _Pushdown(request, database)
-    joins = [join for join in asked.joins if request.is_free(join.start, join.end) and pushdown.is_worth(join)]
+    joins = [join for join in proposal.joins if request.is_free(join.start, join.end) and pushdown.is_worth(join)]
     if not joins:
         return None
     try:
@@ -120,14 +120,14 @@ class _Pushdown:
 
     def _table(self, join: KeyJoin, run: _Runner, objects: _Objects) -> DuckTable | None:
         handle = self.database.names.table(join.name, later=self.request.later)
-        given = _given(join, self.request.given.parameters)
-        if handle is None or given is None:
+        parameters = _given(join, self.request.values.bound)
+        if handle is None or parameters is None:
             return None
         table = handle.current()
         reading = self._reading(join, objects, table.count_rows(), run.later)
         if reading is None:
             return None
-        keys = run.keys(join.keys, given)
+        keys = run.keys(join.keys, parameters)
         if keys is None or not reading.unchanged():
             return None
         path = _column(table, join.column)
@@ -143,7 +143,7 @@ class _Pushdown:
             rows = len(condition.values)
         if rows * SELECTIVE > table.count_rows():
             return None
-        holds = self._holding(join, reading, run, keys, given)
+        holds = self._holding(join, reading, run, keys, parameters)
         return NarrowedTable(handle.current, condition, rows, holds)
 
     def _reading(self, join: KeyJoin, objects: _Objects, most: int, later: bool) -> _KeyQuery | None:
@@ -170,7 +170,7 @@ class _Pushdown:
         return _KeyQuery(tuple(tables), native) if rows * SMALLER <= most else None
 
     def _holding(
-        self, join: KeyJoin, reading: _KeyQuery, run: _Runner, keys: _Keys, given: Mapping[str, Any]
+        self, join: KeyJoin, reading: _KeyQuery, run: _Runner, keys: _Keys, parameters: Mapping[str, Any]
     ) -> Callable[[], bool]:
         clock, is_steady = run.clock, self.database.names.constancy() if run.later else None
         # The table that asks holds neither the request nor its tables: a registered table must not hold its own handle.
@@ -184,7 +184,7 @@ class _Pushdown:
             expected = keys.transaction + _STEP * (clock.statements - keys.statements) + _WITHIN
             with binder.spare_cursor() as cursor:
                 try:
-                    again = _Runner(cursor, clock, later=False).keys(join.keys, given)
+                    again = _Runner(cursor, clock, later=False).keys(join.keys, parameters)
                 except duckdb.Error:
                     return False
             # Nobody else did anything, or at least nothing that changed the keys for a while only.
@@ -252,20 +252,20 @@ class _Runner:
     def rows(self, sql: str, parameters: Any = None) -> list[tuple[Any, ...]]:
         options = {} if not parameters else {"params" if self.later else "parameters": parameters}
         method: Any = self._connection.sql if self.later else self._connection.execute
-        found: list[tuple[Any, ...]] = call_as_user(partial(method, sql, **options)).fetchall()
+        rows: list[tuple[Any, ...]] = call_as_user(partial(method, sql, **options)).fetchall()
         self.clock.statements += 1
-        return found
+        return rows
 
     def in_transaction(self, transaction: int) -> bool:
         """Return whether the connection is inside a transaction that an earlier statement began."""
         return bool(self.rows("SELECT txid_current()")[0][0] == transaction)
 
-    def keys(self, sql: str, given: Mapping[str, Any]) -> _Keys | None:
+    def keys(self, sql: str, parameters: Mapping[str, Any]) -> _Keys | None:
         """Run the query for keys; None where they are too many."""
         text = (
             f"SELECT txid_current(), typeof(list(key)), list(key) FROM (SELECT key FROM ({sql}) LIMIT {MOST_KEYS + 1})"  # noqa: S608
         )
-        transaction, type_, values = self.rows(text, dict(given))[0]
+        transaction, type_, values = self.rows(text, dict(parameters))[0]
         if values is not None and len(values) > MOST_KEYS:
             return None
         return _Keys(values or [], type_.removesuffix("[]"), transaction, self.clock.statements)
@@ -323,23 +323,23 @@ def _fields(row: Any) -> tuple[Any, ...]:
 
 def _given(join: KeyJoin, parameters: Any) -> dict[str, Any] | None:
     """Return the parameters of the query for keys, by its own names, or None if one is missing."""
-    given = {}
+    values = {}
     for name, key in join.parameters:
         if isinstance(parameters, Mapping):
             if str(key) not in parameters:
                 return None
-            given[name] = parameters[str(key)]
+            values[name] = parameters[str(key)]
         elif isinstance(parameters, Sequence) and isinstance(key, int) and 0 < key <= len(parameters):
-            given[name] = parameters[key - 1]
+            values[name] = parameters[key - 1]
         else:
             return None
-    return given
+    return values
 
 
 def _column(table: LanceDataset, name: str) -> str | None:
     """Return the column that SQL means by a name, where the table has an index over it."""
-    found = [column for column in table.schema.names if column.lower() == name.lower()]
-    return found[0] if len(found) == 1 and found[0] in table.indexed_columns() else None
+    columns = [column for column in table.schema.names if column.lower() == name.lower()]
+    return columns[0] if len(columns) == 1 and columns[0] in table.indexed_columns() else None
 
 
 def _length(thing: Any, later: bool) -> int | None:

@@ -31,33 +31,33 @@ class TextTable(NarrowedTable):
         return "trigrams: implied by the conditions of the statement, which DuckDB asks of the rows that are left"
 
 
-def run(asked: TextSelect, request: Request, database: Database) -> Rewriting | None:
+def run(proposal: TextSelect, request: Request, database: Database) -> Rewriting | None:
     """Narrow a table; None where no index says which rows are left out."""
-    if not request.is_free(asked.table.start, asked.table.end):
+    if not request.is_free(proposal.table.start, proposal.table.end):
         return None
-    handle = database.names.table(asked.table.name, later=request.later)
+    handle = database.names.table(proposal.table.name, later=request.later)
     if handle is None:
         return None
     try:
-        narrowed = _narrowed(asked, request, database, handle.current)
+        narrowed = _narrowed(proposal, request, database, handle.current)
     except (NotFoundHere, LanceDuckError):
         return None  # the statement itself will say what is wrong
     if narrowed is None:
         return None
     table = named(database.native, narrowed)
-    return Rewriting((asked.table.reading(f"({select_all(quoted(table.name))})"),), (table,))
+    return Rewriting((proposal.table.reading(f"({select_all(quoted(table.name))})"),), (table,))
 
 
 def _narrowed(
-    asked: TextSelect, request: Request, database: Database, current: Callable[[], LanceDataset]
+    proposal: TextSelect, request: Request, database: Database, current: Callable[[], LanceDataset]
 ) -> TextTable | None:
-    dataset, names, condition = current(), database.names, asked.condition
-    values = request.given.values(condition.keys)
+    dataset, names, condition = current(), database.names, proposal.condition
+    values = request.values.values(condition.keys)
     predicate = _trigrams(implied_tree(condition.where, dataset.schema, values or None))
     if predicate is None:
         return None
     about = about_condition(condition, dataset.schema, values)
-    if not names.dialect(asked.table.name, later=request.later).is_usual(about):
+    if not names.dialect(proposal.table.name, later=request.later).is_usual(about):
         return None
     expected = dataset.index_estimate(predicate)
     if expected is None or not names.are_built_in(TEXT_FUNCTIONS, later=request.later):

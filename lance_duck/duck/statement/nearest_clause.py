@@ -169,10 +169,10 @@ def _table(clauses: Clauses, place: int) -> tuple[str | None, int] | None:
     after = _after_travel(clauses, after)
     if not _length(clauses, after):
         at = after + (clauses.word(after) == "as")
-        given = clauses.tokens[at].name if at < len(clauses) else None
-        if given is None:
+        alias = clauses.tokens[at].name if at < len(clauses) else None
+        if alias is None:
             return None
-        name, after = given, at + 1
+        name, after = alias, at + 1
         if clauses.text_at(after) == "(":
             after = clauses.closer(after) + 1
         after = _after_travel(clauses, after)
@@ -218,8 +218,8 @@ def _end(clauses: Clauses, start: int) -> int:
 def _number(clauses: Clauses, place: int) -> str:
     """Return the number or parameter at a place as it is spelled: DuckDB says only where one begins."""
     start = clauses.tokens[place].start if place < len(clauses) else 0
-    found = _NUMBER.match(clauses.tokens[place].source, start) if place < len(clauses) else None
-    return "" if found is None else found[0]
+    match = _NUMBER.match(clauses.tokens[place].source, start) if place < len(clauses) else None
+    return "" if match is None else match[0]
 
 
 def _text_end(clauses: Clauses, place: int) -> int:

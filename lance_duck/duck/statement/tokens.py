@@ -46,13 +46,13 @@ def tokens_of(sql: str) -> list[Token]:
     except duckdb.Error:
         return []
     places = _character_places(sql, data)
-    found = []
+    tokens = []
     for offset, kind in cuts:
         match = _TOKEN.match(data, offset)
         if match is not None and "comment" not in str(kind):
             start, end = (places[offset], places[match.end()]) if places else (offset, match.end())
-            found.append(_token(sql, start, end, match))
-    return found
+            tokens.append(_token(sql, start, end, match))
+    return tokens
 
 
 def _token(sql: str, start: int, end: int, match: re.Match[bytes]) -> Token:

@@ -121,20 +121,22 @@ class MatchColumn(ComputedColumn):
 
     def values(self, dataset: LanceDataset, addresses: pa.Array) -> pa.Array:
         """See `ComputedColumn`."""
-        found = self.matches.of(dataset)
-        wanted = addresses.to_numpy()
-        if not len(found):
-            return pa.array(np.zeros(len(wanted), np.float32 if self._is_score else np.bool_))
-        places = np.minimum(np.searchsorted(found.names, wanted), len(found) - 1)
-        present = found.names[places] == wanted
-        return pa.array(np.where(present, found.scores[places], np.float32(0)) if self._is_score else present)
+        matches = self.matches.of(dataset)
+        targets = addresses.to_numpy()
+        if not len(matches):
+            return pa.array(np.zeros(len(targets), np.float32 if self._is_score else np.bool_))
+        places = np.minimum(np.searchsorted(matches.names, targets), len(matches) - 1)
+        present = matches.names[places] == targets
+        return pa.array(np.where(present, matches.scores[places], np.float32(0)) if self._is_score else present)
 
     def condition(self, dataset: LanceDataset, leaf: Predicate) -> Predicate:
         """See `ComputedColumn`: what holds of rows that match is asked of each, of others once."""
-        found = self.matches.of(dataset)
-        values = np.append(found.scores, np.float32(0)) if self._is_score else np.arange(len(found) + 1) < len(found)
+        matches = self.matches.of(dataset)
+        values = (
+            np.append(matches.scores, np.float32(0)) if self._is_score else np.arange(len(matches) + 1) < len(matches)
+        )
         held = mask(leaf, {self.field.name: pa.array(values)}, len(values)).to_numpy(zero_copy_only=False)
-        rows = In((ROW_ADDRESS,), pa.array(found.names[held[:-1] != held[-1]]))
+        rows = In((ROW_ADDRESS,), pa.array(matches.names[held[:-1] != held[-1]]))
         return Not(rows) if held[-1] else rows
 
 
@@ -253,14 +255,14 @@ class TableWithColumns(DuckTable):
     def explained(self, parts: Sequence[Predicate] = ()) -> str:
         """See `DuckTable.explained`: its searches, and how rows are found besides."""
         searched = {name for name, column in self.computed.items() if isinstance(column, MatchColumn)}
-        own = [self.stored(self.dataset, part) for part in parts if searched.isdisjoint(part.columns())]
+        pushed = [self.stored(self.dataset, part) for part in parts if searched.isdisjoint(part.columns())]
         plans = []
         for query in self.queries:
             lines = self.dataset.scan(columns=[], full_text_query=query).explain_plan().splitlines()
             plans += [line for line in lines[1:] if not line.startswith("  columns:")]
-        used = "rows that match alone are read" if len(own) < len(parts) else "columns of the scan"
+        used = "rows that match alone are read" if len(pushed) < len(parts) else "columns of the scan"
         plans += [f"  match: {used}"] if plans else []
-        return super().explained(own) + "".join(f"{line}\n" for line in plans)
+        return super().explained(pushed) + "".join(f"{line}\n" for line in plans)
 
     def _is_computed(self, node: Any) -> bool:
         predicate = predicate_from_node(node, self.filtered_schema(self.dataset))
@@ -273,16 +275,16 @@ class TableWithColumns(DuckTable):
         return pa.schema([*schema, *(column.field for column in self.computed.values())], schema.metadata)
 
     def _reader(
-        self, dataset: LanceDataset, wanted: pa.Schema, predicate: Predicate | None, *, any_form: bool
+        self, dataset: LanceDataset, output: pa.Schema, predicate: Predicate | None, *, any_form: bool
     ) -> pa.RecordBatchReader:
-        if self.computed.keys().isdisjoint(wanted.names):
-            return super()._reader(dataset, wanted, predicate, any_form=any_form)
-        own = [field for field in wanted if field.name not in self.computed]
-        sources = dict.fromkeys(self.computed[name].source for name in wanted.names if name in self.computed)
-        stored = pa.schema([*own, *(pa.field(name, pa.uint64()) for name in sources)])
+        if self.computed.keys().isdisjoint(output.names):
+            return super()._reader(dataset, output, predicate, any_form=any_form)
+        stored_fields = [field for field in output if field.name not in self.computed]
+        sources = dict.fromkeys(self.computed[name].source for name in output.names if name in self.computed)
+        stored = pa.schema([*stored_fields, *(pa.field(name, pa.uint64()) for name in sources)])
         inner = super()._reader(dataset, stored, predicate, any_form=any_form)
         named = {field.name: field for field in inner.schema}
-        schema = pa.schema([named.get(field.name, field) for field in wanted])
+        schema = pa.schema([named.get(field.name, field) for field in output])
         return pa.RecordBatchReader.from_batches(schema, self._computed(dataset, inner, schema))
 
     def _computed(

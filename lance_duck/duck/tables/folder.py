@@ -38,15 +38,15 @@ class Folder:
 
     def tables(self) -> dict[str, str]:
         """Return the present URI of each table, by table name."""
-        found = self._store.folders()
-        if found is None:
+        folders = self._store.folders()
+        if folders is None:
             raise NotFoundError(
                 "no such folder",
                 where=self.uri,
                 expected="a folder of *.lance tables",
                 remedy=did_you_mean_path(self.uri),
             )
-        names = (name for name in found if name.endswith(TABLE_SUFFIX) and name != TABLE_SUFFIX)
+        names = (name for name in folders if name.endswith(TABLE_SUFFIX) and name != TABLE_SUFFIX)
         tables = {name.removesuffix(TABLE_SUFFIX): join_uri(self.uri, name) for name in sorted(names)}
         return {name: uri for name, uri in tables.items() if not self._is_deregistered(name)}
 

@@ -32,8 +32,8 @@ class HybridRows(SearchRows):
         InvalidInputError: What is asked makes no sense for this table.
     """
 
-    def __init__(self, dataset: LanceDataset, asked: Mapping[str, Any]) -> None:
-        self._asked = dict(asked)
+    def __init__(self, dataset: LanceDataset, arguments: Mapping[str, Any]) -> None:
+        self._asked = dict(arguments)
         dataset.scan(columns=[HYBRID_SCORE], **self._asked)  # refuses here and now what makes no sense
         schema = duckdb_arrow_schema(dataset.schema)
         for name in _MADE:
@@ -57,14 +57,14 @@ class HybridRows(SearchRows):
         """Describe the search in words."""
         return self._dataset.scan(columns=[HYBRID_SCORE], **self._asked).explain_plan()
 
-    def rows_found(self, wanted: pa.Schema) -> pa.Table:
+    def rows_found(self, output: pa.Schema) -> pa.Table:
         """See `SearchRows`."""
-        if has_own_types(self._dataset, wanted, _MADE):
-            options = {"columns": wanted.names, "disable_scoring_autoprojection": True}
-            found = self._dataset.scan(**options, **self._asked).to_table()
-            return pa.Table.from_arrays([found.column(name) for name in wanted.names], schema=wanted)
+        if has_own_types(self._dataset, output, _MADE):
+            options = {"columns": output.names, "disable_scoring_autoprojection": True}
+            rows = self._dataset.scan(**options, **self._asked).to_table()
+            return pa.Table.from_arrays([rows.column(name) for name in output.names], schema=output)
         return rows_of_search(
             self._dataset,
-            wanted,
+            output,
             self._dataset.scan(columns=list(_MADE), with_row_address=True, **self._asked).to_table(),
         )

@@ -28,12 +28,12 @@ class MatchAsk:
 
     Attributes:
         queries: All of them have to match; scores add up.
-        wanted: The best rows, so many of them, and those with the score of the last one; None: all.
-        where: The condition that they fulfil, as `LanceDataset.scanner` takes it; None: none. Only with `wanted`.
+        limit: The best rows, so many of them, and those with the score of the last one; None: all.
+        where: The condition that they fulfil, as `LanceDataset.scanner` takes it; None: none. Only with `limit`.
     """
 
     queries: Sequence[MatchQuery | PhraseQuery]
-    wanted: int | None = None
+    limit: int | None = None
     where: Any = None
 
     @property
@@ -48,17 +48,17 @@ class MatchAsk:
         table = dataset.handle.table
         options = ScanOptions.of({"columns": [], "filter": self.where})
         search = TextSearch(table, self.query, table.plan(options))
-        if self.wanted is None:
+        if self.limit is None:
             return search.matches().names
-        most = self.wanted + _MORE if isinstance(self.query, MatchQuery) else None
+        most = self.limit + _MORE if isinstance(self.query, MatchQuery) else None
         while True:
-            found = search.matches(None, most)
-            if len(found) <= self.wanted:
-                return found.names
-            best = -np.sort(-found.scores)
-            last = best[self.wanted - 1]
-            if most is None or len(found) < most or best[most - 1] < last:
-                return found.where(found.scores >= last).names
+            matches = search.matches(None, most)
+            if len(matches) <= self.limit:
+                return matches.names
+            best = -np.sort(-matches.scores)
+            last = best[self.limit - 1]
+            if most is None or len(matches) < most or best[most - 1] < last:
+                return matches.where(matches.scores >= last).names
             most *= 4
 
 
@@ -88,7 +88,7 @@ class MatchedTable(DuckTable):
     def explained(self, parts: Sequence[Predicate] = ()) -> str:
         """See `DuckTable.explained`; its search is all there is to say."""
         ask = self._asked()
-        scanner = self.dataset.scan(columns=[], full_text_query=ask.query, filter=ask.where, limit=ask.wanted)
+        scanner = self.dataset.scan(columns=[], full_text_query=ask.query, filter=ask.where, limit=ask.limit)
         lines = [line for line in scanner.explain_plan().splitlines() if not line.startswith("  columns:")]
         return "\n".join(lines) + "\n"
 

@@ -38,9 +38,9 @@ class MatchingRows(SearchRows):
             raise InvalidInputError("k", where="lance_fts", expected="1 or more", found=str(k))
         self._most = k
         self._asked = {"full_text_query": query_of_text(query, column), "limit": k, **options}
-        asked = dataset.scan(columns=[SCORE], **self._asked)  # refuses here and now what makes no sense
-        self._made = [name for name in (DOC_INDEX, SCORE) if name in asked.projected_schema.names]
-        made = [asked.projected_schema.field(name) for name in self._made]
+        scanner = dataset.scan(columns=[SCORE], **self._asked)  # refuses here and now what makes no sense
+        self._made = [name for name in (DOC_INDEX, SCORE) if name in scanner.projected_schema.names]
+        made = [scanner.projected_schema.field(name) for name in self._made]
         super().__init__(dataset, duckdb_arrow_schema(pa.schema([*dataset.schema, *made])))
 
     @property
@@ -56,10 +56,10 @@ class MatchingRows(SearchRows):
         """Describe the search in words."""
         return self._dataset.scan(columns=[SCORE], **self._asked).explain_plan()
 
-    def rows_found(self, wanted: pa.Schema) -> pa.Table:
+    def rows_found(self, output: pa.Schema) -> pa.Table:
         """See `SearchRows`."""
-        if has_own_types(self._dataset, wanted, self._made):
-            found = self._dataset.scan(columns=wanted.names, **self._asked).to_table()
-            return pa.Table.from_arrays([found.column(name) for name in wanted.names], schema=wanted)
-        found = self._dataset.scan(columns=[SCORE], with_row_address=True, **self._asked).to_table()
-        return rows_of_search(self._dataset, wanted, found)
+        if has_own_types(self._dataset, output, self._made):
+            rows = self._dataset.scan(columns=output.names, **self._asked).to_table()
+            return pa.Table.from_arrays([rows.column(name) for name in output.names], schema=output)
+        rows = self._dataset.scan(columns=[SCORE], with_row_address=True, **self._asked).to_table()
+        return rows_of_search(self._dataset, output, rows)

@@ -55,23 +55,25 @@ class NearestRows(SearchRows):
         """Describe the search in words."""
         return self._dataset.scan(columns=[DISTANCE], **self._asked).explain_plan()
 
-    def rows_found(self, wanted: pa.Schema) -> pa.Table:
+    def rows_found(self, output: pa.Schema) -> pa.Table:
         """See `SearchRows`."""
-        return found_rows(self._dataset, wanted, self._asked)
+        return found_rows(self._dataset, output, self._asked)
 
 
-def found_rows(dataset: LanceDataset, wanted: pa.Schema, asked: Mapping[str, Any]) -> pa.Table:
+def found_rows(dataset: LanceDataset, output: pa.Schema, arguments: Mapping[str, Any]) -> pa.Table:
     """Search, and read columns.
 
     Args:
         dataset: One version of a table.
-        wanted: Columns of the table in DuckDB's form, `_distance` and `query_index`.
-        asked: nearest, filter and prefilter, as `LanceDataset.scanner` takes them.
+        output: Columns of the table in DuckDB's form, `_distance` and `query_index`.
+        arguments: nearest, filter and prefilter, as `LanceDataset.scanner` takes them.
     """
-    if has_own_types(dataset, wanted, _MADE):
-        found = dataset.scan(columns=wanted.names, **asked).to_table()
-        return pa.Table.from_arrays([found.column(name) for name in wanted.names], schema=wanted)
-    return rows_of_search(dataset, wanted, dataset.scan(columns=[DISTANCE], with_row_address=True, **asked).to_table())
+    if has_own_types(dataset, output, _MADE):
+        rows = dataset.scan(columns=output.names, **arguments).to_table()
+        return pa.Table.from_arrays([rows.column(name) for name in output.names], schema=output)
+    return rows_of_search(
+        dataset, output, dataset.scan(columns=[DISTANCE], with_row_address=True, **arguments).to_table()
+    )
 
 
 def listed_numbers(text: str) -> Any:

@@ -64,7 +64,7 @@ class SearchRows(pads.Dataset, ScanSource):  # type: ignore[misc]
         """Describe the search in words."""
 
     @abstractmethod
-    def rows_found(self, wanted: pa.Schema) -> pa.Table:
+    def rows_found(self, output: pa.Schema) -> pa.Table:
         """Search, and read some columns of `schema`."""
 
     def accepts(self, predicate: Any) -> bool:
@@ -74,8 +74,8 @@ class SearchRows(pads.Dataset, ScanSource):  # type: ignore[misc]
     def stream(self, columns: Sequence[int] | None, filters: Sequence[Any]) -> tuple[object, bool]:
         """See `ScanSource.stream`."""
         schema = self._schema
-        wanted = schema if columns is None else pa.schema([schema.field(i) for i in columns])
-        return self._found(wanted).__arrow_c_stream__(), columns is not None
+        output = schema if columns is None else pa.schema([schema.field(i) for i in columns])
+        return self._found(output).__arrow_c_stream__(), columns is not None
 
     def scanner(self, *, columns: Sequence[str] | None = None, filter: Any = None) -> PushedScan:  # noqa: A002
         """See `ScanSource.pushed_scanner`.
@@ -83,50 +83,50 @@ class SearchRows(pads.Dataset, ScanSource):  # type: ignore[misc]
         A filter that comes this far, see `select_found`, is one that DuckDB 1.x makes of a join while that runs. The
         join applies it, too; here it would have the search find other rows.
         """
-        wanted = self._schema if columns is None else pa.schema([self._schema.field(name) for name in columns])
-        return PushedScan(wanted, lambda: self._found(wanted))
+        output = self._schema if columns is None else pa.schema([self._schema.field(name) for name in columns])
+        return PushedScan(output, lambda: self._found(output))
 
-    def _found(self, wanted: pa.Schema) -> pa.RecordBatchReader:
+    def _found(self, output: pa.Schema) -> pa.RecordBatchReader:
         began = time.perf_counter()
-        found = self.rows_found(wanted).to_reader()
+        rows = self.rows_found(output).to_reader()
         for watch in WATCHES:
-            scan = Scan(self._dataset, wanted.names, None, seconds=time.perf_counter() - began, plan=self.explained())
+            scan = Scan(self._dataset, output.names, None, seconds=time.perf_counter() - began, plan=self.explained())
             watch.scans.append(scan)
-            found = scan.counted(found)
-        return found
+            rows = scan.counted(rows)
+        return rows
 
 
-def has_own_types(dataset: LanceDataset, wanted: pa.Schema, made: Sequence[str]) -> bool:
+def has_own_types(dataset: LanceDataset, output: pa.Schema, made: Sequence[str]) -> bool:
     """Return whether a search gives columns in the types that DuckDB has for them.
 
     Args:
         dataset: One version of a table.
-        wanted: Columns of the table in DuckDB's form, and some that the search makes.
+        output: Columns of the table in DuckDB's form, and some that the search makes.
         made: Names of these.
     """
-    own = dataset.schema
-    return all(field.name in made or own.field(field.name).type == field.type for field in wanted)
+    stored = dataset.schema
+    return all(field.name in made or stored.field(field.name).type == field.type for field in output)
 
 
-def rows_of_search(dataset: LanceDataset, wanted: pa.Schema, found: pa.Table) -> pa.Table:
+def rows_of_search(dataset: LanceDataset, output: pa.Schema, neighbours: pa.Table) -> pa.Table:
     """Read the rows that a search has found, in types that a search does not give.
 
     Args:
         dataset: The version that was searched.
-        wanted: Columns of the table in DuckDB's form, and some of those of `found`.
-        found: `_rowaddr` of the rows, and the columns that the search makes.
+        output: Columns of the table in DuckDB's form, and some of those of `neighbours`.
+        neighbours: `_rowaddr` of the rows, and the columns that the search makes.
     """
-    fields = [field for field in wanted if field.name not in found.schema.names]
+    fields = [field for field in output if field.name not in neighbours.schema.names]
     if not fields:
-        return found.select(wanted.names).cast(wanted)
-    addresses = found.column(ADDRESS).combine_chunks()
+        return neighbours.select(output.names).cast(output)
+    addresses = neighbours.column(ADDRESS).combine_chunks()
     schema = pa.schema([*fields, pa.field(ADDRESS, pa.uint64())])
     rows = dataset.duckdb_reader(schema, In((ADDRESS,), addresses.unique())).read_all()
     order = np.argsort(rows.column(ADDRESS).to_numpy())
     places = order[np.searchsorted(rows.column(ADDRESS).to_numpy()[order], addresses.to_numpy())]
     rows = rows.take(pa.array(places))
-    columns = [(found if name in found.schema.names else rows).column(name) for name in wanted.names]
-    return pa.Table.from_arrays(columns, schema=wanted)
+    columns = [(neighbours if name in neighbours.schema.names else rows).column(name) for name in output.names]
+    return pa.Table.from_arrays(columns, schema=output)
 
 
 def select_found(source: str, k: int) -> str:

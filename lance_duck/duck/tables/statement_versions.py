@@ -31,11 +31,11 @@ def found_once(key: Callable[[], Hashable], find: Callable[[], LanceDataset]) ->
         key: Returns what it is remembered by: where it is, and which version is asked for.
         find: Looks it up.
     """
-    found = _FOUND.get()
-    if found is None:
+    results = _FOUND.get()
+    if results is None:
         return find()
     asked = key()
-    dataset = found.get(asked)
+    dataset = results.get(asked)
     if dataset is None:
-        dataset = found[asked] = find()
+        dataset = results[asked] = find()
     return dataset

@@ -88,9 +88,9 @@ class DuckTable(pads.Dataset, ScanSource):  # type: ignore[misc]
         """See `ScanSource.stream`."""
         dataset = self.dataset
         schema = self._schema(dataset)
-        wanted = schema if columns is None else pa.schema([schema.field(i) for i in columns])
+        output = schema if columns is None else pa.schema([schema.field(i) for i in columns])
         predicate = self._with_implied(dataset, predicate_from_nodes(filters, self.filtered_schema(dataset)))
-        reader = without_offsets(self._reader(dataset, wanted, predicate, any_form=True))
+        reader = without_offsets(self._reader(dataset, output, predicate, any_form=True))
         expected = None if predicate is None else dataset.index_estimate(predicate)
         if expected is not None and expected <= _FEW_ROWS:
             # Read here and now: threads of DuckDB that pull from Python wait for each other.
@@ -101,11 +101,11 @@ class DuckTable(pads.Dataset, ScanSource):  # type: ignore[misc]
         """See `ScanSource.pushed_scanner`."""
         dataset = self.dataset
         schema = self._schema(dataset)
-        wanted = schema if columns is None else pa.schema([schema.field(name) for name in columns])
+        output = schema if columns is None else pa.schema([schema.field(name) for name in columns])
         predicate = self._with_implied(
             dataset, None if filter is None else predicate_from_pushed(filter, self.filtered_schema(dataset))
         )
-        return PushedScan(wanted, lambda: without_offsets(self._reader(dataset, wanted, predicate, any_form=False)))
+        return PushedScan(output, lambda: without_offsets(self._reader(dataset, output, predicate, any_form=False)))
 
     scanner = ByCaller(pushed_scanner, pushed_scanner)
 
@@ -150,9 +150,9 @@ class DuckTable(pads.Dataset, ScanSource):  # type: ignore[misc]
 
     def _offered(self, node: Any, *, accepted: bool) -> None:
         """Tell observers of a filter that DuckDB has offered."""
-        if WATCHES and (found := predicate_from_node(node, self.filtered_schema(self.dataset))) is not None:
+        if WATCHES and (predicate := predicate_from_node(node, self.filtered_schema(self.dataset))) is not None:
             for watch in WATCHES:
-                watch.offered.append((self, found, accepted))
+                watch.offered.append((self, predicate, accepted))
 
     def _with_implied(self, dataset: LanceDataset, predicate: Predicate | None) -> Predicate | None:
         pushed = None if predicate is None else self.stored(dataset, predicate)
@@ -160,17 +160,17 @@ class DuckTable(pads.Dataset, ScanSource):  # type: ignore[misc]
         return all_of(*parts) if parts else None
 
     def _schema(self, dataset: LanceDataset) -> pa.Schema:
-        known = self._known
-        if known is None or known[0] is not dataset.schema:
+        schemas = self._known
+        if schemas is None or schemas[0] is not dataset.schema:
             schema = duckdb_arrow_schema(dataset.schema)
-            known = dataset.schema, schema.insert(0, pa.field(ROWS, pa.null())) if self._hidden else schema
-            self._known = known
-        return known[1]
+            schemas = dataset.schema, schema.insert(0, pa.field(ROWS, pa.null())) if self._hidden else schema
+            self._known = schemas
+        return schemas[1]
 
     def _reader(
-        self, dataset: LanceDataset, wanted: pa.Schema, predicate: Predicate | None, *, any_form: bool
+        self, dataset: LanceDataset, output: pa.Schema, predicate: Predicate | None, *, any_form: bool
     ) -> pa.RecordBatchReader:
-        return _reader(dataset, wanted, predicate, any_form=any_form)
+        return _reader(dataset, output, predicate, any_form=any_form)
 
     def _refresh(self) -> LanceDataset:
         with self._lock:
@@ -179,26 +179,26 @@ class DuckTable(pads.Dataset, ScanSource):  # type: ignore[misc]
 
 
 def _reader(
-    dataset: LanceDataset, wanted: pa.Schema, predicate: Predicate | None, *, any_form: bool
+    dataset: LanceDataset, output: pa.Schema, predicate: Predicate | None, *, any_form: bool
 ) -> pa.RecordBatchReader:
-    reader = _opened(dataset, wanted, predicate, any_form=any_form)
+    reader = _opened(dataset, output, predicate, any_form=any_form)
     for watch in WATCHES:
-        scan = Scan(dataset, wanted.names, predicate)
+        scan = Scan(dataset, output.names, predicate)
         watch.scans.append(scan)
         reader = scan.counted(reader)
     return reader
 
 
 def _opened(
-    dataset: LanceDataset, wanted: pa.Schema, predicate: Predicate | None, *, any_form: bool
+    dataset: LanceDataset, output: pa.Schema, predicate: Predicate | None, *, any_form: bool
 ) -> pa.RecordBatchReader:
-    place = wanted.get_field_index(ROWS)
+    place = output.get_field_index(ROWS)
     if place < 0:
-        return dataset.duckdb_reader(wanted, predicate, any_form=any_form)
-    if len(wanted) == 1 and predicate is None:
-        return pa.RecordBatchReader.from_batches(wanted, _counted(wanted, dataset.count_rows()))
-    inner = dataset.duckdb_reader(wanted.remove(place), predicate, any_form=any_form)
-    schema = inner.schema.insert(place, wanted.field(place))
+        return dataset.duckdb_reader(output, predicate, any_form=any_form)
+    if len(output) == 1 and predicate is None:
+        return pa.RecordBatchReader.from_batches(output, _counted(output, dataset.count_rows()))
+    inner = dataset.duckdb_reader(output.remove(place), predicate, any_form=any_form)
+    schema = inner.schema.insert(place, output.field(place))
     return pa.RecordBatchReader.from_batches(schema, _widened(inner, schema, place))
 
 

@@ -117,9 +117,9 @@ class TextFunctions:
             if None in (request, query, *rest):
                 continue
             analyser = self._analyser(request, beside or "")
-            wanted = wanted_of(query, analyser)
+            tokens = wanted_of(query, analyser)
             mine = lists.take(pa.array(places))
-            marked = pa.ListArray.from_arrays(_offsets(mine), marks(mine.flatten(), wanted, analyser, *rest))
+            marked = pa.ListArray.from_arrays(_offsets(mine), marks(mine.flatten(), tokens, analyser, *rest))
             for place, part in zip(places.tolist(), marked.to_pylist(), strict=True):
                 result[place] = part
         return pc.if_else(lists.is_valid(), pa.array(result, pa.list_(pa.string())), None)
@@ -136,14 +136,14 @@ class TextFunctions:
         """Return the score of each text, NaN without a match, and whether there are a text and words."""
         lists = texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
         scores = np.full(len(lists), np.nan, np.float32)
-        known = _has_texts(lists)
+        has_texts = _has_texts(lists)
         for request, query, beside, places in _groups(requests, words, values):
             if query is None or request is None:
-                known[places] = False
+                has_texts[places] = False
                 continue
             matcher = self._matcher(TextRequest.of(request), query, beside or "")
             scores[places] = matcher.scores(lists if len(places) == len(lists) else lists.take(pa.array(places)))
-        return scores, known
+        return scores, has_texts
 
     def _matcher(self, request: TextRequest, words: str, values: str) -> TextMatcher:
         query = request.query(words, values)

@@ -62,8 +62,8 @@ class TextRequest:
     @property
     def text(self) -> str:
         """The text that stands for it."""
-        own = {each.name: getattr(self, each.name) for each in fields(self)}
-        return json.dumps({name: value for name, value in own.items() if value}, ensure_ascii=False)
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        return json.dumps({name: value for name, value in values.items() if value}, ensure_ascii=False)
 
     def query(self, words: str, values: str) -> MatchQuery | PhraseQuery:
         """Return the query.
@@ -76,8 +76,8 @@ class TextRequest:
             InvalidInputError, WrongTypeError: An option makes no sense.
         """
         beside = values.split(DIVIDER) if values else []
-        given = {name: _value(self.kind, name, value) for name, value in zip(self.named, beside, strict=False)}
-        return _KINDS[self.kind](words, self.column, **{**self.options, **given})
+        arguments = {name: _value(self.kind, name, value) for name, value in zip(self.named, beside, strict=False)}
+        return _KINDS[self.kind](words, self.column, **{**self.options, **arguments})
 
     def choice(self, values: str) -> dict[str, str]:
         """Return the arguments that choose the version of the table."""

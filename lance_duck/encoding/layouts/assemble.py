@@ -90,7 +90,7 @@ class LevelEntries:
 
 
 def item_slots(structure: Structure, layer: int, entries: LevelEntries) -> tuple[int, Validity | None]:
-    """Return the number of slots of an item layer, and a flag for each that is valid (None: all are)."""
+    """Return the number of slots of an item layer, and a flag for each that is valid (None if all are)."""
     rep, def_ = entries.rep, entries.def_
     if rep is None:
         stride = structure.strides[layer]

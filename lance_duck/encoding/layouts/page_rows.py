@@ -28,7 +28,7 @@ def check_rows(rows: Rows, num_rows: int) -> int:
 
 
 def slice_bounds(rows: slice) -> tuple[int, int]:
-    """Start and stop of a slice whose bounds are given and whose step is 1.
+    """Return the start and stop of a slice, which has both and a step of 1.
 
     Raises:
         InternalError: A bound is missing, or there is another step.

@@ -92,7 +92,7 @@ class PointReader:
 
 
 def _pick_of(codec: Codec) -> _Pick | None:
-    """Return how single values of a codec are taken; None: they are not."""
+    """Return how single values of a codec are taken; None if they cannot be."""
     width = plain_width(codec)
     if width:
         return _plain(codec, width)

@@ -19,9 +19,9 @@ def replace_cells(
 ) -> pa.Array:
     """Return the array where the unit at a path has other values in some places."""
     if not path:
-        chosen = np.arange(len(array))
-        chosen[np.concatenate(places)] = len(array) + np.arange(sum(map(len, values)))
-        return _picked(concatenate([array, *(with_type(storage_of(each), array.type) for each in values)]), chosen)
+        sources = np.arange(len(array))
+        sources[np.concatenate(places)] = len(array) + np.arange(sum(map(len, values)))
+        return _picked(concatenate([array, *(with_type(storage_of(each), array.type) for each in values)]), sources)
     storage = storage_of(array)
     children = [storage.field(place) for place in range(storage.type.num_fields)]
     children[path[0]] = replace_cells(children[path[0]], path[1:], places, values)

@@ -90,8 +90,8 @@ def _batches(file: LegacyFile, field: Field, number: int, where: str) -> Batches
 def _open_leaf(field: Field, arrow_type: pa.DataType, file: LegacyFile, pages: Batches) -> V20Node:
     stored = storage_type(field.to_arrow().type)
     if is_texts(field):
-        wanted = storage_type(arrow_type)
-        is_json = field.is_json and not is_bytes(wanted)
+        storage = storage_type(arrow_type)
+        is_json = field.is_json and not is_bytes(storage)
         return LengthyNode(arrow_type, pages, field.nullable, is_json)
     if pa.types.is_null(stored):
         return NullNode(arrow_type, pages)

@@ -119,12 +119,12 @@ class LegacyFile(LanceFile):
         Raises:
             CorruptError: There is no such field.
         """
-        found = self._parsed.get(index)
-        if found is None:
+        column = self._parsed.get(index)
+        if column is None:
             positions, lengths = self.page_row(index)
             kind = self.fields.get(index)
-            found = self._parsed[index] = ColumnMetadata(self._described(index, kind, positions, lengths), (), None)
-        return found
+            column = self._parsed[index] = ColumnMetadata(self._described(index, kind, positions, lengths), (), None)
+        return column
 
     def _described(self, index: int, kind: Field | None, positions: Int64s, lengths: Int64s) -> tuple[Page, ...]:
         if kind is None or kind.logical_type == "struct" or not len(positions):

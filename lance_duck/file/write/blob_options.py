@@ -98,7 +98,7 @@ class BlobOptions:
         """
         below = [(base_id, name) for base_id, base in self.bases.items() if (name := _below(uri, base)) is not None]
         if below:
-            return min(below, key=lambda found: len(found[1]))
+            return min(below, key=lambda base: len(base[1]))
         if not self.allow_outside_bases:
             raise InvalidInputError(
                 "external blob outside of the base paths of the table",

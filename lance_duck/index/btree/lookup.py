@@ -125,9 +125,9 @@ class Lookup:
 
     def _interleaved(self) -> bool:
         """Return whether min <= max for each page, and max <= min of the next one."""
-        own = np.arange(len(self.mins), dtype=np.int64) + self.straddles
+        positions = np.arange(len(self.mins), dtype=np.int64) + self.straddles
         below, upto = self.maxs.places(self.mins, False), self.maxs.places(self.mins, True)
-        return bool((below <= own).all() and (upto >= own).all())
+        return bool((below <= positions).all() and (upto >= positions).all())
 
 
 def _columns(file: SegmentFile, type_: pa.DataType) -> tuple[pa.Array, pa.Array, Int64s, Int64s]:

@@ -29,13 +29,13 @@ def by_row(contents: PartitionContents, *, keeps_positions: bool) -> PartitionCo
     order = np.argsort(keys, kind="stable")
     keys = keys[order]
     firsts = np.flatnonzero(np.diff(keys, prepend=-1))
-    kept = keys[firsts]
+    unique_keys = keys[firsts]
     frequencies = contents.frequencies[order]
     return PartitionContents(
         Documents(names[has_terms], lengths[has_terms]),
         contents.terms,
-        np.searchsorted(kept >> 32, np.arange(len(contents.terms) + 1)).astype(np.int64),
-        (kept & 0xFFFFFFFF).astype(np.uint32),
+        np.searchsorted(unique_keys >> 32, np.arange(len(contents.terms) + 1)).astype(np.int64),
+        (unique_keys & 0xFFFFFFFF).astype(np.uint32),
         np.add.reduceat(frequencies, firsts) if len(firsts) else frequencies,
         _moved(contents, order) if keeps_positions else None,
     )

@@ -98,14 +98,16 @@ def inverted(batches: Sequence[TokenBatch], *, with_positions: bool) -> Partitio
     postings, tokens = np.zeros(len(terms), np.int64), np.zeros(len(terms), np.int64)
     firsts = np.append(0, np.cumsum([len(batch) for batch in batches], dtype=np.int64)).tolist()
     last = np.full(len(terms), sort.NO_DOCUMENT, np.uint32)
-    for batch, own, first in zip(batches, numbers, firsts, strict=False):
-        _check(sort.count_tokens(batch.term_ids, own, batch.bounds, first, last, postings, tokens))
+    for batch, batch_numbers, first in zip(batches, numbers, firsts, strict=False):
+        _check(sort.count_tokens(batch.term_ids, batch_numbers, batch.bounds, first, last, postings, tokens))
     bounds = np.append(0, np.cumsum(postings))
     document_ids, frequencies = np.empty(bounds[-1], np.uint32), np.empty(bounds[-1], np.uint32)
     last.fill(sort.NO_DOCUMENT)
     ends = bounds[:-1].copy()
-    for batch, own, first in zip(batches, numbers, firsts, strict=False):
-        _check(sort.fill_tokens(batch.term_ids, own, batch.bounds, first, last, ends, document_ids, frequencies))
+    for batch, batch_numbers, first in zip(batches, numbers, firsts, strict=False):
+        _check(
+            sort.fill_tokens(batch.term_ids, batch_numbers, batch.bounds, first, last, ends, document_ids, frequencies)
+        )
     positions = _positions(batches, numbers, tokens) if with_positions else None
     row_ids = joined((batch.row_ids for batch in batches), np.uint64)
     lengths = joined((np.diff(batch.bounds) for batch in batches), np.int64).astype(np.uint32)
@@ -136,9 +138,9 @@ def _positions(
 ) -> NDArray[np.uint32]:
     bounds = np.append(0, np.cumsum(tokens))
     ends, positions = bounds[:-1].copy(), np.empty(bounds[-1], np.uint32)
-    for batch, own in zip(batches, numbers, strict=True):
+    for batch, batch_numbers in zip(batches, numbers, strict=True):
         assert batch.positions is not None
-        _check(sort.fill_positions(batch.term_ids, own, batch.positions, ends, positions))
+        _check(sort.fill_positions(batch.term_ids, batch_numbers, batch.positions, ends, positions))
     return positions
 
 

@@ -57,13 +57,13 @@ def merged_partitions(parts: Sequence[LivingPart]) -> PartitionContents:
     names = _names(parts)
     terms, numbers = distinct_terms([part.contents.terms for part in parts])
     counts = np.zeros((2, len(terms)), np.int64)
-    for part, own, new in zip(parts, numbers, names, strict=True):
-        status.check_status(sort.count_living(*_postings(part), new, own, counts), "posting", "list")
+    for part, part_numbers, new in zip(parts, numbers, names, strict=True):
+        status.check_status(sort.count_living(*_postings(part), new, part_numbers, counts), "posting", "list")
     bounds = np.append(0, np.cumsum(counts[0]))
     document_ids, frequencies = np.empty(bounds[-1], np.uint32), np.empty(bounds[-1], np.uint32)
     ends = bounds[:-1].copy()
-    for part, own, new in zip(parts, numbers, names, strict=True):
-        outcome = sort.fill_living(*_postings(part), new, own, ends, document_ids, frequencies)
+    for part, part_numbers, new in zip(parts, numbers, names, strict=True):
+        outcome = sort.fill_living(*_postings(part), new, part_numbers, ends, document_ids, frequencies)
         status.check_status(outcome, "posting", "list")
     positions = _positions(parts, numbers, names, counts[1]) if with_positions else None
     stays = counts[0] > 0
@@ -114,8 +114,10 @@ def _positions(
 ) -> NDArray[np.uint32]:
     bounds = np.append(0, np.cumsum(tokens))
     ends, positions = bounds[:-1].copy(), np.empty(bounds[-1], np.uint32)
-    for part, own, new in zip(parts, numbers, names, strict=True):
+    for part, part_numbers, new in zip(parts, numbers, names, strict=True):
         assert part.contents.positions is not None
-        outcome = sort.fill_living_positions(*_postings(part), new, own, part.contents.positions, ends, positions)
+        outcome = sort.fill_living_positions(
+            *_postings(part), new, part_numbers, part.contents.positions, ends, positions
+        )
         status.check_status(outcome, "position", "list")
     return positions

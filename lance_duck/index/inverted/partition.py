@@ -165,9 +165,9 @@ class InvertedPartition:
         Raises:
             CorruptError: The file is broken.
         """
-        found = ids >= 0
+        exists = ids >= 0
         result = np.zeros(len(ids), np.int64)
-        result[found] = self._lengths[ids[found]]
+        result[exists] = self._lengths[ids[exists]]
         return result
 
     def postings(self, ids: NDArray[np.int64]) -> PostingBlocks:
@@ -223,8 +223,8 @@ class InvertedPartition:
         postings = self._read(None)
         ids, frequencies = postings.decoded()
         bounds = postings.bounds
-        found = self._positions(None, bounds, frequencies) if self.has_positions else None
-        return PartitionContents(documents, terms.by_id(), bounds, ids, frequencies, found)
+        positions = self._positions(None, bounds, frequencies) if self.has_positions else None
+        return PartitionContents(documents, terms.by_id(), bounds, ids, frequencies, positions)
 
     def prewarm(self) -> None:
         """Read what searches read, and keep as much of it as the limits allow."""

@@ -143,11 +143,13 @@ def parameters_for(arguments: Mapping[str, Any], *, is_json: bool) -> Mapping[st
     Raises:
         InvalidInputError: They ask for the other one.
     """
-    own = "json" if is_json else "text"
-    if arguments.get(DOCUMENT_TOKENIZER) not in (None, own):
-        found = repr(arguments[DOCUMENT_TOKENIZER])
-        raise InvalidInputError(DOCUMENT_TOKENIZER, where=_WHERE, expected=f"{own!r}, as the column has", found=found)
-    return {**arguments, DOCUMENT_TOKENIZER: own}
+    expected = "json" if is_json else "text"
+    if arguments.get(DOCUMENT_TOKENIZER) not in (None, expected):
+        tokenizer = repr(arguments[DOCUMENT_TOKENIZER])
+        raise InvalidInputError(
+            DOCUMENT_TOKENIZER, where=_WHERE, expected=f"{expected!r}, as the column has", found=tokenizer
+        )
+    return {**arguments, DOCUMENT_TOKENIZER: expected}
 
 
 def shown_settings(details: bytes) -> dict[str, Any]:

@@ -62,7 +62,7 @@ class Terms(Protocol):
         """Return all terms. Raises CorruptError."""
 
     def near(self, word: str, edits: int, fixed: int, most: int, *, is_open: bool = False) -> list[bytes] | None:
-        """Return terms near to a word, see `Fst.near`; None: all terms are to be looked at."""
+        """Return terms near to a word, see `Fst.near`; None if all terms have to be looked at."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,10 +104,10 @@ class ArrowTerms:
     def find(self, terms: pa.LargeBinaryArray) -> NDArray[np.int64]:
         """See `Terms`."""
         data, offsets = bytes_and_offsets(self.sorted_terms.terms)
-        wanted, bounds = bytes_and_offsets(terms)
+        term_bytes, bounds = bytes_and_offsets(terms)
         low, high = np.empty(len(terms), np.int64), np.empty(len(terms), np.int64)
-        find_bytes(offsets, data, bounds, wanted, False, low)
-        find_bytes(offsets, data, bounds, wanted, True, high)
+        find_bytes(offsets, data, bounds, term_bytes, False, low)
+        find_bytes(offsets, data, bounds, term_bytes, True, high)
         ids = np.full(len(terms), -1, np.int64)
         ids[high > low] = self.sorted_terms.ids[low[high > low]]
         return ids

@@ -72,8 +72,8 @@ def read_unpartitioned(files: SegmentReader, *, is_list: bool) -> tuple[Inverted
 
 def _parameters(file: SegmentFile, *, with_position: bool) -> InvertedParameters:
     """Return what pylance writes for such a segment when it writes it anew: format 1, terms as an automaton."""
-    said = file.metadata.get(_TOKENIZER)
-    stored = AnalyserParameters() if said is None else AnalyserParameters.from_json(said)
+    tokenizer = file.metadata.get(_TOKENIZER)
+    stored = AnalyserParameters() if tokenizer is None else AnalyserParameters.from_json(tokenizer)
     params: Mapping[str, Any] = json.loads(stored.to_json()) | {"with_position": with_position}
     return InvertedParameters(params, format_version=1, posting_tail_codec=WORDS)
 
@@ -96,18 +96,18 @@ def _frequencies(counts: NDArray[np.float32], where: str) -> NDArray[np.uint32]:
     """Return numbers that were written as floats."""
     good = (counts >= 1) & (counts <= _MOST_FREQUENT) & (counts == np.floor(counts))
     if not good.all():
-        found = counts[~good][0]
-        raise CorruptError(_FREQUENCY, where=where, expected=f"a whole number of 1 … {_MOST_FREQUENT}", found=found)
+        broken = counts[~good][0]
+        raise CorruptError(_FREQUENCY, where=where, expected=f"a whole number of 1 … {_MOST_FREQUENT}", found=broken)
     return counts.astype(np.uint32)
 
 
 def _documents(names: NDArray[np.uint64], row_ids: NDArray[np.uint64], where: str) -> NDArray[np.uint32]:
     """Return the document of each posting; of several of one row the first."""
     order = np.argsort(row_ids, kind="stable")
-    known = row_ids[order]
-    places = np.searchsorted(known, names)
-    strange = places == len(known)
-    strange[~strange] = known[places[~strange]] != names[~strange]
+    ordered = row_ids[order]
+    places = np.searchsorted(ordered, names)
+    strange = places == len(ordered)
+    strange[~strange] = ordered[places[~strange]] != names[~strange]
     if strange.any():
         raise CorruptError("row of a posting", where=where, expected="one of docs.lance", found=names[strange][0])
     documents: NDArray[np.uint32] = order[places].astype(np.uint32)

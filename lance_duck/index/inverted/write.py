@@ -141,11 +141,11 @@ def _stretches(contents: PartitionContents) -> Iterator[PostingStretch]:
         last = int(np.searchsorted(bounds, bounds[first] + ENCODED_POSTINGS, side="right")) - 1
         last = min(max(last, first + 1), len(bounds) - 1)
         low, high = int(bounds[first]), int(bounds[last])
-        ids, frequencies, own = contents.document_ids[low:high], contents.frequencies[low:high], None
+        ids, frequencies, positions = contents.document_ids[low:high], contents.frequencies[low:high], None
         if contents.positions is not None:
-            own = contents.positions[at : at + int(frequencies.sum(dtype=np.int64))]
-            at += len(own)
-        yield PostingStretch(bounds[first : last + 1] - low, ids, frequencies, own)
+            positions = contents.positions[at : at + int(frequencies.sum(dtype=np.int64))]
+            at += len(positions)
+        yield PostingStretch(bounds[first : last + 1] - low, ids, frequencies, positions)
         if last == len(bounds) - 1:
             return
         first = last

@@ -100,7 +100,7 @@ def bfloat16_to_float32(halves: NDArray[np.uint16]) -> NDArray[np.float32]:
 
 
 def matrix_of(array: pa.Array, dim: int) -> tuple[NDArray[Any], NDArray[np.bool_] | None]:
-    """Return the numbers of a fixed-size list array, (n, dim), and which rows have no null (None: all)."""
+    """Return the numbers of a fixed-size list array, (n, dim), and which rows have no null (None if all)."""
     present = array.is_valid().to_numpy(zero_copy_only=False) if array.null_count else None
     items = array.values.slice(array.offset * dim, len(array) * dim)
     if isinstance(items.type, pa.BaseExtensionType):

@@ -37,7 +37,7 @@ def hashes_of(values: pa.Array) -> Hashes:
 
 
 def hashes_to_find(values: pa.Array) -> Hashes | None:
-    """Return the hashes of which a filter has one if it has a value that equals one of these; None: any filter may.
+    """Return the hashes of which a filter has one if it has a value that equals one of these; None if any filter may.
 
     Zeros of both signs are equal, but have hashes of their own; so has each of the many forms of NaN, which all are.
     """

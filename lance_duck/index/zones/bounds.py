@@ -87,19 +87,19 @@ def zone_masks(bounds: ZoneBounds, query: Query) -> tuple[Mask, Mask]:
         query: Any that `answered_by_bounds` but for `Null`, also inside `Except`.
     """
     if isinstance(query, Except):
-        some, every = zone_masks(bounds, query.query)
+        any_match, every = zone_masks(bounds, query.query)
         present = bounds.values | bounds.nans
-        return present & ~every, present & ~some
+        return present & ~every, present & ~any_match
     if isinstance(query, Among):
-        (some, every), nan_inside = _among(bounds, query)
+        (any_match, every), nan_inside = _among(bounds, query)
     elif isinstance(query, Between):
-        (some, every), nan_inside = _between(bounds, query)
+        (any_match, every), nan_inside = _between(bounds, query)
     elif isinstance(query, HasPrefix):
-        (some, every), nan_inside = _starts_with(bounds, query), False
+        (any_match, every), nan_inside = _starts_with(bounds, query), False
     else:
         raise InternalError("query that bounds do not answer", found=query)
-    some, every = some | ~bounds.known, every & bounds.known
-    may = (bounds.values & some) | (bounds.nans if nan_inside else False)
+    any_match, every = any_match | ~bounds.known, every & bounds.known
+    may = (bounds.values & any_match) | (bounds.nans if nan_inside else False)
     surely = (~bounds.values | every) & (True if nan_inside else ~bounds.nans)
     return may, may & surely
 
@@ -130,15 +130,15 @@ def _between(bounds: ZoneBounds, query: Between) -> tuple[tuple[Mask, Mask], boo
 def _range(
     bounds: ZoneBounds, low: Values | None, low_open: bool, high: Values | None, high_open: bool
 ) -> tuple[Mask, Mask]:
-    some = np.ones(len(bounds.low), np.bool_)
-    every = some
+    may = np.ones(len(bounds.low), np.bool_)
+    every = may
     if low is not None:
         above = np.greater if low_open else np.greater_equal
-        some, every = some & above(bounds.high, low), every & above(bounds.low, low)
+        may, every = may & above(bounds.high, low), every & above(bounds.low, low)
     if high is not None:
         below = np.less if high_open else np.less_equal
-        some, every = some & below(bounds.low, high), every & below(bounds.high, high)
-    return some.astype(np.bool_), every.astype(np.bool_)
+        may, every = may & below(bounds.low, high), every & below(bounds.high, high)
+    return may.astype(np.bool_), every.astype(np.bool_)
 
 
 def _among(bounds: ZoneBounds, query: Among) -> tuple[tuple[Mask, Mask], bool]:
@@ -146,8 +146,8 @@ def _among(bounds: ZoneBounds, query: Among) -> tuple[tuple[Mask, Mask], bool]:
     nan = is_nan(values)
     targets = np.unique(sortable_values(values)[~nan])
     begin = np.searchsorted(targets, bounds.low, side="left")
-    some = np.searchsorted(targets, bounds.high, side="right") > begin
-    return (some, some & (bounds.low == bounds.high).astype(np.bool_)), bool(nan.any())
+    may = np.searchsorted(targets, bounds.high, side="right") > begin
+    return (may, may & (bounds.low == bounds.high).astype(np.bool_)), bool(nan.any())
 
 
 def _starts_with(bounds: ZoneBounds, query: HasPrefix) -> tuple[Mask, Mask]:

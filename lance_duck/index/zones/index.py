@@ -129,8 +129,8 @@ def null_counts(nulls: RowSet, zones: Zones) -> Ints:
     counts = np.zeros(len(zones), np.int64)
     starts = zones.offsets.astype(np.int64)
     for fragment_id, part in nulls.parts.items():
-        mine = np.flatnonzero(zones.fragments == np.uint64(fragment_id))
-        stops = starts[mine] + zones.length[mine]
-        cardinalities = map(part.range_cardinality, starts[mine].tolist(), stops.tolist())
-        counts[mine] = np.fromiter(cardinalities, np.int64, len(mine))
+        places = np.flatnonzero(zones.fragments == np.uint64(fragment_id))
+        stops = starts[places] + zones.length[places]
+        cardinalities = map(part.range_cardinality, starts[places].tolist(), stops.tolist())
+        counts[places] = np.fromiter(cardinalities, np.int64, len(places))
     return counts

@@ -101,8 +101,8 @@ class Zones:
 
     def row_bound(self, fragment_id: int) -> int | None:
         """Return one more than the largest offset in a fragment; None where no zone lies in it."""
-        mine = self.fragments == np.uint64(fragment_id)
-        ends = (self.first[mine] & _LOW).astype(np.int64) + self.length[mine]
+        in_fragment = self.fragments == np.uint64(fragment_id)
+        ends = (self.first[in_fragment] & _LOW).astype(np.int64) + self.length[in_fragment]
         return int(ends.max()) if len(ends) else None
 
 

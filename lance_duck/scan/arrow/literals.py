@@ -106,7 +106,7 @@ class _Fitting:
             self._replace(place, value.cast(pa.timestamp(value.type.unit, type_.tz)))
 
     def _values(self, beside: Node, place: int) -> None:
-        """Values of a membership, which are a list among its options."""
+        """Read the values of a membership, which are a list among its options."""
         options = self._constants.column(place)
         at = options.type.get_field_index("value_set")
         values = options.field(at)[0].values

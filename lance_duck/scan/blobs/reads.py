@@ -46,7 +46,7 @@ def choose(ids: Any = None, addresses: Any = None, indices: Any = None) -> Chose
 
 
 def take_blobs(
-    table: TableScan, column: str, chosen: Chosen, buffer_size: int = BLOB_BUFFER_BYTES
+    table: TableScan, column: str, selection: Chosen, buffer_size: int = BLOB_BUFFER_BYTES
 ) -> list[BlobFile | None]:
     """Return the blobs of rows as files, in the order asked for; None for nulls.
 
@@ -54,17 +54,17 @@ def take_blobs(
         InvalidInputError: No such blob column, or a row that is not there.
     """
     size = check_buffer_size(buffer_size)
-    _, places = _find(table, column, chosen)
+    _, places = _find(table, column, selection)
     return [None if place is None else BlobFile(place, size) for place in places]
 
 
-def read_blobs(table: TableScan, column: str, chosen: Chosen) -> list[tuple[int, bytes | None]]:
+def read_blobs(table: TableScan, column: str, selection: Chosen) -> list[tuple[int, bytes | None]]:
     """Return the addresses and blobs of rows, in the order asked for; see `take_blobs`.
 
     Raises:
         CorruptError: A blob reaches beyond the end of its file.
     """
-    addresses, places = _find(table, column, chosen)
+    addresses, places = _find(table, column, selection)
     return list(zip(addresses, _bytes(places), strict=True))
 
 
@@ -115,19 +115,19 @@ class _BlobRange:
 
 def _bytes(places: Sequence[BlobPlace | _BlobRange | None]) -> Iterator[bytes | None]:
     for first in range(0, len(places), _MOST_PARTS):
-        some = places[first : first + _MOST_PARTS]
-        for place, data in zip(some, run(read_places(some)), strict=True):
+        batch = places[first : first + _MOST_PARTS]
+        for place, data in zip(batch, run(read_places(batch)), strict=True):
             yield None if place is None else data.tobytes()
 
 
-def _find(table: TableScan, column: str, chosen: Chosen) -> tuple[list[int], list[BlobPlace | None]]:
+def _find(table: TableScan, column: str, selection: Chosen) -> tuple[list[int], list[BlobPlace | None]]:
     """Return the addresses of rows, and where their blobs lie."""
     schema = table.snapshot.schema
     field = schema.by_path(column)
     if not field.blob_version:
         raise InvalidInputError(f"{column!r} is not a blob column", found=field.logical_type)
     projection = project(schema, [column], with_row_id=True, with_row_address=True)
-    selector, rows = chosen
+    selector, rows = selection
     row_numbers = numbers(rows, "rows of blobs")
     if selector == "indices" and table.restriction is not None:
         everything = table.reader(table.plan(ScanOptions(columns=[ROW_ADDRESS]))).read_all()
@@ -146,8 +146,8 @@ def _find(table: TableScan, column: str, chosen: Chosen) -> tuple[list[int], lis
 
 
 def _missing(selector: str, row_numbers: Places | Addresses, batch: pa.RecordBatch) -> InvalidInputError:
-    there = batch.column(ROW_ID if selector == "ids" else ROW_ADDRESS).to_numpy()
-    lost = np.setdiff1d(row_numbers.view(np.uint64), there)
+    present = batch.column(ROW_ID if selector == "ids" else ROW_ADDRESS).to_numpy()
+    lost = np.setdiff1d(row_numbers.view(np.uint64), present)
     return InvalidInputError("rows that are deleted or not there", where=selector, found=lost[:5].tolist())
 
 
@@ -167,6 +167,6 @@ def _places(
     edges = [*np.flatnonzero(np.diff(fragments, prepend=np.uint64(2**63))).tolist(), len(fragments)]
     for start, stop in pairwise(edges):
         file = file_of(int(fragments[start]))
-        some = descriptions.slice(start, stop - start)
-        result += [None] * len(some) if file is None else blob_places(some, file)
+        descriptions_slice = descriptions.slice(start, stop - start)
+        result += [None] * len(descriptions_slice) if file is None else blob_places(descriptions_slice, file)
     return result

@@ -60,7 +60,7 @@ class ScanSource(_Base):
 
     @abstractmethod
     def index_estimate(self, predicate: Predicate) -> int | None:
-        """Return the rows that a scan with a predicate looks at, at most, where indexes help it; None: they do not."""
+        """Return the rows that a scan with a predicate looks at, at most, where indexes help; None if they do not."""
 
     def __arrow_c_schema__(self) -> object:
         """Return the columns that DuckDB sees, read at each bind."""
@@ -75,7 +75,7 @@ class ScanSource(_Base):
         return predicate_from_node(predicate, self.schema) is not None
 
     def stream(self, columns: Sequence[int] | None, filters: Sequence[Any]) -> tuple[object, bool]:
-        """Return an Arrow stream of some columns (None: all) by place, filtered by accepted predicates."""
+        """Return an Arrow stream of some columns (None for all) by place, filtered by accepted predicates."""
         schema = self.schema
         stream_schema = schema if columns is None else pa.schema([schema.field(i) for i in columns])
         predicate = predicate_from_nodes(filters, schema)

@@ -89,10 +89,10 @@ class HybridMethod:
         return HybridRanking(near[best], match[best], rounded[best])
 
 
-def _places(some: NDArray[np.uint64], all_: NDArray[np.uint64]) -> NDArray[np.int64]:
+def _places(names: NDArray[np.uint64], all_: NDArray[np.uint64]) -> NDArray[np.int64]:
     """Return where each row of all, ascending, is among some; -1: nowhere."""
     places = np.full(len(all_), -1, np.int64)
-    places[np.searchsorted(all_, some)] = np.arange(len(some))
+    places[np.searchsorted(all_, names)] = np.arange(len(names))
     return places
 
 

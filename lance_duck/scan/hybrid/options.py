@@ -29,16 +29,16 @@ class Hybrid:
     oversample_factor: int = _OVERSAMPLE
 
     @classmethod
-    def of(cls, given: Mapping[str, Any] | None) -> Self:
+    def of(cls, values: Mapping[str, Any] | None) -> Self:
         """Check arguments: `method`, "linear" or "rrf", `alpha` and `oversample_factor`, each of which may be left out.
 
         Raises:
             WrongTypeError: They are no dict of these, or of other types.
             InvalidInputError: They make no sense.
         """
-        if given is not None and not isinstance(given, Mapping):
-            raise WrongTypeError("hybrid", where="scan", expected="a dict", found=type(given).__name__)
-        arguments = {name: value for name, value in (given or {}).items() if value is not None}
+        if values is not None and not isinstance(values, Mapping):
+            raise WrongTypeError("hybrid", where="scan", expected="a dict", found=type(values).__name__)
+        arguments = {name: value for name, value in (values or {}).items() if value is not None}
         refuse_unknown(arguments, ARGUMENTS, "hybrid")
         method, alpha = arguments.get("method", "linear"), arguments.get("alpha", 0.5)
         if not isinstance(method, str):

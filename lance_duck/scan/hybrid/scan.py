@@ -55,11 +55,11 @@ class HybridScan(ScoredScan):
         # The number of rows bounds what the searches set aside for their candidates.
         most = min(self._k * self._hybrid.oversample_factor, max(table.snapshot.count_rows(), 1))
         side = replace(before, limit=None, offset=None, order_by=None, hybrid=None)
-        asked = {"exact_distance": True, **nearest, "k": most}
+        arguments = {"exact_distance": True, **nearest, "k": most}
         self._near = NearestScan(
-            table, replace(side, columns=[DISTANCE], nearest=asked, full_text_query=None), fragment
+            table, replace(side, columns=[DISTANCE], nearest=arguments, full_text_query=None), fragment
         )
-        self._queries = self._near.queries(asked)
+        self._queries = self._near.queries(arguments)
         if self._queries.is_batch:
             raise InvalidInputError("query vector", where=WHERE, expected="one", found="a list of vectors")
         self._match = TextScan(table, replace(side, columns=[SCORE], nearest=None, limit=most), fragment)

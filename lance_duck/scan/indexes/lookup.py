@@ -146,19 +146,19 @@ class IndexRows:
     ) -> Iterator[RowBounds]:
         """Ask segments, each about some of its fragments: many at once, where a page costs a round trip."""
         if len(pairs) < 2 or local_path(self._snapshot.uri) is not None:
-            for segment, mine in pairs:
-                yield self._segment(segment, leaf, mine, answered)
+            for segment, fragments in pairs:
+                yield self._segment(segment, leaf, fragments, answered)
             return
         with ThreadPoolExecutor(min(len(pairs), REQUESTS_AT_ONCE), thread_name_prefix="lance_duck-index") as pool:
             yield from pool.map(lambda pair: self._segment(pair[0], leaf, pair[1], answered), pairs)
 
-    def _segment(self, segment: Segment, leaf: IndexLeaf, mine: frozenset[int], answered: Answered) -> RowBounds:
+    def _segment(self, segment: Segment, leaf: IndexLeaf, fragments: frozenset[int], answered: Answered) -> RowBounds:
         answer = search(self._snapshot, segment, leaf.query)
         answered.rows[str(segment.uuid)] = None if answer is None else len(answer.maybe)
         if answer is None:
             return NOTHING
-        maybe = answer.maybe if len(mine) == len(segment.fragments) else answer.maybe.only(mine)
-        return RowBounds(maybe if answer.is_exact else answer.sure.only(mine), maybe, mine)
+        maybe = answer.maybe if len(fragments) == len(segment.fragments) else answer.maybe.only(fragments)
+        return RowBounds(maybe if answer.is_exact else answer.sure.only(fragments), maybe, fragments)
 
     def _named(self, plan: ByName, fragments: frozenset[int]) -> RowBounds:
         answered = Answered(plan)
@@ -209,10 +209,10 @@ class IndexRows:
         covered: frozenset[int] = frozenset()
         for index in leaf.indexes:
             for segment in index.segments:
-                mine = _fragments_of(segment) & self._fragments
-                if mine <= covered:
+                fragments = _fragments_of(segment) & self._fragments
+                if fragments <= covered:
                     continue
-                covered |= mine
+                covered |= fragments
                 rows = estimate(self._snapshot, segment, leaf.query)
                 if rows is None:
                     return None

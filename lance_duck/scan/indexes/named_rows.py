@@ -28,11 +28,11 @@ def rows_named(snapshot: Snapshot, plan: ByName, fragments: frozenset[int]) -> R
         addresses, lives = index.addresses(names)
         names = addresses[lives]
     ids, offsets = split_addresses(names)
-    there = np.zeros(len(names), np.bool_)
+    exists = np.zeros(len(names), np.bool_)
     for fragment_id in set(ids.tolist()) & fragments:
-        mine = ids == fragment_id
-        there[mine] = offsets[mine] < _count(snapshot, fragment_id)
-    return RowSet.of(names[there])
+        in_fragment = ids == fragment_id
+        exists[in_fragment] = offsets[in_fragment] < _count(snapshot, fragment_id)
+    return RowSet.of(names[exists])
 
 
 def _ranges(snapshot: Snapshot, query: Between, fragments: frozenset[int]) -> list[tuple[int, int, int]]:

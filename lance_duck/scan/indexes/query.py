@@ -33,7 +33,7 @@ _VALUE: Path = ("value",)
 
 
 def query_of(condition: Predicate, type_: pa.DataType, *, true: bool = True) -> Query | None:
-    """Return what an index is asked for a condition on its column; None: no row satisfies it.
+    """Return what an index is asked for a condition on its column; None if no row satisfies it.
 
     Args:
         condition: A leaf that reads one column.

@@ -53,7 +53,7 @@ class Choices:
         return self.rows.offsets(fragment_id)
 
     def left(self, fragment_id: int) -> Filter | None:
-        """Return what is to be asked of the rows of a closed fragment; None: nothing."""
+        """Return what is to be asked of the rows of a closed fragment; None if nothing is."""
         return self._filter(tuple(fragment_id in settled for settled in self._settled))
 
     @cached_property

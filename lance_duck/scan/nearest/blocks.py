@@ -31,14 +31,14 @@ def block_of(array: pa.Array, column: VectorColumn) -> Block:
     array = array.storage if isinstance(array, pa.ExtensionArray) else array
     start, stop = array.offset * column.dim, (array.offset + len(array)) * column.dim
     inner = array.values.slice(start, stop - start)
-    there: NDArray[np.bool_] | None = None
+    valid: NDArray[np.bool_] | None = None
     if array.null_count:
-        there = array.is_valid().to_numpy(zero_copy_only=False)
+        valid = array.is_valid().to_numpy(zero_copy_only=False)
     numbers = inner.storage if isinstance(inner, pa.ExtensionArray) else inner
     if numbers.null_count:
         whole: NDArray[np.bool_] = numbers.is_valid().to_numpy(zero_copy_only=False).reshape(-1, column.dim).all(1)
-        there = whole if there is None else there & whole
-    return Block(readonly(_numbers(numbers, column).reshape(len(array), column.dim)), there)
+        valid = whole if valid is None else valid & whole
+    return Block(readonly(_numbers(numbers, column).reshape(len(array), column.dim)), valid)
 
 
 def _numbers(array: pa.Array, column: VectorColumn) -> NDArray[Any]:

@@ -117,12 +117,12 @@ class Question:
                 squares = np.einsum("ij,ij->i", values, values)
             odd = _extremes(values, squares)
             for begin in range(0, len(self.queries), PRODUCT_QUERIES_AT_ONCE):
-                mine = slice(begin, begin + PRODUCT_QUERIES_AT_ONCE)
-                scores, floor = self._scores(values, squares, mine)
-                if np.isinf(bounds[mine]).any() and len(values) >= self.k:
-                    bounds[mine] = np.minimum(bounds[mine], self._first_limits(block, places, scores, begin))
+                span = slice(begin, begin + PRODUCT_QUERIES_AT_ONCE)
+                scores, floor = self._scores(values, squares, span)
+                if np.isinf(bounds[span]).any() and len(values) >= self.k:
+                    bounds[span] = np.minimum(bounds[span], self._first_limits(block, places, scores, begin))
                 with np.errstate(all="ignore"):  # a query of zeros has no angle: NaN, which no score reaches
-                    least = floor(bounds[mine]).astype(scores.dtype)
+                    least = floor(bounds[span]).astype(scores.dtype)
                 is_near = scores >= least
                 is_near[odd] = True  # their scores say nothing
                 near = np.flatnonzero(is_near)
@@ -146,24 +146,24 @@ class Question:
         return furthest
 
     def _scores(
-        self, values: NDArray[Any], squared: NDArray[Any], mine: slice
+        self, values: NDArray[Any], squared: NDArray[Any], span: slice
     ) -> tuple[NDArray[Any], Callable[[NDArray[np.float64]], NDArray[np.float64]]]:
         """Return the scores (rows, queries), and the least score of a distance up to a limit.
 
         Both take in what a sum may be off, twice over.
         """
         with np.errstate(all="ignore"):
-            scores = _products(values, np.ascontiguousarray(self.queries[mine].T))
+            scores = _products(values, np.ascontiguousarray(self.queries[span].T))
             squares = squared[:, None]
-            own, off = self._squares[mine].astype(np.float64), self._error
+            query_squares, off = self._squares[span].astype(np.float64), self._error
             if self.metric == "l2":  # |x|² + |q|² - 2 x·q - off (|x|² + |q|²) <= limit
                 scores -= squares * ((1 - off) / 2)
-                return scores, lambda limits: ((1 - off) * own - limits) / 2 - off * own
+                return scores, lambda limits: ((1 - off) * query_squares - limits) / 2 - off * query_squares
             if self.metric == "dot":  # 1 - x·q - off (1 + (|x|² + |q|²) / 2) <= limit
                 scores += squares * (off / 2)
-                return scores, lambda limits: 1 - off - limits - own * off / 2 - off * np.abs(limits)
+                return scores, lambda limits: 1 - off - limits - query_squares * off / 2 - off * np.abs(limits)
             scores /= np.sqrt(squares)  # 1 - x·q / |x| |q| - 4 off <= limit
-            return scores, lambda limits: (1 - limits - 4 * off) * np.sqrt(own)
+            return scores, lambda limits: (1 - limits - 4 * off) * np.sqrt(query_squares)
 
     @cached_property
     def _queries(self) -> NDArray[Any]:

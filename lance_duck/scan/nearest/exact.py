@@ -116,8 +116,8 @@ class Exact:
                 offsets = offsets[~reader.deletions.contains(offsets)]
             requests.append(reader.read([read], offsets))
             addresses.append(row_addresses(fragment.id, offsets))
-        found = [descend(each[read.name], self.column.names[1:]) for each in run(gather(requests))]
-        return pa.concat_arrays(found), np.concatenate(addresses)
+        columns = [descend(each[read.name], self.column.names[1:]) for each in run(gather(requests))]
+        return pa.concat_arrays(columns), np.concatenate(addresses)
 
     def open(self, fragments: Sequence[Fragment]) -> None:
         """Open the column of some fragments side by side, where that takes round trips."""
@@ -136,7 +136,7 @@ class Exact:
         return map_ordered(look, pieces, workers=self.workers)
 
     def _in_place(self, question: Question, queries: Offsets, addresses: NDArray[np.uint64]) -> Neighbours | None:
-        """Return the k nearest of pairs of a query and a living row, ascending by row; None: not all lie plain."""
+        """Return the k nearest of pairs of a query and a living row, ascending by row; None if some are not plain."""
         keys = addresses >> np.uint64(32)
         cuts = np.flatnonzero(keys[1:] != keys[:-1]) + 1 if len(keys) and keys[0] != keys[-1] else np.empty(0, np.int64)
         edges = [0, *cuts.tolist(), len(keys)]
@@ -150,16 +150,16 @@ class Exact:
 
         def look(piece: tuple[FixedRows, slice]) -> Neighbours:
             fixed, span = piece
-            mine, which = addresses[span], readonly(queries[span])
-            is_new = np.empty(len(mine), np.bool_)
+            in_span, which = addresses[span], readonly(queries[span])
+            is_new = np.empty(len(in_span), np.bool_)
             is_new[:1] = True
-            np.not_equal(mine[1:], mine[:-1], out=is_new[1:])
-            offsets = (mine[is_new] & np.uint64(0xFFFFFFFF)).astype(np.int64)
+            np.not_equal(in_span[1:], in_span[:-1], out=is_new[1:])
+            offsets = (in_span[is_new] & np.uint64(0xFFFFFFFF)).astype(np.int64)
             values = np.empty((len(offsets), fixed.width), np.uint8)
             fixed.fetch(offsets, values)
             block = Block(readonly(values.view(self.column.dtype)), None)
             distances = question.distances(block, np.cumsum(is_new) - 1, which)
-            near = Neighbours(which, distances, mine)
+            near = Neighbours(which, distances, in_span)
             finite = np.isfinite(distances)
             return near if np.logical_and.reduce(finite) else near.where(finite)
 
@@ -188,12 +188,12 @@ class Exact:
         self, read: Read, question: Question, queries: Offsets, addresses: NDArray[np.uint64], piece: _Piece
     ) -> Neighbours:
         """Return the distances of the rows of a piece to the queries that they were found for."""
-        block, places, mine = self._load(read, piece)
-        low = np.searchsorted(addresses, mine, "left")
-        counts = np.searchsorted(addresses, mine, "right") - low
+        block, places, pair_places = self._load(read, piece)
+        low = np.searchsorted(addresses, pair_places, "left")
+        counts = np.searchsorted(addresses, pair_places, "right") - low
         pairs = np.repeat(low - np.cumsum(counts) + counts, counts) + np.arange(int(counts.sum()))
         which = np.ascontiguousarray(queries[pairs])
-        within = np.arange(len(mine)) if places is None else places
+        within = np.arange(len(pair_places)) if places is None else places
         distances = question.distances(block, np.repeat(within, counts), which)
         return Neighbours(which, distances, addresses[pairs]).where(np.isfinite(distances))
 
@@ -202,7 +202,7 @@ class Exact:
         return question.near(block, places, addresses, best.limits)
 
     def _load(self, read: Read, piece: _Piece) -> tuple[Block, Offsets | None, NDArray[np.uint64]]:
-        """Return vectors, a mask of those that are meant (None: all), and their addresses."""
+        """Return vectors, a mask of those that are meant (None if all are), and their addresses."""
         reader, deletions, offsets = piece.reader, piece.reader.deletions, piece.offsets
         if offsets is None and deletions is not None and deletions.count_in(piece.start, piece.stop):
             offsets = deletions.live_offsets(piece.start, piece.stop)
@@ -229,9 +229,9 @@ class Exact:
                 yield from self._few(reader, offsets)
                 continue
             for start, stop in self._ranges(fragment, reader.num_rows):
-                mine = offsets[np.searchsorted(offsets, start) : np.searchsorted(offsets, stop)]
-                if len(mine):
-                    yield _Piece(reader, start, stop, mine, len(mine) * sparse >= stop - start)
+                in_piece = offsets[np.searchsorted(offsets, start) : np.searchsorted(offsets, stop)]
+                if len(in_piece):
+                    yield _Piece(reader, start, stop, in_piece, len(in_piece) * sparse >= stop - start)
 
     def _few(self, reader: FragmentReader, offsets: Offsets) -> Iterator[_Piece]:
         for first in range(0, len(offsets), SPARSE_ROWS):

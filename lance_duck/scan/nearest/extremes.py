@@ -78,8 +78,8 @@ def _of(table: TableScan, column: VectorColumn, fragment: Fragment) -> Extremes:
         values = block.values if block.there is None else block.values[block.there]
         numbers = values.astype(np.float64)
         lengths = np.sqrt(np.einsum("ij,ij->i", numbers, numbers))
-        there = np.isfinite(lengths)
-        longer = lengths[there & (lengths > 0)]
+        is_finite = np.isfinite(lengths)
+        longer = lengths[is_finite & (lengths > 0)]
         if len(longer):
             result |= Extremes(float(longer.min()), float(longer.max()))
         result |= Extremes(

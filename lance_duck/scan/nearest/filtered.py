@@ -79,9 +79,9 @@ def comes_again(table: TableScan, filter_: Filter) -> bool:
     key = table.known.key_of(filter_)
     if key is None or not _means_the_same(filter_):
         return False
-    asked: LruCache[object] = table.known.layout("filters asked", lambda: LruCache(_ASKED))
+    filters: LruCache[object] = table.known.layout("filters asked", lambda: LruCache(_ASKED))
     mark = object()
-    return asked.get(key, lambda: mark) is not mark
+    return filters.get(key, lambda: mark) is not mark
 
 
 def _size(rows: Filtered) -> int:

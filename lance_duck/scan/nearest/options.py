@@ -91,11 +91,11 @@ class Nearest:
     recall: float = DEFAULT_RECALL
 
     @classmethod
-    def of(cls, given: Mapping[str, Any], schema: Schema, k: int = DEFAULT_K) -> Nearest:
+    def of(cls, arguments: Mapping[str, Any], schema: Schema, k: int = DEFAULT_K) -> Nearest:
         """Check the arguments of a search, by the names that pylance has; the queries, "q", are not looked at.
 
         Args:
-            given: The arguments.
+            arguments: The arguments.
             schema: Columns of the table.
             k: Neighbours of each query, unless the arguments say it.
 
@@ -103,25 +103,25 @@ class Nearest:
             WrongTypeError: A column that holds no vectors, or arguments of other types.
             InvalidInputError: Everything else that makes no sense for this table.
         """
-        if not isinstance(given, Mapping):
-            raise WrongTypeError("nearest", expected="a dict", found=type(given).__name__)
-        refuse_unknown(given, sorted(ARGUMENTS), "nearest")
-        column = vector_column(schema, _needed(given, "column"), many=True)
-        low, most = _probes(given)
-        lower, upper = _range(given.get("distance_range"))
+        if not isinstance(arguments, Mapping):
+            raise WrongTypeError("nearest", expected="a dict", found=type(arguments).__name__)
+        refuse_unknown(arguments, sorted(ARGUMENTS), "nearest")
+        column = vector_column(schema, _needed(arguments, "column"), many=True)
+        low, most = _probes(arguments)
+        lower, upper = _range(arguments.get("distance_range"))
         return cls(
             column,
-            _whole(given, "k", 1, "Nearest-K must be > 0") or k,
-            _metric(given, column),
+            _whole(arguments, "k", 1, "Nearest-K must be > 0") or k,
+            _metric(arguments, column),
             low,
             most,
-            _whole(given, "ef", 1, "ef must be > 0"),
-            _whole(given, "refine_factor", 1, "Refine factor must be 1 or more"),
-            given.get("use_index") is not False,
-            given.get("exact_distance") is True,
+            _whole(arguments, "ef", 1, "ef must be > 0"),
+            _whole(arguments, "refine_factor", 1, "Refine factor must be 1 or more"),
+            arguments.get("use_index") is not False,
+            arguments.get("exact_distance") is True,
             lower,
             upper,
-            _recall(given.get("recall")),
+            _recall(arguments.get("recall")),
         )
 
     @property
@@ -132,13 +132,13 @@ class Nearest:
         """
         if self.column.is_many or (self.lower is not None and self.recall < 1):
             return None
-        given = (self.nprobes, self.max_nprobes, self.ef, self.refine_factor)
-        return self.recall if all(each is None for each in given) else None
+        settings = (self.nprobes, self.max_nprobes, self.ef, self.refine_factor)
+        return self.recall if all(each is None for each in settings) else None
 
-    def queries(self, given: Mapping[str, Any]) -> Queries:
+    def queries(self, arguments: Mapping[str, Any]) -> Queries:
         """Return the queries among the arguments of a search: see `query_vectors`."""
-        found = query_vectors(_needed(given, "q"), self.column.dim, self.column.query_dtype)
-        return Queries(found.vectors, is_batch=False, is_one=True) if self.column.is_many else found
+        queries = query_vectors(_needed(arguments, "q"), self.column.dim, self.column.query_dtype)
+        return Queries(queries.vectors, is_batch=False, is_one=True) if self.column.is_many else queries
 
     @property
     def default_metric(self) -> str:

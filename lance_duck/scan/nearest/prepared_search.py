@@ -19,24 +19,24 @@ _PLAIN: Final = frozenset({str, int, float, bool, type(None)})
 _TEXT: Final = frozenset({str})
 
 
-def search_table(table: TableScan, given: Mapping[str, Any]) -> pa.Table:
+def search_table(table: TableScan, arguments: Mapping[str, Any]) -> pa.Table:
     """Search, and read the result.
 
     Args:
         table: The table.
-        given: Arguments of `ScanOptions`, `nearest` among them.
+        arguments: Arguments of `ScanOptions`, `nearest` among them.
 
     Raises:
         InvalidInputError: What was asked makes no sense for this table.
         UnsupportedError: What was asked is known, and not supported with a search.
     """
-    key = _key(given)
+    key = _key(arguments)
     if key is None:
-        scan = NearestScan(table, ScanOptions.of(given))
+        scan = NearestScan(table, ScanOptions.of(arguments))
     else:
-        without = {**given, "nearest": {name: each for name, each in given["nearest"].items() if name != "q"}}
+        without = {**arguments, "nearest": {name: each for name, each in arguments["nearest"].items() if name != "q"}}
         scan = table.known.layout(key, lambda: NearestScan(table, ScanOptions.of(without)))
-    return scan.table(scan.queries(given["nearest"]))
+    return scan.table(scan.queries(arguments["nearest"]))
 
 
 def _key(arguments: Mapping[str, Any]) -> object | None:

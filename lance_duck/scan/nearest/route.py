@@ -34,7 +34,7 @@ class Route:
 
 
 def route(snapshot: Snapshot, nearest: Nearest, fragments: frozenset[int]) -> Route:
-    """Decide; opens segments, to see what they measure."""
+    """Decide which segments answer a search; opens them, for only an open one tells its metric."""
     if not nearest.use_index:
         return Route(nearest.default_metric, None, (), fragments, ("use_index is false",))
     path = nearest.column.path
@@ -52,8 +52,10 @@ def route(snapshot: Snapshot, nearest: Nearest, fragments: frozenset[int]) -> Ro
             reasons.append(f"index {index.name!r} measures {metric}, not {nearest.metric}")
             continue
         sound = [(segment, frozenset(segment.fragments.tolist()) & fragments) for segment, m in pairs if m == metric]
-        segments = [(segment, mine) for segment, mine in sound if mine]
-        return Route(metric, index, segments, fragments.difference(*(mine for _, mine in segments)), tuple(reasons))
+        segments = [(segment, covered) for segment, covered in sound if covered]
+        return Route(
+            metric, index, segments, fragments.difference(*(covered for _, covered in segments)), tuple(reasons)
+        )
     return Route(nearest.default_metric, None, (), fragments, (*reasons, "no index fits") if reasons else ("no index",))
 
 

@@ -68,9 +68,9 @@ class NearestScan:
         """Return what vectors the column has: see `scan.nearest.extremes`."""
         return extremes(self._table, self._nearest.column)
 
-    def queries(self, given: Mapping[str, Any]) -> Queries:
+    def queries(self, arguments: Mapping[str, Any]) -> Queries:
         """Return the queries among the arguments of a search."""
-        return self._nearest.queries(given)
+        return self._nearest.queries(arguments)
 
     def table(self, queries: Queries) -> pa.Table:
         """Search, and read the result."""

@@ -101,9 +101,9 @@ class PreparedSearch:
         vectors = self._askable(queries)
         if not len(vectors) or not self.k:
             return NOTHING
-        some = len(vectors) < len(queries)
-        result = _NearestRun(self, queries[vectors] if some else queries, log).nearest()
-        if some:
+        is_part = len(vectors) < len(queries)
+        result = _NearestRun(self, queries[vectors] if is_part else queries, log).nearest()
+        if is_part:
             result = replace(result, queries=vectors[result.queries])
         return result if self.post is None else self.passing(self.post, result)
 
@@ -153,7 +153,7 @@ class PreparedSearch:
         return self._probe(nearest.nprobes or least, nearest.ef, self.refine_factor)
 
     def chosen(self, segment: Segment, index: VectorIndex, rows: Covered, count: int) -> SegmentProbe | None:
-        """Return how a segment of which so many rows may be found reaches the recall; None: no probe does."""
+        """Return how a segment of which so many rows may be found reaches the recall; None if no probe does."""
         setting = choose(self._curves(segment, index, rows, count), self.nearest.recall)
         if setting is None:
             return None
@@ -275,7 +275,7 @@ class _NearestRun:
         return None if self._filtered is None else self._filtered.rows
 
     def _probe(self, segment: Segment, fragment_ids: frozenset[int]) -> SegmentProbe | None:
-        """Return how to search a segment; None: it is broken, or its rows have to be compared."""
+        """Return how to search a segment; None if it is broken, or its rows have to be compared."""
         search = self._search
         if search.nearest.promise is None:
             return search.given
@@ -296,28 +296,28 @@ class _NearestRun:
         search, pairs = self._search, self._search.route.segments
         fragment_ids = frozenset() if search.fast else search.route.open
         fragment_ids = fragment_ids.union(
-            *(mine for (_, mine), probe in zip(pairs, probes, strict=True) if probe is None)
+            *(fragments for (_, fragments), probe in zip(pairs, probes, strict=True) if probe is None)
         )
-        asked = [(pair, probe) for pair, probe in zip(pairs, probes, strict=True) if probe is not None]
-        work: list[Work] = [partial(self._segment, *pair, probe) for pair, probe in asked]
+        probed = [(pair, probe) for pair, probe in zip(pairs, probes, strict=True) if probe is not None]
+        work: list[Work] = [partial(self._segment, *pair, probe) for pair, probe in probed]
         if fragment_ids:
             work.append(partial(self._rest, fragment_ids))
-        if any(way.is_refined for _, way in asked) and len(search.plan.fragments) <= REQUESTS_AT_ONCE:
+        if any(way.is_refined for _, way in probed) and len(search.plan.fragments) <= REQUESTS_AT_ONCE:
             work += [self._open] * self._exact.is_remote
         results = _side_by_side(work)
-        found = [(each, probe) for each, (_, probe) in zip(results, asked, strict=False) if each is not None]
-        refined = [each for each, probe in found if probe.is_refined]
-        parts = [each for each, probe in found if not probe.is_refined]
+        answers = [(each, probe) for each, (_, probe) in zip(results, probed, strict=False) if each is not None]
+        refined = [each for each, probe in answers if probe.is_refined]
+        parts = [each for each, probe in answers if not probe.is_refined]
         if refined:
             ranked = self._exact.again(search.question(self._queries), joined_neighbours(refined))
-            if self._lies_further(refined, ranked, asked[0][1].candidates):
+            if self._lies_further(refined, ranked, probed[0][1].candidates):
                 if self._log is not None:
                     self._log.clear()
                 return self._beside([None if probe is None else probe.widened() for probe in probes])
             parts.append(ranked)
-        failed = [mine for ((_, mine), _), each in zip(asked, results, strict=False) if each is None]
-        parts += [each for each in results[len(asked) :] if each is not None]
-        parts += [self._rest(mine) for mine in failed if not search.fast]
+        failed = [fragments for ((_, fragments), _), each in zip(probed, results, strict=False) if each is None]
+        parts += [each for each in results[len(probed) :] if each is not None]
+        parts += [self._rest(fragments) for fragments in failed if not search.fast]
         best = TopK(len(self._queries), search.k)
         for each in parts:
             best.add(self._within(each))
@@ -390,8 +390,8 @@ def _found(hits: Hits, addresses: NDArray[np.uint64], segment: Segment) -> Neigh
     if most >= len(addresses):
         raise CorruptError("position", where=segment, expected=f"< {len(addresses)}", found=most)
     if least < 0 or not (math.isfinite(np.maximum.reduce(distances)) and math.isfinite(np.minimum.reduce(distances))):
-        there = (positions >= 0) & np.isfinite(distances)
-        queries, positions, distances = queries[there], positions[there], distances[there]
+        is_hit = (positions >= 0) & np.isfinite(distances)
+        queries, positions, distances = queries[is_hit], positions[is_hit], distances[is_hit]
     return Neighbours(queries, distances, addresses[positions])
 
 

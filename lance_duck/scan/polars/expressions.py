@@ -85,8 +85,8 @@ def pushed_down(expression: pl.Expr, schema: pa.Schema) -> PushedDown:
     except _UNREADABLE:
         return PushedDown(None, is_whole=False)
     reader = _NodeReader(schema)
-    found = [predicate for part in parts if (predicate := reader.known(part)) is not None]
-    return PushedDown(all_of(*found) if found else None, is_whole=len(found) == len(parts))
+    predicates = [predicate for part in parts if (predicate := reader.known(part)) is not None]
+    return PushedDown(all_of(*predicates) if predicates else None, is_whole=len(predicates) == len(parts))
 
 
 class _NodeReader:
@@ -224,15 +224,15 @@ def _constant(node: Any) -> pa.Scalar:
 
 def _conjuncts(node: Any) -> list[Any]:
     """Return the conditions that must all hold, in order; chains can be thousands long."""
-    found, pending = [], [node]
+    parts, pending = [], [node]
     while pending:
         part = pending.pop()
         kind, value = _only(part)
         if kind == "BinaryExpr" and value["op"] in ("And", "LogicalAnd"):
             pending += [value["right"], value["left"]]
         else:
-            found.append(part)
-    return found
+            parts.append(part)
+    return parts
 
 
 def _only(node: Any) -> tuple[str, Any]:

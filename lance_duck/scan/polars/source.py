@@ -64,11 +64,11 @@ class PolarsSource:
             n_rows: Rows at most, before the predicate.
             batch_size: Rows of a frame at most.
         """
-        wanted = list(self.columns if with_columns is None else with_columns)
+        names = list(self.columns if with_columns is None else with_columns)
         done = _NOTHING if predicate is None else PushedDown(None, is_whole=False)
         if predicate is not None and n_rows is None:
             done = pushed_down(predicate, self.schema)
-        options = ScanOptions(columns=wanted, filter=done.predicate, limit=n_rows, batch_size=batch_size)
+        options = ScanOptions(columns=names, filter=done.predicate, limit=n_rows, batch_size=batch_size)
         for batch in LanceScanner(self.table, options).to_batches():
             frame = cast("pl.DataFrame", pl.from_arrow(batch, rechunk=False))
             yield frame if predicate is None or done.is_whole else frame.filter(predicate)

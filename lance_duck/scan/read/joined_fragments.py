@@ -64,8 +64,8 @@ class JoinedFragments:
         if not isinstance(rows, slice):
             mask = np.zeros(self.num_rows, np.bool_)
             mask[rows] = True
-            chosen = pa.array(mask)
-            arrays = [keep(array, chosen) for array in arrays]
+            selected = pa.array(mask)
+            arrays = [keep(array, selected) for array in arrays]
         elif rows.stop - rows.start < self.num_rows:
             arrays = [array.slice(rows.start, rows.stop - rows.start) for array in arrays]
         return {read.name: array for read, array in zip(columns, arrays, strict=True)}
@@ -76,8 +76,8 @@ class JoinedFragments:
         cuts = np.searchsorted(offsets, self._bounds).tolist()
         pieces = []
         for place, reader in enumerate(self._readers):
-            own = offsets[cuts[place] : cuts[place + 1]] - self._bounds[place]
-            pieces.append(reader.hidden(name, own, row_offset))
+            in_fragment = offsets[cuts[place] : cuts[place + 1]] - self._bounds[place]
+            pieces.append(reader.hidden(name, in_fragment, row_offset))
             row_offset += reader.num_live_rows
         return pa.concat_arrays(pieces)
 

@@ -68,10 +68,10 @@ class Taker:
         owners = np.searchsorted(bounds, row_positions, side="right") - 1
         offsets = np.empty(len(row_positions), np.int64)
         for index in np.unique(owners).tolist():
-            mine = owners == index
-            within = row_positions[mine] - bounds[index]
+            in_fragment = owners == index
+            within = row_positions[in_fragment] - bounds[index]
             deletions = self._reader(index).deletions
-            offsets[mine] = within if deletions is None else deletions.nth_live(within)
+            offsets[in_fragment] = within if deletions is None else deletions.nth_live(within)
         return self._take(owners, offsets, projection)
 
     def by_address(self, addresses: Iterable[int], projection: Projection) -> pa.RecordBatch:
@@ -86,8 +86,8 @@ class Taker:
         owners = self._owners(ids)
         lives = np.ones(len(offsets), np.bool_)
         for index in np.unique(owners).tolist():
-            mine = owners == index
-            lives[mine] = self._lives(self._reader(index), offsets[mine])
+            in_fragment = owners == index
+            lives[in_fragment] = self._lives(self._reader(index), offsets[in_fragment])
         return self._take(owners[lives], offsets[lives], projection)
 
     def _of_fragment(self, index: int, offsets: Places, projection: Projection) -> pa.RecordBatch:
@@ -246,7 +246,7 @@ def _no_list(values: Any, what: str) -> WrongTypeError:
 
 
 def _large_places(values: Any, listed: Any, what: str) -> Addresses:
-    """Numbers as uint64 that numpy does not take for whole ones because some need all of 64 bits, or are none."""
+    """Return numbers as uint64 where numpy sees no integers, because some need all 64 bits or there are none."""
     if isinstance(values, str | bytes | Mapping) or np.ndim(listed) != 1:
         raise _no_list(values, what)
     numbers = listed.tolist() if isinstance(listed, np.ndarray) else listed

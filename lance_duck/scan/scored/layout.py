@@ -168,7 +168,7 @@ def _split(
 
 
 def _made(schema: Schema, output: Any, text: Any, scores: Sequence[str]) -> str | _Expression | None:
-    """Return the score, or the expression of scores, that a text is; None: it is neither."""
+    """Return the score, or the expression of scores, that a text is; None if it is neither."""
     if text in scores:
         return str(text)
     if not isinstance(text, str) or text in schema.names or text in HIDDEN:

@@ -40,9 +40,9 @@ class ScoredRows:
 
     def where(self, mask: NDArray[np.bool_]) -> ScoredRows:
         """Return the rows that a mask chooses."""
-        chosen = np.flatnonzero(mask)
-        scores = {name: each.take(chosen) for name, each in self.scores.items()}
-        return ScoredRows(self.addresses[chosen], scores)
+        places = np.flatnonzero(mask)
+        scores = {name: each.take(places) for name, each in self.scores.items()}
+        return ScoredRows(self.addresses[places], scores)
 
     def slice(self, skip: int, most: int | None) -> ScoredRows:
         """Return `most` rows, None for all, after the first `skip`."""
@@ -99,10 +99,10 @@ class ScoredScan(ABC):
         skip, most = self._options.offset or 0, self._options.limit
         if not self._options.orderings:
             return self._taken(self._layout, self._rows())
-        found = self._passing(self.find(None))
-        keys = [self._keys(ordering.column_name, found) for ordering in self._options.orderings]
+        scored = self._passing(self.find(None))
+        keys = [self._keys(ordering.column_name, scored) for ordering in self._options.orderings]
         names = [str(i) for i in range(len(keys))]
-        rows = self._taken(self._layout, found)
+        rows = self._taken(self._layout, scored)
         return sort_table(rows, pa.table(keys, names), self._options.orderings).slice(skip, most)
 
     def batches(self) -> Iterator[pa.RecordBatch]:

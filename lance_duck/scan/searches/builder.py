@@ -143,8 +143,8 @@ class LanceQueryBuilder:
             alpha: Share of the vector in "linear"; None: 0.5.
             oversample_factor: Each search finds so many times the rows wanted; None: 4.
         """
-        given = {"method": method, "alpha": alpha, "oversample_factor": oversample_factor}
-        return self._with(**{name: value for name, value in given.items() if value is not None})
+        arguments = {"method": method, "alpha": alpha, "oversample_factor": oversample_factor}
+        return self._with(**{name: value for name, value in arguments.items() if value is not None})
 
     # What comes out.
 

@@ -46,8 +46,8 @@ def search_arguments(
         WrongTypeError: There is no such option.
         InvalidInputError: What was asked makes no sense for this table.
     """
-    known = [*NEAREST_ARGUMENTS, *HYBRID_ARGUMENTS, *ScanOptions.__dataclass_fields__]
-    refuse_unknown(options, known, "search")
+    names = [*NEAREST_ARGUMENTS, *HYBRID_ARGUMENTS, *ScanOptions.__dataclass_fields__]
+    refuse_unknown(options, names, "search")
     arguments = {**options}
     hybrid = {name: arguments.pop(name) for name in HYBRID_ARGUMENTS if name in arguments}
     if hybrid:

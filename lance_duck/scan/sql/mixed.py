@@ -287,6 +287,6 @@ def _one(pieces: list[Opaque], word: str) -> Opaque:
     sql = "(" + f" {word} ".join(piece.sql for piece in pieces) + "\n)"
     implied = [piece.implied for piece in pieces if piece.implied is not None]
     join = all_of if word == "AND" else any_of
-    said = bool(implied) and (word == "AND" or len(implied) == len(pieces))
+    is_implied = bool(implied) and (word == "AND" or len(implied) == len(pieces))
     parameters = all_parameters([piece.parameters for piece in pieces])
-    return Opaque(sql, inputs, parameters, join(*implied) if said else None)
+    return Opaque(sql, inputs, parameters, join(*implied) if is_implied else None)

@@ -92,8 +92,8 @@ class Corpus:
         terms = {word: self._terms_of(word, most) for word in dict.fromkeys(plain)}
         every = limited([terms[word] for word in plain], most)
         slots: dict[int, dict[bytes, None]] = {}
-        for word, mine in zip(listed, every, strict=True):
-            slots.setdefault(word.position, {}).update(dict.fromkeys(mine))
+        for word, variants in zip(listed, every, strict=True):
+            slots.setdefault(word.position, {}).update(dict.fromkeys(variants))
         return tuple(tuple(slot) for slot in slots.values())
 
     def names(self, place: Place, documents: NDArray[np.int64]) -> Names:
@@ -111,11 +111,11 @@ class Corpus:
         if not self.by_element:
             return names, ()
         ends = np.searchsorted(names, [len(place.addresses) + self._firsts[place] for place in self.places])
-        own = [
+        analysed = [
             part - np.uint64(self._firsts[place])
             for place, part in zip(self.places, np.split(names, ends), strict=False)
         ]
-        pairs = [(place, part) for place, part in zip(self.places, own, strict=True) if len(part)]
+        pairs = [(place, part) for place, part in zip(self.places, analysed, strict=True) if len(part)]
         addresses = joined((place.addresses[part] for place, part in pairs), np.uint64)
         levels = zip(*([level[part] for level in place.elements] for place, part in pairs), strict=True)
         return addresses, tuple(joined(level, np.uint32) for level in levels)
@@ -128,13 +128,13 @@ class Corpus:
         """Return those of some documents of a place, by name, that are among documents of rows analysed anew."""
         if not self.by_element:
             return names[is_among(names, rows.addresses[documents])]
-        own = (names - np.uint64(self._firsts.get(place, 0))).astype(np.int64)
-        here = [place.addresses[own], *(level[own] for level in place.elements)]
-        there = [rows.addresses[documents], *(level[documents] for level in rows.elements)]
-        pairs = zip(here, there, strict=True)
+        offsets = (names - np.uint64(self._firsts.get(place, 0))).astype(np.int64)
+        levels = [place.addresses[offsets], *(level[offsets] for level in place.elements)]
+        indexed = [rows.addresses[documents], *(level[documents] for level in rows.elements)]
+        pairs = zip(levels, indexed, strict=True)
         keys = np.stack([np.concatenate([one, other]).astype(np.uint64) for one, other in pairs])
         numbers = np.unique(keys, axis=1, return_inverse=True)[1].ravel()
-        return names[np.isin(numbers[: len(own)], numbers[len(own) :])]
+        return names[np.isin(numbers[: len(offsets)], numbers[len(offsets) :])]
 
     def found(self, place: Place, documents: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Return whether documents of a place may be found."""
@@ -142,7 +142,7 @@ class Corpus:
         return mask if place.lives is None else mask & place.lives[documents]
 
     def mask(self, place: IndexedRows) -> NDArray[np.bool_] | None:
-        """Return which documents of a place may be found; None: all may."""
+        """Return which documents of a place may be found; None if all may."""
         return place.allowed(self.allowed.filtered, self.allowed.fragments)
 
     @cached_property

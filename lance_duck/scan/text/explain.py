@@ -61,7 +61,7 @@ def _tree(query: FullTextQuery, label: str = "query") -> Iterator[str]:
 
 def _terms(search: TextSearch, key: Key, route: TextRoute) -> Iterator[str]:
     """Yield the words of a query with the number of indexed documents that have each."""
-    words = [word for leaf, mine in search.words.items() if key in search.keys_of(leaf) for word in mine]
+    words = [word for leaf, leaf_words in search.words.items() if key in search.keys_of(leaf) for word in leaf_words]
     try:
         places = [place for each in route.segments for place in segment_rows(search.table.snapshot, each)]
         terms = dict.fromkeys(word.term for word in words if word.term is not None)

@@ -54,7 +54,7 @@ class Scoring:
 
     Attributes:
         average: Terms of a document on average.
-        mask: Whether each document may be found; None: all may.
+        mask: Whether each document may be found; None if all may.
         most: Documents to find, the best; None: all.
     """
 
@@ -127,10 +127,10 @@ class IndexedRows:
             if word.beginning is not None:
                 text = word.beginning.decode("utf-8", "replace")
                 parts.append(self.partition.near_terms(text, 0, len(text), limit, is_open=True))
-            known = [part for part in parts if part is not None]
-            if len(known) < len(parts):
+            matched = [part for part in parts if part is not None]
+            if len(matched) < len(parts):
                 return matching_terms(self.partition.sorted_terms.terms, word)
-            return sorted({term for part in known for term in part})
+            return sorted({term for part in matched for term in part})
 
     def frequencies(self, terms: Iterable[bytes]) -> Mapping[bytes, int]:
         """See `Place.frequencies`."""
@@ -150,18 +150,22 @@ class IndexedRows:
             order = np.argsort(ids, kind="stable")[np.count_nonzero(ids < 0) :]
             if not len(order):
                 return {}
-            mine = self.partition.postings(ids[order])
-            documents, frequencies = mine.decoded()
-            positions = self._positions(ids[order], mine.bounds, frequencies) if with_positions else None
+            postings = self.partition.postings(ids[order])
+            documents, frequencies = postings.decoded()
+            positions = self._positions(ids[order], postings.bounds, frequencies) if with_positions else None
         ends = np.concatenate([[0], np.cumsum(frequencies, dtype=np.int64)])
         result = {}
-        for place, low, high in zip(order.tolist(), mine.bounds[:-1].tolist(), mine.bounds[1:].tolist(), strict=True):
-            own = None if positions is None else positions[ends[low] : ends[high]]
-            result[listed[place]] = PostingList(documents[low:high].astype(np.int64), frequencies[low:high], own)
+        for place, low, high in zip(
+            order.tolist(), postings.bounds[:-1].tolist(), postings.bounds[1:].tolist(), strict=True
+        ):
+            term_positions = None if positions is None else positions[ends[low] : ends[high]]
+            result[listed[place]] = PostingList(
+                documents[low:high].astype(np.int64), frequencies[low:high], term_positions
+            )
         return result
 
     def allowed(self, filtered: Filtered | None, fragments: frozenset[int] | None) -> NDArray[np.bool_] | None:
-        """Return whether each document may be found; None: all may.
+        """Return whether each document may be found; None if all may.
 
         Args:
             filtered: Rows that pass a filter; None: all do.
@@ -190,11 +194,11 @@ class IndexedRows:
         listed = [(term, number) for number, slot in enumerate(slots) for term in slot]
         with self._watched():
             ids = self.partition.term_ids([term for term, _ in listed])
-        known = np.flatnonzero(ids >= 0)
+        in_index = np.flatnonzero(ids >= 0)
         return WeightedTerms(
-            ids[known],
-            np.array([weights[listed[i][0]] for i in known.tolist()], np.float32),
-            np.array([listed[i][1] for i in known.tolist()], np.int64),
+            ids[in_index],
+            np.array([weights[listed[i][0]] for i in in_index.tolist()], np.float32),
+            np.array([listed[i][1] for i in in_index.tolist()], np.int64),
             len(slots),
             every,
         )

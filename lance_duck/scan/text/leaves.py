@@ -162,8 +162,8 @@ class Weights:
             return None
         scoring = Scoring(self._statistics.average, self._corpus.mask(place), most)
         weighted = place.weighted([(term,) for term in terms], self._idf, every=True)
-        found = place.phrases(weighted, scoring, PhraseOrder(places, slop))
-        return None if found is None else Matches.of(self._corpus.names(place, found[0]), found[1])
+        ranking = place.phrases(weighted, scoring, PhraseOrder(places, slop))
+        return None if ranking is None else Matches.of(self._corpus.names(place, ranking[0]), ranking[1])
 
     def _terms_of(self, place: IndexedRows, every: bool) -> WeightedTerms:
         """Return the terms as a place has them, found once."""
@@ -179,9 +179,9 @@ def _phrase(
     """Return the rows of a place that have words in their order."""
     if len(words) < 2:
         return weights.matches(place, every=True, most=most)
-    found = weights.phrases(place, words, query.slop, most)
-    if found is not None:
-        return found
+    ranking = weights.phrases(place, words, query.slop, most)
+    if ranking is not None:
+        return ranking
     matches = weights.matches(place, every=True)
     if not len(matches):
         return matches
@@ -208,11 +208,11 @@ def _ends(postings: Mapping[bytes, PostingList], words: Sequence[Word], slop: in
     ends: Addresses | None = None
     last = 0
     for word in words:
-        mine = postings.get(word.term or b"")
-        if mine is None or mine.positions is None:
+        documents = postings.get(word.term or b"")
+        if documents is None or documents.positions is None:
             return np.empty(0, np.int64)
-        places = np.repeat(mine.documents, mine.frequencies).astype(np.uint64) << np.uint64(32)
-        positions = mine.positions.astype(np.int64)
+        places = np.repeat(documents.documents, documents.frequencies).astype(np.uint64) << np.uint64(32)
+        positions = documents.positions.astype(np.int64)
         if ends is not None:
             highest = positions - (word.position - last)
             lowest = np.maximum(highest - slop, 0)
@@ -235,7 +235,7 @@ def _rows_of(corpus: Corpus, terms: Sequence[bytes]) -> Addresses:
 
 
 def _weighted(corpora: Sequence[Corpus], weights: Sequence[float], rows: Addresses, term: bytes | None) -> Scores:
-    """Return how often rows, which ascend, have a term in all columns, weighted; None: how many terms they have."""
+    """Return how often rows, which ascend, have a term in all columns, weighted; for None, how many terms they have."""
     sums = np.zeros(len(rows), np.float32)
     for corpus, weight in zip(corpora, weights, strict=True):
         for place in corpus.places:

@@ -106,8 +106,8 @@ class AnalysedRows:
         """
         elements = tuple[NDArray[np.uint32], ...]()
         if by_element:
-            found = elements_of(texts)
-            texts, addresses, elements = found.texts, addresses[found.rows], found.places
+            list_elements = elements_of(texts)
+            texts, addresses, elements = list_elements.texts, addresses[list_elements.rows], list_elements.places
         tokens = analyser.analyse(texts)
         return cls(addresses, np.diff(tokens.bounds).astype(np.uint32), tokens, elements)
 
@@ -146,14 +146,14 @@ class AnalysedRows:
     def narrowed(self, terms: Iterable[bytes]) -> AnalysedRows:
         """Return the same rows with tokens of some terms alone."""
         tokens = self.tokens
-        wanted = np.zeros(len(tokens.terms), np.bool_)
+        is_term = np.zeros(len(tokens.terms), np.bool_)
         ids = self._ids(terms)
-        wanted[ids] = True
+        is_term[ids] = True
         numbers = np.zeros(len(tokens.terms), np.uint32)
-        numbers[np.flatnonzero(wanted)] = np.arange(len(ids), dtype=np.uint32)
-        places = np.flatnonzero(wanted[tokens.term_ids])
+        numbers[np.flatnonzero(is_term)] = np.arange(len(ids), dtype=np.uint32)
+        places = np.flatnonzero(is_term[tokens.term_ids])
         narrowed = Tokens(
-            tokens.terms.take(pa.array(np.flatnonzero(wanted))),
+            tokens.terms.take(pa.array(np.flatnonzero(is_term))),
             numbers[tokens.term_ids[places]],
             tokens.positions[places],
             np.searchsorted(places, tokens.bounds).astype(np.int64),
@@ -170,8 +170,8 @@ class AnalysedRows:
         return {term: inverted[term] for term in terms if term in inverted}
 
     def _ids(self, terms: Iterable[bytes]) -> NDArray[np.int64]:
-        wanted = pa.array(list(dict.fromkeys(terms)), pa.large_binary())
-        places = pc.index_in(wanted, value_set=self.tokens.terms).drop_null()
+        targets = pa.array(list(dict.fromkeys(terms)), pa.large_binary())
+        places = pc.index_in(targets, value_set=self.tokens.terms).drop_null()
         return np.sort(places.to_numpy().astype(np.int64))
 
     @cached_property

@@ -51,15 +51,15 @@ class Ranking:
         return Matches(rows, scores)
 
 
-def ranked(snapshot: Snapshot, found: Ranking, most: int | None = None) -> Ranking:
-    """Return the best of rows in any order, `most` of them; None: all."""
-    if most is not None and most < len(found):
+def ranked(snapshot: Snapshot, ranking: Ranking, most: int | None = None) -> Ranking:
+    """Return the best of rows in any order, at most `most` of them (None for all)."""
+    if most is not None and most < len(ranking):
         if most == 0:
-            return found.take(np.empty(0, np.int64))
-        least = np.partition(found.scores, len(found) - most)[len(found) - most]
-        found = found.where(found.scores >= least)
-    keys: list[NDArray[Any]] = [*reversed(found.elements), row_ids(snapshot, found.addresses), -found.scores]
-    return found.take(np.lexsort(keys)[:most])
+            return ranking.take(np.empty(0, np.int64))
+        least = np.partition(ranking.scores, len(ranking) - most)[len(ranking) - most]
+        ranking = ranking.where(ranking.scores >= least)
+    keys: list[NDArray[Any]] = [*reversed(ranking.elements), row_ids(snapshot, ranking.addresses), -ranking.scores]
+    return ranking.take(np.lexsort(keys)[:most])
 
 
 def row_ids(snapshot: Snapshot, addresses: Addresses) -> NDArray[np.uint64]:
@@ -69,7 +69,7 @@ def row_ids(snapshot: Snapshot, addresses: Addresses) -> NDArray[np.uint64]:
     ids = np.empty(len(addresses), np.uint64)
     fragments, offsets = split_addresses(addresses)
     for fragment_id in np.unique(fragments).tolist():
-        mine = fragments == fragment_id
+        in_fragment = fragments == fragment_id
         sequence = snapshot.row_ids(snapshot.fragment(fragment_id))
-        ids[mine] = addresses[mine] if sequence is None else sequence.take(offsets[mine])
+        ids[in_fragment] = addresses[in_fragment] if sequence is None else sequence.take(offsets[in_fragment])
     return ids

@@ -80,7 +80,7 @@ def _decided(
     granularity: DocumentGranularity | None,
 ) -> TextRoute:
     by_element = _by_element(snapshot, column, granularity)
-    wanted = None if analyzer is None else _Manner(_parameters(column, analyzer))
+    expected = None if analyzer is None else _Manner(_parameters(column, analyzer))
     reasons = [
         f"segment {str(each.metadata.uuid)[:8]} of index {each.metadata.name!r} is ignored: {each.reason}"
         for each in catalog(snapshot).ignored_over(column.path)
@@ -92,7 +92,7 @@ def _decided(
         manner = next((each for _, each in manners if each is not None), None)
         if manner is None:
             continue
-        refusal = _refusal(index, manner, wanted, by_element=by_element)
+        refusal = _refusal(index, manner, expected, by_element=by_element)
         if refusal is not None:
             reasons.append(refusal)
             refused = refused or manner
@@ -105,16 +105,16 @@ def _decided(
         rest = everything.difference(covered)
         rounds = manner.rounds_lengths
         return TextRoute(column, analyser, index.name, segments, rest, tuple(reasons), rounds, by_element)
-    analyser = Analyser((wanted or refused or _Manner(_parameters(column, {}))).parameters)
+    analyser = Analyser((expected or refused or _Manner(_parameters(column, {}))).parameters)
     why = tuple(reasons or ["no index"])
     return TextRoute(column, analyser, None, (), everything, why, by_element=by_element)
 
 
-def _refusal(index: ColumnIndex, manner: _Manner, wanted: _Manner | None, *, by_element: bool) -> str | None:
+def _refusal(index: ColumnIndex, manner: _Manner, expected: _Manner | None, *, by_element: bool) -> str | None:
     """Return why an index cannot answer a query; None if it can."""
     if manner.by_element != by_element:
         return f"documents of index {index.name!r} are {'list elements' if manner.by_element else 'rows'}"
-    if wanted is not None and manner.parameters != wanted.parameters:
+    if expected is not None and manner.parameters != expected.parameters:
         return f"index {index.name!r} analyses texts in another way than the query"
     return None
 
@@ -138,13 +138,13 @@ def _by_element(snapshot: Snapshot, column: TextColumn, granularity: DocumentGra
                 found=str(column.type),
             )
         return granularity is DocumentGranularity.LIST_ELEMENT
-    found = {index.name: _lists_elements(index) for index in _full_text_indexes(snapshot, column.path)}
-    if len(set(found.values())) > 1:
-        named = ", ".join(f"{name!r} of {'list elements' if by else 'rows'}" for name, by in found.items())
+    by_element = {index.name: _lists_elements(index) for index in _full_text_indexes(snapshot, column.path)}
+    if len(set(by_element.values())) > 1:
+        named = ", ".join(f"{name!r} of {'list elements' if by else 'rows'}" for name, by in by_element.items())
         raise InvalidInputError(
             f"a query of column {column.path!r} is ambiguous: it has indexes {named}", remedy="say document_granularity"
         )
-    return any(found.values())
+    return any(by_element.values())
 
 
 def _lists_elements(index: ColumnIndex) -> bool:
@@ -176,8 +176,8 @@ _DEFAULTS: Final = AnalyserParameters()
 
 def _parameters(column: TextColumn, analyzer: Mapping[str, Any]) -> AnalyserParameters:
     """Return the parameters that a query names, as they are for the documents of a column."""
-    given = AnalyserParameters.from_arguments(analyzer, "analyzer")
-    return replace(given, lance_tokenizer="json" if column.is_json else "text")
+    parameters = AnalyserParameters.from_arguments(analyzer, "analyzer")
+    return replace(parameters, lance_tokenizer="json" if column.is_json else "text")
 
 
 def _full_text_indexes(snapshot: Snapshot, path: str) -> Sequence[ColumnIndex]:

@@ -86,12 +86,12 @@ class TextScan(ScoredScan):
         routes = [route for route in self._search.routes.values() if route.column.path == path]
         if not routes:
             raise InvalidInputError("column", where="highlight", expected=known_names(self.columns), found=path)
-        wanted = self._search.wanted_in(texts, path)
+        terms = self._search.wanted_in(texts, path)
         analyser = routes[0].analyser
         return (
-            highlight(texts, wanted, analyser, pre, post)
+            highlight(texts, terms, analyser, pre, post)
             if words is None
-            else snippet(texts, wanted, analyser, pre, post, words)
+            else snippet(texts, terms, analyser, pre, post, words)
         )
 
     def described(self, verbose: bool) -> Iterator[str]:

@@ -106,9 +106,9 @@ class TextSearch:
         """
         enough = most if self.post is None and isinstance(self.query, _OF_ONE_COLUMN) else None
         if enough and is_checked(self.table, self.plan, enough):
-            found = self._best_passing(enough, [] if log is None else log)
-            if found is not None:
-                return found
+            matches = self._best_passing(enough, [] if log is None else log)
+            if matches is not None:
+                return matches
         result = ranked(self.table.snapshot, self._found(log, enough or None), most)
         if self.post is None or not len(result):
             return result
@@ -195,8 +195,8 @@ class TextSearch:
 
         if leaf.analyzer is not None:
             return make()
-        known: LruCache[KnownLeaf] = self.table.snapshot.derived("text queries", lambda: LruCache(_QUERIES))
-        return known.get((leaf, self.fast, *map(id, routes)), make)
+        leaf_cache: LruCache[KnownLeaf] = self.table.snapshot.derived("text queries", lambda: LruCache(_QUERIES))
+        return leaf_cache.get((leaf, self.fast, *map(id, routes)), make)
 
     @cached_property
     def named(self) -> ScanPlan:
@@ -209,12 +209,12 @@ class TextSearch:
 
     def wanted_in(self, texts: pa.Array | pa.ChunkedArray, path: str) -> list[Wanted]:
         """Return the terms that the words of the query stand for in some texts of a column, and its phrases."""
-        found: dict[Wanted, None] = {}
+        terms: dict[Wanted, None] = {}
         for leaf in sought_leaves(self.query):
             for route in (self.routes[key] for key in self.keys_of(leaf)):
                 if route.column.path == path:
-                    found.update(dict.fromkeys(marked_by(leaf, texts, route.analyser)))
-        return list(found)
+                    terms.update(dict.fromkeys(marked_by(leaf, texts, route.analyser)))
+        return list(terms)
 
     def allowed(self) -> Allowed:
         """Return the rows that may be found; a filter is looked for now unless a cache has its rows."""
@@ -319,19 +319,21 @@ class _TextRun:
     def _weights(self, leaf: MatchQuery | PrefixQuery | PhraseQuery) -> Weights:
         """Return the weights of words; those that follow from an index alone are remembered."""
         (corpus,) = self._corpora_of(leaf)
-        known = self._search.known_of(leaf)
+        leaf_cache = self._search.known_of(leaf)
         if not all(isinstance(place, IndexedRows) for place in corpus.places):
-            return Weights.of(corpus, leaf, known.words)
-        if known.weights is None:
-            known.weights = Weights.of(replace(corpus, allowed=Allowed()), leaf, known.words)
-        return known.weights.over(corpus)
+            return Weights.of(corpus, leaf, leaf_cache.words)
+        if leaf_cache.weights is None:
+            leaf_cache.weights = Weights.of(replace(corpus, allowed=Allowed()), leaf, leaf_cache.words)
+        return leaf_cache.weights.over(corpus)
 
     def _corpora_of(self, leaf: Leaf) -> Sequence[Corpus]:
         return [self._corpora[key] for key in self._search.keys_of(leaf)]
 
     def _corpus(self, key: Key, route: TextRoute) -> Corpus:
         search = self._search
-        words = {word for leaf, mine in search.words.items() if key in search.keys_of(leaf) for word in mine}
+        words = {
+            word for leaf, leaf_words in search.words.items() if key in search.keys_of(leaf) for word in leaf_words
+        }
         texts = FlatTexts(search.table, route.column, route.analyser, route.by_element, search.workers)
         is_covered = search.fast or not route.open
         fragments = [] if is_covered else [f for f in search.table.snapshot.fragments if f.id in route.open]
@@ -361,7 +363,7 @@ def _of_columns(query: MultiMatchQuery) -> Sequence[MatchQuery]:
 
 
 def _granularity(leaf: Leaf) -> DocumentGranularity | None:
-    """Return what a document is; None: as the index has it. Of several columns that are scored as one, a row."""
+    """Return what a document is: a row, for several columns scored as one; else None, for what the index has."""
     return DocumentGranularity.ROW if isinstance(leaf, CombinedFieldsQuery) else leaf.document_granularity
 
 

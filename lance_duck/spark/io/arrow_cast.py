@@ -23,7 +23,7 @@ _MICRO: Final = "us"
 
 
 def cast_of(field: pa.Field, target: pa.DataType, where: str) -> Cast | None:
-    """Return the function that converts arrays of a field to a type; None: nothing to convert.
+    """Return the function that converts arrays of a field to a type; None if there is nothing to convert.
 
     Args:
         field: Field of the scan; its metadata tells bfloat16 from bytes.

@@ -46,7 +46,7 @@ def described(spark: SparkSession, words: str, report: Told | None) -> Iterator[
 
 
 def _context(spark: SparkSession) -> Any:
-    """Return what a classic session counts tasks by; None: it is one of Connect."""
+    """Return what a classic session counts tasks by; None for a session of Connect."""
     with suppress(Exception):
         return spark.sparkContext
     return None

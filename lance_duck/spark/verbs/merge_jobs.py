@@ -217,7 +217,7 @@ class _Source:
         return cut.sortWithinPartitions(F.col(ADDRESS).asc_nulls_last(), F.col(KEY), F.col(ORDER))
 
     def _few(self) -> pa.Table | None:
-        """Return the keys of a small source; None: it is not small."""
+        """Return the keys of a small source; None if it is large."""
         names = [field.name for field in self.schema.fields]
         columns = [F.col(f"`{name.replace('`', '``')}`") for name in names]
         with as_ours():

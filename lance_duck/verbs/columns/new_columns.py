@@ -37,7 +37,7 @@ class NewColumns(Protocol):
         """Return the new columns. Raises InvalidInputError when they cannot be made for this table."""
 
     def batches(self, table: TableScan, fragment: Fragment) -> Iterable[pa.RecordBatch] | None:
-        """Return the values for the rows of a fragment that are not deleted; None: all null, nothing is written."""
+        """Return the values for the rows of a fragment that are not deleted; None if all are null."""
 
     def kept(self, table: TableScan, fragment: Fragment) -> DataFile | None:
         """Return what an earlier attempt wrote for a fragment, and kept."""

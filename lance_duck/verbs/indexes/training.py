@@ -114,7 +114,7 @@ class VectorReaders(Protocol):
 def trained(
     snapshot: Snapshot, spec: IndexSpec, places: VectorReaders, parts: int, memory: int = MEMORY
 ) -> Mapping[str, Any]:
-    """Train what a vector index is made with, of vectors that are read elsewhere.
+    """Train the model of a vector index, with vectors that are read elsewhere.
 
     If every vector can be a neighbor, the model is that of `index.vector.training.train` of the whole table, unless the
     sample does not fit in memory: then centroids come of rounds over a sample that stays where it was read.

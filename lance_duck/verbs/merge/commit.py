@@ -116,7 +116,7 @@ def commit_merge(
 
 
 def _inserted_keys(parts: Sequence[MergePart]) -> pa.Table | None:
-    """Return the keys of all inserted rows; None: they are too many."""
+    """Return the keys of all inserted rows; None if they are too many."""
     tables = [part.keys for part in parts if part.inserted]
     key_tables = [table for table in tables if table is not None]
     if len(tables) == 1:

@@ -165,7 +165,7 @@ class _PartWriter:
                 yield from self._rows(each)
 
     def inserted_keys(self) -> pa.Table | None:
-        """Return the keys of the rows that are new; None: too many."""
+        """Return the keys of the rows that are new; None if they are too many."""
         if self.inserted > PART_KEYS:
             return None
         return pa.concat_tables(self._keys).combine_chunks() if self._keys else None

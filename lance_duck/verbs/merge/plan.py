@@ -136,7 +136,7 @@ class PairCondition:
 
 
 def by_source_filter(plan: MergePlan, schema: Schema) -> Filter | None:
-    """Return the condition of deleting rows that the source lacks; None: no condition."""
+    """Return the condition on which rows that the source lacks are deleted; None if there is none."""
     return make_filter(plan.by_source_condition, readable_schema(schema))
 
 

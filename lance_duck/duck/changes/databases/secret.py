@@ -102,8 +102,8 @@ class CreateSecretStatement(LanceStatement):
                 expected="config",
                 remedy="without a secret, object stores read the environment",
             )
-        given = {name: value for name, value in values.items() if name not in _OWN}
-        secrets.add(Secret(self.name, _scopes(values.get("scope")), storage_options(given)), replaces=self.replaces)
+        options = {name: value for name, value in values.items() if name not in _OWN}
+        secrets.add(Secret(self.name, _scopes(values.get("scope")), storage_options(options)), replaces=self.replaces)
         return _succeeded()
 
 

@@ -113,11 +113,11 @@ class CreateIndexStatement(TableStatement):
 
     def _create(self, dataset: LanceDataset, kind: str, column: str, values: dict[str, Any]) -> None:
         replace = self.replaces or bool(values.pop("replace", False))
-        given = {name: value for name, value in values.items() if value is not None or name == _NO_LIMIT}
+        parameters = {name: value for name, value in values.items() if value is not None or name == _NO_LIMIT}
         if is_vector_kind(kind):
-            dataset.create_index(column, kind, self.name, replace=replace, **given)
+            dataset.create_index(column, kind, self.name, replace=replace, **parameters)
         else:
-            dataset.create_scalar_index(column, kind, self.name, replace=replace, **given)
+            dataset.create_scalar_index(column, kind, self.name, replace=replace, **parameters)
 
     def _default_kind(self, dataset: LanceDataset, column: str) -> str:
         schema = dataset.handle.snapshot.schema
@@ -145,8 +145,8 @@ class CreateIndexStatement(TableStatement):
         return kind, column, options
 
     def _misread(self, place: int) -> InvalidInputError:
-        found = self.definition.part(place).text.strip() or "the end of the statement"
-        return InvalidInputError("syntax of CREATE INDEX", expected=_GRAMMAR, found=found)
+        rest = self.definition.part(place).text.strip() or "the end of the statement"
+        return InvalidInputError("syntax of CREATE INDEX", expected=_GRAMMAR, found=rest)
 
 
 @dataclass(frozen=True)

@@ -55,7 +55,7 @@ class MergeValue:
     @classmethod
     def of(cls, part: Clauses, source: Side, target: Side) -> MergeValue | None:
         """Read an expression; None if it is not known to be the same in a SELECT."""
-        found: dict[str, set[str]] = {folded(source.name): set(), folded(target.name): set()}
+        columns: dict[str, set[str]] = {folded(source.name): set(), folded(target.name): set()}
         sides = {folded(side.name): side.columns for side in (source, target)}
         at = 0
         while at < len(part):
@@ -70,9 +70,9 @@ class MergeValue:
             side, column = folded(name.parts[0]), folded(name.parts[1])
             if column not in sides.get(side, ()):
                 return None
-            found[side].add(sides[side][column])
+            columns[side].add(sides[side][column])
             at = name.after
-        of_source, of_target = (frozenset(found[folded(side.name)]) for side in (source, target))
+        of_source, of_target = (frozenset(columns[folded(side.name)]) for side in (source, target))
         is_column = at == 3 and len(of_source) == 1
         return cls(part.text, next(iter(of_source)) if is_column else None, of_source, of_target)
 

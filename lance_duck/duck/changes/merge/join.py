@@ -158,9 +158,9 @@ class MergeJoin:
                 f"SELECT {selected} FROM {_PAIRS}",  # noqa: S608
                 {_PAIRS: pa.table({**paired, _PLACE: numbers})},
             )
-            found = answer.column(_PLACE).to_numpy()
-            if not bool(np.all(found == numbers)):
-                answer = answer.take(pa.array(np.argsort(found)))
+            matched = answer.column(_PLACE).to_numpy()
+            if not bool(np.all(matched == numbers)):
+                answer = answer.take(pa.array(np.argsort(matched)))
             columns |= {column.name: answer.column(column.name) for column, _ in computed}
         return pa.table({column.name: columns[column.name] for column, _ in pairs})
 

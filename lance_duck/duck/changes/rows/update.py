@@ -92,9 +92,9 @@ class UpdateStatement(TableStatement):
         clauses = JoinedClauses("UPDATE", self.target, self.alias, self.ctes, self.assignments, self.others, self.where)
         coarse = [column for column in assigned if is_coarser(column)]
         with clauses.texts(session, table, expressions_of) as (joined, expressions):
-            given = iter(expressions)
+            remaining = iter(expressions)
             columns = [
-                column.cast("NULL" if item.value is None else next(given))
+                column.cast("NULL" if item.value is None else next(remaining))
                 for item, column in zip(self.items, assigned, strict=True)
             ]
             if self.returning.tokens:

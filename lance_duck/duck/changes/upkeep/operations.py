@@ -38,12 +38,12 @@ def compacted(dataset: LanceDataset, options: Mapping[str, Any]) -> Outcome:
     Raises:
         InvalidInputError: An option makes no sense.
     """
-    given = {name: None if value == 0 and name in _ZERO_IS_NONE else value for name, value in options.items()}
-    if given.pop("dry_run", False):
-        plan = Compaction.plan(dataset, given)
+    arguments = {name: None if value == 0 and name in _ZERO_IS_NONE else value for name, value in options.items()}
+    if arguments.pop("dry_run", False):
+        plan = Compaction.plan(dataset, arguments)
         fragments = sum(len(task.fragments) for task in plan.tasks)
         return "compact", dataset.uri, {"dry_run": True, "tasks": plan.num_tasks(), "fragments_removed": fragments}
-    metrics = dataset.optimize.compact_files(**given)
+    metrics = dataset.optimize.compact_files(**arguments)
     return "compact", dataset.uri, {"version": dataset.version, **vars(metrics)}
 
 
@@ -58,11 +58,11 @@ def cleaned_up(dataset: LanceDataset, options: Mapping[str, Any]) -> Outcome:
         InvalidInputError: An option makes no sense.
         ReferencedError: A tagged version would go.
     """
-    given = {name: value for name, value in options.items() if value is not None}
-    if "older_than" in given:
-        given["older_than"] = age(given["older_than"])
-    stats = dataset.cleanup_old_versions(**given)
-    dry = {"dry_run": True} if given.get("dry_run") else {}
+    arguments = {name: value for name, value in options.items() if value is not None}
+    if "older_than" in arguments:
+        arguments["older_than"] = age(arguments["older_than"])
+    stats = dataset.cleanup_old_versions(**arguments)
+    dry = {"dry_run": True} if arguments.get("dry_run") else {}
     return "cleanup", dataset.uri, {**dry, **vars(stats)}
 
 

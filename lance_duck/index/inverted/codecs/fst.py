@@ -99,12 +99,12 @@ class Fst:
         characters = readonly(np.frombuffer(word.encode("utf-32-le", "surrogatepass"), np.uint32))
         limits = np.minimum(np.array([edits, fixed, most, is_open], object), 1 << 32).astype(np.int64)
         depth, count = _FIRST_DEPTH, _FIRST_COUNT
-        found = np.zeros(1, np.int64)
+        num_found = np.zeros(1, np.int64)
         while True:
             stack, rows = np.empty((depth, STACK_FIELDS), np.int64), np.empty((depth, len(characters) + 1), np.int64)
             key, keys = np.empty(depth, np.uint8), np.empty(16 * count, np.uint8)
             offsets = np.empty(count + 1, np.int64)
-            code = near_terms(self._place(), characters, limits, stack, rows, key, keys, offsets, found)
+            code = near_terms(self._place(), characters, limits, stack, rows, key, keys, offsets, num_found)
             if code == status.OK:
                 break
             if code == status.TOO_SHORT and depth <= len(self._nodes):
@@ -113,7 +113,7 @@ class Fst:
                 count *= 4
             else:
                 return None
-        data, bounds = keys.tobytes(), offsets[: found[0] + 1].tolist()
+        data, bounds = keys.tobytes(), offsets[: num_found[0] + 1].tolist()
         return [data[low:high] for low, high in pairwise(bounds)]
 
     def terms(self, num_bytes: int) -> tuple[pa.LargeBinaryArray, NDArray[np.int64]]:

@@ -26,8 +26,8 @@ _ONE: Final = np.float32(1)
 
 def inverse_frequencies(num_documents: int, frequencies: NDArray[np.integer]) -> Float32s:
     """Return the idf of terms that so many of the documents have each, float32."""
-    those = frequencies.astype(np.float32)
-    ratios = (np.float32(num_documents) - those + _HALF) / (those + _HALF) + _ONE
+    document_counts = frequencies.astype(np.float32)
+    ratios = (np.float32(num_documents) - document_counts + _HALF) / (document_counts + _HALF) + _ONE
     return natural_logs(ratios)
 
 

@@ -68,8 +68,8 @@ class _Level:
         width = table.shape[1]
         step = max(1, _AT_ONCE // (4 * self._vectors.shape[1] * width * _FEW_GONE))
         for first in range(0, len(worth), step):
-            some = worth[first : first + step]
-            living[some] = self._mended(members[some], table[some], living[some])
+            batch = worth[first : first + step]
+            living[batch] = self._mended(members[batch], table[batch], living[batch])
         return _left(living)
 
     def _of(self, members: Neighbors) -> Neighbors:

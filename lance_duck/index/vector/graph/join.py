@@ -91,9 +91,9 @@ def _renumbered(graph: Graph, order: NDArray[np.int64]) -> Graph:
     levels[order] = graph.levels
     sizes = graph.room[levels].astype(np.int64)
     offsets = np.concatenate([[0], np.cumsum(sizes)])
-    here, there = np.empty(len(order), np.int64), graph.offsets[:-1].astype(np.int64)
-    here[order] = there
-    places = np.repeat(here - offsets[:-1], sizes) + np.arange(int(offsets[-1]))
+    numbers, starts = np.empty(len(order), np.int64), graph.offsets[:-1].astype(np.int64)
+    numbers[order] = starts
+    places = np.repeat(numbers - offsets[:-1], sizes) + np.arange(int(offsets[-1]))
     level = graph.neighbors[places]
     neighbors = np.where(level >= 0, order[level], -1).astype(np.int32)
     return Graph(levels, graph.room, offsets.astype(np.uint64), neighbors, int(order[graph.entry_point]))
@@ -104,8 +104,8 @@ def _is_sound(storage: Any, graph: Graph, vectors: NDArray[np.float32]) -> bool:
     index = index_of(storage, graph)
     queries = np.ascontiguousarray(vectors[np.linspace(0, len(vectors) - 1, _ASKED).astype(np.int64)])
     nearest = index.search(queries, 1, params=_FAISS.SearchParametersHNSW(efSearch=_EF))[1][:, 0]
-    there = (nearest >= 0) & (vectors[nearest] == queries).all(axis=1)
-    return bool(there.mean() >= _REACHED)
+    is_same = (nearest >= 0) & (vectors[nearest] == queries).all(axis=1)
+    return bool(is_same.mean() >= _REACHED)
 
 
 class _NeighbourJoin:
@@ -130,8 +130,8 @@ class _NeighbourJoin:
         if full.any():
             both[~full] = -1
             table[full] = self._diverse(far, both, width=width)[full]
-        some = len(sparse)
-        table[:some] = _filled(_compact(sparse)[:, : 3 * width // 4], table[:some], width)
+        num_sparse = len(sparse)
+        table[:num_sparse] = _filled(_compact(sparse)[:, : 3 * width // 4], table[:num_sparse], width)
         return _filled(table, nearest[1], width)
 
     def _diverse(self, far: Far, numbers: Numbers, *, width: int) -> Numbers:
@@ -150,12 +150,12 @@ class _NeighbourJoin:
         """Return the neighbours by distance, each once; -1 at the end."""
         far = np.empty(numbers.shape, np.float32)
         for first in range(0, len(numbers), _AT_ONCE):
-            some = slice(first, first + _AT_ONCE)
-            rows = np.where(_again(numbers[some]), -1, numbers[some])
+            batch = slice(first, first + _AT_ONCE)
+            rows = np.where(_again(numbers[batch]), -1, numbers[batch])
             distances = self._far(first, rows)
             order = np.argsort(distances, axis=1, kind="stable")
-            numbers[some] = np.take_along_axis(rows, order, axis=1)
-            far[some] = np.take_along_axis(distances, order, axis=1)
+            numbers[batch] = np.take_along_axis(rows, order, axis=1)
+            far[batch] = np.take_along_axis(distances, order, axis=1)
         return far, numbers
 
     def _far(self, first: int, numbers: Numbers) -> Far:
@@ -170,12 +170,12 @@ class _NeighbourJoin:
         """Return, for each vector, the nearest that have it as a neighbour, (n, most)."""
         count = len(neighbors)
         steps = range(0, count, _AT_ONCE)
-        there = neighbors >= 0
-        far = np.concatenate([self._far(i, neighbors[i : i + _AT_ONCE])[there[i : i + _AT_ONCE]] for i in steps])
-        ends = neighbors[there]
+        is_neighbour = neighbors >= 0
+        far = np.concatenate([self._far(i, neighbors[i : i + _AT_ONCE])[is_neighbour[i : i + _AT_ONCE]] for i in steps])
+        ends = neighbors[is_neighbour]
         keys = ends.astype(np.uint64) << np.uint64(32) | far.view(np.uint32)
         order = np.argsort(keys)
-        starts = np.repeat(np.arange(count, dtype=np.int32), np.count_nonzero(there, axis=1))[order]
+        starts = np.repeat(np.arange(count, dtype=np.int32), np.count_nonzero(is_neighbour, axis=1))[order]
         ends = ends[order]
         rank = np.arange(len(ends)) - np.searchsorted(ends, np.arange(count))[ends]
         reverse = np.full((count, most), -1, np.int32)

@@ -279,14 +279,14 @@ def _level_rows(
     low, high = int(graph.room[level]), int(graph.room[level + 1])
     places = (graph.offsets[members].astype(np.int64) + low)[:, None] + np.arange(high - low)
     block = graph.neighbors[places].astype(np.int64)
-    there = block >= 0
-    counts = np.concatenate([[0], np.cumsum(there.sum(axis=1))]).astype(np.int32)
+    is_neighbour = block >= 0
+    counts = np.concatenate([[0], np.cumsum(is_neighbour.sum(axis=1))]).astype(np.int32)
     far = _distances(vectors, np.ascontiguousarray(vectors[members]), block, metric)
     return pa.RecordBatch.from_arrays(
         [
             pa.array(members.astype(np.uint32)),
-            pa.ListArray.from_arrays(pa.array(counts), pa.array(block[there].astype(np.uint32))),
-            pa.ListArray.from_arrays(pa.array(counts), pa.array(far[there])),
+            pa.ListArray.from_arrays(pa.array(counts), pa.array(block[is_neighbour].astype(np.uint32))),
+            pa.ListArray.from_arrays(pa.array(counts), pa.array(far[is_neighbour])),
         ],
         schema=GRAPH_SCHEMA,
     )

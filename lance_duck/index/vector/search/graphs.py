@@ -85,7 +85,7 @@ class GraphIndex:
         """Return ranks of partitions; see `contract.VectorIndex.partition_ranks`."""
         count = self.files.num_partitions
         vectors = self._comparable(queries, 1, None)
-        return partition_ranks(self.files, vectors, positions, lambda some: self._centroids.search(some, count)[1])
+        return partition_ranks(self.files, vectors, positions, lambda batch: self._centroids.search(batch, count)[1])
 
     @property
     def shape(self) -> Shape:

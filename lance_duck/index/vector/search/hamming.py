@@ -70,8 +70,8 @@ class HammingIndex:
     def partition_ranks(self, queries: Queries, positions: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return ranks of partitions; see `contract.VectorIndex.partition_ranks`."""
 
-        def nearest_first(some: NDArray[np.uint8]) -> NDArray[np.int64]:
-            return np.stack([self._partitions_of(query) for query in some])
+        def nearest_first(batch: NDArray[np.uint8]) -> NDArray[np.int64]:
+            return np.stack([self._partitions_of(query) for query in batch])
 
         return partition_ranks(self.files, self._bits_of(queries), positions, nearest_first)
 

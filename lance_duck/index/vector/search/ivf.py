@@ -73,7 +73,7 @@ class IvfIndex:
         """Return ranks of partitions; see `contract.VectorIndex.partition_ranks`."""
         count = self.files.num_partitions
         vectors = self._checked(queries, 1)
-        return partition_ranks(self.files, vectors, positions, lambda some: self._nearest_partitions(some, count)[1])
+        return partition_ranks(self.files, vectors, positions, lambda batch: self._nearest_partitions(batch, count)[1])
 
     @property
     def shape(self) -> Shape:
@@ -171,9 +171,9 @@ class IvfIndex:
         """Search for some queries in as many partitions as hold k rows that may be found."""
         counts = self.files.partitions.lengths if allowed is None else self._allowed_in_partitions(allowed)
         step = max(CENTROIDS_AT_ONCE // most, 1)
-        for some in (short[i : i + step] for i in range(0, len(short), step)):
-            mine = np.ascontiguousarray(vectors[some])
-            coarse, partitions = self._nearest_partitions(mine, most)
+        for numbers in (short[i : i + step] for i in range(0, len(short), step)):
+            batch = np.ascontiguousarray(vectors[numbers])
+            coarse, partitions = self._nearest_partitions(batch, most)
             inside = np.where(partitions >= 0, counts[partitions], 0)
             enough = np.cumsum(inside, axis=1) >= k
             needed = np.where(enough[:, -1], enough.argmax(axis=1) + 1, most)
@@ -183,8 +183,8 @@ class IvfIndex:
             partitions = np.ascontiguousarray(partitions[:, :last])
             partitions[inside[:, :last] == 0] = -1
             partitions[np.arange(last) >= np.maximum(needed, width)[:, None]] = -1
-            result = self._scan(mine, k, np.ascontiguousarray(coarse[:, :last]), partitions, selector, probe)
-            distances[some], positions[some] = result
+            result = self._scan(batch, k, np.ascontiguousarray(coarse[:, :last]), partitions, selector, probe)
+            distances[numbers], positions[numbers] = result
 
     def _allowed_in_partitions(self, allowed: NDArray[np.bool_]) -> _Places:
         """Return how many of the rows of each partition may be found."""

@@ -159,11 +159,11 @@ class Lists:
             make_tables(new.index)
             new.tables = old.tables
         new.used[:] = old.used
-        there = np.flatnonzero(old.present[:-1] & (self._sizes > 0))
-        others = np.setdiff1d(there, needed)
+        present = np.flatnonzero(old.present[:-1] & (self._sizes > 0))
+        others = np.setdiff1d(present, needed)
         others = others[np.argsort(-old.used[others], kind="stable")]
         others = others[np.cumsum(self._sizes[others]) <= self._limit // 2 - int(self._sizes[needed].sum())]
-        for partition in np.concatenate([np.intersect1d(there, needed), others]).tolist():
+        for partition in np.concatenate([np.intersect1d(present, needed), others]).tolist():
             size = int(self.files.partitions.lengths[partition])
             new.lists.add_entries(partition, size, old.lists.get_ids(partition), old.lists.get_codes(partition))
             new.present[partition] = True

@@ -276,9 +276,11 @@ class VectorFiles:
             for name in self.rounding.factors:
                 self.auxiliary.column(name, pa.float32())
             for name, width in self.rounding.codes.items():
-                found = self.auxiliary.column(name).arrow_type
-                if not is_vector(found) or found.list_size != width or found.value_type != pa.uint8():
-                    raise CorruptError(f"type of column {name!r}", where=where, expected=f"{width} bytes", found=found)
+                arrow_type = self.auxiliary.column(name).arrow_type
+                if not is_vector(arrow_type) or arrow_type.list_size != width or arrow_type.value_type != pa.uint8():
+                    raise CorruptError(
+                        f"type of column {name!r}", where=where, expected=f"{width} bytes", found=arrow_type
+                    )
             return
         name = COLUMNS[self.storage]
         type_ = self.auxiliary.column(name).arrow_type

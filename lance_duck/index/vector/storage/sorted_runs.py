@@ -41,7 +41,7 @@ class SortedRuns:
             self._runs.append(_PartitionRun(run.starts, run.rows, None, self._spill.put(run.gathered())))
 
     def take(self, partition: int) -> tuple[Rows, NDArray[Any]] | None:
-        """Return the rows of a partition and their codes; None: it has none. No more is added then."""
+        """Return the rows of a partition and their codes; None if it has none. No more is added then."""
         if self._waiting:
             self._runs.append(self._sorted())
         pieces = [run.take(partition) for run in self._runs if run.starts[partition] < run.starts[partition + 1]]

@@ -63,7 +63,7 @@ def balanced_clusters(sample: Vectors, count: int, rounds: int, seed: int) -> Ve
 
 
 def plain_rounds(sample: Vectors, centroids: Vectors | None, count: int, rounds: int, seed: int) -> Vectors:
-    """Return centroids after rounds of plain k-means, from some centroids, or None: from vectors by chance."""
+    """Return centroids after rounds of plain k-means, from some centroids, or for None from vectors by chance."""
     clustering: Any = faiss.Clustering(sample.shape[1], count)
     clustering.niter, clustering.seed = rounds, seed
     clustering.min_points_per_centroid, clustering.max_points_per_centroid = 1, len(sample)
@@ -100,7 +100,7 @@ def exchanged(sample: Vectors, centroids: Vectors) -> tuple[Vectors, int]:
 
 
 def halved(vectors: Vectors) -> Halves | None:
-    """Return the halves of a partition by k-means, begun along its longest axis; None: it is not cut."""
+    """Return the halves of a partition by k-means, begun along its longest axis; None if it is not cut."""
     if len(vectors) < _LEAST_HALVED:
         return None
     middle = vectors.mean(axis=0)

@@ -11,18 +11,18 @@ from numpy.typing import NDArray
 from lance_duck.scan.nearest.best import Neighbours
 
 
-def nearest_vectors(found: Neighbours, most: int) -> Neighbours:
+def nearest_vectors(neighbours: Neighbours, most: int) -> Neighbours:
     """Return of each query vector the nearest of the vectors that several places found: by query, nearest first.
 
     Args:
-        found: Pairs of a query vector, and a row with the distance of one of its vectors.
+        neighbours: Pairs of a query vector, and a row with the distance of one of its vectors.
         most: Vectors to keep for each query vector.
     """
-    order = np.lexsort((found.addresses, found.distances, found.queries))
-    sizes = np.bincount(found.queries)
+    order = np.lexsort((neighbours.addresses, neighbours.distances, neighbours.queries))
+    sizes = np.bincount(neighbours.queries)
     ranks = np.arange(len(order)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     best = order[ranks < most]
-    return Neighbours(found.queries[best], found.distances[best], found.addresses[best])
+    return Neighbours(neighbours.queries[best], neighbours.distances[best], neighbours.addresses[best])
 
 
 def best_rows(nearest: Neighbours, count: int) -> NDArray[np.uint64]:

@@ -63,8 +63,8 @@ class MultivectorSearch(PreparedSearch):
             if few and log is not None:
                 log.append("few rows pass the filter, and were compared one by one")
         else:
-            found, failed = self._candidates(vectors, filtered, log)
-            best.add(self._ranked(vectors, found))
+            candidates, failed = self._candidates(vectors, filtered, log)
+            best.add(self._ranked(vectors, candidates))
             compared = compared if self.fast else compared | failed
         if self.fast:
             compared -= route.open
@@ -76,25 +76,25 @@ class MultivectorSearch(PreparedSearch):
         self, vectors: NDArray[Any], filtered: Filtered | None, log: list[str] | None
     ) -> tuple[NDArray[np.uint64], frozenset[int]]:
         """Return rows that segments find, and the fragments of segments that are broken."""
-        wanted = VECTORS_FOR_EACH * self.k
+        num_vectors = VECTORS_FOR_EACH * self.k
         while True:
             parts: list[Neighbours] = []
             failed: frozenset[int] = frozenset()
             count = 0
             for segment, fragment_ids in self.route.segments:
-                part = self._part(segment, fragment_ids, vectors, filtered, wanted)
+                part = self._part(segment, fragment_ids, vectors, filtered, num_vectors)
                 if part is None:
                     failed |= fragment_ids
                 else:
                     parts.append(part[0])
                     count = max(count, part[1])
-            near = nearest_vectors(joined_neighbours(parts), wanted)
+            near = nearest_vectors(joined_neighbours(parts), num_vectors)
             rows = best_rows(near, self.k * self.refine_factor)
-            if len(rows) >= self.k or wanted >= count:
+            if len(rows) >= self.k or num_vectors >= count:
                 if log is not None:
                     log.append(f"{len(near)} vectors of {len(np.unique(near.addresses))} rows, {len(rows)} compared")
                 return rows, failed
-            wanted *= 4  # rows with many vectors near to the query took the place of others
+            num_vectors *= 4  # rows with many vectors near to the query took the place of others
 
     def _part(
         self,
@@ -102,9 +102,9 @@ class MultivectorSearch(PreparedSearch):
         fragment_ids: frozenset[int],
         vectors: NDArray[Any],
         filtered: Filtered | None,
-        wanted: int,
+        num_vectors: int,
     ) -> tuple[Neighbours, int] | None:
-        """Return the nearest vectors of a segment by row, and how many may be found; None: it is broken."""
+        """Return the nearest vectors of a segment by row, and how many may be found; None if it is broken."""
 
         def look(index: VectorIndex) -> tuple[Neighbours, int]:
             rows = covered_vectors(self.table.snapshot, segment, index)
@@ -114,10 +114,10 @@ class MultivectorSearch(PreparedSearch):
                 allowed, count = filtered.allowed(rows, segment.uuid, fragment_ids)
             if not count:
                 return NOTHING, 0
-            hits = index.search(vectors, min(wanted, count), allowed, self.given.probe)
-            there = (hits.positions >= 0) & np.isfinite(hits.distances)
-            queries, _ = np.nonzero(there)
-            return Neighbours(queries, hits.distances[there], rows.addresses[hits.positions[there]]), count
+            hits = index.search(vectors, min(num_vectors, count), allowed, self.given.probe)
+            is_hit = (hits.positions >= 0) & np.isfinite(hits.distances)
+            queries, _ = np.nonzero(is_hit)
+            return Neighbours(queries, hits.distances[is_hit], rows.addresses[hits.positions[is_hit]]), count
 
         return ask(self.table.snapshot, segment, look)
 
@@ -148,11 +148,11 @@ class MultivectorSearch(PreparedSearch):
 
     def _near(self, vectors: NDArray[Any], batch: pa.RecordBatch) -> Neighbours:
         """Return the rows of a batch, of the column and the address, that are within the range of distances."""
-        found = row_distances(self.route.metric, vectors, batch.column(0))
-        there = np.isfinite(found)
+        distances = row_distances(self.route.metric, vectors, batch.column(0))
+        is_near = np.isfinite(distances)
         if self.nearest.lower is not None:
-            there &= found >= self.nearest.lower
+            is_near &= distances >= self.nearest.lower
         if self.nearest.upper is not None:
-            there &= found < self.nearest.upper
+            is_near &= distances < self.nearest.upper
         addresses = batch.column(1).to_numpy()
-        return Neighbours(np.zeros(int(there.sum()), np.int64), found[there], addresses[there])
+        return Neighbours(np.zeros(int(is_near.sum()), np.int64), distances[is_near], addresses[is_near])

@@ -68,14 +68,14 @@ class Curve:
     @classmethod
     def of(cls, k: int, share: float, queries: int, measured: list[Measured], *, is_stored: bool = False) -> Curve:
         """Return the curve of all that was measured, without what nobody would choose."""
-        kept: list[Measured] = []
+        frontier: list[Measured] = []
         for each in sorted(measured, key=lambda each: (each.cost, -each.recall)):
-            if not kept or each.recall - each.error > kept[-1].recall - kept[-1].error:
-                kept.append(each)
-        return cls(k, share, queries, tuple(kept), is_stored)
+            if not frontier or each.recall - each.error > frontier[-1].recall - frontier[-1].error:
+                frontier.append(each)
+        return cls(k, share, queries, tuple(frontier), is_stored)
 
     def choose(self, recall: float) -> Measured | None:
-        """Return the cheapest setting that reaches a recall, also less the standard error; None: none does.
+        """Return the cheapest setting that reaches a recall, also less the standard error; None if none does.
 
         That all neighbours are found always, no sample shows.
         """
@@ -90,13 +90,13 @@ class Curve:
 
 
 def choose(curves: Sequence[Curve], recall: float) -> Setting | None:
-    """Return the settings that reach a recall on all curves; None: on one of them no setting does.
+    """Return the settings that reach a recall on all curves; None if on one of them no setting does.
 
     With fewer rows that may be found, more partitions have to be looked into; with more rows, more candidates have to
     be ranked again. Between two shares of the rows a search needs no more of either than one of both does.
     """
-    found = [curve.choose(recall) for curve in curves]
-    settings = [each.setting for each in found if each is not None]
+    choices = [curve.choose(recall) for curve in curves]
+    settings = [each.setting for each in choices if each is not None]
     if len(settings) < len(curves):
         return None
     return Setting(
@@ -108,15 +108,15 @@ def choose(curves: Sequence[Curve], recall: float) -> Setting | None:
 
 def words(curves: Sequence[Curve], recall: float, k: int) -> str:
     """Say what a recall takes for k neighbours, and on what that rests."""
-    asked, setting = f"recall {recall:g} asked for", choose(curves, recall)
+    request, setting = f"recall {recall:g} asked for", choose(curves, recall)
     if not any(curve.queries for curve in curves):
-        return f"{asked}; every row is looked at"
+        return f"{request}; every row is looked at"
     texts = []
     for curve in curves:
-        found = curve.choose(recall)
-        reached = f"at most {curve.best:.3f}" if found is None else f"{found.recall:.3f}"
-        some = "" if curve.share == 1 else f", {curve.share:.1%} of the rows"
+        measured = curve.choose(recall)
+        reached = f"at most {curve.best:.3f}" if measured is None else f"{measured.recall:.3f}"
+        share = "" if curve.share == 1 else f", {curve.share:.1%} of the rows"
         when = "stored with the index" if curve.is_stored else "in this process"
-        texts.append(f"{reached} measured on {curve.queries} queries, k {curve.k}{some}, {when}")
+        texts.append(f"{reached} measured on {curve.queries} queries, k {curve.k}{share}, {when}")
     what = "rows are compared one by one" if setting is None else setting.words(k)
-    return f"{asked}: {what}; {'; '.join(texts)}"
+    return f"{request}: {what}; {'; '.join(texts)}"

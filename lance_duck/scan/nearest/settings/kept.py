@@ -75,12 +75,12 @@ def curves_of(
         k: Neighbours of a query.
         num_allowed: Rows of the segment that may be found.
     """
-    kept = _KEPT.get(index)
-    if kept is None:
+    entry = _KEPT.get(index)
+    if entry is None:
         with _LOCK:
-            kept = _KEPT.setdefault(index, _Kept(decoded(index.files.recall, index)))
+            entry = _KEPT.setdefault(index, _Kept(decoded(index.files.recall, index)))
     return [
-        kept.get((k_measured(k), share), partial(_measured, table, column, segment, index, rows, k_measured(k), share))
+        entry.get((k_measured(k), share), partial(_measured, table, column, segment, index, rows, k_measured(k), share))
         for share in shares_measured(num_allowed / max(index.num_rows, 1))
     ]
 

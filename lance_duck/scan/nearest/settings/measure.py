@@ -89,14 +89,14 @@ def _codes(index: VectorIndex, sample: Sample, ranks: Ranks, probes: list[int], 
     shape = index.shape
     rows = max(probes[-1] * shape.num_rows // max(shape.num_partitions, 1), 1)
     least = min(len(sample.queries), 32)
-    some = sample.first(max(min(SAMPLE_CODES // rows, len(sample.queries)), least))
-    ranks = ranks[: len(some.queries)]
-    candidates = _enough(index, some.first(_FEW), Probe(probes[-1]))
-    orders = _orders(index, some, candidates, Probe(probes[-1]))
+    sampled = sample.first(max(min(SAMPLE_CODES // rows, len(sample.queries)), least))
+    ranks = ranks[: len(sampled.queries)]
+    candidates = _enough(index, sampled.first(_FEW), Probe(probes[-1]))
+    orders = _orders(index, sampled, candidates, Probe(probes[-1]))
     for nprobes in probes:
         for refine in _refines(sample.k, candidates):
-            found = (ranks < nprobes) & (orders < (refine or sample.k))
-            yield _measured(shape, some, found, Setting(nprobes, None, refine), width)
+            is_hit = (ranks < nprobes) & (orders < (refine or sample.k))
+            yield _measured(shape, sampled, is_hit, Setting(nprobes, None, refine), width)
 
 
 def _enough(index: VectorIndex, few: Sample, probe: Probe) -> int:
@@ -115,21 +115,21 @@ def _walks(index: VectorIndex, sample: Sample, ranks: Ranks, probes: list[int], 
     ef = max(sample.k + sample.k // 2, 64)
     for _ in range(GRAPH_STEPS):
         least = min(len(sample.queries), 32)
-        some = sample.first(max(min(SAMPLE_WALKS // (ef * nprobes), len(sample.queries)), least))
-        mine = ranks[: len(some.queries)]
-        candidates = min(sample.k if index.is_exact else max(ef, sample.k), some.num_allowed)
-        orders = _orders(index, some, candidates, Probe(nprobes, ef=ef))
+        sampled = sample.first(max(min(SAMPLE_WALKS // (ef * nprobes), len(sample.queries)), least))
+        query_ranks = ranks[: len(sampled.queries)]
+        candidates = min(sample.k if index.is_exact else max(ef, sample.k), sampled.num_allowed)
+        orders = _orders(index, sampled, candidates, Probe(nprobes, ef=ef))
         for number in probes:
             for refine in [None] if index.is_exact else _refines(sample.k, candidates):
-                found = (mine < number) & (orders < (refine or sample.k))
-                yield _measured(shape, some, found, Setting(number, ef, refine), width)
-        if some.recall(orders < candidates)[0] >= _REACHED:
+                is_hit = (query_ranks < number) & (orders < (refine or sample.k))
+                yield _measured(shape, sampled, is_hit, Setting(number, ef, refine), width)
+        if sampled.recall(orders < candidates)[0] >= _REACHED:
             return
         ef *= 2
 
 
 def _refines(k: int, most: int) -> Iterator[int | None]:
-    """Yield numbers of candidates to be ranked again; None: none is."""
+    """Yield numbers of candidates to rank again; None if none is."""
     yield None
     number = 2 * k
     while number < most:
@@ -144,18 +144,18 @@ def _orders(index: VectorIndex, sample: Sample, candidates: int, probe: Probe) -
     queries = sample.queries.astype(np.float32, copy=False)
     hits = index.search(queries, candidates + 1, sample.allowed, probe).positions
     orders = np.full(sample.positions.shape, np.iinfo(np.int64).max)
-    for number, (found, wanted, own) in enumerate(zip(hits, sample.positions, sample.own, strict=True)):
-        others = found[(found != own) & (found >= 0)]
+    for number, (positions, targets, query_row) in enumerate(zip(hits, sample.positions, sample.own, strict=True)):
+        others = positions[(positions != query_row) & (positions >= 0)]
         by_number = np.argsort(others)
-        places = np.minimum(np.searchsorted(others, wanted, sorter=by_number), max(len(others) - 1, 0))
+        places = np.minimum(np.searchsorted(others, targets, sorter=by_number), max(len(others) - 1, 0))
         if len(others):
             at = by_number[places]
-            orders[number] = np.where(others[at] == wanted, at, orders[number])
+            orders[number] = np.where(others[at] == targets, at, orders[number])
     return orders
 
 
-def _measured(shape: Shape, sample: Sample, found: NDArray[np.bool_], setting: Setting, width: int) -> Measured:
-    recall, error = sample.recall(found)
+def _measured(shape: Shape, sample: Sample, hits: NDArray[np.bool_], setting: Setting, width: int) -> Measured:
+    recall, error = sample.recall(hits)
     return Measured(setting, recall, error, _cost(shape, setting, width))
 
 

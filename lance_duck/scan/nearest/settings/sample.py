@@ -57,9 +57,9 @@ class Sample:
         names = ("queries", "own", "positions", "are_near", "count")
         return replace(self, **{name: getattr(self, name)[:count] for name in names})
 
-    def recall(self, found: Mask) -> tuple[float, float]:
+    def recall(self, hits: Mask) -> tuple[float, float]:
         """Return the recall, and its standard error, of searches that found some of the positions."""
-        shares = np.minimum((found & self.are_near).sum(axis=1), self.count) / self.count
+        shares = np.minimum((hits & self.are_near).sum(axis=1), self.count) / self.count
         return float(shares.mean()), float(shares.std() / math.sqrt(len(shares)))
 
 
@@ -72,7 +72,7 @@ def draw(
     k: int,
     share: float,
 ) -> Sample | None:
-    """Draw queries, and find their neighbours; the same ones each time. None: no row can be a query.
+    """Draw queries, and find their neighbours; the same ones each time; None if no row can be a query.
 
     Where the vectors are more than a part that costs allow, the neighbours are those in runs of rows drawn by chance,
     and stand for more neighbours among all rows, which lie farther away: settings are rather too good than too bad.

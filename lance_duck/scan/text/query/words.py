@@ -50,10 +50,10 @@ def query_words(query: WordQuery, analyser: Analyser) -> tuple[Word, ...]:
 
 
 def limited(terms: Iterable[Sequence[bytes]], most: int | None) -> tuple[tuple[bytes, ...], ...]:
-    """Return the terms that words stand for, word by word, `most` of all together; None: all."""
+    """Return the terms that words stand for, word by word, at most `most` in all."""
     result: list[tuple[bytes, ...]] = []
-    for mine in terms:
-        cut = tuple(mine if most is None else mine[:most])
+    for variants in terms:
+        cut = tuple(variants if most is None else variants[:most])
         most = None if most is None else most - len(cut)
         result.append(cut)
     return tuple(result)
