@@ -10,8 +10,12 @@ from typing import Final
 POSTINGS_BYTES: Final = 128 << 20
 """Bytes of postings and positions that an open segment keeps: all of an index of a few million texts."""
 
-SEARCH_WINDOW: Final = 2048
-"""Documents that are bounded together in a search for the best ones; 512 and 8192 are as quick
+JOINED_POSTINGS: Final = 4 << 20
+"""Bytes up to which postings of all terms of a query are kept as one, beside those of each term: joining them is a
+tenth of a query of three terms (`benchmarks/full_text_search.py`), and less of one that reads more."""
+
+SEARCH_WINDOW: Final = 4096
+"""Documents that are bounded together in a search for the best ones; 2048 takes a tenth longer, 8192 is as quick
 (`benchmarks/postings.py`)."""
 
 FIRST_WINDOWS: Final = 8

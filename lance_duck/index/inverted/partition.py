@@ -21,6 +21,7 @@ from lance_duck.index.inverted.codecs.positions import PositionBlocks, PositionS
 from lance_duck.index.inverted.codecs.scores import length_norms
 from lance_duck.index.inverted.columns import numbers_without_nulls, read_columns
 from lance_duck.index.inverted.contents import Documents, PartitionContents
+from lance_duck.index.inverted.costs import JOINED_POSTINGS, MOST_PRUNED_TERMS
 from lance_duck.index.inverted.layout import InvertedParameters
 from lance_duck.index.inverted.postings import PostingBlocks, joined_postings, one_of, term_array
 from lance_duck.index.inverted.terms import SortedTerms, Terms, open_terms
@@ -181,7 +182,9 @@ class InvertedPartition:
         """
         if not len(ids) or ids.min() < 0 or ids.max() >= self.num_terms:
             raise InternalError("ids of terms", expected=f"some of 0 … {self.num_terms - 1}", found=ids.tolist()[:8])
-        return joined_postings(self._kept(PostingBlocks, ids, self._read, _single))
+        return self._together(
+            PostingBlocks, ids, lambda: joined_postings(self._kept(PostingBlocks, ids, self._read, _single))
+        )
 
     def position_blocks(self, ids: NDArray[np.int64]) -> PositionBlocks | None:
         """Return the blocks of positions of some terms, likewise: one for each block of postings.
@@ -195,7 +198,13 @@ class InvertedPartition:
         """
         if layout.POSITIONS not in self._postings_file.schema.names:
             return None
-        return positions.joined_positions(self._kept(PositionBlocks, ids, self._read_blocks, PositionBlocks.of_term))
+        return self._together(
+            PositionBlocks,
+            ids,
+            lambda: positions.joined_positions(
+                self._kept(PositionBlocks, ids, self._read_blocks, PositionBlocks.of_term)
+            ),
+        )
 
     def positions(
         self, ids: NDArray[np.int64], bounds: NDArray[np.int64], frequencies: NDArray[np.uint32]
@@ -258,6 +267,19 @@ class InvertedPartition:
         )
         blocks.check_lengths(postings.blocks, lengths, postings.form, file.path)
         return postings
+
+    def _together(self, kind: type[_T], ids: NDArray[np.int64], join: Callable[[], _T]) -> _T:
+        """Return what is known of several terms as one: of the few terms of a query it is kept, too."""
+        if not 1 < len(ids) <= MOST_PRUNED_TERMS:
+            return join()
+        key = kind, self.number, tuple(ids.tolist())
+        value = self._cache.find(key)
+        if isinstance(value, kind):
+            return value
+        value = join()
+        if value.nbytes <= JOINED_POSTINGS:
+            self._cache.put(key, value)
+        return value
 
     def _kept(
         self,

@@ -208,17 +208,19 @@ def _settle_sums(sums: Any, start: Any, least: Any, best: Any, keys: Any, kept: 
     """
     scores, documents = best
     rounded = max(np.float32(least * _ROUNDED), _LEAST)
-    for begin in range(0, len(sums), CHUNK):
-        end = min(begin + CHUNK, len(sums))
-        hits = np.int64(0)
+    begin, count = np.uint64(0), np.uint64(len(sums))  # indexes that may be negative are not looked at many at once
+    while begin < count:
+        end = min(begin + np.uint64(CHUNK), count)
+        hits = np.int32(0)
         for place in range(begin, end):
-            hits += np.int64(sums[place] >= rounded)
+            hits += np.int32(sums[place] >= rounded)
         if hits:
             for place in range(begin, end):
                 if sums[place] >= rounded and sums[place] >= least:
-                    kept = push(scores, documents, keys, kept, sums[place], start + place)
+                    kept = push(scores, documents, keys, kept, sums[place], start + np.int64(place))
         for place in range(begin, end):
             sums[place] = np.float32(0)
+        begin = end
     return kept
 
 

@@ -110,7 +110,7 @@ def decode_block(
         return status.TOO_SHORT
     unpack_lanes(data, at, width, lanes, ids, place)
     at += width * lanes * 4
-    for i in range(place, place + count):
+    for i in range(np.uint64(place), np.uint64(place + count)):
         value = np.uint32(value + ids[i])
         ids[i] = value
     if block_size == LARGE:

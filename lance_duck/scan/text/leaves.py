@@ -102,6 +102,7 @@ class Weights:
         frequencies = corpus.frequencies(self._terms)
         self._idf = {term: self._statistics.idf(frequencies.get(term, 0)) for term in self._terms}
         self._weighted: dict[tuple[IndexedRows, bool], WeightedTerms] = {}
+        self._ordered: dict[IndexedRows, WeightedTerms] = {}
 
     @classmethod
     def of(cls, corpus: Corpus, query: MatchQuery | PrefixQuery | PhraseQuery, words: Sequence[Word]) -> Weights:
@@ -161,8 +162,7 @@ class Weights:
         if not isinstance(place, IndexedRows) or len(terms) < len(words) or (np.diff(places) < 1).any():
             return None
         scoring = Scoring(self._statistics.average, self._corpus.mask(place), most)
-        weighted = place.weighted([(term,) for term in terms], self._idf, every=True)
-        ranking = place.phrases(weighted, scoring, PhraseOrder(places, slop))
+        ranking = place.phrases(self._in_order(place, terms), scoring, PhraseOrder(places, slop))
         return None if ranking is None else Matches.of(self._corpus.names(place, ranking[0]), ranking[1])
 
     def _terms_of(self, place: IndexedRows, every: bool) -> WeightedTerms:
@@ -170,6 +170,13 @@ class Weights:
         terms = self._weighted.get((place, every))
         if terms is None:
             terms = self._weighted[place, every] = place.weighted(self._slots, self._idf, every=every)
+        return terms
+
+    def _in_order(self, place: IndexedRows, phrase: Sequence[bytes]) -> WeightedTerms:
+        """Return the terms of the phrase, one for each word, as a place has them; found once."""
+        terms = self._ordered.get(place)
+        if terms is None:
+            terms = self._ordered[place] = place.weighted([(term,) for term in phrase], self._idf, every=True)
         return terms
 
 
