@@ -121,6 +121,30 @@ def test_a_search_beforehand_gives_what_duckdb_finds_alone(
         assert all(seen)
 
 
+def test_scores_of_the_best_rows_are_those_of_the_search(
+    tmp_path: Path, connect: Callable[..., ld.Connection], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = Texts(11)
+    table = pa.table({"id": range(ROWS), "body": pa.array(texts.texts, pa.string())})
+    dataset = ld.write_dataset(table, tmp_path / "t.lance")
+    dataset.create_scalar_index("body", "INVERTED")
+    con = connect(tmp_path)
+    by_python = dataset.to_table(columns=["id", "body", "_score"], full_text_query="duck lake", limit=7)
+    expected = [tuple(row.values()) for row in by_python.to_pylist()]
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("a text was analysed")
+
+    monkeypatch.setattr(TextFunctions, "_asked", refuse)
+    for columns in ("id, body, score(t) AS s", "*, score(t)", "x.*, score(x)", "id, body, score(t) * 1"):
+        alias = "x" if "x." in columns else "t"
+        end = f"WHERE match(body, ?) ORDER BY score({alias}) DESC, id LIMIT 7"
+        assert con.execute(f"SELECT {columns} FROM t AS {alias} {end}", ["duck lake"]).fetchall() == expected
+    assert con.execute("SELECT id FROM t WHERE match(body, 'sail') ORDER BY score(t) DESC, id LIMIT 2").fetchall() == [
+        (row["id"],) for row in dataset.to_table(columns=["id"], full_text_query="sail", limit=2).to_pylist()
+    ]
+
+
 def searched(texts: Texts) -> tuple[str, list[str]]:
     """Return a statement that a search answers beforehand, with places for its conditions with `match`."""
     pick = texts.random

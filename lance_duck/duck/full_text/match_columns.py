@@ -70,8 +70,7 @@ class MatchColumns:
             parameters: Values of parameters.
             dataset: The version that is read.
         """
-        names = {folded(name) for name in dataset.schema.names}
-        if asked_table.may_be_value and folded(asked_table.read.alias) not in names:
+        if _may_be_seen(asked_table, dataset):
             return None
         result = cls()
         searches: dict[MatchQuery | PhraseQuery, TextMatches] = {}
@@ -87,6 +86,26 @@ class MatchColumns:
                 )
                 result._add(call, searches[query], asked_table.read.alias, f"__lance_match_{name}")
         return result if result.columns else None
+
+    @classmethod
+    def of_scores(
+        cls, asked_table: AskedTable, parameters: ParameterValues, dataset: LanceDataset, matches: TextMatches
+    ) -> MatchColumns:
+        """Return the columns for the scores of one query alone, that of a search whose rows are all that is read.
+
+        Args:
+            asked_table: See `of`.
+            parameters: See there.
+            dataset: See there.
+            matches: What the search finds.
+        """
+        result = cls()
+        is_seen = asked_table.is_kept or _may_be_seen(asked_table, dataset)
+        for call in () if is_seen else asked_table.calls:
+            with suppress(NotFoundHere, LanceDuckError):
+                if call.is_score and _query(call, parameters, dataset, is_kept=False) == matches.query:
+                    result._add(call, matches, asked_table.read.alias, f"__lance_match_{TOKEN}_{next(_NUMBERS)}")
+        return result
 
     def _add(self, call: AskedCall, search: TextMatches, alias: str, column: str) -> None:
         if not call.is_score and not call.null_is_false and not call.texts.startswith("["):
@@ -111,10 +130,13 @@ class MatchColumns:
             asked_table: The table as the statement reads it.
             source: SQL of the table with the columns.
         """
-        names = ", ".join(quoted(column.field.name) for column in self.columns)
         alias = "" if asked_table.read.is_called else f" AS {quoted(asked_table.read.alias)}"
-        stars = (Edit(star.place, star.place, star.text.format(names)) for star in asked_table.stars)
-        return [Edit(asked_table.start, asked_table.end, source + alias), *self.edits, *stars]
+        return [Edit(asked_table.start, asked_table.end, source + alias), *self.beside(asked_table)]
+
+    def beside(self, asked_table: AskedTable) -> list[Edit]:
+        """Return the edits of a statement besides that of the table: of calls, and of stars that leave columns out."""
+        names = ", ".join(quoted(column.field.name) for column in self.columns)
+        return [*self.edits, *(Edit(star.place, star.place, star.text.format(names)) for star in asked_table.stars)]
 
 
 def run(asked_table: AskedTable, request: Request, database: Database) -> Rewriting | None:
@@ -161,6 +183,12 @@ def searched(
                     tables[name] = with_columns(table.dataset, columns)
                 edits += match_columns.reading(asked_table, name)
     return edits, tables
+
+
+def _may_be_seen(asked_table: AskedTable, dataset: LanceDataset) -> bool:
+    """Return whether more columns of a table could be seen, in its rows as values."""
+    names = {folded(name) for name in dataset.schema.names}
+    return asked_table.may_be_value and folded(asked_table.read.alias) not in names
 
 
 def _kept(asked_table: AskedTable, match_columns: MatchColumns) -> str:

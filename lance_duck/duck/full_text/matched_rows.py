@@ -1,11 +1,16 @@
 """`WHERE match(…) ORDER BY score(t) DESC LIMIT k` carried out: a search finds the best rows, which alone are read.
 
-The conditions are then known to hold, and are left out, unless the statement is read at some later time. Scores stay
-calls: of the rows that are left.
+The conditions are then known to hold, and are left out, unless the statement is read at some later time. Scores are
+those that were found; where the statement is read later, or several conditions have one, they stay calls: of the rows
+that are left.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from lance_duck.duck.full_text.asked_tables import AskedTable, find_asked_tables
+from lance_duck.duck.full_text.match_columns import MatchColumns
 from lance_duck.duck.rules.text_match import MatchCall, MatchSelect
 from lance_duck.duck.run.candidates import NotFoundHere
 from lance_duck.duck.run.named_tables import named
@@ -14,8 +19,9 @@ from lance_duck.duck.run.rewriting import Database, Request, Rewriting
 from lance_duck.duck.settings import About, about_condition
 from lance_duck.duck.statement.edits import Edit
 from lance_duck.duck.statement.identifiers import quoted
+from lance_duck.duck.tables.computed_columns import MatchColumn
 from lance_duck.duck.tables.handle import TableHandle, pinned_versions
-from lance_duck.duck.tables.matched_table import MatchAsk, MatchedTable
+from lance_duck.duck.tables.matched_table import BestMatches, MatchAsk, MatchedTable
 from lance_duck.duck.tables.table import select_all
 from lance_duck.duck.tables.text_request import TextRequest
 from lance_duck.errors import LanceDuckError
@@ -33,16 +39,31 @@ def run(proposal: MatchSelect, request: Request, database: Database) -> Rewritin
         ask = _ask(proposal, request, database, handle)
         if ask is None:
             return None
-        holds = database.names.constancy() if request.later else _always
-        matched = MatchedTable(handle.reader(), ask, holds)
+        matches = BestMatches(ask, database.names.constancy() if request.later else _always)
+        columns, scores = _scores(proposal, request, handle, matches)
+        matched = MatchedTable(handle.reader(), matches, columns)
         matched.rows()  # what makes no sense is for the statement itself to say
     except (NotFoundHere, LanceDuckError):
         return None
     table = named(database.native, matched)
-    edits = [proposal.table.reading(f"({select_all(quoted(table.name))})")]
+    edits = [proposal.table.reading(f"({select_all(quoted(table.name))})"), *scores]
     if not request.later:
         edits += [Edit(call.start, call.end, _known(call)) for call in proposal.calls]
     return Rewriting(tuple(edits), (table,))
+
+
+def _scores(
+    proposal: MatchSelect, request: Request, handle: TableHandle, matches: BestMatches
+) -> tuple[Sequence[MatchColumn], Sequence[Edit]]:
+    """Return columns of the scores that a search found, and the edits by which the statement reads them."""
+    tables: tuple[AskedTable, ...] = request.statement.result("asked tables", find_asked_tables)
+    asked_table = next((each for each in tables if each.start == proposal.table.start), None)
+    if request.later or asked_table is None or len(proposal.calls) > 1:
+        return (), ()
+    match_columns = MatchColumns.of_scores(asked_table, request.values, handle.current(), matches)
+    if not all(request.is_free(edit.start, edit.end) for edit in match_columns.edits):
+        return (), ()
+    return match_columns.columns, match_columns.beside(asked_table)
 
 
 def _query(call: MatchCall, parameters: ParameterValues) -> MatchQuery | PhraseQuery:

@@ -8,13 +8,13 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from lance_duck.dataset import LanceDataset
+from lance_duck.duck.tables.computed_columns import ComputedColumn, TableWithColumns, TextMatches
 from lance_duck.duck.tables.search import ADDRESS
-from lance_duck.duck.tables.table import DuckTable
 from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.predicate.tree import In, Predicate
+from lance_duck.scan.text.matches import Matches
 from lance_duck.scan.text.query.tree import BooleanQuery, FullTextQuery, MatchQuery, Occur, PhraseQuery
 from lance_duck.scan.text.search import TextSearch
 
@@ -43,61 +43,84 @@ class MatchAsk:
             return self.queries[0]
         return BooleanQuery([(Occur.MUST, query) for query in self.queries])
 
-    def addresses(self, dataset: LanceDataset) -> NDArray[np.uint64]:
-        """Return the addresses of the rows, ascending."""
+    def found(self, dataset: LanceDataset) -> Matches:
+        """Return the rows, by address."""
         table = dataset.handle.table
         options = ScanOptions.of({"columns": [], "filter": self.where})
         search = TextSearch(table, self.query, table.plan(options))
         if self.limit is None:
-            return search.matches().names
+            return search.matches()
         most = self.limit + _MORE if isinstance(self.query, MatchQuery) else None
         while True:
             matches = search.matches(None, most)
             if len(matches) <= self.limit:
-                return matches.names
+                return matches
             best = -np.sort(-matches.scores)
             last = best[self.limit - 1]
             if most is None or len(matches) < most or best[most - 1] < last:
-                return matches.where(matches.scores >= last).names
+                return matches.where(matches.scores >= last)
             most *= 4
 
 
-class MatchedTable(DuckTable):
+class BestMatches(TextMatches):
+    """The rows that a statement asks for, searched for once in each version that is read. Safe for many threads.
+
+    Args:
+        ask: What the statement asks for.
+        is_steady: Whether the other conditions still mean what they meant; asked each time.
+    """
+
+    def __init__(self, ask: MatchAsk, is_steady: Callable[[], bool]) -> None:
+        super().__init__(ask.queries[0])
+        self._ask = ask
+        self._is_steady = is_steady
+        self._found: tuple[LanceDataset, MatchAsk, Matches] | None = None
+
+    @property
+    def ask(self) -> MatchAsk:
+        """What is asked for now: all rows that match, where the other conditions may mean something else."""
+        return self._ask if self._is_steady() else MatchAsk(self._ask.queries)
+
+    def of(self, dataset: LanceDataset) -> Matches:
+        """See `TextMatches`."""
+        ask = self.ask
+        with self._lock:
+            found = self._found
+            if found is None or found[0] is not dataset or found[1].limit != ask.limit:
+                found = self._found = dataset, ask, ask.found(dataset)
+            return found[2]
+
+
+class MatchedTable(TableWithColumns):
     """The rows of a table that a statement with `match` looks for, searched for when DuckDB scans it.
 
     Args:
         resolve: See `DuckTable`.
-        ask: What the statement asks for.
-        is_steady: Whether the other conditions still mean what they meant; asked when DuckDB scans.
+        matches: The rows.
+        computed: Columns of scores that the same search found.
     """
 
-    def __init__(self, resolve: Callable[[], LanceDataset], ask: MatchAsk, is_steady: Callable[[], bool]) -> None:
-        super().__init__(resolve)
-        self._ask = ask
-        self._is_steady = is_steady
-        self._last: tuple[LanceDataset, MatchAsk, Predicate, int] | None = None
+    def __init__(
+        self, resolve: Callable[[], LanceDataset], matches: BestMatches, computed: Sequence[ComputedColumn] = ()
+    ) -> None:
+        super().__init__(resolve, computed)
+        self._matches = matches
+        self._last: tuple[Matches, Predicate] | None = None
 
     def rows(self) -> int:
         """Return the number of rows."""
-        return self._found()[1]
+        return len(self._matches.of(self.dataset))
 
     def implied(self) -> Predicate | None:
         """See `DuckTable.implied`."""
-        return self._found()[0]
+        found, last = self._matches.of(self.dataset), self._last
+        if last is None or last[0] is not found:
+            last = self._last = found, In((ADDRESS,), pa.array(found.names))
+        return last[1]
 
     def explained(self, parts: Sequence[Predicate] = ()) -> str:
         """See `DuckTable.explained`; its search is all there is to say."""
-        ask = self._asked()
+        ask = self._matches.ask
         scanner = self.dataset.scan(columns=[], full_text_query=ask.query, filter=ask.where, limit=ask.limit)
         lines = [line for line in scanner.explain_plan().splitlines() if not line.startswith("  columns:")]
         return "\n".join(lines) + "\n"
-
-    def _asked(self) -> MatchAsk:
-        return self._ask if self._is_steady() else MatchAsk(self._ask.queries)
-
-    def _found(self) -> tuple[Predicate, int]:
-        dataset, ask, last = self.dataset, self._asked(), self._last
-        if last is None or last[0] is not dataset or last[1] is not ask:
-            addresses = ask.addresses(dataset)
-            last = self._last = dataset, ask, In((ADDRESS,), pa.array(addresses)), len(addresses)
-        return last[2], last[3]
