@@ -116,21 +116,16 @@ class IndexedRows:
 
     def matching(self, word: Word, most: int | None) -> Sequence[bytes]:
         """See `Place.matching`."""
-        with self._watched():
-            limit = self.partition.num_terms if most is None else most
-            parts: list[list[bytes] | None] = []
-            if word.term is not None and word.edits:
-                text = word.term.decode("utf-8", "replace")
-                parts.append(self.partition.near_terms(text, word.edits, word.fixed, limit))
-            elif word.term is not None:
-                parts.append([word.term] if self.partition.term_ids([word.term])[0] >= 0 else [])
-            if word.beginning is not None:
-                text = word.beginning.decode("utf-8", "replace")
-                parts.append(self.partition.near_terms(text, 0, len(text), limit, is_open=True))
-            matched = [part for part in parts if part is not None]
-            if len(matched) < len(parts):
-                return matching_terms(self.partition.sorted_terms.terms, word)
-            return sorted({term for part in matched for term in part})
+        terms, limit = self._matching(word, most), most
+        if self._stays is None:
+            return terms
+        while True:
+            frequencies = self.frequencies(terms)
+            staying = [term for term in terms if term in frequencies]
+            if most is None or limit is None or len(staying) >= most or len(terms) < limit:
+                return staying
+            limit *= 4
+            terms = self._matching(word, limit)
 
     def frequencies(self, terms: Iterable[bytes]) -> Mapping[bytes, int]:
         """See `Place.frequencies`."""
@@ -247,6 +242,24 @@ class IndexedRows:
         self, ids: NDArray[np.int64], bounds: NDArray[np.int64], frequencies: NDArray[np.uint32]
     ) -> NDArray[np.uint32] | None:
         return self.partition.positions(ids, bounds, frequencies) if self.partition.has_positions else None
+
+    def _matching(self, word: Word, most: int | None) -> Sequence[bytes]:
+        """Return terms that a word stands for, those of documents that do not count, too: see `matching`."""
+        with self._watched():
+            limit = self.partition.num_terms if most is None else most
+            parts: list[list[bytes] | None] = []
+            if word.term is not None and word.edits:
+                text = word.term.decode("utf-8", "replace")
+                parts.append(self.partition.near_terms(text, word.edits, word.fixed, limit))
+            elif word.term is not None:
+                parts.append([word.term] if self.partition.term_ids([word.term])[0] >= 0 else [])
+            if word.beginning is not None:
+                text = word.beginning.decode("utf-8", "replace")
+                parts.append(self.partition.near_terms(text, 0, len(text), limit, is_open=True))
+            matched = [part for part in parts if part is not None]
+            if len(matched) < len(parts):
+                return matching_terms(self.partition.sorted_terms.terms, word)
+            return sorted({term for part in matched for term in part})
 
     @contextmanager
     def _watched(self) -> Iterator[None]:

@@ -271,3 +271,18 @@ def test_a_segment_of_deleted_rows_alone_has_no_scores(tmp_path: Path, stable: b
     assert dataset.search("lake", k=1).num_rows == 0
     dataset.insert(pa.table({"n": [3], "s": ["lake"]}))
     assert dataset.to_table(columns=["n"], full_text_query="lake")["n"].to_pylist() == [3]
+
+
+@pytest.mark.parametrize(
+    "query", [MatchQuery("wx", "s", fuzziness=1, max_expansions=2), PrefixQuery("w", "s", max_expansions=2)]
+)
+def test_terms_of_deleted_rows_alone_take_no_place_among_expansions(tmp_path: Path, query: FullTextQuery) -> None:
+    words = [f"w{letter}" for letter in "abcdefghijklmnop"]
+    rows = pa.table({"id": range(16), "s": words})
+    dataset = ld.write_dataset(rows, tmp_path / "t.lance", enable_stable_row_ids=True, max_rows_per_file=4)
+    dataset.create_scalar_index("s", "INVERTED", stem=False)
+    dataset.delete("id < 13")
+    found = dataset.to_table(columns=["id", "_score"], full_text_query=query)
+    assert sorted(found["id"].to_pylist()) == [13, 14]
+    dataset.optimize.optimize_indices(retrain=True)
+    assert dataset.to_table(columns=["id", "_score"], full_text_query=query).equals(found)
