@@ -8,7 +8,6 @@ import pyarrow as pa
 import pytest
 
 import lance_duck as ld
-from lance_duck.errors import UnsupportedError
 from lance_duck.query import DocumentGranularity, MatchQuery
 
 LISTS = [["the duck swims", "a lake"], None, ["duck lake", None, ""], [], ["goose duck", "lakes"]]
@@ -55,8 +54,36 @@ def test_a_search_in_sql_gives_each_element_with_its_place(table) -> None:
         assert ids == [(0,), (2,), (4,)]
 
 
-def test_a_query_is_a_filter_of_rows_and_vectors_are_searched_with_rows_alone(table) -> None:
+def test_a_query_is_a_filter_of_rows(table) -> None:
     query = MatchQuery("lake", "l", document_granularity=DocumentGranularity.LIST_ELEMENT)
     assert table.to_table(filter=query, columns=["id"])["id"].to_pylist() == [0, 2, 4]
-    with pytest.raises(UnsupportedError, match="list elements as documents; a query with document_granularity ROW"):
-        table.search([0.0, 0.0], column="v", full_text_query=query)
+
+
+@pytest.mark.parametrize(("condition", "ids"), [(None, [0, 2, 4]), ("id > 0", [2, 4])])
+def test_searched_with_vectors_a_row_comes_once_with_the_score_of_its_best_element(table, condition, ids) -> None:
+    query = MatchQuery("duck lake", "l", document_granularity=DocumentGranularity.LIST_ELEMENT)
+    elements = table.to_table(full_text_query=query, columns=["id", "_score"], filter=condition)
+    best = elements.group_by("id").aggregate([("_score", "max")])
+    scores = dict(zip(best["id"].to_pylist(), best["_score_max"].to_pylist(), strict=True))
+    assert len(elements) > len(best)
+    assert sorted(scores) == ids
+    found = table.search([4.0, 0.0], column="v", full_text_query=query, k=5, filter=condition)
+    assert found.schema.names == ["id", "l", "v", "_distance", "_score", "_hybrid_score"]
+    rows = found["id"].to_pylist()
+    assert sorted(rows) == [i for i in range(5) if condition is None or i > 0]
+    assert found["_score"].to_pylist() == [scores.get(row) for row in rows]
+    words_alone = table.search([4.0, 0.0], column="v", full_text_query=query, k=1, filter=condition, alpha=0.0)
+    assert words_alone["id"].to_pylist() == [max(scores, key=lambda row: (scores[row], -row))]
+    with ld.connect({"t": table}) as con:
+        asked = '{"match": {"terms": "duck lake", "document_granularity": "list_element"}}'
+        where = "" if condition is None else f", filter := '{condition}'"
+        sql = f"FROM lance_hybrid_search('t', 'v', [4, 0]::FLOAT[], 'l', '{asked}', k := 5{where})"
+        assert con.sql(sql).to_arrow_table()["_score"].to_pylist() == found["_score"].to_pylist()
+
+
+def test_a_filter_after_the_search_leaves_some_of_the_best_rows(table) -> None:
+    query = MatchQuery("duck lake", "l", document_granularity=DocumentGranularity.LIST_ELEMENT)
+    asked = {"column": "v", "full_text_query": query, "k": 1, "alpha": 0.0, "oversample_factor": 1}
+    (best,) = table.search([9.0, 0.0], **asked)["id"].to_pylist()
+    assert table.search([9.0, 0.0], filter=f"id = {best}", prefilter=False, **asked)["id"].to_pylist() == [best]
+    assert table.search([9.0, 0.0], filter="id = 1", prefilter=False, **asked)["id"].to_pylist() == []

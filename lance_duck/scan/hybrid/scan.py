@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from lance_duck.errors import InvalidInputError, UnsupportedError, WrongTypeError
+from lance_duck.errors import InvalidInputError, WrongTypeError
 from lance_duck.scan.hybrid.mix import Candidates
 from lance_duck.scan.hybrid.options import WHERE, Hybrid, at_least_one
 from lance_duck.scan.nearest.options import DEFAULT_K
@@ -31,7 +31,8 @@ HYBRID_SCORE: Final = "_hybrid_score"
 class HybridScan(ScoredScan):
     """A scan for rows near to a vector, or with words, or both, best first. Safe to run from several threads.
 
-    `_distance` and `_score` are null where that search did not find the row. A filter holds in both searches. Distances
+    `_distance` and `_score` are null where that search did not find the row. Where documents are list elements, a row
+    has the score of its best one. A filter holds in both searches. Distances
     are those of the table's own vectors, unless `nearest` says "exact_distance": False.
 
     Args:
@@ -62,11 +63,8 @@ class HybridScan(ScoredScan):
         self._queries = self._near.queries(arguments)
         if self._queries.is_batch:
             raise InvalidInputError("query vector", where=WHERE, expected="one", found="a list of vectors")
-        self._match = TextScan(table, replace(side, columns=[SCORE], nearest=None, limit=most), fragment)
-        if self._match.by_element:
-            raise UnsupportedError(
-                "list elements as documents", where=WHERE, remedy="a query with document_granularity ROW finds rows"
-            )
+        match = replace(side, columns=[SCORE], nearest=None, limit=most)
+        self._match = TextScan(table, match, fragment, by_row=True)
         self._most = most
         super().__init__(table, options, scores, condition)
 

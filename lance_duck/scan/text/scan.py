@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -34,25 +35,28 @@ class TextScan(ScoredScan):
         table: The table.
         options: What the caller asked for.
         fragment: The only fragment to search, None for those of the options.
+        by_row: See `TextSearch`.
 
     Raises:
         InvalidInputError: What was asked makes no sense for this table.
         UnsupportedError: What was asked is known, and not supported with a search.
     """
 
-    def __init__(self, table: TableScan, options: ScanOptions, fragment: Fragment | None = None) -> None:
+    def __init__(
+        self, table: TableScan, options: ScanOptions, fragment: Fragment | None = None, *, by_row: bool = False
+    ) -> None:
         for name in _REFUSED:
             if getattr(options, name):
                 raise UnsupportedError(f"{name} is not supported", where="full_text_query")
         before, condition = on_scores(table.snapshot.schema, options, (SCORE,))
-        self._search = _prepared(table, before, fragment)
+        self._search = replace(_prepared(table, before, fragment), by_row=by_row)
         _ = self._search.words  # what makes no sense is refused now
         super().__init__(table, options, (DOC_INDEX, SCORE) if self.by_element else (SCORE,), condition)
 
     @property
     def by_element(self) -> bool:
         """Whether documents are list elements, so that a row may come several times."""
-        return self._search.by_element
+        return self._search.by_element and not self._search.by_row
 
     @property
     def is_exact(self) -> bool:

@@ -85,6 +85,7 @@ class TextSearch:
         post: A filter that is applied to the best rows; None for none.
         fast: Rows that no segment covers are left out, of statistics, too.
         workers: Threads; None for one for each core.
+        by_row: Where documents are list elements, a row is found once, by its best element.
 
     Raises:
         InvalidInputError: A column is unknown or holds no texts, or an analyser makes no sense: from `routes`.
@@ -96,6 +97,7 @@ class TextSearch:
     post: Filter | None = None
     fast: bool = False
     workers: int | None = None
+    by_row: bool = False
 
     def run(self, most: int | None = None, log: list[str] | None = None) -> Ranking:
         """Return the best rows, the best first.
@@ -104,16 +106,21 @@ class TextSearch:
             most: Rows to find, before the filter that is applied to them; None: all.
             log: Takes what was done, in words.
         """
-        enough = most if self.post is None and isinstance(self.query, _OF_ONE_COLUMN) else None
+        is_by_row = self.by_row and self.by_element
+        enough = most if self.post is None and isinstance(self.query, _OF_ONE_COLUMN) and not is_by_row else None
         if enough and is_checked(self.table, self.plan, enough):
             matches = self._best_passing(enough, [] if log is None else log)
             if matches is not None:
                 return matches
-        result = ranked(self.table.snapshot, self._found(log, enough or None), most)
+        documents = self._found(log, enough or None)
+        if is_by_row:
+            rows = documents.by_row
+            documents = Ranking(rows.names, rows.scores)
+        result = ranked(self.table.snapshot, documents, most)
         if self.post is None or not len(result):
             return result
-        rows = self._addresses(selected(self.named, RowSet.of(np.unique(result.addresses)), self.post))
-        return result.where(is_among(result.addresses, rows.rows()))
+        passing = self._addresses(selected(self.named, RowSet.of(np.unique(result.addresses)), self.post))
+        return result.where(is_among(result.addresses, passing.rows()))
 
     def matches(self, log: list[str] | None = None, most: int | None = None) -> Matches:
         """Return the rows that match, by address: all, or with the best, so many of them, any number of the others.
