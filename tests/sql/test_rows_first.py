@@ -219,7 +219,8 @@ def test_few_keys_of_an_index_with_large_pages_are_read_first_and_many_rows_are_
     sql = "SELECT id, third FROM t WHERE id IN (7, 9000, 15000, 22000, 30000) ORDER BY ALL"
     expected = [(7, 0), (7, 3), (9_000, 0), (15_000, 1), (22_000, 2), (30_000, 3)]
     assert con.execute(sql).fetchall() == expected
-    assert carried == [True, False, False, False]
+    assert carried[0]
+    assert not any(carried[1:])  # a SELECT that ends with whole numbers is tried without them first
 
 
 def test_errors_are_those_of_duckdb(pair: tuple[Any, Any], first: list[bool]) -> None:
