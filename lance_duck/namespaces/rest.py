@@ -124,7 +124,11 @@ class RestNamespace(Namespace):
             pass  # the first error is the one to tell; the name stays declared
 
     def discard(self, place: TableDescription) -> None:
-        """Do nothing: what lies without a name is the service's."""
+        """Do nothing: what lies without a name is the service's.
+
+        Args:
+            place: Without effect.
+        """
 
     def describe_tables(self, name: Name = ()) -> dict[str, TableDescription]:
         """Return where the tables directly in a namespace are, but for those that go meanwhile."""

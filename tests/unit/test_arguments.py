@@ -55,6 +55,7 @@ WITHOUT_EFFECT = {
     "LanceDataset.read_blob_ranges": {"io_buffer_size", "preserve_order"},
     "LanceFileReader.read_range": {"batch_readahead"},
     "LanceFileReader.take_rows": {"batch_readahead"},
+    "RestNamespace.discard": {"place"},
     "dataset": {
         *("block_size", "index_cache_size", "metadata_cache_size_bytes", "index_cache_size_bytes", "read_params"),
     },

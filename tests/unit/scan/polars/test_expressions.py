@@ -155,7 +155,9 @@ def leaves(draw: st.DrawFn) -> pl.Expr:
     column = C(name)
     kind = draw(st.sampled_from(["op", "in", "between", "null", "text", "member", "b"]))
     if kind == "in":
-        return column.is_in([draw(st.none() | ITEMS[name]) for _ in range(draw(st.integers(1, 3)))])
+        items = [draw(st.none() | ITEMS[name]) for _ in range(draw(st.integers(1, 3)))]
+        # polars makes no list of decimals and whole numbers
+        return column.is_in([Decimal(item) if name == "n" and item is not None else item for item in items])
     if kind == "between" and name != "c":
         closed = draw(st.sampled_from(["both", "left", "right", "none"]))
         return column.is_between(pl.lit(draw(ITEMS[name])), pl.lit(draw(ITEMS[name])), closed=closed)
