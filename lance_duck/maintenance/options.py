@@ -17,14 +17,7 @@ TARGET_ROWS: Final = 1 << 20
 _MODES: Final = ("reencode", "try_binary_copy", "force_binary_copy")
 _COUNTS: Final = (
     *("target_rows_per_fragment", "max_rows_per_group", "max_bytes_per_file", "num_threads", "batch_size"),
-    *(
-        "max_overlays_per_fragment",
-        "io_buffer_size",
-        "binary_copy_read_batch_bytes",
-        "max_source_fragments",
-        "max_source_rows",
-        "max_source_bytes",
-    ),
+    *("io_buffer_size", "binary_copy_read_batch_bytes", "max_source_fragments", "max_source_rows", "max_source_bytes"),
 )
 _FROM_CONFIG: Final = frozenset(
     {
@@ -62,8 +55,8 @@ class CompactionOptions:
         max_source_bytes: Likewise bytes of data files.
         excluded_fragment_ids: Fragments that stay as they are.
         data_storage_version: File version of new files; None: that of the table.
-        max_overlays_per_fragment: Fragments with more overlays are written anew whatever their size. The name is not
-            one of pylance's, the number is.
+        max_overlays_per_fragment: Fragments with more overlays are written anew whatever their size; 0: all that have
+            one. The name is not one of pylance's, the number is.
         max_rows_per_group: Without effect beyond being checked: files of format 2 have no row groups.
         io_buffer_size: Without effect beyond being checked: what is read at once is decided from the sizes of columns.
         binary_copy_read_batch_bytes: Without effect beyond being checked: pages are not copied but encoded anew.
@@ -96,6 +89,7 @@ class CompactionOptions:
     def __post_init__(self) -> None:
         for name in _COUNTS:
             _check_count(name, getattr(self, name))
+        _check_count("max_overlays_per_fragment", self.max_overlays_per_fragment, least=0)
         self.memory_bytes  # noqa: B018  refuses what is no number of bytes
         threshold = self.materialize_deletions_threshold
         if isinstance(threshold, bool) or not isinstance(threshold, int | float) or not 0 <= threshold <= 1:
@@ -194,11 +188,12 @@ _OTHERS: Final = frozenset(
 )
 
 
-def _check_count(name: str, value: object) -> None:
+def _check_count(name: str, value: object, least: int = 1) -> None:
     if value is None:
         return
-    if isinstance(value, bool) or not hasattr(value, "__index__") or value.__index__() < 1:
-        raise InvalidInputError(name, where="compaction", expected="a positive whole number", found=repr(value))
+    if isinstance(value, bool) or not hasattr(value, "__index__") or value.__index__() < least:
+        expected = "a positive whole number" if least else "a whole number from 0 on"
+        raise InvalidInputError(name, where="compaction", expected=expected, found=repr(value))
 
 
 def _parsed(name: str, text: str) -> Any:

@@ -157,6 +157,8 @@ def test_many_overlays_are_a_reason_to_compact(uri: str) -> None:
     add_overlay(uri, 1, pa.table({"s": ["new"]}), [3])
     ld.dataset(uri).optimize.compact_files(target_rows_per_fragment=4, max_overlays_per_fragment=1)
     assert overlays(uri) == [1, 0]
+    ld.dataset(uri).optimize.compact_files(target_rows_per_fragment=4, max_overlays_per_fragment=0)
+    assert overlays(uri) == [0, 0]
 
 
 def test_clones_and_metadata_have_them(uri: str, tmp_path: Path) -> None:
@@ -189,6 +191,14 @@ def test_broken_overlays_are_errors(uri: str) -> None:
     with pytest.raises(CorruptError):
         ld.dataset(uri).to_table()
     assert ld.dataset(uri).to_table(columns=["s"]).num_rows == 12
+
+
+def test_a_missing_file_is_one_problem(uri: str) -> None:
+    (overlay,) = ld.dataset(uri).get_fragments()[0].metadata.overlays
+    (Path(uri) / "data" / overlay.data_file.path).unlink()
+    (problem,) = ld.dataset(uri).find_problems()
+    assert problem.where == "fragment 0: overlay"
+    assert overlay.data_file.path in problem.what
 
 
 def test_blobs_are_refused(tmp_path: Path) -> None:

@@ -93,7 +93,9 @@ def _fragment(snapshot: Snapshot, fragment: Fragment) -> Iterator[Problem]:
         opened &= not problems
         yield from problems
     for overlay in fragment.overlays:
-        yield from (Problem(f"{where}: overlay", what) for what in check_data_file(snapshot, overlay.file).damage)
+        damage = check_data_file(snapshot, overlay.file).damage
+        opened &= not damage
+        yield from (Problem(f"{where}: overlay", what) for what in damage)
     yield from _fields(snapshot, fragment)
     deletions = list(problems_of(f"{where}: deletion file", lambda: snapshot.deletion_vector(fragment)))
     yield from deletions

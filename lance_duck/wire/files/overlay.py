@@ -61,8 +61,10 @@ def overlay_from_proto(proto: table_pb2.DataOverlayFile, where: str) -> Overlay:
     """Build an overlay from its message.
 
     Raises:
-        CorruptError: It does not say which cells it covers.
+        CorruptError: It names no file, or does not say which cells it covers.
     """
+    if not proto.data_file.path:
+        raise CorruptError("overlay without a file", where=where)
     file = data_file_from_proto(proto.data_file, where)
     is_shared = proto.WhichOneof("coverage") == "shared_offset_bitmap"
     bitmaps = (proto.shared_offset_bitmap,) if is_shared else tuple(proto.field_coverage.offset_bitmaps)

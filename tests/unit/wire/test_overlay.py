@@ -58,3 +58,10 @@ def test_a_missing_bitmap_is_damage() -> None:
     proto.overlays[0].ClearField("field_coverage")
     with pytest.raises(CorruptError, match="bitmaps"):
         fragment_from_proto(proto, "t")
+
+
+def test_an_overlay_without_a_file_is_damage() -> None:
+    proto = fragment(5)
+    proto.overlays[0].ClearField("data_file")
+    with pytest.raises(CorruptError, match="without a file"):
+        fragment_from_proto(proto, "t")
