@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 from pyarrow import types
 
@@ -49,6 +50,12 @@ def is_list(type_: pa.DataType) -> bool:
 def is_number(type_: pa.DataType) -> bool:
     """Return whether a type is one of integers or floats."""
     return bool(types.is_integer(type_) or types.is_floating(type_))
+
+
+def number_dtype(type_: pa.DataType) -> np.dtype[Any]:
+    """Return the dtype of a type of integers or floats; pyarrow's `to_pandas_dtype` asks for pandas before it says."""
+    kind = "f" if types.is_floating(type_) else "i" if types.is_signed_integer(type_) else "u"
+    return np.dtype(f"{kind}{type_.bit_width // 8}")
 
 
 def is_instant(type_: pa.DataType) -> bool:

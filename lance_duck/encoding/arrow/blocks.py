@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from lance_duck.arrow.types import number_dtype
 from lance_duck.encoding.arrow.dictionary_decode import dictionary_of_repeats
 from lance_duck.encoding.arrow.narrow import Valid, narrow
 from lance_duck.encoding.arrow.take import look_up
@@ -104,7 +105,7 @@ def _dictionary(
         values = look_up(Dictionary(block.indices, _narrow_items(block.items, arrow_type, where, stored)))
         return block_to_arrow(values, arrow_type, valid, where, stored)
     items = block_to_arrow(block.items, arrow_type.value_type, None, where, stored)
-    index = np.dtype(arrow_type.index_type.to_pandas_dtype())
+    index = number_dtype(arrow_type.index_type)
     if block.items.count - 1 > np.iinfo(index).max:
         raise InvalidInputError("dictionary is too large for its index type", where=where, found=block.items.count)
     indices = _check_indices(block, where).indices

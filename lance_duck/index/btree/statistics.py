@@ -7,6 +7,8 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from lance_duck.arrow.types import number_dtype
+
 _SHOWN_BYTES: Final = 10
 _DAY_MS: Final = 86_400_000
 _FIRST_YEAR, _LAST_YEAR = -262_143, 262_142  # years that it can show
@@ -39,7 +41,7 @@ def value_text(value: pa.Scalar) -> str:
 
 
 def _float(value: pa.Scalar) -> str:
-    number = np.dtype(value.type.to_pandas_dtype()).type(value.as_py())
+    number = number_dtype(value.type).type(value.as_py())
     if np.isnan(number):
         return "NaN"
     return np.format_float_positional(number, unique=True, trim="-")

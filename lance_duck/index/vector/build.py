@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from lance_duck.arrow.types import number_dtype
 from lance_duck.index.files import SegmentWriter
 from lance_duck.index.kind import ROW, VALUE, BuildOptions, Details
 from lance_duck.index.vector.costs import BLOCK_BYTES, JOINED, PARTITIONS_TOGETHER, SMALL_GRAPH
@@ -195,6 +196,5 @@ def _is_joined(model: Model, num_vectors: int) -> bool:
 def number_type(type_: pa.DataType) -> np.dtype[Any]:
     """Return the type of stored numbers for a column of such numbers."""
     if type_ == pa.uint8() or pa.types.is_floating(type_):
-        dtype: np.dtype[Any] = np.dtype(type_.to_pandas_dtype())
-        return dtype
+        return number_dtype(type_)
     return np.dtype(np.float32)

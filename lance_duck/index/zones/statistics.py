@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from lance_duck.arrow.types import number_dtype
 from lance_duck.index.kind import VALUE, Rows
 from lance_duck.index.zones.costs import LONG_ZONE, WAITING_ZONES
 from lance_duck.index.zones.index import null_counts
@@ -154,7 +155,7 @@ def _finished(zones: Zones, low: pa.Array, high: pa.Array, nulls: Ints, nans: In
     A zone of NaN alone has it as its least value, too: with none, some readers take such a zone for one of nulls.
     """
     if pa.types.is_floating(low.type):
-        minus_zero, zero, nan = pa.array(np.array([-0.0, 0.0, np.nan], low.type.to_pandas_dtype()))
+        minus_zero, zero, nan = pa.array(np.array([-0.0, 0.0, np.nan], number_dtype(low.type)))
         low = pc.if_else(_is_zero(low), minus_zero, low)
         high = pc.if_else(_is_zero(high), zero, high)
         high = pc.if_else(pa.array(nans > 0), nan, high)

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from lance_duck.arrow.types import number_dtype
 from lance_duck.errors import InvalidInputError
 from lance_duck.kernels.jit import readonly
 from lance_duck.scan.costs import ASKED_ENTRIES
@@ -76,7 +77,7 @@ def _narrow(predicate: Predicate, columns: Columns, mask: Mask, rest: Rest) -> N
         case In(path, values) if len(path) == 1 and path[0] in columns:
             array = columns[path[0]]
             if pa.types.is_integer(array.type) and values.type == array.type:
-                kind = np.dtype(array.type.to_pandas_dtype())
+                kind = number_dtype(array.type)
                 keep_members(_values(array, kind), _values(values.drop_null(), kind), mask)
                 _drop_nulls(array, mask)
                 return
@@ -121,7 +122,7 @@ def _compare(op: Op, array: pa.Array, value: pa.Scalar, mask: Mask) -> bool:
         constant = value.as_py()
         if math.isnan(constant):
             return False
-        values = _values(array, np.dtype(kind.to_pandas_dtype()))
+        values = _values(array, number_dtype(kind))
         kernels.and_float(values, _OPS[op], values.dtype.type(constant), mask)
         return True
     if pa.types.is_string(kind) and op in ("=", "!="):
@@ -165,7 +166,7 @@ def _whole_number(value: pa.Scalar) -> tuple[np.dtype[Any], int] | None:
     if pa.types.is_decimal32(kind) or pa.types.is_decimal64(kind):
         return np.dtype(f"<i{kind.bit_width // 8}"), int(value.as_py().scaleb(kind.scale).to_integral_value())
     if pa.types.is_integer(kind):
-        return np.dtype(kind.to_pandas_dtype()), int(value.as_py())
+        return number_dtype(kind), int(value.as_py())
     if pa.types.is_date(kind) or pa.types.is_time(kind) or pa.types.is_timestamp(kind) or pa.types.is_duration(kind):
         return np.dtype(f"<i{kind.bit_width // 8}"), int(value.value)
     return None
@@ -193,7 +194,7 @@ def _ask_dictionary(predicate: Predicate, name: str, array: pa.DictionaryArray, 
         return False
     answers = _to_bytes(rest(predicate, {name: entries}, len(entries)))
     indices = array.indices
-    kernels.and_lookup(_values(indices, np.dtype(indices.type.to_pandas_dtype())), readonly(answers), mask)
+    kernels.and_lookup(_values(indices, number_dtype(indices.type)), readonly(answers), mask)
     _drop_nulls(array, mask)
     return True
 

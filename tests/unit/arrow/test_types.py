@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -61,3 +62,19 @@ def test_values_of_an_extension_type_are_those_of_its_storage_type() -> None:
     assert types.storage_type(pa.uuid()) == pa.binary(16)
     assert types.with_type(storage, pa.binary(16)) is storage
     assert types.storage_type(pa.int8()) == pa.int8()
+
+
+@pytest.mark.parametrize("name", ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"])
+def test_dtype_of_integers(name: str) -> None:
+    assert types.number_dtype(pa.type_for_alias(name)).name == name
+
+
+@pytest.mark.parametrize("name", ["float16", "float32", "float64"])
+def test_dtype_of_floats(name: str) -> None:
+    assert types.number_dtype(pa.type_for_alias(name)).name == name
+
+
+def test_dtypes_are_not_asked_of_pandas() -> None:
+    package = Path(types.__file__).parents[1]
+    asked = [path.name for path in package.rglob("*.py") if ".to_pandas_dtype(" in path.read_text(encoding="utf-8")]
+    assert not asked

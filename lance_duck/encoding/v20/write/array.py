@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_duck.arrow.types import number_dtype
 from lance_duck.encoding.arrow.jsonb_encode import encode_jsonb
 from lance_duck.encoding.v20.write.binary import Compression, encode_binary, encode_texts, encode_values
 from lance_duck.encoding.v20.write.buffers import (
@@ -129,7 +130,7 @@ def _dictionary(array: pa.DictionaryArray, buffers: BuffersOut, where: str) -> p
         items = items.slice(0, 0)
     if indices.null_count:
         place = len(items)
-        if place > np.iinfo(indices.type.to_pandas_dtype()).max:
+        if place > np.iinfo(number_dtype(indices.type)).max:
             raise UnsupportedError(
                 "nulls beside a dictionary that uses every index, in a data file of version 2.0",
                 where=where,
