@@ -415,6 +415,20 @@ def doctor(
     """What this installation consists of, and what works here; for reports of problems."""
 
 
+@app.command()
+@done_by("bench")
+def bench(
+    table: TableArgument,
+    condition: Annotated[
+        str | None, typer.Option("--where", "--filter", metavar="SQL", help="A scan with this filter, too.")
+    ] = None,
+    runs: Annotated[int, typer.Option("--runs", min=1, help="Times to do each.")] = 3,
+    version: VersionOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Time a scan, a filtered one, a take and a search: the median of some runs, after one that is not counted."""
+
+
 @app.command("warm-up")
 @done_by("prepare")
 def warm_up(as_json: JsonOption = False) -> None:

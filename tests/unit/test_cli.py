@@ -49,7 +49,7 @@ COMMANDS = (
         "cleanup",
         "validate",
     ),
-    *("repair", "indices", "index", "drop-index", "optimize", "doctor", "warm-up"),
+    *("repair", "indices", "index", "drop-index", "optimize", "doctor", "bench", "warm-up"),
 )
 
 
@@ -59,7 +59,20 @@ def test_help_names_every_command_with_what_it_does() -> None:
     assert all(len(line.split()) > 2 for line in listed if line.strip())
 
 
-DOING = (cli.look, cli.change, cli.diff, cli.doctor, cli.indexes, cli.prepare, cli.search, cli.tables, cli.transfer)
+DOING = (
+    *(
+        cli.bench,
+        cli.look,
+        cli.change,
+        cli.diff,
+        cli.doctor,
+        cli.indexes,
+        cli.prepare,
+        cli.search,
+        cli.tables,
+        cli.transfer,
+    ),
+)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
