@@ -437,7 +437,7 @@ class Upkeep(ConfigChanges):
     def repair(self, *, dry_run: bool = False, restore_deleted: bool = False) -> losses.Losses:
         """Go on without what cannot be read: rows of which a value is lost, and damaged index segments.
 
-        Rows are lost by chunks of their pages; older versions keep what they have. Indexes can be built again.
+        Rows are lost by chunks of pages, or of overlays; older versions keep them. Indexes can be built again.
 
         Args:
             dry_run: Commit nothing.
@@ -460,7 +460,7 @@ class Upkeep(ConfigChanges):
                 remedy="restore an older version, or repair(restore_deleted=True): their deleted rows come back",
             )
         if found and not dry_run:
-            after = repairs.repair(self.handle.snapshot, found.rows, found.deletions, found.segments)
+            after = repairs.repair(self.handle.snapshot, found.rows, found.deletions, found.segments, found.overlays)
             self.handle.move_to(after)
         return found
 

@@ -57,6 +57,18 @@ def without_overlaid(
     return np.setdiff1d(fragments, np.array(stale, np.uint32)) if stale else fragments
 
 
+def overlaid_rows(snapshot: Snapshot, overlay: Overlay, num_rows: int) -> NDArray[np.int64]:
+    """Return the offsets, ascending, of rows for which an overlay has a value of any field.
+
+    Raises:
+        CorruptError: A bitmap is broken.
+    """
+    where = f"{snapshot.uri}: {overlay.file.path}"
+    found = [roaring_values(bitmap, where, ROW_OFFSETS) for bitmap in overlay.bitmaps]
+    rows = np.unique(np.concatenate(found))
+    return rows[: np.searchsorted(rows, num_rows)].astype(np.int64)
+
+
 def _overlaid(snapshot: Snapshot) -> dict[int, tuple[Overlay, ...]]:
     return {fragment.id: fragment.overlays for fragment in snapshot.fragments if fragment.overlays}
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from obstore.exceptions import AlreadyExistsError as ExistsError
 from obstore.exceptions import (
@@ -90,6 +90,8 @@ def bucket_client(bucket: str, options: tuple[tuple[str, str], ...]) -> Any:
     config, client, retry = _split_options(options)
     arguments: dict[str, Any] = {"client_options": client or None, "retry_config": retry or None}
     if config:
+        if _WEB_URL.fullmatch(bucket):
+            _refuse_option(next(iter(config)), "see the options of HTTP clients of obstore")
         arguments["config"] = config
     try:
         return from_url(bucket, **arguments)
@@ -142,10 +144,11 @@ def refuse_unknown_options(options: Mapping[str, str]) -> None:
     """
     for name in options:
         if not _is_known(name.lower()):
-            raise InvalidInputError(
-                f"unknown storage option {name!r}",
-                remedy=did_you_mean(name, _NAMES) or "see the options of obstore for S3, Google Cloud and Azure",
-            )
+            _refuse_option(name, "see the options of obstore for S3, Google Cloud and Azure")
+
+
+def _refuse_option(name: str, remedy: str) -> NoReturn:
+    raise InvalidInputError(f"unknown storage option {name!r}", remedy=did_you_mean(name, _NAMES) or remedy)
 
 
 @lru_cache(maxsize=256)

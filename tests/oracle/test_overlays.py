@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -199,6 +200,32 @@ def test_a_missing_file_is_one_problem(uri: str) -> None:
     (problem,) = ld.dataset(uri).find_problems()
     assert problem.where == "fragment 0: overlay"
     assert overlay.data_file.path in problem.what
+
+
+@pytest.mark.parametrize("damage", [Path.unlink, lambda path: path.write_bytes(b"")], ids=["missing", "empty"])
+def test_repair_gives_up_the_rows_of_a_broken_overlay_alone(uri: str, damage: Callable[[Path], object]) -> None:
+    dataset = ld.dataset(uri)
+    dataset.create_scalar_index("s", "BTREE")
+    add_overlay(uri, 0, pa.table({"s": ["new", "newer", "newest"]}), [1, 3, 5])
+    dataset = ld.dataset(uri)
+    damage(Path(uri) / "data" / dataset.get_fragments()[0].metadata.overlays[0].data_file.path)
+    lost = dataset.repair()
+    assert {number: rows.tolist() for number, rows in lost.rows.items()} == {0: [1, 4]}
+    assert lost.columns == {0: ("i", "s")}
+    assert dataset.validate() is None
+    for reader in (ld.dataset(uri), lance.dataset(uri)):
+        assert reader.to_table()["i"].to_pylist() == [0, 2, 3, 5, *NOW[6:]]
+        assert reader.to_table(filter="s = 'newer' OR s = 's3' OR s = 'a'")["i"].to_pylist() == [3]
+    assert not dataset.repair()
+
+
+def test_a_broken_overlay_of_deleted_rows_costs_none(uri: str) -> None:
+    dataset = ld.dataset(uri)
+    dataset.delete("s = 'a' OR s = 'b'")
+    (Path(uri) / "data" / dataset.get_fragments()[0].metadata.overlays[0].data_file.path).unlink()
+    dataset = ld.dataset(uri)
+    assert dataset.repair().num_rows == 0
+    assert dataset.to_table()["i"].to_pylist() == [0, 2, 3, 5, *NOW[6:]]
 
 
 def test_blobs_are_refused(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from os import cpu_count
 from typing import Final
@@ -19,8 +19,9 @@ from lance_duck.file.reader import LanceFile
 from lance_duck.index.vector.storage.files import RECALL_FILE
 from lance_duck.maintenance.validation.files import DAMAGED, check_segment
 from lance_duck.snapshot import Snapshot
-from lance_duck.snapshot.overlays import with_overlays
+from lance_duck.snapshot.overlays import overlaid_rows, with_overlays
 from lance_duck.store import run
+from lance_duck.wire.files.overlay import Overlay
 from lance_duck.wire.fragment import Fragment
 from lance_duck.wire.index import IndexMetadata
 from lance_duck.wire.limits import ROW_OFFSETS
@@ -42,12 +43,14 @@ class Losses:
         columns: By fragment, the names of the columns that these values are of.
         deletions: Fragments whose deletion file cannot be read: which of their rows are deleted is not known.
         segments: Index segments of which a file is damaged.
+        overlays: By fragment, the overlays that cannot be opened; the rows that they cover are lost.
     """
 
     rows: Mapping[int, NDArray[np.uint32]]
     columns: Mapping[int, tuple[str, ...]]
     deletions: tuple[int, ...]
     segments: tuple[IndexMetadata, ...]
+    overlays: Mapping[int, tuple[Overlay, ...]]
 
     @property
     def num_rows(self) -> int:
@@ -55,7 +58,7 @@ class Losses:
         return sum(map(len, self.rows.values()))
 
     def __bool__(self) -> bool:
-        return bool(self.rows or self.deletions or self.segments)
+        return bool(self.rows or self.deletions or self.segments or self.overlays)
 
 
 def find_losses(snapshot: Snapshot) -> Losses:
@@ -82,6 +85,7 @@ def find_losses(snapshot: Snapshot) -> Losses:
             for segment, files in zip(snapshot.indices, checks, strict=True)
             if any(file.checksums == DAMAGED and not file.file.endswith(RECALL_FILE) for file in files)
         ),
+        {number: one.overlays for number, one in lost.items() if one.overlays},
     )
 
 
@@ -92,6 +96,7 @@ class _Lost:
     rows: NDArray[np.uint32]
     columns: tuple[str, ...]
     deletions_known: bool
+    overlays: tuple[Overlay, ...]
 
 
 def _lost(snapshot: Snapshot, fragment: Fragment) -> _Lost:
@@ -102,16 +107,20 @@ def _lost(snapshot: Snapshot, fragment: Fragment) -> _Lost:
     except _UNREADABLE:
         deleted, is_known = None, False
     lost = np.zeros(total, np.bool_)
+    broken = tuple(o for o in fragment.overlays if not _opens(snapshot, replace(fragment, overlays=(o,)), total))
+    for overlay in broken:
+        lost[_covered(snapshot, overlay, total)] = True
+    fragment = replace(fragment, overlays=tuple(o for o in fragment.overlays if o not in broken))
     names = []
     for field in snapshot.schema.fields:
         ranges = _lost_ranges(snapshot, fragment, field, total)
         for start, stop in ranges:
             lost[start:stop] = True
-        if ranges:
+        if ranges or any(each.id in overlay.file.fields for overlay in broken for each in field.walk()):
             names.append(field.name)
     if deleted is not None:
         lost[deleted.deleted] = False
-    return _Lost(np.flatnonzero(lost).astype(np.uint32), tuple(names), is_known)
+    return _Lost(np.flatnonzero(lost).astype(np.uint32), tuple(names), is_known, broken)
 
 
 def _check_rows(snapshot: Snapshot, fragment: Fragment, total: int) -> None:
@@ -130,6 +139,24 @@ def _check_rows(snapshot: Snapshot, fragment: Fragment, total: int) -> None:
             )
     if total > ROW_OFFSETS:
         raise InvalidInputError(f"rows of fragment {fragment.id}", where=snapshot.uri, found=total)
+
+
+def _opens(snapshot: Snapshot, fragment: Fragment, num_rows: int) -> bool:
+    """Return whether the overlays of a fragment can be opened, whatever lies below them."""
+    try:
+        for field in snapshot.schema.fields:
+            with_overlays(snapshot, fragment, field, open_column(field, lambda _: None, num_rows))
+    except _UNREADABLE:
+        return False
+    return True
+
+
+def _covered(snapshot: Snapshot, overlay: Overlay, num_rows: int) -> NDArray[np.int64]:
+    """Return the rows that an overlay has a value for: all where it does not say."""
+    try:
+        return overlaid_rows(snapshot, overlay, num_rows)
+    except CorruptError:
+        return np.arange(num_rows)
 
 
 def _lost_ranges(snapshot: Snapshot, fragment: Fragment, field: Field, num_rows: int) -> list[tuple[int, int]]:

@@ -14,6 +14,8 @@ from lance_duck.rows import DeletionVector
 from lance_duck.snapshot import Snapshot
 from lance_duck.verbs.rows.draft import UncommittedFiles
 from lance_duck.verbs.rows.rows_moved import delete_offsets
+from lance_duck.wire.files.overlay import Overlay
+from lance_duck.wire.fragment import Fragment
 from lance_duck.wire.index import IndexMetadata
 from lance_duck.write.deletions import write_deletions
 
@@ -25,6 +27,7 @@ def repair(
     rows: Rows,
     restored: Collection[int],
     segments: Sequence[IndexMetadata],
+    overlays: Mapping[int, Sequence[Overlay]],
     properties: Mapping[str, str] | None = None,
 ) -> Snapshot:
     """Commit a version without index segments, and one without rows, each where there are some.
@@ -34,6 +37,7 @@ def repair(
         rows: By fragment, the offsets of living rows that go: ascending.
         restored: Fragments whose deletion file is given up: all of their other rows live again.
         segments: Index segments that go.
+        overlays: By fragment, the overlays that go; the rows that they cover are deleted, or among `rows`.
         properties: Properties of the transactions.
 
     Returns:
@@ -44,7 +48,7 @@ def repair(
     """
     if segments:
         snapshot = commit(snapshot, CreateIndex((), tuple(segments)), properties=properties)
-    if not rows and not restored:
+    if not rows and not restored and not overlays:
         return snapshot
     with UncommittedFiles(snapshot) as draft:
         kept = {number: offsets for number, offsets in rows.items() if number not in restored}
@@ -61,5 +65,12 @@ def repair(
                 draft.note(file.path(number))
                 fragment = replace(fragment, deletion_file=file)
             updated.append(fragment)
+        known = {fragment.id for fragment in updated}.union(removed)
+        updated += [snapshot.fragment(number) for number in overlays if number not in known]
+        updated = [_without(fragment, overlays.get(fragment.id, ())) for fragment in updated]
         operation = Delete(updated, removed, "rows that cannot be read")
         return draft.commit(operation, affected=deleted.affected, properties=properties)
+
+
+def _without(fragment: Fragment, overlays: Sequence[Overlay]) -> Fragment:
+    return replace(fragment, overlays=tuple(o for o in fragment.overlays if o not in overlays))

@@ -139,3 +139,8 @@ def test_places_on_windows_have_drives_and_hosts(text: str, path: str, monkeypat
 def test_a_file_uri_with_a_host_is_refused_elsewhere() -> None:
     with pytest.raises(InvalidInputError, match="with a host"):
         local_path("file://host/share/t.lance")
+
+
+def test_an_option_that_web_servers_do_not_have_is_named(hub: Hub) -> None:
+    with pytest.raises(InvalidInputError, match="'max_retries'; did you mean 'client_max_retries'"):
+        ld.dataset("hf://datasets/me/birds/t.lance", storage_options={"hf_endpoint": hub.endpoint, "max_retries": "1"})
