@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+import duckdb
 import pyarrow as pa
 
 from lance_duck.arguments import unknown_column
@@ -21,6 +23,10 @@ SOURCE: Final = "__lance_target"
 """The table in statements that are made of clauses, with the addresses of its rows as a last column."""
 ADDRESS: Final = f"__lance_address_{TOKEN}"
 """The name of that column, which no statement of a user can spell: a table of DuckDB's own has no such column."""
+
+_ARRAY: Final = re.compile(r'("(?:[^"]|"")*")|\[\d+\]')
+_OUTER_JOINS_LOSE_ARRAYS: Final = duckdb.__version__ >= "2"
+"""Whether DuckDB fails in outer joins with few rows that have arrays, or makes zeros of NULL, as 2.0.0 does."""
 
 
 class AddressedTable(TableWithColumns):
@@ -78,6 +84,18 @@ class TargetColumn:
         """
         value = f"epoch_us({expression})" if self.is_duration else expression
         return f"{value} AS {self.quoted}"
+
+    @property
+    def joined_type(self) -> str:
+        """The type as which an outer join may bring its values: arrays as lists."""
+        if not _OUTER_JOINS_LOSE_ARRAYS:
+            return self.type
+        return _ARRAY.sub(lambda found: found[1] or "[]", self.type)
+
+    @property
+    def is_lost_by_joins(self) -> bool:
+        """Whether no outer join may bring its values: some are arrays."""
+        return self.joined_type != self.type
 
     @property
     def is_duration(self) -> bool:

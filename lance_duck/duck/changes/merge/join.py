@@ -171,25 +171,32 @@ class MergeJoin:
 
     # By a join.
 
-    def query(self, source: str, table: str, join: str) -> str:
+    def query(self, source: str, table: str, join: str, read: Sequence[TargetColumn]) -> str:
         """Return the join as SQL.
 
         Args:
             source: The source.
             table: The table with its addresses.
             join: ON or USING.
+            read: The columns of `read`.
         """
-        address = f'{quoted(self.target)}."{ADDRESS}"'
-        values = []
+        address, name = f'{quoted(self.target)}."{ADDRESS}"', f'"{ADDRESS}"'
+        values, new = [], []
         for title, (column, value) in self._titles.items():
             text = column.value(value.text)
+            new.append(f"{column.value('NULL') if title[0] == 'u' else text} AS {title}")
             if title[0] != "v":  # what is only for rows of the other kind need not fit its column
                 text = f"CASE WHEN {address} IS {'NOT ' if title[0] == 'u' else ''}NULL THEN {text} END"
             values.append(f"{text} AS {title}")
-        selected = ", ".join([f'{address} AS "{ADDRESS}"', *values])
-        kind = "JOIN" if self.inserted is None else "LEFT JOIN"
-        tables = f"{source} AS {quoted(self.source)} {kind} {table} AS {quoted(self.target)}"
-        return f"SELECT {selected} FROM {tables} {join}"  # noqa: S608
+        left, right = f"{source} AS {quoted(self.source)}", f"{table} AS {quoted(self.target)} {join}"
+        selected = ", ".join([f"{address} AS {name}", *values])
+        if self.inserted is None:
+            return f"SELECT {selected} FROM {left} JOIN {right}"  # noqa: S608
+        if not any(column.is_lost_by_joins for column in read):
+            return f"SELECT {selected} FROM {left} LEFT JOIN {right}"  # noqa: S608
+        added = ", ".join([f"NULL AS {name}", *new])
+        matched = f"SELECT {selected} FROM {left} JOIN {right}"  # noqa: S608
+        return f"{matched}\nUNION ALL SELECT {added} FROM {left} ANTI JOIN {right}"  # noqa: S608
 
     @property
     def _titles(self) -> dict[str, Pair]:

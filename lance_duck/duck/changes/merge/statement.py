@@ -144,7 +144,7 @@ class MergeStatement(TableStatement):
             target = f"{SHADOW} AS {quoted(self.alias)} USING {MERGE_SOURCE} AS {quoted(self.source_alias)}\n{join}"
             sql = f"{ctes}MERGE INTO {target}{when}"
             if self.returning.tokens:
-                result = returned_by(session, sql, self.returning, table, self.alias, tables)
+                result = returned_by(session, [sql], self.returning, table, self.alias, tables)
             else:
                 result = counted(session.affected(sql, tables))
             return changed_shadow(session, table, matched, self.keys), result
@@ -255,7 +255,7 @@ class MergeStatement(TableStatement):
             source = f"{MERGE_SOURCE} AS {quoted(self.source_alias)}"
             sql = f"SELECT {columns} FROM {SOURCE} AS {quoted(self.alias)} SEMI JOIN {source} {join}"  # noqa: S608
             tables = {**tables, _KEYS: session.arrow(ctes + sql, tables)}
-        return session.arrow(ctes + merge.query(MERGE_SOURCE, target, join), tables)
+        return session.arrow(ctes + merge.query(MERGE_SOURCE, target, join, table.named(merge.read)), tables)
 
     @property
     def _reads_all(self) -> bool:

@@ -70,7 +70,7 @@ def upserted(
     refuse_identifiers(table, (upsert.conflict,))
     types = {column.name: column.type for column in table.columns}
     casts = [f"CAST({quoted(c)} AS {types[c]}) AS {quoted(c)}" for c in rows.column_names]
-    source = f"(SELECT {', '.join(casts)} FROM {_ROWS})"  # noqa: S608
+    source, sets_keys = f"(SELECT {', '.join(casts)} FROM {_ROWS})", _sets(upsert.conflict, keys)  # noqa: S608
     on = ", ".join(map(quoted, keys))
     if not _means_all(table, upsert):
         required = [column.name for column in table.columns if not column.nullable]
@@ -86,13 +86,14 @@ def upserted(
             columns = ", ".join(map(quoted, rows.column_names))
             verb = "INSERT" if upsert.instead is None else f"INSERT OR {upsert.instead.upper()}"
             into = f"{SHADOW} AS {quoted(upsert.alias)} ({columns})"
-            sql = f"{verb} INTO {into} SELECT {columns} FROM {source} {text}"  # noqa: S608
+            halves = _halves(table, source, keys) if before.num_rows and not sets_keys else [source]
+            sqls = [f"{verb} INTO {into} SELECT {columns} FROM {half} {text}" for half in halves]  # noqa: S608
             if upsert.returning.tokens:
-                result = returned_by(session, sql, upsert.returning, table, upsert.alias, tables)
+                result = returned_by(session, sqls, upsert.returning, table, upsert.alias, tables)
             else:
-                result = counted(session.affected(sql, tables))
+                result = counted(sum(session.affected(sql, tables) for sql in sqls))
             edits = changed_shadow(session, table, before, keys)
-        if edits.values is not None and _sets(upsert.conflict, keys):
+        if edits.values is not None and sets_keys:
             _refuse_other_keys(session, table, keys, edits.values, before)
         return edits, result
 
@@ -101,6 +102,14 @@ def _means_all(table: TargetTable, upsert: Upsert) -> bool:
     """Return whether columns count that the statement does not name: those of OR REPLACE become null."""
     has_star = any(token.text == "*" for token in upsert.returning.tokens)
     return upsert.instead == "replace" or has_star or means_row(table, upsert.alias, (upsert.returning,))
+
+
+def _halves(table: TargetTable, source: str, keys: Sequence[str]) -> Sequence[str]:
+    """Return rows as those whose keys the shadow has, and the others, where DuckDB's outer join would lose arrays."""
+    if not any(column.is_lost_by_joins for column in table.columns):
+        return [source]
+    on = f"{SHADOW} AS b USING ({', '.join(map(quoted, keys))})"
+    return [f"(SELECT s.* FROM {source} AS s {kind} JOIN {on})" for kind in ("SEMI", "ANTI")]  # noqa: S608
 
 
 def _refuse_other_keys(

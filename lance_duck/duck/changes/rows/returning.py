@@ -49,13 +49,18 @@ def result_of(
 
 
 def returned_by(
-    session: ChangeSession, sql: str, clause: Clauses, table: TargetTable, alias: str, tables: Mapping[str, Any]
+    session: ChangeSession,
+    changes: Sequence[str],
+    clause: Clauses,
+    table: TargetTable,
+    alias: str,
+    tables: Mapping[str, Any],
 ) -> ChangeResult:
     """Change a shadow, and return what RETURNING asks for, without its column of addresses.
 
     Args:
         session: The statement.
-        sql: The change.
+        changes: The change, or those that it is made of.
         clause: RETURNING.
         table: The table that the shadow stands for.
         alias: What the statement calls it.
@@ -63,7 +68,8 @@ def returned_by(
     """
     refuse_identifiers(table, (clause,))
     items = without_address(table, alias, clause.part(1).text, stars=False)
-    rows, titles, types = session.answer(f"{sql}RETURNING {items}", tables)
+    answers = [session.answer(f"{sql}RETURNING {items}", tables) for sql in changes]
+    rows, (_, titles, types) = pa.concat_tables([rows for rows, *_ in answers]), answers[0]
     seen = [i for i, title in enumerate(titles) if not is_hidden(title)]
     return returned(rows.select(seen), [types[i] for i in seen], rows.num_rows, [titles[i] for i in seen])
 

@@ -68,12 +68,14 @@ def changed_shadow(
         before: The rows that the shadow had, as it was given them.
         keys: Columns by which it was decided that rows are new; None: that is not known.
     """
-    casts = ", ".join(f"CAST({column.quoted} AS {column.type}) AS {column.quoted}" for column in table.columns)
+    casts = ", ".join(f"CAST({c.quoted} AS {c.type})::{c.joined_type} AS {c.quoted}" for c in table.columns)
+    lists = ", ".join(f"{c.quoted}::{c.joined_type} AS {c.quoted}" for c in table.columns)
+    read = ", ".join(column.read(f"CAST(a.{column.quoted} AS {column.type})") for column in table.columns)
     now, then = (", ".join(f"{side}.{column.quoted}" for column in table.columns) for side in ("a", "b"))
     known = f'SELECT {casts}, "{ADDRESS}" FROM {_ROWS}'  # noqa: S608
     is_changed = f'a."{ADDRESS}" IS NULL OR ROW({now}) IS DISTINCT FROM ROW({then})'
-    joined = f'{SHADOW} AS a LEFT JOIN ({known}) AS b USING ("{ADDRESS}")'
-    sql = f"SELECT {table.read_all('a')} FROM {joined} WHERE {is_changed}"  # noqa: S608
+    joined = f'(SELECT {lists}, "{ADDRESS}" FROM {SHADOW}) AS a LEFT JOIN ({known}) AS b USING ("{ADDRESS}")'  # noqa: S608
+    sql = f'SELECT {read}, a."{ADDRESS}" FROM {joined} WHERE {is_changed}'  # noqa: S608
     rows = session.arrow(sql, {_ROWS: before})
     present = session.arrow(f'SELECT "{ADDRESS}" FROM {SHADOW}', {}).column(ADDRESS).drop_null()  # noqa: S608
     addresses = rows.column(ADDRESS)
