@@ -9,6 +9,7 @@ from typing import Final
 from lance_duck.redact import shown
 from lance_duck.snapshot import Snapshot
 from lance_duck.verbs.indexes.describe import IndexDescription, describe_indices
+from lance_duck.verbs.layout_picture import layout_svg
 
 _UNITS: Final = ("KiB", "MiB", "GiB", "TiB", "PiB")
 
@@ -28,9 +29,11 @@ def table_html(uri: str, snapshot: Snapshot) -> Iterator[str]:
     yield f"<div><b>LanceDataset</b> {html.escape(shown(uri))}{facts_html(facts)}"
     fields = ((field.name, str(field.type)) for field in snapshot.schema.arrow)
     yield rows_html(("column", "type"), fields)
-    indexes = [index_cells(index, rows) for index in describe_indices(snapshot)]
-    if indexes:
-        yield rows_html(("index", "kind", "columns", "rows covered", "size"), indexes)
+    described = describe_indices(snapshot)
+    if described:
+        cells = (index_cells(index, rows) for index in described)
+        yield rows_html(("index", "kind", "columns", "rows covered", "size"), cells)
+    yield layout_svg(snapshot, described)
     yield "</div>"
 
 

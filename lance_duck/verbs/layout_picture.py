@@ -1,0 +1,70 @@
+"""The layout of a version as a picture for a notebook, SVG from metadata alone.
+
+A box for each fragment, as wide as its rows; what is deleted is red. Below, a bar for each index, full where it covers
+a fragment. Where there are more fragments than a person can tell apart, neighbours share a box.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.snapshot import Snapshot
+from lance_duck.verbs.indexes.describe import IndexDescription
+
+_WIDTH, _LABEL, _BOX, _BAR, _GAP = 640, 140, 26, 12, 5  # of the parts, in pixels
+_MOST_BOXES: Final = 200
+_MOST_BARS: Final = 12
+_LETTERS: Final = 20  # of a name
+_ROWS, _DELETED, _COVERED, _BARE = "#5b8ff9", "#e8684a", "#5ad8a6", "#d9d9d9"
+
+
+def layout_svg(snapshot: Snapshot, indexes: Sequence[IndexDescription]) -> str:
+    """Return the picture; nothing where the metadata does not say how many rows fragments have, or there are none."""
+    fragments = snapshot.fragments
+    rows = np.array([fragment.physical_rows for fragment in fragments], np.int64)
+    if fragments.row_counts() is None or not rows.sum():
+        return ""
+    deleted = np.array([fragment.num_deletions for fragment in fragments], np.int64)
+    starts = np.unique(np.linspace(0, len(rows), _MOST_BOXES, endpoint=False).astype(np.int64))
+    sizes = np.add.reduceat(rows, starts)
+    scale = (_WIDTH - _LABEL) / sizes.sum()
+    parts = [_label("fragments", _BOX / 2)]
+    parts += _boxes(sizes, np.add.reduceat(deleted, starts), 0, _BOX, scale, (_ROWS, _DELETED))
+    top = _BOX + _GAP
+    ids = np.array(fragments.ids())
+    for index in indexes[:_MOST_BARS]:
+        listed = sorted(set().union(*(segment.fragment_ids for segment in index.segments)))
+        bare = np.add.reduceat(np.where(np.isin(ids, listed), 0, rows), starts)
+        parts.append(_label(index.name, top + _BAR / 2))
+        parts += _boxes(sizes, bare, top, _BAR, scale, (_COVERED, _BARE))
+        top += _BAR + _GAP
+    frame = f'xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{top}" viewBox="0 0 {_WIDTH} {top}"'
+    return f'<svg {frame} role="img" aria-label="layout" font-family="sans-serif" font-size="11">{"".join(parts)}</svg>'
+
+
+def _boxes(
+    sizes: NDArray[np.int64], less: NDArray[np.int64], top: int, height: int, scale: float, colors: tuple[str, str]
+) -> Iterator[str]:
+    """Yield boxes side by side, each of two colours: what is there, and what is not."""
+    ends = np.cumsum(sizes) * scale + _LABEL
+    for end, size, missing in zip(ends.tolist(), (sizes * scale).tolist(), (less * scale).tolist(), strict=True):
+        edge = min(1.0, size / 4)  # between neighbours
+        there = max(size - missing, 0)
+        yield _box((end - size, top, there, height), colors[0])
+        yield _box((end - size + there, top, max(size - there - edge, 0), height), colors[1])
+        yield _box((end - edge, top, edge, height), "white")
+
+
+def _box(place: Iterable[float], color: str) -> str:
+    x, y, width, height = (f"{number:.1f}" for number in place)
+    return f'<rect x="{x}" y="{y}" width="{width}" height="{height}" fill="{color}"/>' if width != "0.0" else ""
+
+
+def _label(text: str, middle: float) -> str:
+    short = text if len(text) <= _LETTERS else text[: _LETTERS - 1] + "…"
+    return f'<text x="0" y="{middle + 4:.1f}" fill="currentColor">{html.escape(short)}</text>'
