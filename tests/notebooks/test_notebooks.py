@@ -11,7 +11,9 @@ from nbclient import NotebookClient
 ROOT = Path(__file__).parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 SLOW = {"spark"}  # starts a session of its own
-WITH_OUTPUTS = {"full_text", "sql"}  # stored with what its cells give, to be read where nothing runs
+SETTLED = {"full_text", "sql"}  # stored with what its cells give, which is the same each time
+WITH_OUTPUTS = {*SETTLED, "changes", "vectors"}  # to be read where nothing runs; these show times and sizes, too
+LARGEST = 150_000  # bytes of a notebook
 
 
 def test_there_are_notebooks() -> None:
@@ -29,7 +31,7 @@ def test_a_notebook_runs(path: Path) -> None:
     stored = [outputs(cell) for cell in notebook.cells]
     NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(ROOT)}}).execute()
     assert not [cell for cell in notebook.cells if cell.get("outputs") and cell.outputs[0].output_type == "error"]
-    if path.stem in WITH_OUTPUTS:
+    if path.stem in SETTLED:
         assert [outputs(cell) for cell in notebook.cells] == stored
 
 
@@ -44,3 +46,10 @@ def test_only_some_notebooks_are_stored_with_outputs(path: Path) -> None:
     code = [cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
     assert not [cell for cell in code if cell.execution_count]
     assert any(cell.outputs for cell in code) is (path.stem in WITH_OUTPUTS)
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebooks_are_small_and_show_no_folder_of_the_machine_they_ran_on(path: Path) -> None:
+    assert path.stat().st_size < LARGEST
+    shown = [text for cell in nbformat.read(path, as_version=4).cells for text in outputs(cell)]
+    assert not [text for text in shown if "/tmp/" in text or str(ROOT) in text]
