@@ -19,7 +19,7 @@ from lance_duck.errors import (
 )
 from lance_duck.namespaces.names import TABLE, Name, check_new, name_parts, object_id
 from lance_duck.redact import shown
-from lance_duck.snapshot import Version
+from lance_duck.snapshot import Location, Version
 from lance_duck.verbs.writing.settings import WriteArguments
 from lance_duck.write_dataset import write_dataset
 
@@ -187,7 +187,7 @@ class Namespace(ABC):
     def _is_gone(self, parts: tuple[str, ...], place: TableDescription) -> bool:
         """Return whether the name of a table is free again, or that of another one."""
         try:
-            return self.describe_table(parts).location != place.location
+            return _uri(self.describe_table(parts)) != _uri(place)
         except NotFoundError:
             return True
         except LanceDuckError:
@@ -229,3 +229,8 @@ class Namespace(ABC):
     @abstractmethod
     def abandon_table(self, name: Name) -> None:
         """Take back the name of a table that was declared, and is not written. Raises no error of the namespace."""
+
+
+def _uri(place: TableDescription) -> str:
+    """Return where a table is, in one spelling: services write `file:///t.lance` here and `/t.lance` there."""
+    return Location.of(place.location, place.storage_options).uri.rstrip("/")
