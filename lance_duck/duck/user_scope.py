@@ -83,6 +83,8 @@ def _lock_keeper(call: object) -> duckdb.DuckDBPyConnection | None:
 @contextmanager
 def _one_thread(native: duckdb.DuckDBPyConnection) -> Iterator[None]:
     """Have DuckDB run without threads of its own, unless its configuration is locked."""
+    if _is_called_by_duckdb():
+        raise _in_a_function("it would wait for the statement that calls the function")
     with native.cursor() as cursor:
         (threads,) = cursor.execute("SELECT current_setting('threads')").fetchall()[0]
         try:
@@ -91,15 +93,29 @@ def _one_thread(native: duckdb.DuckDBPyConnection) -> Iterator[None]:
             yield
             return
         except RuntimeError as error:  # this is a thread of DuckDB's own, which runs a function of Python
-            raise UnsupportedError(
-                "a relation with parameters in a function that DuckDB 1 calls",
-                found=str(error),
-                remedy="cursor.execute(query, parameters), or DuckDB 2",
-            ) from error
+            raise _in_a_function(str(error)) from error
         try:
             yield
         finally:
             cursor.execute(f"SET threads = {int(threads)}")
+
+
+def _is_called_by_duckdb() -> bool:
+    """Return whether a call of DuckDB goes on in this thread: it runs a function of Python, which called this one."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code is _CALL or frame.f_code is _ALONE.__code__:
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _in_a_function(reason: str) -> UnsupportedError:
+    return UnsupportedError(
+        "a relation with parameters in a function that DuckDB 1 calls",
+        found=reason,
+        remedy="cursor.execute(query, parameters), or DuckDB 2",
+    )
 
 
 def add_variable(frame: FrameType, name: str, value: Any) -> None:
