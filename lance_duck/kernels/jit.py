@@ -9,6 +9,9 @@ status (`kernels/status.py`): compiled code does not check bounds and must not r
 Half of the time that numba takes for a small function goes into ways to call it that nobody takes
 (`benchmarks/first_use.py`). So no kernel gets a wrapper for C, and a subroutine, which only kernels call, none for
 Python either; and a constant argument is compiled as any number is, not once more for each constant.
+
+A subroutine becomes part of each kernel that calls it. LLVM would leave the larger ones as calls, which doubles the
+time of a kernel that calls one for each text.
 """
 
 from __future__ import annotations
@@ -76,7 +79,7 @@ def summing_kernel(function: Callable[P, R]) -> Callable[P, R]:
 
 def subroutine(function: Callable[P, R]) -> Callable[P, R]:
     """Compile `function` as `kernel` does, for kernels alone."""
-    return _compiled(function, {**OPTIONS, "no_cpython_wrapper": True}, Subroutine)
+    return _compiled(function, {**OPTIONS, "no_cpython_wrapper": True, "forceinline": True}, Subroutine)
 
 
 def _compiled(function: Callable[P, R], options: Mapping[str, Any], kind: type[Kernel]) -> Callable[P, R]:

@@ -7,25 +7,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lance_duck.kernels.jit import kernel, subroutine
-from lance_duck.kernels.memory import Bytes, load_u64
+from lance_duck.kernels.jit import kernel
+from lance_duck.kernels.memory import Bytes
+from lance_duck.kernels.texts.distinct import text_number
 
 SLOTS = 4096
 """Size of the hash table; half of it may be taken."""
 ROOM = SLOTS + 256
 MOST = SLOTS // 2
-
-
-@subroutine
-def next_word(data: Bytes, place: int, size: int) -> Any:
-    """Return the next bytes, eight at most and `size` at most, as a little-endian number."""
-    if place + 8 <= len(data):
-        word: Any = load_u64(data, place)
-        return word if size >= 8 else word & ((np.uint64(1) << np.uint64(8 * size)) - np.uint64(1))
-    word = np.uint64(0)
-    for i in range(min(size, 8)):
-        word |= np.uint64(data[place + i]) << np.uint64(8 * i)
-    return word
 
 
 @kernel
@@ -113,30 +102,14 @@ def number_texts(
         if size == 1 and table[SLOTS + np.int64(data[start])] >= 0:
             places[i] = table[SLOTS + np.int64(data[start])]
             continue
-        mixed = np.uint64(size)
-        for j in range(0, size, 8):
-            mixed = (mixed ^ next_word(data, start + j, size - j)) * np.uint64(0x9E3779B97F4A7C15)
-            mixed ^= mixed >> np.uint64(32)
-        slot = np.int64(mixed & np.uint64(SLOTS - 1))
-        while True:
-            number = table[slot]
-            if number < 0:
-                if count == MOST:
-                    return -1
-                table[slot] = count
-                firsts[count] = i
-                number = count
-                count += 1
-                break
-            other: Any = np.int64(offsets[firsts[number]])
-            same = np.int64(offsets[firsts[number] + 1]) - other == size
-            j = 0
-            while same and j < size:
-                same = next_word(data, start + j, size - j) == next_word(data, other + j, size - j)
-                j += 8
-            if same:
-                break
-            slot = (slot + 1) & (SLOTS - 1)
+        number = text_number(offsets, data, i, firsts, table, SLOTS - 1)
+        if number < 0:
+            if count == MOST:
+                return -1
+            table[~number] = count
+            firsts[count] = i
+            number = np.int64(count)
+            count += 1
         places[i] = number
         if size == 1:
             table[SLOTS + np.int64(data[start])] = number

@@ -8,13 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lance_duck.kernels.jit import kernel
+from lance_duck.kernels.jit import kernel, subroutine
 from lance_duck.kernels.memory import Bytes, load_u64
-from lance_duck.kernels.texts.dictionary_decode import next_word
+from lance_duck.kernels.texts.distinct import mix_word, text_number
 from lance_duck.kernels.texts.variable import Offsets
-
-_PRIME = np.uint64(0x9E3779B97F4A7C15)
-_HALF = np.uint64(32)
 
 
 @kernel
@@ -36,32 +33,14 @@ def number_variable(
     last = len(table) - 1
     count = 0
     for i in range(len(places)):
-        start: Any = np.int64(offsets[i])
-        size: Any = np.int64(offsets[i + 1]) - start
-        mixed = np.uint64(size)
-        for j in range(0, size, 8):
-            mixed = (mixed ^ next_word(data, start + j, size - j)) * _PRIME
-            mixed ^= mixed >> _HALF
-        slot = np.int64(mixed & np.uint64(last))
-        while True:
-            number: Any = np.int64(table[slot])
-            if number < 0:
-                if count == len(firsts):
-                    return -1
-                table[slot] = count
-                firsts[count] = i
-                number = count
-                count += 1
-                break
-            other: Any = np.int64(offsets[firsts[number]])
-            same = np.int64(offsets[firsts[number] + 1]) - other == size
-            j = 0
-            while same and j < size:
-                same = next_word(data, start + j, size - j) == next_word(data, other + j, size - j)
-                j += 8
-            if same:
-                break
-            slot = (slot + 1) & last
+        number = text_number(offsets, data, i, firsts, table, last)
+        if number < 0:
+            if count == len(firsts):
+                return -1
+            table[~number] = count
+            firsts[count] = i
+            number = np.int64(count)
+            count += 1
         places[i] = number
     return count
 
@@ -79,34 +58,41 @@ def number_fixed(
 ) -> int:
     """Return the same as number_variable, for values of `words` * 8 bytes, one after the other."""
     last = len(table) - 1
-    width = words * 8
     count = 0
     for i in range(len(places)):
-        at = i * width
-        mixed = np.uint64(0)
-        for j in range(words):
-            mixed = (mixed ^ load_u64(data, at + 8 * j)) * _PRIME
-            mixed ^= mixed >> _HALF
-        slot = np.int64(mixed & np.uint64(last))
-        while True:
-            number: Any = np.int64(table[slot])
-            if number < 0:
-                if count == len(firsts):
-                    return -1
-                table[slot] = count
-                firsts[count] = i
-                number = count
-                count += 1
-                break
-            other = firsts[number] * width
-            same: Any = True
-            for j in range(words):
-                same &= load_u64(data, at + 8 * j) == load_u64(data, other + 8 * j)
-            if same:
-                break
-            slot = (slot + 1) & last
+        number = _value_number(data, words, i, firsts, table, last)
+        if number < 0:
+            if count == len(firsts):
+                return -1
+            table[~number] = count
+            firsts[count] = i
+            number = np.int64(count)
+            count += 1
         places[i] = number
     return count
+
+
+@subroutine
+def _value_number(
+    data: Bytes, words: int, i: int, firsts: NDArray[np.int64], table: NDArray[np.int32], last: int
+) -> Any:
+    """Return the number of a value, or, for a new one, the complement of the free slot where its number belongs."""
+    width = words * 8
+    mixed = np.uint64(0)
+    for j in range(words):
+        mixed = mix_word(mixed, load_u64(data, i * width + 8 * j))
+    slot = np.int64(mixed & np.uint64(last))
+    while True:
+        number: Any = np.int64(table[slot])
+        if number < 0:
+            return ~slot
+        first = firsts[number]
+        same: Any = True
+        for j in range(words):
+            same &= load_u64(data, i * width + 8 * j) == load_u64(data, first * width + 8 * j)
+        if same:
+            return number
+        slot = (slot + 1) & last
 
 
 def number_fixed_reference(

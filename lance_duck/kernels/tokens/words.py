@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from lance_duck.kernels.jit import kernel, subroutine
 from lance_duck.kernels.memory import Bytes
-from lance_duck.kernels.texts.dictionary_decode import next_word
+from lance_duck.kernels.texts.distinct import mix_word, next_word
 
 Slots = NDArray[np.uint64]
 """2 * a power of two."""
@@ -29,7 +29,6 @@ LONG = 0xFFFFFFFF
 FULL = -1
 """There are more distinct words than places for them."""
 
-_PRIME = np.uint64(0x9E3779B97F4A7C15)
 _HALF = np.uint64(32)
 _BYTE = 255
 _TAG = np.uint64(0xFFFFFF0000000000)
@@ -38,13 +37,10 @@ _ID = np.uint64(0xFFFFFFFF)
 
 @subroutine
 def _hash(data: Bytes, start: Any, size: Any, head: Any) -> Any:
-    mixed = (head ^ np.uint64(size)) * _PRIME
-    mixed ^= mixed >> _HALF
+    mixed = mix_word(head, np.uint64(size))
     for j in range(8, size, 8):
-        mixed = (mixed ^ next_word(data, start + j, size - j)) * _PRIME
-        mixed ^= mixed >> _HALF
-    mixed *= _PRIME
-    return mixed ^ (mixed >> _HALF)
+        mixed = mix_word(mixed, next_word(data, start + j, size - j))
+    return mix_word(mixed, np.uint64(0))
 
 
 @subroutine

@@ -1,0 +1,68 @@
+"""Subroutines that find the numbers of distinct texts in hash tables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.kernels.jit import subroutine
+from lance_duck.kernels.memory import Bytes, load_u64
+
+_PRIME = np.uint64(0x9E3779B97F4A7C15)
+_HALF = np.uint64(32)
+
+
+@subroutine
+def next_word(data: Bytes, place: int, size: int) -> Any:
+    """Return the next bytes, eight at most and `size` at most, as a little-endian number."""
+    if place + 8 <= len(data):
+        word: Any = load_u64(data, place)
+        return word if size >= 8 else word & ((np.uint64(1) << np.uint64(8 * size)) - np.uint64(1))
+    word = np.uint64(0)
+    for i in range(min(size, 8)):
+        word |= np.uint64(data[place + i]) << np.uint64(8 * i)
+    return word
+
+
+@subroutine
+def mix_word(mixed: Any, word: Any) -> Any:
+    """Return the hash of a text so far, continued by its next word."""
+    mixed = (mixed ^ word) * _PRIME
+    return mixed ^ (mixed >> _HALF)
+
+
+@subroutine
+def text_number(
+    offsets: NDArray[Any], data: Bytes, i: int, firsts: NDArray[np.int64], table: NDArray[np.int32], last: int
+) -> Any:
+    """Return the number of a text, or, for a new one, the complement of the free slot where its number belongs.
+
+    Args:
+        offsets: Where each text begins, one more than texts.
+        data: Bytes of the texts.
+        i: The text.
+        firsts: Where each distinct text comes first.
+        table: Numbers of distinct texts by hash; negative in a free slot, of which there is one at least.
+        last: Slots of the table less one; as many as a power of two.
+    """
+    start: Any = np.int64(offsets[i])
+    size: Any = np.int64(offsets[i + 1]) - start
+    mixed = np.uint64(size)
+    for j in range(0, size, 8):
+        mixed = mix_word(mixed, next_word(data, start + j, size - j))
+    slot = np.int64(mixed & np.uint64(last))
+    while True:
+        number: Any = np.int64(table[slot])
+        if number < 0:
+            return ~slot
+        other: Any = np.int64(offsets[firsts[number]])
+        same = np.int64(offsets[firsts[number] + 1]) - other == size
+        j = 0
+        while same and j < size:
+            same = next_word(data, start + j, size - j) == next_word(data, other + j, size - j)
+            j += 8
+        if same:
+            return number
+        slot = (slot + 1) & last
