@@ -84,37 +84,54 @@ def cut_words(
     Returns:
         DONE, TOKENS_FULL, WORDS_FULL or BAD_OFFSETS.
     """
-    text, at, count, words = state[0], state[1], state[2], state[3]
-    resumed = at >= 0
+    text, at = state[0], state[1]
     while text < len(offsets) - 1:
-        if not resumed:
+        if at < 0:
             at = offsets[text]
         stop = offsets[text + 1]
         if offsets[text] < 0 or at < offsets[text] or at > stop or stop > len(data):
             return BAD_OFFSETS
-        resumed = False
         while True:
             begin, at = _next_run(data, at, stop, members)
             if begin == stop:
                 break
-            full = DONE
-            number = np.int64(LONG)
-            if count == len(ids):
-                full = TOKENS_FULL
-            elif at - begin < limit:
-                number = word_number(data, begin, at - begin, slots, starts, sizes, words)
-                full = WORDS_FULL if number == FULL else DONE
+            full = _put_token(data, begin, at, limit, slots, starts, sizes, ids, spans, state)
             if full != DONE:
-                state[0], state[1], state[2], state[3] = text, begin, count, words
-                return full
-            words += np.int64(number == words)
-            ids[count] = number
-            if count < len(spans):
-                spans[count, 0], spans[count, 1] = begin, at
-            count += 1
+                state[0], state[1] = text, begin
+                return int(full)
+        at = np.int64(-1)
         text += 1
-        bounds[text] = count
-    state[0], state[1], state[2], state[3] = text, -1, count, words
+        bounds[text] = state[2]
+    state[0], state[1] = text, -1
+    return DONE
+
+
+@subroutine
+def _put_token(
+    data: Bytes,
+    begin: Any,
+    end: Any,
+    limit: int,
+    slots: Slots,
+    starts: NDArray[np.int64],
+    sizes: NDArray[np.int64],
+    ids: NDArray[np.uint32],
+    spans: NDArray[np.int64],
+    state: NDArray[np.int64],
+) -> Any:
+    """Write a token, and its word where that is new, and count both; returns DONE, TOKENS_FULL or WORDS_FULL."""
+    count, words = state[2], state[3]
+    if count == len(ids):
+        return TOKENS_FULL
+    number = np.int64(LONG)
+    if end - begin < limit:
+        number = word_number(data, begin, end - begin, slots, starts, sizes, words)
+        if number == FULL:
+            return WORDS_FULL
+    ids[count] = number
+    if count < len(spans):
+        spans[count, 0], spans[count, 1] = begin, end
+    state[2], state[3] = count + 1, words + np.int64(number == words)
     return DONE
 
 
@@ -171,49 +188,37 @@ def cut_ngrams(
         DONE, TOKENS_FULL, WORDS_FULL or BAD_OFFSETS.
     """
     fewest, most, only_first = lengths[0], lengths[1], lengths[2] != 0
-    text, at, count, words = state[0], state[1], state[2], state[3]
-    resumed = at >= 0
+    text, at = state[0], state[1]
     while text < len(offsets) - 1:
-        if not resumed:
+        if at < 0:
             at = offsets[text]
         stop = offsets[text + 1]
         if offsets[text] < 0 or at < offsets[text] or at > stop or stop > len(data):
             return BAD_OFFSETS
-        resumed = False
         end = at
         length = 0
         while length < fewest and end < stop:
             end += _size_at(data, end, stop)
             length += 1
         while length == fewest:
-            before = count
+            before = state[2]
             last, wide = end, fewest
             full = DONE
             while last - at < limit:
-                if count == len(ids):
-                    full = TOKENS_FULL
-                    break
-                number = word_number(data, at, last - at, slots, starts, sizes, words)
-                if number == FULL:
-                    full = WORDS_FULL
-                    break
-                words += np.int64(number == words)
-                ids[count] = number
-                if count < len(spans):
-                    spans[count, 0], spans[count, 1] = at, last
-                count += 1
-                if wide == most or last == stop:
+                full = _put_token(data, at, last, limit, slots, starts, sizes, ids, spans, state)
+                if full != DONE or wide == most or last == stop:
                     break
                 last += _size_at(data, last, stop)
                 wide += 1
             if full != DONE:
-                state[0], state[1], state[2], state[3] = text, at, before, words
-                return full
+                state[0], state[1], state[2] = text, at, before
+                return int(full)
             if only_first or end == stop:
                 break
             at += _size_at(data, at, stop)
             end += _size_at(data, end, stop)
+        at = np.int64(-1)
         text += 1
-        bounds[text] = count
-    state[0], state[1], state[2], state[3] = text, -1, count, words
+        bounds[text] = state[2]
+    state[0], state[1] = text, -1
     return DONE
