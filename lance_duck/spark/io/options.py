@@ -210,12 +210,12 @@ class _OptionValues:
     def __init__(self, options: Mapping[str, str], names: Mapping[str, str], also: Iterable[str]) -> None:
         self._options = options
         self._found: dict[str, tuple[str, str]] = {}
-        passed = SPARKS_OWN | WITHOUT_EFFECT | set(also)
+        ignorable = SPARKS_OWN | WITHOUT_EFFECT | set(also)
         for key, value in options.items():
             plain = key.lower().replace("_", "").replace("-", "")
             if plain in names:
                 self._found[names[plain]] = key, value
-            elif plain not in passed and not key.lower().startswith(STORAGE):
+            elif plain not in ignorable and not key.lower().startswith(STORAGE):
                 raise _unknown(key, plain, names)
 
     def get(self, name: str, parse: Callable[[str], _T], default: Any = None) -> Any:

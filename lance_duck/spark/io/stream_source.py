@@ -44,7 +44,7 @@ class LanceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reads the new rows of a table, again and again.
 
     Args:
-        reading: The table, and which columns and rows of it.
+        read_options: The table, and which columns and rows of it.
         options: Where to begin, how much to read at once, what becomes of changes.
         schema: The columns, as Spark was promised.
 
@@ -53,12 +53,12 @@ class LanceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         UnsupportedError: There are limits, and this version of Spark knows of none; or what streams do not have.
     """
 
-    def __init__(self, reading: ReadOptions, options: StreamOptions, schema: StructType) -> None:
-        _check(reading, options)
-        self._reading = reading
+    def __init__(self, read_options: ReadOptions, options: StreamOptions, schema: StructType) -> None:
+        _check(read_options, options)
+        self._read_options = read_options
         self._options = options
         self._schema = schema
-        table = opened_version(reading)
+        table = opened_version(read_options)
         self._declared = table.version
         self._fields = {field.name: field for field in table.handle.snapshot.schema.fields}
         self._walk: Walk | None = Walk(table, options)
@@ -136,7 +136,7 @@ class LanceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     @property
     def _way(self) -> Walk:
         if self._walk is None:
-            self._walk = Walk(opened_version(self._reading), self._options)
+            self._walk = Walk(opened_version(self._read_options), self._options)
         return self._walk
 
     def _newest(self) -> Offset:
@@ -144,8 +144,8 @@ class LanceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _table(self, version: int) -> LanceDataset:
         """Return a version, kept by the worker."""
-        branch = self._reading.branch
-        return self._reading.place.pinned(version if branch is None else (branch, version))
+        branch = self._read_options.branch
+        return self._read_options.place.pinned(version if branch is None else (branch, version))
 
     def _unchanged(self, files_by_fragment: Mapping[int, tuple[str, ...]], version: int) -> frozenset[int]:
         """Return the fragments that a newer version has as they were: workers then open one version instead of many."""
@@ -158,7 +158,7 @@ class LanceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     @property
     def _plain(self) -> list[str]:
         """Columns that are read by their names."""
-        if isinstance(self._reading.columns, dict):
+        if isinstance(self._read_options.columns, dict):
             return []
         return [name for name in self._schema.names if name not in HIDDEN]
 
@@ -171,26 +171,26 @@ class LanceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         missing = frozenset(self._plain) - frozenset(table.schema.names)
         there = {field.id: field for field in table.handle.snapshot.schema.fields} if missing else {}
         for name in missing:
-            called = there.get(self._fields[name].id) if name in self._fields else None
-            is_renamed = called is not None and called.name not in self._fields
+            current = there.get(self._fields[name].id) if name in self._fields else None
+            is_renamed = current is not None and current.name not in self._fields
             if table.version > self._declared or not self._schema[name].nullable or is_renamed:
                 raise InvalidInputError(
                     f"column {name!r} of a stream is not in version {table.version}",
-                    where=self._reading.place.uri,
-                    found=None if called is None else repr(called.name),
+                    where=self._read_options.place.uri,
+                    found=None if current is None else repr(current.name),
                     remedy="start the query again, for the columns that the table now has or with a startingVersion",
                 )
         return missing
 
     def _scan(self, missing: frozenset[str]) -> dict[str, Any]:
         """Return what is asked of a version."""
-        reading = self._reading
+        read_options = self._read_options
         return {
-            "columns": chosen(reading, [name for name in self._schema.names if name not in missing]),
-            "filter": reading.filter,
-            "batch_size": reading.batch_size,
-            "blob_handling": reading.blob_handling,
-            "use_scalar_index": reading.use_scalar_index,
+            "columns": chosen(read_options, [name for name in self._schema.names if name not in missing]),
+            "filter": read_options.filter,
+            "batch_size": read_options.batch_size,
+            "blob_handling": read_options.blob_handling,
+            "use_scalar_index": read_options.use_scalar_index,
         }
 
     def _with_nulls(self, batch: pa.RecordBatch, missing: frozenset[str]) -> pa.RecordBatch:
@@ -200,16 +200,16 @@ class LanceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return batch
 
 
-def _check(reading: ReadOptions, options: StreamOptions) -> None:
+def _check(read_options: ReadOptions, options: StreamOptions) -> None:
     if options.limits.any and not LIMITS_READS:
         raise UnsupportedError(
             "limits of a trigger",
             expected="pyspark 4.2 or newer",
             remedy="leave maxFilesPerTrigger, maxRowsPerTrigger and maxBytesPerTrigger out",
         )
-    if reading.version is not None or reading.timestamp is not None:
+    if read_options.version is not None or read_options.timestamp is not None:
         raise UnsupportedError("a version of a stream", remedy="set startingVersion or startingTimestamp")
-    if reading.limit is not None:
+    if read_options.limit is not None:
         raise UnsupportedError("a limit of a stream", remedy="set maxRowsPerTrigger, for each batch")
 
 

@@ -81,17 +81,17 @@ def spark_schema(schema: pa.Schema) -> st.StructType:
     Raises:
         UnsupportedError: Columns of types that Spark does not have; all are named.
     """
-    fields, refused = [], []
+    fields, refusals = [], []
     for field in schema:
         try:
             fields.append(_spark_field(field))
         except UnsupportedError as error:
-            refused.append(str(error))
-    if refused:
+            refusals.append(str(error))
+    if refusals:
         raise UnsupportedError(
             "types that Spark does not have",
             where="columns",
-            found="; ".join(refused),
+            found="; ".join(refusals),
             remedy="leave the columns out, or cast them: columns={name: SQL, …}",
         )
     return st.StructType(fields)

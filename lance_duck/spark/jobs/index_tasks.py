@@ -133,8 +133,8 @@ class _VectorTasks:
         self._left = self._tasks.run(partial(_leave, self._tasks.place, self._tasks.scratch), orders, "sample")
 
     def sums(self, centroids: NDArray[np.float32], metric: str) -> list[Sums]:
-        shared = self._tasks.scratch.share(centroids)
-        return self._tasks.run(partial(_sums, shared, metric), self._left, "centroids")
+        reference = self._tasks.scratch.share(centroids)
+        return self._tasks.run(partial(_sums, reference, metric), self._left, "centroids")
 
     def _run(self, work: Any, orders: Sequence[SampleOrder], words: str) -> list[Any]:
         return self._tasks.run(partial(work, self._tasks.place), orders, words)

@@ -81,10 +81,10 @@ def _polled(context: Any, group: str, report: Told | None) -> Iterator[None]:
         tracker, last = context.statusTracker(), 0
         while not ended.wait(_SECONDS):
             with suppress(Exception):
-                done = _done(tracker, group)
-                if done != last:
-                    last = done
-                    report(done)
+                count = _done(tracker, group)
+                if count != last:
+                    last = count
+                    report(count)
 
     thread = threading.Thread(target=poll, name="lance_duck-stages", daemon=True)
     thread.start()

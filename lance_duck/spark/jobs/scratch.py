@@ -129,7 +129,7 @@ class Shared:
     """A value for all tasks of a job; pickles, small."""
 
     scratch: Scratch
-    held: bytes | ScratchRef
+    content: bytes | ScratchRef
 
     @property
     def value(self) -> Any:
@@ -138,6 +138,6 @@ class Shared:
 
 
 @lru_cache(maxsize=CACHED_SHARED)
-def _shared(shared: Shared) -> Any:
-    content = shared.held
-    return pickle.loads(content if isinstance(content, bytes) else shared.scratch.get(content))  # noqa: S301  digest checked
+def _shared(reference: Shared) -> Any:
+    content = reference.content
+    return pickle.loads(content if isinstance(content, bytes) else reference.scratch.get(content))  # noqa: S301  digest checked

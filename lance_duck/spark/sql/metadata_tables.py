@@ -102,15 +102,15 @@ def indices(table: LanceDataset) -> pa.Table:
     there = {fragment.fragment_id for fragment in table.get_fragments()}
     rows = []
     for index in table.describe_indices():
-        covered = there.intersection(chain.from_iterable(segment.fragment_ids for segment in index.segments))
+        coverage = there.intersection(chain.from_iterable(segment.fragment_ids for segment in index.segments))
         rows.append(
             {
                 "name": index.name,
                 "type": index.index_type,
                 "columns": list(index.field_names),
                 "num_segments": len(index.segments),
-                "num_indexed_fragments": len(covered),
-                "num_unindexed_fragments": len(there) - len(covered),
+                "num_indexed_fragments": len(coverage),
+                "num_unindexed_fragments": len(there) - len(coverage),
                 "num_indexed_rows": index.num_rows_indexed,
             }
         )

@@ -50,12 +50,12 @@ class _Analysis(AnalyzeResult):
     Attributes:
         place: The table.
         version: See `TableRef.pinned`.
-        given: Constant arguments by name.
+        arguments: Constant arguments by name.
     """
 
     place: TableRef = field(default_factory=lambda: TableRef(""))
     version: int | tuple[str, int] = 0
-    given: dict[str, Any] = field(default_factory=dict)
+    arguments: dict[str, Any] = field(default_factory=dict)
 
     @property
     def table(self) -> LanceDataset:
@@ -70,16 +70,16 @@ class _LanceTable:
         self._analysis = analysis
 
     @staticmethod
-    def analyze(*args: AnalyzeArgument, **named: AnalyzeArgument) -> _Analysis:
+    def analyze(*args: AnalyzeArgument, **keywords: AnalyzeArgument) -> _Analysis:
         """Return the columns of the table, or those that are named."""
-        arguments = _constants(_TABLE, args, named)
+        arguments = _constants(_TABLE, args, keywords)
         place, table = _table(arguments)
         schema = table.scan(_columns(arguments), arguments.get("filter")).projected_schema
-        return _Analysis(spark_schema(schema), place=place, version=pin(table), given=arguments)
+        return _Analysis(spark_schema(schema), place=place, version=pin(table), arguments=arguments)
 
-    def eval(self, *args: Any, **named: Any) -> Iterator[tuple[Any, ...]]:
+    def eval(self, *args: Any, **keywords: Any) -> Iterator[tuple[Any, ...]]:
         """Yield the rows."""
-        arguments = self._analysis.given
+        arguments = self._analysis.arguments
         scan = self._analysis.table.scan(_columns(arguments), arguments.get("filter"))
         yield from _rows(scan.to_batches(), scan.projected_schema, self._analysis.schema)
 
@@ -91,15 +91,15 @@ class _LanceHistory:
         self._analysis = analysis
 
     @staticmethod
-    def analyze(*args: AnalyzeArgument, **named: AnalyzeArgument) -> _Analysis:
+    def analyze(*args: AnalyzeArgument, **keywords: AnalyzeArgument) -> _Analysis:
         """Return the columns, which are always the same."""
-        arguments = _constants(_HISTORY, args, named)
+        arguments = _constants(_HISTORY, args, keywords)
         place, table = _table(arguments)
-        return _Analysis(spark_schema(metadata_tables.HISTORY), place=place, version=pin(table), given=arguments)
+        return _Analysis(spark_schema(metadata_tables.HISTORY), place=place, version=pin(table), arguments=arguments)
 
-    def eval(self, *args: Any, **named: Any) -> Iterator[tuple[Any, ...]]:
+    def eval(self, *args: Any, **keywords: Any) -> Iterator[tuple[Any, ...]]:
         """Yield the rows, newest first."""
-        rows = metadata_tables.history(self._analysis.table, self._analysis.given.get("limit"))
+        rows = metadata_tables.history(self._analysis.table, self._analysis.arguments.get("limit"))
         yield from _rows(iter(rows.to_batches()), metadata_tables.HISTORY, self._analysis.schema)
 
 
@@ -110,23 +110,23 @@ class _LanceVectorSearch:
         self._analysis = analysis
 
     @staticmethod
-    def analyze(*args: AnalyzeArgument, **named: AnalyzeArgument) -> _Analysis:
+    def analyze(*args: AnalyzeArgument, **keywords: AnalyzeArgument) -> _Analysis:
         """Return the columns of the table, or those that are named, and `_distance`."""
-        arguments = _constants(_SEARCH, args, named, but="query")
+        arguments = _constants(_SEARCH, args, keywords, but="query")
         for name in ("column", "query"):
             if name not in arguments:
                 raise InvalidInputError(f"no argument {name!r}", where="lance_vector_search")
         place, table = _table(arguments)
         dim = vector_column(table.handle.snapshot.schema, arguments["column"]).dim
         schema = _search(table, arguments, [0] * dim).projected_schema
-        return _Analysis(spark_schema(schema), place=place, version=pin(table), given=arguments)
+        return _Analysis(spark_schema(schema), place=place, version=pin(table), arguments=arguments)
 
-    def eval(self, *args: Any, **named: Any) -> Iterator[tuple[Any, ...]]:
+    def eval(self, *args: Any, **keywords: Any) -> Iterator[tuple[Any, ...]]:
         """Yield the rows, nearest first."""
-        query = named["query"] if "query" in named else args[_SEARCH.index("query")]
+        query = keywords["query"] if "query" in keywords else args[_SEARCH.index("query")]
         if query is None:
             return
-        scan = _search(self._analysis.table, self._analysis.given, [float(number) for number in query])
+        scan = _search(self._analysis.table, self._analysis.arguments, [float(number) for number in query])
         yield from _rows(scan.to_batches(), scan.projected_schema, self._analysis.schema)
 
 
@@ -137,21 +137,21 @@ class _LanceSearch:
         self._analysis = analysis
 
     @staticmethod
-    def analyze(*args: AnalyzeArgument, **named: AnalyzeArgument) -> _Analysis:
+    def analyze(*args: AnalyzeArgument, **keywords: AnalyzeArgument) -> _Analysis:
         """Return the columns of the table, or those that are named, and `_score`."""
-        arguments = _constants(_TEXT_SEARCH, args, named, but="query")
+        arguments = _constants(_TEXT_SEARCH, args, keywords, but="query")
         if "query" not in arguments:
             raise InvalidInputError("no argument 'query'", where="lance_search")
         place, table = _table(arguments)
         schema = _text_search(table, arguments, "").projected_schema
-        return _Analysis(spark_schema(schema), place=place, version=pin(table), given=arguments)
+        return _Analysis(spark_schema(schema), place=place, version=pin(table), arguments=arguments)
 
-    def eval(self, *args: Any, **named: Any) -> Iterator[tuple[Any, ...]]:
+    def eval(self, *args: Any, **keywords: Any) -> Iterator[tuple[Any, ...]]:
         """Yield the rows, the best first."""
-        query = named["query"] if "query" in named else args[_TEXT_SEARCH.index("query")]
+        query = keywords["query"] if "query" in keywords else args[_TEXT_SEARCH.index("query")]
         if query is None:
             return
-        scan = _text_search(self._analysis.table, self._analysis.given, str(query))
+        scan = _text_search(self._analysis.table, self._analysis.arguments, str(query))
         yield from _rows(scan.to_batches(), scan.projected_schema, self._analysis.schema)
 
 
@@ -225,8 +225,8 @@ def _search(table: LanceDataset, arguments: Mapping[str, Any], query: list[float
 
 def _text_search(table: LanceDataset, arguments: Mapping[str, Any], query: str) -> Any:
     options = {name: arguments[name] for name in ("filter", "prefilter") if name in arguments}
-    asked = text_search_arguments(query, arguments.get("k"), arguments.get("column"), options)
-    return table.scan(_columns(arguments), use_threads=False, **asked)
+    search = text_search_arguments(query, arguments.get("k"), arguments.get("column"), options)
+    return table.scan(_columns(arguments), use_threads=False, **search)
 
 
 def _rows(batches: Iterator[pa.RecordBatch], arrow: pa.Schema, schema: StructType) -> Iterator[tuple[Any, ...]]:

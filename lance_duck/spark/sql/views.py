@@ -25,7 +25,7 @@ _lock = threading.Lock()
 class _View:
     place: TableRef
     make: Make
-    shown: DataFrame
+    frame: DataFrame
 
 
 _views: WeakKeyDictionary[SparkSession, dict[str, _View]] = WeakKeyDictionary()
@@ -65,7 +65,7 @@ def refresh_views(spark: SparkSession, place: TableRef) -> None:
         mine = {name: view for name, view in _views.get(spark, {}).items() if view.place.uri == place.uri}
     for name, view in mine.items():
         try:
-            if spark.catalog.tableExists(name) and _is_shown(spark, name, view.shown):
+            if spark.catalog.tableExists(name) and _is_shown(spark, name, view.frame):
                 show_as(spark, name, view.place, view.make, follows=True)
             else:
                 forget(spark, name)

@@ -192,9 +192,9 @@ def _is_whole(text: Any) -> bool:
 def _delete(job: _FragmentShare, where: FilterLike) -> Deleted:
     snapshot = job.place.pinned(job.version).handle.snapshot
     with UncommittedFiles(snapshot) as draft:
-        deleted = write_delete(snapshot, where, draft, job.fragments)
+        deletion = write_delete(snapshot, where, draft, job.fragments)
         snapshot.store.sync()
-    return deleted.packed
+    return deletion.packed
 
 
 def _update(
@@ -202,14 +202,14 @@ def _update(
 ) -> Updated:
     snapshot = job.place.pinned(job.version).handle.snapshot
     with UncommittedFiles(snapshot) as draft:
-        updated = write_update(snapshot, updates, where, options, draft, job.fragments)
+        result = write_update(snapshot, updates, where, options, draft, job.fragments)
         snapshot.store.sync()
-    return Updated(updated.fragments, updated.deleted.packed)
+    return Updated(result.fragments, result.deleted.packed)
 
 
-def _note(draft: UncommittedFiles, deleted: Deleted, fragments: Iterable[Fragment] = ()) -> None:
+def _note(draft: UncommittedFiles, deletion: Deleted, fragments: Iterable[Fragment] = ()) -> None:
     """Remember what a task wrote."""
     draft.note_fragments(list(fragments))
-    for fragment in deleted.updated:
+    for fragment in deletion.updated:
         assert fragment.deletion_file is not None
         draft.note(fragment.deletion_file.path(fragment.id))

@@ -120,21 +120,21 @@ def _attempt(
     parallelism: int | None,
     properties: Mapping[str, str] | None,
 ) -> ColumnFigures:
-    added = plan_columns(snapshot, job.new)
-    rows, version, new = job.placed(spark, df, snapshot), snapshot.version, added.new
+    plan = plan_columns(snapshot, job.new)
+    rows, version, new = job.placed(spark, df, snapshot), snapshot.version, plan.new
     fragment = F.shiftrightunsigned(F.col(ADDRESS), 32)
-    cut = rows.repartition(fragment) if parallelism is None else rows.repartition(parallelism, fragment)
+    partitions = rows.repartition(fragment) if parallelism is None else rows.repartition(parallelism, fragment)
     with UncommittedFiles(snapshot, transaction=uuid4()) as draft:
         transaction = draft.transaction
         parts = run_frame(
             spark,
-            cut.sortWithinPartitions(ADDRESS),
+            partitions.sortWithinPartitions(ADDRESS),
             lambda batches: _write(job, version, new, batches, transaction),
             note=lambda part: draft.note_fragments([_bare(file) for file in part.files.values()]),
             words=f"columns are added to {shown(job.place.uri)}",
         )
         files = {fragment_id: file for part in parts for fragment_id, file in part.files.items()}
-        commit_columns(snapshot, added, files, draft, properties)
+        commit_columns(snapshot, plan, files, draft, properties)
     return {"num_rows": sum(part.rows for part in parts), "num_fragments": len(files)}
 
 

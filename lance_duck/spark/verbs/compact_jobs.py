@@ -93,7 +93,7 @@ def compact(
     properties = properties_of(commit_message, transaction_properties)
     with Scratch.beside(place) as scratch:
         tasks = _CompactionTasks(spark, place, scratch, parallelism, progress)
-        done = compact_in_parts(
+        result = compact_in_parts(
             snapshot,
             settings,
             tasks.write,
@@ -101,9 +101,9 @@ def compact(
             follow=tasks.follow,
             properties=properties,
         )
-    if done.commits:
+    if result.commits:
         refresh_views(spark, place)
-    return _figures(done, time.monotonic() - began)
+    return _figures(result, time.monotonic() - began)
 
 
 class _CompactionTasks:
@@ -143,21 +143,21 @@ class _CompactionTasks:
 
 def _batch(spark: SparkSession, snapshot: Snapshot, groups: int) -> int:
     """Return the groups of a commit: enough that tasks have work, and that there are few commits."""
-    moved = any(index.fields for index in snapshot.indices) and not snapshot.has_stable_row_ids
-    commits = COMMITS_WITH_INDEXES if moved else COMMITS
+    moves_rows = any(index.fields for index in snapshot.indices) and not snapshot.has_stable_row_ids
+    commits = COMMITS_WITH_INDEXES if moves_rows else COMMITS
     return max(-(-groups // commits), 2 * slots(spark)) if groups else 1
 
 
-def _figures(done: Compacted, seconds: float) -> CompactionFigures:
-    landed = done.landed
+def _figures(result: Compacted, seconds: float) -> CompactionFigures:
+    landed = result.landed
     return CompactionFigures(
         sum(len(r.old) for r in landed),
         sum(len(r.new) for r in landed),
         sum(r.files_removed for r in landed),
         sum(r.files_added for r in landed),
-        done.snapshot.version,
-        done.commits,
-        done.again,
+        result.snapshot.version,
+        result.commits,
+        result.again,
         sum(file.file_size or 0 for r in landed for fragment in r.new for file in fragment.files),
         seconds,
     )

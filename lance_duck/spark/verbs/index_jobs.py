@@ -176,7 +176,7 @@ def optimize_indices(
 
 def figures(name: str, after: Snapshot, segments: Sequence[IndexMetadata], began: float) -> IndexFigures:
     """Return what segments came to, since a moment of the monotonic clock."""
-    covered = set().union(*map(fragment_ids, segments))
+    fragments = set().union(*map(fragment_ids, segments))
     size = sum(size for segment in segments for _, size in segment.files)
     seconds = time.monotonic() - began
-    return IndexFigures(name, after.version, rows_of(after, covered), len(segments), size, seconds)
+    return IndexFigures(name, after.version, rows_of(after, fragments), len(segments), size, seconds)

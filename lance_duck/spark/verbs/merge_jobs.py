@@ -159,8 +159,8 @@ class SparkMerge(MergeInsertBuilder):
                 words=f"rows are merged into {shown(place.uri)}",
             )
             delete = _deleter(self._spark, place, snapshot, draft)
-            merged = joined_parts(snapshot, plan, names, parts, delete)
-            return commit_merge(draft, merged, self._said)
+            result = joined_parts(snapshot, plan, names, parts, delete)
+            return commit_merge(draft, result, self._said)
 
 
 @dataclass(frozen=True)
@@ -190,8 +190,8 @@ class _Source:
             for batch in batches:
                 yield batch.append_column(KEY, frame_keys(batch, schema, on))
 
-        ordered = df.withColumn(ORDER, F.monotonically_increasing_id())
-        return cls(map_batches(ordered, run, StructType(fields)), names, schema)
+        numbered_rows = df.withColumn(ORDER, F.monotonically_increasing_id())
+        return cls(map_batches(numbered_rows, run, StructType(fields)), names, schema)
 
     def check(self, snapshot: Snapshot) -> None:
         """Refuse a version of the table whose key columns are others."""
@@ -213,8 +213,8 @@ class _Source:
             target.withColumnRenamed(KEY, f"{KEY}_of_table"), F.col(KEY) == F.col(f"{KEY}_of_table"), how
         )
         pairs = pairs.drop(f"{KEY}_of_table").where(F.col(ORDER).isNotNull() | F.col(LOST))
-        cut = pairs.repartition(_cut()) if parallelism is None else pairs.repartition(parallelism, _cut())
-        return cut.sortWithinPartitions(F.col(ADDRESS).asc_nulls_last(), F.col(KEY), F.col(ORDER))
+        partitions = pairs.repartition(_cut()) if parallelism is None else pairs.repartition(parallelism, _cut())
+        return partitions.sortWithinPartitions(F.col(ADDRESS).asc_nulls_last(), F.col(KEY), F.col(ORDER))
 
     def _few(self) -> pa.Table | None:
         """Return the keys of a small source; None if it is large."""
@@ -318,8 +318,8 @@ def _deleter(
 ) -> Callable[[Offsets], Deleted]:
     """Write deletion files: those of many fragments by tasks."""
 
-    def note(deleted: Deleted) -> None:
-        for fragment in deleted.updated:
+    def note(deletion: Deleted) -> None:
+        for fragment in deletion.updated:
             assert fragment.deletion_file is not None
             draft.note(fragment.deletion_file.path(fragment.id))
 
@@ -338,9 +338,9 @@ def _deleter(
 def _delete(place: TableRef, version: int, rows: Offsets) -> Deleted:
     snapshot = place.pinned(version).handle.snapshot
     with UncommittedFiles(snapshot) as draft:
-        deleted = delete_offsets(snapshot, rows, draft)
+        deletion = delete_offsets(snapshot, rows, draft)
         snapshot.store.sync()
-    return deleted.packed
+    return deletion.packed
 
 
 def _unsupported(what: str) -> NoReturn:

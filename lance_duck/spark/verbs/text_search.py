@@ -83,9 +83,9 @@ def search(
     check_parallelism(parallelism)
     place = TableRef.of(uri, storage_options)
     table = place.dataset(version)
-    asked = text_search_arguments(query, k, column, {"filter": filter, "prefilter": prefilter})
-    asked |= {"columns": columns, "with_row_id": with_row_id, "with_row_address": with_row_address}
-    work = _TextSearch(place, pin(table), asked)
+    arguments = text_search_arguments(query, k, column, {"filter": filter, "prefilter": prefilter})
+    arguments |= {"columns": columns, "with_row_id": with_row_id, "with_row_address": with_row_address}
+    work = _TextSearch(place, pin(table), arguments)
     return work.frame(spark, table, parallelism)
 
 
@@ -95,19 +95,19 @@ class _TextSearch:
 
     Attributes:
         version: See `TableRef.pinned`.
-        asked: Arguments of a scan.
+        arguments: Arguments of a scan.
     """
 
     place: TableRef
     version: int | tuple[str, int]
-    asked: Mapping[str, Any]
+    arguments: Mapping[str, Any]
 
     def frame(self, spark: SparkSession, table: LanceDataset, parallelism: int | None) -> DataFrame:
         """Return the plan."""
         snapshot = table.handle.snapshot
-        whole = _scan(table, self.asked)
+        whole = _scan(table, self.arguments)
         result = spark_schema(whole.schema)
-        is_post = self.asked["filter"] is not None and self.asked["prefilter"] is False
+        is_post = self.arguments["filter"] is not None and self.arguments["prefilter"] is False
         groups = [None] if is_post else _groups(whole, snapshot, parallelism)
 
         def find(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -120,13 +120,19 @@ class _TextSearch:
                 yield from self._taken(batch)
 
         hits = map_batches(spark.range(0, len(groups), 1, max(1, len(groups))), find, _HITS)
-        best = hits.orderBy(F.col("score").desc(), "row_id").limit(self.asked["limit"])
+        best = hits.orderBy(F.col("score").desc(), "row_id").limit(self.arguments["limit"])
         return map_batches(best, take, result)
 
     def hits(self, fragments: Sequence[int] | None) -> Iterator[pa.RecordBatch]:
         """Yield the best rows of some fragments, None for all: what a task does."""
         table = self.place.pinned(self.version)
-        bare = {**self.asked, "columns": [SCORE], "with_row_id": True, "with_row_address": True, "use_threads": False}
+        bare = {
+            **self.arguments,
+            "columns": [SCORE],
+            "with_row_id": True,
+            "with_row_address": True,
+            "use_threads": False,
+        }
         if fragments is not None:
             bare["fragments"] = list(fragments)
         for batch in _scan(table, bare).table().to_batches():
@@ -135,8 +141,8 @@ class _TextSearch:
 
     def layout(self, snapshot: Snapshot) -> ScoreLayout:
         """Return the columns of the result."""
-        options = {name: self.asked[name] for name in ("with_row_id", "with_row_address")}
-        return score_layout(snapshot.schema, self.asked["columns"], **options)
+        options = {name: self.arguments[name] for name in ("with_row_id", "with_row_address")}
+        return score_layout(snapshot.schema, self.arguments["columns"], **options)
 
     def _taken(self, hits: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         table = self.place.pinned(self.version)
@@ -149,9 +155,9 @@ class _TextSearch:
             yield declaration.apply(batch)
 
 
-def _scan(table: LanceDataset, asked: Mapping[str, Any]) -> TextScan:
+def _scan(table: LanceDataset, arguments: Mapping[str, Any]) -> TextScan:
     rows = table.handle.table
-    scan = TextScan(rows, with_text_filter(rows, ScanOptions(**asked)))
+    scan = TextScan(rows, with_text_filter(rows, ScanOptions(**arguments)))
     if scan.by_element:
         remedy = "a query with document_granularity ROW finds rows"
         raise UnsupportedError("list elements as documents", where="search", remedy=remedy)
