@@ -100,9 +100,9 @@ class Footprint:
         """By fragment, the fields for which a DataReplacement brings a file."""
         result: dict[int, frozenset[int]] = {}
         if self.kind == "DataReplacement":
-            for r in self._message.replacements:
-                fields = frozenset(i for i in r.new_file.fields if i >= 0)
-                result[r.fragment_id] = result.get(r.fragment_id, frozenset()) | fields
+            for replacement in self._message.replacements:
+                fields = frozenset(i for i in replacement.new_file.fields if i >= 0)
+                result[replacement.fragment_id] = result.get(replacement.fragment_id, frozenset()) | fields
         return result
 
     @cached_property
@@ -174,8 +174,8 @@ class Footprint:
         if self.kind != "UpdateBases":
             return frozenset()
         names = {("name", b.name) for b in self._message.new_bases if b.name}
-        numbered = {("id", b.id) for b in self._message.new_bases if b.id}
-        return frozenset({("path", b.path) for b in self._message.new_bases} | names | numbered)
+        ids = {("id", b.id) for b in self._message.new_bases if b.id}
+        return frozenset({("path", b.path) for b in self._message.new_bases} | names | ids)
 
     @cached_property
     def inserted_keys(self) -> _T.KeyExistenceFilter | None:

@@ -73,13 +73,13 @@ class FragmentList:
 
     def remove(self, fragment_ids: Iterable[int]) -> None:
         """Drop fragments."""
-        removed = set(fragment_ids)
-        places = [place for place, f in enumerate(self._manifest.fragments) if f.id in removed] if removed else []
-        if len(places) < len(removed):
-            for fragment_id in removed:
+        ids = set(fragment_ids)
+        places = [place for place, f in enumerate(self._manifest.fragments) if f.id in ids] if ids else []
+        if len(places) < len(ids):
+            for fragment_id in ids:
                 self.get(fragment_id)
         if len(places) > _MOST_CUT_OUT:
-            self._set([f for f in self._manifest.fragments if f.id not in removed])
+            self._set([f for f in self._manifest.fragments if f.id not in ids])
         elif places:
             self.note_id(self._highest)
             for place in reversed(places):
@@ -106,14 +106,14 @@ class FragmentList:
 
     def swap(self, groups: Sequence[tuple[Sequence[int], Sequence[table_pb2.DataFragment]]]) -> None:
         """Put new fragments, which carry their ids, in the place of old ones; readers expect them in order of ids."""
-        removed: set[int] = set()
+        old_ids: set[int] = set()
         for old, _ in groups:
             for fragment_id in old:
                 self.get(fragment_id)
-            if not removed.isdisjoint(old):
+            if not old_ids.isdisjoint(old):
                 raise InvalidInputError("a fragment is rewritten twice", where="Rewrite", found=list(old))
-            removed.update(old)
-        others = [f for f in self._manifest.fragments if f.id not in removed]
+            old_ids.update(old)
+        others = [f for f in self._manifest.fragments if f.id not in old_ids]
         self._set(sorted([*others, *(f for _, new in groups for f in new)], key=lambda f: f.id))
 
     def change_all(self, change: Callable[[table_pb2.DataFragment], None]) -> None:

@@ -88,19 +88,19 @@ def withdraw_overlaid(
             withdraw(older, [fragment.id], family(overlay.data_file.fields, fields))
 
 
-def extend_to_moved(segments: Segments, new_ids: Sequence[int], source_ids: Sequence[int], changed: Set[int]) -> None:
+def extend_to_moved(segments: Segments, new_ids: Sequence[int], source_ids: Sequence[int], field_ids: Set[int]) -> None:
     """Let segments that know rows by stable id cover fragments that rows moved to.
 
     Args:
         segments: Changed in place.
         new_ids: Fragments that hold nothing but moved rows.
         source_ids: Fragments that the rows come from: a segment that does not cover all of them is left alone.
-        changed: Fields whose values changed on the way: segments over them are left alone.
+        field_ids: Fields whose values changed on the way: segments over them are left alone.
     """
     new = np.array(new_ids, np.uint32)
     sources = np.array(source_ids, np.uint32)
     for segment in segments:
-        if not by_row_id(segment) or not changed.isdisjoint(segment.fields):
+        if not by_row_id(segment) or not field_ids.isdisjoint(segment.fields):
             continue
         _change(segment, lambda ids: np.union1d(ids, new) if np.isin(sources, ids).all() else ids)
 
@@ -148,9 +148,9 @@ def date(segments: Segments, operation: Rewrite, read_version: int) -> None:
     """
     if all(s.name != FRAGMENT_REUSE for s in segments):
         return
-    rewritten = {i.new_id.uuid for i in operation.rewritten_indices if i.new_id != i.old_id}
+    new_ids = {i.new_id.uuid for i in operation.rewritten_indices if i.new_id != i.old_id}
     for segment in segments:
-        if segment.uuid.uuid in rewritten:
+        if segment.uuid.uuid in new_ids:
             segment.dataset_version = max(segment.dataset_version, read_version)
 
 
@@ -170,10 +170,10 @@ def retain(segments: Segments, fields: Set[int], fragment_ids: Callable[[], Ids]
     for segment in retained:
         if segment.name not in SYSTEM:
             names.setdefault(segment.name, []).append(segment)
-    dropped: set[bytes] = set()
+    unused: set[bytes] = set()
     for group in (g for g in names.values() if len(g) > 1):
-        dropped |= _useless(group, fragment_ids())
-    return [s for s in retained if s.uuid.uuid not in dropped]
+        unused |= _useless(group, fragment_ids())
+    return [s for s in retained if s.uuid.uuid not in unused]
 
 
 def _useless(group: Segments, present: Ids) -> set[bytes]:

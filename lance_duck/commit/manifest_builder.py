@@ -119,14 +119,14 @@ def _overwrite(draft: ManifestDraft, operation: transaction_pb2.Transaction.Over
 
 def _update(draft: ManifestDraft, operation: transaction_pb2.Transaction.Update, version: int) -> None:
     fragments = FragmentList(draft.manifest, version)
-    changed = list(operation.updated_fragments)
+    updates = list(operation.updated_fragments)
     _check_files(draft.manifest, operation.new_fragments)
-    _check_files(draft.manifest, changed)
-    for fragment in changed:
+    _check_files(draft.manifest, updates)
+    for fragment in updates:
         fragments.replace(fragment)
     if operation.fields_modified:
         modified = coverage.family(operation.fields_modified, draft.manifest.fields)
-        coverage.withdraw(draft.segments, [f.id for f in changed], modified)
+        coverage.withdraw(draft.segments, [f.id for f in updates], modified)
         if fragments.is_stable:
             _touch_updated(fragments, operation, version)
     pure = [fragments.is_stable and _given_rows(f) == f.physical_rows for f in operation.new_fragments]
@@ -135,13 +135,13 @@ def _update(draft: ManifestDraft, operation: transaction_pb2.Transaction.Update,
     pure_ids = [i for i, is_pure in zip(new_ids, pure, strict=True) if is_pure]
     if pure_ids and operation.update_mode != transaction_pb2.Transaction.REWRITE_COLUMNS:
         values = coverage.family(operation.fields_for_preserving_frag_bitmap, draft.manifest.fields)
-        sources = [*(f.id for f in changed), *operation.removed_fragment_ids]
+        sources = [*(f.id for f in updates), *operation.removed_fragment_ids]
         coverage.extend_to_moved(draft.segments, pure_ids, sources, values)
 
 
 def _touch_updated(fragments: FragmentList, operation: transaction_pb2.Transaction.Update, version: int) -> None:
-    for updated in operation.updated_fragments:
-        fragment, bitmap = fragments.get(updated.id), operation.updated_fragment_offset_bitmaps.get(updated.id)
+    for proto in operation.updated_fragments:
+        fragment, bitmap = fragments.get(proto.id), operation.updated_fragment_offset_bitmaps.get(proto.id)
         if bitmap:
             touch_some_rows(fragment, version, bitmap)
         else:
@@ -160,9 +160,9 @@ def _merge(draft: ManifestDraft, operation: transaction_pb2.Transaction.Merge, v
             continue
         if fragments.is_stable:
             touch_rows(fragments.get(fragment.id), version)
-        rewritten = {i for i, path in old.items() if paths.get(i, path) != path}
-        if rewritten:
-            coverage.withdraw(draft.segments, [fragment.id], coverage.family(rewritten, draft.manifest.fields))
+        field_ids = {i for i, path in old.items() if paths.get(i, path) != path}
+        if field_ids:
+            coverage.withdraw(draft.segments, [fragment.id], coverage.family(field_ids, draft.manifest.fields))
     set_schema(draft.manifest, operation.schema, operation.schema_metadata)
 
 
@@ -186,8 +186,8 @@ def _rewrite(draft: ManifestDraft, operation: transaction_pb2.Transaction.Rewrit
     fragments = FragmentList(draft.manifest, version)
     was_legacy = version_of_first(draft.manifest.fragments) == LEGACY
     mixed_before = draft.manifest.reader_feature_flags & flags.MIXED_VERSIONS
-    numbered = _copy(operation)
-    for group in numbered.groups:
+    rewrite = _copy(operation)
+    for group in rewrite.groups:
         if not was_legacy:
             _check_files(draft.manifest, group.new_fragments)
         for fragment in group.new_fragments:
@@ -199,12 +199,12 @@ def _rewrite(draft: ManifestDraft, operation: transaction_pb2.Transaction.Rewrit
                 fragment.id = fragments.next_id()
             if fragments.is_stable and fragment.WhichOneof("last_updated_at_version_sequence") is None:
                 touch_rows(fragment, version)
-    fragments.swap([([f.id for f in g.old_fragments], g.new_fragments) for g in numbered.groups])
+    fragments.swap([([f.id for f in g.old_fragments], g.new_fragments) for g in rewrite.groups])
     if was_legacy:
         _leave_legacy(draft.manifest)
     else:
         _leave_unstable(draft.manifest, mixed_before)
-    coverage.rewrite(draft.segments, numbered, stable=fragments.is_stable)
+    coverage.rewrite(draft.segments, rewrite, stable=fragments.is_stable)
 
 
 def _leave_legacy(manifest: table_pb2.Manifest) -> None:
@@ -243,8 +243,8 @@ def _create_index(draft: ManifestDraft, operation: transaction_pb2.Transaction.C
     for segment in operation.new_indices:
         if segment.name not in coverage.SYSTEM:
             _check_fields(draft.manifest, segment.fields, f"index {segment.name!r}")
-    replaced = {i.uuid.uuid for i in (*operation.removed_indices, *operation.new_indices)}
-    draft.segments[:] = [s for s in draft.segments if s.uuid.uuid not in replaced]
+    old_uuids = {i.uuid.uuid for i in (*operation.removed_indices, *operation.new_indices)}
+    draft.segments[:] = [s for s in draft.segments if s.uuid.uuid not in old_uuids]
     draft.segments.extend(_copy(i) for i in operation.new_indices)
 
 

@@ -50,38 +50,38 @@ def _fragments(fragments: Iterable[Fragment]) -> list[table_pb2.DataFragment]:
     return [fragment_to_proto(f) for f in fragments]
 
 
-def _append(o: op.Append) -> _T.Append:
-    return _T.Append(fragments=_fragments(o.fragments))
+def _append(operation: op.Append) -> _T.Append:
+    return _T.Append(fragments=_fragments(operation.fragments))
 
 
-def _delete(o: op.Delete) -> _T.Delete:
+def _delete(operation: op.Delete) -> _T.Delete:
     return _T.Delete(
-        updated_fragments=_fragments(o.updated_fragments),
-        deleted_fragment_ids=o.deleted_fragment_ids,
-        predicate=o.predicate,
+        updated_fragments=_fragments(operation.updated_fragments),
+        deleted_fragment_ids=operation.deleted_fragment_ids,
+        predicate=operation.predicate,
     )
 
 
-def _overwrite(o: op.Overwrite) -> _T.Overwrite:
+def _overwrite(operation: op.Overwrite) -> _T.Overwrite:
     return _T.Overwrite(
-        fragments=_fragments(o.fragments),
-        schema=schema_to_proto(o.new_schema),
-        schema_metadata=metadata_to_proto(o.new_schema.metadata),
-        config_upsert_values=dict(o.config_upsert_values),
-        initial_bases=[base_to_proto(b) for b in o.initial_bases],
+        fragments=_fragments(operation.fragments),
+        schema=schema_to_proto(operation.new_schema),
+        schema_metadata=metadata_to_proto(operation.new_schema.metadata),
+        config_upsert_values=dict(operation.config_upsert_values),
+        initial_bases=[base_to_proto(b) for b in operation.initial_bases],
     )
 
 
-def _update(o: op.Update) -> _T.Update:
+def _update(operation: op.Update) -> _T.Update:
     return _T.Update(
-        removed_fragment_ids=o.removed_fragment_ids,
-        updated_fragments=_fragments(o.updated_fragments),
-        new_fragments=_fragments(o.new_fragments),
-        fields_modified=o.fields_modified,
-        fields_for_preserving_frag_bitmap=o.fields_for_preserving_frag_bitmap,
-        update_mode=_mode(o.update_mode),
-        inserted_rows=o.inserted_rows,
-        updated_fragment_offset_bitmaps=dict(o.updated_fragment_offsets),
+        removed_fragment_ids=operation.removed_fragment_ids,
+        updated_fragments=_fragments(operation.updated_fragments),
+        new_fragments=_fragments(operation.new_fragments),
+        fields_modified=operation.fields_modified,
+        fields_for_preserving_frag_bitmap=operation.fields_for_preserving_frag_bitmap,
+        update_mode=_mode(operation.update_mode),
+        inserted_rows=operation.inserted_rows,
+        updated_fragment_offset_bitmaps=dict(operation.updated_fragment_offsets),
     )
 
 
@@ -91,28 +91,28 @@ def _mode(name: str) -> Any:
     return _MODES[name]
 
 
-def _merge(o: op.Merge) -> _T.Merge:
+def _merge(operation: op.Merge) -> _T.Merge:
     return _T.Merge(
-        fragments=_fragments(o.fragments),
-        schema=schema_to_proto(o.schema),
-        schema_metadata=metadata_to_proto(o.schema.metadata),
-        preserves_nullability=o.preserves_nullability,
+        fragments=_fragments(operation.fragments),
+        schema=schema_to_proto(operation.schema),
+        schema_metadata=metadata_to_proto(operation.schema.metadata),
+        preserves_nullability=operation.preserves_nullability,
     )
 
 
-def _project(o: op.Project) -> _T.Project:
-    return _T.Project(schema=schema_to_proto(o.schema), preserves_nullability=o.preserves_nullability)
+def _project(operation: op.Project) -> _T.Project:
+    return _T.Project(schema=schema_to_proto(operation.schema), preserves_nullability=operation.preserves_nullability)
 
 
-def _rewrite(o: op.Rewrite) -> _T.Rewrite:
+def _rewrite(operation: op.Rewrite) -> _T.Rewrite:
     return _T.Rewrite(
         groups=[
             _T.Rewrite.RewriteGroup(
                 old_fragments=_fragments(g.old_fragments), new_fragments=_fragments(g.new_fragments)
             )
-            for g in o.groups
+            for g in operation.groups
         ],
-        rewritten_indices=[_rewritten_index(i) for i in o.rewritten_indices],
+        rewritten_indices=[_rewritten_index(i) for i in operation.rewritten_indices],
     )
 
 
@@ -128,26 +128,27 @@ def _rewritten_index(i: op.RewrittenIndex) -> _T.Rewrite.RewrittenIndex:
     return proto
 
 
-def _create_index(o: op.CreateIndex) -> _T.CreateIndex:
+def _create_index(operation: op.CreateIndex) -> _T.CreateIndex:
     return _T.CreateIndex(
-        new_indices=[i.proto for i in o.new_indices], removed_indices=[i.proto for i in o.removed_indices]
+        new_indices=[i.proto for i in operation.new_indices],
+        removed_indices=[i.proto for i in operation.removed_indices],
     )
 
 
-def _data_replacement(o: op.DataReplacement) -> _T.DataReplacement:
+def _data_replacement(operation: op.DataReplacement) -> _T.DataReplacement:
     groups = [
         _T.DataReplacementGroup(fragment_id=r.fragment_id, new_file=data_file_to_proto(r.new_file))
-        for r in o.replacements
+        for r in operation.replacements
     ]
     return _T.DataReplacement(replacements=groups)
 
 
-def _update_config(o: op.UpdateConfig) -> _T.UpdateConfig:
+def _update_config(operation: op.UpdateConfig) -> _T.UpdateConfig:
     return _T.UpdateConfig(
-        config_updates=_map(o.config_updates),
-        table_metadata_updates=_map(o.table_metadata_updates),
-        schema_metadata_updates=_map(o.schema_metadata_updates),
-        field_metadata_updates={i: _whole_map(m) for i, m in o.field_metadata_updates.items()},
+        config_updates=_map(operation.config_updates),
+        table_metadata_updates=_map(operation.table_metadata_updates),
+        schema_metadata_updates=_map(operation.schema_metadata_updates),
+        field_metadata_updates={i: _whole_map(m) for i, m in operation.field_metadata_updates.items()},
     )
 
 
@@ -160,18 +161,18 @@ def _whole_map(update: op.UpdateMap) -> _T.UpdateMap:
     return _T.UpdateMap(update_entries=entries, replace=update.replace)
 
 
-def _clone(o: op.Clone) -> _T.Clone:
+def _clone(operation: op.Clone) -> _T.Clone:
     return _T.Clone(
-        is_shallow=o.is_shallow,
-        ref_name=o.ref_name,
-        ref_version=o.ref_version,
-        ref_path=o.ref_path,
-        branch_name=o.branch_name,
+        is_shallow=operation.is_shallow,
+        ref_name=operation.ref_name,
+        ref_version=operation.ref_version,
+        ref_path=operation.ref_path,
+        branch_name=operation.branch_name,
     )
 
 
-def _update_bases(o: op.UpdateBases) -> _T.UpdateBases:
-    return _T.UpdateBases(new_bases=[base_to_proto(b) for b in o.new_bases])
+def _update_bases(operation: op.UpdateBases) -> _T.UpdateBases:
+    return _T.UpdateBases(new_bases=[base_to_proto(b) for b in operation.new_bases])
 
 
 def base_to_proto(base: BasePath) -> table_pb2.BasePath:
@@ -268,9 +269,9 @@ def _parse_entries(proto: _T.UpdateMap) -> op.UpdateMap:
 
 
 def _parse_create_index(proto: _T.CreateIndex, where: str) -> op.CreateIndex:
-    new, removed = proto.new_indices, proto.removed_indices
+    new, old = proto.new_indices, proto.removed_indices
     return op.CreateIndex(
-        tuple(index_from_proto(i, where) for i in new), tuple(index_from_proto(i, where) for i in removed)
+        tuple(index_from_proto(i, where) for i in new), tuple(index_from_proto(i, where) for i in old)
     )
 
 

@@ -103,13 +103,13 @@ class _Merger:
         self._winner = winner
         self._where = newest.uri
 
-    def merge(self, updated: Iterable[table_pb2.DataFragment], removed: Iterable[int]) -> list[int]:
-        """Merge `updated` in place; returns those of which no row is left."""
-        for fragment_id in removed:
+    def merge(self, fragments: Iterable[table_pb2.DataFragment], empty_ids: Iterable[int]) -> list[int]:
+        """Merge `fragments` in place; returns those of which no row is left."""
+        for fragment_id in empty_ids:
             before, now = self._versions(fragment_id)
             if before.deletion_file != now.deletion_file:
                 raise self._lost(fragment_id, "both delete rows of")
-        return [mine.id for mine in updated if self._is_empty_after(mine)]
+        return [mine.id for mine in fragments if self._is_empty_after(mine)]
 
     def _is_empty_after(self, mine: table_pb2.DataFragment) -> bool:
         before, now = self._versions(mine.id)
@@ -183,13 +183,13 @@ def _narrow(segments: Iterable[table_pb2.IndexMetadata], read: Snapshot, newest:
         if ids is None or segment.name in coverage.SYSTEM:
             continue
         fields = coverage.family(segment.fields, newest.manifest.proto.fields)
-        changed = [
+        fragments = [
             i
             for i in ids.tolist()
             if i in before and i in now and _files_of(before[i], fields) != _files_of(now[i], fields)
         ]
-        if changed:
-            coverage.withdraw([segment], changed)
+        if fragments:
+            coverage.withdraw([segment], fragments)
 
 
 def _files_of(fragment: table_pb2.DataFragment, fields: set[int]) -> set[tuple[int, str]]:
@@ -212,7 +212,7 @@ def _by_id(snapshot: Snapshot) -> Fragments:
 
 
 def _drop(fragments: MutableSequence[table_pb2.DataFragment], fragment_ids: Iterable[int]) -> None:
-    dropped = set(fragment_ids)
+    ids = set(fragment_ids)
     for place in reversed(range(len(fragments))):
-        if fragments[place].id in dropped:
+        if fragments[place].id in ids:
             del fragments[place]

@@ -33,13 +33,13 @@ def number_rows(fragment: table_pb2.DataFragment, next_row_id: int, version: int
     """
     rows, where = fragment.physical_rows, f"new fragment of {fragment.physical_rows} rows"
     row_ids = given_row_ids(fragment)
-    moved = rows if row_ids is None else len(row_ids)
-    if moved > rows:
-        raise InvalidInputError("more row ids than rows", where=where, expected=rows, found=moved)
-    if next_row_id + rows - moved > _LAST_ROW_ID:
+    num_moved = rows if row_ids is None else len(row_ids)
+    if num_moved > rows:
+        raise InvalidInputError("more row ids than rows", where=where, expected=rows, found=num_moved)
+    if next_row_id + rows - num_moved > _LAST_ROW_ID:
         raise InvalidInputError("row ids are used up", where=where, expected=f"<= {_LAST_ROW_ID}", found=next_row_id)
-    if row_ids is not None and moved < rows:
-        fresh = RowIdSequence.range_of(next_row_id, rows - moved)
+    if row_ids is not None and num_moved < rows:
+        fresh = RowIdSequence.range_of(next_row_id, rows - num_moved)
         fragment.inline_row_ids = RowIdSequence.concat([row_ids, fresh]).to_bytes()
     if fragment.WhichOneof("created_at_version_sequence") != "external_created_at_versions":
         created = VersionSequence.constant(version, rows)
@@ -52,7 +52,7 @@ def number_rows(fragment: table_pb2.DataFragment, next_row_id: int, version: int
             created = VersionSequence.concat([created_at, VersionSequence.constant(version, rows - len(created_at))])
         fragment.inline_created_at_versions = created.to_bytes()
     touch_rows(fragment, version)
-    return next_row_id + rows - moved
+    return next_row_id + rows - num_moved
 
 
 def given_row_ids(fragment: table_pb2.DataFragment) -> RowIdSequence | None:

@@ -50,31 +50,31 @@ def apply_field_metadata(manifest: table_pb2.Manifest, operation: transaction_pb
         InvalidInputError: A field cannot be the key that it is declared to be.
     """
     fields = {f.id: f for f in manifest.fields}
-    touched = {*operation.field_metadata_updates, *operation.field_metadata}
-    for field_id in touched:
+    field_ids = {*operation.field_metadata_updates, *operation.field_metadata}
+    for field_id in field_ids:
         if field_id not in fields:
             raise IncompatibleError(f"no field with id {field_id}", where="UpdateConfig")
-    _spell_out_keys([fields[i] for i in touched], schema_from_proto(manifest.fields) if touched else None)
+    _spell_out_keys([fields[i] for i in field_ids], schema_from_proto(manifest.fields) if field_ids else None)
     for field_id, old in operation.field_metadata.items():
         fields[field_id].metadata.clear()
         for key, value in old.metadata.items():
             fields[field_id].metadata[key] = value.encode()
     for field_id, update in operation.field_metadata_updates.items():
         _change(fields[field_id].metadata, update, str.encode)
-    if touched:
+    if field_ids:
         schema = schema_from_proto(manifest.fields)
-        for field_id in touched:
+        for field_id in field_ids:
             _set_keys(fields[field_id], field_to_proto(schema.by_id(field_id)))
 
 
 def _spell_out_keys(fields: Iterable[file_pb2.Field], schema: Schema | None) -> None:
     """Let the metadata of fields say of which keys they are a part, and nothing else."""
-    for f in fields:
+    for field in fields:
         assert schema is not None
-        for key, value in schema.by_id(f.id).metadata.items():
-            if key.startswith(_KEYS) and key not in f.metadata:
-                f.metadata[key] = value.encode()
-        _set_keys(f, file_pb2.Field(extension_name=f.extension_name))
+        for key, value in schema.by_id(field.id).metadata.items():
+            if key.startswith(_KEYS) and key not in field.metadata:
+                field.metadata[key] = value.encode()
+        _set_keys(field, file_pb2.Field(extension_name=field.extension_name))
 
 
 def _set_keys(target: file_pb2.Field, source: file_pb2.Field) -> None:

@@ -116,10 +116,10 @@ def explain_cleanup(snapshot: Snapshot, policy: CleanupPolicy, max_files: int | 
         max_files: Files to name at most; None: none.
     """
     old, files, branches = _plan(snapshot, policy, snapshot.version)
-    listed = sorted(files, key=lambda f: f.path)[: max_files or 0]
+    candidates = sorted(files, key=lambda f: f.path)[: max_files or 0]
     stats = _stats(old, files, 0)
     return CleanupExplanation(
-        snapshot.version, stats, listed, max_files is not None and len(files) > max_files, max_files or 0, branches
+        snapshot.version, stats, candidates, max_files is not None and len(files) > max_files, max_files or 0, branches
     )
 
 
@@ -139,18 +139,16 @@ def _plan(
     for branch in branches.values():
         paths_in_use.setdefault(branch.parent_version, [])
     old = old_versions({v: m.timestamp for v, m in manifests.items()}, paths_in_use, current, policy, now)
-    dropped_versions = set(old)
-    staying = set().union(
-        *(references(m) for v, m in manifests.items() if v not in dropped_versions), _borrowed(snapshot)
-    )
-    staying |= set().union(*map(references, _detached(store)))
-    dropped = set().union(*(references(manifests[v]) for v in old))
-    files = removable(entries, staying, dropped, policy.delete_unverified, now)
-    files += _manifest_files(entries, manifests, dropped_versions)
-    listed = [
-        CleanupReferencedBranch(n, b.parent_version, b.parent_version in dropped_versions) for n, b in branches.items()
+    old_set = set(old)
+    in_use = set().union(*(references(m) for v, m in manifests.items() if v not in old_set), _borrowed(snapshot))
+    in_use |= set().union(*map(references, _detached(store)))
+    old_references = set().union(*(references(manifests[v]) for v in old))
+    files = removable(entries, in_use, old_references, policy.delete_unverified, now)
+    files += _manifest_files(entries, manifests, old_set)
+    referenced_branches = [
+        CleanupReferencedBranch(n, b.parent_version, b.parent_version in old_set) for n, b in branches.items()
     ]
-    return old, files, listed
+    return old, files, referenced_branches
 
 
 def _folders() -> tuple[str, ...]:
@@ -191,18 +189,18 @@ def _place(uri: str) -> str:
 
 def _detached(store: Store) -> Iterator[Manifest]:
     for name in store.names(paths.VERSIONS):
-        parsed = paths.parse_manifest_name(name)
-        if parsed is not None and parsed.naming == 0:
-            yield versions.load_manifest(store, parsed.path)
+        manifest_name = paths.parse_manifest_name(name)
+        if manifest_name is not None and manifest_name.naming == 0:
+            yield versions.load_manifest(store, manifest_name.path)
 
 
 def _manifest_files(
-    entries: Iterable[Entry], manifests: dict[int, Manifest], dropped: set[int]
+    entries: Iterable[Entry], manifests: dict[int, Manifest], old: set[int]
 ) -> Iterator[CleanupCandidateFile]:
     for entry in entries:
         folder, _, name = entry.path.rpartition("/")
-        parsed = paths.parse_manifest_name(name) if folder == paths.VERSIONS else None
-        if parsed is not None and parsed.naming and parsed.version in dropped:
+        manifest_name = paths.parse_manifest_name(name) if folder == paths.VERSIONS else None
+        if manifest_name is not None and manifest_name.naming and manifest_name.version in old:
             yield CleanupCandidateFile(entry.path, _MANIFEST, False, entry.size)
 
 

@@ -115,9 +115,9 @@ def old_versions(
     Raises:
         ReferencedError: A tag names one of them, and the policy says that this is an error.
     """
-    ordered = sorted(timestamps)
+    all_versions = sorted(timestamps)
     before = policy.before(now)
-    candidates = ordered[: -max(policy.retain_versions or 1, 1)]
+    candidates = all_versions[: -max(policy.retain_versions or 1, 1)]
     candidates = [v for v in candidates if v != current and (before is None or timestamps[v] < before)]
     if policy.versions is not None:
         numbers = set(policy.versions)
@@ -133,14 +133,14 @@ def old_versions(
 
 
 def removable(
-    entries: Iterable[Entry], in_use: set[str], dropped: set[str], delete_unverified: bool, now: datetime
+    entries: Iterable[Entry], in_use: set[str], old_references: set[str], delete_unverified: bool, now: datetime
 ) -> list[CleanupCandidateFile]:
     """Return the files that go, manifests apart.
 
     Args:
         entries: Files below the root.
         in_use: What the versions that stay refer to: see `references`.
-        dropped: What the versions that go refer to.
+        old_references: What the versions that go refer to.
         delete_unverified: Files that no version refers to go at any age.
         now: The present.
     """
@@ -149,7 +149,7 @@ def removable(
         kind = _kind(entry.path)
         if kind is None or _referred(entry.path, in_use):
             continue
-        unverified = not _referred(entry.path, dropped)
+        unverified = not _referred(entry.path, old_references)
         if not unverified or delete_unverified or now - entry.modified > UNVERIFIED_AGE:
             result.append(CleanupCandidateFile(entry.path, kind, unverified, entry.size))
     return result

@@ -268,12 +268,12 @@ class _Compaction:
             return
         size = max(1, self.batch(len(orders)))
         with ThreadPoolExecutor(BATCHES_AHEAD, "lance_duck-compact") as pool:
-            waiting = [pool.submit(self.write, now, orders[i : i + size]) for i in range(0, len(orders), size)]
+            futures = [pool.submit(self.write, now, orders[i : i + size]) for i in range(0, len(orders), size)]
             try:
-                while waiting:
-                    yield waiting.pop(0).result()
+                while futures:
+                    yield futures.pop(0).result()
             finally:
-                for future in waiting:
+                for future in futures:
                     future.cancel()
 
     def _land(self, groups: Sequence[Rewritten]) -> list[Rewritten]:
@@ -294,15 +294,15 @@ class _Compaction:
         if len(lost) == len(groups) or (lost and self.batch is None):
             return list(groups)
         landing = [replace(g, read_version=now.version) for g, holds in zip(groups, unchanged, strict=True) if holds]
-        prepared = prepare(now, landing, self.options, self.follow, self.change)
+        commit_ = prepare(now, landing, self.options, self.follow, self.change)
         try:
-            self.done.snapshot = prepared.commit(self.properties)
+            self.done.snapshot = commit_.commit(self.properties)
         except REFUSALS:
             raise
         except BaseException:
-            self._keep(prepared)
+            self._keep(commit_)
             raise
-        self._keep(prepared)
+        self._keep(commit_)
         self.done.landed += landing
         self.done.commits += 1
         return lost
@@ -358,24 +358,24 @@ def _write_by_threads(
 
 
 def _numbered(rewrites: Iterable[Rewritten], first: int) -> Iterator[RewriteGroup]:
-    for rewritten in rewrites:
-        new = tuple(replace(f, id=first + i) for i, f in enumerate(rewritten.new))
+    for group in rewrites:
+        new = tuple(replace(f, id=first + i) for i, f in enumerate(group.new))
         first += len(new)
-        yield RewriteGroup(rewritten.old, new)
+        yield RewriteGroup(group.old, new)
 
 
 def _covering(snapshot: Snapshot) -> dict[int, set[object]]:
     """Return the index segments that cover each fragment: only fragments under the same ones are joined."""
-    covered: dict[int, set[object]] = {}
+    segments: dict[int, set[object]] = {}
     for index in snapshot.indices:
         if index.fields:
             for fragment_id in covered_fragments(snapshot, index).tolist():
-                covered.setdefault(fragment_id, set()).add(index.uuid)
-    return covered
+                segments.setdefault(fragment_id, set()).add(index.uuid)
+    return segments
 
 
 def _candidates(snapshot: Snapshot) -> Iterator[Candidate]:
-    covered = _covering(snapshot)
+    segments = _covering(snapshot)
     for fragment in snapshot.fragments:
         physical = snapshot.physical_rows(fragment)
         yield Candidate(
@@ -384,5 +384,5 @@ def _candidates(snapshot: Snapshot) -> Iterator[Candidate]:
             physical - snapshot.num_rows(fragment),
             sum(file.file_size or 0 for file in fragment.all_files),
             len(fragment.overlays),
-            frozenset(covered.get(fragment.id, ())),
+            frozenset(segments.get(fragment.id, ())),
         )

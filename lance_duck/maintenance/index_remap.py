@@ -132,8 +132,8 @@ def follow_indexes(
     except BaseException:
         followed.discard(snapshot)
         raise
-    done = broken | {UUID(str(r.old_id)) for r in followed.rewritten}
-    deferred = [s for s in concerned if s.uuid not in done and is_deferrable(s)]
+    settled_ids = broken | {UUID(str(r.old_id)) for r in followed.rewritten}
+    deferred = [s for s in concerned if s.uuid not in settled_ids and is_deferrable(s)]
     followed.rewritten += [_as_it_is(s) for s in deferred]
     followed.deferred += [
         g for g in groups if any(np.isin(_old(g), covered_fragments(snapshot, s)).any() for s in deferred)
@@ -195,8 +195,8 @@ def _outcomes(
 ) -> Iterable[RemapOutcome]:
     """Return what becomes of segments; here they are written one after the other, as they are asked for."""
     if follow is None:
-        moved = _address_map(snapshot, groups)
-        return (_remapped(snapshot, segment, moved) for segment in segments)
+        address_map = _address_map(snapshot, groups)
+        return (_remapped(snapshot, segment, address_map) for segment in segments)
     assert change is not None
     orders = [RemapOrder(snapshot.version, segment.uuid, tuple(groups), change) for segment in segments]
     return follow(orders) if orders else ()
@@ -219,10 +219,10 @@ def _address_map(snapshot: Snapshot, groups: Sequence[RewriteGroup]) -> AddressM
     return AddressMap([moved_group(snapshot, g.old_fragments, g.new_fragments) for g in groups])
 
 
-def _remapped(snapshot: Snapshot, segment: Segment, moved: AddressMap, uuid: UUID | None = None) -> RemapOutcome:
-    covers = moved.coverage(segment.fragments).tolist()
+def _remapped(snapshot: Snapshot, segment: Segment, address_map: AddressMap, uuid: UUID | None = None) -> RemapOutcome:
+    covers = address_map.coverage(segment.fragments).tolist()
     try:
-        return RemapOutcome(merge_segments(snapshot, [segment], translate=moved.follow, covers=covers, uuid=uuid))
+        return RemapOutcome(merge_segments(snapshot, [segment], translate=address_map.follow, covers=covers, uuid=uuid))
     except StoreError:
         raise
     except LanceDuckError as error:

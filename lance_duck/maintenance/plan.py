@@ -78,11 +78,11 @@ def _runs(candidates: Iterable[Candidate], options: CompactionOptions) -> Iterat
     )
 
 
-def _neighbours(candidates: Iterable[Candidate], chosen: Callable[[Candidate], bool]) -> Iterator[list[Candidate]]:
+def _neighbours(candidates: Iterable[Candidate], belongs: Callable[[Candidate], bool]) -> Iterator[list[Candidate]]:
     """Yield runs of neighbours that may be joined; their ids ascend, as a fragment reuse index wants them."""
     run: list[Candidate] = []
     for candidate in candidates:
-        is_candidate = chosen(candidate)
+        is_candidate = belongs(candidate)
         if run and not (is_candidate and candidate.indices == run[0].indices and candidate.id > run[-1].id):
             yield run
             run = []

@@ -139,8 +139,8 @@ def _with_lineage(snapshot: Snapshot, old: Sequence[Fragment], new: Sequence[Fra
 
 
 def _live(snapshot: Snapshot, fragment: Fragment) -> np.ndarray | None:
-    deleted = snapshot.deletion_vector(fragment)
-    return None if deleted is None else deleted.live_offsets(0, snapshot.physical_rows(fragment))
+    deletions = snapshot.deletion_vector(fragment)
+    return None if deletions is None else deletions.live_offsets(0, snapshot.physical_rows(fragment))
 
 
 def _pieces(

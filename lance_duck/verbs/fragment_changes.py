@@ -82,8 +82,8 @@ def add_to_fragment(snapshot: Snapshot, fragment: Fragment, source: NewColumns) 
     """Write new columns of one fragment; returns it with them, and the schema of the table with them."""
     table = TableScan(snapshot)
     version = snapshot.data_storage_version
-    added = add_fields(snapshot.schema, source.schema(table), version, next_field_id(snapshot))
-    files = ColumnFiles(snapshot, added.new, version)
+    columns = add_fields(snapshot.schema, source.schema(table), version, next_field_id(snapshot))
+    files = ColumnFiles(snapshot, columns.new, version)
     batches = source.batches(table, fragment)
     try:
         file = None if batches is None else files.write(fragment, batches)
@@ -91,7 +91,7 @@ def add_to_fragment(snapshot: Snapshot, fragment: Fragment, source: NewColumns) 
     except BaseException:
         files.discard()
         raise
-    return with_file(fragment, file, added.whole), added.whole
+    return with_file(fragment, file, columns.whole), columns.whole
 
 
 def update_in_fragment(
@@ -106,27 +106,27 @@ def update_in_fragment(
     Raises:
         InvalidInputError: A column that the table does not have, or a hidden one, or a key that is none.
     """
-    joined = JoinedColumns(data, left_on, right_on)
+    source = JoinedColumns(data, left_on, right_on)
     names = [name for name in data.column_names if name not in (right_on, left_on)]
     schema = _columns(snapshot.schema, names)
     table = TableScan(snapshot)
-    matched: list[pa.Array] = []
+    masks: list[pa.Array] = []
 
     def batches() -> Iterator[pa.RecordBatch]:
         for batch in LiveRows(table, [left_on, *names]).of(fragment):
-            rows = joined.matches(batch.column(0))
-            matched.append(rows.is_valid())
-            yield _updated(batch.select(range(1, batch.num_columns)), joined.taken(rows), rows.is_valid())
+            rows = source.matches(batch.column(0))
+            masks.append(rows.is_valid())
+            yield _updated(batch.select(range(1, batch.num_columns)), source.taken(rows), rows.is_valid())
 
-    joined.check_key(table)
+    source.check_key(table)
     files = ColumnFiles(snapshot, schema, snapshot.data_storage_version)
     file = files.write(fragment, batches())
-    hits = np.flatnonzero(pa.concat_arrays(matched or [pa.array([], pa.bool_())]).to_numpy(zero_copy_only=False))
+    hits = np.flatnonzero(pa.concat_arrays(masks or [pa.array([], pa.bool_())]).to_numpy(zero_copy_only=False))
     live = live_rows(snapshot, fragment)
     offsets = hits if live is None else live[hits]
     modified = [field.id for field in schema.walk()]
-    changed = _replaced(fragment, file, set(modified))
-    return changed, modified, roaring_bytes(offsets.astype(np.uint32))
+    result = _replaced(fragment, file, set(modified))
+    return result, modified, roaring_bytes(offsets.astype(np.uint32))
 
 
 def delete_in_fragment(snapshot: Snapshot, fragment: Fragment, predicate: FilterLike) -> Fragment | None:
@@ -174,12 +174,12 @@ def _columns(schema: Schema, names: list[str]) -> Schema:
     return Schema(tuple(field for name in names for field in schema.fields if field.name == name))
 
 
-def _updated(old: pa.RecordBatch, new: pa.RecordBatch, matched: pa.BooleanArray) -> pa.RecordBatch:
+def _updated(old: pa.RecordBatch, new: pa.RecordBatch, mask: pa.BooleanArray) -> pa.RecordBatch:
     arrays = []
     for name, array in zip(old.schema.names, old.columns, strict=True):
         values = new.column(name)
         try:
-            arrays.append(pc.if_else(matched, values.cast(array.type), array))
+            arrays.append(pc.if_else(mask, values.cast(array.type), array))
         except (pa.ArrowException, NotImplementedError) as error:
             raise InvalidInputError(
                 "data of another type", where=name, expected=array.type, found=str(error)

@@ -29,17 +29,17 @@ def layout_svg(snapshot: Snapshot, indexes: Sequence[IndexDescription]) -> str:
     rows = np.array([fragment.physical_rows for fragment in fragments], np.int64)
     if fragments.row_counts() is None or not rows.sum():
         return ""
-    deleted = np.array([fragment.num_deletions for fragment in fragments], np.int64)
+    deletions = np.array([fragment.num_deletions for fragment in fragments], np.int64)
     starts = np.unique(np.linspace(0, len(rows), _MOST_BOXES, endpoint=False).astype(np.int64))
     sizes = np.add.reduceat(rows, starts)
     scale = (_WIDTH - _LABEL) / sizes.sum()
     parts = [_label("fragments", _BOX / 2)]
-    parts += _boxes(sizes, np.add.reduceat(deleted, starts), 0, _BOX, scale, (_ROWS, _DELETED))
+    parts += _boxes(sizes, np.add.reduceat(deletions, starts), 0, _BOX, scale, (_ROWS, _DELETED))
     top = _BOX + _GAP
     ids = np.array(fragments.ids())
     for index in indexes[:_MOST_BARS]:
-        listed = sorted(set().union(*(segment.fragment_ids for segment in index.segments)))
-        bare = np.add.reduceat(np.where(np.isin(ids, listed), 0, rows), starts)
+        coverage = sorted(set().union(*(segment.fragment_ids for segment in index.segments)))
+        bare = np.add.reduceat(np.where(np.isin(ids, coverage), 0, rows), starts)
         parts.append(_label(index.name, top + _BAR / 2))
         parts += _boxes(sizes, bare, top, _BAR, scale, (_COVERED, _BARE))
         top += _BAR + _GAP

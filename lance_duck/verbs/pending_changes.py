@@ -80,15 +80,15 @@ class PendingChanges:
                 again; everything is discarded.
         """
         with same_table(self.base), UncommittedFiles(self.base) as draft:
-            added = self._added(draft)
-            deleted = delete_offsets(self.base, self._affected(), draft)
-            operation = _folded(self.base, added, deleted)
+            fragments = self._added(draft)
+            deletion = delete_offsets(self.base, self._affected(), draft)
+            operation = _folded(self.base, fragments, deletion)
             after = self.base
             if operation is not None:
-                draft.note_fragments(added)
-                affected = deleted.affected
+                draft.note_fragments(fragments)
+                affected = deletion.affected
                 after = draft.commit(operation, affected=affected, guard=self._guard, properties=properties)
-        self._discard_but(added)
+        self._discard_but(fragments)
         return after
 
     def _guard(self, newest: Snapshot) -> None:
@@ -117,14 +117,14 @@ class PendingChanges:
         ready = [(fragment, self._ready(fragment)) for fragment in new]
         mixed = [fragment for fragment, as_committed in ready if as_committed is None]
         rows = _LiveRows(self.current, mixed, self.base.manifest.next_row_id)
-        rewritten: list[Fragment] = []
+        fragments: list[Fragment] = []
         if mixed:
             options = WriteOptions(
                 data_storage_version=self.base.data_storage_version, committed_here=True, blobs=kept_blobs(self.base)
             )
-            rewritten = write_new_fragments(self.base.store, self.base.schema, rows.batches(), options)
-            draft.note_fragments(rewritten)
-        return [*(as_committed for _, as_committed in ready if as_committed is not None), *rows.numbered(rewritten)]
+            fragments = write_new_fragments(self.base.store, self.base.schema, rows.batches(), options)
+            draft.note_fragments(fragments)
+        return [*(as_committed for _, as_committed in ready if as_committed is not None), *rows.numbered(fragments)]
 
     def _ready(self, fragment: Fragment) -> Fragment | None:
         """Return a fragment as it is committed; None if its rows are to be written anew."""
@@ -144,16 +144,16 @@ class PendingChanges:
             self.base.store.delete(sorted(self._deletions - _deletion_files(self.base)))
 
 
-def _folded(base: Snapshot, added: Sequence[Fragment], deleted: Deleted) -> Operation | None:
+def _folded(base: Snapshot, fragments: Sequence[Fragment], deletion: Deleted) -> Operation | None:
     """Return the operation of all changes; None if nothing is left of them."""
-    if not added:
-        return Delete(deleted.updated, deleted.removed) if deleted.affected else None
-    if not deleted.affected:
-        return Append(tuple(added))
+    if not fragments:
+        return Delete(deletion.updated, deletion.removed) if deletion.affected else None
+    if not deletion.affected:
+        return Append(tuple(fragments))
     return Update(
-        removed_fragment_ids=deleted.removed,
-        updated_fragments=deleted.updated,
-        new_fragments=tuple(added),
+        removed_fragment_ids=deletion.removed,
+        updated_fragments=deletion.updated,
+        new_fragments=tuple(fragments),
         fields_for_preserving_frag_bitmap=[field.id for field in base.schema.walk()],
     )
 

@@ -277,5 +277,5 @@ def _items_of_one_length(array: pa.Array, size: int, where: str) -> pa.Array:
     return array.values.take(pa.array(places.reshape(-1), mask=nulls))
 
 
-def _wrong_length(where: str, row: int, size: int, found: object) -> InvalidInputError:
-    return InvalidInputError("vector of another length", where=f"{where}, row {row}", expected=size, found=found)
+def _wrong_length(where: str, row: int, size: int, length: object) -> InvalidInputError:
+    return InvalidInputError("vector of another length", where=f"{where}, row {row}", expected=size, found=length)

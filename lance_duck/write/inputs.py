@@ -92,16 +92,18 @@ def _from_dataset(data: pads.Dataset) -> pa.RecordBatchReader:
     return pa.RecordBatchReader.from_batches(schema, batches)
 
 
-def _marked(arrow_field: pa.Field, f: Field) -> pa.Field:
+def _marked(arrow_field: pa.Field, field: Field) -> pa.Field:
     """Return the field of a scan, where bytes are marked that were blobs."""
     kind = arrow_field.type
-    if f.blob_version:
+    if field.blob_version:
         return arrow_field.with_metadata({**(arrow_field.metadata or {}), BLOB_KEY: "true"})
     if pa.types.is_struct(kind):
-        return arrow_field.with_type(pa.struct([_marked(kind.field(i), child) for i, child in enumerate(f.children)]))
-    if f.children and (pa.types.is_list(kind) or pa.types.is_large_list(kind)):
+        return arrow_field.with_type(
+            pa.struct([_marked(kind.field(i), child) for i, child in enumerate(field.children)])
+        )
+    if field.children and (pa.types.is_list(kind) or pa.types.is_large_list(kind)):
         make = pa.list_ if pa.types.is_list(kind) else pa.large_list
-        return arrow_field.with_type(make(_marked(kind.value_field, f.children[0])))
+        return arrow_field.with_type(make(_marked(kind.value_field, field.children[0])))
     return arrow_field
 
 

@@ -84,13 +84,13 @@ def relation_table(relation: Any) -> pa.Table:
     return table
 
 
-def _refuse_types(relation: Any, refused: Collection[str], who: str) -> None:
+def _refuse_types(relation: Any, types: Collection[str], who: str) -> None:
     for name, whole in zip(relation.columns, relation.types, strict=True):
         pending = [whole]
         while pending:
             type_ = pending.pop()
             is_geometry_inside = type_.id == "geometry" and type_ is not whole
-            if type_.id in refused or (is_geometry_inside and not _exports_geometries_inside()):
+            if type_.id in types or (is_geometry_inside and not _exports_geometries_inside()):
                 inside = "" if str(type_) == str(whole) else f" in {whole}"
                 raise UnsupportedError(
                     f"{who} has no type for {type_}{inside}",

@@ -134,10 +134,10 @@ def _damage(file: LanceFile, source: CheckedSource) -> Iterator[str]:
     """Yield the pages and other parts of a file that are damaged."""
     for offset, size in source.damaged():
         where = f"{size:,} bytes at {offset:,}"
-        named = [
+        pages = [
             f"column {number}, page {i}, rows {page.first_row:,} to {page.first_row + page.num_rows - 1:,}: {where}"
             for number in range(file.num_columns)
             for i, page in enumerate(file.column(number).pages)
             if any(start < offset + size and offset < start + length for start, length in page.buffers)
         ]
-        yield from named or [where]
+        yield from pages or [where]

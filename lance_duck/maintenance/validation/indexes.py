@@ -80,8 +80,8 @@ def _damage(snapshot: Snapshot, metadata: IndexMetadata, where: str) -> Iterator
 
 def _contents(snapshot: Snapshot, metadata: IndexMetadata) -> None:
     """Raise the first thing that is wrong with what a segment says."""
-    listed = (s for index in catalog(snapshot) for s in index.segments if s.uuid == metadata.uuid)
-    segment = next(listed, None)
+    segments = (s for index in catalog(snapshot) for s in index.segments if s.uuid == metadata.uuid)
+    segment = next(segments, None)
     if segment is None:
         return
     _check_reach(snapshot, segment)
@@ -114,8 +114,8 @@ def _check_reach(snapshot: Snapshot, segment: Segment) -> None:
     """Refuse a segment that lists fragments without having their rows: readers that believe it lose them."""
     if not needs_reach(snapshot, segment.kind, segment.metadata.version):
         return
-    listed = fragments_in_bitmap(segment.metadata.fragment_bitmap or b"", "fragments")
-    present = np.intersect1d(listed, np.array(snapshot.fragments.ids(), np.uint32))
+    fragments = fragments_in_bitmap(segment.metadata.fragment_bitmap or b"", "fragments")
+    present = np.intersect1d(fragments, np.array(snapshot.fragments.ids(), np.uint32))
     lost = np.setdiff1d(present, reached(snapshot, segment.metadata, segment.kind, segment.type, present))
     if len(lost):
         raise CorruptError(
@@ -164,9 +164,9 @@ def _some(count: int) -> list[int]:
 def _column(snapshot: Snapshot, segment: Segment, fragment_id: int) -> tuple[pa.Array, NDArray[np.int64]]:
     """Return the values of the living rows of a fragment, in the storage type, and the offsets of these rows."""
     table = TableScan(snapshot)
-    listed = listed_field(snapshot.schema, segment.field)
-    options = ScanOptions(columns=[listed.path], fragments=[fragment_id], with_row_address=True, use_threads=False)
+    field = listed_field(snapshot.schema, segment.field)
+    options = ScanOptions(columns=[field.path], fragments=[fragment_id], with_row_address=True, use_threads=False)
     rows = table.reader(table.plan(options), options).read_all()
-    column = values_below(rows.column(0).combine_chunks(), listed.below)
+    column = values_below(rows.column(0).combine_chunks(), field.below)
     addresses = rows.column(1).to_numpy()
     return column, (addresses & np.uint64(0xFFFFFFFF)).astype(np.int64)

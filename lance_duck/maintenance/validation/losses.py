@@ -103,9 +103,9 @@ def _lost(snapshot: Snapshot, fragment: Fragment) -> _Lost:
     total = snapshot.physical_rows(fragment)
     _check_rows(snapshot, fragment, total)
     try:
-        deleted, is_known = snapshot.deletion_vector(fragment), True
+        deletions, is_known = snapshot.deletion_vector(fragment), True
     except _UNREADABLE:
-        deleted, is_known = None, False
+        deletions, is_known = None, False
     lost = np.zeros(total, np.bool_)
     broken = tuple(o for o in fragment.overlays if not _opens(snapshot, replace(fragment, overlays=(o,)), total))
     for overlay in broken:
@@ -118,8 +118,8 @@ def _lost(snapshot: Snapshot, fragment: Fragment) -> _Lost:
             lost[start:stop] = True
         if ranges or any(each.id in overlay.file.fields for overlay in broken for each in field.walk()):
             names.append(field.name)
-    if deleted is not None:
-        lost[deleted.deleted] = False
+    if deletions is not None:
+        lost[deletions.deleted] = False
     return _Lost(np.flatnonzero(lost).astype(np.uint32), tuple(names), is_known, broken)
 
 
@@ -127,13 +127,13 @@ def _check_rows(snapshot: Snapshot, fragment: Fragment, total: int) -> None:
     """Raise InvalidInputError where the manifest contradicts a data file: it is wrong, and no row is lost by that."""
     for file in fragment.files:
         with suppress(*_UNREADABLE):
-            found = snapshot.data_file(file).num_rows
-            if found == total:
+            rows = snapshot.data_file(file).num_rows
+            if rows == total:
                 continue
             raise InvalidInputError(
                 f"rows of fragment {fragment.id} in the manifest",
                 where=snapshot.uri,
-                expected=f"{found}, as in {file.path}",
+                expected=f"{rows}, as in {file.path}",
                 found=total,
                 remedy="restore an older version",
             )

@@ -87,19 +87,19 @@ def _references(snapshot: Snapshot) -> Iterator[Problem]:
 
 def _fragment(snapshot: Snapshot, fragment: Fragment) -> Iterator[Problem]:
     where = f"fragment {fragment.id}"
-    opened = True
+    is_readable = True
     for file in fragment.files:
         problems = list(_data_file(snapshot, fragment, file))
-        opened &= not problems
+        is_readable &= not problems
         yield from problems
     for overlay in fragment.overlays:
         damage = check_data_file(snapshot, overlay.file).damage
-        opened &= not damage
+        is_readable &= not damage
         yield from (Problem(f"{where}: overlay", what) for what in damage)
     yield from _fields(snapshot, fragment)
     deletions = list(problems_of(f"{where}: deletion file", lambda: snapshot.deletion_vector(fragment)))
     yield from deletions
-    if opened and not deletions:
+    if is_readable and not deletions:
         yield from problems_of(where, lambda: _columns(snapshot, fragment))
     yield from problems_of(f"{where}: row ids", lambda: _row_ids(snapshot, fragment))
     for what, read in (("created at", snapshot.created_at), ("last updated at", snapshot.last_updated_at)):
@@ -110,12 +110,12 @@ def _data_file(snapshot: Snapshot, fragment: Fragment, file: DataFile) -> Iterat
     where = f"fragment {fragment.id}: {file.path}"
 
     def open_() -> None:
-        opened = snapshot.data_file(file)
-        if opened.num_rows != snapshot.physical_rows(fragment):
-            raise CorruptError("rows", expected=snapshot.physical_rows(fragment), found=opened.num_rows)
-        beyond = [c for c in file.column_indices if c >= opened.num_columns]
+        content = snapshot.data_file(file)
+        if content.num_rows != snapshot.physical_rows(fragment):
+            raise CorruptError("rows", expected=snapshot.physical_rows(fragment), found=content.num_rows)
+        beyond = [c for c in file.column_indices if c >= content.num_columns]
         if beyond:
-            raise CorruptError("columns", expected=f"below {opened.num_columns}", found=beyond)
+            raise CorruptError("columns", expected=f"below {content.num_columns}", found=beyond)
 
     problems = list(problems_of(where, open_))
     yield from problems or (Problem(where, what) for what in check_data_file(snapshot, file).damage)
@@ -163,12 +163,12 @@ def _duplicate_ids(snapshot: Snapshot) -> Iterator[Problem]:
     live = []
     for fragment in snapshot.fragments:
         try:
-            ids, deleted = snapshot.row_ids(fragment), snapshot.deletion_vector(fragment)
+            ids, deletions = snapshot.row_ids(fragment), snapshot.deletion_vector(fragment)
         except LanceDuckError:
             return  # named already
         if ids is not None:
             all_ids = ids.slice(0, len(ids))
-            live.append(all_ids if deleted is None else all_ids[deleted.mask(0, len(ids))])
+            live.append(all_ids if deletions is None else all_ids[deletions.mask(0, len(ids))])
     values, counts = np.unique(np.concatenate(live), return_counts=True) if live else (np.empty(0), np.empty(0))
     for value in values[counts > 1][:_NAMED].tolist():
         yield Problem("row ids", f"{value} belongs to two rows")

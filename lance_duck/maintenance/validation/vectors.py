@@ -76,10 +76,10 @@ class VectorRows:
             self._check_vector(int(addresses[row]), vectors.values[row : row + 1])
 
     def _check_vector(self, address: int, vector: NDArray[np.float32]) -> None:
-        allowed = np.zeros(self._index.num_rows, np.bool_)
+        mask = np.zeros(self._index.num_rows, np.bool_)
         first, last = np.searchsorted(self._addresses, np.array([address, address + 1], np.uint64)).tolist()
-        allowed[self._positions[first:last]] = True
-        nearest = float(self._index.search(np.ascontiguousarray(vector), 1, allowed, Probe(1)).distances[0, 0])
+        mask[self._positions[first:last]] = True
+        nearest = float(self._index.search(np.ascontiguousarray(vector), 1, mask, Probe(1)).distances[0, 0])
         expected = float(distances(self._index.metric, vector, vector)[0, 0])
         size = float((vector.astype(np.float64) ** 2).sum()) if self._index.metric in ("l2", "dot") else 1.0
         if not abs(nearest - expected) <= _ROUNDING * (1 + size):

@@ -178,11 +178,11 @@ def _kind(kind: pa.DataType) -> str | None:
         "whole": pt.is_integer,
         "float": pt.is_floating,
         "decimal": pt.is_decimal,
-        "text": lambda t: pt.is_string(t) or pt.is_large_string(t) or pt.is_string_view(t),
-        "bytes": lambda t: pt.is_binary(t) or pt.is_large_binary(t) or pt.is_binary_view(t),
+        "text": lambda type_: pt.is_string(type_) or pt.is_large_string(type_) or pt.is_string_view(type_),
+        "bytes": lambda type_: pt.is_binary(type_) or pt.is_large_binary(type_) or pt.is_binary_view(type_),
         "span": pt.is_duration,
         "time": pt.is_time,
-        "moment": lambda t: pt.is_date(t) or pt.is_timestamp(t),
+        "moment": lambda type_: pt.is_date(type_) or pt.is_timestamp(type_),
     }
     return next((name for name, holds in kinds.items() if holds(kind)), None)
 

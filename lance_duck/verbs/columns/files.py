@@ -75,9 +75,9 @@ def spread(
         InvalidInputError: More or fewer rows than that.
     """
     expected = physical_rows if live is None else len(live)
-    done, at, last = 0, 0, None
+    start, at, last = 0, 0, None
     for batch in batches:
-        end = done + batch.num_rows
+        end = start + batch.num_rows
         if end > expected:
             raise _wrong_rows(where, expected, f"at least {end}")
         if not batch.num_rows:
@@ -86,11 +86,11 @@ def spread(
             yield batch
         else:
             stop = int(live[end - 1]) + 1
-            yield batch.take(pa.array(np.searchsorted(live[done:end], np.arange(at, stop))))
+            yield batch.take(pa.array(np.searchsorted(live[start:end], np.arange(at, stop))))
             at, last = stop, batch.slice(batch.num_rows - 1)
-        done = end
-    if done < expected:
-        raise _wrong_rows(where, expected, done)
+        start = end
+    if start < expected:
+        raise _wrong_rows(where, expected, start)
     if live is not None and last is not None and at < physical_rows:
         yield last.take(pa.array(np.zeros(physical_rows - at, np.int64)))
 

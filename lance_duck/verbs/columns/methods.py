@@ -119,10 +119,10 @@ class ColumnChanges(TableMethods):
             ReferencedError: An index is over a column that would get another type.
             CommitConflictError: Another change came first again and again.
         """
-        parsed = alteration.parse_alterations(alterations)
+        changes = alteration.parse_alterations(alterations)
         properties = _properties(commit_message, transaction_properties)
         self.handle.move_to(
-            commits.run_again(self.handle.snapshot, lambda snapshot: _alter(snapshot, parsed, properties))
+            commits.run_again(self.handle.snapshot, lambda snapshot: _alter(snapshot, changes, properties))
         )
 
     def drop_columns(
@@ -182,18 +182,18 @@ def _add(
     snapshot: Snapshot, source: made_columns.NewColumns, properties: Properties, earlier: column_files.Earlier
 ) -> Snapshot:
     table = TableScan(snapshot)
-    added = schema_change.add_fields(
+    columns = schema_change.add_fields(
         snapshot.schema,
         source.schema(table),
         snapshot.data_storage_version,
         schema_change.next_field_id(snapshot),
         lists=isinstance(source, made_columns.NullColumns),
     )
-    files = column_files.ColumnFiles(snapshot, added.new, snapshot.data_storage_version, earlier)
+    files = column_files.ColumnFiles(snapshot, columns.new, snapshot.data_storage_version, earlier)
 
     def make() -> operations.Operation:
         fragments = []
-        ids = {field.id for field in added.new.walk()}
+        ids = {field.id for field in columns.new.walk()}
         for fragment in snapshot.fragments:
             file = source.kept(table, fragment)
             file = file if file is not None and ids.issuperset(file.fields) else None
@@ -202,9 +202,9 @@ def _add(
                 file = files.write(fragment, batches)
                 if file is not None and source.keep(fragment, file):
                     files.keep(fragment)
-            fragments.append(column_files.with_file(fragment, file, added.whole))
+            fragments.append(column_files.with_file(fragment, file, columns.whole))
         source.finish()
-        return operations.Merge(tuple(fragments), added.whole, preserves_nullability=not added.tightens)
+        return operations.Merge(tuple(fragments), columns.whole, preserves_nullability=not columns.tightens)
 
     return commit_files(snapshot, files, make, properties)
 
@@ -253,7 +253,7 @@ def commit_files(
         files.discard()
         raise
     try:
-        changed = commits.commit(snapshot, operation, properties=properties)
+        result = commits.commit(snapshot, operation, properties=properties)
     except RetryableError:
         files.lost()
         raise
@@ -261,4 +261,4 @@ def commit_files(
         files.discard()
         raise
     files.committed()
-    return changed
+    return result

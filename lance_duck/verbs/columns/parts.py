@@ -96,7 +96,7 @@ def check_same_rows(base: Snapshot, snapshot: Snapshot) -> None:
 
 def commit_columns(
     snapshot: Snapshot,
-    added: Added,
+    columns: Added,
     files: Mapping[int, DataFile],
     draft: UncommittedFiles,
     properties: Mapping[str, str] | None = None,
@@ -105,7 +105,7 @@ def commit_columns(
 
     Args:
         snapshot: The version that is changed.
-        added: The columns.
+        columns: The columns.
         files: By the id of the fragment; all rows of the others are null.
         draft: Has noted the files.
         properties: Of the transaction.
@@ -114,13 +114,13 @@ def commit_columns(
         InvalidInputError: A fragment has no values, and a column may not be null.
         RetryableError: Another change came first.
     """
-    if added.tightens:
+    if columns.tightens:
         for fragment in snapshot.fragments:
             if fragment.id not in files and snapshot.num_rows(fragment):
-                names = ", ".join(field.name for field in added.new.fields if not field.nullable)
+                names = ", ".join(field.name for field in columns.new.fields if not field.nullable)
                 raise InvalidInputError(f"no values for columns that may not be null: {names}", where=str(fragment.id))
-    fragments = tuple(with_file(fragment, files.get(fragment.id), added.whole) for fragment in snapshot.fragments)
-    return draft.commit(Merge(fragments, added.whole, not added.tightens), properties=properties)
+    fragments = tuple(with_file(fragment, files.get(fragment.id), columns.whole) for fragment in snapshot.fragments)
+    return draft.commit(Merge(fragments, columns.whole, not columns.tightens), properties=properties)
 
 
 class _Placed:
@@ -134,7 +134,7 @@ class _Placed:
         self.count = 0
 
     def batches(self, values: Iterable[ColumnValues]) -> Iterator[pa.RecordBatch]:
-        done, last, schema = 0, -1, None
+        start, last, schema = 0, -1, None
         for each in values:
             if not len(each.offsets):
                 continue
@@ -142,15 +142,15 @@ class _Placed:
             self._check(each.offsets, last)
             last = int(each.offsets[-1])
             end = int(np.searchsorted(self._live, last, side="right"))
-            offsets = self._live[done:end]
+            offsets = self._live[start:end]
             places = np.searchsorted(each.offsets, offsets)
             yield each.rows.take(pa.array(places, mask=each.offsets[places] != offsets))
             self.count += len(each.offsets)
-            done = end
-        while schema is not None and done < len(self._live):
-            rows = min(ROWS_AT_ONCE, len(self._live) - done)
+            start = end
+        while schema is not None and start < len(self._live):
+            rows = min(ROWS_AT_ONCE, len(self._live) - start)
             yield pa.RecordBatch.from_arrays([pa.nulls(rows, field.type) for field in schema], names=schema.names)
-            done += rows
+            start += rows
 
     def _check(self, offsets: Offsets, last: int) -> None:
         steps = np.diff(offsets, prepend=last)

@@ -82,11 +82,11 @@ def drop_fields(schema: Schema, paths: Iterable[str]) -> Schema:
     return replace(schema, fields=fields)
 
 
-def replace_fields(schema: Schema, changed: Callable[[Field], Field | None]) -> Schema:
+def replace_fields(schema: Schema, replacement: Callable[[Field], Field | None]) -> Schema:
     """Replace fields by what a function makes of them, at all depths; those where it gives None stay."""
 
     def walk(field: Field) -> Field:
-        new = changed(field)
+        new = replacement(field)
         if new is not None:
             return new
         return replace(field, children=tuple(walk(child) for child in field.children))
@@ -151,9 +151,9 @@ def _extend(
         where = (*path, field.name)
         if not _may_grow(existing, field, lists=lists):
             raise _exists(where)
-        children, added = _extend(existing.children, field.children, where, lists=lists)
+        children, new_fields = _extend(existing.children, field.children, where, lists=lists)
         fields[place] = replace(existing, children=children)
-        new.append(replace(existing, children=added))
+        new.append(replace(existing, children=new_fields))
     return tuple(fields), tuple(new)
 
 

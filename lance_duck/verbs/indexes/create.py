@@ -61,7 +61,7 @@ def create_index(
     def attempt(now: Snapshot) -> tuple[Snapshot, list[IndexMetadata]]:
         path = column_path(now.schema, spec.column)
         check_indexable(now, path, spec.kind)
-        name, replaced = settle_name(now, path, spec)
+        name, old_segments = settle_name(now, path, spec)
         key = (name, now.schema.by_path(path).id)
         segments = staged.holding(now, key)
         if not segments or workers is not None:
@@ -73,7 +73,7 @@ def create_index(
             if missing or not segments:
                 new_segments = build_segments(now, path, name, missing, spec, workers, change)
                 segments += [staged.keep(now, key, segment) for segment in new_segments]
-        return staged.commit(now, segments, replaced, properties), segments
+        return staged.commit(now, segments, old_segments, properties), segments
 
     with MadeSegments(snapshot, change) as staged:
         return run_again(snapshot, attempt)
@@ -142,8 +142,8 @@ def settle_name(snapshot: Snapshot, path: str, spec: IndexSpec) -> tuple[str, li
     name = spec.name
     if name is None:
         by_element = spec.kind is INVERTED and granularity_of(spec.parameters) == LIST_ELEMENT
-        shown = listed_field(snapshot.schema, snapshot.schema.by_path(path)).shown
-        names = _numbered(f"{shown}{_ELEMENT_SUFFIX if by_element else _SUFFIX}")
+        path_text = listed_field(snapshot.schema, snapshot.schema.by_path(path)).shown
+        names = _numbered(f"{path_text}{_ELEMENT_SUFFIX if by_element else _SUFFIX}")
         name = next(n for n in names if _suits(segments, n, field_id, spec.kind, by_element))
     elif not isinstance(name, str) or not name or name in SYSTEM or not is_unicode(name):
         raise InvalidInputError("name of an index", found=repr(name))

@@ -141,13 +141,13 @@ def index_statistics(snapshot: Snapshot, name: str) -> dict[str, Any]:
     """
     segments = segments_named(snapshot, name)
     rows = _row_counts(snapshot)
-    covered = [listed_fragments(snapshot, s) for s in segments]
-    all_ = set().union(*covered) & rows.keys()
+    coverage = [listed_fragments(snapshot, s) for s in segments]
+    all_ = set().union(*coverage) & rows.keys()
     figures = _figures(snapshot, name, segments)
     times = [s.created_at for s in segments if s.created_at is not None]
     indexed = sum(rows[i] for i in all_)
     return {
-        "index_type": next((_kind_name(snapshot, s) for s, ids in zip(segments, covered, strict=True) if ids), _NONE),
+        "index_type": next((_kind_name(snapshot, s) for s, ids in zip(segments, coverage, strict=True) if ids), _NONE),
         "name": name,
         "num_indices": len(segments),
         "num_segments": len(segments),
@@ -157,7 +157,7 @@ def index_statistics(snapshot: Snapshot, name: str) -> dict[str, Any]:
         "num_indexed_rows": indexed,
         "num_unindexed_fragments": len(rows) - len(all_),
         "num_unindexed_rows": sum(rows.values()) - indexed,
-        "num_indexed_rows_per_delta": [sum(rows[i] for i in ids & rows.keys()) for ids in covered],
+        "num_indexed_rows_per_delta": [sum(rows[i] for i in ids & rows.keys()) for ids in coverage],
         "updated_at_timestamp_ms": round(max(times).timestamp() * 1000) if times else None,
     }
 
@@ -228,13 +228,13 @@ def _described(
 ) -> IndexDescription:
     first = metadata[0]
     segments = [_described_segment(snapshot, s) for s in metadata]
-    covered = set().union(*(s.fragment_ids for s in segments)) & rows.keys()
+    coverage = set().union(*(s.fragment_ids for s in segments)) & rows.keys()
     sizes = [s.size_bytes for s in segments]
     return IndexDescription(
         name,
         first.details_type or "",
         _kind_name(snapshot, first),
-        sum(rows[i] for i in covered),
+        sum(rows[i] for i in coverage),
         list(first.fields),
         [field_path(snapshot.schema, i) or str(i) for i in first.fields],
         segments,

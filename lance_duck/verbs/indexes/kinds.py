@@ -169,19 +169,19 @@ def progress_of(
     if callback is None:
         return progress
 
-    def tell(done: int, total: int) -> None:
+    def tell(count: int, total: int) -> None:
         event: Literal["start", "progress", "complete"] = "progress"
-        if done == 0 or done >= total:
-            event = "start" if done == 0 else "complete"
-        callback(IndexProgress(event, _STAGE, done, total, "rows"))
+        if count == 0 or count >= total:
+            event = "start" if count == 0 else "complete"
+        callback(IndexProgress(event, _STAGE, count, total, "rows"))
         if progress is not None:
-            progress(done, total)
+            progress(count, total)
 
     return tell
 
 
-def _print_progress(done: int, total: int) -> None:
-    print(f"\r{done:,} of {total:,} rows ", end="\n" if done == total else "", file=sys.stderr, flush=True)
+def _print_progress(count: int, total: int) -> None:
+    print(f"\r{count:,} of {total:,} rows ", end="\n" if count == total else "", file=sys.stderr, flush=True)
 
 
 def one_column(column: str | Sequence[str]) -> str:

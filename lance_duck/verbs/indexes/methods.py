@@ -233,11 +233,11 @@ class IndexChanges(VectorIndexChanges):
             raise UnsupportedError("with_position", where="prewarm_index", found=f"index {name!r}, which has none")
         uuids = {s.uuid for s in describe.segments_named(self.handle.snapshot, name)}
         if index_segments is not None:
-            selected = {kinds.uuid_of(text) for text in index_segments}
-            if not selected <= uuids:
-                missing = ", ".join(str(uuid) for uuid in selected - uuids)
+            segment_ids = {kinds.uuid_of(text) for text in index_segments}
+            if not segment_ids <= uuids:
+                missing = ", ".join(str(uuid) for uuid in segment_ids - uuids)
                 raise IndexNotFoundError(f"index {name!r} has no segment {missing}", where=self.handle.snapshot.uri)
-            uuids = selected
+            uuids = segment_ids
         for index in catalog.catalog(self.handle.snapshot).named(name):
             for ignored in index.ignored:
                 if ignored.metadata.uuid in uuids:

@@ -113,12 +113,12 @@ def optimize_indices(
         jobs = plan_jobs(now, options)
         orders = [list(_orders(now, job, writers, change)) for job in jobs]
         segments: list[IndexMetadata] = []
-        removed: list[IndexMetadata] = []
-        for job, written in zip(jobs, _written(now, jobs, orders, writers, staged), strict=True):
-            if written:
-                segments += written
-                removed += job.removed
-        return (staged.commit(now, segments, removed, properties) if segments else now), segments
+        old_segments: list[IndexMetadata] = []
+        for job, new_segments in zip(jobs, _written(now, jobs, orders, writers, staged), strict=True):
+            if new_segments:
+                segments += new_segments
+                old_segments += job.removed
+        return (staged.commit(now, segments, old_segments, properties) if segments else now), segments
 
     with MadeSegments(snapshot, change) as staged:
         return run_again(snapshot, attempt)
@@ -150,37 +150,37 @@ def _job(snapshot: Snapshot, name: str, all_: Sequence[IndexMetadata], options: 
     usable = replace(index, segments=tuple(s for s in index.segments if s.metadata.files or len(s.fragments)))
     if not usable.segments:  # only what is to be made is known so far
         return _retrained(snapshot, name, all_) if tail else None
-    merged = _to_merge(snapshot, usable, tail, options.merge)
-    if not tail and len(merged) < 2:
+    sources = _to_merge(snapshot, usable, tail, options.merge)
+    if not tail and len(sources) < 2:
         return None
-    model = usable.segments[-1] if index.kind in _MODELLED and not merged else None
-    for segment in merged if model is None else (model,):
+    model = usable.segments[-1] if index.kind in _MODELLED and not sources else None
+    for segment in sources if model is None else (model,):
         try:
             open_index(snapshot, segment)
         except (FormatError, NotFoundError) as error:
             _leave_alone(name, str(error))
             return None
-    removed = tuple(s.metadata for s in merged)
-    opened = [open_index(snapshot, s) for s in merged] if index.kind in _MODELLED else []
-    is_whole = index.kind is VECTOR and bool(opened) and len(opened) == len(usable.segments)
-    if is_whole and is_outgrown(opened, removed[0].details):
+    metadata = tuple(s.metadata for s in sources)
+    indexes_of_segments = [open_index(snapshot, s) for s in sources] if index.kind in _MODELLED else []
+    is_whole = index.kind is VECTOR and bool(indexes_of_segments) and len(indexes_of_segments) == len(usable.segments)
+    if is_whole and is_outgrown(indexes_of_segments, metadata[0].details):
         return _retrained(snapshot, name, all_)
-    if opened and not _made_alike(index.kind, opened):
-        model = merged[-1]
-        fragments = sorted({*tail, *(i for s in merged for i in s.fragments.tolist())})
-        return Job(name, index.path, index.kind, (), removed, tuple(fragments), model)
-    return Job(name, index.path, index.kind, merged, removed, tuple(tail), model)
+    if indexes_of_segments and not _made_alike(index.kind, indexes_of_segments):
+        model = sources[-1]
+        fragments = sorted({*tail, *(i for s in sources for i in s.fragments.tolist())})
+        return Job(name, index.path, index.kind, (), metadata, tuple(fragments), model)
+    return Job(name, index.path, index.kind, sources, metadata, tuple(tail), model)
 
 
-def _made_alike(kind: IndexKind, opened: Sequence[Any]) -> bool:
+def _made_alike(kind: IndexKind, indexes: Sequence[Any]) -> bool:
     """Return whether entries of segments mean the same.
 
     Codes of PQ and RQ that were trained apart do not, nor do terms of different analysers, or of writers before 2026,
     whose stop words and stems were others.
     """
     if kind is INVERTED:
-        return all(is_alike(index, opened[0]) and not index.is_converted for index in opened)
-    files = [index.files for index in opened]
+        return all(is_alike(index, indexes[0]) and not index.is_converted for index in indexes)
+    files = [index.files for index in indexes]
     if not files or files[0].storage not in ("PQ", "RQ"):
         return True
     return all(np.array_equal(f.centroids, files[0].centroids) and have_same_codes(f, files[0]) for f in files)
@@ -213,14 +213,16 @@ def _to_merge(snapshot: Snapshot, index: ColumnIndex, tail: Sequence[int], merge
         for s in segments[:first]
         if _may_hold(snapshot, s, tail) or (leaves_out_deleted and _has_deleted_rows(snapshot, s))
     }
-    merged = tuple(s for place, s in enumerate(segments) if place >= first or s.uuid in stale)
-    return segments if _would_mix(snapshot, segments, merged, tail) else merged
+    sources = tuple(s for place, s in enumerate(segments) if place >= first or s.uuid in stale)
+    return segments if _would_mix(snapshot, segments, sources, tail) else sources
 
 
-def _would_mix(snapshot: Snapshot, segments: Sequence[Segment], merged: Sequence[Segment], tail: Sequence[int]) -> bool:
+def _would_mix(
+    snapshot: Snapshot, segments: Sequence[Segment], sources: Sequence[Segment], tail: Sequence[int]
+) -> bool:
     """Return whether some segments would name rows by stable row id, others by address, which pylance 14 refuses."""
-    domains = {s.by_row_id for s in segments if s not in merged}
-    if tail or merged:
+    domains = {s.by_row_id for s in segments if s not in sources}
+    if tail or sources:
         domains.add(builds_by_row_id(snapshot, segments[0].kind))
     return len(domains) > 1
 
@@ -288,21 +290,21 @@ def _written(
     made: MadeSegments,
 ) -> Iterator[list[IndexMetadata]]:
     """Yield the segments of each job, those of an earlier attempt while they hold; none for an index left as it is."""
-    staged = {
+    earlier = {
         order: made.holding(now, _key(job, order)) for job, each in zip(jobs, orders, strict=True) for order, _ in each
     }
-    missing = [pair for each in orders for pair in each if not staged[pair[0]]]
+    missing = [pair for each in orders for pair in each if not earlier[pair[0]]]
     outcomes = iter(workers.write(now, missing) if missing else ())
     for job, each in zip(jobs, orders, strict=True):
         segments: list[IndexMetadata] = []
         reasons: list[str] = []
         for order, _ in each:
-            outcome = staged[order][0] if staged[order] else next(outcomes)
+            outcome = earlier[order][0] if earlier[order] else next(outcomes)
             if isinstance(outcome, SkippedIndex):
                 reasons.append(outcome.reason)
                 continue
             segments.append(outcome)
-            if not staged[order]:
+            if not earlier[order]:
                 made.keep(now, _key(job, order), outcome)
         if reasons:
             _leave_alone(job.name, reasons[0])

@@ -60,12 +60,12 @@ def index_rows(snapshot: Snapshot, path: str, kind: IndexKind, fragments: Iterab
         id or the address, as new segments of the kind name rows.
     """
     name = ROW_ID if builds_by_row_id(snapshot, kind) else ROW_ADDRESS
-    listed = listed_field(snapshot.schema, snapshot.schema.by_path(path))
-    type_ = listed.type if listed.below else value_type(snapshot.schema.by_path(path))
+    column = listed_field(snapshot.schema, snapshot.schema.by_path(path))
+    type_ = column.type if column.below else value_type(snapshot.schema.by_path(path))
     schema = pa.schema([pa.field(VALUE, type_), pa.field(ROW, pa.uint64(), nullable=False)])
-    options = ScanOptions(columns=[listed.path, name], fragments=sorted(fragments), batch_size_bytes=INDEX_BATCH_BYTES)
+    options = ScanOptions(columns=[column.path, name], fragments=sorted(fragments), batch_size_bytes=INDEX_BATCH_BYTES)
     table = TableScan(snapshot)
-    return pa.RecordBatchReader.from_batches(schema, _renamed(table.reader(table.plan(options)), schema, listed.below))
+    return pa.RecordBatchReader.from_batches(schema, _renamed(table.reader(table.plan(options)), schema, column.below))
 
 
 def value_type(field: Field) -> pa.DataType:
@@ -76,9 +76,9 @@ def value_type(field: Field) -> pa.DataType:
 
 def rows_of(snapshot: Snapshot, fragments: Iterable[int]) -> int:
     """Return the number of living rows of fragments that are there."""
-    listed = np.fromiter(fragments, np.int64)
+    numbers = np.fromiter(fragments, np.int64)
     ids, rows = np.array(snapshot.fragments.ids(), np.int64), np.array(snapshot.row_counts(), np.int64)
-    return int(rows[np.isin(ids, listed)].sum())
+    return int(rows[np.isin(ids, numbers)].sum())
 
 
 def runs_of(snapshot: Snapshot, fragments: Iterable[int], count: int) -> list[tuple[int, ...]]:

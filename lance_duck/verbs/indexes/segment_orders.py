@@ -91,11 +91,11 @@ class SegmentOrder:
                     snapshot, self.path, kind, rows, self.fragments, name=self.name, options=options, uuid=uuid
                 )
         segments = {s.uuid: s for index in catalog(snapshot).named(self.name) for s in index.segments}
-        merged = [segments[uuid] for uuid in self.merged]
+        sources = [segments[uuid] for uuid in self.merged]
 
         def merge(rows: pa.RecordBatchReader | None = None) -> IndexMetadata:
             return merge_segments(
-                *(snapshot, merged, rows, self.fragments),
+                *(snapshot, sources, rows, self.fragments),
                 takes_entries=self.takes_entries,
                 options=options,
                 uuid=uuid,

@@ -84,13 +84,13 @@ def commit_segments(
                     expected=f"field {field_id}",
                     found=list(segment.fields),
                 )
-        fitting = [_renamed(narrowed(s, built_version(s, now), now), name) for s in segments]
-        _check_disjoint(fitting)
-        replaced = _replaced(now, name, field_id, fitting)
-        others = [s for s in now.indices if s.name == name and s not in replaced]
-        _check_unmixed(now, fitting, others)
-        _check_alike(now, [*fitting, *others])
-        return staged.commit(now, fitting, replaced, properties)
+        new_segments = [_renamed(narrowed(s, built_version(s, now), now), name) for s in segments]
+        _check_disjoint(new_segments)
+        old_segments = _replaced(now, name, field_id, new_segments)
+        others = [s for s in now.indices if s.name == name and s not in old_segments]
+        _check_unmixed(now, new_segments, others)
+        _check_alike(now, [*new_segments, *others])
+        return staged.commit(now, new_segments, old_segments, properties)
 
     _check_name(name)
     with MadeSegments(snapshot) as staged:
@@ -99,22 +99,22 @@ def commit_segments(
 
 def _replaced(now: Snapshot, name: str, field_id: int, fitting: Sequence[IndexMetadata]) -> list[IndexMetadata]:
     """Return the segments of the index that new ones cover wholly."""
-    covered = set().union(*map(fragment_ids, fitting))
+    coverage = set().union(*map(fragment_ids, fitting))
     present = set(now.fragments.ids())
-    replaced = []
+    old_segments = []
     for old in (s for s in now.indices if s.name == name):
         if old.fields != (field_id,):
             raise IndexExistsError(f"index {name!r} already exists, on another column", where=now.uri)
-        remaining = fragment_ids(old) & present - covered
-        if not remaining:
-            replaced.append(old)
-        elif fragment_ids(old) & covered:
+        rest = fragment_ids(old) & present - coverage
+        if not rest:
+            old_segments.append(old)
+        elif fragment_ids(old) & coverage:
             raise IndexExistsError(
                 f"segment {old.uuid} of index {name!r} covers more than the new segments",
                 where=now.uri,
-                found=f"fragments {sorted(remaining)}",
+                found=f"fragments {sorted(rest)}",
             )
-    return replaced
+    return old_segments
 
 
 def _metadata(indexes: Sequence[Index]) -> list[IndexMetadata]:

@@ -125,11 +125,11 @@ def narrowed(segment: IndexMetadata, built_on: Snapshot, now: Snapshot) -> Index
         built_on: Version that it was built on.
         now: Version that it is to be part of.
     """
-    listed = fragment_ids(segment)
+    fragments = fragment_ids(segment)
     fields = family(segment.fields, now.manifest.proto.fields)
-    before, after = _files(built_on, listed, fields), _files(now, listed, fields)
-    unchanged = [i for i in sorted(listed) if i in before and i in after and before[i] == after[i]]
-    return segment if len(unchanged) == len(listed) else covering(segment, unchanged)
+    before, after = _files(built_on, fragments, fields), _files(now, fragments, fields)
+    unchanged = [i for i in sorted(fragments) if i in before and i in after and before[i] == after[i]]
+    return segment if len(unchanged) == len(fragments) else covering(segment, unchanged)
 
 
 def covering(segment: IndexMetadata, fragments: Iterable[int]) -> IndexMetadata:

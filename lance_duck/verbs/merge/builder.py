@@ -182,10 +182,10 @@ class MergeInsertBuilder:
             snapshot = self._dataset.handle.snapshot
             options = self._options(snapshot)
             with UncommittedFiles(snapshot, options.bases) as draft:
-                merged = write_merge(snapshot, self._plan, source, options, draft)
+                result = write_merge(snapshot, self._plan, source, options, draft)
             snapshot.store.sync()
-            proto = new_transaction(snapshot.version, merged.operation, self._said)
-            return from_transaction(transaction_from_proto(proto)), merged.result
+            proto = new_transaction(snapshot.version, result.operation, self._said)
+            return from_transaction(transaction_from_proto(proto)), result.result
 
         return self._with_source(data_obj, schema, write)
 

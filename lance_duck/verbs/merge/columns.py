@@ -35,14 +35,14 @@ from lance_duck.write.options import WriteOptions
 
 def check_columns(plan: MergePlan, source: MergeSource) -> None:
     """Refuse a merge that cannot be made in place, with InvalidInputError."""
-    changed = [field for field in source.schema.fields if field.name not in plan.on]
+    fields = [field for field in source.schema.fields if field.name not in plan.on]
     reasons = {
         "inserts add rows": plan.insert,
         "only matched rows can be updated": plan.matched != UPDATE or plan.by_source_delete,
         "the source has all columns": not source.missing,
         "the source has parts of structs": bool(source.partial),
-        "the source has no column but the keys": not changed,
-        "the source has blobs": any(field.blob_version for top in changed for field in top.walk()),
+        "the source has no column but the keys": not fields,
+        "the source has blobs": any(field.blob_version for top in fields for field in top.walk()),
     }
     for reason, holds in reasons.items():
         if holds:
@@ -70,7 +70,7 @@ def rewrite_columns(
         draft: Notes the files.
     """
     schema = Schema(tuple(field for field in source.schema.fields if field.name not in plan.on))
-    updated, bitmaps, start = [], {}, 0
+    fragments, bitmaps, start = [], {}, 0
     for fragment_id, offsets in offsets_by_fragment(matches.updated).items():
         fragment = snapshot.fragment(fragment_id)
         sources = matches.sources[start : start + len(offsets)]
@@ -78,10 +78,10 @@ def rewrite_columns(
         batches = _patched(snapshot, fragment, schema, source, offsets, sources)
         file = write_columns(snapshot.store, schema, batches, snapshot.physical_rows(fragment), options)
         draft.note_fragments([replace(fragment, files=(file,))])
-        updated.append(with_columns(fragment, file))
+        fragments.append(with_columns(fragment, file))
         bitmaps[fragment_id] = roaring_bytes(offsets)
     return Update(
-        updated_fragments=updated,
+        updated_fragments=fragments,
         fields_modified=[field.id for field in schema.walk()],
         update_mode=REWRITE_COLUMNS,
         updated_fragment_offsets=bitmaps,

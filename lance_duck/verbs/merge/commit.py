@@ -73,29 +73,29 @@ def joined_parts(
     Raises:
         InvalidInputError: A row of the table matches several rows of the source.
     """
-    removed, repeated = Offsets.united([rows for part in parts for rows in (part.updated, part.deleted)])
+    lost_rows, repeated = Offsets.united([rows for part in parts for rows in (part.updated, part.deleted)])
     if repeated is not None:
         raise repeated_key(_key_text(snapshot, plan, repeated))
-    deleted = delete(removed)
-    inserted = sum(part.inserted for part in parts)
+    deletion = delete(lost_rows)
+    num_inserted = sum(part.inserted for part in parts)
     keys = _inserted_keys(parts)
-    fields = [field for field in snapshot.schema.fields if inserted or field.name in columns]
+    fields = [field for field in snapshot.schema.fields if num_inserted or field.name in columns]
     operation = Update(
-        removed_fragment_ids=deleted.removed,
-        updated_fragments=deleted.updated,
+        removed_fragment_ids=deletion.removed,
+        updated_fragments=deletion.updated,
         new_fragments=[fragment for part in parts for fragment in part.fragments],
         fields_for_preserving_frag_bitmap=[field.id for top in fields for field in top.walk()],
-        inserted_rows=_key_filter(snapshot, plan, keys) if inserted else None,
+        inserted_rows=_key_filter(snapshot, plan, keys) if num_inserted else None,
     )
     guard = None
-    if inserted:
+    if num_inserted:
         guard = InsertGuard(snapshot, None if keys is None else KeyIndex(keys.columns, plan.on), plan.on)
     result: MergeResult = {
-        "num_inserted_rows": inserted,
+        "num_inserted_rows": num_inserted,
         "num_updated_rows": sum(part.updated.count for part in parts),
         "num_deleted_rows": sum(part.deleted.count for part in parts),
     }
-    return Merged(operation, deleted.affected, guard, result)
+    return Merged(operation, deletion.affected, guard, result)
 
 
 def commit_merge(

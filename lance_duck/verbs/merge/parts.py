@@ -58,14 +58,14 @@ class Pairs:
         keys: Bytes of the key of the source row, binary; null where it has none.
         matched: Whether there is a row of the table.
         addresses: Of the row of the table; without meaning where there is none.
-        given: Whether there is a row of the source. Where there is none, the row of the table is deleted.
+        has_source: Whether there is a row of the source. Where there is none, the row of the table is deleted.
     """
 
     source: pa.RecordBatch
     keys: pa.Array
     matched: NDArray[np.bool_]
     addresses: Addresses
-    given: NDArray[np.bool_]
+    has_source: NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -172,9 +172,9 @@ class _PartWriter:
 
     def _rows(self, pairs: Pairs) -> Iterator[pa.RecordBatch]:
         plan = self.plan
-        lone = ~pairs.given
+        lone = ~pairs.has_source
         self.deleted.append(pairs.addresses[lone])
-        first = pairs.given & ~self._repeated(pairs)
+        first = pairs.has_source & ~self._repeated(pairs)
         matched = np.flatnonzero(pairs.matched & first)
         fresh = np.flatnonzero(~pairs.matched & first) if plan.insert else np.empty(0, np.int64)
         if plan.matched == FAIL and len(matched):
@@ -189,13 +189,13 @@ class _PartWriter:
             pairs.source.take(pa.array(np.concatenate([matched, fresh]))), self.snapshot.schema, plan.on
         )
         places = self._updated(source, pairs.addresses[matched])
-        moved = self._moved(pairs.addresses[matched][places])
-        inserted = np.arange(len(matched), len(matched) + len(fresh))
+        addresses = self._moved(pairs.addresses[matched][places])
+        inserts = np.arange(len(matched), len(matched) + len(fresh))
         if len(fresh):
-            self._note_keys(source, inserted)
-        self.updated.append(moved)
+            self._note_keys(source, inserts)
+        self.updated.append(addresses)
         nothing = np.empty(0, np.uint64)
-        yield from new_rows(self.snapshot, source, MergeMatches(moved, places, nothing, nothing, nothing, inserted))
+        yield from new_rows(self.snapshot, source, MergeMatches(addresses, places, nothing, nothing, nothing, inserts))
 
     def _updated(self, source: MergeSource, addresses: Addresses) -> NDArray[np.int64]:
         """Return the matched pairs that are updated."""
@@ -234,10 +234,10 @@ class _PartWriter:
         """Return the rows whose key or row of the table came before; refused, unless the first one counts."""
         uses_rows = self.plan.insert or self.plan.matched != NOTHING
         if not uses_rows:
-            return np.zeros(len(pairs.given), np.bool_)
+            return np.zeros(len(pairs.has_source), np.bool_)
         repeated = _same(pairs, self._before)
         self._before = _last(pairs)
-        repeated &= pairs.given
+        repeated &= pairs.has_source
         if self.plan.dedupe == "fail" and repeated.any():
             raise repeated_key(_key_text(self.plan, pairs, int(np.flatnonzero(repeated)[0])))
         return repeated

@@ -115,17 +115,17 @@ class PairCondition:
             for name, schema in (("source", source), ("target", target))
         }
         schema = pa.schema([pa.field(name, pa.struct(fields)) for name, fields in sides.items()])
-        parsed = parse_sql(text, schema, "condition of a merge")
-        if parsed.type != "BOOLEAN":
+        expression = parse_sql(text, schema, "condition of a merge")
+        if expression.type != "BOOLEAN":
             raise InvalidInputError(
-                "bad condition of a merge", where=repr(text), expected="a condition", found=parsed.type
+                "bad condition of a merge", where=repr(text), expected="a condition", found=expression.type
             )
         names = {
-            side: dict.fromkeys(path[1] for path in parsed.paths if path[0] == side and path[1:]) for side in sides
+            side: dict.fromkeys(path[1] for path in expression.paths if path[0] == side and path[1:]) for side in sides
         }
-        for side in [path[0] for path in parsed.paths if not path[1:]]:
+        for side in [path[0] for path in expression.paths if not path[1:]]:
             names[side] = dict.fromkeys(field.name for field in sides[side])
-        return cls(parsed, tuple(names["source"]), tuple(names["target"]))
+        return cls(expression, tuple(names["source"]), tuple(names["target"]))
 
     def mask(self, source: pa.Table, target: pa.Table) -> pa.BooleanArray:
         """Return the pairs for which it is true; the tables have the columns named above, and a row for each pair."""

@@ -42,7 +42,7 @@ def write_merge(
         }
         return Merged(update, None, None, counts)
     part = _write_rows(snapshot, source, matches, options, draft)
-    return joined_parts(snapshot, plan, source.schema.names, [part], lambda gone: delete_offsets(snapshot, gone, draft))
+    return joined_parts(snapshot, plan, source.schema.names, [part], lambda rows: delete_offsets(snapshot, rows, draft))
 
 
 def _write_rows(

@@ -89,15 +89,15 @@ class MergeSource:
         """Whether the rows have every column, and every member of its structs."""
         return not self.missing and not self.partial
 
-    def completed(self, field: Field, given: pa.Array, kept: pa.Array) -> pa.Array:
+    def completed(self, field: Field, values: pa.Array, old_values: pa.Array) -> pa.Array:
         """Return a struct column of the source, its missing members filled in from the rows of the table.
 
         Args:
             field: One of `partial`.
-            given: Of the source.
-            kept: The column in the rows of the table, in its types.
+            values: The column in the rows of the source.
+            old_values: The column in the rows of the table, in its types.
         """
-        return _completed(field, self._found.field(field.name).type, given, kept)
+        return _completed(field, self._found.field(field.name).type, values, old_values)
 
     def __len__(self) -> int:
         return int(self.table.num_rows)
@@ -197,17 +197,17 @@ def _has_members(field: Field, type_: pa.DataType) -> bool:
     return field.logical_type == "struct" and not field.blob_version and bool(pa.types.is_struct(type_))
 
 
-def _completed(field: Field, found: pa.DataType, given: pa.Array, kept: pa.Array) -> pa.Array:
-    if not _has_members(field, found):
-        return given
-    names = [found.field(i).name for i in range(found.num_fields)]
+def _completed(field: Field, type_: pa.DataType, values: pa.Array, old_values: pa.Array) -> pa.Array:
+    if not _has_members(field, type_):
+        return values
+    names = [type_.field(i).name for i in range(type_.num_fields)]
     members = []
     for i, child in enumerate(field.children):
-        old = pc.struct_field(kept, [i])
+        old = pc.struct_field(old_values, [i])
         if child.name in names:
-            old = _completed(child, found.field(child.name).type, pc.struct_field(given, [i]), old)
+            old = _completed(child, type_.field(child.name).type, pc.struct_field(values, [i]), old)
         members.append(old)
-    mask = given.is_null() if given.null_count else None
+    mask = values.is_null() if values.null_count else None
     return pa.StructArray.from_arrays(members, fields=list(field.storage_type), mask=mask)
 
 

@@ -44,14 +44,14 @@ def fragment_at(snapshot: Snapshot, name: str, fragment_id: int) -> Fragment:
 
 
 def _described(snapshot: Snapshot, name: str, base_id: int | None) -> tuple[DataFile, int]:
-    opened: LanceFile = snapshot.data_file(DataFile(name, (), (), (2, 0), None, base_id))
-    descriptor = opened.descriptor.schema
+    data_file: LanceFile = snapshot.data_file(DataFile(name, (), (), (2, 0), None, base_id))
+    descriptor = data_file.descriptor.schema
     own = schema_from_proto(descriptor.fields, descriptor.metadata)
     ids = dict(_matched(own.fields, snapshot.schema, name))
-    places = physical_columns(own.fields, opened.version)
+    places = physical_columns(own.fields, data_file.version)
     fields = tuple(ids[own_id] for own_id in places)
-    size = opened.source.size
-    return DataFile(name, fields, tuple(places.values()), opened.version, size, base_id), opened.num_rows
+    size = data_file.source.size
+    return DataFile(name, fields, tuple(places.values()), data_file.version, size, base_id), data_file.num_rows
 
 
 def _matched(own: tuple[Field, ...], table: Schema, where: str) -> Iterator[tuple[int, int]]:

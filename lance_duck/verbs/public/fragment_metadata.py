@@ -158,17 +158,17 @@ class FragmentMetadata:
 
 
 def metadata_of(
-    fragment: wire.Fragment, physical_rows: int | None = None, deleted: int | None = None
+    fragment: wire.Fragment, physical_rows: int | None = None, num_deletions: int | None = None
 ) -> FragmentMetadata:
     """Return what a fragment of a manifest consists of.
 
     Args:
         fragment: As the manifest has it.
         physical_rows: Rows before deletion, where the manifest does not say.
-        deleted: Deleted rows, likewise.
+        num_deletions: Deleted rows, likewise.
     """
     deletion = fragment.deletion_file
-    count = fragment.num_deletions if deleted is None else deleted
+    count = fragment.num_deletions if num_deletions is None else num_deletions
     return FragmentMetadata(
         fragment.id,
         [data_file_of(file) for file in fragment.files],
@@ -226,12 +226,12 @@ def _deletion_file(file: wire.DeletionFile, count: int) -> DeletionFile:
     return DeletionFile(file.read_version, file.id, _SUFFIX_TYPES[file.suffix], count, file.base_id)
 
 
-def _sequence(stored: bytes | wire.ExternalFile | None, spell: Callable[[str], str] = str) -> dict[str, Any] | None:
-    if stored is None:
+def _sequence(content: bytes | wire.ExternalFile | None, spell: Callable[[str], str] = str) -> dict[str, Any] | None:
+    if content is None:
         return None
-    if isinstance(stored, bytes):
-        return {spell("inline"): list(stored)}
-    return {spell("external"): asdict(stored)}
+    if isinstance(content, bytes):
+        return {spell("inline"): list(content)}
+    return {spell("external"): asdict(content)}
 
 
 def data_file_from(file: DataFile) -> wire.DataFile:
@@ -250,11 +250,11 @@ def _wire_deletion_file(file: DeletionFile) -> wire.DeletionFile:
     return wire.DeletionFile(suffix, file.read_version, file.id, file.num_deleted_rows, file.base_id)
 
 
-def _wire_sequence(stored: Mapping[str, Any] | None) -> bytes | wire.ExternalFile | None:
-    if stored is None:
+def _wire_sequence(sequence: Mapping[str, Any] | None) -> bytes | wire.ExternalFile | None:
+    if sequence is None:
         return None
     try:
-        ((place, value),) = stored.items()
+        ((place, value),) = sequence.items()
         return bytes(value) if place.lower() == "inline" else wire.ExternalFile(**value)
     except (TypeError, ValueError, AttributeError) as error:
         raise InvalidInputError("row ids or row versions of a fragment", found=str(error)) from error

@@ -70,11 +70,11 @@ def from_transaction(transaction: wire.Transaction) -> Transaction:
 
 
 def _fragments(fragments: Iterable[FragmentMetadata]) -> tuple[Fragment, ...]:
-    listed = tuple(fragments)
-    for entry in listed:
+    metadata = tuple(fragments)
+    for entry in metadata:
         if not isinstance(entry, FragmentMetadata):
             raise InvalidInputError("fragments", expected="FragmentMetadata", found=type(entry).__name__)
-    return tuple(fragment_from(entry) for entry in listed)
+    return tuple(fragment_from(entry) for entry in metadata)
 
 
 def _metadata(fragments: Iterable[Fragment]) -> list[FragmentMetadata]:
@@ -233,26 +233,26 @@ _TO: Mapping[type, Callable[[Any, Schema | None], op.Operation]] = {
 }
 
 
-def _shown_update(o: op.Update) -> LanceOperation.Update:
+def _shown_update(operation: op.Update) -> LanceOperation.Update:
     return _FORMS.Update(
-        list(o.removed_fragment_ids),
-        _metadata(o.updated_fragments),
-        _metadata(o.new_fragments),
-        list(o.fields_modified),
-        list(o.fields_for_preserving_frag_bitmap),
-        o.update_mode,
-        dict(o.updated_fragment_offsets) or None,
-        None if o.inserted_rows is None else o.inserted_rows.SerializeToString(),
+        list(operation.removed_fragment_ids),
+        _metadata(operation.updated_fragments),
+        _metadata(operation.new_fragments),
+        list(operation.fields_modified),
+        list(operation.fields_for_preserving_frag_bitmap),
+        operation.update_mode,
+        dict(operation.updated_fragment_offsets) or None,
+        None if operation.inserted_rows is None else operation.inserted_rows.SerializeToString(),
     )
 
 
-def _shown_rewrite(o: op.Rewrite) -> LanceOperation.Rewrite:
-    groups = [_FORMS.RewriteGroup(_metadata(g.old_fragments), _metadata(g.new_fragments)) for g in o.groups]
+def _shown_rewrite(operation: op.Rewrite) -> LanceOperation.Rewrite:
+    groups = [_FORMS.RewriteGroup(_metadata(g.old_fragments), _metadata(g.new_fragments)) for g in operation.groups]
     indices = [
         _FORMS.RewrittenIndex(
             str(i.old_id), str(i.new_id), i.new_details_type_url, i.new_details_value, i.new_index_version
         )
-        for i in o.rewritten_indices
+        for i in operation.rewritten_indices
     ]
     return _FORMS.Rewrite(groups, indices)
 
@@ -261,12 +261,12 @@ def _shown_map(update: op.UpdateMap | None) -> LanceOperation.UpdateMap | None:
     return None if update is None else _FORMS.UpdateMap(dict(update.updates), update.replace)
 
 
-def _shown_config(o: op.UpdateConfig) -> LanceOperation.UpdateConfig:
-    fields = {i: _FORMS.UpdateMap(dict(m.updates), m.replace) for i, m in o.field_metadata_updates.items()}
+def _shown_config(operation: op.UpdateConfig) -> LanceOperation.UpdateConfig:
+    fields = {i: _FORMS.UpdateMap(dict(m.updates), m.replace) for i, m in operation.field_metadata_updates.items()}
     return _FORMS.UpdateConfig(
-        _shown_map(o.config_updates),
-        _shown_map(o.table_metadata_updates),
-        _shown_map(o.schema_metadata_updates),
+        _shown_map(operation.config_updates),
+        _shown_map(operation.table_metadata_updates),
+        _shown_map(operation.schema_metadata_updates),
         fields or None,
     )
 

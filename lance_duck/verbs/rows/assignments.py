@@ -105,9 +105,9 @@ class Assignments:
                     f"new value of column {name!r}", expected="an SQL expression", found=type(text).__name__
                 )
             text = _TYPED_TEXT.sub(r"\1 '\2'", text)
-            parsed = None if has_subquery(text) else _parsed(text, available, f"new value of column {name!r}")
+            expression = None if has_subquery(text) else _parsed(text, available, f"new value of column {name!r}")
             field = next(field for field in schema.fields if field.name == name)
-            self.columns.append(Assignment(field, text, parsed))
+            self.columns.append(Assignment(field, text, expression))
 
     @property
     def names(self) -> list[str]:

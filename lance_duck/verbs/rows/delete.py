@@ -59,7 +59,7 @@ def write_delete(
 
 
 def commit_delete(
-    draft: UncommittedFiles, deleted: Deleted, predicate: FilterLike, properties: Mapping[str, str] | None = None
+    draft: UncommittedFiles, deletion: Deleted, predicate: FilterLike, properties: Mapping[str, str] | None = None
 ) -> tuple[Snapshot, int]:
     """Commit a delete whose deletion files are written.
 
@@ -69,8 +69,8 @@ def commit_delete(
     Raises:
         RetryableError: Another change came first.
     """
-    operation = Delete(deleted.updated, deleted.removed, str(predicate))
-    return draft.commit(operation, affected=deleted.affected, properties=properties), deleted.count
+    operation = Delete(deletion.updated, deletion.removed, str(predicate))
+    return draft.commit(operation, affected=deletion.affected, properties=properties), deletion.count
 
 
 def delete_all(snapshot: Snapshot) -> Snapshot:

@@ -34,7 +34,7 @@ class RowEdits:
         deleted: Addresses of rows that are deleted, each once.
         updated: Addresses of rows that get new values, each once and none of the deleted ones.
         values: The new values by column, a row for each of `updated` in that order; other columns stay as they are.
-        kept: Values of some that stay as they are, likewise, where they are known: the table is not read for them.
+        old_values: Values of some of the other columns, likewise, where they are known: the table is not read for them.
         inserted: New rows; columns that they lack are null.
         guard: Returns, for the version that the edits begin with, what refuses newer versions that have rows with the
             keys of the new ones; None if nothing depends on them.
@@ -43,7 +43,7 @@ class RowEdits:
     deleted: Addresses = field(default_factory=NO_ROWS.copy)
     updated: Addresses = field(default_factory=NO_ROWS.copy)
     values: pa.Table | None = None
-    kept: pa.Table | None = None
+    old_values: pa.Table | None = None
     inserted: pa.Table | None = None
     guard: Callable[[Snapshot], Callable[[Snapshot], None]] | None = None
 
@@ -85,40 +85,40 @@ def edit_rows(
         RetryableError: Another change came first.
     """
     with UncommittedFiles(snapshot) as draft:
-        written = write_edits(snapshot, edits, draft, predicate)
+        result = write_edits(snapshot, edits, draft, predicate)
         guard = None if edits.guard is None else edits.guard(snapshot)
-        return draft.commit(written.operation, affected=written.affected, properties=properties, guard=guard)
+        return draft.commit(result.operation, affected=result.affected, properties=properties, guard=guard)
 
 
 def write_edits(snapshot: Snapshot, edits: RowEdits, draft: UncommittedFiles, predicate: str = "") -> WrittenEdits:
     """Write the files of edits; see `edit_rows`."""
-    moved = _MovedRows(snapshot, edits)
+    rows = _MovedRows(snapshot, edits)
     fragments: Sequence[Fragment] = ()
     if len(edits.updated) or edits.inserted is not None:
         options = WriteOptions(
             data_storage_version=snapshot.data_storage_version, committed_here=True, blobs=kept_blobs(snapshot)
         )
-        written = write_new_fragments(snapshot.store, snapshot.schema, moved.batches(), options)
-        draft.note_fragments(written)
-        fragments = moved.numbered(written)
-    deleted = delete_addresses(snapshot, np.concatenate([edits.deleted, edits.updated]), draft)
-    return WrittenEdits(_operation(snapshot, edits, fragments, deleted, predicate), deleted.affected)
+        files = write_new_fragments(snapshot.store, snapshot.schema, rows.batches(), options)
+        draft.note_fragments(files)
+        fragments = rows.numbered(files)
+    deletion = delete_addresses(snapshot, np.concatenate([edits.deleted, edits.updated]), draft)
+    return WrittenEdits(_operation(snapshot, edits, fragments, deletion, predicate), deletion.affected)
 
 
 def _operation(
-    snapshot: Snapshot, edits: RowEdits, fragments: Sequence[Fragment], deleted: Deleted, predicate: str
+    snapshot: Snapshot, edits: RowEdits, fragments: Sequence[Fragment], deletion: Deleted, predicate: str
 ) -> Operation:
     if not fragments:
-        return Delete(deleted.updated, deleted.removed, predicate)
-    if not deleted.count:
+        return Delete(deletion.updated, deletion.removed, predicate)
+    if not deletion.count:
         return Append(tuple(fragments))
     names = snapshot.schema.names if edits.inserted is not None or edits.values is None else edits.values.column_names
-    changed = [top for top in snapshot.schema.fields if top.name in names]
+    fields = [top for top in snapshot.schema.fields if top.name in names]
     return Update(
-        removed_fragment_ids=deleted.removed,
-        updated_fragments=deleted.updated,
+        removed_fragment_ids=deletion.removed,
+        updated_fragments=deletion.updated,
         new_fragments=tuple(fragments),
-        fields_for_preserving_frag_bitmap=[below.id for top in changed for below in top.walk()],
+        fields_for_preserving_frag_bitmap=[below.id for top in fields for below in top.walk()],
     )
 
 
@@ -165,9 +165,9 @@ class _MovedRows:
 
     def _known(self) -> pa.Table:
         """Return the columns of which values are known, new ones and old ones, ascending by address."""
-        values, kept = self._edits.values, self._edits.kept
+        values, old_values = self._edits.values, self._edits.old_values
         assert values is not None
-        for name, column in () if kept is None else zip(kept.column_names, kept.columns, strict=True):
+        for name, column in () if old_values is None else zip(old_values.column_names, old_values.columns, strict=True):
             if name not in values.column_names:
                 values = values.append_column(name, column)
         if not bool(np.all(self._order[1:] > self._order[:-1])):

@@ -48,5 +48,5 @@ def _raw(array: pa.Array) -> pa.Array:
     """Return the bytes of values of one width."""
     validity, data = array.buffers()
     width = array.type.bit_width // 8
-    cut = pa.Array.from_buffers(pa.binary(width), len(array), [validity, data], offset=array.offset)
-    return cut.cast(pa.binary())
+    texts = pa.Array.from_buffers(pa.binary(width), len(array), [validity, data], offset=array.offset)
+    return texts.cast(pa.binary())

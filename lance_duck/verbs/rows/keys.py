@@ -42,11 +42,11 @@ class KeyIndex:
         self._pairs: list[Codes] = []
         self.codes = np.empty(0, np.int64)
         for i, (column, name) in enumerate(zip(columns, names, strict=True)):
-            encoded = comparable_keys(column, name).dictionary_encode()
-            self._sets.append(encoded.dictionary)
-            codes = _codes(encoded.indices)
+            dictionary = comparable_keys(column, name).dictionary_encode()
+            self._sets.append(dictionary.dictionary)
+            codes = _codes(dictionary.indices)
             if i:
-                pairs = _pair(self.codes, codes, len(encoded.dictionary))
+                pairs = _pair(self.codes, codes, len(dictionary.dictionary))
                 distinct, inverse = np.unique(pairs[pairs >= 0], return_inverse=True)
                 codes = np.full(len(pairs), -1, np.int64)
                 codes[pairs >= 0] = inverse

@@ -158,9 +158,9 @@ def delete_offsets(snapshot: Snapshot, affected: Mapping[int, NDArray[np.uint32]
         return replace(fragment, deletion_file=file)
 
     workers = 1 if local_path(snapshot.uri) is not None else DELETION_WRITERS
-    updated = list(map_ordered(write, affected.items(), workers=workers))
-    removed = [fragment_id for fragment_id, fragment in zip(affected, updated, strict=True) if fragment is None]
-    return Deleted(tuple(fragment for fragment in updated if fragment is not None), tuple(removed), affected)
+    fragments = list(map_ordered(write, affected.items(), workers=workers))
+    empty_ids = [fragment_id for fragment_id, fragment in zip(affected, fragments, strict=True) if fragment is None]
+    return Deleted(tuple(fragment for fragment in fragments if fragment is not None), tuple(empty_ids), affected)
 
 
 def offsets_by_fragment(addresses: Addresses) -> dict[int, NDArray[np.uint32]]:

@@ -51,8 +51,8 @@ def update_rows(
     """
     options = WriteOptions(data_storage_version=data_storage_version, committed_here=True)
     with UncommittedFiles(snapshot) as draft:
-        updated = write_update(snapshot, updates, where, options, draft)
-        return commit_update(snapshot, updates, updated, draft, properties)
+        update = write_update(snapshot, updates, where, options, draft)
+        return commit_update(snapshot, updates, update, draft, properties)
 
 
 @dataclass(frozen=True)
@@ -102,16 +102,18 @@ def write_update(
     rows = _UpdateStream(snapshot, assignments, where, fragments)
     new_fragments = write_new_fragments(snapshot.store, snapshot.schema, rows.updated(), options)
     draft.note_fragments(new_fragments)
-    deleted = delete_addresses(snapshot, joined(rows.addresses, np.uint64), draft)
+    deletion = delete_addresses(snapshot, joined(rows.addresses, np.uint64), draft)
     if snapshot.has_stable_row_ids:
-        return Updated(moved_rows(new_fragments, joined(rows.ids, np.uint64), joined(rows.created, np.uint64)), deleted)
-    return Updated(tuple(new_fragments), deleted)
+        return Updated(
+            moved_rows(new_fragments, joined(rows.ids, np.uint64), joined(rows.created, np.uint64)), deletion
+        )
+    return Updated(tuple(new_fragments), deletion)
 
 
 def commit_update(
     snapshot: Snapshot,
     updates: Mapping[str, str],
-    updated: Updated,
+    update: Updated,
     draft: UncommittedFiles,
     properties: Mapping[str, str] | None = None,
 ) -> tuple[Snapshot, int]:
@@ -123,15 +125,15 @@ def commit_update(
     Raises:
         RetryableError: Another change came first.
     """
-    deleted = updated.deleted
-    changed = [field for field in snapshot.schema.fields if field.name in updates]
+    deletion = update.deleted
+    fields = [field for field in snapshot.schema.fields if field.name in updates]
     operation = Update(
-        removed_fragment_ids=deleted.removed,
-        updated_fragments=deleted.updated,
-        new_fragments=updated.fragments,
-        fields_for_preserving_frag_bitmap=[field.id for top in changed for field in top.walk()],
+        removed_fragment_ids=deletion.removed,
+        updated_fragments=deletion.updated,
+        new_fragments=update.fragments,
+        fields_for_preserving_frag_bitmap=[field.id for top in fields for field in top.walk()],
     )
-    return draft.commit(operation, affected=deleted.affected, properties=properties), deleted.count
+    return draft.commit(operation, affected=deletion.affected, properties=properties), deletion.count
 
 
 class _UpdateStream:

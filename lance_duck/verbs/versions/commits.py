@@ -61,7 +61,7 @@ class Commits(TableMethods):
         transaction_properties: Mapping[str, str] | None = None,
         enable_stable_row_ids: bool | None = None,
         commit_timeout: timedelta | None = TIMEOUT,
-        **refused: Any,
+        **unsupported: Any,
     ) -> Self:
         """Commit an operation as the next version of a table, or create the table by it.
 
@@ -78,7 +78,7 @@ class Commits(TableMethods):
             transaction_properties: Likewise, by name.
             enable_stable_row_ids: Of a new table: rows keep their `_rowid` when they move.
             commit_timeout: How long to try again; None: without end.
-            refused: Arguments of pylance that are not supported: namespace_client, table_id,
+            unsupported: Arguments of pylance that are not supported: namespace_client, table_id,
                 namespace_client_managed_versioning, base_store_params.
 
         Raises:
@@ -88,7 +88,7 @@ class Commits(TableMethods):
             InvalidInputError: The operation makes no sense.
             StoreError: The disk or the object store failed.
         """
-        refuse_unsupported(Commits.commit, {"commit_lock": commit_lock, **refused}, _REMEDIES)
+        refuse_unsupported(Commits.commit, {"commit_lock": commit_lock, **unsupported}, _REMEDIES)
         transaction = _transaction(operation, read_version, commit_message, transaction_properties)
         location, uri = _place(base_uri, storage_options)
         read = None if _takes_latest(transaction, read_version) else transaction.read_version
@@ -122,7 +122,7 @@ class Commits(TableMethods):
         max_retries: int = RETRIES,
         *,
         commit_timeout: timedelta | None = TIMEOUT,
-        **refused: Any,
+        **unsupported: Any,
     ) -> dict[str, Any]:
         """Commit several transactions, all of them Appends, as one version; the arguments are those of `commit`.
 
@@ -133,10 +133,10 @@ class Commits(TableMethods):
             UnsupportedError: One is no Append.
             InvalidInputError: There is none.
         """
-        merged = merge_appends(transactions)
+        transaction = merge_appends(transactions)
         committed = cls.commit(
             dest,
-            merged,
+            transaction,
             None,
             commit_lock,
             storage_options,
@@ -144,9 +144,9 @@ class Commits(TableMethods):
             detached,
             max_retries,
             commit_timeout=commit_timeout,
-            **refused,
+            **unsupported,
         )
-        return {"dataset": committed, "merged": merged}
+        return {"dataset": committed, "merged": transaction}
 
 
 def merge_appends(transactions: Sequence[lance_operation.Transaction]) -> lance_operation.Transaction:

@@ -111,14 +111,14 @@ class DatasetDelta:
             InvalidInputError: The table has no stable row ids.
             NotFoundError: A version does not exist.
         """
-        ids = (pa.record_batch([pa.array(deleted)], _IDS) for deleted in self._gone())
+        ids = (pa.record_batch([pa.array(row_ids)], _IDS) for row_ids in self._gone())
         return pa.RecordBatchReader.from_batches(_IDS, ids)
 
     def get_deleted_rows(self) -> pa.RecordBatchReader:
         """Return rows of the older version that are gone in the newer, as they were; columns as `get_inserted_rows`."""
         table = TableScan(self._older)
         projection = table.projection(_columns(self._older))
-        rows = (table.taker.by_row_id(deleted, projection) for deleted in self._gone())
+        rows = (table.taker.by_row_id(row_ids, projection) for row_ids in self._gone())
         return pa.RecordBatchReader.from_batches(projection.schema, rows)
 
     @cached_property
@@ -146,9 +146,9 @@ class DatasetDelta:
             if now is not None and now.deletion_file == fragment.deletion_file and now.row_ids == fragment.row_ids:
                 continue
             ids = _live_ids(older, fragment)
-            deleted = ids[~index.addresses(ids)[1]]
-            if len(deleted):
-                yield deleted
+            lost_ids = ids[~index.addresses(ids)[1]]
+            if len(lost_ids):
+                yield lost_ids
 
 
 def _columns(snapshot: Snapshot) -> list[str]:

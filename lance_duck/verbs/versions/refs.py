@@ -159,8 +159,8 @@ def _resolve(snapshot: Snapshot, reference: Version | None) -> Snapshot:
     return snapshot if reference is None else snapshot.checkout(reference)
 
 
-def _tag_of(target: Snapshot, created: datetime | None, updated: datetime) -> refs.Tag:
-    return refs.Tag(target.branch, target.version, created, updated, target.manifest.size)
+def _tag_of(target: Snapshot, created_at: datetime | None, updated_at: datetime) -> refs.Tag:
+    return refs.Tag(target.branch, target.version, created_at, updated_at, target.manifest.size)
 
 
 def _refuse_referenced(store: Store, name: str, branch: refs.Branch, branches: Mapping[str, refs.Branch]) -> None:

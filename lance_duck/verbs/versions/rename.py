@@ -45,14 +45,14 @@ def rename_table(uri: str, target: str, storage_options: Mapping[str, str] | Non
     if store.external is not None:
         raise _refused("a table with an external manifest store", uri, "that store knows its versions by their place")
     if branches := refs.list_branches(store):
-        found = f"branches {', '.join(sorted(branches))}, whose manifests name the place of the table"
-        raise _refused("a table with branches", uri, found)
+        obstacle = f"branches {', '.join(sorted(branches))}, whose manifests name the place of the table"
+        raise _refused("a table with branches", uri, obstacle)
     if os.path.lexists(end):
         raise AlreadyExistsError("the name is taken", where=target, remedy="another name, or drop what is there")
     move_folder(start.rstrip(os.sep), end, fsync=boolean_option(storage_options, "fsync", default=True))
 
 
-def _refused(what: str, uri: str, found: str) -> UnsupportedError:
+def _refused(what: str, uri: str, obstacle: str) -> UnsupportedError:
     return UnsupportedError(
-        f"{what} is not renamed", where=uri, found=found, remedy="CREATE TABLE new AS FROM old, then DROP TABLE old"
+        f"{what} is not renamed", where=uri, found=obstacle, remedy="CREATE TABLE new AS FROM old, then DROP TABLE old"
     )

@@ -51,25 +51,25 @@ def repair(
     if not rows and not restored and not overlays:
         return snapshot
     with UncommittedFiles(snapshot) as draft:
-        kept = {number: offsets for number, offsets in rows.items() if number not in restored}
-        deleted = delete_offsets(snapshot, kept, draft)
-        updated, removed = list(deleted.updated), list(deleted.removed)
+        others = {number: offsets for number, offsets in rows.items() if number not in restored}
+        deletion = delete_offsets(snapshot, others, draft)
+        fragments, empty_ids = list(deletion.updated), list(deletion.removed)
         for number in restored:
             fragment = replace(snapshot.fragment(number), deletion_file=None)
-            gone = rows.get(number)
-            if gone is not None and len(gone) >= fragment.physical_rows:
-                removed.append(number)
+            lost = rows.get(number)
+            if lost is not None and len(lost) >= fragment.physical_rows:
+                empty_ids.append(number)
                 continue
-            if gone is not None and len(gone):
-                file = write_deletions(snapshot.store, number, snapshot.version, DeletionVector(gone))
+            if lost is not None and len(lost):
+                file = write_deletions(snapshot.store, number, snapshot.version, DeletionVector(lost))
                 draft.note(file.path(number))
                 fragment = replace(fragment, deletion_file=file)
-            updated.append(fragment)
-        known = {fragment.id for fragment in updated}.union(removed)
-        updated += [snapshot.fragment(number) for number in overlays if number not in known]
-        updated = [_without(fragment, overlays.get(fragment.id, ())) for fragment in updated]
-        operation = Delete(updated, removed, "rows that cannot be read")
-        return draft.commit(operation, affected=deleted.affected, properties=properties)
+            fragments.append(fragment)
+        ids = {fragment.id for fragment in fragments}.union(empty_ids)
+        fragments += [snapshot.fragment(number) for number in overlays if number not in ids]
+        fragments = [_without(fragment, overlays.get(fragment.id, ())) for fragment in fragments]
+        operation = Delete(fragments, empty_ids, "rows that cannot be read")
+        return draft.commit(operation, affected=deletion.affected, properties=properties)
 
 
 def _without(fragment: Fragment, overlays: Sequence[Overlay]) -> Fragment:

@@ -120,11 +120,11 @@ def _changed_by_id(older: Snapshot, newer: Snapshot, operation: str | None) -> I
     if operation == "Restore":  # an overwrite may have given an id to another row
         is_row = before.created[at] == after.created[now]
         at, now = at[is_row], now[is_row]
-    gone, came = np.ones(len(before.ids), np.bool_), np.ones(len(after.ids), np.bool_)
-    gone[at] = came[now] = False
-    yield from _given(ChangedRows(before.ids[gone], before.addresses[gone], None))
+    is_lost, is_new = np.ones(len(before.ids), np.bool_), np.ones(len(after.ids), np.bool_)
+    is_lost[at] = is_new[now] = False
+    yield from _given(ChangedRows(before.ids[is_lost], before.addresses[is_lost], None))
     yield from _updated_by_id(before, after, at, now, _replaced(older, newer), operation)
-    yield from _given(ChangedRows(after.ids[came], None, after.addresses[came]))
+    yield from _given(ChangedRows(after.ids[is_new], None, after.addresses[is_new]))
 
 
 def _updated_by_id(
@@ -132,7 +132,7 @@ def _updated_by_id(
     after: _FragmentRows,
     at: NDArray[np.int64],
     now: NDArray[np.int64],
-    replaced: dict[int, frozenset[int]],
+    new_fields: dict[int, frozenset[int]],
     operation: str | None,
 ) -> Iterator[ChangedRows]:
     """Yield the rows of both versions that were updated: by their row versions, or by other values in their place."""
@@ -143,11 +143,11 @@ def _updated_by_id(
         is_updated[:] = False
     old, new = before.addresses[at], after.addresses[now]
     yield from _given(ChangedRows(before.ids[at][is_updated], old[is_updated], new[is_updated]))
-    if not replaced:
+    if not new_fields:
         return
-    fragments = np.array(sorted(replaced), np.uint64)
+    fragments = np.array(sorted(new_fields), np.uint64)
     in_place = ~is_updated & (old == new) & np.isin(new >> np.uint64(32), fragments)
-    fields = frozenset().union(*replaced.values())
+    fields = frozenset().union(*new_fields.values())
     yield from _given(ChangedRows(before.ids[at][in_place], old[in_place], new[in_place], fields))
 
 
@@ -155,31 +155,31 @@ def _changed_by_address(older: Snapshot, newer: Snapshot, operation: str | None)
     by_id = {fragment.id: fragment for fragment in newer.fragments}
     pairs = [(f, by_id[f.id]) for f in older.fragments if f.id in by_id and _holds_same_rows(f, by_id[f.id], operation)]
     ids = {fragment.id for fragment, _ in pairs}
-    gone = [fragment for fragment in older.fragments if fragment.id not in ids]
-    came = [fragment for fragment in newer.fragments if fragment.id not in ids]
-    if operation is None and gone and came:
+    old_fragments = [fragment for fragment in older.fragments if fragment.id not in ids]
+    new_fragments = [fragment for fragment in newer.fragments if fragment.id not in ids]
+    if operation is None and old_fragments and new_fragments:
         raise UnsupportedError(
             f"what version {newer.version} changed is not known",
             where=newer.uri,
             found="rows without stable ids, in other fragments than before, and no transaction",
             remedy="compare the versions by a key: FROM t AT (VERSION => …) EXCEPT FROM t AT (VERSION => …)",
         )
-    changed = [(f, g) for f, g in pairs if not _is_same(f, g)]
-    before = [_FragmentRows.of(older, [fragment]).addresses for fragment, _ in changed]
-    after = [_FragmentRows.of(newer, [fragment]).addresses for _, fragment in changed]
+    differences = [(f, g) for f, g in pairs if not _is_same(f, g)]
+    before = [_FragmentRows.of(older, [fragment]).addresses for fragment, _ in differences]
+    after = [_FragmentRows.of(newer, [fragment]).addresses for _, fragment in differences]
     for old, new in zip(before, after, strict=True):
         lost = np.setdiff1d(old, new, assume_unique=True)
         yield from _given(ChangedRows(lost, lost, None))
-    yield from _whole(older, gone, deleted=True)
-    replaced = _replaced(older, newer)
-    for (fragment, _), old, new in zip(changed, before, after, strict=True):
-        if fragment.id in replaced:
+    yield from _whole(older, old_fragments, deleted=True)
+    new_fields = _replaced(older, newer)
+    for (fragment, _), old, new in zip(differences, before, after, strict=True):
+        if fragment.id in new_fields:
             both = np.intersect1d(old, new, assume_unique=True)
-            yield from _given(ChangedRows(both, both, both, replaced[fragment.id]))
+            yield from _given(ChangedRows(both, both, both, new_fields[fragment.id]))
     for old, new in zip(before, after, strict=True):
         returned = np.setdiff1d(new, old, assume_unique=True)
         yield from _given(ChangedRows(returned, None, returned))
-    yield from _whole(newer, came, deleted=False)
+    yield from _whole(newer, new_fragments, deleted=False)
 
 
 def _given(rows: ChangedRows) -> Iterator[ChangedRows]:
@@ -209,7 +209,7 @@ def _replaced(older: Snapshot, newer: Snapshot) -> dict[int, frozenset[int]]:
     """Return, by fragment of both versions, the fields of both whose values lie in another file than before."""
     by_id = {fragment.id: fragment for fragment in newer.fragments}
     common = {field.id for field in older.schema.walk()} & {field.id for field in newer.schema.walk()}
-    replaced = {}
+    new_fields = {}
     for fragment in older.fragments:
         now = by_id.get(fragment.id)
         if now is None or now.all_files == fragment.all_files:
@@ -217,8 +217,8 @@ def _replaced(older: Snapshot, newer: Snapshot) -> dict[int, frozenset[int]]:
         before, after = _places(fragment), _places(now)
         fields = {field for field in common & after.keys() if field in before and before[field] != after[field]}
         if fields:
-            replaced[fragment.id] = frozenset(fields)
-    return replaced
+            new_fields[fragment.id] = frozenset(fields)
+    return new_fields
 
 
 def _places(fragment: Fragment) -> dict[int, list[tuple[int | None, str]]]:

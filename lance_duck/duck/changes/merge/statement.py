@@ -224,7 +224,7 @@ class MergeStatement(TableStatement):
         new = inserted if inserted.num_rows else None
         guard = None if new is None else insert_guard(table, inserted, self.keys)
         result = counted(len(addresses) + inserted.num_rows)
-        return RowEdits(updated=addresses, values=values, kept=kept, inserted=new, guard=guard), result
+        return RowEdits(updated=addresses, values=values, old_values=kept, inserted=new, guard=guard), result
 
     def _paired(
         self, session: ChangeSession, table: TargetTable, merge: MergeJoin, keys: SourceKeys, tables: dict[str, Any]
