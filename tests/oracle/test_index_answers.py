@@ -169,10 +169,10 @@ def begin(seed: int, path: Path) -> Life:
     return life
 
 
-def ask(life: Life, cases: Cases, version: int | None = None) -> None:
+def ask(life: Life, cases: Cases, version: int | None = None, asked: int = ASKED) -> None:
     """Compare answers: through indexes, by a scan, by pylance's scan."""
     ours, theirs = ld.dataset(life.path, version=version), lance.dataset(life.path, version=version)
-    for _ in range(ASKED):
+    for _ in range(asked):
         condition = life.condition(3)
         with cases.case(f"{' / '.join(life.said)} @{ours.version}: {condition}"):
             found = ours.to_table(columns=["key"], filter=condition, with_row_address=True)
@@ -185,17 +185,17 @@ def ask(life: Life, cases: Cases, version: int | None = None) -> None:
                 assert sorted(found["key"].to_pylist()) == sorted(expected["key"].to_pylist())
 
 
-def live(seed: int, path: Path, cases: Cases) -> Life:
+def live(seed: int, path: Path, cases: Cases, asked: int = ASKED) -> Life:
     """Change a table again and again, and ask after every change."""
     life = begin(seed, path)
-    ask(life, cases)
+    ask(life, cases, asked=asked)
     for place in life.rng.integers(0, len(CHANGES), STEPS):
         change = CHANGES[place]
         life.said.append(getattr(change, "__name__", "compact deferred"))
         change(life)
-        ask(life, cases)
+        ask(life, cases, asked=asked)
     first = ld.dataset(life.path).versions()[0]["version"]
-    ask(life, cases, int(life.rng.integers(first, ld.dataset(life.path).version + 1)))
+    ask(life, cases, int(life.rng.integers(first, ld.dataset(life.path).version + 1)), asked)
     return life
 
 

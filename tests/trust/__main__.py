@@ -3,28 +3,33 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 
 from trust.campaign import TrialCounts, run_kind
 from trust.kinds import KINDS, TrialKind, named
-from trust.page import versions, write_page
+from trust.page import next_seed, record, runs, versions, write_page
 
 PAGE = Path(__file__).parents[2] / "docs" / "trust.md"
+RUNS = Path(__file__).with_name("runs.jsonl")
 
 
 def arguments() -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(prog="trust", description="Random trials against this package, with seeds.")
     parser.add_argument("--profile", choices=("short", "long"), default="short", help="minutes, or hours")
-    parser.add_argument("--seed", type=int, help="of the first trial of each kind; default: 0, or the time")
+    parser.add_argument(
+        "--seed", type=int, help="of the first trial of each kind; default: 0, or those not counted yet"
+    )
     parser.add_argument("--minutes", type=float, help="of the long profile; default 240")
     parser.add_argument("--only", action="append", choices=[kind.name for kind in KINDS], help="this kind; repeatable")
     parser.add_argument("--trials", type=int, help="of each kind, whatever the profile")
     parser.add_argument("--processes", type=int, default=2, help="that make trials side by side")
-    parser.add_argument("--page", type=Path, nargs="?", const=PAGE, help="write the counts to a page of the documents")
+    parser.add_argument("--runs", type=Path, default=RUNS, help="where the long profile adds its counts")
+    parser.add_argument("--page", type=Path, default=PAGE, help="where the long profile writes the sums of all counts")
     return parser.parse_args()
 
 
@@ -32,21 +37,27 @@ def main() -> int:
     """Run the campaign; returns how many trials failed, at most 100."""
     given = arguments()
     is_long = given.profile == "long"
-    seed = given.seed if given.seed is not None else int(time.time()) if is_long else 0
     kinds = [named(name) for name in given.only] if given.only else [k for k in KINDS if k.short or is_long]
     seconds = 60 * (given.minutes or 240) * given.processes if is_long or given.minutes else None
-    print(f"{given.profile} profile, seed {seed}, {versions()}", flush=True)
+    print(f"{given.profile} profile, {versions()}", flush=True)
     shares = sum(kind.share for kind in kinds)
+    is_over = Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: is_over.set())
 
     def run(kind: TrialKind) -> TrialCounts:
         trials = given.trials or (None if seconds else max(kind.short, 1))
         limit = None if seconds is None else seconds * kind.share / shares
-        return run_kind(kind, seed, trials, limit, lambda text: print(text, flush=True))
+        seed = given.seed if given.seed is not None else next_seed(given.runs, kind.name) if is_long else 0
+        found = run_kind(kind, seed, trials, limit, lambda text: print(text, flush=True), is_over)
+        if is_long and not record(given.runs, found):
+            print(f"{kind.name}: not added to the counts, which have these seeds", flush=True)
+        return found
 
     with ThreadPoolExecutor(given.processes) as pool:
         counts = list(pool.map(run, kinds))
-    if given.page or (is_long and not given.only):
-        write_page(given.page or PAGE, counts)
+    if is_long:
+        write_page(given.page, runs(given.runs))
     failures = sum(len(found.failures) for found in counts)
     print(f"{sum(found.trials for found in counts):,} trials, {failures} failed")
     return min(failures, 100)

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Event
 
 from trust.kinds import TrialKind
 
@@ -123,7 +124,12 @@ class TrialProcess:
 
 
 def run_kind(
-    kind: TrialKind, first: int, trials: int | None, seconds: float | None, say: Callable[[str], None] = print
+    kind: TrialKind,
+    first: int,
+    trials: int | None,
+    seconds: float | None,
+    say: Callable[[str], None] = print,
+    is_over: Event | None = None,
 ) -> TrialCounts:
     """Make trials of one kind, one after the other.
 
@@ -133,12 +139,13 @@ def run_kind(
         trials: How many; None for as many as the time allows.
         seconds: After which none begins; None for no limit.
         say: Is given a text for each failure, and one at the end.
+        is_over: Once it is set, no further trial begins.
     """
     found, begin = TrialCounts(kind, first), time.monotonic()
     with tempfile.TemporaryDirectory(prefix="trust-", ignore_cleanup_errors=True) as folder:
         process = TrialProcess(kind, Path(folder))
         try:
-            while trials is None or found.trials < trials:
+            while (trials is None or found.trials < trials) and not (is_over and is_over.is_set()):
                 if seconds is not None and found.trials and time.monotonic() - begin > seconds:
                     break
                 if len(found.failures) == ENOUGH_FAILURES:

@@ -16,12 +16,14 @@ from trust.peers import check_with_pylance
 import lance_duck as ld
 
 TEXT_LIVES, TEXT_STEPS = 4, 8
+ASKED = 30
+"""Filters after each change: a change costs as much as some thirty of them."""
 
 
 def predicates(seed: int, folder: Path) -> Mapping[str, int]:
     """Ask random filters through the life of a table with scalar indexes."""
     cases = Cases()
-    return _settled(cases, test_index_answers.live(seed, folder, cases), "filters")
+    return _settled(cases, test_index_answers.live(seed, folder, cases, ASKED), "filters")
 
 
 def vectors(seed: int, folder: Path) -> Mapping[str, int]:

@@ -1,51 +1,108 @@
-"""The page of counts in the documentation: its table is written by the campaign."""
+"""What long runs have counted, a line of JSON for each run of a kind, and the page that adds them up.
+
+    {"kind": …, "on": "2026-11-26", "with": "lance-duck …, Python …, …",
+     "first": 7, "trials": 3, "failed": [8], "counts": {…}}
+
+`first` is the seed of the first trial, the others follow; `failed` has seeds. Only runs of one version of this package,
+that of the last line, are added up.
+"""
 
 from __future__ import annotations
 
+import json
 import platform
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 from trust.campaign import TrialCounts
+from trust.kinds import KINDS, TrialKind
 
 BEGIN, END = "<!-- counts -->", "<!-- end of counts -->"
-HEAD = ("kind", "a trial is", "trials", "failures", "checked", "seeds", "on")
-LIBRARIES = ("duckdb", "pyarrow", "faiss-cpu", "obstore", "pylance")
+HEAD = ("kind", "a trial", "trials", "failures", "checked", "seeds", "on")
+LIBRARIES = ("lance-duck", "duckdb", "pyarrow", "faiss-cpu", "obstore", "pylance")
+
+Run = dict[str, Any]
 
 
-def write_page(path: Path, counts: Iterable[TrialCounts]) -> None:
-    """Put counts in the place of those of the same kinds; rows of other kinds stay, with the versions they had."""
+def record(file: Path, found: TrialCounts) -> bool:
+    """Add a run to a file; returns whether that was done: seeds that were counted before are not counted again."""
+    first, end = found.first, found.first + found.trials
+    if not found.trials or any(a < end and first <= b for a, b in seed_ranges(_of(found.kind.name, runs(file)))):
+        return False
+    run = {
+        "kind": found.kind.name,
+        "on": f"{datetime.now(UTC):%Y-%m-%d}",
+        "with": versions(),
+        "first": first,
+        "trials": found.trials,
+        "failed": [seed for seed, _ in found.failures],
+        "counts": dict(sorted(found.counts.items())),
+    }
+    with open(file, "a", encoding="utf-8") as lines:
+        lines.write(json.dumps(run) + "\n")
+    return True
+
+
+def runs(file: Path) -> list[Run]:
+    """Return the runs in a file; none if there is no file."""
+    return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()] if file.exists() else []
+
+
+def next_seed(file: Path, kind: str) -> int:
+    """Return the first seed that no run of a kind has reached."""
+    return max((last + 1 for _, last in seed_ranges(_of(kind, runs(file)))), default=0)
+
+
+def seed_ranges(of_kind: Iterable[Run]) -> list[tuple[int, int]]:
+    """Return first and last seeds of runs, ascending; neighbours are joined."""
+    joined: list[tuple[int, int]] = []
+    for first, last in sorted((run["first"], run["first"] + run["trials"] - 1) for run in of_kind):
+        if joined and joined[-1][1] + 1 == first:
+            joined[-1] = joined[-1][0], last
+        else:
+            joined.append((first, last))
+    return joined
+
+
+def write_page(path: Path, all_runs: Sequence[Run], kinds: Iterable[TrialKind] = KINDS) -> None:
+    """Put the sums of runs in their place on a page."""
     before, rest = path.read_text(encoding="utf-8").split(BEGIN)
-    old, after = rest.split(END)
-    rows = {cells[0]: cells for cells in map(_cells, old.splitlines()) if len(cells) == len(HEAD)}
-    for line in (HEAD, ("---",) * len(HEAD)):
-        rows.pop(line[0], None)
-    for found in counts:
-        rows[found.kind.name] = row(found)
-    lines = ["| " + " | ".join(cells) + " |" for cells in (HEAD, ("---",) * len(HEAD), *rows.values())]
+    _, after = rest.split(END)
+    current = [run for run in all_runs if run["with"].split(",")[0] == all_runs[-1]["with"].split(",")[0]]
+    rows = [row(kind, found) for kind in kinds if (found := _of(kind.name, current))]
+    lines = ["| " + " | ".join(cells) + " |" for cells in (HEAD, ("---",) * len(HEAD), *rows)]
+    for text in dict.fromkeys(run["with"] for run in current):
+        lines += ["", f"{_days(run for run in current if run['with'] == text)}: {text}."]
     path.write_text(f"{before}{BEGIN}\n\n" + "\n".join(lines) + f"\n\n{END}{after}", encoding="utf-8")
 
 
-def row(found: TrialCounts) -> tuple[str, ...]:
+def row(kind: TrialKind, found: Sequence[Run]) -> tuple[str, ...]:
     """Return the cells of one kind."""
+    counts = sum((Counter(run["counts"]) for run in found), Counter())
     return (
-        found.kind.name,
-        found.kind.what,
-        f"{found.trials:,}",
-        f"{len(found.failures):,}",
-        ", ".join(f"{count:,} {name}" for name, count in sorted(found.counts.items())),
-        f"{found.first} to {found.first + found.trials - 1}",
-        f"{datetime.now(UTC):%Y-%m-%d}, {versions()}",
+        kind.name,
+        kind.what,
+        f"{sum(run['trials'] for run in found):,}",
+        f"{sum(len(run['failed']) for run in found):,}",
+        ", ".join(f"{count:,} {name}" for name, count in sorted(counts.items())),
+        ", ".join(f"{first} to {last}" for first, last in seed_ranges(found)),
+        _days(found),
     )
 
 
 def versions() -> str:
-    """Return what a campaign runs on."""
-    libraries = ", ".join(f"{name} {version(name)}" for name in LIBRARIES)
-    return f"Python {platform.python_version()}, {libraries}"
+    """Return what a campaign runs on, this package first."""
+    package, *libraries = (f"{name} {version(name)}" for name in LIBRARIES)
+    return ", ".join((package, f"Python {platform.python_version()}", *libraries))
 
 
-def _cells(line: str) -> tuple[str, ...]:
-    return tuple(cell.strip() for cell in line.strip().strip("|").split("|"))
+def _of(kind: str, some: Iterable[Run]) -> list[Run]:
+    return [run for run in some if run["kind"] == kind]
+
+
+def _days(some: Iterable[Run]) -> str:
+    return ", ".join(sorted({run["on"] for run in some}))

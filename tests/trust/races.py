@@ -124,7 +124,7 @@ def forked(seed: int, folder: Path) -> Mapping[str, int]:
     place = folder / "tables"
     place.mkdir()
     _python(f"import sys; sys.argv[1:] = ['{scenario}', r'{place}']; from concurrency import forking; forking.main()")
-    return {scenario: 1}
+    return {scenario.replace("_", " "): 1}
 
 
 def pickled(seed: int, folder: Path) -> Mapping[str, int]:

@@ -12,12 +12,12 @@ from trust.peers import check_with_pylance
 
 def queries(seed: int, folder: Path) -> Mapping[str, int]:
     """Make random queries, with changes between them."""
-    return _checked(queried(folder, seed, statements=40))
+    return _checked(queried(folder, seed, statements=120))
 
 
 def changes(seed: int, folder: Path) -> Mapping[str, int]:
     """Make random changes."""
-    return _checked(changed(folder, seed, statements=30))
+    return _checked(changed(folder, seed, statements=100))
 
 
 def _checked(twins: Twins) -> Mapping[str, int]:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import time
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
+from threading import Event
 
+from trust.__main__ import PAGE, RUNS
 from trust.campaign import TrialCounts, command, run_kind
 from trust.kinds import KINDS, TrialKind
-from trust.page import BEGIN, END, write_page
+from trust.page import BEGIN, END, next_seed, record, runs, seed_ranges, write_page
 
 
 def as_its_seed_says(seed: int, folder: Path) -> Mapping[str, int]:
@@ -43,19 +46,42 @@ def test_time_that_is_over_ends_it_after_a_trial() -> None:
     assert run_kind(KIND, 4, None, 0.0, lambda text: None).trials == 1
 
 
-def test_rows_of_other_kinds_stay_on_the_page(tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
+def test_no_trial_begins_once_it_is_over() -> None:
+    is_over = Event()
+    is_over.set()
+    assert run_kind(KIND, 4, 9, None, lambda text: None, is_over).trials == 0
+
+
+def test_runs_add_up_on_the_page_and_no_seed_is_counted_twice(tmp_path: Path) -> None:
+    file, page = tmp_path / "runs.jsonl", tmp_path / "page.md"
     page.write_text(f"before\n\n{BEGIN}\n\n{END}\n\nafter\n")
     other = TrialKind("other", "", "", 1)
-    write_page(page, [TrialCounts(KIND, 7, 1000), TrialCounts(other, 0, 3, failures=[(2, "why")])])
-    write_page(page, [TrialCounts(other, 5, 2)])
+    assert record(file, TrialCounts(KIND, 7, 1000, Counter(checks=2000)))
+    assert record(file, TrialCounts(other, 0, 3, failures=[(2, "why")]))
+    assert record(file, TrialCounts(KIND, 1007, 2, Counter(checks=4, more=1)))
+    assert not record(file, TrialCounts(KIND, 1008, 5))
+    assert not record(file, TrialCounts(KIND, 5000, 0))
+    assert record(file, TrialCounts(KIND, 2000, 1, Counter(checks=1)))
+    write_page(page, runs(file), [KIND, other, TrialKind("never made", "", "", 1)])
     rows = [line.split(" | ") for line in page.read_text().splitlines() if line.startswith("|")][2:]
-    assert [(row[0], row[2], row[3], row[5]) for row in rows] == [
-        ("| sample", "1,000", "0", "7 to 1006"),
-        ("| other", "2", "0", "5 to 6"),
+    assert [(row[0], *row[2:6]) for row in rows] == [
+        ("| sample", "1,003", "0", "2,005 checks, 1 more", "7 to 1008, 2000 to 2000"),
+        ("| other", "3", "1", "", "0 to 2"),
     ]
     assert page.read_text().startswith("before\n")
     assert page.read_text().endswith("after\n")
+    assert (next_seed(file, "sample"), next_seed(file, "never made")) == (2001, 0)
+
+
+def test_the_page_of_the_documents_has_the_sums_of_all_runs(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(PAGE.read_text(encoding="utf-8"), encoding="utf-8")
+    write_page(page, runs(RUNS))
+    assert page.read_text(encoding="utf-8") == PAGE.read_text(encoding="utf-8")
+    assert {run["kind"] for run in runs(RUNS)} == {kind.name for kind in KINDS}
+    for kind in KINDS:
+        of_kind = [run for run in runs(RUNS) if run["kind"] == kind.name]
+        assert sum(last - first + 1 for first, last in seed_ranges(of_kind)) == sum(run["trials"] for run in of_kind)
 
 
 def test_kinds_have_names_of_their_own() -> None:
