@@ -23,7 +23,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from lance_duck.verbs.markup import size_text
+from lance_duck.markup import size_text
 
 Row = Mapping[str, Any]
 

@@ -35,8 +35,8 @@ from lance_duck.duck.tables.handle import TableHandle
 from lance_duck.duck.tables.statement_versions import with_one_version
 from lance_duck.duck.user_scope import call_alone, call_as_user
 from lance_duck.errors import InvalidInputError, UnsupportedError
+from lance_duck.markup import rows_html
 from lance_duck.store import checked_place
-from lance_duck.verbs.markup import rows_html
 
 _ONLY_READ = frozenset({"fetchall", "fetchone", "fetchmany", "fetchdf", "df", "fetchnumpy", "description", "rowcount"})
 _IN_MEMORY = ":memory:"

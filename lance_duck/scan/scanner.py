@@ -12,6 +12,7 @@ import pyarrow.dataset as pads
 from lance_duck import lazy
 from lance_duck.arguments import checked_calls
 from lance_duck.errors import InvalidInputError, UnsupportedError
+from lance_duck.markup import PlanText
 from lance_duck.redact import shown
 from lance_duck.scan.nearest.queries import Queries
 from lance_duck.scan.options import ScanOptions
@@ -252,8 +253,8 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
             verbose: Name the fields that are read, with their ids.
         """
         if self._search is not None:
-            return self._search.explain(verbose)
-        return explain.explain(self._table, self._plan, self._options, verbose=verbose)
+            return PlanText(self._search.explain(verbose))
+        return PlanText(explain.explain(self._table, self._plan, self._options, verbose=verbose))
 
     def analyze_plan(self, count_rows: bool = False) -> str:
         """Scan, and describe what was done: which index gave how many rows, what was read and kept.
@@ -264,8 +265,8 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
             count_rows: Count the rows instead of reading them.
         """
         if self._search is not None:
-            return self._search.analyze(count_rows)
-        return explain.analyze(self._table, self._plan, self._options, counting=count_rows)
+            return PlanText(self._search.analyze(count_rows))
+        return PlanText(explain.analyze(self._table, self._plan, self._options, counting=count_rows))
 
     @property
     def _is_mixed(self) -> bool:

@@ -21,6 +21,7 @@ from lance_duck.index.reuse import reuse_of
 from lance_duck.index.search import open_index
 from lance_duck.index.vector.kind import VECTOR
 from lance_duck.index.vector.storage.details import shown_details
+from lance_duck.markup import rows_html, size_text
 from lance_duck.rows import fragments_in_bitmap
 from lance_duck.snapshot import Snapshot
 from lance_duck.wire.index import SYSTEM, IndexMetadata
@@ -28,6 +29,9 @@ from lance_duck.wire.index import SYSTEM, IndexMetadata
 _DETAILS: Final = "IndexDetails"
 _UNKNOWN: Final = "Unknown"
 _NONE: Final = "N/A"
+
+INDEX_HEAD: Final = ("index", "kind", "columns", "rows covered", "size")
+"""What `index_cells` says."""
 
 
 class IndexInformation(TypedDict):
@@ -104,15 +108,43 @@ class IndexDescription:
         )
 
 
+class IndexList(list[IndexDescription]):
+    """The indexes of a table; a notebook shows them as a table."""
+
+    def _repr_html_(self) -> str:
+        """Return a row for each index."""
+        return rows_html(INDEX_HEAD, (index_cells(index, None) for index in self))
+
+
+class SegmentList(list[IndexInformation]):
+    """The segments of the indexes of a table; a notebook shows them as a table."""
+
+    def _repr_html_(self) -> str:
+        """Return a row for each segment."""
+        rows = (
+            (
+                entry["name"],
+                entry["type"],
+                ", ".join(entry["fields"]),
+                entry["uuid"][:8],
+                str(entry["version"]),
+                f"{len(entry['fragment_ids']):,}",
+            )
+            for entry in self
+        )
+        return rows_html(("index", "kind", "columns", "segment", "of version", "fragments"), rows)
+
+
 def describe_indices(snapshot: Snapshot) -> list[IndexDescription]:
     """Describe all indexes from the manifest, by name; those of the table itself and of unknown kinds among them."""
     rows = _row_counts(snapshot)
-    return [_described(snapshot, name, segments, rows) for name, segments in sorted(_by_name(snapshot).items())]
+    described = (_described(snapshot, name, segments, rows) for name, segments in sorted(_by_name(snapshot).items()))
+    return IndexList(described)
 
 
 def list_indices(snapshot: Snapshot) -> list[IndexInformation]:
     """Describe all segments of all indexes, by name of the index."""
-    return [
+    return SegmentList(
         {
             "name": index.name,
             "type": index.index_type,
@@ -124,7 +156,19 @@ def list_indices(snapshot: Snapshot) -> list[IndexInformation]:
         }
         for index in describe_indices(snapshot)
         for segment in index.segments
-    ]
+    )
+
+
+def index_cells(index: IndexDescription, rows: int | None) -> tuple[str, ...]:
+    """Return what a row of a table says of an index.
+
+    Args:
+        index: The index.
+        rows: Rows of the version; None: not known.
+    """
+    share = f" of {rows:,}" if rows is not None else ""
+    size = "" if index.total_size_bytes is None else size_text(index.total_size_bytes)
+    return index.name, index.index_type, ", ".join(index.field_names), f"{index.num_rows_indexed:,}{share}", size
 
 
 def index_statistics(snapshot: Snapshot, name: str) -> dict[str, Any]:

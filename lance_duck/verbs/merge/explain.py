@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
+from lance_duck.markup import PlanText
 from lance_duck.redact import shown
 from lance_duck.scan.projection import ROW_ADDRESS
 from lance_duck.snapshot import Snapshot
@@ -25,7 +26,7 @@ def explain_merge(
         schema: Of the source, to be shown too.
         metrics: What it took.
     """
-    return "\n".join(_lines(plan, snapshot, names, schema, metrics)) + "\n"
+    return PlanText("\n".join(_lines(plan, snapshot, names, schema, metrics)) + "\n")
 
 
 def metrics_of(merged: Merged, seconds: float) -> str:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from lance_duck import lazy
 from lance_duck.arguments import checked_calls
+from lance_duck.markup import rows_html, size_text
 from lance_duck.snapshot.versions import describe_version
 from lance_duck.verbs.handle import TableMethods
 
@@ -19,6 +20,24 @@ else:
     refs = lazy.modules(globals(), "lance_duck.verbs.versions", "refs")
 
 
+class VersionList(list[dict[str, Any]]):
+    """The versions of a table; a notebook shows them as a table."""
+
+    def _repr_html_(self) -> str:
+        """Return a row for each version, the newest first."""
+        counts = ("total_rows", "total_fragments")
+        rows = (
+            (
+                str(entry["version"]),
+                f"{entry['timestamp']:%Y-%m-%d %H:%M:%S}",
+                *(_number(entry["metadata"].get(name)) for name in counts),
+                size_text(int(entry["metadata"].get("total_files_size", 0))),
+            )
+            for entry in reversed(self)
+        )
+        return rows_html(("version", "committed, local time", "rows", "fragments", "size"), rows)
+
+
 @checked_calls
 class History(TableMethods):
     """The versions of a table, for a handle on one of them."""
@@ -30,7 +49,7 @@ class History(TableMethods):
 
     def versions(self) -> list[dict[str, Any]]:
         """Return all versions, oldest first: {"version", "timestamp", "metadata"}."""
-        return self.handle.snapshot.versions()
+        return VersionList(self.handle.snapshot.versions())
 
     def get_version(self) -> dict[str, Any]:
         """Return this version as `versions` lists it."""
@@ -68,3 +87,7 @@ class History(TableMethods):
         current = self.handle.snapshot.version
         numbers = [n for n in self.handle.snapshot.version_numbers() if n <= current]
         return [self.read_transaction(n) for n in reversed(numbers[-recent_transactions:])]
+
+
+def _number(text: str | None) -> str:
+    return "" if text is None else f"{int(text):,}"

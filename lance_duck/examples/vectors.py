@@ -1,0 +1,46 @@
+"""Vectors of texts without a model."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.errors import InvalidInputError
+
+
+def embed(text: str | Sequence[str], dimensions: int = 128) -> NDArray[np.float32]:
+    """Return a vector for a text, from its words and runs of three letters: near for texts that share them.
+
+    It knows nothing of what words mean; a model of yours does, and takes its place.
+
+    Args:
+        text: One text, or several.
+        dimensions: Length of a vector.
+
+    Returns:
+        Shape (dimensions,), or (texts, dimensions) for several; of length 1, or 0 for a text without words of
+        three letters or more.
+    """
+    if dimensions < 1:
+        raise InvalidInputError("dimensions", where="embed", expected="1 or more", found=dimensions)
+    if not isinstance(text, str):
+        return np.stack([embed(each, dimensions) for each in text]) if len(text) else np.empty((0, dimensions), "f4")
+    total = np.zeros(dimensions, np.float32)
+    for word in re.findall(r"\w+", text.lower()):
+        total += _word_vector(word, dimensions)
+    length = np.linalg.norm(total)
+    return total / length if length else total
+
+
+@lru_cache(10_000)
+def _word_vector(word: str, dimensions: int) -> NDArray[np.float32]:
+    """Return the vector of a word, from it and each three letters of it; a word of two letters counts for nothing."""
+    marked = f"<{word}>"
+    parts = {marked, *(marked[place : place + 3] for place in range(len(marked) - 2))}
+    drawn = [np.random.default_rng(zlib.crc32(part.encode())).random(dimensions) - 0.5 for part in sorted(parts)]
+    return np.mean(drawn, axis=0, dtype=np.float32) * max(len(word) - 2, 0)
