@@ -34,7 +34,9 @@ def embed(text: str | Sequence[str], dimensions: int = 128) -> NDArray[np.float3
     for word in re.findall(r"\w+", text.lower()):
         total += _word_vector(word, dimensions)
     length = np.linalg.norm(total)
-    return total / length if length else total
+    if length:
+        total /= length
+    return total
 
 
 @lru_cache(10_000)
