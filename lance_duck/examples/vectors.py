@@ -30,10 +30,10 @@ def embed(text: str | Sequence[str], dimensions: int = 128) -> NDArray[np.float3
         raise InvalidInputError("dimensions", where="embed", expected="1 or more", found=dimensions)
     if not isinstance(text, str):
         return np.stack([embed(each, dimensions) for each in text]) if len(text) else np.empty((0, dimensions), "f4")
-    total = np.zeros(dimensions, np.float32)
+    total: NDArray[np.float32] = np.zeros(dimensions, np.float32)
     for word in re.findall(r"\w+", text.lower()):
         total += _word_vector(word, dimensions)
-    length = np.linalg.norm(total)
+    length = float(np.linalg.norm(total))
     if length:
         total /= length
     return total
@@ -45,4 +45,4 @@ def _word_vector(word: str, dimensions: int) -> NDArray[np.float32]:
     marked = f"<{word}>"
     parts = {marked, *(marked[place : place + 3] for place in range(len(marked) - 2))}
     drawn = [np.random.default_rng(zlib.crc32(part.encode())).random(dimensions) - 0.5 for part in sorted(parts)]
-    return np.mean(drawn, axis=0, dtype=np.float32) * max(len(word) - 2, 0)
+    return (np.mean(drawn, axis=0) * max(len(word) - 2, 0)).astype(np.float32)
