@@ -45,4 +45,5 @@ def _word_vector(word: str, dimensions: int) -> NDArray[np.float32]:
     marked = f"<{word}>"
     parts = {marked, *(marked[place : place + 3] for place in range(len(marked) - 2))}
     drawn = [np.random.default_rng(zlib.crc32(part.encode())).random(dimensions) - 0.5 for part in sorted(parts)]
-    return (np.mean(drawn, axis=0) * max(len(word) - 2, 0)).astype(np.float32)
+    mean: NDArray[np.float64] = np.mean(drawn, axis=0)
+    return (mean * max(len(word) - 2, 0)).astype(np.float32)
