@@ -108,18 +108,23 @@ def joined_neighbours(results: Sequence[Neighbours]) -> Neighbours:
 
 
 def ranked_neighbours(rows: Neighbours, count: int, k: int) -> Neighbours:
-    """Return the k nearest of each query, as `TopK` gives them, of rows that one place found: by query, nearest first.
+    """Return the k nearest of each query, as `TopK` gives them: by query, nearest first.
 
     Args:
-        rows: Of `count` queries, sorted but for rows of one distance.
+        rows: Of `count` queries, in any order; where they are sorted but for rows of one distance, that is faster.
         count: Queries.
         k: Rows of each.
     """
     distances, queries = rows.distances, rows.queries
     ascending = distances[1:] > distances[:-1]
-    if count > 1:
-        ascending |= queries[1:] > queries[:-1]
-    if len(distances) <= count * k and np.logical_and.reduce(ascending):
+    if count == 1:
+        if len(distances) <= k and np.logical_and.reduce(ascending):
+            return rows
+        order = np.lexsort((rows.addresses, distances))[:k]
+        return Neighbours(queries[order], distances[order], rows.addresses[order])
+    ascending &= queries[1:] == queries[:-1]
+    ascending |= queries[1:] > queries[:-1]
+    if np.logical_and.reduce(ascending) and (not len(queries) or np.bincount(queries).max() <= k):
         return rows
     best = TopK(count, k)
     best.add(rows)

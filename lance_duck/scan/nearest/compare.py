@@ -76,18 +76,30 @@ class Question:
 
     def distances(self, block: Block, rows: Rows, which: NDArray[np.int64]) -> NDArray[np.float32]:
         """Return the distances of rows to queries, pair by pair; NaN or infinity where a vector is incomparable."""
-        out = np.empty(len(rows), np.float32)
-        if len(rows):
-            KERNELS[self.metric](block.values, readonly(rows), self._queries, readonly(which), out)
+        out = self.distances_at(block.values.reshape(-1), rows * block.values.shape[1], which)
         if block.there is not None:
             out[~block.there[rows]] = np.nan
+        return out
+
+    def distances_at(self, numbers: NDArray[Any], starts: Rows, which: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Return the distances of vectors to queries, pair by pair, as `distances` does.
+
+        Args:
+            numbers: Numbers among which the vectors lie; not to be changed.
+            starts: Of each pair, the place of the first number of the vector; checked.
+            which: Of each pair, the query.
+        """
+        out = np.empty(len(starts), np.float32)
+        if len(starts):
+            KERNELS[self.metric](numbers, readonly(starts), self._queries, readonly(which), out)
         return self._bounded(out)
 
     def _one(self, block: Block, rows: Rows | None, addresses: Addresses, query: int, limit: float) -> Neighbours:
         out = np.empty(len(addresses), np.float32)
-        row_offsets = _NONE if rows is None else readonly(rows)
+        starts = _NONE if rows is None else readonly(rows * block.values.shape[1])
         if len(out):
-            KERNELS[self.metric](block.values, row_offsets, self._queries, readonly(np.array([query])), out)
+            numbers = block.values.reshape(-1)
+            KERNELS[self.metric](numbers, starts, self._queries, readonly(np.array([query])), out)
         if block.there is not None:
             out[~(block.there if rows is None else block.there[rows])] = np.nan
         places = smallest(self._bounded(out), self.k, limit)

@@ -16,7 +16,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from lance_duck.kernels.jit import readonly
 from lance_duck.rows import row_addresses
 from lance_duck.rows.row_set import RowSet
 from lance_duck.scan.costs import (
@@ -28,7 +27,7 @@ from lance_duck.scan.costs import (
     SPARSE_SHARE,
     SPARSE_SHARE_REMOTE,
 )
-from lance_duck.scan.nearest.best import Neighbours, TopK, joined_neighbours
+from lance_duck.scan.nearest.best import Neighbours, TopK, joined_neighbours, ranked_neighbours
 from lance_duck.scan.nearest.blocks import Block, block_of
 from lance_duck.scan.nearest.compare import Question
 from lance_duck.scan.nearest.options import VectorColumn
@@ -150,26 +149,14 @@ class Exact:
 
         def look(piece: tuple[FixedRows, slice]) -> Neighbours:
             fixed, span = piece
-            in_span, which = addresses[span], readonly(queries[span])
-            is_new = np.empty(len(in_span), np.bool_)
-            is_new[:1] = True
-            np.not_equal(in_span[1:], in_span[:-1], out=is_new[1:])
-            offsets = (in_span[is_new] & np.uint64(0xFFFFFFFF)).astype(np.int64)
-            values = np.empty((len(offsets), fixed.width), np.uint8)
-            fixed.fetch(offsets, values)
-            block = Block(readonly(values.view(self.column.dtype)), None)
-            distances = question.distances(block, np.cumsum(is_new) - 1, which)
-            near = Neighbours(which, distances, in_span)
-            finite = np.isfinite(distances)
+            in_span, which = addresses[span], queries[span]
+            numbers, starts = fixed.look((in_span & np.uint64(0xFFFFFFFF)).view(np.int64), self.column.dtype)
+            near = Neighbours(which, question.distances_at(numbers, starts, which), in_span)
+            finite = np.isfinite(near.distances)
             return near if np.logical_and.reduce(finite) else near.where(finite)
 
-        best = TopK(len(question.queries), question.k)
-        best.add(
-            joined_neighbours(
-                [look(work[0])] if len(work) == 1 else [*map_ordered(look, iter(work), workers=self.workers)]
-            )
-        )
-        return best.neighbours()
+        found = [look(work[0])] if len(work) == 1 else [*map_ordered(look, iter(work), workers=self.workers)]
+        return ranked_neighbours(joined_neighbours(found), len(question.queries), question.k)
 
     def _fixed(self, fragment_id: int) -> FixedRows | None:
         """Return the vectors of a fragment where they lie; None where they are not plain."""
@@ -180,7 +167,8 @@ class Exact:
             width = self.column.dim * self.column.dtype.itemsize
             if len(self.column.names) > 1:
                 return None
-            return fixed_rows(reader, self._read(), self._page_ends(fragment, reader.num_rows), width)
+            fixed = fixed_rows(reader, self._read(), self._page_ends(fragment, reader.num_rows), width)
+            return fixed if fixed is not None and fixed.holds(self.column.dtype) else None
 
         return self.snapshot.derived(("fixed rows", self.column.path, fragment_id), find)
 

@@ -24,7 +24,7 @@ from lance_duck.scan.filters import Filter
 from lance_duck.scan.indexes.bounds import RowBounds
 from lance_duck.scan.indexes.conjuncts import conjuncts_of
 from lance_duck.scan.indexes.selection import Choices
-from lance_duck.scan.nearest.best import Neighbours, TopK, joined_neighbours, ranked_neighbours
+from lance_duck.scan.nearest.best import Neighbours, joined_neighbours, ranked_neighbours
 from lance_duck.scan.nearest.compare import Question
 from lance_duck.scan.nearest.covered import Covered, covered_vectors
 from lance_duck.scan.nearest.exact import Exact
@@ -318,10 +318,8 @@ class _NearestRun:
         failed = [fragments for ((_, fragments), _), each in zip(probed, results, strict=False) if each is None]
         parts += [each for each in results[len(probed) :] if each is not None]
         parts += [self._rest(fragments) for fragments in failed if not search.fast]
-        best = TopK(len(self._queries), search.k)
-        for each in parts:
-            best.add(self._within(each))
-        return best.neighbours()
+        found = [self._within(each) for each in parts]
+        return ranked_neighbours(joined_neighbours(found), len(self._queries), search.k)
 
     def _lies_further(self, parts: Sequence[Neighbours], ranked: Neighbours, candidates: int) -> bool:
         """Return whether a lower bound dropped rows that rows farther away may replace."""

@@ -1,4 +1,4 @@
-"""Rows of fixed-size lists where they lie in mapped files, fetched by their offsets without an Arrow array a page.
+"""Rows of fixed-size lists where they lie in mapped files, found by their offsets without an Arrow array a page.
 
 A page is plain where its rows lie one after the other in the file, as they are in Arrow; a column is where all of its
 pages are.
@@ -14,14 +14,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from lance_duck.kernels.jit import kernel
 from lance_duck.scan.projection import Read
 from lance_duck.scan.read.fragment_reader import FragmentReader
 from lance_duck.store.checked import look, mapped_file
 from lance_duck.store.request import ByteSource, run
 
 Places = NDArray[np.int64]
-Bytes = NDArray[np.uint8]
 
 _MEMORY_PAGE: Final = 4096
 
@@ -44,16 +42,21 @@ class FixedRows:
     num_rows: int
     width: int
 
-    def fetch(self, offsets: Places, out: Bytes) -> None:
-        """Copy rows out of the mapped file.
+    def holds(self, dtype: np.dtype[Any]) -> bool:
+        """Return whether numbers of a type lie where memory has numbers of that type."""
+        return not (self.positions % dtype.itemsize).any()
+
+    def look(self, offsets: Places, dtype: np.dtype[Any]) -> tuple[NDArray[Any], Places]:
+        """Return the numbers of the whole file, of which rows are going to be read, and where these rows begin.
 
         Args:
             offsets: int64 (n,), in the fragment, ascending, at least one; none beyond its end.
-            out: uint8 (n, width), C-contiguous.
+            dtype: Of the numbers of a row; one that the column `holds`.
         """
+        size = self.source.size - self.source.size % dtype.itemsize
         touched = len(offsets) * max(self.width, _MEMORY_PAGE)
-        data = look(self.source, 0, self.source.size, touched, offsets, self._spans)
-        copy_rows(data, self._spans(offsets)[0], out)
+        data = look(self.source, 0, size, touched, offsets, self._spans)
+        return data.view(dtype), self._spans(offsets)[0] // dtype.itemsize
 
     def _spans(self, offsets: Places) -> tuple[Places, Places]:
         """Return where rows begin in the file, and where they end."""
@@ -96,13 +99,3 @@ def _address(array: pa.Array, width: int) -> int:
     values: Any = array.values.slice(array.offset * array.type.list_size, array.type.list_size)
     data = None if array.null_count or values.null_count else values.buffers()[1]
     return -1 if data is None else int(data.address) + values.offset * (width // array.type.list_size)
-
-
-@kernel
-def copy_rows(data: Bytes, starts: Places, out: Bytes) -> None:
-    """Copy out.shape[1] bytes from each start, which the caller has checked, to a row of `out`."""
-    width = out.shape[1]
-    for i in range(len(starts)):
-        start = np.uint64(starts[i])
-        for j in range(width):
-            out[i, j] = data[start + np.uint64(j)]
