@@ -1,4 +1,4 @@
-"""Seals: the checksums of small files that are read whole, deletion files and manifests.
+"""Seals: the checksums of small files that are read whole: deletion files, manifests, transactions, tags and branches.
 
 A seal has two marks: a file with one of them is damaged, one with neither has no checksum.
 
@@ -17,6 +17,13 @@ Manifest: 28 bytes, field 50001, the last one of its message, directly before th
     4      | 8    | second mark "LDCKSUM1": version 1, XXH3-64
     12     | 8    | version of the table
     20     | 8    | digest of the file without these 28 bytes
+
+Transaction: the same 28 bytes at the end of the file, with the bytes before them in place of the version
+
+Tag or branch: the last member of a JSON object, and so the end of the file; its name is the first mark, "xxh3-64:" the
+second one
+
+    ,⏎  "checksum": "xxh3-64:{16 hex digits}"⏎}    digest of the file with zeros for the digits
 
 A writer that keeps fields that it does not know would copy the seal of another manifest: one of another writer, and of
 another version than its manifest, is passed over.
@@ -43,6 +50,10 @@ _MARKS: Final = _NAME + bytes((_VERSION, ALGORITHM)) + MAGIC
 _MANIFEST: Final = struct.Struct("<4s8sQQ")
 _TAG: Final = b"\x8a\xb5\x18\x18"
 _ARROW_END: Final = 10  # i32 size of the footer, "ARROW1"
+_JSON_NAME: Final = b',\n  "checksum": "'
+_JSON_ALGORITHM: Final = b"xxh3-64:"
+_JSON_ZEROS: Final = b"0" * 16
+_JSON_END: Final = b'"\n}'
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +148,65 @@ def read_seal(data: bytes, end: int, where: str) -> Seal | None:
     if tag != _TAG or magic != MAGIC:
         raise damaged("the manifest", where)
     return Seal(version, _digest(memoryview(data)[:start], data[end:]) == own)
+
+
+def sealed_transaction(message: bytes) -> bytes:
+    """Return a transaction file: a message and its seal."""
+    return message + manifest_seal(len(message), message, b"")
+
+
+def unsealed_transaction(data: bytes, where: str) -> tuple[bytes, bool]:
+    """Return the message of a transaction file, and whether it had a seal.
+
+    Args:
+        data: The whole file.
+        where: Name of the file, for messages.
+
+    Raises:
+        CorruptError: The file is not what was written.
+    """
+    seal = read_seal(data, len(data), where)
+    if seal is None:
+        return data, False
+    if not seal.is_intact or seal.version != len(data) - MANIFEST_SEAL:
+        raise damaged("the transaction", where)
+    return data[:-MANIFEST_SEAL], True
+
+
+def sealed_json(data: bytes) -> bytes:
+    """Return a file of JSON with its seal.
+
+    Args:
+        data: An object with some members, each on lines of its own.
+    """
+    start = data.removesuffix(b"\n}") + _JSON_NAME + _JSON_ALGORITHM
+    return start + _hex(start + _JSON_ZEROS + _JSON_END) + _JSON_END
+
+
+def check_json(data: bytes, where: str) -> bool:
+    """Return whether a file with a JSON object has a seal.
+
+    Args:
+        data: The whole file.
+        where: Name of the file, for messages.
+
+    Raises:
+        CorruptError: The file is not what was written.
+    """
+    digits = len(data) - len(_JSON_END) - len(_JSON_ZEROS)
+    algorithm = digits - len(_JSON_ALGORITHM)
+    has_name = algorithm > 0 and data.endswith(_JSON_NAME, 0, algorithm)
+    has_algorithm = algorithm > 0 and data.endswith(_JSON_ALGORITHM, algorithm, digits)
+    if not has_name and not has_algorithm:
+        return False
+    end = digits + len(_JSON_ZEROS)
+    if has_name and has_algorithm and data[digits:end] == _hex(data[:digits] + _JSON_ZEROS + data[end:]):
+        return True
+    raise damaged("the file", where)
+
+
+def _hex(data: bytes) -> bytes:
+    return f"{_digest(data):016x}".encode()
 
 
 def _place(data: bytes, suffix: str) -> int:

@@ -13,6 +13,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Final
 
+from lance_duck.checksums.sealed import sealed_transaction
 from lance_duck.commit.conflicts import MAKE_AGAIN, check_conflict, who
 from lance_duck.commit.footprint import Footprint
 from lance_duck.commit.index_coverage import FRAGMENT_REUSE
@@ -160,7 +161,9 @@ def publish(
     now = datetime.now(UTC)
     stamp_writer(draft.manifest, now if not_before is None else max(now, not_before))
     data = manifest_file(draft.manifest, transaction, draft.segments, sealed=store.checksums)
-    publish_manifest(store, name, data, {paths.transaction_file(file): transaction.SerializeToString()})
+    message = transaction.SerializeToString()
+    kept = sealed_transaction(message) if store.checksums else message
+    publish_manifest(store, name, data, {paths.transaction_file(file): kept})
     if name.naming:
         write_version_hint(store, name.version)
     return Manifest(f"{store.uri}/{name.path}", len(data), draft.manifest, data)

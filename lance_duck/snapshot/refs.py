@@ -5,7 +5,7 @@ _refs/branches/{name}.json    "parentBranch" (null: main), "parentVersion", "cre
                               "identifier": {"version_mapping": [[parent version, 32 hex digits], …]}, one pair for each
                               branch on the way from main
 
-Both have "manifestSize", bytes, and "metadata", texts by text.
+Both have "manifestSize", bytes, and "metadata", texts by text, and a seal at their end: see `checksums.sealed`.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from lance_duck.arguments import did_you_mean, known_names
+from lance_duck.checksums.sealed import check_json, sealed_json
 from lance_duck.errors import AlreadyExistsError, CorruptError, InvalidInputError, NotFoundError
 from lance_duck.store import Store, join_uri, open_store
 from lance_duck.wire import paths
@@ -74,9 +75,19 @@ class Branch:
         return asdict(self)
 
 
+def tag_names(store: Store) -> list[str]:
+    """Return the names of the tags of the table at the root of a store, ascending."""
+    return _names(store, paths.TAGS)
+
+
+def branch_names(store: Store) -> list[str]:
+    """Return the names of the branches of the table at the root of a store, ascending; main is not among them."""
+    return _names(store, paths.BRANCHES)
+
+
 def list_tags(store: Store) -> dict[str, Tag]:
     """Return the tags of the table at the root of a store, by name."""
-    return {name: read_tag(store, name) for name in _names(store, paths.TAGS)}
+    return {name: read_tag(store, name) for name in tag_names(store)}
 
 
 def read_tag(store: Store, name: str) -> Tag:
@@ -99,7 +110,7 @@ def read_tag(store: Store, name: str) -> Tag:
 
 def list_branches(store: Store) -> dict[str, Branch]:
     """Return the branches of the table at the root of a store, by name; main is not among them."""
-    return {name: read_branch(store, name) for name in _names(store, paths.BRANCHES)}
+    return {name: read_branch(store, name) for name in branch_names(store)}
 
 
 def read_branch(store: Store, name: str) -> Branch:
@@ -186,6 +197,8 @@ def _check_name(name: str, kind: str, pattern: re.Pattern[str], expected: str) -
 
 def _write(store: Store, path: str, raw: Mapping[str, Any], what: str, *, new: bool) -> None:
     data = json.dumps(raw, indent=2, ensure_ascii=False).encode()
+    if store.checksums:
+        data = sealed_json(data)
     if not new:
         store.put(path, data)
         store.sync()
@@ -228,6 +241,7 @@ def _read(store: Store, path: str, name: str, kind: str) -> dict[str, Any] | Non
     except NotFoundError:
         return None
     try:
+        check_json(data, join_uri(store.uri, path))
         raw = json.loads(data)
     except (ValueError, RecursionError) as error:
         raise CorruptError(f"{kind} {name!r} is not JSON", where=join_uri(store.uri, path)) from error

@@ -1,6 +1,7 @@
 """Transactions: what a version changed.
 
-Stored inline in the manifest, and as `_transactions/{read version}-{uuid}.txn`, a bare protobuf message.
+Stored inline in the manifest, and as `_transactions/{read version}-{uuid}.txn`, a bare protobuf message
+that ends with a seal: see `checksums.sealed`.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from types import MappingProxyType
 from google.protobuf.message import Message
 from google.protobuf.unknown_fields import UnknownFieldSet
 
+from lance_duck.checksums.sealed import unsealed_transaction
 from lance_duck.wire.manifest import parse_message
 from lance_duck.wire.pb import transaction_pb2
 
@@ -71,6 +73,7 @@ def read_transaction(data: bytes, path: str) -> Transaction:
     """Parse a transaction file.
 
     Raises:
-        CorruptError: The file is no transaction.
+        CorruptError: The file is no transaction, or not what was written.
     """
-    return transaction_from_proto(parse_message(data, transaction_pb2.Transaction.FromString, path))
+    message, _ = unsealed_transaction(data, path)
+    return transaction_from_proto(parse_message(message, transaction_pb2.Transaction.FromString, path))

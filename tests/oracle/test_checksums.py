@@ -24,7 +24,7 @@ def test_pylance_reads_changes_and_rewrites_a_table_with_checksums(version: str,
     ours = ld.write_dataset(ROWS, path, data_storage_version=version, max_rows_per_file=1500)
     ours.create_scalar_index("a", "BTREE")
     ours.delete("a < 10 OR a = 2000")
-    kinds = ("manifest", "data", "index", "deletions")
+    kinds = ("manifest", "transaction", "data", "index", "deletions")
     assert states(path) == {(kind, "sound") for kind in kinds}
 
     theirs = lance.dataset(str(path))
@@ -41,12 +41,32 @@ def test_pylance_reads_changes_and_rewrites_a_table_with_checksums(version: str,
 
     theirs.optimize.compact_files(target_rows_per_fragment=10_000)
     theirs.validate()
-    assert states(path) == {("manifest", "none"), ("data", "none"), ("index", "none")}
+    assert states(path) == {(kind, "none") for kind in ("manifest", "transaction", "data", "index")}
     ours = ld.dataset(path)
     ours.delete("a = 78")
     assert ("manifest", "sound") in states(path)
     assert ("deletions", "sound") in states(path)
     assert lance.dataset(str(path)).count_rows() == 3992
+
+
+def test_pylance_reads_and_moves_sealed_tags_and_reads_sealed_branches_and_transactions(tmp_path: Path) -> None:
+    path = tmp_path / "t.lance"
+    ours = ld.write_dataset(ROWS, path)
+    ours.insert(ROWS)
+    ours.tags.create("one", 1)
+    ours.create_branch("side", 2)
+    assert {("tag", "sound"), ("branch", "sound"), ("transaction", "sound")} <= states(path)
+    theirs = lance.dataset(str(path))
+    assert theirs.checkout_version("one").count_rows() == 4000
+    assert theirs.checkout_version(("side", None)).count_rows() == 8000
+    assert theirs.branches.list()["side"]["parent_version"] == 2
+    assert isinstance(theirs.read_transaction(2).operation, lance.LanceOperation.Append)
+    theirs.tags.update("one", 2)
+    assert ("tag", "none") in states(path)
+    assert ld.dataset(path, "one").count_rows() == 8000
+    ours.tags.update("one", 1)
+    assert ("tag", "sound") in states(path)
+    assert ld.dataset(path).find_problems() == []
 
 
 @pytest.mark.parametrize(("rows", "most"), [(10, 450), (1_000_000, 3_000)])

@@ -9,7 +9,7 @@ from functools import partial
 from os import cpu_count
 from typing import Final
 
-from lance_duck.checksums.sealed import unsealed_deletions
+from lance_duck.checksums.sealed import check_json, unsealed_deletions, unsealed_transaction
 from lance_duck.errors import CorruptError, NotFoundError, UnsupportedError
 from lance_duck.file.reader import LanceFile, open_file
 from lance_duck.index.vector.storage.files import RECALL_FILE
@@ -33,7 +33,7 @@ class FileCheck:
 
     Attributes:
         file: Path below the root of the table, or of the base path that it lies in.
-        kind: "manifest", "data", "deletions" or "index".
+        kind: "manifest", "transaction", "data", "deletions" or "index", and of all versions "tag" or "branch".
         size: Bytes of the file; None: not known.
         checksums: "sound", "damaged", or "none" where the file has no checksums, or none that are known here.
         damage: Each thing that is damaged; empty where nothing is.
@@ -51,7 +51,8 @@ class FileCheck:
 def check_files(snapshot: Snapshot) -> list[FileCheck]:
     """Compare all bytes of the files of a version with their checksums, whatever the options of its store say.
 
-    A file that has gone is damaged. The manifest is not, or the version could not have been opened.
+    A file that has gone is damaged, but for a transaction file, which the manifest repeats. The manifest itself is not
+    damaged, or the version could not have been opened.
     """
     checks: list[Callable[[], list[FileCheck]]] = [
         partial(_fragment, snapshot, fragment) for fragment in snapshot.fragments
@@ -61,7 +62,10 @@ def check_files(snapshot: Snapshot) -> list[FileCheck]:
     state = SOUND if manifest.is_sealed else NONE
     with ThreadPoolExecutor(cpu_count() or 1, thread_name_prefix="lance_duck-check") as pool:
         parts = pool.map(lambda check: check(), checks)
-        return [FileCheck(manifest.path, "manifest", manifest.size, state), *(file for part in parts for file in part)]
+        files = [file for part in parts for file in part]
+    transaction = check_transaction(snapshot)
+    own = [FileCheck(manifest.path, "manifest", manifest.size, state), *((transaction,) if transaction else ())]
+    return [*own, *files, *_refs(snapshot)]
 
 
 def check_data_file(snapshot: Snapshot, file: DataFile) -> FileCheck:
@@ -96,10 +100,41 @@ def check_segment(snapshot: Snapshot, segment: IndexMetadata) -> list[FileCheck]
     return [_index_file(store, f"{directory}/{name}", size) for name, size in names.items()]
 
 
+def check_transaction(snapshot: Snapshot) -> FileCheck | None:
+    """Compare the transaction file of a version with its seal; None where there is no such file."""
+    name = snapshot.manifest.transaction_name
+    if name is None:
+        return None
+    path = paths.transaction_file(name)
+    return _small(snapshot.store, path, "transaction", lambda data, where: unsealed_transaction(data, where)[1])
+
+
 def _fragment(snapshot: Snapshot, fragment: Fragment) -> list[FileCheck]:
     files = [check_data_file(snapshot, file) for file in fragment.all_files]
     deletions = check_deletions(snapshot, fragment)
     return files if deletions is None else [*files, deletions]
+
+
+def _refs(snapshot: Snapshot) -> Iterator[FileCheck]:
+    """Yield those of tags and branches, which lie at the root of the main branch."""
+    store = snapshot.location.root.store()
+    for kind, folder in (("tag", paths.TAGS), ("branch", paths.BRANCHES)) if store.can_list else ():
+        for name in sorted(store.names(folder)):
+            check = _small(store, f"{folder}/{name}", kind, check_json) if paths.ref_name(name) is not None else None
+            if check is not None:
+                yield check
+
+
+def _small(store: Store, path: str, kind: str, check: Callable[[bytes, str], bool]) -> FileCheck | None:
+    """Check a file that is read whole; None where it is not there."""
+    try:
+        data = store.get(path)
+        is_sealed = check(data, join_uri(store.uri, path))
+    except NotFoundError:
+        return None
+    except CorruptError as error:
+        return FileCheck(path, kind, None, DAMAGED, (str(error),), is_open=False)
+    return FileCheck(path, kind, len(data), SOUND if is_sealed else NONE)
 
 
 def _index_file(store: Store, path: str, size: int | None) -> FileCheck:

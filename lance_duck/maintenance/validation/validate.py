@@ -11,13 +11,14 @@ from typing import Final
 import numpy as np
 
 from lance_duck.errors import CorruptError, LanceDuckError, NotFoundError
-from lance_duck.maintenance.validation.files import check_data_file
+from lance_duck.maintenance.validation.files import check_data_file, check_transaction
 from lance_duck.maintenance.validation.indexes import index_problems
 from lance_duck.maintenance.validation.problems import Problem as Problem
 from lance_duck.maintenance.validation.problems import problems_of
 from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.table_scan import TableScan
-from lance_duck.snapshot import Snapshot
+from lance_duck.snapshot import Snapshot, refs
+from lance_duck.store import Store
 from lance_duck.wire import paths
 from lance_duck.wire.fragment import TOMBSTONE, DataFile, Fragment
 from lance_duck.wire.schema import Field
@@ -71,6 +72,8 @@ def _manifest(snapshot: Snapshot) -> Iterator[Problem]:
         yield from problems_of(
             paths.transaction_file(snapshot.manifest.transaction_name), lambda: _transaction(snapshot)
         )
+    elif (transaction := check_transaction(snapshot)) is not None:
+        yield from (Problem(transaction.file, what) for what in transaction.damage)
 
 
 def _transaction(snapshot: Snapshot) -> None:
@@ -79,10 +82,17 @@ def _transaction(snapshot: Snapshot) -> None:
 
 
 def _references(snapshot: Snapshot) -> Iterator[Problem]:
-    numbers = set(snapshot.version_numbers())
-    for name, tag in snapshot.tags().items():
-        if tag.branch == snapshot.branch and tag.version not in numbers:
-            yield Problem(f"tag {name!r}", f"names version {tag.version}, which does not exist")
+    numbers, store = set(snapshot.version_numbers()), snapshot.location.root.store()
+    for name in refs.tag_names(store):
+        yield from problems_of(f"tag {name!r}", partial(_tag, snapshot, store, name, numbers))
+    for name in refs.branch_names(store):
+        yield from problems_of(f"branch {name!r}", partial(refs.read_branch, store, name))
+
+
+def _tag(snapshot: Snapshot, store: Store, name: str, numbers: set[int]) -> None:
+    tag = refs.read_tag(store, name)
+    if tag.branch == snapshot.branch and tag.version not in numbers:
+        raise NotFoundError(f"names version {tag.version}, which does not exist")
 
 
 def _fragment(snapshot: Snapshot, fragment: Fragment) -> Iterator[Problem]:

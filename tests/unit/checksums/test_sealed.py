@@ -1,12 +1,23 @@
-"""Seals of deletion files and manifests."""
+"""Seals of deletion files, manifests, transactions, tags and branches."""
 
 from __future__ import annotations
+
+import json
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from lance_duck.checksums.sealed import manifest_seal, read_seal, seal_deletions, unsealed_deletions
+from lance_duck.checksums.sealed import (
+    check_json,
+    manifest_seal,
+    read_seal,
+    seal_deletions,
+    sealed_json,
+    sealed_transaction,
+    unsealed_deletions,
+    unsealed_transaction,
+)
 from lance_duck.errors import CorruptError
 from lance_duck.rows import DeletionVector, read_deletion_vector
 
@@ -70,3 +81,30 @@ def test_a_manifest_is_intact_until_a_bit_flips() -> None:
 def test_a_short_or_foreign_manifest_has_no_seal() -> None:
     assert read_seal(FOOTER, 0, "m") is None
     assert read_seal(b"x" * 60 + FOOTER, 60, "m") is None
+
+
+def test_a_transaction_is_what_was_written_until_a_bit_flips() -> None:
+    data = sealed_transaction(b"a message")
+    assert unsealed_transaction(data, "t") == (b"a message", True)
+    assert unsealed_transaction(b"a message", "t") == (b"a message", False)
+    for bit in range(8 * len(data)):
+        flipped = bytearray(data)
+        flipped[bit // 8] ^= 1 << bit % 8
+        with pytest.raises(CorruptError):
+            unsealed_transaction(bytes(flipped), "t")
+
+
+@pytest.mark.parametrize("members", [{"version": 3}, {"a": None, "metadata": {"checksum": "xxh3-64:", "ü": "ö"}}])
+def test_json_is_what_was_written_until_a_bit_flips(members: dict[str, object]) -> None:
+    plain = json.dumps(members, indent=2, ensure_ascii=False).encode()
+    data = sealed_json(plain)
+    assert not check_json(plain, "t")
+    assert check_json(data, "t")
+    read = json.loads(data)
+    assert read.pop("checksum").startswith("xxh3-64:")
+    assert read == members
+    for bit in range(8 * len(data)):
+        flipped = bytearray(data)
+        flipped[bit // 8] ^= 1 << bit % 8
+        with pytest.raises(CorruptError):
+            check_json(bytes(flipped), "t")

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from unit.commit.samples import NEW, OPERATIONS, ROWS, fragment, index, schema
 
+from lance_duck.checksums.sealed import unsealed_transaction
 from lance_duck.commit import (
     Append,
     CreateIndex,
@@ -110,7 +111,7 @@ def test_the_transaction_is_in_the_manifest_and_in_a_file(table: Snapshot) -> No
     )
     assert after.manifest.transaction_name == f"1-{transaction.uuid}.txn"
     data = table.store.get(paths.transaction_file(after.manifest.transaction_name))
-    assert data == transaction.proto.SerializeToString()
+    assert unsealed_transaction(data, "t") == (transaction.proto.SerializeToString(), True)
     assert json.loads(table.store.get(paths.VERSION_HINT)) == {"version": 2}
 
 
