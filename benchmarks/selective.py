@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 import lance_duck as ld
-from benchmarks._harness import OURS, chosen, options, race, report, touch
+from benchmarks._harness import OURS, add_clock, chosen, clock_of, options, race, report, touch
 
 DISTINCT = (10, 1_000, 5_000, 100_000)
 """Texts that a column repeats."""
@@ -84,7 +84,9 @@ SCANS = {"Python": python_scan, "SQL": sql_scan}
 
 def main() -> None:
     """Scan each column with each filter, by both implementations, from tables that each of them wrote."""
-    arguments = options(__doc__ or "", rows=1_000_000, rounds=5).parse_args()
+    parser = options(__doc__ or "", rows=1_000_000, rounds=5)
+    add_clock(parser)
+    arguments = parser.parse_args()
     data = columns(arguments.rows)
     names = [name for name in data.column_names if name != "pick"]
     with tempfile.TemporaryDirectory() as folder:
@@ -102,7 +104,7 @@ def main() -> None:
             name, part, how, writer = cases[label]
             runs = {who: SCANS[how](dataset, name, int(part * PICKED)) for who, dataset in tables[writer].items()}
             assert len({run() for run in runs.values()}) == 1, label
-            found.append(race(label, runs, arguments.rounds))
+            found.append(race(label, runs, arguments.rounds, clock_of(arguments)))
     report(f"Few rows of {arguments.rows:,}", found, arguments.json)
 
 

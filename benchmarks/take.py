@@ -13,19 +13,21 @@ import numpy as np
 import pyarrow as pa
 
 import lance_duck as ld
-from benchmarks._harness import OURS, Case, chosen, options, race, report
+from benchmarks._harness import OURS, Case, add_clock, chosen, clock_of, options, race, report
 from benchmarks.columns import KINDS, column
 
 
 def main() -> None:
     """Take rows with both implementations, other rows in every round and the same for both."""
-    arguments = options(__doc__ or "", rows=1_000_000, rounds=15).parse_args()
+    parser = options(__doc__ or "", rows=1_000_000, rounds=15)
+    add_clock(parser)
+    arguments = parser.parse_args()
     kinds = chosen(KINDS, arguments.only)
-    cases = [case for kind in kinds for case in take(kind, arguments.rows, arguments.rounds)]
+    cases = [case for kind in kinds for case in take(kind, arguments.rows, arguments.rounds, clock_of(arguments))]
     report(f"Take from {arguments.rows:,} rows", cases, arguments.json)
 
 
-def take(kind: str, rows: int, rounds: int) -> list[Case]:
+def take(kind: str, rows: int, rounds: int, clock: Callable[[], float]) -> list[Case]:
     """Write a table of one column and race for a row and for a thousand."""
     data = pa.table({"x": column(kind, rows, nulls=False)})
     with tempfile.TemporaryDirectory() as folder:
@@ -34,7 +36,7 @@ def take(kind: str, rows: int, rounds: int) -> list[Case]:
         handles = {OURS: ld.dataset(path), "pylance": lance.dataset(path)}
         counts = {"1 row": 1, "1,000 rows": 1000}
         return [
-            race(f"{kind}, {label}", takers(handles, count, data.num_rows, rounds), rounds)
+            race(f"{kind}, {label}", takers(handles, count, data.num_rows, rounds), rounds, clock)
             for label, count in counts.items()
         ]
 

@@ -16,11 +16,12 @@ from lance_duck.encoding.arrow.blocks import block_to_arrow
 from lance_duck.encoding.arrow.dictionaries import concatenate
 from lance_duck.encoding.arrow.jsonb import jsonb_to_text
 from lance_duck.encoding.block import Block, PackedStruct
-from lance_duck.encoding.layouts.alike import decoding_key, read_alike
+from lance_duck.encoding.layouts.alike import decoding_key, read_alike, read_lists
 from lance_duck.encoding.layouts.assemble import LevelEntries, Structure
 from lance_duck.encoding.layouts.blob import read_blobs, read_extents
 from lance_duck.encoding.layouts.chunk_decoder import MiniBlockLayout
 from lance_duck.encoding.layouts.layers import Layers
+from lance_duck.encoding.layouts.miniblock import MiniBlockReader
 from lance_duck.encoding.layouts.page import Leaf, Levels, Page, PageReader, Rows
 from lance_duck.encoding.layouts.page_rows import expand_ranges, slice_bounds
 from lance_duck.encoding.layouts.structural import known_layout, open_page
@@ -115,6 +116,8 @@ class LeafColumn:
         leaves = None
         if self._file.is_in_memory and len(parts) > 1 and sum(map(_length, parts)) == int(self._first[-1]):
             leaves = yield from self._read_alike()
+        if self.structure.max_rep and len(parts) > 1 and not self._source.remote:
+            leaves = yield from self._read_lists(parts)
         if leaves is None:
             leaves = yield from gather([self._read_page(page, local) for page, local in parts])
         for leaf in leaves:
@@ -159,6 +162,24 @@ class LeafColumn:
             for place in run:
                 rows = slice(0, self._pages[place].num_rows)
                 leaves.append((yield from self._reader(place).read(rows)))
+        return leaves
+
+    def _read_lists(self, parts: list[tuple[int, Rows]]) -> Request[list[Leaf] | None]:
+        """Read rows of pages with lists, neighbours of one kind as one; None where most are of a kind of their own."""
+        readers = [self._reader(page) for page, _ in parts]
+        keys = [reader.lists_key if isinstance(reader, MiniBlockReader) else None for reader in readers]
+        runs = [[*run] for _, run in groupby(range(len(parts)), keys.__getitem__)]
+        if 2 * len(runs) > len(parts):
+            return None
+        leaves: list[Leaf] = []
+        for run in runs:
+            lists = [reader for place in run if isinstance(reader := readers[place], MiniBlockReader)]
+            is_alike = len(run) > 1 and keys[run[0]] is not None
+            leaf = (yield from read_lists(lists, [parts[place][1] for place in run])) if is_alike else None
+            if leaf is not None:
+                leaves.append(leaf)
+            else:
+                leaves += yield from gather([self._read_page(*parts[place]) for place in run])
         return leaves
 
     def _layout(self, page: Page) -> MiniBlockLayout | None:

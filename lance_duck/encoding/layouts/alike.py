@@ -1,4 +1,8 @@
-"""Whole small pages of one layout, decoded as one: as many chunks, one of each page, of a page of all their rows."""
+"""Pages of one layout, decoded as one.
+
+Whole small pages become as many chunks, one of each page, of a page of all their rows; of pages with lists, all chunks
+that hold wanted rows become those of one page.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,9 @@ from numpy.typing import NDArray
 
 from lance_duck.encoding.layouts.chunk_decoder import MiniBlockLayout, decode_levels_of, decode_values
 from lance_duck.encoding.layouts.chunks import parse_chunks
-from lance_duck.encoding.layouts.page import Leaf, Page
+from lance_duck.encoding.layouts.miniblock import MiniBlockReader, joined_lists
+from lance_duck.encoding.layouts.page import Leaf, Page, Rows
+from lance_duck.errors import CorruptError
 from lance_duck.store.request import ByteRange, Request
 
 Int64s = NDArray[np.int64]
@@ -59,3 +65,27 @@ def read_alike(pages: Sequence[Page], layouts: Sequence[MiniBlockLayout]) -> Req
     block = decode_values(parsed, layout, None, levels.def_, first.where)
     rows = int(counts.sum())
     return Leaf(block, None, levels.def_, layout.layers, rows, rows)
+
+
+def read_lists(readers: Sequence[MiniBlockReader], rows: Sequence[Rows]) -> Request[Leaf | None]:
+    """Read rows of neighbouring pages with lists.
+
+    Args:
+        readers: Readers of pages of one source, all of one `lists_key`.
+        rows: The rows of each, counted from its start: for all a range, up to the end of the page and from the start
+            of the next, or for all their offsets.
+
+    Returns:
+        None: a page contradicts itself. Reading it alone says which and how.
+    """
+    before = np.cumsum([0, *(reader.num_rows for reader in readers[:-1])]).tolist()
+    wanted: Rows
+    if isinstance(rows[0], slice):
+        wanted = slice(rows[0].start, before[-1] + rows[-1].stop)  # type: ignore[union-attr]
+    else:
+        wanted = np.concatenate([part + base for part, base in zip(rows, before, strict=True)])
+    try:
+        joined = yield from joined_lists(readers)
+        return (yield from joined.read(wanted))
+    except CorruptError:
+        return None

@@ -15,12 +15,11 @@ from lance_duck.encoding.layouts.chunks import ChunkShape, ChunkTable, Int64s, P
 from lance_duck.encoding.layouts.layers import Layers
 from lance_duck.encoding.layouts.levels import decode_level_chunks
 from lance_duck.encoding.layouts.page import Levels, Page
-from lance_duck.encoding.layouts.page_rows import adjacent_runs
 from lance_duck.encoding.spans import join_ranges
 from lance_duck.errors import CorruptError
 from lance_duck.kernels.jit import readonly
 from lance_duck.kernels.texts.take import gather_fixed
-from lance_duck.store.request import Request
+from lance_duck.store.request import ByteRange, Request
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,15 +77,22 @@ def fetch_range(page: Page, table: ChunkTable, first: int, last: int, shape: Chu
 
 
 def fetch_chunks(page: Page, table: ChunkTable, chunks: Int64s, shape: ChunkShape) -> Request[ParsedChunks]:
-    """Fetch chunks, given in ascending order, at least one, and find their buffers."""
-    first, last = adjacent_runs(chunks)
-    begin, end = table.offsets[first], table.offsets[last + 1]
-    ranges = [page.byte_range(1, a, b - a) for a, b in zip(begin.tolist(), end.tolist(), strict=True)]
+    """Fetch chunks, given in ascending order, those that adjoin as one range, and find their buffers."""
+    starts, sizes = table.offsets[chunks], table.sizes[chunks]
+    if len(chunks) == 0:
+        return parse_chunks(np.empty(0, dtype=np.uint8), starts, sizes, sizes, shape, page.where)
+    ends = starts + sizes
+    if int(starts.min()) < 0 or int(ends.max()) > page.buffer_size(1):
+        raise CorruptError("chunks beyond their buffer", where=page.where, found=int(ends.max()))
+    is_first = np.append(True, starts[1:] != ends[:-1])
+    first = np.flatnonzero(is_first)
+    begin, end = starts[first], ends[np.append(first[1:], len(chunks)) - 1]
+    at = page.buffers[1][0]
+    ranges = [ByteRange(page.source, at + a, b - a) for a, b in zip(begin.tolist(), end.tolist(), strict=True)]
     pieces = yield ranges
     data, places = join_ranges(ranges, pieces)
-    run = first.searchsorted(chunks, side="right") - 1
-    starts = (places - begin)[run] + table.offsets[chunks]
-    return parse_chunks(data, starts, table.sizes[chunks], table.counts[chunks], shape, page.where)
+    starts = starts + (places - begin)[np.cumsum(is_first) - 1]
+    return parse_chunks(data, starts, sizes, table.counts[chunks], shape, page.where)
 
 
 def decode_levels_of(parsed: ParsedChunks, layout: MiniBlockLayout, where: str) -> LevelChunks:

@@ -9,7 +9,8 @@ last        | repetition index, when there are lists: see `encoding.layouts.rep_
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -32,7 +33,7 @@ from lance_duck.encoding.layouts.point_read import PointReader
 from lance_duck.encoding.layouts.rep_index import RowIndex, parse_rep_index
 from lance_duck.errors import CorruptError
 from lance_duck.kernels.pages.assemble import choose_entries, row_bounds
-from lance_duck.store.request import Request, run
+from lance_duck.store.request import Request, gather, run
 
 _MAX_DICTIONARY = 1 << 40
 
@@ -77,12 +78,18 @@ class MiniBlockReader:
         """Whether the layers of the page have definition levels."""
         return self._layout.layers.max_def > 0
 
+    @property
+    def lists_key(self) -> object | None:
+        """What pages with lists have in common that `joined_lists` joins; None of a page that it does not join."""
+        layout = self._layout
+        if layout.rep is None or layout.dictionary is not None:
+            return None
+        return layout.layers, layout.shape, layout.rep, layout.def_, layout.values
+
     def read(self, rows: Rows) -> Request[Leaf]:
         """Read rows: one range for each run of adjacent chunks that hold them."""
         count = check_rows(rows, self.num_rows)
-        state = self._state
-        if state is None:
-            state = yield from self._load()
+        state = yield from self._prepared()
         if count == 0:
             rows = slice(0, 0)
         if state.index is not None:
@@ -93,6 +100,9 @@ class MiniBlockReader:
         """Read a few rows: see `PageReader.read_points`."""
         state = self._state or run(self._load())
         return None if state.points is None else state.points.take(rows)
+
+    def _prepared(self) -> Request[_MiniBlockState]:
+        return self._state or (yield from self._load())
 
     def _load(self) -> Request[_MiniBlockState]:
         page, layout = self._page, self._layout
@@ -157,13 +167,12 @@ class MiniBlockReader:
             first = int(index.chunk_of(bounds)[0])
             last = int(index.chunk_end(bounds)[1]) if count else first
             chunks = np.arange(first, last, dtype=np.int64)
-            parsed = yield from fetch_range(page, table, first, last, shape)
         else:
             marks = np.zeros(table.num_chunks + 1, dtype=np.int64)
             np.add.at(marks, index.chunk_of(rows), 1)
             np.subtract.at(marks, index.chunk_end(rows + 1), 1)
             chunks = np.flatnonzero(np.cumsum(marks[:-1]))
-            parsed = yield from fetch_chunks(page, table, chunks, shape)
+        parsed = yield from fetch_chunks(page, table, chunks, shape)
         levels = decode_levels_of(parsed, self._layout, page.where)
         block = decode_values(parsed, self._layout, state.dictionary, levels.def_, page.where)
         starts, stops = self._row_levels(rows, chunks, levels, index)
@@ -210,3 +219,33 @@ class MiniBlockReader:
         slots = choose_entries(rep, all_def, layers.max_visible, starts, stops, chosen_rep, chosen_def, items)
         values = take(block, items[:slots])
         return Leaf(values, chosen_rep, None if def_ is None else chosen_def, layers, slots, count)
+
+
+def joined_lists(readers: Sequence[MiniBlockReader]) -> Request[MiniBlockReader]:
+    """Return a reader of the rows of several pages, one after the other, which decodes their chunks together.
+
+    Args:
+        readers: Readers of pages of one source, all of one `lists_key`.
+    """
+    states = yield from gather([reader._prepared() for reader in readers])
+    pages, tables = [reader._page for reader in readers], [state.table for state in states]
+    indexes = [state.index for state in states if state.index is not None]
+    chunks = np.array([table.num_chunks for table in tables], dtype=np.int64)
+    rows = np.array([page.num_rows for page in pages], dtype=np.int64)
+    starts = _end_to_end([table.offsets for table in tables], [page.buffers[1][0] for page in pages], chunks)
+    sizes = np.concatenate([table.sizes for table in tables])
+    counts = np.concatenate([table.counts for table in tables])
+    items = np.append(np.int64(0), np.cumsum(counts))
+    first_row = _end_to_end([index.first_row for index in indexes], (np.cumsum(rows) - rows).tolist(), chunks)
+    continues = np.append(np.concatenate([index.continues[:-1] for index in indexes]), False)
+    source, first = pages[0].source, readers[0]
+    page = replace(pages[0], buffers=((0, 0), (0, source.size)), num_rows=int(rows.sum()))
+    joined = MiniBlockReader(page, replace(first._layout, num_items=int(items[-1])))
+    table = ChunkTable(np.append(starts, starts[-1] + sizes[-1]), items, sizes, counts)
+    joined._state = _MiniBlockState(table, RowIndex(np.append(first_row, rows.sum()), continues), None, None)
+    return joined
+
+
+def _end_to_end(parts: Sequence[Int64s], bases: Sequence[int], counts: Int64s) -> Int64s:
+    """Return the numbers of all parts but the last of each, every part counted from its base."""
+    return np.concatenate([part[:-1] for part in parts]) + np.repeat(np.array(bases, dtype=np.int64), counts)

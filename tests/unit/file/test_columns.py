@@ -7,13 +7,25 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from google.protobuf.any_pb2 import Any as Packed
-from unit.encoding.hand_pages import Memory, chunk, chunk_words, flat, nested_page, page_of, structure_of, variable
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from unit.encoding.hand_pages import (
+    Memory,
+    chunk,
+    chunk_words,
+    flat,
+    nested_page,
+    page_of,
+    ravel,
+    structure_of,
+    variable,
+)
 
 from lance_duck.encoding.layouts.page import Page, Rows
 from lance_duck.errors import CorruptError, InternalError, LanceDuckError
 from lance_duck.file.column import Locate, open_column
 from lance_duck.file.reader import LanceFile
-from lance_duck.store.request import run
+from lance_duck.store.request import run, watched
 from lance_duck.wire.pb import encodings21_pb2 as pb
 from lance_duck.wire.pb import file2_pb2, file_pb2
 from lance_duck.wire.schema import Field
@@ -94,6 +106,58 @@ def test_pages_that_describe_their_layers_differently() -> None:
     other = page_of(layout, [bytes(plain.source.data[a : a + n]) for a, n in plain.buffers], 2)
     pages = [nested_page([[None, 4], None, []], structure_of(False, True)), other]
     assert read(LIST, located(file_of(pages), 2), 5) == [[None, 4], None, [], [1], [2, 3]]
+
+
+number = st.none() | st.integers(0, 9)
+kinds_of_lists: dict[str, tuple[Field, tuple[bool, ...], Any]] = {
+    "list": (LIST, (False, True), st.none() | st.lists(number, max_size=6)),
+    "list of lists": (
+        field(1, "l", "list", field(3, "item", "list", field(2, "item", "int32"))),
+        (False, True, True),
+        st.none() | st.lists(st.none() | st.lists(number, max_size=5), max_size=3),
+    ),
+    "struct of lists": (
+        field(1, "s", "struct", field(3, "l", "list", field(2, "item", "int32"))),
+        (False, True, False),
+        st.none() | st.tuples(st.none() | st.lists(number, max_size=6)),
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", kinds_of_lists)
+@settings(max_examples=40)
+@given(data=st.data())
+def test_pages_with_lists_are_read_as_one(kind: str, data: st.DataObject) -> None:
+    column, lists, row = kinds_of_lists[kind]
+    structure = structure_of(*lists)
+    some_rows = st.lists(row, min_size=1, max_size=6).filter(lambda rows: any(ravel(rows, structure).values))
+    by_page = data.draw(st.lists(some_rows, min_size=2, max_size=5))
+    file = file_of([nested_page(rows, structure, data.draw(st.integers(0, 2))) for rows in by_page])
+    rows = [row if not isinstance(row, tuple) else {"l": row[0]} for page in by_page for row in page]
+    start = data.draw(st.integers(0, len(rows)))
+    stop = data.draw(st.integers(start, len(rows)))
+    chosen = sorted(data.draw(st.sets(st.integers(0, len(rows) - 1))))
+    locate = located(file, 2)
+    assert read(column, locate, len(rows), slice(start, stop)) == rows[start:stop]
+    assert read(column, locate, len(rows), np.array(chosen, np.int64)) == [rows[i] for i in chosen]
+
+
+def test_neighbouring_chunks_of_several_pages_are_fetched_together() -> None:
+    file = file_of([nested_page([[1], [2, 3]], structure_of(False, True)) for _ in range(5)])
+    assert isinstance(file.source, Memory)
+    reader = open_column(LIST, located(file, 2), 10)
+    with watched() as counts:
+        run(reader.read(slice(0, 10)))
+    assert counts.ranges == 5 * 2 + 5  # tables and indexes of five pages, then their chunks
+
+
+def test_a_damaged_page_among_others_is_named() -> None:
+    file = file_of([nested_page([[1], [2, 3]], structure_of(False, True)) for _ in range(3)])
+    assert isinstance(file.source, Memory)
+    start, size = file.column(0).pages[1].buffers[1]
+    file.source.data[start : start + size] = b"\xff" * size
+    with pytest.raises(CorruptError, match="page 1"):
+        read(LIST, located(file, 2), 6)
 
 
 def test_structs_and_lists_from_several_leaves() -> None:
