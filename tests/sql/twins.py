@@ -28,7 +28,7 @@ REFUSED: Final = (duckdb.Error, LanceDuckError)
 WITHOUT_EQUAL: Final = ("same kind", "is indexed", "; write version 2.2")
 """Words of refusals of ALTER: Lance casts within a kind of types, and columns without an index; 2.1 has no maps."""
 FAULT: Final = "Cannot cast list with length 0 to array"
-"""What MERGE of DuckDB 2.0.0 says of arrays that are NULL, which it does for some orders of the source's rows."""
+"""What MERGE of DuckDB 2.0.0 says of arrays in its own tables, for some orders of the source's rows."""
 _KEY: Final = {b"lance-schema:unenforced-primary-key": b"true"}
 _TYPES: Final = (
     "id INTEGER NOT NULL, a INTEGER, s VARCHAR, d DOUBLE, dec DECIMAL(10,2), ts TIMESTAMP, tz TIMESTAMPTZ, dt DATE, "
@@ -202,8 +202,8 @@ class Twins:
         # DuckDB prepares no MERGE.
         way = "execute" if way == "prepare" and sample.kind == "merge" else way
         native = answer(self.native, theirs, sample.parameters, way)
-        if sample.kind == "merge" and any(FAULT in each for each in (ours, native) if isinstance(each, str)):
-            self.ended = True  # one of them may have changed its rows
+        if sample.kind == "merge" and isinstance(native, str) and FAULT in native:
+            self.ended = True  # ours may have changed its rows
             return True
         self.counts[sample.kind] += 1
         self.refused[sample.kind] += refused

@@ -25,8 +25,8 @@ ADDRESS: Final = f"__lance_address_{TOKEN}"
 """The name of that column, which no statement of a user can spell: a table of DuckDB's own has no such column."""
 
 _ARRAY: Final = re.compile(r'("(?:[^"]|"")*")|\[\d+\]')
-_OUTER_JOINS_LOSE_ARRAYS: Final = duckdb.__version__ >= "2"
-"""Whether DuckDB fails in outer joins with few rows that have arrays, or makes zeros of NULL, as 2.0.0 does."""
+_OUTER_JOINS_LOSE_ARRAYS: Final = duckdb.__version__.startswith("2.0.0")
+"""Whether DuckDB fails in outer joins that hash the side with arrays, or makes zeros of NULL; 2.0.1 does not."""
 
 
 class AddressedTable(TableWithColumns):

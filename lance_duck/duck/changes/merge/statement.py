@@ -44,6 +44,8 @@ _UNNAMED: Final = "unnamed_subquery"
 _JOINS: Final = frozenset(
     ["join", "inner", "left", "right", "full", "outer", "cross", "natural", "semi", "anti", "asof", "positional"]
 )
+_MOST_PAIRS: Final = 100_000_000
+"""Rows of the source times rows of the shadow that a nested loop may compare: 0.1 s for the condition `t.id = s.id`."""
 _MATCHES_ONCE: Final = duckdb.__version__ >= "2"
 """Whether DuckDB refuses a row that several rows of the source match; before 2.0 the last of them counts."""
 
@@ -139,6 +141,7 @@ class MergeStatement(TableStatement):
             tables = {**tables, SOURCE: keys.rows()}
         table = self._read(table, (join, *actions), names)
         matched = self._matched(session, table, ctes, join, tables)
+        join = self._nested_loop(session, table, join, matched.num_rows, tables)
         when = "".join(actions)
         with shadow(session, table, matched):
             target = f"{SHADOW} AS {quoted(self.alias)} USING {MERGE_SOURCE} AS {quoted(self.source_alias)}\n{join}"
@@ -166,6 +169,32 @@ class MergeStatement(TableStatement):
         if any(part.find("by", "name") >= 0 for part in self.actions):
             more += source
         return mentioned(table, (*clauses, self.returning.text), *more)
+
+    def _nested_loop(
+        self, session: ChangeSession, table: TargetTable, join: str, rows: int, tables: Mapping[str, Any]
+    ) -> str:
+        """Return ON as DuckDB does not hash it, where that would lose arrays.
+
+        Args:
+            session: The statement.
+            table: The table, with the columns that its shadow has.
+            join: ON or USING.
+            rows: The number of rows of the shadow.
+            tables: What the statement reads.
+
+        Raises:
+            UnsupportedError: Too many pairs of rows would be compared, or the join is USING.
+        """
+        if not any(column.is_lost_by_joins for column in table.columns):
+            return join
+        source = session.arrow(f"SELECT count(*) FROM {MERGE_SOURCE}", tables).column(0)[0].as_py()  # noqa: S608
+        if self.join.word(0) == "using" or rows * source > _MOST_PAIRS:
+            raise UnsupportedError(
+                f"this MERGE with arrays in DuckDB {duckdb.__version__}, whose outer joins lose them",
+                where=f"table {table.name}, {rows} rows that match and {source} of the source",
+                remedy="DuckDB 2.0.1 or later; or fewer rows at once, by ON",
+            )
+        return f"ON ({Clauses.of(join).part(1).text}\n) IS TRUE\n"
 
     @property
     def keys(self) -> tuple[str, ...] | None:
