@@ -58,6 +58,12 @@ KINDS: tuple[TrialKind, ...] = (
         share=2,
     ),
     TrialKind(
+        "sql conditions",
+        "statements:conditions",
+        "150 SELECTs that compare columns with literals of every spelling, by indexes and without, and on DuckDB's own",
+        2,
+    ),
+    TrialKind(
         "predicates",
         "lives:predicates",
         "a table with scalar indexes that we and pylance change in turns; random filters by index, by scan, by pylance",

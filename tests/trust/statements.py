@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from sql.random_conditions import selected
 from sql.random_lives import changed, queried
 from sql.twins import Twins
 from trust.peers import check_with_pylance
@@ -18,6 +19,13 @@ def queries(seed: int, folder: Path) -> Mapping[str, int]:
 def changes(seed: int, folder: Path) -> Mapping[str, int]:
     """Make random changes."""
     return _checked(changed(folder, seed, statements=100))
+
+
+def conditions(seed: int, folder: Path) -> Mapping[str, int]:
+    """Make random conditions."""
+    made = selected(folder, seed, statements=150)
+    assert not made.differences, "\n".join(made.differences)
+    return made.counts
 
 
 def _checked(twins: Twins) -> Mapping[str, int]:
