@@ -149,17 +149,49 @@ def test_places_that_would_show_them_are_refused_by_name(con: ld.Connection, sql
             run(sql)
 
 
+def test_returning_of_delete_has_them(tmp_path: Path, connect: Callable[..., ld.Connection]) -> None:
+    ld.write_dataset(pa.table({"id": [1, 2, 3, 4], "s": [*"abcd"]}), tmp_path / "t.lance", max_rows_per_file=2)
+    con = connect(tmp_path)
+    deleted = con.execute("DELETE FROM t WHERE id = 4 RETURNING rowid, _rowaddr, *")
+    assert [(name, str(type_)) for name, type_, *_ in deleted.description] == [
+        *(("rowid", "BIGINT"), ("_rowaddr", "UBIGINT"), ("id", "BIGINT"), ("s", "VARCHAR"))
+    ]
+    assert deleted.fetchall() == [(SECOND + 1, SECOND + 1, 4, "d")]
+    con.execute("BEGIN")
+    using = "DELETE FROM t AS x USING (VALUES (3)) AS v(i) WHERE id = i AND x IS NOT NULL"
+    deleted = con.execute(f"{using} RETURNING x.*, x._ROWID + 1, upper(s)")
+    assert deleted.fetchall() == [(3, "c", SECOND + 1, "C")]
+    con.execute("COMMIT")
+    with pytest.raises(UnsupportedError, match="in this RETURNING"):  # their addresses change
+        con.execute("UPDATE t SET s = 'x' RETURNING rowid")
+
+
+def test_returning_of_update_has_stable_row_ids(tmp_path: Path, connect: Callable[..., ld.Connection]) -> None:
+    ld.write_dataset(pa.table({"id": [1, 2], "s": ["a", "b"]}), tmp_path / "t.lance", enable_stable_row_ids=True)
+    con = connect(tmp_path)
+    for _ in range(2):
+        updated = con.execute("UPDATE t SET s = s || '!' WHERE id = 2 RETURNING rowid, length(t.s), *").fetchall()
+        assert updated == con.execute("SELECT rowid, length(s), * FROM t WHERE id = 2").fetchall()
+    with pytest.raises(UnsupportedError, match="in this RETURNING"):
+        con.execute("UPDATE t SET s = 'x' RETURNING _rowaddr")
+
+
 @pytest.mark.parametrize(
     "sql",
     [
-        "DELETE FROM t RETURNING _rowid",
+        "DELETE FROM t RETURNING t, _rowid",
+        "DELETE FROM t RETURNING * EXCLUDE (id), _rowid",
+        "DELETE FROM t RETURNING COLUMNS(*), _rowid",
+        "INSERT INTO t VALUES (9, 'z') RETURNING rowid",
         "MERGE INTO t USING u ON t.rowid = u.id WHEN MATCHED THEN DELETE",
-        "UPDATE t SET s = 'x' RETURNING _rowaddr",
+        "MERGE INTO t USING u ON t.id = u.id WHEN MATCHED THEN DELETE RETURNING rowid",
     ],
 )
-def test_returning_and_merge_refuse_them(con: ld.Connection, sql: str) -> None:
-    with pytest.raises(UnsupportedError, match="rowid, _rowid and _rowaddr in RETURNING, MERGE"):
+def test_where_they_are_not_known_they_are_refused(con: ld.Connection, sql: str) -> None:
+    before = con.execute("FROM t").fetchall()
+    with pytest.raises(UnsupportedError, match="in MERGE and ON CONFLICT, and in this RETURNING"):
         con.execute(sql)
+    assert con.execute("FROM t").fetchall() == before
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ import pyarrow as pa
 from lance_duck.duck.changes.head import StatementHead
 from lance_duck.duck.changes.result import ChangeResult
 from lance_duck.duck.changes.rows.joined import JoinedClauses
-from lance_duck.duck.changes.rows.returning import result_of
+from lance_duck.duck.changes.rows.returning import result_of, returned_identifiers
 from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.changes.table_statement import TableStatement
 from lance_duck.duck.changes.target import ADDRESS, TargetTable
@@ -67,7 +67,7 @@ class DeleteStatement(TableStatement):
         """Find the rows of a version."""
         no_clause = self.ctes.part(len(self.ctes))
         clauses = JoinedClauses("DELETE FROM", self.target, self.alias, self.ctes, no_clause, self.using, self.where)
-        returned = table.columns if self.returning.tokens else ()
+        returned = [*table.columns, *returned_identifiers(table, self.returning)] if self.returning.tokens else ()
         with clauses.texts(session, table) as (joined, _):
             rows = joined.select([column.read(f"{quoted(self.alias)}.{column.quoted}") for column in returned])
         addresses, places = np.unique(rows.column(ADDRESS).to_numpy(), return_index=True)

@@ -96,7 +96,7 @@ class JoinedRows:
         expressions = (self.clauses.assignments, self.clauses.where)
         parts = (*expressions, self.clauses.others)
         if means_row(self.table, self.clauses.alias, parts):
-            if asks_identifier(self.table, parts):
+            if asks_identifier(self.table, (*parts, *map(Clauses.of, columns))):
                 return self._with_rows_spelled().select([self._spelled(column) for column in columns])
             with twin(self.session, self.table) as own:
                 self._bind(own)

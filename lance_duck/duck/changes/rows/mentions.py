@@ -90,9 +90,10 @@ def refuse_identifiers(table: TargetTable, clauses: Sequence[Clauses]) -> None:
     """Refuse these names where the rows are on a table of DuckDB's own. Raises UnsupportedError."""
     if asks_identifier(table, clauses):
         raise UnsupportedError(
-            "rowid, _rowid and _rowaddr in RETURNING, MERGE and ON CONFLICT",
+            "rowid, _rowid and _rowaddr in MERGE and ON CONFLICT, and in this RETURNING",
             where=f"table {table.name}",
-            remedy="a column that tells rows apart; UPDATE and DELETE take them in WHERE, SET, FROM and USING",
+            remedy="a column that tells rows apart; RETURNING of DELETE has all of them, that of UPDATE the stable row "
+            "ids of tables with these, beside columns, and not beside a whole row as a value or a star with options",
         )
 
 

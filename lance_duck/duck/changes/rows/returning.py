@@ -1,19 +1,30 @@
-"""RETURNING: any list of expressions over the rows that a statement has changed."""
+"""RETURNING: any list of expressions over the rows that a statement has changed.
+
+`rowid`, `_rowid` and `_rowaddr` are columns of the rows where the list asks for them: DELETE tells all of them, UPDATE
+the row ids that stay, and no other statement any.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import pyarrow as pa
 
 from lance_duck.duck.changes.result import ChangeResult, counted, returned
-from lance_duck.duck.changes.rows.mentions import is_hidden, refuse_identifiers, without_address
+from lance_duck.duck.changes.rows.mentions import (
+    is_hidden,
+    refuse_identifiers,
+    without_address,
+)
 from lance_duck.duck.changes.rows.twin import fill, twin
 from lance_duck.duck.changes.session import ChangeSession
-from lance_duck.duck.changes.target import TargetTable
+from lance_duck.duck.changes.target import TargetColumn, TargetTable
 from lance_duck.duck.statement.clauses import Clauses
+from lance_duck.duck.statement.edits import Edit, apply
 from lance_duck.duck.statement.identifiers import folded, quoted
+from lance_duck.duck.tables.row_identifier_columns import DUCKDB_ROW_ID, row_identifiers
 
 _ROWS: Final = "__lance_changed"
 
@@ -28,13 +39,18 @@ def result_of(
         clause: RETURNING, or nothing.
         table: The table that is changed.
         alias: What the list calls it.
-        rows: The rows with all columns of the table; None without a list.
+        rows: The rows with all columns of the table, and those of `returned_identifiers`; None without a list.
         count: How many there are.
     """
     if not clause.tokens or rows is None:
         return counted(count)
-    refuse_identifiers(table, (clause,))
+    identifiers = [column for column in returned_identifiers(table, clause) if column.name in rows.column_names]
+    if not identifiers:
+        refuse_identifiers(table, (clause,))
     rows, text = table.stored(rows), clause.part(1).text
+    if identifiers:
+        text = _with_stars_spelled(table, alias, clause)
+        table = replace(table, columns=[*table.columns, *identifiers])
     if _is_plain(clause, alias):
         casts = ", ".join(f"CAST({column.quoted} AS {column.type}) AS {column.quoted}" for column in table.columns)
         source = f"(SELECT {casts} FROM {_ROWS}) AS {quoted(alias)}"  # noqa: S608
@@ -46,6 +62,30 @@ def result_of(
         sql = f"UPDATE {own} AS {quoted(alias)} SET {same} = {same} RETURNING {text}"  # noqa: S608
         answer, titles, types = session.answer(sql, {})
         return returned(answer, types, count, titles)
+
+
+def returned_identifiers(table: TargetTable, clause: Clauses) -> list[TargetColumn]:
+    """Return `rowid`, `_rowid` and `_rowaddr` as columns, as far as RETURNING names them and the table has none so."""
+    names = {folded(token.name) for token in clause.tokens if token.name is not None}
+    return [
+        TargetColumn(
+            column.field.name, "BIGINT" if column.field.name == DUCKDB_ROW_ID else "UBIGINT", column.field.type
+        )
+        for column in row_identifiers(names, table.dataset)
+    ]
+
+
+def _with_stars_spelled(table: TargetTable, alias: str, clause: Clauses) -> str:
+    """Return a list whose stars are the columns of the table alone. Raises UnsupportedError where that is not said."""
+    text = clause.part(1).text
+    part = Clauses.of(without_address(table, alias, text))
+    stars = [i for i, token in enumerate(part.tokens) if token.text == "*" and part.text_at(i - 1) in ("", ",")]
+    has_options = any(part.text_at(i + 1) not in ("", ",") for i in stars)
+    has_rows = without_address(table, alias, text, stars=False) != text
+    if has_options or has_rows or any(token.word == "columns" for token in part.tokens):
+        refuse_identifiers(table, (clause,))
+    columns = ", ".join(column.quoted for column in table.columns)
+    return apply(part.sql, [Edit(part.tokens[i].start, part.tokens[i].end, columns) for i in stars])
 
 
 def returned_by(

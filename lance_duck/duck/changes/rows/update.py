@@ -20,13 +20,14 @@ from lance_duck.duck.changes.head import StatementHead
 from lance_duck.duck.changes.result import ChangeResult
 from lance_duck.duck.changes.rows.joined import JoinedClauses
 from lance_duck.duck.changes.rows.precision import is_coarser, kept_exact
-from lance_duck.duck.changes.rows.returning import result_of
+from lance_duck.duck.changes.rows.returning import result_of, returned_identifiers
 from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.changes.table_statement import TableStatement
-from lance_duck.duck.changes.target import ADDRESS, TargetTable
+from lance_duck.duck.changes.target import ADDRESS, TargetColumn, TargetTable
 from lance_duck.duck.statement.clauses import Clauses, TableName
 from lance_duck.duck.statement.identifiers import quoted
 from lance_duck.errors import InvalidInputError
+from lance_duck.scan.projection import ROW_ADDRESS
 from lance_duck.verbs.rows.edits import RowEdits
 
 _CLAUSES: Final = ("set", "from", "where", "returning")
@@ -99,7 +100,7 @@ class UpdateStatement(TableStatement):
             ]
             if self.returning.tokens:
                 rest = [column for column in table.columns if column not in assigned]
-                columns += [column.read(self._qualified(column.name)) for column in rest]
+                columns += [column.read(self._qualified(column.name)) for column in (*rest, *self._identifiers(table))]
             columns += [replace(c, name=_BEFORE + c.name).read(self._qualified(c.name)) for c in coarse]
             rows = joined.select(columns)
         addresses, rows = _first_of_each(rows)
@@ -108,6 +109,12 @@ class UpdateStatement(TableStatement):
         result = result_of(session, self.returning, table, self.alias, rows, len(addresses))
         values = table.stored(rows.select([column.name for column in assigned]))
         return RowEdits(updated=addresses, values=kept_exact(table, addresses, values, before)), result
+
+    def _identifiers(self, table: TargetTable) -> list[TargetColumn]:
+        """Return those of `rowid`, `_rowid` and `_rowaddr` that RETURNING asks for and that rows keep."""
+        if not table.dataset.handle.snapshot.has_stable_row_ids:
+            return []
+        return [column for column in returned_identifiers(table, self.returning) if column.name != ROW_ADDRESS]
 
     def _qualified(self, column: str) -> str:
         return f"{quoted(self.alias)}.{quoted(column)}"
