@@ -127,7 +127,7 @@ def byte_count(value: object, where: str) -> int:
         count = value
     if count < 1:
         raise InvalidInputError(
-            "no number of bytes", where=where, expected='bytes, or a text such as "512MB"', found=shortened(value)
+            "not a number of bytes", where=where, expected='bytes, or a string such as "512MB"', found=shortened(value)
         )
     return count
 
@@ -144,7 +144,7 @@ def refuse_unsupported(
 
     Raises:
         UnsupportedError: One asks for something.
-        WrongTypeError: A name is no argument at all.
+        WrongTypeError: A name is not an argument at all.
     """
     if not arguments.keys() <= remedies.keys():  # looking at a signature takes as long as a third of opening a table
         parameters = [name for name in signature_of(function).parameters if name not in ("self", "cls", "refused")]

@@ -246,7 +246,9 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
         staged, _ = stage_fragments(data, dataset_uri, schema, mode, settings)
         if len(staged.fragments) != 1:
             staged.discard()
-            raise InvalidInputError("data of one fragment", where="data", expected="rows, fewer than 2^32")
+            raise InvalidInputError(
+                "data of one fragment", where="data", expected="at least one row, and fewer than 2^32"
+            )
         return replace(metadata_of(staged.fragments[0]), id=fragment_id or 0)
 
     @staticmethod

@@ -181,7 +181,7 @@ def recall_report(
         result, latency = search.one_by_one(setting)
         shares = [_share(ids, *true) for ids, true in zip(result, truth, strict=True) if true[0]]
         if not shares:
-            raise InvalidInputError("neighbours", where="recall_report", expected="some", found="none of any query")
+            raise InvalidInputError("no query has a neighbour", where="recall_report")
         rows.append({**setting, "recall": statistics.fmean(shares), "worst": min(shares), "latency_ms": latency})
     rows.append({"recall": 1.0, "worst": 1.0, "latency_ms": search.exact_latency()})
     return RecallReport(pa.Table.from_pylist(rows, _COLUMNS), _title(ds, path, column, k, len(vectors)))
@@ -256,7 +256,7 @@ def _asked(
     schema = ds.handle.snapshot.schema
     nearest = Nearest.of(arguments, schema)
     if nearest.column.is_many:
-        raise UnsupportedError("the recall of several vectors a row", where=f"column {nearest.column.path}")
+        raise UnsupportedError("recall of several vectors per row", where=f"column {nearest.column.path}")
     if queries is not None:
         return nearest, nearest.queries({"q": queries}).vectors, None
     if isinstance(sample, bool) or not isinstance(sample, int) or sample < 1:

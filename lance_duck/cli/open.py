@@ -28,5 +28,5 @@ def listed_names(text: str | None) -> list[str] | None:
         return None
     names = [name.strip() for line in csv.reader([text], skipinitialspace=True) for name in line]
     if not names or not all(names):
-        raise InvalidInputError("--columns", expected="names of columns, divided by commas", found=repr(text))
+        raise InvalidInputError("--columns", expected="column names, separated by commas", found=repr(text))
     return names

@@ -128,9 +128,9 @@ def _options(target: str) -> str:
         ending = Path(path.stem).suffix.lower()
     if ending not in _FORMATS or (packed and ending == ".parquet"):
         raise InvalidInputError(
-            "a name whose ending says no format",
+            "a file name whose ending is not that of a known format",
             where=target,
-            expected=f"{', '.join(_FORMATS)}; of texts also with {' or '.join(_PACKED)} behind",
+            expected=f"{', '.join(_FORMATS)}; text formats also with {' or '.join(_PACKED)} appended",
         )
     return _FORMATS[ending] + packed
 

@@ -99,7 +99,7 @@ def commit(
         return attempts.detached()
     if paths.is_detached(snapshot.version):
         raise InvalidInputError(
-            "a detached version cannot be followed by another", where=snapshot.uri, remedy="commit detached=True"
+            "a detached version cannot be followed by another", where=snapshot.uri, remedy="pass detached=True"
         )
     try:
         return RetryPolicy(retries, timeout).run(attempts.attempt, AlreadyExistsError)

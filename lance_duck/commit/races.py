@@ -67,11 +67,11 @@ def check_same_table(snapshot: Snapshot, latest: int) -> None:
     # Of a table that went on, the version that was read may be cleaned up; the newest one never is.
     if present is False or (present is None and latest == snapshot.version):
         raise IncompatibleError(
-            "the table was dropped and made again since it was read",
+            "the table was dropped and created again since it was read",
             where=snapshot.uri,
             expected=f"the table of which version {snapshot.version} was read",
             found=f"another table, at version {latest}",
-            remedy="open it again, and make the change anew",
+            remedy="open the table again and repeat the change",
         )
 
 

@@ -107,7 +107,9 @@ class Plugin(BasePlugin):  # type: ignore[misc]  # dbt is read as unknown, see p
         if uri is not None:
             return uri
         if self._root is None:
-            raise InvalidInputError("a table without a place", where=name, remedy="give it a uri, or the plugin a root")
+            raise InvalidInputError(
+                "a table without a location", where=name, remedy="give it a uri, or the plugin a root"
+            )
         return join_uri(self._root, name + TABLE_SUFFIX)
 
 

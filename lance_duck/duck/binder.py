@@ -252,7 +252,7 @@ class Binder:
             columns_json: The text of its `AskedColumns`.
 
         Raises:
-            LanceDuckError: The table is not there or cannot be read, or that is no such text.
+            LanceDuckError: The table is not there or cannot be read, or that is not such a text.
         """
         wanted = AskedColumns.of(columns_json)
         dataset = self._searched(path, VersionChoice(**wanted.version))

@@ -239,7 +239,7 @@ class Vocabulary:
 
     Attributes:
         names: Of tables and functions, folded as DuckDB folds them.
-        parts: Texts one of which stands wherever a name stands that is no plain word, and wherever a path does.
+        parts: Texts one of which stands wherever a name stands that is not a plain word, and wherever a path does.
     """
 
     names: frozenset[str]

@@ -290,7 +290,7 @@ class Connection:
         text = statement.query
         if self._writer.in_transaction and not text.strip():
             raise UnsupportedError(
-                "a parsed statement without a text in a transaction",
+                "a parsed statement without its text in a transaction",
                 where=str(statement.type),
                 remedy="execute the text that it was parsed from",
             )

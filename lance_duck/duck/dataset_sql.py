@@ -79,7 +79,7 @@ def run_query(request: SqlRequest) -> pa.RecordBatchReader:
         else:
             relation = connection.sql(request.sql)
         if relation is None:
-            raise InvalidInputError("a statement that gives no rows", expected="a query", found=request.sql)
+            raise InvalidInputError("the statement returns no rows", expected="a query", found=request.sql)
         reader = relation.to_arrow_reader(request.batch_size or _BATCH)
     except BaseException:
         connection.close()

@@ -71,7 +71,7 @@ class ForeignTexts:
         return is_select
 
     def forget(self, sql: str) -> None:
-        """Note that a text is no SELECT for DuckDB alone after all: it names what DuckDB itself does not find."""
+        """Note that a text is not a SELECT for DuckDB alone after all: it names what DuckDB itself does not find."""
         self._selects[sql] = False
 
     def _asks_nothing_of_ours(self, sql: str) -> bool:

@@ -195,7 +195,7 @@ class Planner:
     def _looked_up(self, method: Method, sql: str) -> Any:
         """Run a lookup of whole numbers as a statement with parameters, which is the same text for other numbers.
 
-        None where it is no such lookup, no index finds the rows, or DuckDB refuses it: then it is run as it stands.
+        None where it is not such a lookup, no index finds the rows, or DuckDB refuses it: then it is run as it stands.
         """
         lifted = LiftedNumbers.of(sql)
         if lifted is None or self._kind(lifted.text) is not _Kind.OURS:

@@ -1,4 +1,4 @@
-"""The variables of the user, among which DuckDB looks for names that are no tables.
+"""The variables of the user, among which DuckDB looks for names that are not tables.
 
 DuckDB looks into the frame that calls it, and into no other. Between that of the user and DuckDB stand frames of this
 package; so a call of DuckDB is evaluated among the user's own names, as the user's own call would be.

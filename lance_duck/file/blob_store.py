@@ -73,7 +73,7 @@ class BlobStore:
 
         Raises:
             NotFoundError: There is no such file.
-            InvalidInputError: The name leaves its base path, or is no absolute URI.
+            InvalidInputError: The name leaves its base path, or is not an absolute URI.
             CorruptError: The table has no such base path.
         """
         return self._externals.get((base_id, name), lambda: self._open_external(base_id, name))

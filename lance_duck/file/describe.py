@@ -90,7 +90,7 @@ def describe_file(file: LanceFile, schema: pa.Schema) -> FileMetadata:
     global_buffers = _buffers(file.global_extents)
     num_global_bytes = sum(buffer.size for buffer in global_buffers)
     num_data_bytes, num_metadata_bytes = max(0, columns_start - num_global_bytes), global_table - columns_start
-    if file.version == (0, 1):  # has other fields before the version: all that is no page describes the pages
+    if file.version == (0, 1):  # has other fields before the version: all that is not a page describes the pages
         num_data_bytes = sum(buffer.size for column in columns for page in column.pages for buffer in page.buffers)
         num_metadata_bytes = file.source.size - num_data_bytes
     return FileMetadata(

@@ -70,7 +70,7 @@ class JoinedFile(LanceFile):
     def _join(self, columns: Sequence[ColumnMetadata]) -> ColumnMetadata:
         encoding = columns[0].encoding
         if any(column.buffers or column.encoding != encoding for column in columns):
-            raise UnsupportedError("files joined whose columns are not alike", where=self.source.path)
+            raise UnsupportedError("joined files whose columns differ", where=self.source.path)
         pages = tuple(
             self._moved(page, begin)
             for column, begin in zip(columns, self.begins, strict=False)
@@ -92,13 +92,13 @@ def join_files(where: str, contents: Sequence[tuple[str, bytes]], *, checksums: 
         checksums: Whether all bytes are compared with the checksums of files that have some.
 
     Raises:
-        CorruptError: One of them is no Lance file, or contradicts itself, or is not what was written.
+        CorruptError: One of them is not a Lance file, or contradicts itself, or is not what was written.
         UnsupportedError: They are of several versions, or have different numbers of columns.
     """
     parts = [_open_whole(path, data, checksums) for path, data in contents]
     first = parts[0]
     if any((part.version, part.num_columns) != (first.version, first.num_columns) for part in parts):
-        raise UnsupportedError("files joined that are not alike", where=where)
+        raise UnsupportedError("joined files of different kinds", where=where)
     return JoinedFile(
         MemorySource(where, b"".join([data for _, data in contents])),
         first.version,

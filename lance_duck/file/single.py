@@ -55,7 +55,7 @@ class LanceFileReader:
 
     Raises:
         NotFoundError: There is no such file.
-        FormatError: The file is no data file, or one of a version that is not read.
+        FormatError: The file is not a data file, or one of a version that is not read.
         InvalidInputError: An unknown column, or none.
     """
 

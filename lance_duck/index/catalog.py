@@ -124,7 +124,7 @@ class IndexCatalog:
     schema: Schema
 
     def over(self, path: str) -> tuple[ColumnIndex, ...]:
-        """Return the indexes over a column that have segments to be asked; () also for what is no column."""
+        """Return the indexes over a column that have segments to be asked; () also for what is not a column."""
         return tuple(index for index in self._by_path(path) if index.segments)
 
     def ignored_over(self, path: str) -> tuple[Ignored, ...]:

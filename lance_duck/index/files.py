@@ -1,6 +1,6 @@
 """The files of a segment: Lance data files side by side in its directory.
 
-_indices/{uuid}/{name}      as many as the kind has; of some kinds also small files that are no data files
+_indices/{uuid}/{name}      as many as the kind has; of some kinds also small files that are not data files
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ else:
 
 PAGE_BYTES: Final = 1 << 20
 SMALL_FILE_BYTES: Final = 1 << 20
-"""Bytes up to which a file is read that is no data file."""
+"""Bytes up to which a file is read that is not a data file."""
 BUFFERS_AHEAD_BYTES: Final = 1 << 20
 """Bytes of the global buffers of a file on an object store up to which all of them are read at once."""
 
@@ -136,7 +136,7 @@ class SegmentReader:
 
         Raises:
             NotFoundError: The file does not exist.
-            CorruptError: The file is no data file, or does not have the size that the manifest says.
+            CorruptError: The file is not a data file, or does not have the size that the manifest says.
         """
         size = self._sizes.get(name) or None
         opened = self._opened.pop(name, None)
@@ -166,7 +166,7 @@ class SegmentReader:
         return set(self._store.names(self.directory))
 
     def source(self, name: str) -> ByteSource:
-        """Return a file as bytes, for those that are no data files. Raises NotFoundError."""
+        """Return a file as bytes, for those that are not data files. Raises NotFoundError."""
         return self._store.open(f"{self.directory}/{name}", self._sizes.get(name) or None)
 
     def bytes_of(self, name: str) -> bytes | None:
@@ -230,7 +230,7 @@ class SegmentWriter:
         self.files.append((name, writer.finish().size))
 
     def put(self, name: str, data: bytes) -> None:
-        """Write a small file that is no data file, and list it."""
+        """Write a small file that is not a data file, and list it."""
         path = f"{self.directory}/{name}"
         self._names.append(path)
         self._store.put(path, data)

@@ -212,12 +212,12 @@ class RowSelection:
             uri: Where it is stored.
 
         Raises:
-            InvalidInputError: It was selected from another version, or is no selection.
+            InvalidInputError: It was selected from another version, or is not a selection.
         """
         stored = LanceDataset(uri)
         version = (stored.schema.metadata or {}).get(_VERSION)
         if version is None or stored.schema.names != ["place"]:
-            raise InvalidInputError("no selection of rows", where=str(stored.uri))
+            raise InvalidInputError("not a selection of rows", where=str(stored.uri))
         if version != str(dataset.version).encode():
             raise InvalidInputError(
                 "selection of another version",

@@ -65,10 +65,10 @@ def plan_compaction(snapshot: Snapshot, options: CompactionOptions) -> list[tupl
     is_legacy = snapshot.manifest.has_legacy_files
     if is_legacy and excluded:
         raise UnsupportedError(
-            "compaction of some fragments of a table of version 0.1, whose files do not go with later ones",
+            "a table of version 0.1 is compacted as a whole, for its files cannot stand beside later ones",
             where=snapshot.uri,
-            found=f"excluded, or under an index that cannot follow: {sorted(excluded)}",
-            remedy="compact with remap_indices=False and without excluded_fragment_ids, then build the index anew",
+            found=f"fragments excluded, or under an index that cannot follow: {sorted(excluded)}",
+            remedy="compact with remap_indices=False and without excluded_fragment_ids, then build the index again",
         )
     groups = plan_groups(_candidates(snapshot), replace(options, excluded_fragment_ids=excluded), everything=is_legacy)
     return [tuple(snapshot.fragment(c.id) for c in group) for group in groups]

@@ -90,7 +90,7 @@ class CompactionOptions:
         for name in _COUNTS:
             _check_count(name, getattr(self, name))
         _check_count("max_overlays_per_fragment", self.max_overlays_per_fragment, least=0)
-        self.memory_bytes  # noqa: B018  refuses what is no number of bytes
+        self.memory_bytes  # noqa: B018  refuses what is not a number of bytes
         threshold = self.materialize_deletions_threshold
         if isinstance(threshold, bool) or not isinstance(threshold, int | float) or not 0 <= threshold <= 1:
             raise InvalidInputError("materialize_deletions_threshold", expected="0 to 1", found=repr(threshold))

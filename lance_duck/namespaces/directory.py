@@ -149,7 +149,7 @@ class DirectoryNamespace(Namespace):
             self._add_row(NamedObject(object_id(parts), TABLE, folder))
         elif folder != "".join(parts) + TABLE_SUFFIX:
             raise UnsupportedError(
-                "another name than that of the folder, without __manifest",
+                "a name other than that of the folder, without __manifest",
                 where=folder,
                 remedy="manifest_enabled=True",
             )

@@ -71,7 +71,7 @@ class NamedObject:
         try:
             properties = json.loads(self.metadata) if self.metadata else {}
         except (ValueError, RecursionError) as error:
-            raise CorruptError("metadata of a row are no JSON", where=self.object_id, found=self.metadata) from error
+            raise CorruptError("metadata of a row is not JSON", where=self.object_id, found=self.metadata) from error
         if not isinstance(properties, dict):
             raise CorruptError("metadata of a row", where=self.object_id, expected="a JSON object", found=self.metadata)
         return {str(name): str(value) for name, value in properties.items()}

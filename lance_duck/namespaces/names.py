@@ -28,7 +28,7 @@ def name_parts(name: Name) -> tuple[str, ...]:
     elif all(isinstance(part, str) for part in name):
         parts = tuple(name)
     else:
-        raise InvalidInputError("name", expected="a text, or a list of texts", found=name)
+        raise InvalidInputError("name", expected="a string, or a list of strings", found=name)
     if not all(parts):
         raise InvalidInputError("name with an empty part", found=object_id(parts))
     return parts
@@ -46,11 +46,11 @@ def check_new(parts: Sequence[str], kind: str) -> None:
         InvalidInputError: The root, or a part with other characters than letters of ASCII, digits, "_", "-" and ".".
     """
     if not parts:
-        raise InvalidInputError(f"the root is no {kind} that can be made or removed")
+        raise InvalidInputError(f"the root is not a {kind} that can be created or removed")
     for part in parts:
         if not _NAME.fullmatch(part) or set(part) == {"."}:
             raise InvalidInputError(
                 f"name of a {kind}",
-                expected='letters of ASCII, digits, "_", "-" and ".", as all readers of namespaces take',
+                expected='ASCII letters, digits, "_", "-" and ".", which all readers of namespaces accept',
                 found=repr(part),
             )

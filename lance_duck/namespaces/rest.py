@@ -146,7 +146,7 @@ class RestNamespace(Namespace):
     def _place(self, name: Name, answer: Mapping[str, Any]) -> TableDescription:
         location = answer.get("table_uri") or answer.get("location")
         if not isinstance(location, str) or not location:
-            raise StoreError("the service names no place", where=object_id(name_parts(name)), found=sorted(answer))
+            raise StoreError("the service gave no location", where=object_id(name_parts(name)), found=sorted(answer))
         options = self._options | _texts(answer.get("storage_options"))
         return TableDescription(location, options, _texts(answer.get("properties")))
 

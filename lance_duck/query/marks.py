@@ -56,7 +56,7 @@ def highlight(
 
     Raises:
         InvalidInputError: An argument, a tokenizer or a language is unknown, a number is out of its range, or a text
-            is no UTF-8.
+            is not UTF-8.
         WrongTypeError: An argument is of a wrong type.
         UnsupportedError: A tokenizer of Lance that is not supported.
     """

@@ -125,7 +125,7 @@ def read_deletion_vector(
         expected: Deleted rows that the manifest claims, where it does.
 
     Raises:
-        CorruptError: The file is no deletion file, or not what was written, or contradicts the manifest.
+        CorruptError: The file is not a deletion file, or not what was written, or contradicts the manifest.
     """
     data, _ = unsealed_deletions(data, suffix, where)
     limit = MAX_ROWS if physical_rows is None else physical_rows

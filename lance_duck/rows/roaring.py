@@ -47,7 +47,7 @@ def roaring_values(data: bytes, where: str, limit: int) -> _Values:
         limit: More values than this are refused before they are laid out in memory.
 
     Raises:
-        CorruptError: The bytes are no such bitmap.
+        CorruptError: The bytes are not such a bitmap.
     """
     reader = _RoaringReader(data, where)
     count, is_run, has_offsets = reader.containers()

@@ -36,7 +36,7 @@ def read_row_address_map(data: bytes, where: str, rows_of: Callable[[int], int |
         rows_of: Physical rows of a fragment, for parts that are a whole fragment; None: such parts are refused.
 
     Raises:
-        CorruptError: The bytes are no such map, or a whole fragment has an unknown number of rows.
+        CorruptError: The bytes are not such a map, or a whole fragment has an unknown number of rows.
     """
     (count,) = _unpack(_U32, data, 0, where)
     at, last, parts = 4, -1, {}
@@ -75,7 +75,7 @@ def read_treemap(data: bytes, where: str) -> RowSet:
         where: For messages.
 
     Raises:
-        CorruptError: The bytes are no treemap.
+        CorruptError: The bytes are not a treemap.
     """
     (count,) = _unpack(_U64, data, 0, where)
     if count > len(data) // _U32.size:
@@ -97,7 +97,7 @@ def treemap_runs(data: bytes, where: str) -> tuple[NDArray[np.uint64], NDArray[n
     """Parse a treemap into runs of neighbours: first value and length of each, ascending.
 
     Raises:
-        CorruptError: The bytes are no treemap.
+        CorruptError: The bytes are not a treemap.
     """
     (count,) = _unpack(_U64, data, 0, where)
     at, last, firsts, lengths = 8, -1, [np.empty(0, np.uint64)], [np.empty(0, np.int64)]

@@ -146,7 +146,7 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
 
     def extremes(self) -> extremes.Extremes:
         """Return what vectors the column of a search has."""
-        assert self._nearest is not None  # what is no such search has no such column
+        assert self._nearest is not None  # what is not such a search has no such column
         return self._nearest.scan.extremes()
 
     @property

@@ -44,7 +44,7 @@ def addresses_where(table: TableScan, text: str, parameters: Parameters = None) 
         parameters: Values bound to the text.
 
     Raises:
-        InvalidInputError: DuckDB refuses the text, or fails on a value; or it is no condition.
+        InvalidInputError: DuckDB refuses the text, or fails on a value; or it is not a condition.
     """
     target = _Target(table, text)
     kind = target.run(f"SELECT {target.sql} AS answer FROM {TARGET} LIMIT 0", parameters)  # noqa: S608

@@ -83,7 +83,7 @@ class Location:
         """Return where a user says that a table is.
 
         Raises:
-            WrongTypeError: That is no path or URI, or the settings are no dict of texts.
+            WrongTypeError: That is not a path or URI, or the settings are not a dict of strings.
             InvalidInputError: The path cannot be one.
         """
         text = checked_place(uri, storage_options)

@@ -140,7 +140,7 @@ def load_asof(store: Store, moment: datetime | date | str) -> Manifest:
 
 
 def to_moment(moment: datetime | date | str) -> datetime:
-    """Return a datetime with a zone; local time when none is named. InvalidInputError when it is no moment."""
+    """Return a datetime with a zone; local time when none is named. InvalidInputError when it is not a moment."""
     if isinstance(moment, str):
         try:
             moment = datetime.fromisoformat(moment.strip())

@@ -36,7 +36,7 @@ class TableRef:
         """Parse what a user gives: relative paths become absolute, and Spark's `file:` URIs become paths.
 
         Raises:
-            WrongTypeError: No path or URI, or settings that are no dict of texts.
+            WrongTypeError: That is not a path or URI, or the settings are not a dict of strings.
         """
         where = Location.of(uri, storage_options)
         return cls(_absolute(os.fspath(uri)), tuple(sorted(where.storage_options.items())))

@@ -107,7 +107,7 @@ def bucket_client(bucket: str, options: tuple[tuple[str, str], ...]) -> Any:
 
 
 def _check_urls(options: tuple[tuple[str, str], ...]) -> None:
-    """Refuse endpoints that are no URLs: the library panics at its first request."""
+    """Refuse endpoints that are not URLs: the library panics at its first request."""
     for name, value in options:
         if _bare(name) in _URL_OPTIONS and value and not _WEB_URL.fullmatch(value):
             raise InvalidInputError(
@@ -121,17 +121,17 @@ def sorted_options(options: Mapping[str, str] | None) -> tuple[tuple[str, str], 
 
 
 def check_options(options: object) -> None:
-    """Refuse storage options that are no dict of texts, with WrongTypeError; values may be secret and are not shown."""
+    """Refuse storage options that are not a dict of strings, with WrongTypeError; shows no value: it may be secret."""
     if options is None:
         return
     if not isinstance(options, Mapping):
-        raise WrongTypeError("storage_options", expected="a dict of texts", found=type(options).__name__)
+        raise WrongTypeError("storage_options", expected="a dict of strings", found=type(options).__name__)
     for name, value in options.items():
         if not isinstance(name, str):
-            raise WrongTypeError("storage_options", expected="names that are text", found=type(name).__name__)
+            raise WrongTypeError("storage_options", expected="names that are strings", found=type(name).__name__)
         if not isinstance(value, str | bool | int | float):
             type_name = type(value).__name__
-            raise WrongTypeError(f"storage option {name!r}", expected="text", found=type_name)
+            raise WrongTypeError(f"storage option {name!r}", expected="a string", found=type_name)
         if not (is_unicode(name) and is_unicode(str(value))):
             raise InvalidInputError(f"storage option {name!r}", expected="text", found="a lone surrogate")
 

@@ -249,7 +249,7 @@ def _begin(place: str) -> tuple[str, BinaryIO]:
             _make_directories(os.path.dirname(place))
         except FileExistsError:
             continue
-    raise StoreError("cannot create a file", where=place, remedy="the directory vanishes again and again")
+    raise StoreError("cannot create a file, for its directory keeps disappearing", where=place)
 
 
 def _make_directories(directory: str) -> None:

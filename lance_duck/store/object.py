@@ -306,7 +306,7 @@ class ObjectStore:
     def _writable(self, path: str) -> str:
         if not self.can_list:
             raise UnsupportedError(
-                "a web server is for reading only", where=self._where(path), remedy="write to a disk or an object store"
+                "a web server is read-only", where=self._where(path), remedy="write to a disk or an object store"
             )
         return self._key(path)
 

@@ -104,7 +104,7 @@ def _on_the_web(uri: str, options: dict[str, str]) -> tuple[str, tuple[tuple[str
     """Return the web address of a place on the Hub, and the options for its server. Raises InvalidInputError."""
     found = _HUB_PLACE.fullmatch(uri)
     if found is None:
-        raise InvalidInputError("place on the Hub", where=uri, expected="hf://datasets/owner/name[@revision]/path")
+        raise InvalidInputError("location on the Hub", where=uri, expected="hf://datasets/owner/name[@revision]/path")
     name, revision, path = found.groups()
     endpoint = options.pop("hf_endpoint", None) or os.environ.get("HF_ENDPOINT") or _HUB_ENDPOINT
     token = options.pop("hf_token", None) or os.environ.get("HF_TOKEN")
@@ -119,7 +119,7 @@ def checked_place(uri: object, storage_options: object = None) -> str:
     """Return the path or URI that a user gave, as text.
 
     Raises:
-        WrongTypeError: The value is no path, or the storage options are no dict of texts.
+        WrongTypeError: The value is not a path, or the storage options are not a dict of strings.
         InvalidInputError: The path is empty, or holds what no path can hold.
     """
     check_options(storage_options)

@@ -45,7 +45,7 @@ class Analyser:
 
         Raises:
             WrongTypeError: They are of another type.
-            InvalidInputError: A text is no UTF-8, or is to be JSON and is none.
+            InvalidInputError: A text is not UTF-8, or is to be JSON and is none.
         """
         array = joined_texts(texts)
         leaves = array.type

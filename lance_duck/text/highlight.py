@@ -59,7 +59,7 @@ def term_spans(texts: pa.Array | pa.ChunkedArray, targets: Collection[Wanted], a
 
     Raises:
         WrongTypeError: Texts are of another type.
-        InvalidInputError: A text is no UTF-8.
+        InvalidInputError: A text is not UTF-8.
         UnsupportedError: The analyser is one of JSON.
     """
     if analyser.parameters.is_json:
@@ -106,7 +106,7 @@ def highlight(
         post: Goes behind it.
 
     Raises:
-        InvalidInputError: A mark is no UTF-8.
+        InvalidInputError: A mark is not UTF-8.
         WrongTypeError, InvalidInputError: See `term_spans`.
     """
     marks = _encoded_marks("highlight", pre=pre, post=post)
@@ -138,7 +138,7 @@ def snippet(
         gap: Stands for what is left out, at either end.
 
     Raises:
-        InvalidInputError: `words` is less than 1, or a mark or the gap is no UTF-8.
+        InvalidInputError: `words` is less than 1, or a mark or the gap is not UTF-8.
         WrongTypeError, InvalidInputError: See `term_spans`.
     """
     if index(words) < 1:

@@ -46,7 +46,7 @@ def json_tokens(documents: pa.LargeStringArray, parameters: AnalyserParameters) 
         parameters: Supported ones.
 
     Raises:
-        InvalidInputError: A document is no JSON.
+        InvalidInputError: A document is not JSON.
         UnsupportedError: One is nested too deep.
     """
     names: dict[str, int] = {}
@@ -119,7 +119,7 @@ def _leaves(document: str) -> Iterator[tuple[str, str, str]]:
     except ValueError as error:
         raise InvalidInputError("bad document", expected="JSON", found=f"{document[:80]!r}: {error}") from error
     except RecursionError as error:
-        raise UnsupportedError("JSON that is nested so deep", found=f"{document[:40]!r}") from error
+        raise UnsupportedError("JSON that is nested too deeply", found=f"{document[:40]!r}") from error
     stack: list[tuple[str, Any]] = [("", tree)]
     while stack:
         path, value = stack.pop()

@@ -5,7 +5,7 @@ A trigram is only asked for where it is certain that every such text has it, whi
 - Of other characters than ASCII only Latin letters with accents are looked at (U+00C0 to U+017F), because tables of
   writers differ in others, as in the old letters "ĸ" and "ŉ".
 - Where case does not count, only letters and digits of ASCII are looked at, and an "i" ends a word: "İ" may stand for
-  it, of which trigrams see an "i" and a dot that is no letter.
+  it, of which trigrams see an "i" and a dot that is not a letter.
 """
 
 from __future__ import annotations

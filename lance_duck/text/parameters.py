@@ -148,12 +148,14 @@ class AnalyserParameters:
             where: File that it is in, for errors.
 
         Raises:
-            CorruptError: It is no such object, or a value is of a wrong type.
+            CorruptError: It is not such an object, or a value is of a wrong type.
         """
         try:
             stored = json.loads(text)
         except (ValueError, RecursionError) as error:
-            raise CorruptError("parameters of a full-text index are no JSON", where=where, found=repr(error)) from error
+            raise CorruptError(
+                "parameters of a full-text index are not JSON", where=where, found=repr(error)
+            ) from error
         if not isinstance(stored, dict):
             raise CorruptError(
                 "bad parameters of a full-text index", where=where, expected="an object", found=text[:80]

@@ -20,7 +20,7 @@ def large_texts(texts: pa.Array) -> pa.LargeStringArray:
     """Return texts of any type of texts as large_string.
 
     Raises:
-        InvalidInputError: A text is no UTF-8.
+        InvalidInputError: A text is not UTF-8.
     """
     try:
         large = texts if pa.types.is_large_string(texts.type) else texts.cast(pa.large_string())

@@ -40,7 +40,7 @@ def transaction_properties(message: str | None, properties: Mapping[str, str] | 
     """Return the properties that a transaction gets; None for none.
 
     Raises:
-        InvalidInputError: They are no texts.
+        InvalidInputError: They are not strings.
     """
     if message is None and not properties:
         return None
@@ -49,7 +49,7 @@ def transaction_properties(message: str | None, properties: Mapping[str, str] | 
         result[COMMIT_MESSAGE] = message
     for name, value in result.items():
         if not _is_text(name) or not _is_text(value):
-            raise InvalidInputError("not a text", where="transaction_properties", found=f"{name!r}: {value!r}")
+            raise InvalidInputError("not a string", where="transaction_properties", found=f"{name!r}: {value!r}")
     return result
 
 

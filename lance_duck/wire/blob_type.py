@@ -157,7 +157,7 @@ def blob_field(
         pack_file_size_threshold: Bytes of a file with several blobs; 1 GiB.
 
     Raises:
-        InvalidInputError: A threshold that is no whole number, or too small.
+        InvalidInputError: A threshold that is not a whole number, or too small.
     """
     settings = {
         "inline_size_threshold": inline_size_threshold,

@@ -225,7 +225,7 @@ def read_manifest(data: bytes, path: str) -> Manifest:
         path: Name of the file, for messages.
 
     Raises:
-        CorruptError: The file is cut short or is no manifest.
+        CorruptError: The file is cut short or is not a manifest.
         UnsupportedError: The reader flags name a feature that is not understood.
     """
     if len(data) < FOOTER.size:

@@ -72,7 +72,7 @@ class ManifestName:
 
 
 def parse_manifest_name(name: str) -> ManifestName | None:
-    """Return what a file name in _versions/ says, or None when it is no manifest."""
+    """Return what a file name in _versions/ says, or None when it is not a manifest."""
     match = _MANIFEST.match(name)
     if match is None:
         return None

@@ -284,7 +284,7 @@ def schema_from_proto(fields: Iterable[file_pb2.Field], metadata: Mapping[str, b
 
 
 def text_map(raw: Mapping[str, bytes]) -> Mapping[str, str]:
-    """Return the metadata with its values as text, sorted by key; bytes that are no UTF-8 become U+FFFD."""
+    """Return the metadata with its values as text, sorted by key; bytes that are not UTF-8 become U+FFFD."""
     return MappingProxyType({key: raw[key].decode(errors="replace") for key in sorted(raw)})
 
 

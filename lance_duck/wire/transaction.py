@@ -73,7 +73,7 @@ def read_transaction(data: bytes, path: str) -> Transaction:
     """Parse a transaction file.
 
     Raises:
-        CorruptError: The file is no transaction, or not what was written.
+        CorruptError: The file is not a transaction, or not what was written.
     """
     message, _ = unsealed_transaction(data, path)
     return transaction_from_proto(parse_message(message, transaction_pb2.Transaction.FromString, path))

@@ -136,7 +136,7 @@ def test_vectors(spark: SparkSession, uri: str) -> None:
     assert lance.dataset(uri).to_table().column("v").to_pylist() == [None, [1, 0.5], [2, 0.5], [3, 0.5]] * 2
     with pytest.raises(InvalidInputError, match=r"column 'v'.*row 1"):
         ls.write(spark.sql("select id, sequence(0, id) v from range(1, 3)").coalesce(1), uri, "append")
-    with pytest.raises(InvalidInputError, match="whose length is not"):
+    with pytest.raises(InvalidInputError, match="of another length"):
         ls.write(df, uri, "append", vector_columns={"v": 3})
 
     ls.write(ls.read(spark, uri).withColumnRenamed("v", "w"), uri + "2")
@@ -249,7 +249,7 @@ def test_what_is_wrong_is_said_in_our_words(spark: SparkSession, uri: str, tmp_p
         ls.read(spark, uri, colour="red")
     with refused(UnsupportedError, "mergeschema"):
         ls.write(numbers(spark), uri, mergeSchema=True)
-    with refused(WrongTypeError, "vectors are arrays"):
+    with refused(WrongTypeError, "vectors must be arrays"):
         ls.write(numbers(spark), uri, vector_columns={"id": 2})
     with refused(StoreError, "http://127.0.0.1:1/t"):
         ls.write(numbers(spark), "http://127.0.0.1:1/t", "append")

@@ -162,7 +162,7 @@ def test_in_complete_mode_each_batch_takes_the_place_of_all_rows(run: Run, sourc
 def test_columns_and_rows_of_a_stream_are_chosen(run: Run, source: str, sink: str) -> None:
     assert run(columns='{"a": "a * 10"}', filter="a > 2") == [2]
     assert values(sink) == [30, 40]
-    with pytest.raises(Exception, match=r"a limit of a stream.*maxRowsPerTrigger"):
+    with pytest.raises(Exception, match=r"a stream takes no limit.*maxRowsPerTrigger"):
         run(name="other", limit=1)
 
 

@@ -183,9 +183,9 @@ def test_branches_are_read_on_a_plain_connection(
 
 @pytest.mark.parametrize("clause", ["AT (VERSION => {})", "AT (TIMESTAMP => {})"])
 def test_no_version_at_all_is_refused_by_at(con: ld.Connection, clause: str) -> None:
-    with pytest.raises(InvalidInputError, match="asked for is none"):
+    with pytest.raises(InvalidInputError, match=r"an empty (version|time)"):
         con.execute(f"FROM t {clause.format('NULL')}")
-    with pytest.raises(InvalidInputError, match="asked for is none"):
+    with pytest.raises(InvalidInputError, match=r"an empty (version|time)"):
         con.execute(f"FROM t {clause.format('?')}", [None])
 
 
@@ -194,7 +194,7 @@ def test_parameters_say_the_version_of_at(con: ld.Connection, rows: Rows, moment
     assert rows(con, f"{IDS} t AT (TIMESTAMP => ?)", [moment[0]]) == [([1, 2, 3],)]
     con.execute("PREPARE earlier AS SELECT id FROM t AT (VERSION => $1)")
     assert rows(con, "EXECUTE earlier('two')") == [(1,), (2,), (3,)]
-    with pytest.raises(InvalidInputError, match="asked for is none"):
+    with pytest.raises(InvalidInputError, match=r"an empty (version|time)"):
         con.execute("EXECUTE earlier(NULL)")
     assert rows(con, f"{IDS} lance_scan('t', version := NULL)") == [([2, 3],)]
 

@@ -61,7 +61,7 @@ def test_a_failed_statement_takes_the_transaction_along(con: ld.Connection, fold
     con.execute("BEGIN; DELETE FROM trips WHERE id = 1")
     with pytest.raises((duckdb.Error, LanceDuckError)):
         con.execute("UPDATE trips SET id = 'no number'::INT")
-    with pytest.raises(LanceDuckError, match="nothing is committed"):
+    with pytest.raises(LanceDuckError, match="nothing was committed"):
         con.execute("COMMIT")
     assert ids(con) == [0, 1, 2, 3, 4, 5, 7]
     assert files(folder) == before
@@ -187,7 +187,7 @@ def test_a_table_made_again_by_sql_refuses_a_transaction_on_the_one_before(
     for _ in range(1, version):
         other.execute("INSERT INTO t VALUES (100)")
     data = sorted((folder / "t.lance" / "data").iterdir())
-    with pytest.raises(IncompatibleError, match="dropped and made again since it was read"):
+    with pytest.raises(IncompatibleError, match="dropped and created again since it was read"):
         con.execute("COMMIT")
     for reader in (con, other):
         assert ids(reader, "t") == [100] * version
@@ -255,7 +255,7 @@ def test_parsed_pivots_read_what_the_transaction_reads_or_are_refused(con: ld.Co
     statements = con.extract_statements(text)
     con.execute("BEGIN; DELETE FROM trips WHERE id = 1")
     if duckdb.__version__ < "2":
-        with pytest.raises(UnsupportedError, match="without a text"):
+        with pytest.raises(UnsupportedError, match="without its text"):
             con.execute(statements[0])
     else:
         con.execute("INSERT INTO trips VALUES (10, 'b'), (11, 'b')")

@@ -198,7 +198,7 @@ def test_names_of_indexes_are_taken_once(con: ld.Connection, photos: Path) -> No
         (
             "CREATE INDEX i ON photos (vec) USING IVF_FLAT WITH (metric = 'l2', metric_type = 'l2')",
             InvalidInputError,
-            "two options of one meaning",
+            "two options with the same meaning",
         ),
         ("CREATE INDEX i ON photos (vec) USING IVF_FLAT WITH (metric = 'l3')", InvalidInputError, "l3"),
         ("CREATE INDEX i ON photos (id) WITH (name = 'x')", WrongTypeError, "unknown option 'name'"),

@@ -272,14 +272,14 @@ def test_a_transaction_searches_what_it_has_changed(own: ld.Connection) -> None:
         ("SELECT 1 FROM notes WHERE match(body, 'x', slop := 1)", ld.WrongTypeError, "unknown option 'slop'"),
         ("SELECT 1 FROM notes WHERE match(body, 'x', operator := 'XOR')", ld.InvalidInputError, "'AND' or 'OR'"),
         ("SELECT 1 FROM notes WHERE match(body, 'x', fuzziness := 'a')", ld.WrongTypeError, "fuzziness"),
-        ("SELECT 1 FROM notes WHERE match(body, 12)", ld.WrongTypeError, "expected a text, found 12"),
+        ("SELECT 1 FROM notes WHERE match(body, 12)", ld.WrongTypeError, "expected a string, found 12"),
         ("SELECT 1 FROM notes WHERE match(body, 'x', 1)", ld.InvalidInputError, "too many arguments"),
         ("SELECT 1 FROM notes WHERE match(lower(body), 'x')", ld.InvalidInputError, "found lower\\(body\\)"),
         ("SELECT 1 FROM notes a, notes b WHERE match(body, 'x')", ld.InvalidInputError, "several tables: a, b"),
         (
             "SELECT 1 FROM notes, (SELECT 'x' AS q) s WHERE match(s.q, 'x')",
             ld.InvalidInputError,
-            "s.q may be no",
+            "s.q is not known to be",
         ),
         (
             "SELECT 1 FROM notes WHERE match(body, CASE WHEN match(body, 'x') THEN 'y' END)",
@@ -303,7 +303,7 @@ def test_values_that_make_no_sense_are_refused(con: ld.Connection) -> None:
     for words, edits in (("duck", "a"), ("duck", -1)):
         with pytest.raises(ld.InvalidInputError, match="fuzziness"):
             con.execute("SELECT id FROM notes WHERE match(body, ?, fuzziness := ?)", [words, edits])
-    with pytest.raises(ld.InvalidInputError, match="by hand"):
+    with pytest.raises(ld.InvalidInputError, match="an internal function of lance_duck"):
         con.execute("SELECT __lance_match(['a'], 'b', 'c', '')")
 
 

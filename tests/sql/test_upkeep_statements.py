@@ -176,7 +176,7 @@ def test_settings_and_metadata_are_set_and_unset(con: ld.Connection, small: Path
     assert table.metadata == {}
     assert not table.schema.metadata
     assert not table.schema.field("id").metadata
-    with pytest.raises(InvalidInputError, match="value of lance_set_config: expected a text, found NULL"):
+    with pytest.raises(InvalidInputError, match="value of lance_set_config: expected a string, found NULL"):
         con.execute("CALL lance_set_config('small', 'a', NULL)")
 
 
@@ -216,7 +216,7 @@ def test_a_procedure_runs_once_for_a_relation(con: ld.Connection, small: Path) -
         ("OPTIMIZE small WITH (1)", InvalidInputError, "expected name = value, found 1"),
         ("VACUUM small WITH (older_than = true)", InvalidInputError, "older_than"),
         ("VACUUM small WITH (older_than = '3 moons')", InvalidInputError, "not a time span"),
-        ("VACUUM small WITH (retain = 1, retain_versions = 2)", InvalidInputError, "two options of one meaning"),
+        ("VACUUM small WITH (retain = 1, retain_versions = 2)", InvalidInputError, "two options with the same meaning"),
         ("VACUUM small WITH (retain = 0)", InvalidInputError, "retain_versions"),
         ("CALL lance_cleanup(small, older => 3)", InvalidInputError, "unknown argument 'older'"),
         ("CALL lance_compact()", InvalidInputError, "no argument 'table'"),

@@ -69,11 +69,13 @@ def connect_to(places: Sequence[str], version: VersionArguments, *, read_only: b
             continue
         table = name.removesuffix(".lance")
         if table in tables:
-            raise InvalidInputError("two tables of one name", where=table, remedy=f"name one in SQL: FROM '{place}'")
+            raise InvalidInputError(
+                "two tables have the same name", where=table, remedy=f"name one in SQL: FROM '{place}'"
+            )
         tables[table] = place if version.is_newest else dataset
     if folders and (tables or len(folders) > 1):
         raise InvalidInputError(
-            "places that cannot be connected at once",
+            "these places cannot be connected at once",
             expected="one folder, or tables",
             found=", ".join(places),
             remedy="name further ones in SQL: FROM 'dir/x.lance', or ATTACH 'dir' AS name (TYPE lance)",

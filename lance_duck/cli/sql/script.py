@@ -80,9 +80,9 @@ def read_script(file: Path) -> Script:
     try:
         return Script(file.read_text(encoding="utf-8-sig"), str(file))
     except FileNotFoundError as error:
-        raise NotFoundError("no such file of SQL", where=str(file)) from error
+        raise NotFoundError("no such SQL file", where=str(file)) from error
     except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInputError("a file that is no text of SQL", where=str(file), found=str(error)) from error
+        raise InvalidInputError("the file is not SQL text", where=str(file), found=str(error)) from error
 
 
 def is_complete(sql: str) -> bool:

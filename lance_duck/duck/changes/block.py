@@ -109,7 +109,7 @@ class TransactionBlock:
         assert self.handle is not None
         if handle.place != self.handle.place:
             raise UnsupportedError(
-                "a transaction changes one Lance table",
+                "a transaction can change only one Lance table",
                 where=name,
                 found=f"{self.name} was changed in it before",
                 remedy="COMMIT first: each table has versions of its own",
@@ -228,7 +228,7 @@ class DuckTransaction(TransactionBlock):
         except duckdb.Error as error:
             self.discard()
             raise InvalidInputError(
-                "nothing is committed, as a statement of the transaction failed",
+                "nothing was committed, because a statement of the transaction failed",
                 found=str(error).partition("\n")[0],
                 remedy="run the transaction again",
             ) from error

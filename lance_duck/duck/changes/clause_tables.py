@@ -12,7 +12,7 @@ _CLAUSES: Final = (
     "using having window qualify union except intersect select tablesample at pivot unpivot returning when set"
 )
 AFTER_TABLE: Final = frozenset(_CLAUSES.split())
-"""Words that begin what follows a table, and so are no alias of it."""
+"""Words that begin what follows a table, and so are not an alias of it."""
 _TABLE_FOLLOWS: Final = frozenset({"from", "join", "using", "into", "table"})
 _WITHOUT_ALIAS: Final = frozenset({"describe", "desc", "show", "summarize", "table", "copy"})
 _LIST_BEGINS: Final = frozenset({"select", "values", "set", "where", "on", "by", "having", "returning", "qualify"})

@@ -81,7 +81,7 @@ class Options:
             return {}
         meant = [aliases.get(name, name) for name in self.texts]
         if len(set(meant)) < len(meant):
-            raise InvalidInputError("two options of one meaning", where=self.where, found=", ".join(self.texts))
+            raise InvalidInputError("two options with the same meaning", where=self.where, found=", ".join(self.texts))
         selected = ", ".join(f"({text}) AS {quoted(name)}" for name, text in self.texts.items())
         row = session.relation(f"SELECT {selected}", {}).fetchall()[0]
         return {name: _without_decimals(value) for name, value in zip(meant, row, strict=True)}

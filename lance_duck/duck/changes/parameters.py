@@ -35,7 +35,7 @@ class StatementParameters:
             )
         if names != self._values.keys():
             raise InvalidInputError(
-                "parameters do not fit the statement",
+                "parameters do not match the statement",
                 expected=", ".join(f"${name}" for name in sorted(names)) or "none",
                 found=", ".join(f"${name}" for name in sorted(self._values)) or "none",
             )

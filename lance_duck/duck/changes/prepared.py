@@ -100,7 +100,7 @@ class PreparedStatements:
 
         Raises:
             InvalidInputError: The values do not fit the statement.
-            duckdb.Error: A value is no constant.
+            duckdb.Error: A value is not a constant.
         """
         if _WORDS.match(sql) is None or (statement := _only_statement(sql)) is None:
             return sql
@@ -123,7 +123,7 @@ class PreparedStatements:
         names = placeholders_of(text)
         if values.keys() != names:
             raise InvalidInputError(
-                "values of EXECUTE do not fit the statement",
+                "values of EXECUTE do not match the statement",
                 where=f"prepared statement {quoted(name)}",
                 expected=", ".join(f"${each}" for each in sorted(names)) or "none",
                 found=", ".join(f"${each}" for each in sorted(values)) or "none",
@@ -140,7 +140,7 @@ class PreparedStatements:
         return apply(text, [Edit(*span, texts[each]) for each, span in places_of(text)])
 
     def _evaluated(self, value: Clauses) -> str:
-        """Return SQL of what an expression gives now. Raises duckdb.Error where it is no constant."""
+        """Return SQL of what an expression gives now. Raises duckdb.Error where it is not a constant."""
         self._native.execute(f"PREPARE {_CHECK} AS SELECT $1")
         try:
             self._native.execute(f"EXECUTE {_CHECK}({value.text})").fetchall()

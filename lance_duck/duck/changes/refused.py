@@ -60,7 +60,7 @@ class RefusedStatement(TableStatement):
 
 @dataclass(frozen=True)
 class RefusedObject(TableStatement):
-    """A CREATE of something in a database of Lance tables that is no table: DuckDB would forget it with the connection.
+    """A CREATE, in a database of Lance tables, of what is not a table: DuckDB would forget it with the connection.
 
         CREATE [OR REPLACE] [RECURSIVE] VIEW | MACRO | FUNCTION | SEQUENCE | TYPE [IF NOT EXISTS] lance.x …
 
@@ -105,10 +105,10 @@ class RefusedObject(TableStatement):
             raise UnsupportedError(
                 "CREATE VIEW under the name of a table is not supported on Lance tables",
                 where=f"table {self.target.name}",
-                remedy="DROP TABLE it, or give the view another name",
+                remedy="DROP TABLE first, or give the view another name",
             )
         raise UnsupportedError(
-            f"CREATE {self.kind.upper()} in a database of Lance tables, which keeps tables alone",
+            f"CREATE {self.kind.upper()} in a database of Lance tables, which holds only tables",
             where=self.subject,
             remedy=f"CREATE {self.kind.upper()} memory.main.{self.target.name}, or in another database of DuckDB's own",
         )

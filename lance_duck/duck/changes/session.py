@@ -12,7 +12,7 @@ from typing import Any, Final
 import duckdb
 import pyarrow as pa
 
-from lance_duck.arguments import did_you_mean, known_names
+from lance_duck.arguments import did_you_mean
 from lance_duck.cache import LruCache
 from lance_duck.commit import run_again
 from lance_duck.commit.operations import Append
@@ -191,15 +191,15 @@ class ChangeSession:
             return
         if os.path.isfile(path):
             raise AlreadyExistsError(
-                "a file where a table is to be made", where=uri, remedy="another name, or remove the file"
+                "a file is where the table would be created", where=uri, remedy="another name, or remove the file"
             )
         entries = {name for name in os.listdir(path) if not name.startswith(".")}
         others = sorted(entries - FOLDERS)
         if others and VERSIONS not in entries:
             raise AlreadyExistsError(
-                "a folder of other things where a table is to be made",
+                "a folder with other files is where the table would be created",
                 where=uri,
-                found=known_names(others),
+                found=", ".join(others[:5]),
                 remedy="another name, or remove the folder",
             )
 
@@ -271,7 +271,7 @@ class ChangeSession:
         return True
 
     def _table_read(self, read: TableRead, tables: Mapping[str, Any]) -> DuckTable | None:
-        """Return a table that a query reads, at the version at which it does; None for what is no Lance table."""
+        """Return a table that a query reads, at the version at which it does; None for what is not a Lance table."""
         name = read.name[0] if read.name and len(read.name) == 1 and not read.version else ""
         table = tables.get(name, tables.get(folded(name)))
         if table is not None:

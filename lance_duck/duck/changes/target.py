@@ -179,7 +179,7 @@ class TargetTable:
                 continue
             if _has_inner_duration(column.arrow):
                 raise UnsupportedError(
-                    "durations inside of structs, lists and maps are not written by SQL",
+                    "SQL cannot write durations inside structs, lists and maps",
                     where=f"table {self.name}, column {column.name}",
                     remedy="update, merge_insert and insert of LanceDataset write them",
                 )

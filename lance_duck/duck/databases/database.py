@@ -172,7 +172,7 @@ class LanceDatabase:
             )
         if not handle.current().schema.names:
             raise UnsupportedError(
-                "a table without columns is none in SQL", where=handle.uri, remedy="LanceDataset.add_columns adds some"
+                "SQL has no tables without columns", where=handle.uri, remedy="LanceDataset.add_columns adds some"
             )
         before = self._views.get(name)
         source = self.binder.register(DuckTable(handle.shared)) if SPEAKS_SOURCE else None

@@ -61,7 +61,7 @@ class Secrets:
         with self._lock:
             if folded(secret.name) in self._secrets and not replaces:
                 raise AlreadyExistsError(
-                    f"there is a secret {secret.name!r}", remedy="CREATE OR REPLACE SECRET, or IF NOT EXISTS"
+                    f"secret {secret.name!r} already exists", remedy="CREATE OR REPLACE SECRET, or IF NOT EXISTS"
                 )
             self._secrets = {**self._secrets, folded(secret.name): secret}
 
@@ -85,7 +85,7 @@ def storage_options(values: Mapping[str, Any]) -> dict[str, str]:
 
     Raises:
         InvalidInputError: A value makes no sense.
-        WrongTypeError: A value is no text.
+        WrongTypeError: A value is not a string.
     """
     settings = {name: value for name, value in values.items() if value is not None}
     options = {_OPTIONS.get(name, name): value for name, value in settings.items()}

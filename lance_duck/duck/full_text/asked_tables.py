@@ -39,7 +39,7 @@ _BEFORE_OTHERS: Final = (
     "case when then else end between select set by , [ ] { } returning from join limit offset group order window values"
 )
 _INSIDE: Final = frozenset(_BEFORE_OTHERS.split())
-"""Words that an expression follows which is no condition, nor a part of one."""
+"""Words that an expression follows which is not a condition, nor a part of one."""
 _KEPT: Final = frozenset({"view", "macro", "function", "trigger"})
 
 

@@ -164,7 +164,7 @@ def searched(
     Args:
         statement: The query.
         parameters: Its values, by name.
-        table_of: Returns a table that it reads, at the version at which it does; None for what is no Lance table.
+        table_of: Returns a table that it reads, at the version at which it does; None for what is not a Lance table.
     """
     edits: list[Edit] = []
     tables: dict[str, TableWithColumns] = {}
@@ -241,7 +241,7 @@ def _query(
     if is_kept and request.held is not None:
         raise NotFoundHere("a version that only a transaction reads")
     if request.named or not isinstance(words, str):
-        raise NotFoundHere("words or options are no constants")
+        raise NotFoundHere("words or options are not constants")
     if text_route(dataset.handle.snapshot, request.column, None).name is None:
         raise NotFoundHere("no index covers the column")
     return request.query(words, "")

@@ -69,7 +69,7 @@ def _scores(
 def _query(call: MatchCall, parameters: ParameterValues) -> MatchQuery | PhraseQuery:
     words = parameters.value(call.key) if call.words is None else call.words
     if not isinstance(words, str):
-        raise NotFoundHere("the words are no text")
+        raise NotFoundHere("the words are not text")
     return TextRequest.of(call.request).query(words, "")
 
 

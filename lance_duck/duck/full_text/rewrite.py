@@ -242,13 +242,13 @@ class _Rewriting:
     def _check_alone(self, call: TextCall) -> None:
         inside = [each for each in self._found.calls if call.start < each.start < call.end]
         if inside:
-            raise self._placed(inside[0], InvalidInputError(f"{inside[0].function} inside of {call.function}"))
+            raise self._placed(inside[0], InvalidInputError(f"{inside[0].function} inside {call.function}"))
 
     def _arguments(self, call: TextCall, table: _Table, path: str, column: str) -> str:
         words = call.positional[1]
         if words.string is None and words.tokens[0].text[:1].isdigit():
             raise self._placed(
-                call, WrongTypeError("query", where=call.function, expected="a text", found=words.text.strip())
+                call, WrongTypeError("query", where=call.function, expected="a string", found=words.text.strip())
             )
         constants, beside = self._options(call)
         version = table.read.version
@@ -269,7 +269,7 @@ class _Rewriting:
         return f"{column}, {literal(request.text)}, ({self._sql(words)})::VARCHAR, {self._beside(beside, table)}"
 
     def _beside(self, options: Sequence[tuple[str, Part]], table: _Table) -> str:
-        """Return SQL for the values of options that are no constants, and of those that choose a table's version."""
+        """Return SQL for the values of options that are not constants, and of those that choose a table's version."""
         values = [f"coalesce(({self._sql(part)})::VARCHAR, '')" for _, part in options]
         values += [f"coalesce({_version(name, self._sql(part))}, '')" for name, part in table.read.version]
         return "''" if not values else values[0] if len(values) == 1 else f"concat_ws({_DIVIDER}, {', '.join(values)})"
@@ -344,7 +344,7 @@ class _Rewriting:
             raise self._placed(
                 call,
                 InvalidInputError(
-                    f"{'.'.join(parts)} may be no column of a Lance table",
+                    f"{'.'.join(parts)} is not known to be a column of a Lance table",
                     where=call.function,
                     expected="a column of a Lance table that the SELECT reads by its name or path",
                     remedy="call it in the SELECT that reads the table, or write the table before the column",

@@ -28,7 +28,7 @@ _FOLLOWING: Final = (
     "tablesample at pivot unpivot when with values"
 )
 _AFTER_TABLE: Final = _CLAUSES | frozenset(_FOLLOWING.split())
-"""Words that begin what follows a table, and so are no alias of it."""
+"""Words that begin what follows a table, and so are not an alias of it."""
 _SCAN: Final = "lance_scan"
 _KEYS: Final = {"version": "version", "timestamp": "asof"}
 _VERSIONS: Final = ("version", "tag", "asof", "branch")
@@ -382,7 +382,7 @@ def list_parts(tokens: Sequence[Token], begin: int, end: int) -> list[Part]:
 
 
 def is_colon(tokens: Sequence[Token], place: int) -> bool:
-    """Return whether a colon stands at a place that is no part of `::` or `:=`."""
+    """Return whether a colon stands at a place that is not part of `::` or `:=`."""
     if not 0 <= place < len(tokens) or tokens[place].text != ":":
         return False
     start, source = tokens[place].start, tokens[place].source

@@ -47,7 +47,7 @@ class Bound:
 
     Attributes:
         text: A number or the name of a tag; None: the newest.
-        time: A time, where the text is no number and no tag.
+        time: A time, where the text is neither a number nor a tag.
     """
 
     text: str | None
@@ -66,7 +66,7 @@ class Bound:
             is_first: A time means the first version that is not older, else the last one that is not younger.
 
         Raises:
-            InvalidInputError: That is no number, tag or time.
+            InvalidInputError: That is not a number, tag or time.
         """
         text = "" if self.text is None else self.text.strip()
         if self.text is None:

@@ -20,7 +20,7 @@ def with_row_identifiers(
 
     Args:
         sql: The query.
-        table_of: Returns a table that it reads, at the version at which it does; None for what is no Lance table.
+        table_of: Returns a table that it reads, at the version at which it does; None for what is not a Lance table.
     """
     tables: dict[str, TableWithColumns] = {}
     sources = {}

@@ -54,7 +54,7 @@ class CountedTable:
 def find(statement: Statement) -> tuple[CountedTable, ...]:
     """Find the table whose rows a statement counts; nothing where it says anything more.
 
-    A column is a plain word that is no key word of DuckDB's, which titles would have in quotes.
+    A column is a plain word that is not a keyword of DuckDB's, which titles would have in quotes.
     """
     if len(statement.parts) != 1 or not 7 <= len(statement.tokens) <= _MOST_TOKENS:
         return ()
@@ -74,7 +74,7 @@ def find(statement: Statement) -> tuple[CountedTable, ...]:
 
 
 def _count(item: Clauses) -> Count | None:
-    """Read one expression of a SELECT; None where it is no count, or says more."""
+    """Read one expression of a SELECT; None where it is not a count, or says more."""
     tokens = item.tokens
     if tuple(token.text.lower() for token in tokens[:2]) != _COUNT or item.text_at(3) != ")":
         return None

@@ -125,7 +125,7 @@ def _text(tokens: Sequence[Token]) -> str:
 
 
 def _constant(text: str, mark: int | None, *, is_vector: bool) -> tuple[Any] | None:
-    """Return the value that a text says, in a tuple; None where it is no constant and no parameter."""
+    """Return the value that a text says, in a tuple; None where it is neither a constant nor a parameter."""
     if is_vector:
         cast = _CAST.search(text)
         if cast is not None:

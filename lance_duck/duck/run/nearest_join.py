@@ -77,7 +77,7 @@ class NearestSearch:
     def nearest_in_place(self, queries: pa.Table) -> tuple[Edit, NamedTable, str | None]:
         """Search, and return the edit that puts the rows found in the place of the table, those rows, and the plan.
 
-        The plan is None where the statement is no EXPLAIN.
+        The plan is None where the statement is not an EXPLAIN.
 
         Args:
             queries: The other table.

@@ -309,7 +309,7 @@ class _Objects:
         return name.lower() in self.found
 
     def rows(self, name: str) -> int | None:
-        """Return the rows of a table, about; None for what is no table that can be read twice."""
+        """Return the rows of a table, about; None for what is not a table that can be read twice."""
         return self.found[name][0]
 
     def is_temporary(self, name: str) -> bool:

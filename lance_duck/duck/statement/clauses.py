@@ -190,7 +190,7 @@ class TableName:
 
         Args:
             clauses: Where the name stands.
-            ends: Words that begin what may follow, and so are no alias.
+            ends: Words that begin what may follow, and so are not an alias.
         """
         place = self.after + (clauses.word(self.after) == "as")
         name = clauses.tokens[place].name if place < len(clauses) else None
@@ -261,7 +261,7 @@ def _depths(tokens: Sequence[Token]) -> list[int]:
 
 
 def _begins_case(tokens: Sequence[Token], place: int) -> bool:
-    """Return whether the word CASE begins an expression, and is no name."""
+    """Return whether the word CASE begins an expression, and is not a name."""
     after = tokens[place + 1].text if place + 1 < len(tokens) else ";"
     before = tokens[place - 1].text if place else ""
     return before != "." and after not in _SEPARATORS and after not in _CLOSE and after not in (".", "=")

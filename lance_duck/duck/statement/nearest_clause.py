@@ -156,7 +156,7 @@ def _after_join(clauses: Clauses, join: int) -> NearestClause | None:
 
 
 def _table(clauses: Clauses, place: int) -> tuple[str | None, int] | None:
-    """Return what a joined table is called, and the place after that; None for what is no table, query or call."""
+    """Return what a joined table is called, and the place after that; None for what is not a table, query or call."""
     if clauses.text_at(place) == "(":
         name, after = None, clauses.closer(place) + 1
     else:

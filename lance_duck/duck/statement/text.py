@@ -68,7 +68,7 @@ class Statement:
 
     @cached_property
     def tokens(self) -> tuple[Token, ...]:
-        """Tokens that are no comments; none where DuckDB cannot cut the text."""
+        """Tokens that are not comments; none where DuckDB cannot cut the text."""
         return tuple(tokens_of(self.text))
 
     @cached_property

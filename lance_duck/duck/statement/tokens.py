@@ -15,7 +15,7 @@ _TOKEN = re.compile(
 
 @dataclass(frozen=True)
 class Token:
-    """A token that is no comment.
+    """A token that is not a comment.
 
     Attributes:
         source: The whole text.

@@ -176,14 +176,16 @@ class AskedColumns:
         """Return what a text says.
 
         Raises:
-            InvalidInputError: It is no such text.
+            InvalidInputError: It is not such a text.
         """
         try:
             content = json.loads(text)
             columns = [AskedColumn(*column) for column in content["columns"]]
             return cls(columns, dict(content["version"]), list(content.get("identifiers", ())))
         except (ValueError, TypeError, LookupError) as error:
-            raise InvalidInputError("a function of lance_duck's own is called by hand", found=text[:40]) from error
+            raise InvalidInputError(
+                "an internal function of lance_duck was called by a query", found=text[:40]
+            ) from error
 
     @property
     def text(self) -> str:

@@ -40,9 +40,7 @@ class VersionChoice:
     def __post_init__(self) -> None:
         for what, text in (("version", self.version), ("time", self.asof)):
             if text is not None and not text.strip():
-                raise InvalidInputError(
-                    f"the {what} asked for is none", expected=f"a {what}", found="NULL or an empty text"
-                )
+                raise InvalidInputError(f"an empty {what}", expected=f"a {what}", found="NULL or an empty string")
         if sum(part is not None for part in (self.version, self.tag, self.asof)) > 1:
             raise InvalidInputError("more than one version asked for", expected="one of version, tag and asof")
 
@@ -66,7 +64,7 @@ class VersionChoice:
 
         Raises:
             NotFoundError: No table, version, tag or branch.
-            InvalidInputError: That is no version, or no time.
+            InvalidInputError: That is not a version, or not a time.
         """
         opened = partial(dataset, uri, storage_options=storage_options)
         if self.asof is not None:
@@ -160,8 +158,7 @@ class TableHandle:
         if pinned.is_newest(self, newest):
             return newest
         raise UnsupportedError(
-            "a view, or a statement that was prepared before, reads a Lance table of which the transaction has a "
-            "version of its own",
+            "a view, or a statement that was prepared earlier, reads a Lance table that this transaction has changed",
             where=self.uri,
             remedy="name the table in the statement itself, or COMMIT first",
         )

@@ -60,7 +60,7 @@ class NamespaceFolder(Folder):
         self._namespace.rename_table((*self._name, name), (*self._name, new_name))
 
     def explain(self, name: str) -> LanceDuckError | None:
-        """Return None: what is no table here is not there at all."""
+        """Return None: what is not a table here is not there at all."""
         return None
 
     def stamp(self) -> object:

@@ -157,7 +157,7 @@ class TextFunctions:
             return self._open(request.table, request.choice(values))
         dataset = self._held.find(request.held)
         if dataset is None:
-            raise NotFoundError("the transaction that this was read in is over", where=request.table)
+            raise NotFoundError("the transaction in which this was read has ended", where=request.table)
         return dataset
 
 

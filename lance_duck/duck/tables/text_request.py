@@ -52,12 +52,14 @@ class TextRequest:
         """Return what a text says.
 
         Raises:
-            InvalidInputError: It is no such text.
+            InvalidInputError: It is not such a text.
         """
         try:
             return cls(**json.loads(text))
         except (ValueError, TypeError) as error:
-            raise InvalidInputError("a function of lance_duck's own is called by hand", found=text[:40]) from error
+            raise InvalidInputError(
+                "an internal function of lance_duck was called by a query", found=text[:40]
+            ) from error
 
     @property
     def text(self) -> str:
@@ -70,7 +72,7 @@ class TextRequest:
 
         Args:
             words: What is searched for.
-            values: Of the options that are no constants, and of the version.
+            values: Of the options that are not constants, and of the version.
 
         Raises:
             InvalidInputError, WrongTypeError: An option makes no sense.
@@ -110,7 +112,7 @@ def constant(kind: str, name: str, text: str) -> Any:
     """Return the value of an option that the text of a statement says.
 
     Raises:
-        LookupError: It is no constant.
+        LookupError: It is not a constant.
     """
     plain = text.strip()
     if plain.lower() == "null":

@@ -22,7 +22,7 @@ def texts_to_arrow(block: VariableWidth, arrow_type: pa.DataType, bitmap: pa.Buf
     """Return the array of values of any length; texts are checked to be UTF-8, since who takes them in relies on it.
 
     Raises:
-        CorruptError: The type has another form, offsets lead out of the data, or a text is no UTF-8.
+        CorruptError: The type has another form, offsets lead out of the data, or a text is not UTF-8.
         InvalidInputError: More bytes than 32-bit offsets can address.
     """
     array = _to_arrow(block, arrow_type, bitmap, where)

@@ -138,7 +138,7 @@ def dictionary_of_indices(
     """Return the values as places in a dictionary.
 
     Raises:
-        CorruptError: The values are no numbers, or the number of a valid value is too high.
+        CorruptError: The values are not numbers, or the number of a valid value is too high.
     """
     if not isinstance(block, FixedWidth) or block.bits not in (8, 16, 32, 64):
         raise CorruptError("dictionary indices", where=where, expected="unsigned integers")

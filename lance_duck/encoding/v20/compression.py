@@ -38,7 +38,7 @@ def fsst_codec(table: bytes) -> Codec:
     """Return the codec whose `decode_values` expands byte strings with a page's symbol table.
 
     Raises:
-        CorruptError: The bytes are no symbol table.
+        CorruptError: The bytes are not a symbol table.
     """
     offsets = pb.CompressiveEncoding(flat=pb.Flat(bits_per_value=_OFFSET_BITS))
     plain = pb.CompressiveEncoding(variable=pb.Variable(offsets=offsets))

@@ -156,7 +156,7 @@ def check_part(offset: int, length: int, size: int) -> None:
 
 
 def check_buffer_size(buffer_size: Any) -> int:
-    """Return a buffer size. Raises InvalidInputError when it is no whole number from 0 on."""
+    """Return a buffer size. Raises InvalidInputError when it is not a whole number from 0 on."""
     if isinstance(buffer_size, bool) or not isinstance(buffer_size, int) or buffer_size < 0:
         raise InvalidInputError("buffer_size", expected="a whole number >= 0", found=repr(buffer_size))
     return buffer_size

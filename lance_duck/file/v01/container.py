@@ -93,7 +93,7 @@ class LegacyFile(LanceFile):
         position, length = proto.dictionary.offset, proto.dictionary.length
         if not 0 <= position <= self.source.size or not 0 <= length <= self.source.size:
             raise CorruptError(
-                "values of a dictionary lie outside of the file", where=where, found=f"{length} at {position}"
+                "values of a dictionary lie outside the file", where=where, found=f"{length} at {position}"
             )
         return position, length
 

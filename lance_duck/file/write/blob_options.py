@@ -46,7 +46,7 @@ class Thresholds:
             pack_file: Bytes of a pack file, where the metadata do not say.
 
         Raises:
-            InvalidInputError: A threshold that is no number, or too small.
+            InvalidInputError: A threshold that is not a number, or too small.
         """
         default = cls(pack_file=PACK_FILE_BYTES if pack_file is None else pack_file)
         return cls(
@@ -94,7 +94,7 @@ class BlobOptions:
         """Return the id of the base path that a file lies below, and its name there; (0, its URI) outside of all.
 
         Raises:
-            InvalidInputError: The file lies outside and may not, or its name is no absolute URI.
+            InvalidInputError: The file lies outside and may not, or its name is not an absolute URI.
         """
         below = [(base_id, name) for base_id, base in self.bases.items() if (name := _below(uri, base)) is not None]
         if below:
@@ -103,7 +103,7 @@ class BlobOptions:
             raise InvalidInputError(
                 "external blob outside of the base paths of the table",
                 where=where,
-                expected="a file below a base path that is no root of a table",
+                expected="a file below a base path that is not the root of a table",
                 found=repr(uri),
                 remedy="add its folder as a base path, or write with allow_external_blob_outside_bases=True",
             )

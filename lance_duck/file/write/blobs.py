@@ -152,7 +152,7 @@ class BlobWriter:
                 "blob",
                 where=f"{self._where}, row {self._rows + row}",
                 expected="either data or a uri",
-                found="both" if has_data[row] else "none",
+                found="both" if has_data[row] else "neither",
             )
 
     def _inline(self, data: pa.LargeBinaryArray, has_data: NDArray[np.bool_], columns: _Columns) -> None:

@@ -36,7 +36,7 @@ class NestedColumnWriter:
     Args:
         field: The field.
         version: "2.1" or "2.2".
-        space: Where bytes go that are no page.
+        space: Where bytes go that are not pages.
         page_bytes: Bytes of values and levels, before compression, that make a page.
 
     Raises:

@@ -21,7 +21,7 @@ Pages = list[tuple[int, EncodedPage | Deferred]]
 
 
 class Space(Protocol):
-    """Where column writers put bytes that are no page: the bytes of blobs. Safe to use from several threads."""
+    """Where column writers put bytes that are not pages: the bytes of blobs. Safe to use from several threads."""
 
     @property
     def blobs(self) -> BlobOptions:

@@ -53,7 +53,7 @@ class TokenBatch:
 
 
 def token_batch(tokens: Tokens, row_ids: NDArray[np.uint64], *, with_positions: bool) -> TokenBatch:
-    """Return the tokens of rows; a row without any is no document, and left out.
+    """Return the tokens of rows; a row without any is not a document, and left out.
 
     Args:
         tokens: Of the text of each row.

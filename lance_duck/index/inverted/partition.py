@@ -74,7 +74,7 @@ class InvertedPartition:
         """Terms of all documents, repeated ones counted.
 
         Raises:
-            CorruptError: The file says something that is no number.
+            CorruptError: The file says something that is not a number.
         """
         text = self._documents_file.metadata.get(layout.TOTAL_TOKENS)
         if text is None:

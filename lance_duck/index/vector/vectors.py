@@ -62,7 +62,7 @@ def vectors_of(array: pa.Array | pa.ChunkedArray, type_: pa.DataType | None = No
         metric: By which it is decided whether zero vectors are usable.
 
     Raises:
-        InvalidInputError: The array is no column of vectors.
+        InvalidInputError: The array is not a column of vectors.
     """
     storage = storage_type(array.type if type_ is None else type_)
     if not is_vector(storage):

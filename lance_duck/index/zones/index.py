@@ -95,7 +95,7 @@ def row_number(file: SegmentFile, key: str, default: int) -> int:
     """Return an entry of the metadata that is a number of rows.
 
     Raises:
-        CorruptError: The entry is no positive integer.
+        CorruptError: The entry is not a positive integer.
     """
     text = file.metadata.get(key, str(default))
     if not (text.isascii() and text.isdecimal() and len(text) < 20 and int(text)):
@@ -107,7 +107,7 @@ def whole_number(options: BuildOptions, name: str, default: int) -> int:
     """Return a parameter that is a number of rows.
 
     Raises:
-        InvalidInputError: The parameter is no positive integer.
+        InvalidInputError: The parameter is not a positive integer.
     """
     value: Any = options.parameters.get(name, default)
     if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= _MAX_ROWS:

@@ -109,7 +109,7 @@ def near_terms(
 
 @subroutine
 def _enter(above: Any, node: Any, byte: Any) -> Any:
-    """Begin a node below another one, by a byte; returns a status: BAD_VALUE where it is no UTF-8."""
+    """Begin a node below another one, by a byte; returns a status: BAD_VALUE where it is not UTF-8."""
     node[_NEXT] = 0
     node[_LENGTH] = above[_LENGTH]
     if above[_MISSING] > 0:

@@ -44,7 +44,7 @@ def check_expression(expression: pc.Expression, schema: pa.Schema) -> bool:
         Whether it needs dictionaries to be decoded.
 
     Raises:
-        InvalidInputError: It does not fit them, or is no condition.
+        InvalidInputError: It does not fit them, or is not a condition.
     """
     empty = {name: pa.nulls(0, schema.field(name).type) for name in schema.names}
     try:
@@ -69,7 +69,7 @@ def expression_mask(
         decodes: Decode dictionaries first.
 
     Raises:
-        InvalidInputError: It does not fit the columns, or is no condition.
+        InvalidInputError: It does not fit the columns, or is not a condition.
     """
     columns = {name: _readable(array, decodes) for name, array in columns.items()}
     table = pa.table(dict(columns)) if columns else pa.table({_MASK: pa.nulls(num_rows, pa.int8())})

@@ -60,7 +60,7 @@ class HybridMethod:
         alpha: Weight of vectors in "linear"; less than 0 is 0, more than 1 is 1.
 
     Raises:
-        InvalidInputError: The name is another one, or alpha is no number.
+        InvalidInputError: The name is another one, or alpha is not a number.
     """
 
     name: str = "linear"

@@ -33,7 +33,7 @@ class Hybrid:
         """Check arguments: `method`, "linear" or "rrf", `alpha` and `oversample_factor`, each of which may be left out.
 
         Raises:
-            WrongTypeError: They are no dict of these, or of other types.
+            WrongTypeError: They are not a dict of these, or of other types.
             InvalidInputError: They make no sense.
         """
         if values is not None and not isinstance(values, Mapping):

@@ -219,7 +219,7 @@ def _by_name(predicate: Predicate, column: str, true: bool) -> IndexPlan:
     if isinstance(predicate, Compare) and predicate.value.is_valid and pa.types.is_integer(predicate.value.type):
         value = predicate.value.as_py()
         if not 0 <= value < 2**64:
-            return Open(f"{value} is no value of {column}")
+            return Open(f"{value} is not a value of {column}")
     try:
         query = query_of(predicate, pa.uint64(), true=true)
     except ValueError as error:

@@ -38,7 +38,7 @@ def comparison(op: Op, path: Path, constant: pa.Scalar, type_: pa.DataType) -> P
         type_: The type that the values of the column are compared in.
 
     Raises:
-        InexactError: The column cannot hold the constant, and it is no time.
+        InexactError: The column cannot hold the constant, and it is not a time.
     """
     try:
         return Compare(op, path, exact(constant, type_))

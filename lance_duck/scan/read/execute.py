@@ -135,7 +135,7 @@ def _one(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     joined = concatenated(batches)
     if len(joined) > 1:
         raise UnsupportedError(
-            "batches of exactly so many rows with these dictionaries",
+            "batches of exactly batch_size rows with these dictionaries",
             where="strict_batch_size",
             expected="dictionaries without nulls, with no more entries together than their index counts",
             remedy="leave strict_batch_size out",

@@ -222,7 +222,7 @@ def places(values: Any, what: str) -> Places | Addresses:
     """Return numbers as int64, or as uint64 where they are given so, from a list, range, numpy array or Arrow array.
 
     Raises:
-        WrongTypeError: They are no whole numbers.
+        WrongTypeError: They are not whole numbers.
         InvalidInputError: One is larger than 64 bits, or null.
     """
     if isinstance(values, pa.Array | pa.ChunkedArray):

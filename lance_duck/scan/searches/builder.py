@@ -28,7 +28,7 @@ class LanceQueryBuilder:
 
     Its methods change it and return it. Rows are read once, when they are first asked for: by `to_arrow` and the like,
     or by whatever else a pyarrow Table has or is taken for (`num_rows`, `["id"]`, `to_pylist()`, `len`, Arrow's
-    protocol). It is no instance of `pyarrow.Table`: functions of pyarrow that insist on one take `to_arrow()`.
+    protocol). It is not an instance of `pyarrow.Table`: functions of pyarrow that insist on one take `to_arrow()`.
 
     Args:
         table: The version.
@@ -248,7 +248,7 @@ def _both(first: FilterLike, second: FilterLike) -> FilterLike:
         return f"({first}\n) AND ({second}\n)"
     if isinstance(first, pc.Expression) and isinstance(second, pc.Expression):
         return first & second
-    raise InvalidInputError("conditions of several kinds", where="where", remedy="say them in one")
+    raise InvalidInputError("conditions of several kinds", where="where", remedy="combine them into one")
 
 
 def _over(words: Any, column: str | None) -> Any:

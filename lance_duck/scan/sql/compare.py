@@ -146,7 +146,7 @@ def _unheld_number(literal: Literal, type_: pa.DataType) -> Decimal:
     """Return a number that a column of integers cannot hold, and that DuckDB compares with it exactly.
 
     Raises:
-        NotSimpleError: It is no such number, or the column holds no integers.
+        NotSimpleError: It is not such a number, or the column holds no integers.
     """
     if not pa.types.is_integer(type_):
         raise NotSimpleError

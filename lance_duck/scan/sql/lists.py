@@ -72,8 +72,8 @@ def listed_values(values: Any, type_: pa.DataType) -> pa.Array:
     """Return the values of a list that is bound as one parameter, without its nulls, which are equal to nothing.
 
     Raises:
-        NotSimpleError: It is no list, has no values, or not of one kind, which DuckDB would make one; or a value is
-            not compared exactly.
+        NotSimpleError: It is not a list, has no values, or values of several kinds, which DuckDB would make one;
+            or a value is not compared exactly.
     """
     if not isinstance(values, list | tuple) or {*map(type, values)} - {type(None)} not in ({int}, {float}, {str}):
         raise NotSimpleError

@@ -286,11 +286,11 @@ def _refuse_twins(roots: set[str], what: str) -> None:
     for root in sorted(roots):
         twin = names_by_case.setdefault(root.lower(), root)
         if twin != root:
-            raise InvalidInputError(f"bad {what}: columns {twin!r} and {root!r} differ by case alone")
+            raise InvalidInputError(f"bad {what}: columns {twin!r} and {root!r} differ only by case")
 
 
 def _no_column(name: str, schema: pa.Schema, what: str, text: str) -> InvalidInputError:
-    """Return the error for a name that is no column; one in double quotes may be meant as text."""
+    """Return the error for a name that is not a column; one in double quotes may be meant as text."""
     error = unknown_column(name, schema.names, repr(text), f"bad {what}: ")
     structs = [field for field in schema if pa.types.is_struct(field.type)]
     inside = [f"'{field.name}.{name}'" for field in structs if field.type.get_field_index(name) >= 0]

@@ -90,7 +90,7 @@ def query_of_text(text: str, column: str) -> FullTextQuery:
         column: The texts; in the JSON form, where a match, a prefix or a phrase names none.
 
     Raises:
-        InvalidInputError, WrongTypeError: It is no such form.
+        InvalidInputError, WrongTypeError: It is not such a form.
     """
     if not text.lstrip().startswith("{"):
         return _over(text, [column], None)
@@ -139,7 +139,7 @@ def query_of_json(form: Mapping[str, Any], depth: int = 1) -> FullTextQuery:
     """Return the query of its JSON form: a dict of one key, the kind.
 
     Raises:
-        InvalidInputError, WrongTypeError: It is no such form.
+        InvalidInputError, WrongTypeError: It is not such a form.
     """
     if depth > MOST_NESTED:
         raise InvalidInputError("queries in one another", where=_WHERE, expected=f"at most {MOST_NESTED}")

@@ -142,7 +142,8 @@ def _by_element(snapshot: Snapshot, column: TextColumn, granularity: DocumentGra
     if len(set(by_element.values())) > 1:
         named = ", ".join(f"{name!r} of {'list elements' if by else 'rows'}" for name, by in by_element.items())
         raise InvalidInputError(
-            f"a query of column {column.path!r} is ambiguous: it has indexes {named}", remedy="say document_granularity"
+            f"a query of column {column.path!r} is ambiguous: it has indexes {named}",
+            remedy="pass document_granularity",
         )
     return any(by_element.values())
 

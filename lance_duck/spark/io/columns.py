@@ -58,7 +58,7 @@ def check_vectors(vectors: Mapping[str, str], schema: pa.Schema) -> None:
         size = kind.list_size if pa.types.is_fixed_size_list(kind) else 0
         if _vector_of(text, name)[1] != size:
             raise InvalidInputError(
-                "vectors whose length is not that of the table's",
+                "vectors of another length than those of the table",
                 where=f"column {name!r}",
                 expected=kind,
                 found=f"vector_columns: {text}",
@@ -69,7 +69,9 @@ def _table_field(field: st.StructField, vector: str | None, is_blob: bool, like:
     before = None if like is None or field.name not in like.names else like.field(field.name)
     if is_blob:
         if not isinstance(field.dataType, st.BinaryType):
-            raise WrongTypeError("blobs are bytes", where=f"column {field.name!r}", found=field.dataType.simpleString())
+            raise WrongTypeError(
+                "blobs must be bytes", where=f"column {field.name!r}", found=field.dataType.simpleString()
+            )
         return pa.field(field.name, pa.large_binary(), field.nullable, {BLOB_KEY: "true"})
     if vector is None and before is not None and _same_to_spark(before, field.dataType):
         return before.with_nullable(field.nullable)
@@ -112,7 +114,7 @@ def _nullable(kind: pa.DataType) -> pa.DataType:
 
 def _vector_type(kind: pa.DataType, text: str, name: str) -> pa.DataType:
     if not pa.types.is_list(kind):
-        raise WrongTypeError("vectors are arrays", where=f"column {name!r}", found=kind)
+        raise WrongTypeError("vectors must be arrays", where=f"column {name!r}", found=kind)
     item, size = _vector_of(text, name)
     if size == 0:
         return kind

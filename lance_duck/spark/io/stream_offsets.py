@@ -36,7 +36,7 @@ class Offset:
         """Parse the offset of a checkpoint.
 
         Raises:
-            CorruptError: It is no offset of a table.
+            CorruptError: It is not an offset of a table.
         """
         version, index, snapshot = values.get("version"), values.get("index"), values.get("snapshot", False)
         if isinstance(snapshot, bool) and _is_count(version) and _is_count(index):

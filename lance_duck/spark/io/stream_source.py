@@ -208,9 +208,11 @@ def _check(read_options: ReadOptions, options: StreamOptions) -> None:
             remedy="leave maxFilesPerTrigger, maxRowsPerTrigger and maxBytesPerTrigger out",
         )
     if read_options.version is not None or read_options.timestamp is not None:
-        raise UnsupportedError("a version of a stream", remedy="set startingVersion or startingTimestamp")
+        raise UnsupportedError(
+            "a stream cannot be fixed to one version", remedy="set startingVersion or startingTimestamp"
+        )
     if read_options.limit is not None:
-        raise UnsupportedError("a limit of a stream", remedy="set maxRowsPerTrigger, for each batch")
+        raise UnsupportedError("a stream takes no limit", remedy="set maxRowsPerTrigger, for each batch")
 
 
 def _packed(fragments: Sequence[tuple[int, NewFragment]]) -> list[InputPartition]:

@@ -48,7 +48,7 @@ def check_parallelism(parallelism: int | None) -> int:
     """Return the number of tasks that a user asked for; 1 for None.
 
     Raises:
-        InvalidInputError: It is no number, or below 1.
+        InvalidInputError: It is not a number, or below 1.
     """
     if parallelism is None:
         return 1

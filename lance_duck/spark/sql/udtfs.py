@@ -175,7 +175,7 @@ def _constants(
     """Return the constant arguments by name, without nulls; one that may vary has no value.
 
     Raises:
-        InvalidInputError: An argument that is not known, comes twice, or is no constant.
+        InvalidInputError: An argument that is not known, comes twice, or is not a constant.
     """
     if len(args) > len(names):
         raise InvalidInputError("too many arguments", expected=", ".join(names), found=len(args))

@@ -180,7 +180,7 @@ class _Job:
         names = tuple(name for name in df.columns if name != on)
         if on not in df.columns or len(names) + 1 != len(df.columns):
             raise InvalidInputError(
-                f"column {on!r} is missing, or a name is duplicate", where="frame", found=", ".join(df.columns)
+                f"column {on!r} is missing, or a name is duplicated", where="frame", found=", ".join(df.columns)
             )
         if on not in (ROW_ADDRESS, ROW_ID, *snapshot.schema.names):
             raise unknown_column(on, [*snapshot.schema.names, ROW_ADDRESS, ROW_ID], snapshot.uri)

@@ -100,7 +100,7 @@ def knn_join(
     Raises:
         NotFoundError: There is no such table or version.
         InvalidInputError: What is asked makes no sense for this table, or a column of both has one name. Queries of a
-            wrong length, or with values that are no numbers, may be refused only when the frame is computed.
+            wrong length, or with values that are not numbers, may be refused only when the frame is computed.
         UnsupportedError: A column of a type that Spark does not have.
     """
     check_parallelism(parallelism)
@@ -122,7 +122,7 @@ def knn_join(
         return map_batches(queries_df, join.answers, result)
     query_vectors = _Asked.of(few.column(query_column).combine_chunks())
     if len(query_vectors.rows):
-        query_vectors.queries(search.scan(table))  # refuses what is no query at once
+        query_vectors.queries(search.scan(table))  # refuses what is not a query at once
     return join.by_groups(spark, few, groups, result)
 
 

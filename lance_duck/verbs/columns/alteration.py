@@ -48,7 +48,7 @@ def parse_alterations(raw: Iterable[Any]) -> list[Alteration]:
     """Check what a user asks for.
 
     Raises:
-        InvalidInputError: It is no mapping, has no path or an unknown key, or asks for nothing.
+        InvalidInputError: It is not a mapping, has no path or an unknown key, or asks for nothing.
     """
     return [_parse(one) for one in raw]
 

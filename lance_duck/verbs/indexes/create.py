@@ -146,7 +146,7 @@ def settle_name(snapshot: Snapshot, path: str, spec: IndexSpec) -> tuple[str, li
         names = _numbered(f"{path_text}{_ELEMENT_SUFFIX if by_element else _SUFFIX}")
         name = next(n for n in names if _suits(segments, n, field_id, spec.kind, by_element))
     elif not isinstance(name, str) or not name or name in SYSTEM or not is_unicode(name):
-        raise InvalidInputError("name of an index", found=repr(name))
+        raise InvalidInputError("name of an index", expected="a string that is not empty or reserved", found=repr(name))
     namesakes = [s for s in segments if s.name == name]
     if any(s.fields != (field_id,) for s in namesakes):
         raise IndexExistsError(

@@ -202,7 +202,7 @@ def uuid_of(value: None) -> None: ...
 
 
 def uuid_of(value: str | UUID | None) -> UUID | None:
-    """Return the uuid of a segment, with InvalidInputError where it is no uuid; None stays None."""
+    """Return the uuid of a segment, with InvalidInputError where it is not a UUID; None stays None."""
     if value is None:
         return None
     try:

@@ -199,7 +199,7 @@ def _check_alike(now: Snapshot, segments: Sequence[IndexMetadata]) -> None:
 
 def _check_name(name: Any) -> None:
     if not isinstance(name, str) or not name or name in SYSTEM:
-        raise InvalidInputError("name of an index", found=repr(name))
+        raise InvalidInputError("name of an index", expected="a string that is not empty or reserved", found=repr(name))
 
 
 def _checked(snapshot: Snapshot, fragments: Iterable[int]) -> list[int]:

@@ -24,7 +24,7 @@ def data_file_at(snapshot: Snapshot, name: str, base_id: int | None = None) -> D
     Raises:
         NotFoundError: There is no such file.
         InvalidInputError: It has a column that the table does not have, or of another type.
-        FormatError: It is no data file.
+        FormatError: It is not a data file.
     """
     return _described(snapshot, name, base_id)[0]
 

@@ -71,7 +71,7 @@ class DeletionFile:
         """Build a deletion file from what `json` gave.
 
         Raises:
-            InvalidInputError: It is no such thing.
+            InvalidInputError: It is not such JSON.
         """
         try:
             return DeletionFile(**json.loads(data))
@@ -142,7 +142,7 @@ class FragmentMetadata:
         """Build the metadata from what `to_json` gave, or from its JSON text.
 
         Raises:
-            InvalidInputError: It is no such thing.
+            InvalidInputError: It is not such JSON.
         """
         try:
             raw = dict(json.loads(data) if isinstance(data, str) else data)

@@ -72,7 +72,7 @@ class LanceSchema:
         """Give ids to the fields of an Arrow schema: from 0, depth first.
 
         Raises:
-            InvalidInputError: It is no Arrow schema, or has a name twice or with a dot.
+            InvalidInputError: It is not an Arrow schema, or has a name twice or with a dot.
             UnsupportedError: A type that Lance does not have.
         """
         if not isinstance(schema, pa.Schema):

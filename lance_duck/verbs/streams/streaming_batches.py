@@ -73,7 +73,9 @@ class StreamBatch:
     def guard(self, newest: Snapshot) -> None:
         """Refuse to land on top of itself; a `guard` of `commit`. Raises IncompatibleError."""
         if self.has_landed(newest):
-            raise IncompatibleError(f"batch {self.number} of stream {self.stream} has landed", where=newest.uri)
+            raise IncompatibleError(
+                f"batch {self.number} of stream {self.stream} has been committed already", where=newest.uri
+            )
 
 
 def _last_of(stream: str, snapshot: Snapshot) -> int:

@@ -130,7 +130,7 @@ class Commits(TableMethods):
             {"dataset": the table, "merged": the transaction that was committed}.
 
         Raises:
-            UnsupportedError: One is no Append.
+            UnsupportedError: One is not an Append.
             InvalidInputError: There is none.
         """
         transaction = merge_appends(transactions)
@@ -153,7 +153,7 @@ def merge_appends(transactions: Sequence[lance_operation.Transaction]) -> lance_
     """Return one transaction that appends what several do, made from the oldest version of theirs.
 
     Raises:
-        UnsupportedError: One is no Append.
+        UnsupportedError: One is not an Append.
         InvalidInputError: There is none.
     """
     if not transactions:

@@ -43,7 +43,7 @@ class ConfigChanges(TableMethods):
         """Change settings of the table; return all of them.
 
         Raises:
-            InvalidInputError: A key or a value is no text.
+            InvalidInputError: A key or a value is not a string.
             CommitConflictError: Another change of the same keys came first.
         """
         operation = operations.UpdateConfig(config_updates=_update_map(values, replace=replace))
@@ -120,10 +120,12 @@ class ConfigChanges(TableMethods):
 
 def _update_map(values: Updates, *, replace: bool) -> operations.UpdateMap:
     if not isinstance(values, Mapping):
-        raise InvalidInputError("not a mapping of text to text", expected="a mapping", found=type(values).__name__)
+        raise InvalidInputError(
+            "not a mapping of strings to strings", expected="a mapping", found=type(values).__name__
+        )
     for key, value in values.items():
         if not isinstance(key, str) or not (value is None or isinstance(value, str)):
-            raise InvalidInputError("not a text", where=repr(key), expected="a text, or None", found=repr(value))
+            raise InvalidInputError("not a string", where=repr(key), expected="a string, or None", found=repr(value))
     return operations.UpdateMap(
         {k: v for k, v in values.items() if v is not None} if replace else dict(values), replace
     )

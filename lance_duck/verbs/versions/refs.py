@@ -151,7 +151,7 @@ def texts(mapping: Mapping[str, str], where: str) -> dict[str, str]:
     """Return the metadata as they are, when all keys and values are texts; InvalidInputError otherwise."""
     wrong = [entry for entry in mapping.items() if not all(isinstance(part, str) for part in entry)]
     if wrong:
-        raise InvalidInputError("not a text", where=where, expected="texts by text", found=repr(wrong[0]))
+        raise InvalidInputError("not a string", where=where, expected="strings by string", found=repr(wrong[0]))
     return dict(mapping)
 
 

@@ -54,5 +54,8 @@ def rename_table(uri: str, target: str, storage_options: Mapping[str, str] | Non
 
 def _refused(what: str, uri: str, obstacle: str) -> UnsupportedError:
     return UnsupportedError(
-        f"{what} is not renamed", where=uri, found=obstacle, remedy="CREATE TABLE new AS FROM old, then DROP TABLE old"
+        f"{what} cannot be renamed",
+        where=uri,
+        found=obstacle,
+        remedy="CREATE TABLE new AS FROM old, then DROP TABLE old",
     )

@@ -1,7 +1,7 @@
 """Which rows a version changed: told by stable row ids where the table has them, and by row addresses where it has not.
 
 An address says nothing of a row that moved: there, an update is a row deleted and another one inserted. What was only
-written elsewhere, by a compaction, is no change; the transaction of the version tells.
+written elsewhere, by a compaction, is not a change; the transaction of the version tells.
 """
 
 from __future__ import annotations

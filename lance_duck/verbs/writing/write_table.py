@@ -98,7 +98,7 @@ def new_location(target: Any, storage_options: Mapping[str, str]) -> Location:
     """Return where a table will be.
 
     Raises:
-        InvalidInputError: The target is no path or URI.
+        InvalidInputError: The target is not a path or URI.
     """
     if not isinstance(target, str | os.PathLike) or not os.fspath(target):
         raise InvalidInputError("not a path of a table", where="uri", expected="a path or URI", found=repr(target))

@@ -468,7 +468,7 @@ def test_a_table_made_again_takes_no_change_of_the_one_before(
     if not keeps_files:
         without_transaction_files(latest)
     manifests = files(latest, "_versions")
-    with pytest.raises(IncompatibleError, match=r"dropped and made again since it was read.*open it again"):
+    with pytest.raises(IncompatibleError, match=r"dropped and created again since it was read.*open the table again"):
         commit(before, Append([NEW]), detached=detached)
     assert files(latest, "_versions") == manifests
 

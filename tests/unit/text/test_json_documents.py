@@ -73,5 +73,5 @@ def test_queries_are_triplets_whose_texts_are_analysed() -> None:
 def test_what_is_no_json_or_too_deep_is_refused() -> None:
     with pytest.raises(InvalidInputError, match="bad document: expected JSON"):
         list(json_tokens_reference("San", JSON))
-    with pytest.raises(UnsupportedError, match="nested so deep"):
+    with pytest.raises(UnsupportedError, match="nested too deeply"):
         list(json_tokens_reference("[" * 100_000, JSON))

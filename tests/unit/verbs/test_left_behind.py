@@ -97,7 +97,7 @@ def test_a_change_by_a_handle_of_a_table_that_was_made_again_leaves_the_new_one_
     if goes_on:
         KEPT[verb](table)
     else:
-        with pytest.raises(IncompatibleError, match="dropped and made again since it was read"):
+        with pytest.raises(IncompatibleError, match="dropped and created again since it was read"):
             (REFUSED | KEPT)[verb](table)
     now = ld.dataset(place)
     now.validate()

@@ -102,13 +102,13 @@ class AttachStatement(LanceStatement):
             if self.may_exist:
                 return nothing()
             raise AlreadyExistsError(
-                f"there is a database {name!r}", remedy="ATTACH OR REPLACE, IF NOT EXISTS, or another name after AS"
+                f"database {name!r} already exists", remedy="ATTACH OR REPLACE, IF NOT EXISTS, or another name after AS"
             )
         if str(place).rstrip("/").endswith(TABLE_SUFFIX):
             raise InvalidInputError(
                 "ATTACH of a table",
                 where=str(place),
-                expected="the folder of one",
+                expected="a folder of tables",
                 remedy="a statement may name the table by its path in quotes: FROM 'folder/name.lance'",
             )
         folder = _folder(session, str(place), values)
@@ -134,7 +134,7 @@ def _folder(session: ChangeSession, place: str, values: dict[str, Any]) -> Folde
     """Return the tables of a folder, of a namespace in it, or of a namespace that a service lists."""
     inside, endpoint, token = values.get("namespace"), values.get("endpoint"), values.get("bearer_token")
     if token is not None and endpoint is None:
-        raise InvalidInputError("ATTACH with BEARER_TOKEN", expected="an ENDPOINT, too")
+        raise InvalidInputError("ATTACH with BEARER_TOKEN", expected="an ENDPOINT as well")
     if endpoint is not None:
         if inside is not None:
             raise InvalidInputError("ATTACH with NAMESPACE and ENDPOINT", expected="the namespace before AS")
@@ -194,7 +194,7 @@ def detach(session: ChangeSession, name: str) -> None:
     database = session.catalog.database(name)
     if database is session.catalog.default:
         raise UnsupportedError(
-            "the database of the connection's own tables is not detached", where=name, remedy="connect without them"
+            "the database of the connection's own tables cannot be detached", where=name, remedy="connect without them"
         )
     session.run(f"DETACH {quoted(name)}")
     if database is not None:

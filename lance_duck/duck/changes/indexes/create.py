@@ -123,7 +123,7 @@ class CreateIndexStatement(TableStatement):
         schema = dataset.handle.snapshot.schema
         if isinstance(schema.by_path(column_path(schema, column)).storage_type, pa.FixedSizeListType):
             raise InvalidInputError(
-                "an index over vectors without its kind",
+                "an index on vectors without its kind",
                 where=f"table {self.target.name}",
                 expected=f"USING one of {', '.join(VECTOR_KINDS)}",
                 found=f"column {column}",
@@ -196,7 +196,7 @@ def _column(columns: Clauses) -> str:
     name = TableName.at(columns, 0)
     if name is None or name.path is not None or name.after != len(columns):
         raise UnsupportedError(
-            "what an index is over", where="CREATE INDEX", expected="one column", found=columns.text.strip()
+            "columns of an index", where="CREATE INDEX", expected="one column", found=columns.text.strip()
         )
     return join_path(name.parts)
 

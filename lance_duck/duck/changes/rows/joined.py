@@ -151,7 +151,7 @@ class JoinedRows:
 
 
 def refuse_same_name(ctes: Clauses, target: TableName) -> None:
-    """Refuse a common table expression of the name of the target, as DuckDB does: it is no table to change.
+    """Refuse a common table expression of the name of the target, as DuckDB does: it is not a table to change.
 
     Raises:
         InvalidInputError: There is one.

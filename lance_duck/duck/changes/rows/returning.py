@@ -115,7 +115,7 @@ def returned_by(
 
 
 def numbered(titles: Sequence[str]) -> list[str]:
-    """Return titles as DuckDB has them for statements that are no SELECT: one that comes again gets a number."""
+    """Return titles as DuckDB has them for statements other than SELECT: one that comes again gets a number."""
     counts: dict[str, int] = {}
     result = []
     for title in titles:

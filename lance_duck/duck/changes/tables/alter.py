@@ -95,7 +95,7 @@ class AlterStatement(TableStatement):
         handle, database = session.handle(self.target), session.database(self.target)
         if database is not None and handle.uri in {given.uri for given in database.given.values()}:
             raise UnsupportedError(
-                "a table that the caller of connect named is not renamed",
+                "a table that was named in connect() cannot be renamed",
                 where=f"table {self.target.name}",
                 remedy='register another name for it, or connect with {"name": path}',
             )

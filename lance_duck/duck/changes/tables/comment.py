@@ -100,7 +100,7 @@ class CommentStatement(TableStatement):
         value = self.value
         if len(value) != 1 or not (value.word(0) == "null" or value.text_at(0)[:1] in ("'", "$")):
             raise InvalidInputError(
-                "COMMENT ON", where=self.subject, expected="a text or NULL", found=value.text.strip() or "nothing"
+                "COMMENT ON", where=self.subject, expected="a string or NULL", found=value.text.strip() or "nothing"
             )
         (text,) = session.relation(f"SELECT {value.text}", {}).fetchall()[0]
         return None if text is None else str(text)

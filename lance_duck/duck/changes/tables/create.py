@@ -142,7 +142,7 @@ class CreateStatement(TableStatement):
             raise InvalidInputError(
                 "columns before AS",
                 where=self.target.name,
-                expected="names alone",
+                expected="only names",
                 found=self.columns.text.strip(),
                 remedy="cast in the query",
             )
@@ -161,7 +161,7 @@ class CreateStatement(TableStatement):
             session.run(f"CREATE OR REPLACE TEMP TABLE {SHADOW} {self.columns.text}")
             return _described(session, SHADOW)
         except duckdb.Error as error:
-            message = str(error).partition("\n\nLINE ")[0]  # what follows is no text of the user's
+            message = str(error).partition("\n\nLINE ")[0]  # what follows is not the user's text
             raise type(error)(message.replace(SHADOW, self.target.name)) from error
         finally:
             with suppress(duckdb.Error):

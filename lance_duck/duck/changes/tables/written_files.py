@@ -76,7 +76,7 @@ def is_in_table(path: str) -> bool:
 
 @dataclass(frozen=True)
 class ComputedCopyStatement(LanceStatement):
-    """A COPY … TO a path that is no plain constant.
+    """A COPY … TO a path that is not a plain constant.
 
     Attributes:
         source: A query in parentheses, or a table, perhaps with columns.

@@ -31,7 +31,7 @@ class MetadataProcedure(TableProcedure):
         """Set or unset the key."""
         missing = next((name for name in self.parameters if name != TABLE and name not in values), None)
         if missing is not None:
-            raise InvalidInputError(f"{missing} of {self.subject}", expected="a text", found="NULL")
+            raise InvalidInputError(f"{missing} of {self.subject}", expected="a string", found="NULL")
         self.update(dataset, {values["key"]: values.get("value")}, values.get("column", ""))
 
     @abstractmethod

@@ -47,7 +47,7 @@ class Compression:
 
     @classmethod
     def from_metadata(cls, metadata: Mapping[str, str]) -> Compression:
-        """Return what the metadata of a field ask for; a level that is no number asks for nothing."""
+        """Return what the metadata of a field ask for; a level that is not a number asks for nothing."""
         level = metadata.get("lance-encoding:compression-level", "").strip()
         scheme = metadata.get("lance-encoding:compression", "").strip().lower()
         return cls(scheme, int(level) if level.isdecimal() else None)

@@ -92,7 +92,7 @@ class Fst:
             is_open: All terms are meant that begin with these characters, whatever follows.
 
         Returns:
-            None: the automaton is broken, or has a term that is no UTF-8, or the word is too long to be walked with.
+            None: the automaton is broken, or has a term that is not UTF-8, or the word is too long to be walked with.
         """
         if len(word) > LONGEST_WALKED:
             return None

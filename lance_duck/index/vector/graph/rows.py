@@ -93,7 +93,7 @@ def graph_metadata(text: str, *, where: str) -> list[GraphMetadata]:
     """Read `lance:hnsw`: one entry per partition.
 
     Raises:
-        CorruptError: The text is no such JSON.
+        CorruptError: The text is not such JSON.
     """
     parts = parsed(text, list, f"{where}: {METADATA_KEY}")
     return [_metadata(part, where) for part in parts]
@@ -135,7 +135,7 @@ def read_graph(metadata: GraphMetadata, ids: pa.Array, neighbors: pa.Array, num_
 
     Raises:
         CorruptError: Level 0 has not all vectors, another level one that the level below has not, a vector a neighbour
-            that is not on its level, or the entry point is no vector.
+            that is not on its level, or the entry point is not a vector.
     """
     starts, lengths, items = _lists(neighbors, where)
     numbers = _plain(ids, where).astype(np.int64)

@@ -101,7 +101,7 @@ def check_enough(spec: VectorSpec, num_vectors: int) -> None:
     if num_vectors < needed:
         raise InvalidInputError(
             f"too few vectors to train {spec.kind}",
-            expected=f"{needed} at least that are not null, not NaN"
+            expected=f"at least {needed} that are not null, not NaN"
             + (", not zero" if spec.metric == "cosine" else ""),
             found=num_vectors,
             remedy=_remedy(spec, num_vectors, needed),

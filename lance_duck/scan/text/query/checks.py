@@ -17,7 +17,7 @@ _LARGEST: Final = 3.4028234663852886e38  # of float32, in which scores are compu
 
 
 def check_text(name: str, value: object, where: str) -> None:
-    """Refuse what is no text.
+    """Refuse what is not a string.
 
     Raises:
         InvalidInputError, WrongTypeError: It is none.
@@ -32,7 +32,7 @@ def check_analyzer(analyzer: object, where: str) -> None:
     """Refuse what cannot be parameters of an analyser.
 
     Raises:
-        WrongTypeError: It is no dict.
+        WrongTypeError: It is not a dict.
     """
     if analyzer is not None and not isinstance(analyzer, Mapping):
         raise WrongTypeError("analyzer", where=where, expected="a dict of parameters", found=type(analyzer).__name__)
@@ -42,7 +42,7 @@ def column_names(columns: object, where: str) -> tuple[str, ...]:
     """Return the columns of a query of several columns, at least one.
 
     Raises:
-        InvalidInputError, WrongTypeError: They are no list of names, or none.
+        InvalidInputError, WrongTypeError: They are not a list of names, or an empty one.
     """
     if isinstance(columns, str | bytes) or not isinstance(columns, Iterable):
         raise WrongTypeError("columns", where=where, expected="a list of names", found=repr(columns))
@@ -58,7 +58,7 @@ def weights(boosts: object, columns: Sequence[str], where: str) -> tuple[float, 
     """Return the boosts of columns, one for each, finite and 0 or more.
 
     Raises:
-        InvalidInputError, WrongTypeError: They are no such numbers, or not as many.
+        InvalidInputError, WrongTypeError: They are not such numbers, or another number of them.
     """
     if isinstance(boosts, str | bytes) or not isinstance(boosts, Iterable):
         raise WrongTypeError("boosts", where=where, expected="a list of numbers", found=repr(boosts))

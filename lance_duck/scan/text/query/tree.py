@@ -437,7 +437,7 @@ def _check_query(name: str, value: object) -> None:
 
 
 def no_query(name: str, value: object, where: str | None = None) -> WrongTypeError:
-    """Return the error for a value that is no query of this package: it may be one of another."""
+    """Return the error for a value that is not a query of this package: it may be one of another."""
     kind = type(value)
     found = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
     remedy = "build it of lance_duck.query" if kind.__name__ in _NAMES else None

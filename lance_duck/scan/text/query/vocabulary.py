@@ -82,7 +82,7 @@ def _code_points(text: str) -> NDArray[np.uint32]:
 
 
 def _texts(terms: pa.LargeBinaryArray) -> pa.LargeStringArray:
-    """Return terms as texts; what is no UTF-8, in the files of a broken index, is replaced."""
+    """Return terms as texts; what is not UTF-8, in the files of a broken index, is replaced."""
     try:
         return terms.cast(pa.large_string())
     except pa.ArrowInvalid:

@@ -88,7 +88,7 @@ def test_all_conditions_hold(ponds: ld.LanceDataset) -> None:
     assert ids(ponds.search().where("price = 1 OR id = 3 -- few").where("id > 2")) == [3, 6, 11, 16]
     assert ids(ponds.search().where(pc.field("price") == 1).where(pc.field("id") > 2)) == [6, 11, 16]
     assert ids(ponds.search(filter="price = 1").where("id > 2")) == [6, 11, 16]
-    with pytest.raises(InvalidInputError, match="say them in one"):
+    with pytest.raises(InvalidInputError, match="combine them into one"):
         ponds.search().where("id > 2").where(pc.field("price") == 1)
 
 

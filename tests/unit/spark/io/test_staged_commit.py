@@ -187,7 +187,7 @@ def test_a_batch_of_a_stream_that_two_make_a_table_of_lands_once(place: TableRef
     first, second = Landing.begin(place, ROWS.schema), Landing.begin(place, ROWS.schema)
     written = [one.write(ROWS.to_batches()) for one in (first, second)]
     first.land(written[0], guard=batch.guard, amend=batch.amend, config=batch.config)
-    with pytest.raises(IncompatibleError, match="has landed"):
+    with pytest.raises(IncompatibleError, match="has been committed already"):
         second.land(written[1], guard=batch.guard, amend=batch.amend, config=batch.config)
     assert rows(place) == [1, 2, 3]
 

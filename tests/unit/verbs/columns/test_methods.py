@@ -356,7 +356,7 @@ def test_a_change_says_why(table: ld.LanceDataset) -> None:
     table.add_columns({"n": "a"}, commit_message="more", transaction_properties={"who": "me"})
     assert table.get_transactions(1)[0].transaction_properties["who"] == "me"  # type: ignore[union-attr]
     assert table.get_transactions(1)[0].commit_message == "more"  # type: ignore[union-attr]
-    with pytest.raises(InvalidInputError, match="not a text"):
+    with pytest.raises(InvalidInputError, match="not a string"):
         table.drop_columns(["n"], transaction_properties={"n": 1})  # type: ignore[dict-item]
 
 

@@ -36,7 +36,7 @@ def test_a_batch_has_landed_when_it_or_a_later_one_has(table: Snapshot) -> None:
 
 def test_a_batch_that_lands_elsewhere_meanwhile_is_refused(table: Snapshot) -> None:
     land(table, StreamBatch("q", 0))
-    with pytest.raises(IncompatibleError, match="batch 0 of stream q has landed"):
+    with pytest.raises(IncompatibleError, match="batch 0 of stream q has been committed already"):
         land(table, StreamBatch("q", 0))
     assert land(table, StreamBatch("q", 1)).version == 3
 

@@ -100,7 +100,7 @@ def test_what_is_taken_or_missing_is_refused(table: ld.LanceDataset) -> None:
     ]:
         with pytest.raises(NotFoundError):
             change()
-    with pytest.raises(InvalidInputError, match="not a text"):
+    with pytest.raises(InvalidInputError, match="not a string"):
         table.tags.replace_metadata("t", {"a": 1})  # type: ignore[dict-item]
 
 

@@ -153,7 +153,7 @@ def test_versions_of_files(place: str, hasty: dict[str, str]) -> None:
         ({"session": object()}, UnsupportedError, "session"),
         ({"namespace_client": object()}, UnsupportedError, "namespace_client"),
         ({"colour": "red"}, InvalidInputError, "unknown argument 'colour'"),
-        ({"transaction_properties": {"a": 1}}, InvalidInputError, "not a text"),
+        ({"transaction_properties": {"a": 1}}, InvalidInputError, "not a string"),
         ({"target_bases": ["none"]}, InvalidInputError, "base path 'none' not found"),
         ({"target_all_bases": False}, InvalidInputError, "no base paths"),
         ({"auto_cleanup_options": {"interval": 1}}, InvalidInputError, "auto_cleanup_options"),
