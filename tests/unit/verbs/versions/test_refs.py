@@ -61,6 +61,7 @@ def test_the_file_of_a_tag_says_what_pylance_needs(table: ld.LanceDataset) -> No
     created = datetime.fromisoformat(raw.pop("createdAt"))
     assert before - timedelta(milliseconds=1) <= created <= datetime.now(UTC)
     assert raw.pop("updatedAt").endswith("Z")
+    assert raw.pop("checksum").startswith("xxh3-64:")
     size = next(p.stat().st_size for p in Path(table.uri, "_versions").iterdir() if p.name.endswith("613.manifest"))
     assert raw == {"branch": None, "version": 2, "manifestSize": size, "metadata": {}}
 
