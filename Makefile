@@ -12,6 +12,8 @@ PYLANCES := $(addprefix $(LANCE_DUCK_VERSIONS)/,$(addsuffix /.ready,$(shell cat 
 # Programs that we are a part of, each in an environment of its own: their requirements do not go together, nor with ours.
 export LANCE_DUCK_HOSTS := $(abspath $(VENV)/hosts)
 HOSTS  := $(patsubst tests/hosts/%.txt,$(LANCE_DUCK_HOSTS)/%/.ready,$(wildcard tests/hosts/*.txt))
+# An emulator of Azure, where there is npm.
+AZURITE := $(LANCE_DUCK_HOSTS)/azurite/node_modules/.bin/azurite-blob
 # protoc has an environment of its own: grpcio-tools asks for the old protobuf that its code is for.
 GRPCIO := $(VENV)/grpcio-tools-1.67.1
 PB     := lance_duck/wire/pb
@@ -55,8 +57,11 @@ $(HOSTS): $(LANCE_DUCK_HOSTS)/%/.ready: tests/hosts/%.txt pyproject.toml | $(REA
 	$(BIN)/python -m pip --python $(@D)/bin/python install --quiet --disable-pip-version-check -e . -r $<
 	@touch $@
 
-test-hosts: $(READY) $(HOSTS)  ## dbt, Harlequin, JupySQL and marimo on our tables, each in an environment of its own
-	$(PYTEST) tests/hosts
+$(AZURITE):
+	npm install --silent --no-audit --no-fund --prefix $(LANCE_DUCK_HOSTS)/azurite azurite@3.37.0
+
+test-hosts: $(READY) $(HOSTS) $(if $(shell command -v npm),$(AZURITE))  ## dbt, Harlequin, JupySQL, marimo and Azurite with our tables, each in an environment of its own
+	$(PYTEST) tests/hosts tests/concurrency/test_clouds.py
 
 test: $(READY) $(firstword $(PYLANCES)) $(lastword $(PYLANCES))  ## all tests in the quick profile
 	$(PYTEST) -m 'not slow' -n 2 --dist worksteal

@@ -1,0 +1,152 @@
+"""Tables on Azure, in Azurite where `make test-hosts` has installed it, and on GCS, in a service of the tests."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from concurrency.hammer import check, create, hammer
+from support.clouds import ACCOUNT_KEY, AZURITE, BUCKET, Gcs, azure_service, gcs_service
+
+import lance_duck as ld
+from lance_duck.errors import AlreadyExistsError, NotFoundError, StoreError
+from lance_duck.store import open_store
+
+PARTS = pa.table({"x": np.random.default_rng(3).random(1_500_000)})
+"""More bytes than one request puts."""
+
+
+@dataclass(frozen=True)
+class Cloud:
+    """A bucket.
+
+    Attributes:
+        scheme: Of its URIs.
+        options: To reach it.
+        secret: One of them, or a part of one.
+        gcs: The service, where it is ours.
+    """
+
+    scheme: str
+    options: dict[str, str]
+    secret: str
+    gcs: Gcs | None = None
+
+    def fresh(self) -> str:
+        return f"{self.scheme}://{BUCKET}/{uuid.uuid4().hex}.lance"
+
+
+@pytest.fixture(scope="module", params=["azure", "gcs"])
+def cloud(request: pytest.FixtureRequest) -> Iterator[Cloud]:
+    if request.param == "gcs":
+        with gcs_service() as (app, options):
+            yield Cloud("gs", options, "a private key", app)
+        return
+    if not AZURITE.exists():
+        pytest.skip("no Azurite: make test-hosts installs it, where there is npm")
+    with azure_service() as options:
+        yield Cloud("az", options, ACCOUNT_KEY)
+
+
+def test_a_table_lives_there(cloud: Cloud) -> None:
+    uri = cloud.fresh()
+    dataset = ld.write_dataset(pa.table({"id": [1, 2, 3]}), uri, storage_options=cloud.options)
+    dataset.insert(pa.table({"id": [4]}))
+    dataset.create_scalar_index("id", "BTREE")
+    dataset.update({"id": "id + 10"}, where="id = 2")
+    dataset.delete("id = 1")
+    dataset.tags.create("kept", 2)
+    dataset.optimize.compact_files()
+    dataset.cleanup_old_versions(retain_versions=1, delete_unverified=True, error_if_tagged_old_versions=False)
+    opened = ld.dataset(uri, storage_options=cloud.options)
+    assert sorted(opened.to_table(filter="id > 2")["id"].to_pylist()) == [3, 4, 12]
+    assert opened.find_problems() == []
+    assert [version["version"] for version in opened.versions()] == [2, opened.version]
+    with pytest.raises(NotFoundError):
+        ld.dataset(cloud.fresh(), storage_options=cloud.options)
+
+
+def test_of_many_that_put_a_name_one_succeeds_and_it_is_listed_at_once(cloud: Cloud) -> None:
+    store = open_store(cloud.fresh(), cloud.options)
+
+    def claim(number: int) -> bool:
+        try:
+            store.put_if_absent("folder/name", str(number).encode())
+        except AlreadyExistsError:
+            return False
+        return True
+
+    with ThreadPoolExecutor(4) as pool:
+        won = list(pool.map(claim, range(8)))
+    assert won.count(True) == 1
+    assert store.get("folder/name") == str(won.index(True)).encode()
+    assert list(store.names("folder")) == ["name"]
+
+
+def test_values_of_several_parts_come_back_and_a_write_that_fails_leaves_no_file(cloud: Cloud) -> None:
+    uri = cloud.fresh()
+    dataset = ld.write_dataset(PARTS, uri, storage_options=cloud.options)
+    assert dataset.to_table() == PARTS
+    before = {entry.path for entry in open_store(uri, cloud.options).walk()}
+
+    def failing() -> Iterator[pa.RecordBatch]:
+        yield from 3 * PARTS.to_batches()
+        raise RuntimeError("the source has failed")
+
+    with pytest.raises(RuntimeError):
+        ld.write_dataset(failing(), uri, schema=PARTS.schema, mode="append", storage_options=cloud.options)
+    assert {entry.path for entry in open_store(uri, cloud.options).walk()} == before
+    if cloud.gcs is not None:
+        assert (cloud.gcs.begun, cloud.gcs.uploads) == (2, {})
+
+
+@pytest.mark.slow
+def test_writers_lose_nothing(cloud: Cloud) -> None:
+    uri = cloud.fresh()
+    create(uri, cloud.options)
+    what = {"append": 3, "count": 3, "upsert": 2, "delete": 1, "compact": 1}
+    with ThreadPoolExecutor(3) as pool:
+        made = [pool.submit(hammer, uri, cloud.options, who, 1.0, what, True) for who in range(3)]
+        tallies = [each.result() for each in made]
+    check(uri, cloud.options, tallies)
+
+
+def test_a_service_that_is_asked_too_often_is_asked_again(cloud: Cloud) -> None:
+    if cloud.gcs is None:
+        pytest.skip("Azurite never throttles")
+    uri = cloud.fresh()
+    dataset = ld.write_dataset(pa.table({"id": [1]}), uri, storage_options=cloud.options)
+    cloud.gcs.refusals = 3
+    dataset.insert(pa.table({"id": [2]}))
+    assert cloud.gcs.refusals == 0
+    assert ld.dataset(uri, storage_options=cloud.options).count_rows() == 2
+
+
+def test_credentials_that_are_refused_are_an_error_without_them(cloud: Cloud) -> None:
+    if cloud.gcs is not None:
+        pytest.skip("the service of the tests asks for no credentials")
+    wrong = cloud.options | {"azure_storage_account_key": "A" * 86 + "=="}
+    with pytest.raises(StoreError) as caught:
+        ld.write_dataset(pa.table({"id": [1]}), cloud.fresh(), storage_options=wrong)
+    assert wrong["azure_storage_account_key"] not in str(caught.value)
+
+
+def test_secrets_are_in_no_file_and_no_log(cloud: Cloud, caplog: pytest.LogCaptureFixture) -> None:
+    uri = cloud.fresh()
+    with caplog.at_level(logging.DEBUG):
+        dataset = ld.write_dataset(pa.table({"id": [1, 2]}), uri, storage_options=cloud.options)
+        dataset.create_scalar_index("id", "BTREE")
+        clone = dataset.shallow_clone(cloud.fresh(), storage_options=cloud.options)
+        clone.insert(pa.table({"id": [3]}))
+        dataset.create_branch("side")
+    for root in (uri, clone.uri):
+        store = open_store(root, cloud.options)
+        for entry in store.walk():
+            assert cloud.secret.encode() not in store.get(entry.path)
+    assert cloud.secret not in caplog.text + repr(clone) + str(clone.scanner().explain_plan())
