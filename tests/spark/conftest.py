@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,6 +22,8 @@ from pyspark.sql import SparkSession
 from lance_duck.spark.java import ensure_java
 
 Conf = Callable[..., AbstractContextManager[None]]
+
+PRELOAD = Path(__file__).with_name("preload")
 
 SETTINGS = {
     "spark.ui.enabled": "false",
@@ -44,7 +47,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     for key, value in SETTINGS.items():
         builder = builder.config(key, value)
     warehouse = tmp_path_factory.mktemp("warehouse")
-    session = builder.config("spark.sql.warehouse.dir", str(warehouse)).getOrCreate()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(PRELOAD), prepend=os.pathsep)
+        session = builder.config("spark.sql.warehouse.dir", str(warehouse)).getOrCreate()
     session.sparkContext.setLogLevel("OFF")
     yield session
     session.stop()
