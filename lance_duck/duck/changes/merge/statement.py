@@ -46,8 +46,8 @@ _JOINS: Final = frozenset(
 )
 _MOST_PAIRS: Final = 100_000_000
 """Rows of the source times rows of the shadow that a nested loop may compare: 0.1 s for the condition `t.id = s.id`."""
-_MATCHES_ONCE: Final = duckdb.__version__ >= "2"
-"""Whether DuckDB refuses a row that several rows of the source match; before 2.0 the last of them counts."""
+_MATCHES_ONCE: Final = duckdb.__version__.startswith("2.0.0")
+"""Whether DuckDB refuses a row that several rows of the source match; in 1.5 and 2.0.1 the last of them counts."""
 
 
 @dataclass(frozen=True)
