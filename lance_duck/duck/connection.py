@@ -49,6 +49,7 @@ def connect(
     database: str | os.PathLike[str] = _IN_MEMORY,
     read_only: bool = False,
     config: Mapping[str, Any] | None = None,
+    storage_options: Mapping[str, str] | None = None,
 ) -> Connection:
     """Connect to DuckDB with Lance tables in reach.
 
@@ -60,13 +61,15 @@ def connect(
         read_only: Refuse to change Lance tables, and open a database file for reading only.
         config: Settings of DuckDB, and those of `duck.run.search_settings` by the names that SET has for them:
             `lance_nearest`, `lance_nprobes`, `lance_ef`, `lance_refine_factor`, `lance_recall`.
+        storage_options: Settings of the object store that the folder, or the tables of the mapping, lie in. For others
+            there is CREATE SECRET.
 
     Raises:
         NotFoundError: There is no such folder or table.
         LanceDuckError: A table of the mapping cannot be opened. Tables of a folder are opened when they are read.
     """
     place = checked_place(_IN_MEMORY if database == "" else database)
-    catalog = _catalog(tables)
+    catalog = _catalog(tables, storage_options)
     settings, config = split_config(config or {})
     with own_errors():
         native = duckdb.connect(place, read_only=read_only and not place.startswith(_IN_MEMORY), config=config)
@@ -446,17 +449,19 @@ def _finds_otherwise(config: Mapping[str, Any]) -> bool:
     return any(str(name).lower().startswith("python_") for name in config)
 
 
-def _catalog(tables: Tables) -> TableCatalog:
+def _catalog(tables: Tables, storage_options: Mapping[str, str] | None) -> TableCatalog:
     if tables is None:
         return TableCatalog({})
     if isinstance(tables, str | os.PathLike):
-        return TableCatalog({}, Folder(os.fspath(tables)))
+        return TableCatalog({}, Folder(os.fspath(tables), storage_options))
     if not isinstance(tables, Mapping):
         raise InvalidInputError("bad tables", expected="a folder or a mapping of names", found=type(tables).__name__)
-    return TableCatalog({name: _handle(table) for name, table in tables.items()})
+    return TableCatalog({name: _handle(table, storage_options) for name, table in tables.items()})
 
 
-def _handle(table: str | os.PathLike[str] | LanceDataset) -> TableHandle:
+def _handle(
+    table: str | os.PathLike[str] | LanceDataset, storage_options: Mapping[str, str] | None
+) -> TableHandle:
     if isinstance(table, LanceDataset):
         return TableHandle(table.uri, given=table)
-    return TableHandle(os.fspath(table))
+    return TableHandle(os.fspath(table), storage_options=storage_options)

@@ -3,8 +3,10 @@
 Datasets on the Hub of Hugging Face are files of a web server:
 
     hf://datasets/{owner}/{name}[@{revision}]/{path}
-    {endpoint}/datasets/{owner}/{name}/resolve/{revision}/{path}
+    {endpoint}/datasets/{owner}/{name}/resolve/{revision}/{path}       a file
+    {endpoint}/api/datasets/{owner}/{name}/tree/{revision}/{path}      what a folder holds, as JSON
 
+A folder of tables may be the whole repository, without a path.
 The revision is `main` unless it is given; a slash in it is %2F. The endpoint and a token for private datasets come from
 the storage options `hf_endpoint` and `hf_token`, or from the variables HF_ENDPOINT and HF_TOKEN of the environment, as
 Hugging Face's own libraries have them.
@@ -35,7 +37,7 @@ _OBJECT_SCHEMES = ("s3", "s3a", "gs", "az", "adl", "azure", "abfs", "abfss", "ht
 _WEB = ("http", "https")
 _HUB = "hf"
 _HUB_OPTIONS = ("hf_endpoint", "hf_token")
-_HUB_PLACE = re.compile(r"hf://datasets/([^/@\s]+/[^/@\s]+)(?:@([^/\s]+))?/([^?#]+)", re.IGNORECASE)
+_HUB_PLACE = re.compile(r"hf://datasets/([^/@\s]+/[^/@\s]+)(?:@([^/\s]+))?(?:/+([^?#]*))?", re.IGNORECASE)
 _HUB_ENDPOINT = "https://huggingface.co"
 _NEIGHBOURS = 10_000  # names that a misspelled one is compared with: some tens of milliseconds
 
@@ -71,8 +73,10 @@ def open_store(
         inner = [p for a in allowed if (p := local_path(a)) is not None]
         return LocalStore(path, inner, fsync=fsync, external=external, checksums=checksums)
     parts, options = urlsplit(text), sorted_options(storage_options)
+    tree = None
     if parts.scheme.lower() == _HUB:
-        place, options = _on_the_web(text, dict(options))
+        place, listing, options = _on_the_web(text, dict(options))
+        tree = _key_of(listing)
         parts = urlsplit(place)
     else:
         options = tuple(option for option in options if option[0] not in _HUB_OPTIONS)
@@ -92,27 +96,39 @@ def open_store(
         bucket, key = f"{parts.scheme.lower()}://{parts.netloc}", unquote(parts.path)
     if not parts.netloc and parts.scheme != "memory":
         raise InvalidInputError("URI without a bucket", where=text)
-    prefix = "/".join(p for p in key.split("/") if p)
+    prefix = _key_of(key)
     if ".." in prefix.split("/"):
         raise InvalidInputError("'..' in a URI", where=text)
     client = bucket_client(bucket, options)
     can_list = parts.scheme.lower() not in _WEB
-    return ObjectStore(text.rstrip("/"), client, prefix, can_list=can_list, external=external, checksums=checksums)
+    return ObjectStore(
+        text.rstrip("/"), client, prefix, can_list=can_list, tree=tree, external=external, checksums=checksums
+    )
 
 
-def _on_the_web(uri: str, options: dict[str, str]) -> tuple[str, tuple[tuple[str, str], ...]]:
-    """Return the web address of a place on the Hub, and the options for its server. Raises InvalidInputError."""
+def _on_the_web(uri: str, options: dict[str, str]) -> tuple[str, str, tuple[tuple[str, str], ...]]:
+    """Return the web address of a place on the Hub, the path of its listing there, and the options for its server.
+
+    Raises:
+        InvalidInputError: It is no place of a dataset.
+    """
     found = _HUB_PLACE.fullmatch(uri)
     if found is None:
-        raise InvalidInputError("location on the Hub", where=uri, expected="hf://datasets/owner/name[@revision]/path")
+        raise InvalidInputError("location on the Hub", where=uri, expected="hf://datasets/owner/name[@revision][/path]")
     name, revision, path = found.groups()
     endpoint = options.pop("hf_endpoint", None) or os.environ.get("HF_ENDPOINT") or _HUB_ENDPOINT
     token = options.pop("hf_token", None) or os.environ.get("HF_TOKEN")
     if token:
         options["hf_token"] = token
         remember({"hf_token": token})
-    address = f"{endpoint.rstrip('/')}/datasets/{name}/resolve/{revision or 'main'}/{path}"
-    return address, sorted_options(options)
+    endpoint, below = endpoint.rstrip("/"), f"{revision or 'main'}/{path or ''}"
+    listing = f"{urlsplit(endpoint).path}/api/datasets/{name}/tree/{below}"
+    return f"{endpoint}/datasets/{name}/resolve/{below}", listing, sorted_options(options)
+
+
+def _key_of(path: str) -> str:
+    """Return the key of a path of a web address."""
+    return "/".join(part for part in path.split("/") if part)
 
 
 def checked_place(uri: object, storage_options: object = None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import threading
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import lance_duck as ld
-from lance_duck.errors import InvalidInputError, LanceDuckError, NotFoundError, UnsupportedError
+from lance_duck.errors import CorruptError, InvalidInputError, LanceDuckError, NotFoundError, UnsupportedError
 from lance_duck.store import local_path, open_store, uri
 
 TOKEN = "hf_0123456789"
@@ -27,6 +28,18 @@ class Hub:
         self.endpoint = ""
         self.asked: list[tuple[str, str | None]] = []
 
+    def listing(self, path: str) -> list[dict[str, str]] | None:
+        """Return what the Hub says of "/api/datasets/{owner}/{name}/tree/{revision}/{path}": a page of entries."""
+        owner, name, _, revision, *below = path.removeprefix("/api/datasets/").strip("/").split("/")
+        root = self.folder / "datasets" / owner / name / "resolve" / revision
+        folder = root.joinpath(*below)
+        if not folder.is_dir():
+            return None
+        return [
+            {"type": "directory" if each.is_dir() else "file", "oid": "0" * 40, "path": str(each.relative_to(root))}
+            for each in folder.iterdir()
+        ][:1000]
+
 
 @pytest.fixture
 def hub(tmp_path: Path) -> Iterator[Hub]:
@@ -35,6 +48,8 @@ def hub(tmp_path: Path) -> Iterator[Hub]:
     class Files(SimpleHTTPRequestHandler):
         def do_GET(self) -> None:
             made.asked.append((self.path, self.headers.get("authorization")))
+            if self.path.startswith("/api/"):
+                return self.answer(made.listing(self.path))
             path = Path(self.translate_path(self.path))
             span = self.headers.get("range")
             if span is None or not path.is_file():
@@ -49,6 +64,14 @@ def hub(tmp_path: Path) -> Iterator[Hub]:
             self.end_headers()
             self.wfile.write(part)
             return None
+
+        def answer(self, entries: object) -> None:
+            body = json.dumps(entries).encode()
+            self.send_response(404 if entries is None else 200)
+            self.send_header("content-type", "application/json")
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
 
         def log_message(self, *_: object) -> None:
             pass
@@ -110,8 +133,32 @@ def test_the_hub_is_for_reading_and_its_token_goes_nowhere_else(hub: Hub) -> Non
     assert TOKEN not in str(caught.value)
 
 
+def test_the_tables_of_a_repository_are_listed(hub: Hub) -> None:
+    table = published(hub, "main")
+    ld.write_dataset({"x": range(3)}, table)
+    ld.write_dataset({"x": range(4)}, table.parents[1] / "u.lance")
+    (table.parent / "README.md").write_text("no table")
+    options = {**HTTP, "hf_endpoint": hub.endpoint, "hf_token": TOKEN}
+    for place, counts in (("hf://datasets/ann/trips", {"u": 4}), ("hf://datasets/ann/trips@main/data/", {"t": 3})):
+        with ld.connect(place, storage_options=options) as con:
+            tables = [name for (name,) in con.sql("SHOW TABLES").fetchall()]
+            assert {name: con.sql(f"SELECT count(*) FROM {name}").fetchall()[0][0] for name in tables} == counts
+        properties = {"root": place, **{f"storage.{name}": value for name, value in options.items()}}
+        assert ld.connect_namespace("dir", properties).list_tables() == list(counts)
+    assert open_store("hf://datasets/ann/trips/nowhere", options).folders() is None
+    assert {token for _, token in hub.asked} == {f"Bearer {TOKEN}"}
+
+
+def test_a_listing_that_is_cut_or_broken_is_refused(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = open_store("hf://datasets/ann/trips", {**HTTP, "hf_endpoint": hub.endpoint})
+    for answer, error in (([{"type": "file", "path": "x"}] * 1000, UnsupportedError), ([{"type": 1}], CorruptError)):
+        monkeypatch.setattr(hub, "listing", lambda path, answer=answer: answer)
+        with pytest.raises(error):
+            store.folders()
+
+
 @pytest.mark.parametrize(
-    "place", ["hf://models/a/b/t.lance", "hf://datasets/a", "hf://datasets/a/b", "hf://datasets/a/b/../c"]
+    "place", ["hf://models/a/b/t.lance", "hf://datasets/a", "hf://datasets/a/b/../c"]
 )
 def test_other_places_are_refused(place: str) -> None:
     with pytest.raises(InvalidInputError):
