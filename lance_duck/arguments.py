@@ -44,6 +44,29 @@ _UNITS: Final = {
 _DEFAULTS: Final[dict[type, object]] = {}
 
 
+_OTHER_WORDS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "where": ("filter", "predicate"),
+        "filter": ("where", "predicate"),
+        "condition": ("filter", "where", "predicate"),
+        "limit": ("k",),
+        "top_k": ("k",),
+        "vector": ("q",),
+        "query": ("q",),
+        "vector_column_name": ("column",),
+        "fts_columns": ("column", "columns"),
+        "query_type": ("full_text_query",),
+        "values": ("updates",),
+        "values_sql": ("updates",),
+        "on": ("left_on",),
+        "overwrite": ("mode",),
+        "replace": ("overwrite",),
+        "error": ("create",),
+    }
+)
+"""What other libraries call an argument or a mode, and what the same is called here."""
+
+
 def nearest_name(name: object, names: Iterable[str]) -> str | None:
     """Return the name that was probably meant; case counts for little. None if none is near."""
     by_case = {candidate.lower(): candidate for candidate in names}
@@ -56,6 +79,12 @@ def did_you_mean(name: object, names: Iterable[str]) -> str | None:
     """Return the remedy "did you mean …?" for a name that does not exist; None when no name is near."""
     nearest = nearest_name(name, names)
     return None if nearest is None else f"did you mean {nearest!r}?"
+
+
+def _meant(name: object, names: Sequence[str]) -> str | None:
+    """Return `did_you_mean` for a name, by what it means in other libraries first."""
+    same = next((word for word in _OTHER_WORDS.get(str(name).lower(), ()) if word in names), None)
+    return did_you_mean(name, names) if same is None else f"did you mean {same!r}?"
 
 
 def known_names(names: Iterable[str]) -> str:
@@ -82,7 +111,7 @@ def refuse_unknown(arguments: Iterable[Any], names: Iterable[str], where: str, w
     candidates = list(names)
     for name in arguments:
         if name not in candidates:
-            remedy = did_you_mean(name, candidates)
+            remedy = _meant(name, candidates)
             expected = known_names(candidates) if remedy is None else None
             raise WrongTypeError(f"unknown {what} {name!r}", where=where, expected=expected, remedy=remedy)
 
@@ -104,7 +133,7 @@ def unknown_column(name: object, names: Iterable[str], where: object = None, wha
 def unknown_value(what: str, value: object, values: Iterable[str], where: object = None) -> InvalidInputError:
     """Return the error for an argument that is none of some words: a mode, a metric, a kind."""
     candidates = list(values)
-    remedy = did_you_mean(value, candidates)
+    remedy = _meant(value, candidates)
     return InvalidInputError(
         what, where=where, expected=" or ".join(map(repr, candidates)), found=repr(value), remedy=remedy
     )

@@ -36,6 +36,7 @@ from lance_duck.snapshot import Snapshot, Version, open_snapshot
 from lance_duck.verbs.columns.methods import ColumnChanges
 from lance_duck.verbs.handle import Handle
 from lance_duck.verbs.indexes.methods import IndexChanges
+from lance_duck.verbs.other_names import OtherNames
 from lance_duck.verbs.row_methods import RowChanges
 from lance_duck.verbs.versions.commits import Commits
 from lance_duck.verbs.versions.config import ConfigChanges
@@ -129,6 +130,7 @@ class LanceDataset(
     ColumnChanges,
     IndexChanges,
     Commits,
+    OtherNames,
 ):
     """One version of a Lance table; a pyarrow Dataset, which pyarrow, pandas, polars, dask and DuckDB take as it is.
 

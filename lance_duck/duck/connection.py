@@ -40,6 +40,13 @@ from lance_duck.store import checked_place
 
 _ONLY_READ = frozenset({"fetchall", "fetchone", "fetchmany", "fetchdf", "df", "fetchnumpy", "description", "rowcount"})
 _IN_MEMORY = ":memory:"
+_OF_LANCEDB = {
+    "create_table": "CREATE TABLE name AS …, or lance_duck.write_dataset(data, uri)",
+    "drop_table": "DROP TABLE name",
+    "list_tables": 'SHOW TABLES, or lance_duck.connect_namespace("dir", {"root": folder}).list_tables()',
+    "open_table": "table(name) is a relation, lance_duck.dataset(uri) a dataset",
+    "table_names": 'SHOW TABLES, or lance_duck.connect_namespace("dir", {"root": folder}).list_tables()',
+}
 Tables = str | os.PathLike[str] | Mapping[str, "str | os.PathLike[str] | LanceDataset"] | None
 
 
@@ -247,6 +254,9 @@ class Connection:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
+        if not hasattr(self._native, name):
+            hint = f"; {_OF_LANCEDB[name]}" if name in _OF_LANCEDB else ""
+            raise AttributeError(f"'Connection' object has no attribute {name!r}{hint}", name=name, obj=self)
         attribute = getattr(self._native, name)
         if not callable(attribute):
             return attribute
@@ -459,9 +469,7 @@ def _catalog(tables: Tables, storage_options: Mapping[str, str] | None) -> Table
     return TableCatalog({name: _handle(table, storage_options) for name, table in tables.items()})
 
 
-def _handle(
-    table: str | os.PathLike[str] | LanceDataset, storage_options: Mapping[str, str] | None
-) -> TableHandle:
+def _handle(table: str | os.PathLike[str] | LanceDataset, storage_options: Mapping[str, str] | None) -> TableHandle:
     if isinstance(table, LanceDataset):
         return TableHandle(table.uri, given=table)
     return TableHandle(os.fspath(table), storage_options=storage_options)

@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 SLOW = {"spark"}  # starts a session of its own
 SETTLED = {"full_text", "sql"}  # stored with what its cells give, which is the same each time
-WITH_OUTPUTS = {*SETTLED, "changes", "vectors"}  # to be read where nothing runs; these show times and sizes, too
+WITH_OUTPUTS = {*SETTLED, "changes", "history", "quickstart", "spark", "vectors"}  # these show times and sizes, too
 LARGEST = 150_000  # bytes of a notebook
 
 

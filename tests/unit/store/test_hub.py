@@ -157,9 +157,7 @@ def test_a_listing_that_is_cut_or_broken_is_refused(hub: Hub, monkeypatch: pytes
             store.folders()
 
 
-@pytest.mark.parametrize(
-    "place", ["hf://models/a/b/t.lance", "hf://datasets/a", "hf://datasets/a/b/../c"]
-)
+@pytest.mark.parametrize("place", ["hf://models/a/b/t.lance", "hf://datasets/a", "hf://datasets/a/b/../c"])
 def test_other_places_are_refused(place: str) -> None:
     with pytest.raises(InvalidInputError):
         open_store(place)

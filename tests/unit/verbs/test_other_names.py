@@ -1,0 +1,51 @@
+"""Names of other libraries, which say what the same is called here."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from pathlib import Path
+
+import pytest
+
+import lance_duck as ld
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> ld.LanceDataset:
+    return ld.write_dataset({"id": [1, 2]}, tmp_path / "t.lance")
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"), [("append", "here it is insert"), ("num_rows", "count_rows"), ("odd", "'odd'$")]
+)
+def test_a_name_of_another_library_is_answered_with_ours(table: ld.LanceDataset, name: str, hint: str) -> None:
+    assert not hasattr(table, name)
+    with pytest.raises(AttributeError, match=f"'LanceDataset' object has no attribute.*{hint}"):
+        getattr(table, name)
+
+
+def test_datasets_still_copy_and_pickle(table: ld.LanceDataset) -> None:
+    assert copy.copy(table).count_rows() == pickle.loads(pickle.dumps(table)).count_rows() == 2
+
+
+def test_a_connection_knows_the_names_of_lancedb() -> None:
+    with ld.connect() as con:
+        for name, hint in (("open_table", "relation"), ("odd", "'odd'$")):
+            with pytest.raises(AttributeError, match=f"'Connection' object has no attribute.*{hint}"):
+                getattr(con, name)
+
+
+@pytest.mark.parametrize(
+    ("call", "meant"),
+    [
+        (lambda t: t.to_table(where="id = 1"), "filter"),
+        (lambda t: t.delete(where="id = 1"), "predicate"),
+        (lambda t: t.update(values={"id": "1"}), "updates"),
+        (lambda t: ld.write_dataset(t, t.uri, mode="replace"), "overwrite"),
+        (lambda t: ld.write_dataset(t, t.uri, overwrite=True), "mode"),
+    ],
+)
+def test_arguments_of_other_libraries_are_answered_with_ours(table: ld.LanceDataset, call: object, meant: str) -> None:
+    with pytest.raises(ld.LanceDuckError, match=f"did you mean '{meant}'"):
+        call(table)
