@@ -96,32 +96,71 @@ def decode_block(
 
     Ids are sums modulo 2**32: that they ascend is for the caller to check.
     """
-    at = begin if block_size == LARGE else begin + 4
     if count < block_size:
-        return _decode_tail(data, at, end, count, is_varint, ids, frequencies, place)
-    lanes = block_size >> 5
-    if end - at < 6:
-        return status.TOO_SHORT
-    value, width = np.uint32(load_u32(data, at)), np.int64(data[at + 4])
-    at += 5
-    if width > 32:
-        return status.BAD_WIDTH
-    if end - at < width * lanes * 4 + 1:
-        return status.TOO_SHORT
-    unpack_lanes(data, at, width, lanes, ids, place)
-    at += width * lanes * 4
-    for i in range(np.uint64(place), np.uint64(place + count)):
-        value = np.uint32(value + ids[i])
-        ids[i] = value
+        return _decode_tail(data, _first_byte(begin, block_size), end, count, is_varint, ids, frequencies, place)
+    at, code = _decode_full(data, begin, end, block_size, ids, place)
+    if code != status.OK:
+        return code
     if block_size == LARGE:
         return _decode_patched(data, at, end, frequencies, place)
-    width = np.int64(data[at])
+    lanes, width = block_size >> 5, np.int64(data[at])
     if width > 32:
         return status.BAD_WIDTH
     if end - at != width * lanes * 4 + 1:
         return status.BAD_LENGTH
     unpack_lanes(data, at + 1, width, lanes, frequencies, place)
     return status.OK
+
+
+@subroutine
+def decode_documents(
+    data: Any, begin: Any, end: Any, count: Any, block_size: Any, is_varint: Any, ids: Any, frequencies: Any
+) -> Any:
+    """Decode the documents of a block, and where it is not full its frequencies; see `decode_block`."""
+    if count < block_size:
+        return _decode_tail(data, _first_byte(begin, block_size), end, count, is_varint, ids, frequencies, 0)
+    return _decode_full(data, begin, end, block_size, ids, 0)[1]
+
+
+@subroutine
+def frequency_in(data: Any, begin: Any, end: Any, i: Any) -> Any:
+    """Return the frequency of a document of a full block of 128 whose documents were decoded; 0 if it has none."""
+    at = begin + 9 + np.int64(data[begin + 8]) * 16
+    width = np.int64(data[at])
+    if width == 0 or width > 32 or end - at != width * 16 + 1:
+        return np.uint32(0)
+    bit = (i >> 2) * width
+    at += 1 + (bit >> 5) * 16 + (i & 3) * 4
+    shift = bit & 31
+    value = np.uint32(load_u32(data, at) >> np.uint32(shift))
+    if shift + width > 32:
+        value |= np.uint32(load_u32(data, at + 16) << np.uint32(32 - shift))
+    return np.uint32(value & (np.uint32(0xFFFFFFFF) >> np.uint32(32 - width)))
+
+
+@subroutine
+def _first_byte(begin: Any, block_size: Any) -> Any:
+    """Return where a block begins behind its score, if it has one."""
+    return begin if block_size == LARGE else begin + 4
+
+
+@subroutine
+def _decode_full(data: Any, begin: Any, end: Any, block_size: Any, ids: Any, place: Any) -> Any:
+    """Decode the documents of a full block; returns (where its frequencies begin, a status without place)."""
+    at, lanes = _first_byte(begin, block_size), block_size >> 5
+    if end - at < 6:
+        return at, status.TOO_SHORT
+    value, width = np.uint32(load_u32(data, at)), np.int64(data[at + 4])
+    at += 5
+    if width > 32:
+        return at, status.BAD_WIDTH
+    if end - at < width * lanes * 4 + 1:
+        return at, status.TOO_SHORT
+    unpack_lanes(data, at, width, lanes, ids, place)
+    for i in range(np.uint64(place), np.uint64(place + block_size)):
+        value = np.uint32(value + ids[i])
+        ids[i] = value
+    return at + width * lanes * 4, status.OK
 
 
 @subroutine

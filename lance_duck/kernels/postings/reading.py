@@ -11,7 +11,7 @@ import numpy as np
 
 from lance_duck.kernels import status
 from lance_duck.kernels.jit import subroutine
-from lance_duck.kernels.postings.blocks import decode_block
+from lance_duck.kernels.postings.blocks import LARGE, decode_block, decode_documents, frequency_in
 
 
 @subroutine
@@ -29,9 +29,65 @@ def read_block(postings: Any, term: Any, block: Any, room: Any, decoded: Any, co
 
 
 @subroutine
+def read_documents(postings: Any, term: Any, block: Any, room: Any, state: Any, counts: Any) -> Any:
+    """Decode the documents of a block of a term, unless `room` has them; returns a status without place.
+
+    Of `state` each term has two numbers: the block whose documents are in `room`, and that whose frequencies are.
+    """
+    if state[0, term] == block:
+        return status.OK
+    data, offsets, lists, lengths, block_size, is_varint, last = postings
+    count, ids = count_of(lists, lengths, block_size, term, block), room[0, term]
+    begin, end = offsets[block], offsets[block + 1]
+    code = decode_documents(data, begin, end, count, block_size, is_varint, ids, room[1, term])
+    counts[1] += 1
+    state[0, term] = np.int64(-1)
+    if count < block_size:
+        state[1, term] = np.int64(-1)
+    if code != status.OK:
+        return code
+    wrong = np.int64(block > lists[term] and np.int64(ids[0]) <= last[block - 1])
+    for i in range(1, count):
+        wrong += np.int64(ids[i] <= ids[i - 1])
+    if wrong or np.int64(ids[count - 1]) != last[block]:
+        return status.BAD_VALUE
+    state[0, term] = block
+    return status.OK
+
+
+@subroutine
+def read_frequencies(postings: Any, term: Any, block: Any, room: Any, state: Any, counts: Any) -> Any:
+    """Decode a block of a term, unless `room` has its frequencies; returns a status without place."""
+    if state[1, term] == block:
+        return status.OK
+    code = read_block(postings, term, block, room, state[1], counts)
+    state[0, term] = state[1, term]
+    return code
+
+
+@subroutine
+def frequency_of(postings: Any, term: Any, block: Any, i: Any, room: Any, state: Any, counts: Any) -> Any:
+    """Return how often a document of a block of a term, whose documents were decoded, has the term; 0: it is broken."""
+    data, offsets, lists, lengths, block_size, _, _ = postings
+    if block_size == LARGE or count_of(lists, lengths, block_size, term, block) < block_size:
+        if read_frequencies(postings, term, block, room, state, counts) != status.OK:
+            return np.uint32(0)
+        return np.uint32(room[1, term, i])
+    return frequency_in(data, offsets[block], offsets[block + 1], i)
+
+
+@subroutine
 def count_of(lists: Any, lengths: Any, block_size: Any, term: Any, block: Any) -> Any:
     """Return the documents of a block."""
     return min(block_size, lengths[term] - (block - lists[term]) * block_size)
+
+
+@subroutine
+def block_of(postings: Any, term: Any, posting: Any) -> Any:
+    """Return (the block of a posting of a term, its place there)."""
+    if postings[4] == LARGE:
+        return postings[2][term] + (posting >> 8), posting & 255
+    return postings[2][term] + (posting >> 7), posting & 127
 
 
 @subroutine

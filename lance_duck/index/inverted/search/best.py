@@ -8,6 +8,8 @@ Where all terms are asked for, documents of the rarest are looked up in the othe
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -21,7 +23,7 @@ from lance_duck.index.inverted.postings import PostingBlocks
 from lance_duck.index.inverted.search.matching import Documents, Float32s, Mask, WeightedTerms, matching_documents
 from lance_duck.kernels.jit import readonly
 from lance_duck.kernels.postings.best import find_best_of_any, find_best_of_term
-from lance_duck.kernels.postings.best_of_all import find_best_of_all
+from lance_duck.kernels.postings.best_of_all import ROWS_BEFORE, find_best_of_all
 from lance_duck.kernels.postings.impacts import decode_impacts
 from lance_duck.kernels.postings.scores import bound_blocks, bound_windows
 
@@ -95,19 +97,25 @@ def _pruned(
         code = find_best_of_term(lists, scoring, bounds, np.argsort(-bounds), float(least), best, room[:, 0], counts)
     else:
         windows = windows_of(blocks.lists, last, bounds, len(norms), every=terms.every)
-        decoded, parts = np.full(count, -1, np.int64), np.zeros((count, SEARCH_WINDOW), np.float32)
-        some = np.empty(SEARCH_WINDOW, np.int64)
         if terms.every:
-            rarest = np.argsort(postings.lengths, kind="stable")
-            code = find_best_of_all(
-                lists, scoring, windows, float(least), best, (room, decoded, parts, some, rarest), counts
-            )
+            work = intersection_work(postings)
+            code = find_best_of_all(lists, scoring, windows, float(least), best, work, counts)
         else:
+            decoded, parts = np.full(count, -1, np.int64), np.zeros((count, SEARCH_WINDOW), np.float32)
             marks, sequence = np.zeros(SEARCH_WINDOW, np.uint16), np.empty(count, np.int64)
-            work = (room, decoded, parts, marks, some, sequence)
+            work = (room, decoded, parts, marks, np.empty(SEARCH_WINDOW, np.int64), sequence)
             code = find_best_of_any(lists, scoring, windows, float(least), best, work, counts)
     check_code(code, "postings", postings.where, "term")
     return best[1][: counts[0]], best[0][: counts[0]]
+
+
+def intersection_work(postings: PostingBlocks) -> Any:
+    """Return what `kernels.postings.best_of_all` works with."""
+    count = len(postings)
+    room = np.empty((2, count, postings.form.size), np.uint32)
+    rarest = np.argsort(postings.lengths, kind="stable")
+    rows = np.empty((ROWS_BEFORE + count, SEARCH_WINDOW + 1), np.int64)
+    return room, np.full((2, count), -1, np.int64), rarest, np.zeros(SEARCH_WINDOW, np.uint16), rows
 
 
 def windows_of(

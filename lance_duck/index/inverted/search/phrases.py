@@ -16,7 +16,7 @@ from lance_duck.index.inverted.codecs.problems import check_code
 from lance_duck.index.inverted.costs import DOCUMENT_POSITIONS, MOST_PRUNED_TERMS
 from lance_duck.index.inverted.partition import InvertedPartition
 from lance_duck.index.inverted.postings import PostingBlocks
-from lance_duck.index.inverted.search.best import NO_MASK, block_bounds, windows_of
+from lance_duck.index.inverted.search.best import NO_MASK, block_bounds, intersection_work, windows_of
 from lance_duck.index.inverted.search.matching import Documents, Float32s, Mask, WeightedTerms
 from lance_duck.kernels.jit import readonly
 from lance_duck.kernels.postings.phrases import POSITION_STATE, find_best_phrases
@@ -101,15 +101,10 @@ def _found(
     """Search; once more where a document has more positions than there is room for."""
     blocks, form, count = postings.blocks, postings.form, len(postings)
     lists = (blocks.data, blocks.offsets, blocks.lists, readonly(postings.lengths), form.size, form.is_varint, last)
-    rarest = np.argsort(postings.lengths, kind="stable")
     documents = np.empty(len(best), np.int64)
-    room = np.empty((2, count, form.size), np.uint32)
     most = DOCUMENT_POSITIONS
     while True:
-        counts = np.zeros(3, np.int64)
-        decoded, places = np.full(count, -1, np.int64), np.zeros(count, np.int64)
-        sums = np.empty(count, np.float64), places, np.empty(count, np.float32)
-        work = (room, decoded, rarest, *sums, np.zeros(count, np.int64))
+        counts, work = np.zeros(3, np.int64), intersection_work(postings)
         reading = (
             np.empty(count * GROUP, np.uint32),
             np.full((count, POSITION_STATE), -1, np.int64),
