@@ -88,8 +88,16 @@ def test_impossible_values_give_an_error_or_an_answer_in_little_memory(
             changed.append(file)
         sound(writer, file, schema, columns)
 
-    sound = write._write
+    def hostile_postings(*arguments: Any) -> dict[str, pa.Array]:
+        columns = sound_postings(*arguments)
+        if name == "part_0_invert.lance" and column in columns:
+            columns[column] = pa.array(change(columns[column]), columns[column].type)
+            changed.append(name)
+        return columns
+
+    sound, sound_postings = write._write, write._postings
     monkeypatch.setattr(write, "_write", hostile)
+    monkeypatch.setattr(write, "_postings", hostile_postings)
     parameters = InvertedParameters(with_position=True, **form)
     files = written(tmp_path, [contents_of(random_texts(DOCUMENTS))], parameters)
     if not changed:
