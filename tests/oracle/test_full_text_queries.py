@@ -43,8 +43,15 @@ def queries(rng: random.Random, *, phrases: bool) -> Sequence[tuple[Any, Any]]:
             pairs.append((ours.PhraseQuery(words, "s", slop=1), theirs.PhraseQuery(words, "s", slop=1)))
         pairs.append((pairs[-1][0] & pairs[0][0], pairs[-1][1] & pairs[0][1]))
         pairs.append((pairs[-1][0] | pairs[0][0], pairs[-1][1] | pairs[0][1]))
+        four = [pairs[i % len(pairs)] for i in range(number, number + 4)]
+        pairs.append((boolean(ours, [mine for mine, _ in four]), boolean(theirs, [its for _, its in four])))
         pairs.append((ours.BoostQuery(pairs[-1][0], pairs[0][0]), theirs.BoostQuery(pairs[-1][1], pairs[0][1])))
     return pairs
+
+
+def boolean(module: Any, asked: list[Any]) -> Any:
+    must, should = module.Occur.MUST, module.Occur.SHOULD
+    return module.BooleanQuery(list(zip((should, must, should, must), asked, strict=True)))
 
 
 def scores(dataset: Any, query: Any) -> dict[int, float]:
@@ -79,6 +86,29 @@ def test_scores_of_appended_changed_and_deleted_rows_are_those_after_optimize(
                 best = dataset.to_table(full_text_query=mine, columns=["id", "_score"], filter=condition, limit=k)
                 assert best.equals(every.slice(0, k))
     assert any(len(each) > 100 for each in after)
+
+
+@pytest.mark.parametrize("every", [False, True], ids=["or", "and"])
+def test_spellings_of_a_word_are_added_up_before_the_words_are(tmp_path: Path, every: bool) -> None:
+    rng = random.Random(5)
+    words = ["moon", "tree", "free", "cat", "cut", "fox"]
+    rows = pa.table({"id": range(400), "s": [" ".join(rng.choices(words, k=rng.randrange(20))) for _ in range(400)]})
+    place = str(tmp_path / "t.lance")
+    table = lance.write_dataset(rows, place)
+    table.create_scalar_index("s", "INVERTED", stem=False, remove_stop_words=False)
+    dataset = ld.dataset(place)
+    for query in ("moon tree", "fox cat tree", "tree cat moon fox"):
+        mine, its = (
+            module.MatchQuery(
+                query, "s", fuzziness=1, operator=module.FullTextOperator.AND if every else module.FullTextOperator.OR
+            )
+            for module in (ours, theirs)
+        )
+        found = scores(dataset, mine)
+        assert found == scores(table, its)
+        best = dataset.to_table(full_text_query=mine, columns=["id", "_score"])
+        for k in (1, 10, 50):
+            assert dataset.to_table(full_text_query=mine, columns=["id", "_score"], limit=k).equals(best.slice(0, k))
 
 
 def _filtered(tmp_path: Path) -> tuple[lance.LanceDataset, ld.LanceDataset]:

@@ -84,8 +84,14 @@ class Column:
         for row, words in self.words.items():
             if (all if every else any)(any(word in words for word in slot) for slot in slots) and slots:
                 score = F(0)
-                for word in (word for slot in slots for word in slot if word in words):
-                    score = score + weights[word] * weight(words.count(word), len(words), average)
+                for slot in slots:
+                    score = score + sum_of(
+                        [
+                            weights[word] * weight(words.count(word), len(words), average)
+                            for word in slot
+                            if word in words
+                        ]
+                    )
                 result[row] = score
         return result
 
@@ -100,6 +106,13 @@ class Column:
                 if words[place] == word
             }
         return bool(ends)
+
+
+def sum_of(scores: Sequence[np.float32]) -> np.float32:
+    total = F(0)
+    for score in scores:
+        total = total + score
+    return total
 
 
 def near(query: MatchQuery, word: str, other: str) -> bool:
@@ -153,10 +166,8 @@ class Model:
         rows = set.intersection(*map(set, must)) if must else set().union(*should)
         result = {}
         for row in rows.difference(*never):
-            parts = [part[row] for part in (*must, *should) if row in part]
-            result[row] = parts[0]
-            for part in parts[1:]:
-                result[row] = result[row] + part
+            sums = [sum_of([part[row] for part in parts if row in part]) for parts in (must, should) if parts]
+            result[row] = sum_of(sums)
         return result
 
     def combined(self, query: CombinedFieldsQuery) -> Scores:

@@ -105,7 +105,7 @@ def find_best_of_any(
         least: Documents below this score are not wanted.
         best: See above.
         work: (2, terms, documents of a block); a number for each term, -1; (terms, ids of a window), 0 everywhere; ids
-            of a window, 0 everywhere; ids of a window; terms.
+            of a window, 0 everywhere; ids of a window; terms; the word that each term stands for, ascending.
         counts: See above.
 
     Returns:
@@ -114,7 +114,10 @@ def find_best_of_any(
     lists, lengths, last = postings[2], postings[3], postings[6]
     window_bounds, totals, order, size = windows
     scores = best[0]
-    room, decoded, parts, marks, touched, sequence = work
+    room, decoded, parts, marks, touched, sequence, slots = work
+    has_variants = False
+    for term in range(1, len(slots)):
+        has_variants |= slots[term] == slots[term - 1]
     kept = np.int64(0)
     for number in range(len(order)):
         window = order[number]
@@ -123,7 +126,7 @@ def find_best_of_any(
         if totals[window] < 0 or totals[window] < threshold:
             continue
         optional = _order_terms(window_bounds, window, threshold, sequence)
-        is_dense = _is_dense(lengths, sequence, optional)
+        is_dense = not has_variants and _is_dense(lengths, sequence, optional)
         found = np.int64(0)
         for stage in range(len(sequence)):
             # Sums are in the order of the terms; else those come first that can reach the threshold.
@@ -144,7 +147,7 @@ def find_best_of_any(
         if is_dense:
             kept = _settle_sums(parts[0], start, threshold, best, scoring[3], kept)
         else:
-            kept = _settle(parts, marks, touched, found, start, threshold, best, scoring[3], kept)
+            kept = _settle(parts, slots, marks, touched, found, start, threshold, best, scoring[3], kept)
     counts[0] = kept
     return status.OK
 
@@ -158,7 +161,7 @@ def _take(
     It is added to sums, or kept by term: of new documents, or of those alone that are known.
     """
     weights, norms, mask, _ = scoring
-    room, _, parts, marks, touched, _ = work
+    room, _, parts, marks, touched, _, _ = work
     weight = weights[term]
     ids, frequencies = room[0, term], room[1, term]
     count = count_of(postings[2], postings[3], postings[4], term, block)
@@ -226,16 +229,28 @@ def _settle_sums(sums: Any, start: Any, least: Any, best: Any, keys: Any, kept: 
 
 @subroutine
 def _settle(
-    parts: Any, marks: Any, touched: Any, found: Any, start: Any, least: Any, best: Any, keys: Any, kept: Any
+    parts: Any,
+    slots: Any,
+    marks: Any,
+    touched: Any,
+    found: Any,
+    start: Any,
+    least: Any,
+    best: Any,
+    keys: Any,
+    kept: Any,
 ) -> Any:
     """Score the documents of a window and forget them; returns how many of the best there are now."""
     scores, documents = best
     for i in range(found):
         place = touched[i]
-        score = np.float32(0)
+        score, variants = np.float32(0), np.float32(0)
         for term in range(len(parts)):
-            score = np.float32(score + parts[term, place])
+            variants = np.float32(variants + parts[term, place])
             parts[term, place] = 0
+            if term + 1 == len(parts) or slots[term + 1] != slots[term]:
+                score = np.float32(score + variants)
+                variants = np.float32(0)
         marks[place] = 0
         if score >= least:
             kept = push(scores, documents, keys, kept, score, start + place)

@@ -1,7 +1,7 @@
 """Kernels that score documents from compressed postings, and bound what blocks of them can reach.
 
-All arithmetic of scores is float32, operation by operation, and a document's terms are added in the order of the query:
-the bits are those of the plain reference. Bounds are float64, and a little too large.
+All arithmetic of scores is float32, operation by operation, and a document's terms are added in the order of the query,
+those of one word first: the bits are those of the plain reference. Bounds are float64, and a little too large.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ def accumulate(
     mask: NDArray[np.bool_],
     every: bool,
     scores: Float32s,
+    sums: Float32s,
     hits: NDArray[np.uint16],
     ids: UInt32s,
     frequencies: UInt32s,
@@ -59,6 +60,7 @@ def accumulate(
         mask: Whether each document may match; empty: all may.
         every: A document must have a term of each slot.
         scores: One for each document, added to.
+        sums: As many, 0 before and after; empty: each term stands for a word of its own.
         hits: One for each document, 0 before: how many slots it has, if each before that one; else whether it has any.
         ids: As many numbers as a block has documents, for work.
         frequencies: As many.
@@ -70,6 +72,7 @@ def accumulate(
     for term in range(len(lengths)):
         rest, previous = lengths[term], np.int64(-1)
         weight, slot = weights[term], np.uint16(slots[term])
+        target = sums if len(sums) else scores
         for block in range(lists[term], lists[term + 1]):
             count = min(rest, block_size)
             begin, end = offsets[block], offsets[block + 1]
@@ -84,11 +87,15 @@ def accumulate(
                 previous = document
                 if len(mask) and not mask[document]:
                     continue
-                scores[document] += score_of(weight, frequencies[i], norms[document])
+                target[document] += score_of(weight, frequencies[i], norms[document])
                 if not every:
                     hits[document] = np.uint16(1)
                 elif hits[document] == slot:
                     hits[document] = np.uint16(slot + np.uint16(1))
+        if len(sums) and (term + 1 == len(slots) or slots[term + 1] != slots[term]):
+            for document in range(num_documents):
+                scores[document] += sums[document]
+                sums[document] = 0
     return status.OK
 
 

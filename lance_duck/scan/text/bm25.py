@@ -4,6 +4,9 @@
     norm   = 1.2 · (0.25 + 0.75 · length / average)
     score  = Σ idf · (2.2 · frequency / (frequency + norm))             over the terms of the query, in their order
 
+Terms that stand for one word of a fuzzy query are added up first, in the order of their bytes. Lance adds these in the
+order of their ids in a partition: the last bit differs where a document has three or more spellings of a word.
+
 N: documents; df: documents that have the term; length: terms of a document; average: that of all documents.
 """
 

@@ -142,11 +142,13 @@ class Weights:
         hits = np.zeros(len(place.lengths), np.uint32)
         norms = {term: self._statistics.norms(place.lengths[each.documents]) for term, each in postings.items()}
         for number, slot in enumerate(self._slots):
+            sums = np.zeros(len(scores), np.float32)
             for term in slot:
                 if term in postings:
                     documents = postings[term].documents
-                    scores[documents] += term_scores(self._idf[term], postings[term].frequencies, norms[term])
+                    sums[documents] += term_scores(self._idf[term], postings[term].frequencies, norms[term])
                     hits[documents] = np.where(hits[documents] == number, number + 1, hits[documents]) if every else 1
+            scores += sums
         documents = np.flatnonzero(hits == len(self._slots) if every else hits)
         documents = documents[self._corpus.found(place, documents)]
         return Matches.of(self._corpus.names(place, documents), scores[documents])

@@ -318,7 +318,12 @@ class _TextRun:
 
     def _boolean(self, query: BooleanQuery) -> Matches:
         must, should, must_not = ([self.matches(each) for each in query.of(occur)] for occur in _OCCURS)
-        result = plus(intersect_matches(must), should) if must else union_matches(should)
+        if not must:
+            result = union_matches(should)
+        elif not should:
+            result = intersect_matches(must)
+        else:  # Lance adds up the scores of each kind first
+            result = plus(intersect_matches(must), [union_matches(should)])
         for each in must_not:
             result = without(result, each)
         return result

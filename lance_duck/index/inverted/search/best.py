@@ -103,7 +103,8 @@ def _pruned(
         else:
             decoded, parts = np.full(count, -1, np.int64), np.zeros((count, SEARCH_WINDOW), np.float32)
             marks, sequence = np.zeros(SEARCH_WINDOW, np.uint16), np.empty(count, np.int64)
-            work = (room, decoded, parts, marks, np.empty(SEARCH_WINDOW, np.int64), sequence)
+            slots = readonly(terms.slots if terms.has_variants else np.arange(count))
+            work = (room, decoded, parts, marks, np.empty(SEARCH_WINDOW, np.int64), sequence, slots)
             code = find_best_of_any(lists, scoring, windows, float(least), best, work, counts)
     check_code(code, "postings", postings.where, "term")
     return best[1][: counts[0]], best[0][: counts[0]]

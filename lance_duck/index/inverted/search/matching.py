@@ -44,6 +44,11 @@ class WeightedTerms:
         return cls(ids[slots], weights[slots], slots, len(ids), every)
 
     @property
+    def has_variants(self) -> bool:
+        """Whether several terms stand for one word, and other words are there."""
+        return len(self.slots) > 1 and self.slots[0] != self.slots[-1] and not np.diff(self.slots).all()
+
+    @property
     def can_match(self) -> bool:
         """Whether a document can match at all."""
         if not len(self.ids):
@@ -69,6 +74,7 @@ def matching_documents(
         return np.empty(0, np.int64), np.empty(0, np.float32)
     norms = partition.norms(average)
     scores, hits = np.zeros(len(norms), np.float32), np.zeros(len(norms), np.uint16)
+    sums = np.zeros(len(norms) if terms.has_variants else 0, np.float32)
     postings = partition.postings(terms.ids)
     form = postings.form
     code = accumulate(
@@ -84,6 +90,7 @@ def matching_documents(
         _NO_MASK if mask is None else readonly(mask),
         terms.every,
         scores,
+        sums,
         hits,
         np.empty(form.size, np.uint32),
         np.empty(form.size, np.uint32),
