@@ -116,8 +116,8 @@ def find_best_of_any(
     scores = best[0]
     room, decoded, parts, marks, touched, sequence, slots = work
     has_variants = False
-    for term in range(1, len(slots)):
-        has_variants |= slots[term] == slots[term - 1]
+    for i in range(1, len(slots)):
+        has_variants |= slots[i] == slots[i - 1]
     kept = np.int64(0)
     for number in range(len(order)):
         window = order[number]

@@ -93,9 +93,9 @@ def accumulate(
                 elif hits[document] == slot:
                     hits[document] = np.uint16(slot + np.uint16(1))
         if len(sums) and (term + 1 == len(slots) or slots[term + 1] != slots[term]):
-            for document in range(num_documents):
-                scores[document] += sums[document]
-                sums[document] = 0
+            for i in range(num_documents):
+                scores[i] += sums[i]
+                sums[i] = 0
     return status.OK
 
 
