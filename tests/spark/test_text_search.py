@@ -82,3 +82,19 @@ def test_a_table_without_rows_has_none(spark: SparkSession, tmp_path: Path) -> N
     place = str(tmp_path / "t.lance")
     ld.write_dataset(pa.schema([("body", pa.string())]).empty_table(), place)
     assert ls.search(spark, place, "duck").collect() == []
+
+
+@pytest.mark.parametrize("options", [{}, {"k": 100, "columns": ["id"], "with_row_id": True}, {"filter": "id > 12"}])
+def test_list_elements_are_found_with_their_places(
+    spark: SparkSession, tmp_path: Path, options: dict[str, Any]
+) -> None:
+    place = str(tmp_path / "t.lance")
+    bodies = [[" ".join(WORDS[: 1 + (i + j) % 5]) for j in range(i % 4)] for i in range(30)]
+    rows = pa.table({"id": range(30), "body": bodies})
+    dataset = ld.write_dataset(rows.slice(0, 20), place, max_rows_per_file=10)
+    dataset.create_scalar_index("body", "INVERTED", document_granularity="LIST_ELEMENT")
+    dataset = ld.write_dataset(rows.slice(20), dataset, mode="append")
+    expected = dataset.search("goose", **{"k": 10, **options})
+    found = ls.search(spark, place, "goose", **options)
+    assert found.columns == expected.schema.names
+    assert [row.asDict() for row in found.collect()] == expected.to_pylist()

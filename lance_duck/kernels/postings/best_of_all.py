@@ -19,7 +19,7 @@ from lance_duck.kernels import status
 from lance_duck.kernels.jit import kernel, subroutine
 from lance_duck.kernels.postings.best import push
 from lance_duck.kernels.postings.reading import (
-    block_of,
+    block_of_posting,
     count_of,
     first_block,
     frequency_of,
@@ -83,7 +83,7 @@ def score_row(postings: Any, scoring: Any, work: Any, row: Any, counts: Any) -> 
     room, state, rows = work[0], work[1], work[4]
     norm, score = norms[rows[0, row]], np.float32(0)
     for term in range(len(weights)):
-        block, place = block_of(postings, term, rows[ROWS_BEFORE + term, row])
+        block, place = block_of_posting(postings, term, rows[ROWS_BEFORE + term, row])
         frequency = frequency_of(postings, term, block, place, room, state, counts)
         if frequency == 0:
             return score, status.BAD_VALUE | (term << 8)

@@ -25,7 +25,7 @@ from lance_duck.kernels.postings.best import push
 from lance_duck.kernels.postings.best_of_all import ROWS_BEFORE, intersect_window, score_row
 from lance_duck.kernels.postings.packing import read_varint, unpack_lanes
 from lance_duck.kernels.postings.positions import GROUP, LANES
-from lance_duck.kernels.postings.reading import block_of, count_of, read_frequencies
+from lance_duck.kernels.postings.reading import block_of_posting, count_of, read_frequencies
 
 Int64s = NDArray[np.int64]
 
@@ -111,7 +111,7 @@ def _has_phrase(postings: Any, phrase: Any, work: Any, row: Any, reading: Any, c
     room, state, rows = work[0], work[1], work[4]
     before = np.int64(0)
     for word in range(len(distances)):
-        block, place = block_of(postings, word, rows[ROWS_BEFORE + word, row])
+        block, place = block_of_posting(postings, word, rows[ROWS_BEFORE + word, row])
         code = read_frequencies(postings, word, block, room, state, counts)
         if code != status.OK:
             return False, code | (word << 8)

@@ -83,7 +83,7 @@ def count_of(lists: Any, lengths: Any, block_size: Any, term: Any, block: Any) -
 
 
 @subroutine
-def block_of(postings: Any, term: Any, posting: Any) -> Any:
+def block_of_posting(postings: Any, term: Any, posting: Any) -> Any:
     """Return (the block of a posting of a term, its place there)."""
     if postings[4] == LARGE:
         return postings[2][term] + (posting >> 8), posting & 255

@@ -18,11 +18,10 @@ from pyspark.sql import functions as F  # noqa: N812  as it is called everywhere
 
 from lance_duck.arguments import checked_call
 from lance_duck.dataset import LanceDataset
-from lance_duck.errors import UnsupportedError
 from lance_duck.scan.filters import FilterLike
 from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.projection import ROW_ADDRESS, ROW_ID, ColumnsLike
-from lance_duck.scan.scored.layout import SCORE, ScoreLayout, score_layout
+from lance_duck.scan.scored.layout import DOC_INDEX, SCORE, ScoreLayout, score_field, score_layout
 from lance_duck.scan.text.filter import with_text_filter
 from lance_duck.scan.text.request import text_search_arguments
 from lance_duck.scan.text.scan import TextScan
@@ -33,7 +32,10 @@ from lance_duck.spark.jobs.work_splits import check_parallelism, shares
 from lance_duck.spark.table_ref import TableRef, pin
 from lance_duck.spark.workers import map_batches
 
-_HITS: Final = "score float, row_id long, address long"
+_ELEMENT: Final = "element"
+"""The place of a list element in the lists around it; null where documents are rows."""
+_HITS: Final = f"score float, row_id long, address long, {_ELEMENT} array<long>"
+_PLACES: Final = pa.list_(pa.int64())
 
 
 @checked_call
@@ -73,7 +75,8 @@ def search(
         parallelism: Tasks to aim at for rows that no index covers; None: as suits the table.
 
     Returns:
-        The columns of the table and `_score` (float), the best rows first, rows of one score by row id.
+        The columns of the table and `_score` (float), the best rows first, rows of one score by row id. Where documents
+        are list elements, a row for each of them, with its places in `_doc_index` (array of long).
 
     Raises:
         NotFoundError: There is no such table or version.
@@ -120,7 +123,7 @@ class _TextSearch:
                 yield from self._taken(batch)
 
         hits = map_batches(spark.range(0, len(groups), 1, max(1, len(groups))), find, _HITS)
-        best = hits.orderBy(F.col("score").desc(), "row_id").limit(self.arguments["limit"])
+        best = hits.orderBy(F.col("score").desc(), "row_id", _ELEMENT).limit(self.arguments["limit"])
         return map_batches(best, take, result)
 
     def hits(self, fragments: Sequence[int] | None) -> Iterator[pa.RecordBatch]:
@@ -137,31 +140,35 @@ class _TextSearch:
             bare["fragments"] = list(fragments)
         for batch in _scan(table, bare).table().to_batches():
             names = [pa.array(batch.column(name).to_numpy().view(np.int64)) for name in (ROW_ID, ROW_ADDRESS)]
-            yield pa.record_batch([batch.column(SCORE), *names], names=["score", "row_id", "address"])
+            places = pa.nulls(batch.num_rows, _PLACES)
+            if DOC_INDEX in batch.schema.names:
+                places = batch.column(DOC_INDEX).cast(_PLACES)
+            yield pa.record_batch([batch.column(SCORE), *names, places], ["score", "row_id", "address", _ELEMENT])
 
-    def layout(self, snapshot: Snapshot) -> ScoreLayout:
+    def layout(self, snapshot: Snapshot, *, by_element: bool) -> ScoreLayout:
         """Return the columns of the result."""
         options = {name: self.arguments[name] for name in ("with_row_id", "with_row_address")}
-        return score_layout(snapshot.schema, self.arguments["columns"], **options)
+        scores = (DOC_INDEX, SCORE) if by_element else (SCORE,)
+        return score_layout(snapshot.schema, self.arguments["columns"], scores, **options)
 
     def _taken(self, hits: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         table = self.place.pinned(self.version)
-        columns = self.layout(table.handle.snapshot)
+        by_element = hits.column(_ELEMENT).null_count < hits.num_rows
+        columns = self.layout(table.handle.snapshot, by_element=by_element)
         declaration = Declaration(spark_schema(columns.schema), columns.schema)
         for start in range(0, hits.num_rows, JOINED_ROWS):
             piece = hits.slice(start, JOINED_ROWS)
             addresses = piece.column("address").to_numpy().view(np.uint64)
-            batch = columns.batch(table.handle.table.taker, addresses, {SCORE: piece.column("score").to_numpy()})
+            scores: dict[str, Any] = {SCORE: piece.column("score").to_numpy()}
+            if by_element:
+                scores[DOC_INDEX] = piece.column(_ELEMENT).cast(score_field(DOC_INDEX).type)
+            batch = columns.batch(table.handle.table.taker, addresses, scores)
             yield declaration.apply(batch)
 
 
 def _scan(table: LanceDataset, arguments: Mapping[str, Any]) -> TextScan:
     rows = table.handle.table
-    scan = TextScan(rows, with_text_filter(rows, ScanOptions(**arguments)))
-    if scan.by_element:
-        remedy = "a query with document_granularity ROW finds rows"
-        raise UnsupportedError("list elements as documents", where="search", remedy=remedy)
-    return scan
+    return TextScan(rows, with_text_filter(rows, ScanOptions(**arguments)))
 
 
 def _groups(scan: TextScan, snapshot: Snapshot, parallelism: int | None) -> list[Sequence[int] | None]:
