@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import obstore
 
+from lance_duck.errors import StoreError
 from lance_duck.store.client import call
 from lance_duck.store.costs import PART_BYTES, PARTS_AT_ONCE
 from lance_duck.store.sink import Sink
@@ -35,5 +37,6 @@ class ObjectSink(Sink):
         call(self.path, self._upload.close)
 
     def _abort(self) -> None:
-        """Let go of the upload: the object appears only when it is closed."""
-        del self._upload
+        """Have the service forget what was uploaded: one that is only let go of keeps its parts, and their price."""
+        with suppress(StoreError):  # with an error the library aborts the upload, without one it closes it
+            call(self.path, lambda: self._upload.__exit__(StoreError, None, None))

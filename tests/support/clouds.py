@@ -142,6 +142,8 @@ class Gcs:
     def _part(
         self, method: str, query: dict[str, str], environ: dict[str, Any], body: bytes
     ) -> tuple[str, dict[str, str], bytes]:
+        if query["uploadId"] not in self.uploads:
+            return "404 Not Found", {}, b""
         key, parts = self.uploads[query["uploadId"]]
         if method == "PUT":
             parts[int(query["partNumber"])] = body

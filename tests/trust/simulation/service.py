@@ -127,7 +127,7 @@ class SimulatedService:
         def close() -> None:
             self._ask(lambda: self._put(key, b"".join(parts)), writes=True)
 
-        return SimpleNamespace(write=lambda data: parts.append(bytes(data)), close=close)
+        return SimpleNamespace(write=lambda data: parts.append(bytes(data)), close=close, __exit__=lambda *_: None)
 
     def _ask(self, do: Callable[[], Any], *, writes: bool = False) -> Any:
         """Do a request, and what chance makes of it."""
