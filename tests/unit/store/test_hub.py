@@ -120,9 +120,9 @@ def test_the_hub_is_for_reading_and_its_token_goes_nowhere_else(hub: Hub) -> Non
     table = ld.write_dataset({"x": [1]}, published(hub, "main"))
     options = {**HTTP, "hf_endpoint": hub.endpoint, "hf_token": TOKEN}
     place = "hf://datasets/ann/trips/data/t.lance"
-    with pytest.raises(UnsupportedError, match="reading only"):
+    with pytest.raises(UnsupportedError, match="read-only"):
         ld.write_dataset({"x": [2]}, place, mode="append", storage_options=options)
-    with pytest.raises(UnsupportedError, match="reading only"):
+    with pytest.raises(UnsupportedError, match="read-only"):
         ld.dataset(place, storage_options=options).delete("x = 1")
     hub.asked.clear()
     web = f"{hub.endpoint}/datasets/ann/trips/resolve/main/data/t.lance"

@@ -303,7 +303,7 @@ def test_web_servers_are_for_reading() -> None:
         lambda: store.put_if_absent("a", b""),
         lambda: store.delete(["a"]),
     ):
-        with pytest.raises(UnsupportedError, match="reading only"):
+        with pytest.raises(UnsupportedError, match="read-only"):
             write()
 
 
