@@ -309,9 +309,18 @@ def compact(
         int | None,
         typer.Option("--target-rows", "--target-rows-per-fragment", min=1, help="Join smaller fragments."),
     ] = None,
+    max_overlays: Annotated[
+        int | None,
+        typer.Option(
+            "--max-overlays",
+            "--max-overlays-per-fragment",
+            min=0,
+            help="Fold in what a fragment has more of; 0: all.",
+        ),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Join small fragments and leave out deleted rows."""
+    """Join small fragments, leave out deleted rows, and fold in overlays."""
 
 
 @app.command()

@@ -29,12 +29,15 @@ def write(
 def compact(
     table: str,
     target_rows: int | None = None,
+    max_overlays: int | None = None,
     as_json: bool = False,
 ) -> None:
-    """Join small fragments and leave out deleted rows."""
+    """Join small fragments, leave out deleted rows, and fold in overlays."""
     dataset = open_table(table)
     with progress_bar("compacting") as progress:
-        metrics = dataset.optimize.compact_files(target_rows_per_fragment=target_rows, progress=progress)
+        metrics = dataset.optimize.compact_files(
+            target_rows_per_fragment=target_rows, max_overlays_per_fragment=max_overlays, progress=progress
+        )
     report({"version": dataset.version, **vars(metrics)}, as_json)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -329,6 +330,32 @@ def test_blobs_that_the_table_manages(managed: str, tmp_path: Path) -> None:
     found = ld.connect(str(tmp_path)).sql("SELECT i FROM managed WHERE i > 3 ORDER BY i").fetchall()
     assert found == [(i,) for i in range(4, 12)]
     assert dataset.validate() is None
+
+
+def test_files_of_blobs_that_are_missing_or_cut_short_are_problems(managed: str) -> None:
+    file = max(Path(managed, "_blobs").iterdir(), key=lambda path: path.stat().st_size)
+    data = file.read_bytes()
+    file.write_bytes(data[:-1])
+    assert "beyond the end" in str(ld.dataset(managed).find_problems())
+    file.unlink()
+    (problem, *_) = ld.dataset(managed).find_problems()
+    assert problem.where.startswith("fragment")
+    assert "blobs of 'b'" in problem.where
+    assert file.name in problem.what
+    file.write_bytes(data)
+    assert ld.dataset(managed).find_problems() == []
+
+
+def test_sidecars_that_are_missing_are_problems(tmp_path: Path) -> None:
+    rows = pa.table([lance.blob_array(VALUES)], pa.schema([V2]))
+    dataset = ld.write_dataset(rows, tmp_path / "t.lance")
+    assert dataset.find_problems() == []
+    sidecars = list((tmp_path / "t.lance").glob("data/*/*.blob"))
+    for file in sidecars:
+        file.unlink()
+    found = " ".join(problem.what for problem in ld.dataset(dataset.uri).find_problems())
+    assert sidecars
+    assert {file.name for file in sidecars} == set(re.findall(r"\d+\.blob", found))
 
 
 def test_blobs_that_the_table_manages_stay_with_clones_and_changes(managed: str, tmp_path: Path) -> None:

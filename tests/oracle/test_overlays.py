@@ -16,6 +16,7 @@ from oracle.tables import KINDS, make_table
 from support.overlays import add_overlay
 
 import lance_duck as ld
+from lance_duck.cli.change import compact
 from lance_duck.errors import CorruptError, RetryableError, UnsupportedError
 
 import lance  # isort: skip  after what it reads of the environment is set
@@ -160,6 +161,14 @@ def test_many_overlays_are_a_reason_to_compact(uri: str) -> None:
     assert overlays(uri) == [1, 0]
     ld.dataset(uri).optimize.compact_files(target_rows_per_fragment=4, max_overlays_per_fragment=0)
     assert overlays(uri) == [0, 0]
+
+
+def test_the_command_line_folds_in_all_overlays(uri: str) -> None:
+    compact(uri, target_rows=4)
+    assert overlays(uri) == [1, 1]
+    compact(uri, target_rows=4, max_overlays=0)
+    assert overlays(uri) == [0, 0]
+    assert ld.dataset(uri).to_table()["i"].to_pylist() == NOW
 
 
 def test_clones_and_metadata_have_them(uri: str, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Final
 import numpy as np
 
 from lance_duck.errors import CorruptError, LanceDuckError, NotFoundError
+from lance_duck.maintenance.validation.blobs import blob_problems
 from lance_duck.maintenance.validation.files import check_data_file, check_transaction
 from lance_duck.maintenance.validation.indexes import index_problems
 from lance_duck.maintenance.validation.problems import Problem as Problem
@@ -110,7 +111,8 @@ def _fragment(snapshot: Snapshot, fragment: Fragment) -> Iterator[Problem]:
     deletions = list(problems_of(f"{where}: deletion file", lambda: snapshot.deletion_vector(fragment)))
     yield from deletions
     if is_readable and not deletions:
-        yield from problems_of(where, lambda: _columns(snapshot, fragment))
+        problems = list(problems_of(where, lambda: _columns(snapshot, fragment)))
+        yield from problems or blob_problems(snapshot, fragment)
     yield from problems_of(f"{where}: row ids", lambda: _row_ids(snapshot, fragment))
     for what, read in (("created at", snapshot.created_at), ("last updated at", snapshot.last_updated_at)):
         yield from problems_of(f"{where}: {what}", partial(read, fragment))

@@ -1,0 +1,55 @@
+"""Files beside the data files that hold blobs: sidecars, and those in `_blobs/` that a table manages.
+
+External files are not looked at: they belong to others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_duck.errors import LanceDuckError
+from lance_duck.file.blobs.places import DEDICATED, MANAGED, PACKED, BlobPlace
+from lance_duck.maintenance.validation.problems import Problem
+from lance_duck.scan.options import ScanOptions
+from lance_duck.scan.table_scan import TableScan
+from lance_duck.snapshot import Snapshot
+from lance_duck.wire.fragment import Fragment
+from lance_duck.wire.schema import Field
+
+_KEYS = ["kind", "blob_id", "blob_uri"]
+
+
+def blob_problems(snapshot: Snapshot, fragment: Fragment) -> Iterator[Problem]:
+    """Yield the files of blobs of a fragment that are missing, or end before their blobs: of columns outside structs.
+
+    Descriptions are read, and of each file the size.
+    """
+    for field in snapshot.schema.fields:
+        data_file = next((file for file in fragment.files if field.id in file.fields), None)
+        if field.blob_version != 2 or data_file is None:
+            continue
+        content = snapshot.data_file(data_file)
+        for kind, blob_id, uri, end in _files(snapshot, fragment, field):
+            try:
+                BlobPlace(content, kind, 0, end, blob_id, uri).extent()
+            except LanceDuckError as error:
+                yield Problem(f"fragment {fragment.id}: blobs of {field.name!r}", str(error))
+
+
+def _files(snapshot: Snapshot, fragment: Fragment, field: Field) -> Iterator[tuple[Any, ...]]:
+    """Yield kind, id and name of each file of blobs, and where the last blob in it ends."""
+    table = TableScan(snapshot)
+    options = ScanOptions(columns=[field.name], fragments=[fragment.id], use_threads=False)
+    ends = []
+    for batch in table.reader(table.plan(options), options):
+        places = pa.Table.from_struct_array(batch.column(0).drop_null())
+        beside = places.filter(pc.is_in(places["kind"], pa.array([PACKED, DEDICATED, MANAGED], pa.uint8())))
+        end = pc.add(beside["position"], beside["size"])
+        ends.append(beside.select(_KEYS).append_column("end", end).group_by(_KEYS).aggregate([("end", "max")]))
+    if ends:
+        found = pa.concat_tables(ends).group_by(_KEYS).aggregate([("end_max", "max")])
+        yield from zip(*(found[name].to_pylist() for name in (*_KEYS, "end_max_max")), strict=True)
