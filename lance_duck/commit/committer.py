@@ -9,6 +9,7 @@ from __future__ import annotations
 import secrets
 import uuid
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Final
@@ -20,7 +21,7 @@ from lance_duck.commit.index_coverage import FRAGMENT_REUSE
 from lance_duck.commit.manifest_builder import ManifestDraft, build_manifest
 from lance_duck.commit.messages import set_operation
 from lance_duck.commit.operations import Operation
-from lance_duck.commit.races import check_same_table
+from lance_duck.commit.races import newest_of_same_table
 from lance_duck.commit.rebase import Affected, rebase
 from lance_duck.commit.reuse_bitmaps import remapped_segments
 from lance_duck.commit.row_lineage import recall_created_at
@@ -36,7 +37,7 @@ from lance_duck.errors import (
 from lance_duck.retry import RetryPolicy
 from lance_duck.snapshot import Snapshot, versions
 from lance_duck.snapshot.publish import publish_manifest, write_version_hint
-from lance_duck.store import Store
+from lance_duck.store import Store, local_path
 from lance_duck.wire import flags, paths
 from lance_duck.wire.manifest import Manifest
 from lance_duck.wire.manifest_write import manifest_file, stamp_writer
@@ -163,9 +164,16 @@ def publish(
     data = manifest_file(draft.manifest, transaction, draft.segments, sealed=store.checksums)
     message = transaction.SerializeToString()
     kept = sealed_transaction(message) if store.checksums else message
-    publish_manifest(store, name, data, {paths.transaction_file(file): kept})
-    if name.naming:
-        write_version_hint(store, name.version)
+    beside = {paths.transaction_file(file): kept}
+    if name.naming and local_path(store.uri) is None:
+        # Another request would wait as long as each of the others. The note may be ahead where the manifest fails.
+        with ThreadPoolExecutor(1, thread_name_prefix="lance_duck-hint") as pool:
+            pool.submit(write_version_hint, store, name.version)
+            publish_manifest(store, name, data, beside)
+    else:
+        publish_manifest(store, name, data, beside)
+        if name.naming:
+            write_version_hint(store, name.version)
     return Manifest(f"{store.uri}/{name.path}", len(data), draft.manifest, data)
 
 
@@ -206,7 +214,7 @@ class _Commit:
 
     def detached(self) -> Snapshot:
         """Make a detached version."""
-        check_same_table(self._read, self._read.latest_version())
+        newest_of_same_table(self._read)
         version = paths.detached_version(secrets.randbits(63))
         return self._publish(self._transaction, ManifestName(version, 0))
 
@@ -236,10 +244,9 @@ class _Commit:
     def _catch_up(self) -> tuple[ManifestName, Snapshot | None]:
         """Read the versions there are by now; returns the newest, and the one that this change has made, if any."""
         store = self._read.store
-        latest = versions.latest_version(store)
+        latest = newest_of_same_table(self._newest)
         ours = Footprint(self._transaction, has_affected_rows=self.affected is not None)
         base = self._newest.version
-        check_same_table(self._newest, latest.version)
         for version in range(base + 1, latest.version + 1):
             newer, theirs = self._load(ManifestName(version, latest.naming))
             if theirs is not None and theirs.transaction.uuid == self._transaction.uuid:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Final, TypeVar
 
 from lance_duck.errors import (
@@ -17,7 +19,9 @@ from lance_duck.errors import (
 )
 from lance_duck.retry import RetryPolicy
 from lance_duck.snapshot import Snapshot, versions
+from lance_duck.store import local_path
 from lance_duck.wire import paths
+from lance_duck.wire.paths import ManifestName
 
 REFUSALS: Final = (CommitConflictError, InvalidInputError, UnsupportedError)
 """Errors of a commit after which there surely is no new version; of any other one nobody knows."""
@@ -52,27 +56,35 @@ def run_again(
     return RetryPolicy(retries, timeout).run(once, RetryableError)
 
 
-def check_same_table(snapshot: Snapshot, latest: int) -> None:
-    """Refuse a table that was made where the one that was read has been, for the files of that one went with it.
+def newest_of_same_table(snapshot: Snapshot) -> ManifestName:
+    """Return the newest version there is now, of the table that was read.
 
-    Args:
-        snapshot: Version that was read.
-        latest: Number of the newest version there is now.
+    An object store is asked for both at once.
 
     Raises:
-        IncompatibleError: It is another table.
+        IncompatibleError: Another table was made where the one that was read has been: the files of that went with it.
+        NotFoundError: There is no table.
     """
-    went_back = latest < snapshot.version and not paths.is_detached(snapshot.version)
-    present = False if went_back else versions.is_present(snapshot.store, snapshot.manifest)
+    store, manifest = snapshot.store, snapshot.manifest
+    look = partial(versions.is_present, store, manifest)
+    if local_path(store.uri) is None:
+        with ThreadPoolExecutor(1, thread_name_prefix="lance_duck-same-table") as pool:
+            look = pool.submit(look).result
+            latest = versions.latest_version(store)
+    else:
+        latest = versions.latest_version(store)
+    went_back = latest.version < snapshot.version and not paths.is_detached(snapshot.version)
+    present = False if went_back else look()
     # Of a table that went on, the version that was read may be cleaned up; the newest one never is.
-    if present is False or (present is None and latest == snapshot.version):
+    if present is False or (present is None and latest.version == snapshot.version):
         raise IncompatibleError(
             "the table was dropped and created again since it was read",
             where=snapshot.uri,
             expected=f"the table of which version {snapshot.version} was read",
-            found=f"another table, at version {latest}",
+            found=f"another table, at version {latest.version}",
             remedy="open the table again and repeat the change",
         )
+    return latest
 
 
 @contextmanager
@@ -92,6 +104,6 @@ def same_table(snapshot: Snapshot) -> Iterator[None]:
 
 def _check_now(snapshot: Snapshot, cause: NotFoundError) -> None:
     try:
-        check_same_table(snapshot, snapshot.latest_version())
+        newest_of_same_table(snapshot)
     except IncompatibleError as other:
         raise other from cause

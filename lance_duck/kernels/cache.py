@@ -105,14 +105,24 @@ def stamp_of_sources(source: Path, folder: Path = Path(__file__).parent) -> str:
 
     The time of a file is left out: an image keeps it in whole seconds.
     """
+    return hashlib.sha256(f"{_sized_text(source)!r} {_stamp_of_folder(folder)}".encode()).hexdigest()
+
+
+@cache
+def _stamp_of_folder(folder: Path) -> str:
+    """Return the digest of all sources below a folder: once for a process, for it costs as much as a few kernels."""
     digest = hashlib.sha256()
-    for path in [source, *sorted(folder.rglob("*.py"))]:
-        try:
-            text = path.read_bytes()
-        except OSError:  # a zip file, or code that was typed in
-            text = b""
-        digest.update(f"{path.name} {len(text)} ".encode() + text)
+    for path in sorted(folder.rglob("*.py")):
+        digest.update(b"%s %d %s" % _sized_text(path))
     return digest.hexdigest()
+
+
+def _sized_text(path: Path) -> tuple[bytes, int, bytes]:
+    try:
+        text = path.read_bytes()
+    except OSError:  # a zip file, or code that was typed in
+        text = b""
+    return path.name.encode(), len(text), text
 
 
 @cache

@@ -188,7 +188,9 @@ def _attached(store: Store) -> Iterator[ManifestName]:
 
 
 def _probe(store: Store) -> ManifestName:
-    newest = _existing(store, _hinted(store)) or _existing(store, 1)
+    hinted = _hinted(store)
+    before = max(hinted - 1, 1)  # the note of a commit that failed is ahead by one
+    newest = next(filter(None, (_existing(store, version) for version in dict.fromkeys((hinted, before, 1)))), None)
     if newest is None:
         raise _no_table(store)
     while (after := _existing(store, newest.version + 1)) is not None:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from lance_duck.kernels import cache
-from lance_duck.kernels.cache import KernelCache, cache_folders, stamp_of_sources
+from lance_duck.kernels.cache import KernelCache, _stamp_of_folder, cache_folders, stamp_of_sources
 from lance_duck.kernels.jit import kernel
 
 
@@ -134,6 +134,7 @@ print(*calls(compiled(Path({str(tmp_path)!r}))))
 def test_a_byte_of_any_source_changes_the_stamp_of_all_kernels(tmp_path: Path) -> None:
     def stamp() -> str:
         stamp_of_sources.cache_clear()
+        _stamp_of_folder.cache_clear()
         return stamp_of_sources(Path(__file__), tmp_path)
 
     for name in ("calls.py", "called.py"):

@@ -193,6 +193,17 @@ def test_a_web_server_is_probed_for_the_newest_version(
         open_snapshot(f"{web_server}/x", storage_options=HTTP)
 
 
+def test_a_note_of_a_version_that_failed_leads_a_web_server_s_reader_to_the_one_before(
+    web_server: str, tmp_path: Path, hand_made: Any
+) -> None:
+    table = hand_made()
+    for version in (3, 4):  # others were cleaned up
+        table.commit(version)
+    table.files["_versions/latest_version_hint.json"] = b'{"version": 5}'
+    table.write(tmp_path / "t")
+    assert open_snapshot(f"{web_server}/t", storage_options=HTTP).version == 4
+
+
 @pytest.mark.parametrize(
     ("uri", "options"),
     [
