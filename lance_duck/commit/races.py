@@ -66,7 +66,7 @@ def newest_of_same_table(snapshot: Snapshot) -> ManifestName:
         NotFoundError: There is no table.
     """
     store, manifest = snapshot.store, snapshot.manifest
-    look = partial(versions.is_present, store, manifest)
+    look: Callable[[], bool | None] = partial(versions.is_present, store, manifest)
     if local_path(store.uri) is None:
         with ThreadPoolExecutor(1, thread_name_prefix="lance_duck-same-table") as pool:
             look = pool.submit(look).result
