@@ -44,7 +44,7 @@ VersionOption = Annotated[int | None, typer.Option("--version", help="Read this 
 TagOption = Annotated[str | None, typer.Option("--tag", help="Read the version that has this tag.")]
 AsofOption = Annotated[datetime | None, typer.Option("--asof", help="Read the newest version at this local time.")]
 ColumnsOption = Annotated[
-    str | None, typer.Option("--columns", metavar="A,B", help="Only these columns, in this order, divided by commas.")
+    str | None, typer.Option("--columns", metavar="A,B", help="Only these columns, in this order, separated by commas.")
 ]
 WhereOption = Annotated[
     str | None, typer.Option("--where", "--filter", metavar="SQL", help="Only rows that this is true of.")
@@ -58,6 +58,12 @@ class Mode(StrEnum):
     create = "create"
     append = "append"
     overwrite = "overwrite"
+
+
+SourceArgument = Annotated[str, typer.Argument(metavar="SOURCE", help="Parquet, CSV or JSON file, or SQL.")]
+ModeOption = Annotated[Mode, typer.Option(help="create fails when the table exists; append makes a missing one.")]
+FormatOption = Annotated[str | None, typer.Option("--format", help="File format: 2.0, 2.1 or 2.2.")]
+MaxRowsPerFileOption = Annotated[int, typer.Option("--max-rows-per-file", min=1, help="Rows of a file.")]
 
 
 def done_by(module: str) -> Callable[[Callable[_P, None]], Callable[_P, None]]:
@@ -255,12 +261,10 @@ def files(
 @done_by("change")
 def write(
     table: TableArgument,
-    source: Annotated[str, typer.Argument(metavar="SOURCE", help="Parquet, CSV or JSON file, or SQL.")],
-    mode: Annotated[Mode, typer.Option(help="create fails when the table exists; append makes a missing one.")] = (
-        Mode.create
-    ),
-    data_storage_version: Annotated[str | None, typer.Option("--format", help="File format: 2.0, 2.1 or 2.2.")] = None,
-    max_rows_per_file: Annotated[int, typer.Option("--max-rows-per-file", min=1, help="Rows of a file.")] = 1 << 20,
+    source: SourceArgument,
+    mode: ModeOption = Mode.create,
+    data_storage_version: FormatOption = None,
+    max_rows_per_file: MaxRowsPerFileOption = 1 << 20,
     as_json: JsonOption = False,
 ) -> None:
     """Write rows to a table."""
@@ -270,14 +274,12 @@ def write(
 @done_by("transfer")
 def import_(
     table: TableArgument,
-    source: Annotated[str, typer.Argument(metavar="SOURCE", help="Parquet, CSV or JSON file, or SQL.")],
-    mode: Annotated[Mode, typer.Option(help="create fails when the table exists; append makes a missing one.")] = (
-        Mode.create
-    ),
+    source: SourceArgument,
+    mode: ModeOption = Mode.create,
     columns: ColumnsOption = None,
     where: WhereOption = None,
-    data_storage_version: Annotated[str | None, typer.Option("--format", help="File format: 2.0, 2.1 or 2.2.")] = None,
-    max_rows_per_file: Annotated[int, typer.Option("--max-rows-per-file", min=1, help="Rows of a file.")] = 1 << 20,
+    data_storage_version: FormatOption = None,
+    max_rows_per_file: MaxRowsPerFileOption = 1 << 20,
     as_json: JsonOption = False,
 ) -> None:
     """Write rows of a file to a table: all of them, or some, of some columns."""

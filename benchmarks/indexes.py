@@ -18,7 +18,8 @@ import numpy as np
 import pyarrow as pa
 
 import lance_duck as ld
-from benchmarks._harness import DATA, OURS, Case, options, race, report
+from benchmarks._harness import OURS, Case, options, race, report
+from benchmarks._indexed_tables import indexed_table
 
 LIBRARIES: dict[str, Any] = {OURS: ld, "pylance": lance}
 INDEXES = {"id": "BTREE", "moment": "BTREE", "name": "BTREE", "kind": "BITMAP"}
@@ -117,20 +118,7 @@ def optimized(paths: dict[str, str], rows: int) -> Case:
 
 def table(who: str, rows: int) -> str:
     """Write a table and its indexes, unless they are there."""
-    path = DATA / f"indexes-{rows}-{who}.lance"
-    if not path.exists():
-        step = 500_000
-        starts = range(0, rows, step)
-        batches = (batch(at, min(step, rows - at), rows) for at in starts)
-        reader = pa.RecordBatchReader.from_batches(batch(0, 1, 1).schema, batches)
-        unfinished = path.with_suffix(".unfinished")
-        shutil.rmtree(unfinished, ignore_errors=True)
-        lance.write_dataset(reader, unfinished, max_rows_per_file=1_000_000)
-        dataset = LIBRARIES[who].dataset(unfinished)
-        for column, kind in INDEXES.items():
-            dataset.create_scalar_index(column, kind)
-        unfinished.rename(path)
-    return str(path)
+    return indexed_table(f"indexes-{rows}-{who}", LIBRARIES[who], batch, rows, INDEXES)
 
 
 def batch(start: int, count: int, rows: int) -> pa.RecordBatch:

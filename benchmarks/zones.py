@@ -7,7 +7,6 @@ to round, and are the same for both.
 from __future__ import annotations
 
 import itertools
-import shutil
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -17,7 +16,8 @@ import numpy as np
 import pyarrow as pa
 
 import lance_duck as ld
-from benchmarks._harness import DATA, OURS, options, race, report
+from benchmarks._harness import OURS, options, race, report
+from benchmarks._indexed_tables import indexed_table
 
 LIBRARIES: dict[str, Any] = {OURS: ld, "pylance": lance}
 INDEXES = {"moment": "ZONEMAP", "name": "ZONEMAP", "key": "BLOOMFILTER"}
@@ -101,19 +101,7 @@ def first(library: Any, path: str, column: str) -> object:
 
 def table(who: str, rows: int) -> str:
     """Write a table and its indexes, unless they are there."""
-    path = DATA / f"zones-{rows}-{who}.lance"
-    if not path.exists():
-        step = 500_000
-        batches = (batch(at, min(step, rows - at), rows) for at in range(0, rows, step))
-        reader = pa.RecordBatchReader.from_batches(batch(0, 1, rows).schema, batches)
-        unfinished = path.with_suffix(".unfinished")
-        shutil.rmtree(unfinished, ignore_errors=True)
-        lance.write_dataset(reader, unfinished, max_rows_per_file=1_000_000)
-        dataset = LIBRARIES[who].dataset(unfinished)
-        for column, kind in INDEXES.items():
-            dataset.create_scalar_index(column, kind)
-        unfinished.rename(path)
-    return str(path)
+    return indexed_table(f"zones-{rows}-{who}", LIBRARIES[who], batch, rows, INDEXES)
 
 
 def key_of(place: int, rows: int) -> int:

@@ -235,29 +235,3 @@ class UpdateBases(Operation):
     """Add base paths; id 0: give one out."""
 
     new_bases: Sequence[BasePath]
-
-
-__all__ = [
-    "REWRITE_COLUMNS",
-    "REWRITE_ROWS",
-    "Append",
-    "Clone",
-    "CreateIndex",
-    "DataReplacement",
-    "DataReplacementGroup",
-    "Delete",
-    "KeyExistenceFilter",
-    "Merge",
-    "Operation",
-    "Overwrite",
-    "Project",
-    "ReserveFragments",
-    "Restore",
-    "Rewrite",
-    "RewriteGroup",
-    "RewrittenIndex",
-    "Update",
-    "UpdateBases",
-    "UpdateConfig",
-    "UpdateMap",
-]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 from spark.rivals import between
+from spark.tables import files, rows
 
 import lance_duck as ld
 import lance_duck.spark as ls
@@ -29,17 +29,6 @@ def make(path: Path, *, stable: bool = False) -> str:
 def twins(tmp_path: Path, *, stable: bool = False) -> tuple[str, ld.LanceDataset]:
     """A table for Spark, and its like for one machine."""
     return make(tmp_path / "spark.lance", stable=stable), ld.dataset(make(tmp_path / "one.lance", stable=stable))
-
-
-def rows(uri: str) -> list[dict[str, object]]:
-    ours = ld.dataset(uri).to_table().sort_by("id").to_pylist()
-    lance = importlib.import_module("lance")  # Spark is started by a fork, of which pylance warns
-    assert lance.dataset(uri).to_table().sort_by("id").to_pylist() == ours
-    return ours
-
-
-def files(uri: str) -> set[str]:
-    return {os.path.join(d, name) for d, _, names in os.walk(uri) for name in names}
 
 
 @pytest.mark.parametrize(

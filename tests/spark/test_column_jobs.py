@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +11,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from spark.rivals import between
+from spark.tables import files, rows
 
 import lance_duck as ld
 import lance_duck.spark as ls
@@ -26,17 +26,6 @@ def make(path: Path, *, stable: bool = False) -> str:
     rows = pa.table({"id": pa.array(range(ROWS), pa.int64()), "s": [f"t{i % 7}" for i in range(ROWS)]})
     ld.write_dataset(rows, path, max_rows_per_file=20, enable_stable_row_ids=stable).delete("id % 10 = 3")
     return str(path)
-
-
-def rows(uri: str) -> list[dict[str, Any]]:
-    ours = ld.dataset(uri).to_table().sort_by("id").to_pylist()
-    lance = importlib.import_module("lance")  # Spark is started by a fork, of which pylance warns
-    assert lance.dataset(uri).to_table().sort_by("id").to_pylist() == ours
-    return ours
-
-
-def files(uri: str) -> set[str]:
-    return {os.path.join(d, name) for d, _, names in os.walk(uri) for name in names}
 
 
 def frame(spark: SparkSession, uri: str, on: str, condition: str = "true") -> DataFrame:

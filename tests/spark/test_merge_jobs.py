@@ -13,6 +13,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from spark.rivals import between
+from spark.tables import files
 
 import lance_duck as ld
 import lance_duck.spark as ls
@@ -53,10 +54,6 @@ def rows(uri: str) -> list[dict[str, object]]:
     lance = importlib.import_module("lance")  # Spark is started by a fork, of which pylance warns
     assert lance.dataset(uri).to_table().sort_by(ORDER).to_pylist() == ours
     return ours
-
-
-def files(uri: str) -> set[str]:
-    return {os.path.join(d, name) for d, _, names in os.walk(uri) for name in names}
 
 
 def upsert(merge: Any) -> Any:

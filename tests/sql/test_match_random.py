@@ -214,18 +214,22 @@ ANYWHERE = (
 KEPT = ("copied", "own", "seen", "t")
 
 
+def write(texts: Texts, folder: Path) -> Path:
+    """A table of texts, of which an index covers the first 40, and one of numbers."""
+    table = pa.table({"id": range(ROWS), "k": [i % 4 for i in range(ROWS)], "body": pa.array(texts.texts, pa.string())})
+    dataset = ld.write_dataset(table[:40], folder / "t.lance")
+    dataset.create_scalar_index("body", "INVERTED", with_position=True)
+    dataset.insert(table[40:])
+    ld.write_dataset(pa.table({"n": [1, 2, 3, 7]}), folder / "u.lance")
+    return folder
+
+
 @pytest.mark.parametrize("seed", range(2))
 def test_a_match_anywhere_gives_what_each_text_gives(
     seed: int, tmp_path: Path, connect: Callable[..., ld.Connection], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     texts = Texts(100 + seed)
-    table = pa.table({"id": range(ROWS), "k": [i % 4 for i in range(ROWS)], "body": pa.array(texts.texts, pa.string())})
-    for name in ("a", "b"):
-        dataset = ld.write_dataset(table[:40], tmp_path / name / "t.lance")
-        dataset.create_scalar_index("body", "INVERTED", with_position=True)
-        dataset.insert(table[40:])
-        ld.write_dataset(pa.table({"n": [1, 2, 3, 7]}), tmp_path / name / "u.lance")
-    searched, plain = connect(tmp_path / "a"), connect(tmp_path / "b")
+    searched, plain = connect(write(texts, tmp_path / "a")), connect(write(texts, tmp_path / "b"))
     columns_of, used = MatchColumns.of, []
 
     def of(*arguments: object) -> MatchColumns | None:
@@ -264,13 +268,7 @@ def test_every_clause_gives_what_is_known_of_each_row(
 ) -> None:
     """A CASE of the numbers of the rows says elsewhere what a match says of them, as a SELECT tells it."""
     texts = Texts(900 + in_transaction)
-    table = pa.table({"id": range(ROWS), "k": [i % 4 for i in range(ROWS)], "body": pa.array(texts.texts, pa.string())})
-    for name in ("a", "b"):
-        dataset = ld.write_dataset(table[:40], tmp_path / name / "t.lance")
-        dataset.create_scalar_index("body", "INVERTED", with_position=True)
-        dataset.insert(table[40:])
-        ld.write_dataset(pa.table({"n": [1, 2, 3, 7]}), tmp_path / name / "u.lance")
-    ours, other = connect(tmp_path / "a"), connect(tmp_path / "b")
+    ours, other = connect(write(texts, tmp_path / "a")), connect(write(texts, tmp_path / "b"))
     for template in texts.random.sample(ANYWHERE, 5):
         for con in (ours, other):
             if in_transaction:

@@ -47,7 +47,7 @@ class ConfigChanges(TableMethods):
             CommitConflictError: Another change of the same keys came first.
         """
         operation = operations.UpdateConfig(config_updates=_update_map(values, replace=replace))
-        change.commit_change(self.handle, lambda _: operation, commit_message, transaction_properties)
+        self._commit(operation, commit_message, transaction_properties)
         return dict(self.handle.snapshot.config)
 
     def delete_config_keys(self, keys: Iterable[str]) -> None:
@@ -64,7 +64,7 @@ class ConfigChanges(TableMethods):
     ) -> dict[str, str]:
         """Change metadata of the table; return all of it. Raises as `update_config`."""
         operation = operations.UpdateConfig(table_metadata_updates=_update_map(values, replace=replace))
-        change.commit_change(self.handle, lambda _: operation, commit_message, transaction_properties)
+        self._commit(operation, commit_message, transaction_properties)
         return dict(self.handle.snapshot.metadata)
 
     def update_schema_metadata(
@@ -77,7 +77,7 @@ class ConfigChanges(TableMethods):
     ) -> dict[str, str]:
         """Change metadata of the schema; return all of it. Raises as `update_config`."""
         operation = operations.UpdateConfig(schema_metadata_updates=_update_map(values, replace=replace))
-        change.commit_change(self.handle, lambda _: operation, commit_message, transaction_properties)
+        self._commit(operation, commit_message, transaction_properties)
         return dict(self.handle.snapshot.schema.metadata)
 
     def update_field_metadata(
@@ -116,6 +116,11 @@ class ConfigChanges(TableMethods):
         """Give a field other metadata; `update_field_metadata` with `replace` is its newer name."""
         _deprecated("replace_field_metadata", "update_field_metadata({field: metadata}, replace=True)")
         self.update_field_metadata({field_name: new_metadata}, replace=True)
+
+    def _commit(
+        self, operation: operations.UpdateConfig, message: str | None, properties: Mapping[str, str] | None
+    ) -> None:
+        change.commit_change(self.handle, lambda _: operation, message, properties)
 
 
 def _update_map(values: Updates, *, replace: bool) -> operations.UpdateMap:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -14,6 +15,7 @@ import pyarrow as pa
 from hypothesis import strategies as st
 from unit.index.segments import Segments
 
+from lance_duck.errors import LanceDuckError
 from lance_duck.index.query import Among, Between, Except, HasPrefix, Null, Query
 
 FLOATS = [0.0, -0.0, 1.5, -1.5, 2.0, math.inf, -math.inf, math.nan, -math.nan]
@@ -113,6 +115,21 @@ def satisfies(value: Any, query: Query) -> bool:
     above = low is None or key > low or (key == low and not query.low_open)
     below = high is None or key < high or (key == high and not query.high_open)
     return above and below
+
+
+def check_damaged(segments: Segments, file: str, data: st.DataObject) -> None:
+    """Cut a file of the built segment of texts, or flip bits of one byte: only errors of ours may come of it."""
+    path = segments.path(file)
+    raw = bytearray(path.read_bytes())
+    if data.draw(st.booleans()):
+        raw = raw[: data.draw(st.integers(0, len(raw)))]
+    else:
+        raw[data.draw(st.integers(0, len(raw) - 1))] ^= data.draw(st.integers(1, 255))
+    path.write_bytes(raw)
+    with suppress(LanceDuckError):
+        index = segments.open(segments.directory, pa.string())
+        index.search(Among(pa.array(["a"])))
+        index.search(Null())
 
 
 def satisfying(case: Case, query: Query) -> set[int]:

@@ -31,5 +31,5 @@ def test_new_names_are_those_that_all_readers_find(part: str) -> None:
 
 
 def test_the_root_is_no_new_name() -> None:
-    with pytest.raises(InvalidInputError, match="the root is no namespace"):
+    with pytest.raises(InvalidInputError, match="the root is not a namespace"):
         check_new((), "namespace")

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,11 +10,12 @@ import pytest
 from google.protobuf.any_pb2 import Any as Packed
 from hypothesis import given
 from hypothesis import strategies as st
+from unit.encoding.hand_pages import Memory
 
 from lance_duck.errors import CorruptError, InvalidInputError, LanceDuckError, UnsupportedError
 from lance_duck.file.reader import LanceFile
 from lance_duck.file.v20.columns import Column20, open_column20
-from lance_duck.store.request import Bytes, run
+from lance_duck.store.request import run
 from lance_duck.wire.pb import encodings20_pb2 as pb
 from lance_duck.wire.pb import file2_pb2, file_pb2
 from lance_duck.wire.schema import Field
@@ -25,25 +26,6 @@ Names = Callable[[str, str], "Field"]
 
 STRUCT = Encoding(struct=pb.SimpleStruct())
 DESCRIPTORS = pa.struct([("position", pa.uint64()), ("size", pa.uint64())])
-
-
-@dataclass
-class Memory:
-    """A file in memory that remembers how much was read."""
-
-    remote = False
-
-    data: bytearray = field(default_factory=bytearray)
-    path: str = "memory"
-    reads: list[tuple[int, int]] = field(default_factory=list)
-
-    @property
-    def size(self) -> int:
-        return len(self.data)
-
-    def read(self, ranges: Sequence[tuple[int, int]]) -> list[Bytes]:
-        self.reads += ranges
-        return [np.frombuffer(bytes(self.data[offset : offset + size]), np.uint8) for offset, size in ranges]
 
 
 @dataclass

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from unit.index.segments import Segments, stay
+from unit.index.zone_cases import satisfies
 
 from lance_duck.errors import CorruptError, LanceDuckError
 from lance_duck.index.bitmap.file import FILE
@@ -24,32 +25,6 @@ from lance_duck.index.query import Among, Between, ContainsAny, Except, HasPrefi
 NEGATIVE_NAN = np.array([0xFFF8000000000001], np.uint64).view(np.float64)[0]
 FLOATS = [0.0, -0.0, 1.5, -1.5, math.inf, -math.inf, math.nan, NEGATIVE_NAN, 5e-324]
 Key = Callable[[Any], Any]
-
-
-def key_of(value: Any) -> Any:
-    """Order and equality of queries, in Python."""
-    if isinstance(value, float):
-        return (1, 0.0) if math.isnan(value) else (0, value)
-    return value.encode() if isinstance(value, str) else value
-
-
-def satisfies(value: Any, query: Query) -> bool:
-    if isinstance(query, Null):
-        return value is None
-    if value is None:
-        return False
-    if isinstance(query, Except):
-        return not satisfies(value, query.query)
-    key = key_of(value)
-    if isinstance(query, Among):
-        return any(key == key_of(other) for other in query.values.to_pylist())
-    if isinstance(query, HasPrefix):
-        return bool(key.startswith(key_of(query.prefix.as_py())))
-    assert isinstance(query, Between)
-    low, high = (None if bound is None else key_of(bound.as_py()) for bound in (query.low, query.high))
-    above = low is None or key > low or (key == low and not query.low_open)
-    below = high is None or key < high or (key == high and not query.high_open)
-    return above and below
 
 
 def found(index: Any, query: Query) -> list[int]:

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from unit.index.segments import Segments, stay
-from unit.index.zone_cases import VALUES, cases, check_answer, following, queries, satisfying
+from unit.index.zone_cases import VALUES, cases, check_answer, check_damaged, following, queries, satisfying
 
 from lance_duck.encoding.bloom import hash_keys, insert, new_filter
-from lance_duck.errors import CorruptError, InvalidInputError, LanceDuckError, UnsupportedError
+from lance_duck.errors import CorruptError, InvalidInputError, UnsupportedError
 from lance_duck.index.files import SegmentFile, SegmentReader, SegmentWriter
 from lance_duck.index.kind import Details, MergeInput
 from lance_duck.index.query import Among, Between, Except, Null, Query
@@ -232,16 +232,4 @@ def test_metadata_that_make_no_sense_are_refused(segments: Segments, metadata: d
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_damaged_files_raise_errors_of_ours_alone(segments: Segments, data: st.DataObject) -> None:
     segments.build(pa.array(["a", None, "b", "c"]), parameters={"number_of_items": 2})
-    path = segments.path(FILE)
-    raw = bytearray(path.read_bytes())
-    if data.draw(st.booleans()):
-        raw = raw[: data.draw(st.integers(0, len(raw)))]
-    else:
-        raw[data.draw(st.integers(0, len(raw) - 1))] ^= data.draw(st.integers(1, 255))
-    path.write_bytes(raw)
-    try:
-        index = segments.open(segments.directory, pa.string())
-        index.search(Among(pa.array(["a"])))
-        index.search(Null())
-    except LanceDuckError:
-        pass
+    check_damaged(segments, FILE, data)
