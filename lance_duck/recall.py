@@ -164,7 +164,7 @@ def recall_report(
         sample: Queries that are drawn.
         filter: Neighbours have to pass it, as in `scanner`.
         metric: As in `nearest`; None: that of the index.
-        seed: Of the sample.
+        seed: Seed of the sample.
         options: What else `scanner` takes (prefilter, fast_search, …).
 
     Raises:

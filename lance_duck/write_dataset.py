@@ -32,7 +32,7 @@ def write_dataset(
             pandas or polars frame, a DuckDB relation, a list of dicts, a dict of arrays, or anything with
             `__arrow_c_stream__`.
         uri: Path or URI of the table, or a handle on it.
-        schema: Of data that do not know theirs.
+        schema: Schema of data that do not know theirs.
         mode: "create" makes a table and fails where there is one. "append" adds rows, to the columns of the same
             names, or makes the table. "overwrite" replaces rows and schema by a new version, or makes the table;
             settings and older versions stay.
@@ -54,7 +54,7 @@ def write_dataset(
             Without effect on a table that exists: see `LanceDataset.optimize.enable_auto_cleanup`.
         commit_message: What `read_transaction` shows.
         transaction_properties: Likewise.
-        initial_bases: Of `DatasetBasePath`, for a new table: other places for its data files.
+        initial_bases: Base paths, as `DatasetBasePath`, for a new table: other places for its data files.
         target_bases: Names or paths of base paths that the files go to, one after the other.
         target_all_bases: True: to the root of the table and all base paths; False: to all base paths.
         base_store_params: Settings of the object stores of base paths, by path.

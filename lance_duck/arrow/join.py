@@ -14,8 +14,8 @@ def joined(arrays: Iterable[NDArray[Any]], dtype: DTypeLike) -> NDArray[Any]:
     """Return the values of numpy arrays one after the other, copied.
 
     Args:
-        arrays: Of the dtype, (n,) each.
-        dtype: Of the result where there are no arrays, (0,).
+        arrays: Arrays of the dtype, (n,) each.
+        dtype: Dtype of the result where there are no arrays, (0,).
     """
     pieces = list(arrays)
     return np.concatenate(pieces) if pieces else np.empty(0, dtype)
@@ -25,7 +25,7 @@ def joined_arrays(arrays: Iterable[pa.Array], type_: pa.DataType) -> pa.Array:
     """Return the values of Arrow arrays one after the other, copied.
 
     Args:
-        arrays: Of the type; of dictionaries: see `encoding.arrow.dictionaries.concatenate`.
-        type_: Of the result, also where there are no arrays.
+        arrays: Arrays of the type; for dictionaries see `encoding.arrow.dictionaries.concatenate`.
+        type_: Type of the result, also where there are no arrays.
     """
     return pa.concat_arrays([pa.nulls(0, type_), *arrays])

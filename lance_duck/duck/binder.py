@@ -333,7 +333,7 @@ class Binder:
         """Return SQL that reads what a function of history and metadata gives.
 
         Args:
-            name: Of the function, without its prefix.
+            name: Name of the function, without its prefix.
             database: Database that has the table; None: the name of the table says, or the search path.
             table: Name or path.
             which: What `VersionChoice` takes.

@@ -35,7 +35,7 @@ class TableCatalog:
         folder: Where to look for more, or None.
 
     Attributes:
-        binder: Of the instance.
+        binder: Binder of the instance.
         default: The database `lance`.
         secrets: For the stores of tables.
         version: Counts how often tables or databases came or went.
@@ -91,7 +91,7 @@ class TableCatalog:
         """Make the tables of a folder known as a database of this name, which is not taken.
 
         Args:
-            name: Of the database.
+            name: Name of the database.
             folder: With its tables.
             choice: Which version of each table is read.
             read_only: Why changes of the tables are refused; None: they are not.
@@ -238,7 +238,7 @@ class Vocabulary:
     """Words by which a statement names something of ours.
 
     Attributes:
-        names: Of tables and functions, folded as DuckDB folds them.
+        names: Names of tables and functions, folded as DuckDB folds them.
         parts: Texts one of which stands wherever a name stands that is not a plain word, and wherever a path does.
     """
 

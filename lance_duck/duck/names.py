@@ -35,7 +35,7 @@ class _Meaning:
     """What a connection makes of a name.
 
     Attributes:
-        database: Of Lance tables, where DuckDB finds it; None: DuckDB finds something else first, or nothing.
+        database: A database of Lance tables, where DuckDB finds it; None: it finds something else first, or nothing.
         dialect: How SQL is read.
     """
 

@@ -152,7 +152,7 @@ class Planner:
         """Run a statement.
 
         Args:
-            method: Of DuckDB's connection.
+            method: Method of DuckDB's connection.
             sql: The statement, or several.
             options: Further arguments.
             later: Rows are read at some later time; None where the statement runs with several lists of parameters.
@@ -341,7 +341,7 @@ def _parameters(statement: Statement, edits: Sequence[Edit], parameters: Any, dr
 
     Args:
         statement: As it was.
-        edits: Of its text.
+        edits: Edits of its text.
         parameters: Those that were given: by position, by name, or none.
         dropped: Names that nothing asks for any more.
     """

@@ -70,7 +70,7 @@ class RemapOrder:
     """A segment to write anew, for rows that moved; pickles.
 
     Attributes:
-        version: Of the table.
+        version: Version of the table.
         segment: Uuid.
         groups: What moved the rows.
         change: First half of the uuid of the new segment.

@@ -17,7 +17,7 @@ def references(manifest: Manifest, base_ids: frozenset[int | None] = frozenset({
     """Return what a manifest refers to.
 
     Args:
-        manifest: Of the table, or of a branch or clone that borrows from it.
+        manifest: Manifest of the table, or of a branch or clone that borrows from it.
         base_ids: Base paths of the manifest that mean the root in question; None is the manifest's own.
     """
     result = set(_of_indices(manifest, base_ids))

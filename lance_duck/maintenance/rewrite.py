@@ -56,7 +56,7 @@ class RewriteOrder:
     """A group of fragments to write anew; pickles.
 
     Attributes:
-        version: Of the table.
+        version: Version of the table.
         fragments: Ids.
         options: Sizes.
         change: In the names of the files, where many processes write for one change.

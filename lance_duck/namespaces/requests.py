@@ -85,7 +85,7 @@ class ServiceRequests:
         Args:
             method: "GET" or "POST".
             path: What follows "/v1/".
-            fields: Of the query.
+            fields: Fields of the query.
             body: A JSON object.
 
         Raises:

@@ -36,7 +36,7 @@ def create_view(spark: SparkSession, name: str, uri: str | os.PathLike[str], **o
 
     Args:
         spark: Classic or Connect.
-        name: Of the view.
+        name: Name of the view.
         uri: The table.
         options: Those of `read`; with `version`, `tag` or `timestamp` the view stays on that version.
 

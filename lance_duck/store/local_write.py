@@ -194,7 +194,7 @@ def new_folder(path: str | None) -> Iterator[None]:
     """Take a folder away again where what is done in it fails, if it was not there before and has no files.
 
     Args:
-        path: Of the folder; its parents that were not there go, too. None: it is on no local disk.
+        path: Path of the folder; its parents that were not there go, too. None: it is on no local disk.
     """
     missing: list[str] = []
     folder = "" if path is None else os.path.abspath(path)

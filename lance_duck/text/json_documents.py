@@ -86,7 +86,7 @@ def query_tokens(query: str, parameters: AnalyserParameters) -> list[str]:
     """Return the tokens that a query asks for.
 
     Args:
-        query: Of the form "path,type,value;…"; a path has no comma, and a value no semicolon.
+        query: A query of the form "path,type,value;…"; a path has no comma, and a value no semicolon.
         parameters: Supported ones.
 
     Raises:

@@ -45,7 +45,7 @@ class AnalyserArguments(TypedDict, total=False):
         base_tokenizer: "simple" (letters and digits belong together), "whitespace" (of ASCII), "raw" (the text is one
             token) or "ngram".
         lance_tokenizer: "text", or "json" where documents are JSON, as those of columns of JSON are.
-        language: Of stemmer and stop words, "English".
+        language: Language of the stemmer and the stop words, "English".
         max_token_length: Tokens of so many bytes of UTF-8 and more are left out, 40 by default; None: no limit.
         lower_case: Compare without case; True by default.
         stem: Compare stems of words; True by default, False for "ngram".

@@ -47,7 +47,7 @@ def stage_fragments(
     Args:
         data: Whatever `to_reader` takes.
         target: The table.
-        schema: Of data that do not know theirs.
+        schema: Schema of data that do not know theirs.
         mode: "append": the columns of the table, where there is one. Others: columns of their own.
         settings: As for `write_dataset`.
 

@@ -106,7 +106,7 @@ class RowChanges(TableMethods):
             where: Which rows, as for `delete`; None: all.
             conflict_retries: See the class.
             retry_timeout: See the class.
-            data_storage_version: Of the new files; None: that of the table.
+            data_storage_version: Version of the new files; None: that of the table.
             commit_message: Kept with the transaction.
             transaction_properties: Likewise.
 
@@ -144,7 +144,7 @@ class RowChanges(TableMethods):
         Args:
             data: Whatever `write_dataset` takes.
             mode: "append" or "overwrite".
-            schema: Of data that do not know theirs.
+            schema: Schema of data that do not know theirs.
             settings: The other arguments of `write_dataset`, explained there.
 
         Raises:

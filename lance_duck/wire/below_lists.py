@@ -48,7 +48,7 @@ def found_field(
     """Return the field that names lead to; items of lists may be left out, or be named.
 
     Args:
-        fields: Of the table.
+        fields: Fields of the table.
         names: One after the other.
         choose: Returns the one of some fields that a name means, None for none.
     """

@@ -75,7 +75,7 @@ class WriteOptions:
         committed_here: Whether this process commits the files, so that names in the root of the table need not be
             flushed before; those in other places are, always.
         metadata: Entries for the descriptors of the files, beside the metadata of the schema.
-        transaction: Of which the files are: their names begin with what `paths.transaction_data` says.
+        transaction: Transaction of the files: their names begin with what `paths.transaction_data` says.
         threads: Threads that encode columns; None: one for each core.
 
     Raises:

@@ -49,7 +49,7 @@ def connect_to(places: Sequence[str], version: VersionArguments, *, read_only: b
 
     Args:
         places: A folder, or any number of tables.
-        version: Of these tables; a version that is named can only be read.
+        version: Version of these tables; a version that is named can only be read.
         read_only: Refuse changes of Lance tables.
 
     Raises:

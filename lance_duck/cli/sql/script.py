@@ -46,7 +46,7 @@ class ScriptStatement:
 
     Attributes:
         text: The statement, without the semicolon.
-        line: Of the script, on which it begins; from 1 on.
+        line: Line of the script, on which it begins; from 1 on.
         script: See `Script.name`.
     """
 

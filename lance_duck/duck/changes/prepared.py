@@ -41,7 +41,7 @@ class Preparation:
     """A PREPARE.
 
     Attributes:
-        name: Of the statement.
+        name: Name of the statement.
         text: The statement.
     """
 

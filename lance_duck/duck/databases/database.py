@@ -32,8 +32,8 @@ class LanceDatabase:
     """Names of tables in one database, which all cursors of its instance share.
 
     Attributes:
-        name: Of the database.
-        binder: Of its instance.
+        name: Name of the database.
+        binder: Binder of its instance.
         changed: Called when tables came or went.
         given: Tables that the caller named.
         folder: Where to look for more, or None.

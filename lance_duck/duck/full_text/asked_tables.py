@@ -102,7 +102,7 @@ class _Reader:
     """Reads one statement.
 
     Args:
-        tokens: Of it.
+        tokens: Tokens of the statement.
     """
 
     def __init__(self, tokens: Sequence[Token]) -> None:

@@ -154,7 +154,7 @@ def _heading(scopes: Scopes, at: int, begin: int, end: int) -> tuple[int, str] |
     """Return the end of the item of a list that a call stands in, and its name, where the text does not give it one.
 
     Args:
-        scopes: Of the statement.
+        scopes: Scopes of the statement.
         at: Place of the call.
         begin: First place of the list.
         end: The place behind it.

@@ -54,7 +54,7 @@ class MatchColumns:
     Attributes:
         columns: The columns.
         calls: Which each is for.
-        edits: Of these calls.
+        edits: Edits of these calls.
     """
 
     columns: list[MatchColumn] = field(default_factory=list)

@@ -53,7 +53,7 @@ class Part:
     """A part of a list.
 
     Attributes:
-        tokens: Of it.
+        tokens: Tokens of the part.
         end: Where what follows it begins in the text; a token does not know the end of a number.
     """
 
@@ -144,7 +144,7 @@ class Scopes:
     """All SELECTs of a text.
 
     Args:
-        tokens: Of the text.
+        tokens: Tokens of the text.
     """
 
     def __init__(self, tokens: Sequence[Token]) -> None:

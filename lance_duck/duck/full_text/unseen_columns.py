@@ -40,7 +40,7 @@ class UnseenColumns:
     """Says where a statement would show columns that its tables get.
 
     Args:
-        tokens: Of the statement.
+        tokens: Tokens of the statement.
         scopes: Its SELECTs.
     """
 

@@ -30,7 +30,7 @@ class HistoryCall:
     """A call of one of the functions.
 
     Attributes:
-        name: Of the function, without its prefix.
+        name: Name of the function, without its prefix.
         arguments: What is further asked for, as text: of `table_changes` the bounds, each as the text that it is and as
             microseconds since the epoch, where it is a time.
     """

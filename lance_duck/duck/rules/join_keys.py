@@ -52,7 +52,7 @@ class KeyJoin:
         start, end: Place of its name in the text.
         alias: By what the statement calls it, to be added where the text does not say so; None where it does.
         name: Parts of its name.
-        column: Of the table; the statement may not spell it as the table does.
+        column: Column of the table; the statement may spell it another way.
         keys: Query for the keys: one column.
         parameters: What the keys need of those of the statement, by the names that `keys` gives them; a number is
             that of a position, from 1.

@@ -45,7 +45,7 @@ class NearestSelect:
         column: The vectors.
         vector: What they are compared with: a parameter (a list of the text is one of the name `__lance_v…`), a query
             for it, or the name of a column of the table around.
-        length: Of the array that the vector is cast to; None where it is not.
+        length: Length of the array that the vector is cast to; None where it is not.
         bare: Place and end of the vector where DuckDB would refuse it for not being cast to an array.
         query_place: Place and end of the query, without its parentheses; None where the vector is not a query.
         vector_keys: What the query needs of the parameters: the name that it has for each, the parameter, and how the

@@ -76,7 +76,7 @@ class Condition:
         """Return a whole WHERE.
 
         Args:
-            where: Of a SELECT from one table.
+            where: WHERE of a SELECT from one table.
             alias: By what it calls the table, in lower case.
             hidden: Names that mean something else there, in lower case.
 
@@ -102,7 +102,7 @@ def without_table(condition: Node, alias: str, hidden: Collection[str]) -> Node 
     """Return a condition with the bare names of its columns; None where one may be of something else.
 
     Args:
-        condition: Of a statement that reads one table.
+        condition: Condition of a statement that reads one table.
         alias: By what it calls the table.
         hidden: Names that mean something else there, in lower case.
     """

@@ -45,7 +45,7 @@ class Ask:
         condition: What the rows fulfil; None if all rows do.
         parameters: Values of the parameters of the condition.
         columns: Names, in lower case; None: all.
-        settings: Of the connection.
+        settings: Settings of the connection.
     """
 
     metric: str

@@ -127,7 +127,7 @@ class NearestSearch:
 
         Args:
             where: The condition of its rows; None for all.
-            values: Of the parameters of that.
+            values: Values of its parameters.
 
         Raises:
             NotFoundHere: It is large, cannot be read twice, or would be another one after a way through Arrow.

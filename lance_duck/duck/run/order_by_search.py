@@ -68,7 +68,7 @@ class _OrderBySearch:
         dataset: The version of it that is searched now.
         vectors: Its column of vectors, as DuckDB sees it.
         tables: What the edited text reads.
-        edits: Of the text.
+        edits: Edits of the text.
     """
 
     proposal: NearestSelect

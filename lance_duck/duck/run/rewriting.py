@@ -20,7 +20,7 @@ class Rewriting:
     """Edits of a statement after which it reads less, and gives the same.
 
     Attributes:
-        edits: Of its text.
+        edits: Edits of its text.
         tables: What the edited text reads.
         dropped: Names of parameters that nothing asks for any more.
         plan: How the tables came about, for EXPLAIN; None where the tables themselves tell.

@@ -239,7 +239,7 @@ class _Runner:
     """Runs queries beside the statement.
 
     Args:
-        connection: Of the statement, or another one to the same database.
+        connection: That of the statement, or another one to the same database.
         clock: Counts them.
         later: Leave a result alone that the user has not fetched yet.
     """

@@ -218,7 +218,7 @@ def closing(tokens: Sequence[Token], opening: int) -> int | None:
     """Return the place of the token that closes a parenthesis or bracket; None where none does.
 
     Args:
-        tokens: Of the statement.
+        tokens: Tokens of the statement.
         opening: Place of the token that opens it.
     """
     depth = 0

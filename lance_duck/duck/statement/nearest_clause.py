@@ -67,7 +67,7 @@ class NearestClause:
         """Return edits after which sqlglot reads the join: a call in its ON holds the expression.
 
         Args:
-            number: Of the clause in the statement.
+            number: Number of the clause in the statement.
         """
         return (
             Edit(self.start, self.expression, f" ON {MARK}{number}("),
@@ -112,7 +112,7 @@ def nearest_clauses(sql: str, tokens: Sequence[Token]) -> tuple[NearestClause, .
 
     Args:
         sql: The text.
-        tokens: Of the text.
+        tokens: Tokens of the text.
     """
     if not any(token.word == "nearest" for token in tokens):
         return ()

@@ -37,7 +37,7 @@ class Statement:
     Args:
         text: The statement, without long lists of numbers: see `LiftedText`.
         spelling: Edits after which a parser of SELECT understands the text.
-        tokens: Of the text; None where they are not known yet.
+        tokens: Tokens of the text; None where they are not known yet.
     """
 
     def __init__(self, text: str, spelling: tuple[Edit, ...] = (), tokens: tuple[Token, ...] | None = None) -> None:

@@ -72,7 +72,7 @@ class TextRequest:
 
         Args:
             words: What is searched for.
-            values: Of the options that are not constants, and of the version.
+            values: Values of the options that are not constants, and of the version.
 
         Raises:
             InvalidInputError, WrongTypeError: An option makes no sense.

@@ -26,11 +26,11 @@ class TokenBatch:
     """The tokens of some rows, of which each has at least one.
 
     Attributes:
-        row_ids: Of each row.
+        row_ids: Row id of each row.
         terms: Distinct terms of the batch, large_binary.
         term_ids: Place in `terms` of each token, row by row.
         bounds: Where the tokens of each row begin, and where the last one's end.
-        positions: Of each token; None: not kept.
+        positions: Positions of each token; None: not kept.
         elements: See `Documents.elements`; "row" means such an element then, and some have no token.
     """
 
@@ -56,8 +56,8 @@ def token_batch(tokens: Tokens, row_ids: NDArray[np.uint64], *, with_positions: 
     """Return the tokens of rows; a row without any is not a document, and left out.
 
     Args:
-        tokens: Of the text of each row.
-        row_ids: Of each row.
+        tokens: Tokens of the text of each row.
+        row_ids: Row id of each row.
         with_positions: Whether positions are kept.
     """
     lengths = np.diff(tokens.bounds)
@@ -75,8 +75,8 @@ def element_batch(
     """Return the tokens of list elements, each of which is a document, also without a token.
 
     Args:
-        tokens: Of the text of each element.
-        row_ids: Of the row of each.
+        tokens: Tokens of the text of each element.
+        row_ids: Row id of the row of each.
         elements: See `Documents.elements`.
         with_positions: Whether positions are kept.
     """

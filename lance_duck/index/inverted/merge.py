@@ -23,7 +23,7 @@ class LivingPart:
     """A partition whose documents are taken over.
 
     Attributes:
-        contents: Of the partition.
+        contents: Contents of the partition.
         row_ids: New row id of each document.
         lives: Whether each document is one of the result; its row id counts only then.
     """

@@ -214,7 +214,7 @@ class InvertedPartition:
         Args:
             ids: Ids of terms, ascending.
             bounds: Where the postings of each begin, and where the last one's end.
-            frequencies: Of all these postings.
+            frequencies: Frequencies of all these postings.
 
         Raises:
             UnsupportedError: Positions are not kept, or are written as is not read.

@@ -35,7 +35,7 @@ class InvertedSegment:
     """A segment. Safe to use from several threads; what it reads it keeps, within limits.
 
     Attributes:
-        parameters: Of its analyser, and what its documents are.
+        parameters: Parameters of its analyser, and what its documents are.
         partitions: Its partitions.
         deleted_fragments: Fragments whose rows are to be left out, ascending; uint32.
         is_converted: Its files are in memory, made of those of an old writer; texts are better analysed again than its

@@ -183,7 +183,7 @@ def cut_batches(
     """Yield the batches of rows in table order, cut into zones: values, names, and pieces as `Cutter.cut` gives them.
 
     Args:
-        rows: Of `kind.VALUE` and `kind.ROW`.
+        rows: Columns `kind.VALUE` and `kind.ROW`.
         rows_per_zone: Length of a zone.
         nulls: Gets the rows that are null.
         progress: Is told how many rows there were, when the next batch is asked for.

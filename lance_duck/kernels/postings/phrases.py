@@ -171,7 +171,7 @@ def _read_positions(
         span: Where the block begins and ends.
         has_groups: Whether numbers are packed.
         groups: Numbers of a group of each word.
-        state: Of the word, see `_COUNTED`.
+        state: State of the word, see `_COUNTED`.
         room: Where the group of the word is in `groups`.
         block: The block.
         count: Positions of the document.

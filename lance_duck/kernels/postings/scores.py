@@ -127,7 +127,7 @@ def bound_blocks(
         entries: The first entry of each term, and behind the last one of the last: one for each block, then others.
         last_ids: The last document of each entry.
         pairs: Where the pairs of each entry begin, and where the last one's end.
-        frequencies: Of each pair.
+        frequencies: Frequency of each pair.
         codes: Of each pair: the code of a length.
         weights: The idf of each term.
         norms: The norm of the least length of each code.
@@ -164,7 +164,7 @@ def bound_windows(lists: Int64s, last: Int64s, bounds: Float64s, size: int, out:
     Args:
         lists: The first block of each term, and behind the last one of the last.
         last: The last document of each block: below `size` times the windows.
-        bounds: Of each block.
+        bounds: Bound of each block.
         size: Ids of a window.
         out: (terms, windows), 0 before; written, and 0 where the term has no document.
     """

@@ -90,8 +90,8 @@ def fill_tokens(
         first: Likewise.
         last: Document of each term that was written last; written.
         ends: Where the next posting of each term goes; written.
-        document_ids: Of all postings; written.
-        frequencies: Of all postings; written.
+        document_ids: Documents of all postings; written.
+        frequencies: Frequencies of all postings; written.
 
     Returns:
         A status.
@@ -172,8 +172,8 @@ def count_living(
 
     Args:
         bounds: Where the postings of each term begin, and where the last one's end.
-        document_ids: Of each posting.
-        frequencies: Of each posting.
+        document_ids: Document of each posting.
+        frequencies: Frequency of each posting.
         names: New id of each document; negative: it is gone.
         numbers: Of each term, its number in the result.
         counts: (2, terms of the result) postings and tokens of each; added to.
@@ -235,7 +235,7 @@ def fill_living(
         numbers: Likewise.
         ends: Where the next posting of each term goes; written.
         new_documents: New ids of the documents of all postings; written.
-        new_frequencies: Of all postings; written.
+        new_frequencies: Frequencies of all postings; written.
 
     Returns:
         A status.

@@ -60,7 +60,7 @@ def word_number(
 
     Args:
         data: Holds `size` bytes from `start` on.
-        start: Of the word.
+        start: Start of the word.
         size: Its bytes.
         slots: The table, more than half of it free when all places are taken.
         starts: Where each word is, written for a new one.

@@ -36,7 +36,7 @@ class TextRows:
 
     Args:
         snapshot: Version of the table.
-        segment: Of its catalog.
+        segment: A segment of its catalog.
         index: It, open.
 
     Raises:

@@ -26,7 +26,7 @@ class VectorRows:
 
     Args:
         snapshot: Version of the table.
-        segment: Of its catalog.
+        segment: A segment of its catalog.
         index: It, open.
 
     Raises:

@@ -65,7 +65,7 @@ class Question:
         Args:
             block: Vectors.
             rows: Which of them are meant; None: all.
-            addresses: Of these.
+            addresses: Addresses of these rows.
             limits: For each query a distance that is too far.
         """
         many = len(self.queries) >= PRODUCT_QUERIES and self.metric != "hamming"

@@ -151,7 +151,7 @@ def vector_column(schema: Schema, name: Any, *, many: bool = False) -> VectorCol
 
     Args:
         schema: Columns of the table.
-        name: Of the column.
+        name: Name of the column.
         many: A row may have several.
 
     Raises:

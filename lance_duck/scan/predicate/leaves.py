@@ -34,7 +34,7 @@ def comparison(op: Op, path: Path, constant: pa.Scalar, type_: pa.DataType) -> P
     Args:
         op: The comparison.
         path: The column.
-        constant: Of a type of the column's kind.
+        constant: A constant of a type of the column's kind.
         type_: The type that the values of the column are compared in.
 
     Raises:

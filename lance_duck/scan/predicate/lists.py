@@ -22,8 +22,8 @@ def has_any(lists: pa.Array, values: pa.Array) -> pa.BooleanArray:
     """Return whether each list has one of the values; null for a null list.
 
     Args:
-        lists: Of a type that `is_list`.
-        values: Of its `item_type`, without nulls.
+        lists: Lists of a type that `is_list`.
+        values: Values of its `item_type`, without nulls.
     """
     items, starts, stops = _flat(lists)
     items, values = hashable(items, values)
@@ -35,8 +35,8 @@ def has_all(lists: pa.Array, values: pa.Array) -> pa.BooleanArray:
     """Return whether each list has all of the values; null for a null list.
 
     Args:
-        lists: Of a type that `is_list`.
-        values: Of its `item_type`, without nulls.
+        lists: Lists of a type that `is_list`.
+        values: Values of its `item_type`, without nulls.
     """
     items, _, stops = _flat(lists)
     items, values = hashable(items, values)

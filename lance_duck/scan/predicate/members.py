@@ -24,7 +24,7 @@ def keep_members(numbers: NDArray[Any], members: NDArray[Any], mask: Mask) -> No
 
     Args:
         numbers: One for each row, integers of any width.
-        members: Of the same type.
+        members: Values of the same type.
         mask: 0 or 1 for each row; changed in place.
     """
     bits = min(max(int(_SPARE * len(members)).bit_length(), _LEAST_BITS), _MOST_BITS)

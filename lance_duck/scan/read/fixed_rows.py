@@ -51,7 +51,7 @@ class FixedRows:
 
         Args:
             offsets: int64 (n,), in the fragment, ascending, at least one; none beyond its end.
-            dtype: Of the numbers of a row; one that the column `holds`.
+            dtype: Dtype of the numbers of a row; one that the column `holds`.
         """
         size = self.source.size - self.source.size % dtype.itemsize
         touched = len(offsets) * max(self.width, _MEMORY_PAGE)

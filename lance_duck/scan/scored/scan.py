@@ -28,7 +28,7 @@ class ScoredRows:
     """Rows that a search found, best first.
 
     Attributes:
-        addresses: Of the rows.
+        addresses: Addresses of the rows.
         scores: float32, by name; nulls are possible where they are Arrow arrays.
     """
 

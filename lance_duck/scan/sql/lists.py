@@ -50,7 +50,7 @@ def written_values(run: str, type_: pa.DataType) -> pa.Array:
 
     Args:
         run: What `constants_end` found.
-        type_: Of the column.
+        type_: Type of the column.
 
     Raises:
         NotSimpleError: A constant is not compared exactly.

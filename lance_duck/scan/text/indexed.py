@@ -72,7 +72,7 @@ class IndexedRows:
 
     Attributes:
         partition: The partition.
-        addresses: Of each document; meaningless where none lives.
+        addresses: Address of each document; meaningless where none lives.
         lives: Whether each is a living row of a fragment that its segment answers for.
     """
 

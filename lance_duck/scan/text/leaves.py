@@ -26,7 +26,7 @@ def match(weights: Weights, query: MatchQuery | PrefixQuery, most: int | None = 
     """Return the rows that have words of a query.
 
     Args:
-        weights: Of its words, in the documents that are searched.
+        weights: Weights of its words, in the documents that are searched.
         query: The query.
         most: The best rows, so many of them, are enough; there may be more. None: all rows are asked for.
     """
@@ -44,7 +44,7 @@ def match_among(weights: Weights, query: MatchQuery | PhraseQuery, words: Sequen
     """Return the rows of a place that match a query, with the scores that the documents of a corpus give them.
 
     Args:
-        weights: Of the words, in the corpus.
+        weights: Weights of the words, in the corpus.
         query: The query.
         words: Its words.
         place: Any rows that were analysed; they need not be of the corpus.

@@ -83,7 +83,7 @@ class AnalysedRows:
     Of list elements each is a document instead, and all are counted.
 
     Attributes:
-        addresses: Of the row of each document.
+        addresses: Address of the row of each document.
         lengths: Terms of each.
         tokens: Their tokens; after `narrowed`, of some terms alone.
         elements: See `Place.elements`.
@@ -99,8 +99,8 @@ class AnalysedRows:
         """Return the documents of some rows, with all their tokens.
 
         Args:
-            addresses: Of the rows.
-            texts: Of each row; see `Analyser.analyse`.
+            addresses: Addresses of the rows.
+            texts: Text of each row; see `Analyser.analyse`.
             analyser: Makes the tokens.
             by_element: Documents are list elements.
         """

@@ -20,7 +20,7 @@ class Ranking:
     """Rows in the order of a result.
 
     Attributes:
-        addresses: Of the rows; of list elements that of the row of each.
+        addresses: Addresses of the rows; of list elements that of the row of each.
         scores: float32.
         elements: See `Place.elements`.
     """

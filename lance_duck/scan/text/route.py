@@ -158,7 +158,7 @@ class _Manner:
     """How texts are analysed, and lengths counted.
 
     Attributes:
-        parameters: Of the analyser, without what concerns the index alone.
+        parameters: Parameters of the analyser, without what concerns the index alone.
         rounds_lengths: See `bm25.Statistics`.
         by_element: Documents are list elements.
     """

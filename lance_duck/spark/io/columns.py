@@ -33,7 +33,7 @@ def table_schema(
     """Return the columns of a new table for a frame.
 
     Args:
-        schema: Of the frame.
+        schema: Schema of the frame.
         vectors: By column, what its vectors are: "128", "float16[128]", or "0" for lists of any length.
         blobs: Columns of bytes that are stored aside.
         like: Of a table that is replaced: where a column of the same name is the same to Spark, its type stays.

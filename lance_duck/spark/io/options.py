@@ -80,7 +80,7 @@ class ReadOptions:
     Attributes:
         place: The table.
         version: Number of the version, or name of a tag; None: the newest.
-        branch: Of the table; None: its main one.
+        branch: Branch of the table; None: its main one.
         timestamp: Read the newest version that was committed before.
         columns: Names, or SQL by name; None: all.
         filter: SQL: other rows are left out.

@@ -28,7 +28,7 @@ class LanceWriter(DataSourceArrowWriter):
 
     Args:
         options: Which table, and how.
-        schema: Of the frame.
+        schema: Schema of the frame.
         overwrite: Whether Spark was told so.
 
     Raises:
@@ -61,7 +61,7 @@ def begin(options: SparkWriteOptions, schema: StructType, mode: str) -> Landing:
 
     Args:
         options: Which table, and how.
-        schema: Of the frame.
+        schema: Schema of the frame.
         mode: "error", "ignore", "append" or "overwrite"; "ignore" of a table that is not there.
     """
     current = newest(options.place)

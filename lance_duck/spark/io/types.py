@@ -133,7 +133,7 @@ class Declaration:
 
     Args:
         schema: The promise.
-        found: Of the batches.
+        found: Schema of the batches.
 
     Raises:
         InvalidInputError: A column that the batches do not have, or of a type that cannot be given so.

@@ -113,7 +113,7 @@ class _TaskFunction:
         work: Does a job.
         packed: Jobs, pickled, or where they were left.
         scratch: Room beside the table.
-        uuid: Of this list of jobs.
+        uuid: UUID of this list of jobs.
     """
 
     work: Callable[[Any], Any]

@@ -33,7 +33,7 @@ class ScratchRef:
 
     Attributes:
         path: Below the root of the table.
-        start: Of the first byte.
+        start: Place of the first byte.
         size: Bytes.
         digest: SHA-256 of them: nobody else's bytes are taken for them.
     """
@@ -50,7 +50,7 @@ class Scratch:
 
     Attributes:
         place: The table.
-        uuid: Of the room.
+        uuid: UUID of the scratch.
     """
 
     place: TableRef

@@ -21,7 +21,7 @@ def shares(
         snapshot: The version.
         parallelism: Runs to aim at; None: as many as suit the size of the table.
         fragments: Ids of those to take; None: all.
-        fewest_rows: Of a run, where `parallelism` does not say otherwise.
+        fewest_rows: Rows of a run at least, where `parallelism` does not say otherwise.
 
     Returns:
         Ids of fragments, run by run, in the order of the table; none where there are no fragments.

@@ -36,7 +36,7 @@ def show_as(spark: SparkSession, name: str, place: TableRef, make: Make, *, foll
 
     Args:
         spark: Its session.
-        name: Of the view.
+        name: Name of the view.
         place: The table.
         make: Gives the frame that it shows.
         follows: Whether it is made anew by `refresh_views`.

@@ -125,7 +125,7 @@ def update(
         parallelism: Tasks to aim at; None: as suits the table.
         conflict_retries: As for `delete`.
         retry_timeout: As for `delete`.
-        data_storage_version: Of the new files; None: that of the table.
+        data_storage_version: Version of the new files; None: that of the table.
         commit_message: Kept with the transaction.
         transaction_properties: Likewise.
         progress: Told (tasks done, all tasks).

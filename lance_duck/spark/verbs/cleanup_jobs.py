@@ -49,7 +49,7 @@ def cleanup(
         versions: Only these go.
         parallelism: Tasks at most that run at once.
         progress: Told (batches of files done, all of them).
-        storage_options: Of the table.
+        storage_options: Storage options of the table.
         dry_run: Remove nothing, say what would go.
 
     Raises:

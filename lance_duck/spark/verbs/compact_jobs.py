@@ -32,10 +32,10 @@ class CompactionFigures(CompactionMetrics):
     """What a compaction did, and what it took.
 
     Attributes:
-        version: Of the table afterwards.
+        version: Version of the table afterwards.
         commits: How often it was committed.
         planned_again: Groups of which other writers changed a fragment meanwhile.
-        bytes_written: Of new data files.
+        bytes_written: Bytes of new data files.
         seconds: From the call to the end.
     """
 
@@ -74,7 +74,7 @@ def compact(
         progress: Told (groups written, all groups that are known).
         commit_message: Kept with the transactions.
         transaction_properties: Likewise.
-        storage_options: Of the table.
+        storage_options: Storage options of the table.
         options: See `lance_duck.optimize.DatasetOptimizer.compact_files`: target_rows_per_fragment, and
             max_source_fragments, max_source_rows and max_source_bytes, which bound what is done.
 

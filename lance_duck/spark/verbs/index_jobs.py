@@ -32,11 +32,11 @@ class IndexFigures:
     """What the building of an index came to.
 
     Attributes:
-        name: Of the index.
-        version: Of the table that has it.
+        name: Name of the index.
+        version: Version of the table that has it.
         rows: Living rows that its new segments cover.
         segments: Number of these.
-        bytes: Of their files.
+        bytes: Bytes of their files.
         seconds: From the call to the commit.
     """
 
@@ -91,8 +91,8 @@ def create_index(
         progress: Told (jobs done, all jobs) while segments are built.
         commit_message: Kept with the transaction.
         transaction_properties: Likewise.
-        storage_options: Of the table.
-        parameters: Of the kind, as `LanceDataset.create_scalar_index` and `create_index` take them: metric,
+        storage_options: Storage options of the table.
+        parameters: Parameters of the kind, as `LanceDataset.create_scalar_index` and `create_index` take them: metric,
             num_partitions, num_sub_vectors, rows_per_zone, …
 
     Raises:
@@ -141,14 +141,14 @@ def optimize_indices(
             larger than what is new.
         index_names: Only these; None: all.
         retrain: Build the indexes anew, of all rows.
-        num_segments: Of the new rows of an index, at most; None: as for `create_index`.
+        num_segments: Segments for the new rows of an index, at most; None: as for `create_index`.
         fragments_per_segment: In place of num_segments.
         parallelism: Tasks at most that run at once.
         memory_limit: Bytes of vectors that the driver may train with.
         progress: Told (jobs done, all jobs).
         commit_message: Kept with the transaction.
         transaction_properties: Likewise.
-        storage_options: Of the table.
+        storage_options: Storage options of the table.
 
     Returns:
         Figures of each index that got new segments.

@@ -76,7 +76,7 @@ def knn_join(
         queries_df: The queries. Where the table is large they are asked for at once, up to `QUERIES` of them.
         uri: The table.
         column: Its vectors.
-        query_column: Of the queries: arrays of numbers. A query that is null has no rows.
+        query_column: Column of the queries: arrays of numbers. A query that is null has no rows.
         k: Rows for each query.
         metric: "l2", "cosine", "dot", "hamming"; None: that of the index, else "l2".
         nprobes: Partitions of the index to look into first; None: as the recall takes.
@@ -84,7 +84,7 @@ def knn_join(
         refine_factor: So many times k candidates are ranked by their own vectors.
         recall: Share of the true neighbours that the index has to find where none of these three is given; None: 0.95.
         filter: Rows of the table that may be found: SQL text, (SQL text, parameters) or a pyarrow expression.
-        columns: Of the table: names, or SQL by name; None: all.
+        columns: Columns of the table: names, or SQL by name; None: all.
         use_index: False: all vectors are compared.
         prefilter: False: the filter is applied to the nearest rows, of which fewer than k may be left.
         distance_range: Distances from the first up to before the second; None: no bound.

@@ -51,8 +51,8 @@ def optimize(
         progress: Told (jobs done, all jobs) of each step.
         commit_message: Kept with the transactions.
         transaction_properties: Likewise.
-        storage_options: Of the table.
-        options: Of the compaction; see `compact`.
+        storage_options: Storage options of the table.
+        options: Options of the compaction; see `compact`.
 
     Raises:
         LanceDuckError: What either raises; what was committed before stays.

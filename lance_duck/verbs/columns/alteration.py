@@ -57,9 +57,9 @@ def alter_schema(schema: Schema, alterations: Sequence[Alteration], version: str
     """Apply changes of columns to a schema.
 
     Args:
-        schema: Of the table; all paths are those that it has.
+        schema: Schema of the table; all paths are those that it has.
         alterations: The changes.
-        version: Of the data files that columns of another type are written to.
+        version: Version of the data files that columns of another type are written to.
         first_id: Lowest id for their fields.
 
     Raises:

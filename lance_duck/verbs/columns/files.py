@@ -131,9 +131,9 @@ class ColumnFiles:
     Args:
         snapshot: The version that is changed.
         schema: The new columns only.
-        version: Of the data files.
+        version: Version of the data files.
         earlier: What is left of other attempts.
-        transaction: Of which the files are, see `WriteOptions.transaction`.
+        transaction: Transaction of the files, see `WriteOptions.transaction`.
     """
 
     def __init__(

@@ -59,7 +59,7 @@ class ColumnChanges(TableMethods):
                 or a schema: all null, and nothing is written. Data of any kind that `write_dataset` takes: one row for
                 each of the table, in the order of a scan.
             read_columns: Columns that the function is given, `_rowid` and `_rowaddr` among them; None: all.
-            reader_schema: Of data that do not know theirs.
+            reader_schema: Schema of data that do not know theirs.
             batch_size: Rows that are computed at a time.
             commit_message: What `read_transaction` shows.
             transaction_properties: Likewise.
@@ -87,7 +87,7 @@ class ColumnChanges(TableMethods):
             data_obj: Data of any kind that `write_dataset` takes; read into memory.
             left_on: The key in the table: a column, `_rowid` or `_rowaddr`.
             right_on: The key in the data; None: the same name. It does not become a column.
-            schema: Of data that do not know theirs.
+            schema: Schema of data that do not know theirs.
             commit_message: What `read_transaction` shows.
             transaction_properties: Likewise.
 

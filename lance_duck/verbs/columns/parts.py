@@ -29,7 +29,7 @@ class ColumnValues:
     """Values of new columns for some rows of a fragment.
 
     Attributes:
-        offsets: Of the rows, ascending.
+        offsets: Offsets of the rows, ascending.
         rows: The columns.
     """
 
@@ -57,7 +57,7 @@ def write_values(
         new: The new columns, with their ids.
         fragment_id: The fragment.
         values: In the order of the rows.
-        transaction: Of which the file is, see `WriteOptions.transaction`.
+        transaction: Transaction of the file, see `WriteOptions.transaction`.
 
     Returns:
         The file, None where the fragment has no rows; and the number of rows that got values.
@@ -108,7 +108,7 @@ def commit_columns(
         columns: The columns.
         files: By the id of the fragment; all rows of the others are null.
         draft: Has noted the files.
-        properties: Of the transaction.
+        properties: Properties of the transaction.
 
     Raises:
         InvalidInputError: A fragment has no values, and a column may not be null.

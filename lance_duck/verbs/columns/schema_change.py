@@ -51,9 +51,9 @@ def add_fields(schema: Schema, arrow: pa.Schema, version: str, first_id: int, *,
     """Add columns, at the end; a struct may get members.
 
     Args:
-        schema: Of the table.
+        schema: Schema of the table.
         arrow: The new columns.
-        version: Of the data files that will hold them.
+        version: Version of the data files that will hold them.
         first_id: Lowest id for new fields.
         lists: Structs in lists may get members too.
 

@@ -105,7 +105,7 @@ def build_segments(
     Args:
         snapshot: The version.
         path: Dotted path of the column.
-        name: Of the index.
+        name: Name of the index.
         fragments: Ids; none: one segment that covers nothing is written here.
         spec: What is asked for.
         workers: Write the segments; None: one segment is written here.

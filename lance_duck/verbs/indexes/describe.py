@@ -60,7 +60,7 @@ class IndexSegmentDescription:
         fragment_ids: Fragments that it lists, there or not.
         index_version: Version of its layout.
         created_at: When it was made, UTC; None: not known.
-        size_bytes: Of its files; None: not known.
+        size_bytes: Bytes of its files; None: not known.
         base_id: Base path that its files lie in; None: the root of the table.
         covering_fields: Ids of fields whose values it holds, too.
     """
@@ -80,13 +80,13 @@ class IndexDescription:
     """An index.
 
     Attributes:
-        type_url: Of its details.
+        type_url: Type URL of its details.
         index_type: Kind, as in "BTree".
         num_rows_indexed: Rows of the fragments that are there and that a segment lists.
         fields: Ids of the fields it is over.
         field_names: Their paths.
         details: What else is known of how it was made.
-        total_size_bytes: Of all its files; None: not known.
+        total_size_bytes: Bytes of all its files; None: not known.
     """
 
     name: str

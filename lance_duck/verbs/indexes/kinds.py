@@ -46,7 +46,7 @@ class IndexProgress:
         event: "start", "progress" or "complete".
         stage: What is being done.
         completed: How much of it is done, in `unit`.
-        total: Of how much; None: not known.
+        total: All that there is to do, in `unit`; None: not known.
     """
 
     event: Literal["start", "progress", "complete"]
@@ -80,11 +80,11 @@ class IndexSpec:
     Attributes:
         column: Its dotted path.
         kind: Its kind.
-        parameters: Of the kind.
+        parameters: Parameters of the kind.
         name: None: made from the path.
         replace: Take the place of an index of this name.
         train: Build it of all rows; False: it covers nothing yet.
-        uuid: Of the segment, where there is one; None: a new one.
+        uuid: UUID of the segment, where there is one; None: a new one.
         progress: Called with the rows that are taken in, and all rows.
         untrained: Details of a segment that covers nothing, where such a one has no files; None: the kind builds it.
     """

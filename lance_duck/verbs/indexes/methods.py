@@ -65,7 +65,7 @@ class IndexChanges(VectorIndexChanges):
             replace: Take the place of an index of this name over this column.
             train: Build it of all rows; False: it covers nothing until `optimize.optimize_indices`.
             fragment_ids: Refused: see `create_index_uncommitted`.
-            index_uuid: Of the segment.
+            index_uuid: UUID of the segment.
             progress_callback: Called with the steps of the build.
             progress: Called with the rows that are taken in, and all rows; True: they are told on stderr.
             commit_message: Kept with the transaction.
@@ -116,7 +116,7 @@ class IndexChanges(VectorIndexChanges):
             replace: Whether there may be an index of this name.
             train: False: the segment covers nothing.
             fragment_ids: Fragments of this version that it covers.
-            index_uuid: Of the segment.
+            index_uuid: UUID of the segment.
             progress_callback: As for `create_scalar_index`.
             progress: Likewise.
             parameters: Likewise.
@@ -157,7 +157,7 @@ class IndexChanges(VectorIndexChanges):
         Segments that the index has already stay, but for those that the new ones cover wholly.
 
         Args:
-            index_name: Of the index.
+            index_name: Name of the index.
             column: Its dotted path.
             segments: What `create_index_uncommitted` and `merge_existing_index_segments` returned.
             commit_message: Kept with the transaction.
@@ -220,7 +220,7 @@ class IndexChanges(VectorIndexChanges):
         """Read all that searches of an index read, and keep it in memory, within limits.
 
         Args:
-            name: Of the index.
+            name: Name of the index.
             with_position: Of a full-text index that has positions of terms: without effect, phrases read those that
                 they need. Of other indexes refused.
             index_segments: Uuids of some of its segments; None: all.

@@ -46,7 +46,7 @@ class OptimizeOptions:
 
     Attributes:
         merge: Number of the newest segments to merge; None: those that are small beside the new rows.
-        names: Of indexes; None: all.
+        names: Names of indexes; None: all.
         retrain: Build each index anew, of all rows.
         progress: Called with the rows that are taken in, and all that are to be.
     """

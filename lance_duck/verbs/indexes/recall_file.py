@@ -31,7 +31,7 @@ def with_recall(snapshot: Snapshot, path: str, metadata: IndexMetadata) -> Index
     Args:
         snapshot: Version that the segment was built of.
         path: Dotted path of the column.
-        metadata: Of the segment, not part of the table yet.
+        metadata: Metadata of the segment, not part of the table yet.
     """
     names = {name for name, _ in metadata.files}
     if metadata.details_type != VECTOR.type_url or not names or RECALL_FILE in names:

@@ -51,7 +51,7 @@ def index_rows(snapshot: Snapshot, path: str, kind: IndexKind, fragments: Iterab
     Args:
         snapshot: The version.
         path: Dotted path of the column.
-        kind: Of the index.
+        kind: Kind of the index.
         fragments: Ids; rows come by ascending address.
 
     Returns:

@@ -32,9 +32,9 @@ class SegmentOrder:
     """A segment to build of the rows of fragments, to make of other segments, or of both.
 
     Attributes:
-        version: Of the table.
+        version: Version of the table.
         path: Dotted path of the column.
-        name: Of the index.
+        name: Name of the index.
         kind: Type url of its kind.
         fragments: Ids of fragments whose rows are read; no merged segment covers them.
         merged: Uuids of segments to merge; none: it is built of rows alone.

@@ -54,9 +54,9 @@ class SampleOrder:
     """Vectors to read; pickles.
 
     Attributes:
-        version: Of the table.
+        version: Version of the table.
         path: Dotted path of the column.
-        metric: Of the index.
+        metric: Metric of the index.
         fragments: Ids.
         positions: Ascending places among all living rows of the table; None: all rows of the fragments.
     """

@@ -103,7 +103,7 @@ class VectorIndexChanges(TableMethods):
             metric: "L2" (or "euclidean"), "cosine" or "dot", in any case; "hamming" for vectors of uint8 alone,
                 in IVF_FLAT and IVF_HNSW_FLAT.
             replace: Take the place of an index of this name over this column.
-            num_partitions: Of the inverted file.
+            num_partitions: Number of partitions of the inverted file.
             ivf_centroids: (partitions, dim) numbers, of numpy or Arrow: none are trained.
             pq_codebook: (sub-vectors, 2 ** num_bits, dim / sub-vectors) numbers, with ivf_centroids.
             num_sub_vectors: Of PQ: parts that a vector is cut into.
@@ -117,7 +117,7 @@ class VectorIndexChanges(TableMethods):
             filter_nan: Without effect: vectors with NaN are never in an index.
             train: Build it of all rows; False: it covers nothing until `optimize.optimize_indices`.
             fragment_ids: Refused: see `create_index_uncommitted`.
-            index_uuid: Of the segment.
+            index_uuid: UUID of the segment.
             target_partition_size: Rows of a partition that are aimed at, in place of num_partitions.
             skip_transpose: Refused.
             progress_callback: Called with the steps of the build.
@@ -178,7 +178,7 @@ def spec_of(
         snapshot: Version of the table.
         column: Path of the column.
         index_type: Name of a kind, in any case, or an `IndexConfig`.
-        parameters: Of the kind, by name.
+        parameters: Parameters of the kind, by name.
         options: Of indexes of any kind.
 
     Raises:

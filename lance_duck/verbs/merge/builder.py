@@ -151,7 +151,7 @@ class MergeInsertBuilder:
 
         Args:
             data_obj: The source: whatever `write_dataset` takes.
-            schema: Of the source, where it does not say.
+            schema: Schema of the source, where it does not say.
 
         Raises:
             InvalidInputError: The source does not fit the table, repeats a key, or matches rows where none may match;
@@ -169,7 +169,7 @@ class MergeInsertBuilder:
 
         Args:
             data_obj: The source: whatever `write_dataset` takes.
-            schema: Of the source, where it does not say.
+            schema: Schema of the source, where it does not say.
 
         Returns:
             The transaction, and what it will do.
@@ -193,7 +193,7 @@ class MergeInsertBuilder:
         """Describe the merge in a few lines.
 
         Args:
-            schema: Of the source; None: that of the table.
+            schema: Schema of the source; None: that of the table.
             verbose: Name the columns with their types.
         """
         self._plan.check()

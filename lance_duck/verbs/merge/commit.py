@@ -106,7 +106,7 @@ def commit_merge(
     Args:
         draft: Has noted the files, and commits them.
         merged: What was written.
-        properties: Of the transaction.
+        properties: Properties of the transaction.
 
     Raises:
         RetryableError: Another change came first: the merge is to run again, from the join on.

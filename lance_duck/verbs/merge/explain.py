@@ -23,7 +23,7 @@ def explain_merge(
         plan: The merge.
         snapshot: The version that it would begin with.
         names: Columns of the source.
-        schema: Of the source, to be shown too.
+        schema: Schema of the source, to be shown too.
         metrics: What it took.
     """
     return PlanText("\n".join(_lines(plan, snapshot, names, schema, metrics)) + "\n")

@@ -57,7 +57,7 @@ class Pairs:
         source: Columns of the source; without meaning where there is no row of it.
         keys: Bytes of the key of the source row, binary; null where it has none.
         matched: Whether there is a row of the table.
-        addresses: Of the row of the table; without meaning where there is none.
+        addresses: Address of the row of the table; without meaning where there is none.
         has_source: Whether there is a row of the source. Where there is none, the row of the table is deleted.
     """
 

@@ -36,15 +36,15 @@ class MergePlan:
     Attributes:
         on: Key columns.
         matched: What becomes of rows of the table that a source row matches: nothing, UPDATE, DELETE or FAIL.
-        condition: Of an update; SQL over `source` and `target`.
+        condition: Condition of an update; SQL over `source` and `target`.
         insert: Whether source rows that match none are inserted.
         by_source_delete: Whether rows of the table that no source row matches are deleted.
-        by_source_condition: Of that; SQL over the table.
+        by_source_condition: Condition of that; SQL over the table.
         write_mode: One of MODES.
         dedupe: One of DEDUPES: what becomes of source rows with a key that came before.
         retries: Times to run again after a lost race.
-        timeout: After which it does not run again.
-        data_storage_version: Of new files; None: that of the table.
+        timeout: Time after which it does not run again.
+        data_storage_version: Version of new files; None: that of the table.
         target_bases: Base paths that new fragments go to, by name or URI; None: the root of the table.
         target_all_bases: All of them; the root among them if true.
         use_index: Whether an index of the key may find the rows of few keys.

@@ -36,9 +36,9 @@ class MergeSource:
 
     Args:
         data: Whatever a write takes.
-        schema: Of the table.
+        schema: Schema of the table.
         on: Key columns, which the data must have.
-        arrow_schema: Of the data, where it does not say.
+        arrow_schema: Schema of the data, where it does not say.
         memory_limit: Bytes of rows in memory; None: as many as `IN_MEMORY`, and `BYTES_AT_ONCE` for what is picked.
 
     Raises:

@@ -18,7 +18,7 @@ def data_file_at(snapshot: Snapshot, name: str, base_id: int | None = None) -> D
 
     Args:
         snapshot: The table.
-        name: Of the file, in the folder of data files.
+        name: Name of the file, in the folder of data files.
         base_id: Base path that it lies in; None: the root of the table.
 
     Raises:

@@ -82,7 +82,7 @@ class Assignments:
     """The new values of an update.
 
     Args:
-        schema: Of the table.
+        schema: Schema of the table.
         updates: SQL expressions by name of the column.
 
     Raises:

@@ -78,7 +78,7 @@ def edit_rows(
         snapshot: The version that the addresses are of.
         edits: The edits.
         predicate: What the user asked for, as SQL; kept with a delete.
-        properties: Of the transaction.
+        properties: Properties of the transaction.
 
     Raises:
         InvalidInputError: Values do not fit their columns.

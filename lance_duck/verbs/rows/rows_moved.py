@@ -185,7 +185,7 @@ def moved_rows(
 
     Args:
         fragments: As they were written, in order.
-        row_ids: Of the first rows; the rows after them are new.
+        row_ids: Row ids of the first rows; the rows after them are new.
         created_at: Version in which each of these was created.
     """
     result, start = [], 0

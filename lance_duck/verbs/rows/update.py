@@ -39,8 +39,8 @@ def update_rows(
         snapshot: The version to start from.
         updates: SQL expressions by column.
         where: Which rows; None: all.
-        data_storage_version: Of the new files; None: that of the table.
-        properties: Of the transaction.
+        data_storage_version: Version of the new files; None: that of the table.
+        properties: Properties of the transaction.
 
     Returns:
         The new version, and the number of rows.

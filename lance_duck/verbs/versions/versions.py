@@ -53,7 +53,7 @@ class VersionChanges(TableMethods):
         """Add base paths: other places for data files, that writes choose by `target_bases`.
 
         Args:
-            new_bases: Of `DatasetBasePath`.
+            new_bases: Base paths, as `DatasetBasePath`.
             transaction_properties: What `read_transaction` shows.
 
         Returns:

@@ -179,7 +179,7 @@ def commit_created(
 
     Args:
         staged: What was written.
-        settings: Of the table.
+        settings: Settings of the table.
         other: Where another one was faster: the table that the rows go to instead, or None.
         config: More settings that the table begins with.
         guard: As for `commit_added`, where the rows go to another table.

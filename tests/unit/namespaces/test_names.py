@@ -25,7 +25,7 @@ def test_names_with_empty_parts_and_other_things_are_refused(name: object) -> No
 
 @pytest.mark.parametrize("part", ["a/b", "..", ".", "ü", "a b", "a\0", "a$b", "%2e", "a\\b", "\n"])
 def test_new_names_are_those_that_all_readers_find(part: str) -> None:
-    with pytest.raises(InvalidInputError, match="letters of ASCII"):
+    with pytest.raises(InvalidInputError, match="ASCII letters"):
         check_new(("a", part), "table")
     check_new(("a", "b-1_2.x"), "table")
 

@@ -56,7 +56,7 @@ class AlterIndexStatement(TableStatement):
     """An ALTER INDEX.
 
     Attributes:
-        name: Of the index.
+        name: Name of the index.
         action: What follows the table.
     """
 
@@ -104,7 +104,7 @@ class ReindexStatement(TableStatement):
     """A REINDEX.
 
     Attributes:
-        name: Of the index; None: all of the table.
+        name: Name of the index; None: all of the table.
         retrain: RETRAIN.
         rest: What follows, which is nothing in a sound statement.
     """
@@ -150,7 +150,7 @@ def coverage(dataset: LanceDataset, names: Sequence[str] | None = None) -> dict[
 
     Args:
         dataset: The table.
-        names: Of the indexes; None: all.
+        names: Names of the indexes; None: all.
     """
     return {
         "version": dataset.version,

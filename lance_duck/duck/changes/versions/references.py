@@ -67,7 +67,7 @@ class _ReferenceProcedure(Procedure):
 
         Args:
             dataset: The version.
-            name: Of the tag or branch.
+            name: Name of the tag or branch.
         """
 
 

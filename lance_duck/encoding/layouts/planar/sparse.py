@@ -61,7 +61,7 @@ class LayerNumbers:
     """A layer with its numbers.
 
     Attributes:
-        validity: Of its slots.
+        validity: Validity of its slots.
         is_list: Whether it is one of lists.
         places: int64, slots whose lists have items.
         ends: int64 (len(places) + 1,), items before each of them, and all.

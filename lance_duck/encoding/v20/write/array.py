@@ -33,7 +33,7 @@ def encode_array(array: pa.Array, buffers: BuffersOut, compression: Compression,
     Args:
         array: Values of a storage type.
         buffers: Receives what the encoding points at.
-        compression: Of byte strings.
+        compression: Compression of byte strings.
         where: Column, for messages.
 
     Raises:

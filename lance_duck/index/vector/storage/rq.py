@@ -202,7 +202,7 @@ def rabit_lists(rounding: Rounding, num_partitions: int, quantizer: Any, metric:
     """Return a faiss index over empty lists.
 
     Args:
-        rounding: Of the rows.
+        rounding: Rounding of the rows.
         num_partitions: Lists.
         quantizer: faiss index of the rotated centroids; must outlive the result.
         metric: faiss.METRIC_L2 or faiss.METRIC_INNER_PRODUCT.
@@ -217,7 +217,7 @@ def rabit_bytes(rounding: Rounding, rows: Bytes, centroid: NDArray[np.float32], 
     """Return rows of a partition as faiss keeps them, (n, code size), C-contiguous.
 
     Args:
-        rounding: Of the rows.
+        rounding: Rounding of the rows.
         rows: As `Rounding.rows` gives them.
         centroid: float32 (dim,), rotated.
         metric: "l2", "cosine" or "dot".

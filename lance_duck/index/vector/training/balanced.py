@@ -48,8 +48,8 @@ def balanced_clusters(sample: Vectors, count: int, rounds: int, seed: int) -> Ve
     Args:
         sample: float32 (n, dim), whose squared distances are finite; n is at least `count`.
         count: Centroids.
-        rounds: Of training, at most.
-        seed: Of what is left to chance.
+        rounds: Rounds of training, at most.
+        seed: Seed of what is left to chance.
     """
     part = sample[:: max(len(sample) // (SETTLED_SAMPLE * count), 1)]
     part = np.ascontiguousarray(part)
@@ -145,8 +145,8 @@ def _pairs(
     """Return partitions to be cut in two, each with a centroid that is spared for it, while that gains anything.
 
     Args:
-        gains: Of cutting each partition.
-        losses: Of sparing each centroid.
+        gains: Gain of cutting each partition.
+        losses: Loss of sparing each centroid.
         heirs: Of each the centroids that its rows go to then; where most go, stays.
     """
     is_taken = np.zeros(len(gains), np.bool_)

@@ -45,7 +45,7 @@ class SampledRows:
         table: The version they are read from.
         column: Their vectors.
         segment: Whose rows they are.
-        metric: Of its index.
+        metric: Metric of its index.
         rows: Addresses of its rows, and whether each lives.
         k: Neighbours that searches ask for.
         share: Of the rows, those that a filter lets through: drawn by chance, the same ones each time.

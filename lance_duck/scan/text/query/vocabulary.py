@@ -36,7 +36,7 @@ def marked_by(query: WordQuery, texts: pa.Array | pa.ChunkedArray, analyser: Ana
     Args:
         query: The query.
         texts: string, large_string or string_view.
-        analyser: Of the texts.
+        analyser: Analyser of the texts.
     """
     if isinstance(query, PhraseQuery):
         yield from phrases_of(query.query, analyser, query.slop)

@@ -96,7 +96,7 @@ def test_what_is_no_text_is_refused(table: ld.LanceDataset, values: Any) -> None
     for change in (table.update_config, table.update_metadata, table.update_schema_metadata):
         with pytest.raises(InvalidInputError, match="string"):
             change(values)
-    with pytest.raises(InvalidInputError, match="text"):
+    with pytest.raises(InvalidInputError, match="string"):
         table.update_field_metadata({"id": values})
     assert table.latest_version == 1
 
