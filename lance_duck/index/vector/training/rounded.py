@@ -1,4 +1,4 @@
-"""Vectors as rows of RaBitQ: bits by faiss, which looks for the best of them, and factors that fit to these bits."""
+"""Vectors as rows of RaBitQ: the bits that turn them least, and factors that fit to these bits."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from lance_duck.index.vector.library import faiss
-from lance_duck.index.vector.storage.rq import Rounding, rabit_lists
+from lance_duck.index.vector.storage.rq import Rounding
+from lance_duck.kernels.numbers.rabit_encode import fit_codes
 
 _EPSILON: Final = 1.9
 """Standard deviations of an error that a search allows for."""
@@ -33,47 +33,34 @@ def rounded(
     with np.errstate(over="ignore"):
         near = centroids[partitions]
         residuals = vectors - near
-    codes = _codes(rounding, residuals)
-    num_signs, first = rounding.dim // 8, rounding.dim // 8 + 12
-    signs, further = codes[:, :num_signs], codes[:, first : first + num_signs * rounding.extra]
-    bits = np.unpackbits(signs, axis=1, bitorder="little").astype(np.float32)
-    named = _factors(residuals, near, bits - np.float32(0.5), metric, of_residual=rounding.of_residual)
+    signs, further, numbers = _codes(rounding, residuals)
+    halves = np.copysign(np.float32(0.5), numbers)
+    named = _factors(residuals, near, halves, metric, of_residual=rounding.of_residual)
     factors = [named["add"], named["scale"], *([named["error"]] if rounding.has_error else [])]
     parts = [signs]
     if rounding.extra:
-        size = np.float32(1 << rounding.extra)
-        numbers_of = _numbers(further, rounding.extra)
-        named = _factors(residuals, near, bits * size + numbers_of - (size - np.float32(0.5)), metric)
+        named = _factors(residuals, near, numbers, metric)
         factors += [named["add"], named["scale"]]
         parts.append(further)
     return np.hstack([*parts, np.stack(factors, axis=1).astype("<f4").view(np.uint8)])
 
 
-def _codes(rounding: Rounding, residuals: NDArray[np.float32]) -> NDArray[np.uint8]:
-    """Return the codes that faiss finds for residuals (n, dim).
+def _codes(rounding: Rounding, residuals: NDArray[np.float32]) -> tuple[NDArray[np.uint8], ...]:
+    """Return the signs of residuals (n, dim), their further bits, and the numbers that these are.
 
-    They depend on directions alone: lengths are made about 1 before, as faiss would look for codes for ever where the
-    square of a length is infinite.
+    Codes depend on directions alone: lengths are made about 1 before, as the squares of some would be infinite.
     """
     largest = np.abs(residuals).max(axis=1, initial=0)
     finite = np.isfinite(largest)
     _, exponents = np.frexp(np.where(finite, largest, 0))
     directions = np.ldexp(np.where(finite[:, None], residuals, 0), -exponents[:, None])
-    origin = faiss.IndexFlatL2(rounding.dim)
-    origin.add(np.zeros((1, rounding.dim), np.float32))
-    index = rabit_lists(rounding, 1, origin, faiss.METRIC_L2)
-    codes = np.empty((len(residuals), index.code_size), np.uint8)
-    numbers = np.zeros(len(residuals), np.int64)
-    directions = np.ascontiguousarray(directions, np.float32)
-    index.encode_vectors(len(residuals), faiss.swig_ptr(directions), faiss.swig_ptr(numbers), faiss.swig_ptr(codes))
-    return codes
-
-
-def _numbers(further: NDArray[np.uint8], extra: int) -> NDArray[np.float32]:
-    """Return the numbers that further bits of rows are: float32 (n, dim)."""
-    bits = np.unpackbits(further, axis=1, bitorder="little").reshape(len(further), -1, extra)
-    numbers: NDArray[np.float32] = bits.astype(np.float32) @ (1 << np.arange(extra)).astype(np.float32)
-    return numbers
+    num_signs = rounding.dim // 8
+    signs = np.zeros((len(residuals), num_signs), np.uint8)
+    further = np.zeros((len(residuals), num_signs * rounding.extra), np.uint8)
+    numbers = np.empty(residuals.shape, np.float32)
+    sizes = np.empty(rounding.dim, np.float32)
+    fit_codes(np.ascontiguousarray(directions, np.float32), rounding.extra, sizes, numbers, signs, further)
+    return signs, further, numbers
 
 
 def _factors(

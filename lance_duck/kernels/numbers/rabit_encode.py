@@ -1,0 +1,76 @@
+"""Vectors as signs and further bits, at the scale that turns them least: the codes of RaBitQ.
+
+A number x becomes its sign and u, the whole number of |x| times a scale, at most 2 ** bits - 1; it is read as u + 1 / 2
+with the sign of x. Of a negative number the further bits are those of 2 ** bits - 1 - u. The scale is the best of a
+range of them, then of ever smaller steps to either side of it. The angle between a vector and its code is as narrow as
+faiss finds it, which tries every scale; `tests/unit/kernels/numbers` compares them.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.kernels.jit import summing_kernel
+
+Floats = NDArray[np.float32]
+Bytes = NDArray[np.uint8]
+
+_FIRST: Final = 0.4  # scales: of that at which the largest number just fits
+_STEP: Final = 1.3
+_STEPS: Final = 14
+_HALVINGS: Final = 4
+
+
+@summing_kernel
+def fit_codes(vectors: Floats, bits: int, sizes: Floats, codes: Floats, signs: Bytes, further: Bytes) -> None:
+    """Find the codes of vectors.
+
+    Args:
+        vectors: (n, dim), finite.
+        bits: Further bits of a number, 0 to 8.
+        sizes: (dim,), to work in.
+        codes: (n, dim), filled with the numbers as they are read, times their signs.
+        signs: (n, dim / 8), zeros; bits of signs are set, least bit first: 1 from zero on.
+        further: (n, dim * bits / 8), zeros; further bits are set, number after number, least bit first.
+    """
+    dim = vectors.shape[1]
+    most = (np.int64(1) << bits) - 1
+    top, half = np.float32(most), np.float32(0.5)
+    for i in range(len(vectors)):
+        largest = np.float32(0)
+        for j in range(dim):
+            sizes[j] = abs(vectors[i, j])
+            largest = max(largest, sizes[j])
+        best, chosen, step = np.float32(-1), np.float32(0), np.float32(_STEP)
+        scale = np.float32(_FIRST) * (top + np.float32(1)) / largest if largest > 0 else np.float32(0)
+        for trial in range(_STEPS + 2 * _HALVINGS):
+            if trial >= _STEPS:
+                if (trial - _STEPS) % 2 == 0:
+                    step = np.sqrt(step)
+                    scale = chosen / step
+                else:
+                    scale = scale * step * step
+            along, square = np.float32(0), np.float32(0)
+            for j in range(dim):
+                code = min(np.float32(np.int32(sizes[j] * scale)), top) + half
+                along += sizes[j] * code
+                square += code * code
+            if along * along / square > best:
+                best, chosen = along * along / square, scale
+            if trial < _STEPS:
+                scale *= step
+        place = 0
+        for j in range(dim):
+            number = np.int64(min(np.float32(np.int32(sizes[j] * chosen)), top))
+            codes[i, j] = np.float32(number) + half
+            if vectors[i, j] >= 0:
+                signs[i, j >> 3] |= np.uint8(1 << (j & 7))
+            else:
+                codes[i, j] = -codes[i, j]
+                number = most - number
+            for bit in range(bits):
+                further[i, place >> 3] |= np.uint8(((number >> bit) & 1) << (place & 7))
+                place += 1
