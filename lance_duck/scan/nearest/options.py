@@ -54,8 +54,8 @@ class VectorColumn:
 
     @property
     def query_dtype(self) -> np.dtype[Any]:
-        """What queries are given in: float32, or uint8 for bits."""
-        return self.dtype if self.dtype == np.uint8 else np.dtype(np.float32)
+        """What queries are given in: the type of distances, or float32 for rows of several vectors."""
+        return np.dtype(np.float32) if self.is_many and self.dtype == np.float64 else self.dtype
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,7 +20,7 @@ class Queries:
     """What is searched for.
 
     Attributes:
-        vectors: (n, dim), C-contiguous: float32, or uint8 for bits.
+        vectors: (n, dim), C-contiguous: float32; float64 for a column of these; uint8 for bits.
         is_batch: Several queries were meant, though there may be one.
         is_one: All vectors together are one query, for rows of several vectors.
     """
@@ -40,14 +40,15 @@ def query_vectors(q: Any, dim: int, dtype: np.dtype[Any]) -> Queries:
         q: A list, a numpy array of numbers, an Arrow array or scalar; lists of those, a matrix or an Arrow array of
             lists are several queries.
         dim: Numbers that each must have.
-        dtype: float32, or uint8 for vectors of bits.
+        dtype: float32, float64, or uint8 for vectors of bits.
 
     Raises:
         WrongTypeError: Not numbers.
-        InvalidInputError: No numbers, another length, null, NaN or infinite, or no whole numbers up to 255 for bits.
+        InvalidInputError: No numbers, another length, null, NaN, larger than float32 holds, or no whole numbers up to
+            255 for bits.
     """
     is_query = type(q) is np.ndarray and q.dtype == dtype and q.shape == (dim,) and q.flags.c_contiguous
-    if is_query and (dtype == np.uint8 or np.logical_and.reduce(np.isfinite(q))):
+    if is_query and dtype != np.float64 and (dtype == np.uint8 or np.logical_and.reduce(np.isfinite(q))):
         return Queries(q[None], False)
     numbers = _numbers(q)
     if numbers.ndim not in (1, 2) or not numbers.shape[0]:
@@ -69,10 +70,10 @@ def _fitting(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
             raise InvalidInputError("query of bits", where=_WHERE, expected="whole numbers from 0 to 255")
         return bits
     with np.errstate(over="ignore"):
-        numbers = values.astype(dtype)
+        numbers = values.astype(np.float32)
     if not np.isfinite(numbers).all():
         raise InvalidInputError("query vector", where=_WHERE, expected="finite numbers", found="NaN or infinity")
-    return numbers
+    return numbers if dtype == np.float32 else values.astype(dtype)
 
 
 def _numbers(q: Any) -> NDArray[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -212,6 +213,18 @@ def test_a_query_may_have_any_form(table: ld.LanceDataset, q: Any) -> None:
 def test_several_queries_may_have_any_form(table: ld.LanceDataset, q: Any) -> None:
     wanted = [*expected("l2", np.ones(DIM), 3), *expected("l2", np.zeros(DIM), 3)]
     assert ids(table, {"column": "single", "q": q, "k": 3}) == wanted
+
+
+@pytest.mark.parametrize("as_query", [np.asarray, list, pa.array, lambda q: np.stack([q, q])])
+def test_a_query_of_a_column_of_doubles_keeps_all_digits(tmp_path: Path, as_query: Callable[[Any], Any]) -> None:
+    vectors = np.array([[1e8, 0.1], [1e8 + 1, 0.1]])
+    array = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), 2)
+    ds = ld.write_dataset(pa.table({"id": [0, 1], "v": array}), tmp_path / "t.lance")
+    found = ds.to_table(nearest={"column": "v", "q": as_query(vectors[1]), "k": 1})
+    assert set(found["id"].to_pylist()) == {1}
+    assert set(found["_distance"].to_pylist()) == {0.0}
+    with pytest.raises(ld.LanceDuckError, match="finite"):  # distances are float32
+        ds.to_table(nearest={"column": "v", "q": as_query(np.array([1e300, 0])), "k": 1})
 
 
 def test_a_zero_query_has_no_angle(table: ld.LanceDataset) -> None:
