@@ -38,6 +38,7 @@ def main() -> None:
     parser.add_argument("--metrics", nargs="+", choices=("l2", *METRICS), default=METRICS)
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS, help="indexes")
     parser.add_argument("--peers", nargs="+", default=("pylance", "faiss", "hnswlib"), help="who runs beside us")
+    parser.add_argument("--kept", action="store_true", help="our index is not built anew, either, where it is kept")
     arguments = parser.parse_args()
     print(machine())
     lines = []
@@ -46,7 +47,7 @@ def main() -> None:
         near = truth(data, metric)
         contestants = [e for e in engines(data, kind, metric) if e.name in (OURS, *arguments.peers)]
         for each in contestants:
-            each.prepare(each.name == OURS)
+            each.prepare(each.name == OURS and not arguments.kept)
             print(f"{data}, {metric}, {kind}, {each.name}: built in {each.figures['seconds']:.0f} s", flush=True)
         lines += list(rows(contestants, near, arguments.rounds))
     names = " | ".join(f"recall {recall:g}" for recall in RECALLS)
