@@ -45,7 +45,9 @@ def rounded(
     return np.hstack([*parts, np.stack(factors, axis=1).astype("<f4").view(np.uint8)])
 
 
-def _codes(rounding: Rounding, residuals: NDArray[np.float32]) -> tuple[NDArray[np.uint8], ...]:
+def _codes(
+    rounding: Rounding, residuals: NDArray[np.float32]
+) -> tuple[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.float32]]:
     """Return the signs of residuals (n, dim), their further bits, and the numbers that these are.
 
     Codes depend on directions alone: lengths are made about 1 before, as the squares of some would be infinite.
@@ -57,7 +59,7 @@ def _codes(rounding: Rounding, residuals: NDArray[np.float32]) -> tuple[NDArray[
     num_signs = rounding.dim // 8
     signs = np.zeros((len(residuals), num_signs), np.uint8)
     further = np.zeros((len(residuals), num_signs * rounding.extra), np.uint8)
-    numbers = np.empty(residuals.shape, np.float32)
+    numbers = np.empty((len(residuals), rounding.dim), np.float32)
     sizes = np.empty(rounding.dim, np.float32)
     fit_codes(np.ascontiguousarray(directions, np.float32), rounding.extra, sizes, numbers, signs, further)
     return signs, further, numbers
