@@ -209,16 +209,19 @@ def cut_tasks(readers: Readers, sizer: Sizer, *, counting: bool = False) -> Iter
 
 def _together(readers: Readers) -> Iterator[Sequence[Extent]]:
     """Yield all extents, those of neighbouring small fragments together: one at first, then ever more."""
-    if len(readers.plan.fragments) == 1 or not may_join(readers.plan):
+    if len(readers.plan.fragments) == 1:
         yield from ([extent] for extent in readers.extents())
         return
     find = shape_of(readers.snapshot)
+    joins: bool | None = None  # asked for the first small fragment: many tables have none
     held: list[Extent] = []
     most, rows, held_shape = 1, 0, None
     for extent in readers.extents():
         is_whole = (extent.start, extent.stop) == (0, readers.at(extent.index).num_rows)
         is_small = is_whole and extent.stop <= JOINED_ROWS
-        shape = find(readers.plan.fragments[extent.index]) if is_small else None
+        if is_small and joins is None:
+            joins = may_join(readers.plan)
+        shape = find(readers.plan.fragments[extent.index]) if is_small and joins else None
         is_full = len(held) == most or rows + extent.stop > JOINED_ROWS
         if held and (shape is None or shape != held_shape or is_full):
             most = min(MORSEL_GROWTH * most, JOINED_FRAGMENTS)

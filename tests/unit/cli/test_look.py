@@ -43,7 +43,7 @@ def test_head_shows_rows_that_a_condition_is_true_of(words: str, option: str) ->
 
 @pytest.mark.parametrize("columns", ["", "id,,word", ","])
 def test_an_empty_name_of_a_column_is_refused(words: str, columns: str) -> None:
-    with pytest.raises(InvalidInputError, match=r"^--columns: expected names of columns"):
+    with pytest.raises(InvalidInputError, match=r"^--columns: expected column names"):
         run("head", words, "--columns", columns)
 
 

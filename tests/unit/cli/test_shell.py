@@ -76,7 +76,7 @@ def test_a_file_is_read(typed: Typed, tmp_path: Path) -> None:
     written, wrong = typed(f".read '{file}'", ENTER, ".read nowhere.sql", ENTER, CTRL_D)
     assert written == ["a", "1"]
     assert wrong[0].startswith(f"lance-duck: {file}:2: ")
-    assert wrong[-1] == "lance-duck: nowhere.sql: no such file of SQL"
+    assert wrong[-1] == "lance-duck: nowhere.sql: no such SQL file"
 
 
 def test_the_form_of_results_changes(typed: Typed) -> None:
