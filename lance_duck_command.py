@@ -201,7 +201,7 @@ def search(
     column: Annotated[str | None, typer.Option("--column", "-c", help="Texts; those with an index unless given.")] = (
         None
     ),
-    count: Annotated[int, typer.Option("--rows", "-k", "-n", min=1, help="Number of rows.")] = 10,
+    count: Annotated[int, typer.Option("--limit", "--rows", "--k", "-k", "-n", min=1, help="Number of rows.")] = 10,
     condition: Annotated[str | None, typer.Option("--filter", metavar="SQL", help="Rows that may be found.")] = None,
     vector: Annotated[
         str | None, typer.Option(metavar="JSON", help="Rows near to a vector: numbers, as [0.5, 1].")

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from lance_duck.redact import shown
+
+# What an error says of Python, and what does the same here.
+_COMMANDS: Final = (
+    ('mode="append"', "--mode append"),
+    ('mode="overwrite"', "--mode overwrite"),
+    ("versions() lists", "lance-duck versions lists"),
+    ("with lance_duck.connect", "with lance-duck sql"),
+)
 
 
 def message_of(error: BaseException) -> str:
     """Return what an error says, without secrets, empty lines and what follows of tracebacks."""
     text = shown(error).partition("\n\nAt:")[0].partition("\nTraceback")[0]
+    for there, here in _COMMANDS:
+        text = text.replace(there, here)
     lines = [line.rstrip() for line in text.splitlines() if line.strip()]
     return "\n".join(lines) or type(error).__name__

@@ -16,7 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 STRANGER = ROOT / "tests" / "release" / "stranger.py"
-CHECKERS = ("mypy", "pyright")
+CHECKERS = ("mypy", "pyright[nodejs]")
 
 
 def main() -> None:
