@@ -82,6 +82,12 @@ def subroutine(function: Callable[P, R]) -> Callable[P, R]:
     return _compiled(function, {**OPTIONS, "no_cpython_wrapper": True, "forceinline": True}, Subroutine)
 
 
+def summing_subroutine(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile `function` as `summing_kernel` does, for kernels alone."""
+    options = {**OPTIONS, "no_cpython_wrapper": True, "forceinline": True, "fastmath": set(_SUMS)}
+    return _compiled(function, options, Subroutine)
+
+
 def _compiled(function: Callable[P, R], options: Mapping[str, Any], kind: type[Kernel]) -> Callable[P, R]:
     compiled: Any = numba.njit(**options)(function)
     compiled.__class__ = kind

@@ -74,7 +74,7 @@ def check(found: NDArray[np.float64], promise: float) -> None:
 
 @pytest.fixture(autouse=True)
 def _small_tables_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(measure, "FREE_ROWS", 64)
+    monkeypatch.setattr(measure, "FREE_NS", 200)
 
 
 @pytest.mark.parametrize(

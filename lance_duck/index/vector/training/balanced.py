@@ -17,29 +17,30 @@ from numpy.typing import NDArray
 
 from lance_duck.index.vector.costs import EVENNESS, SETTLED_SAMPLE
 from lance_duck.index.vector.library import faiss
+from lance_duck.kernels.jit import readonly
+from lance_duck.kernels.vectors.halves import WORK_ROWS, halve_partitions
 
 Vectors = NDArray[np.float32]
 
 _FIRST: Final = 0.3  # of all rounds: plain ones, of a part of the sample
 _LAST: Final = 0.25  # of all rounds: plain ones, of the whole sample; between them centroids are exchanged
-_LEAST_HALVED: Final = 4  # vectors
-_TURNS: Final = 3  # of a power iteration
-_HALVINGS: Final = 4  # rounds of k-means with two centroids
 
 
 @dataclass(frozen=True)
 class Halves:
-    """A partition cut in two.
+    """Partitions cut in two.
 
     Attributes:
-        means: float32 (2, dim).
-        gain: What the sum of squared distances loses.
-        pairs: Pairs of a vector of one half and one of the other.
+        middles: float32 (partitions, dim), means of the partitions; NaN of those without vectors.
+        means: float32 (partitions, 2, dim), of the halves; of partitions that are not cut it holds anything.
+        gains: float64 (partitions,), what the sum of squared distances loses; 0 of those that are not cut.
+        pairs: int64 (partitions,), pairs of a vector of one half and one of the other; 0 likewise.
     """
 
+    middles: Vectors
     means: Vectors
-    gain: float
-    pairs: int
+    gains: NDArray[np.float64]
+    pairs: NDArray[np.int64]
 
 
 def balanced_clusters(sample: Vectors, count: int, rounds: int, seed: int) -> Vectors:
@@ -84,59 +85,34 @@ def exchanged(sample: Vectors, centroids: Vectors) -> tuple[Vectors, int]:
     distances, nearest = index.search(sample, 2)
     own, next_ = nearest[:, 0], nearest[:, 1]
     order, sizes = np.argsort(own, kind="stable"), np.bincount(own, minlength=count)
-    members = np.split(order, np.cumsum(sizes)[:-1])
+    starts = np.concatenate([[0], np.cumsum(sizes)])
     price = EVENNESS * float(np.maximum(distances[:, 0], 0).mean(dtype=np.float64)) * count / len(sample)
     missed = distances[:, 1] - distances[:, 0] + 2 * price * sizes[next_]
     losses = np.bincount(own, missed, minlength=count).astype(np.float64)
-    halves = [halved(sample[rows]) for rows in members]
-    gains = np.array([0.0 if each is None else each.gain + 2 * price * each.pairs for each in halves])
-    result = _means(sample, members, centroids)
-    pairs = _pairs(gains, losses, [next_[rows] for rows in members])
+    halves = halved(sample, order, starts)
+    result = np.where(sizes[:, None] > 0, halves.middles, centroids)
+    pairs = _pairs(halves.gains + 2 * price * halves.pairs, losses, np.split(next_[order], starts[1:-1]))
     for crowded, spare in pairs:
-        half = halves[crowded]
-        assert half is not None  # it gains something
-        result[crowded], result[spare] = half.means
+        result[crowded], result[spare] = halves.means[crowded]
     return result, len(pairs)
 
 
-def halved(vectors: Vectors) -> Halves | None:
-    """Return the halves of a partition by k-means, begun along its longest axis; None if it is not cut."""
-    if len(vectors) < _LEAST_HALVED:
-        return None
-    middle = vectors.mean(axis=0)
-    inside = vectors - middle
-    scale = float(np.abs(inside).max())
-    if not scale:
-        return None
-    inside /= np.float32(scale)  # products of large numbers would be infinite
-    side = inside @ _axis(inside) > 0
-    for _ in range(_HALVINGS):
-        if side.all() or not side.any():
-            return None
-        one, other = inside[side].mean(axis=0), inside[~side].mean(axis=0)
-        side = inside @ (one - other) > (one @ one - other @ other) / 2
-    ones = int(side.sum())
-    others = len(side) - ones
-    if not ones or not others:
-        return None
-    one, other = inside[side].mean(axis=0), inside[~side].mean(axis=0)
-    gain = scale**2 * (ones * float(one @ one) + others * float(other @ other))
-    return Halves(np.stack([middle + scale * one, middle + scale * other]), gain, ones * others)
+def halved(vectors: Vectors, order: NDArray[np.int64], starts: NDArray[np.int64]) -> Halves:
+    """Return the halves of partitions, each by k-means with two centroids, begun along its longest axis.
 
-
-def _axis(inside: Vectors) -> Vectors:
-    """Return about the direction in which vectors, less their mean, differ most."""
-    axis: NDArray[Any] = inside[np.einsum("ij,ij->i", inside, inside).argmax()]
-    for _ in range(_TURNS):
-        axis = (inside @ axis) @ inside
-        axis /= np.maximum(np.linalg.norm(axis), np.float32(np.finfo(np.float32).tiny))
-    return axis
-
-
-def _means(sample: Vectors, members: list[NDArray[np.int64]], centroids: Vectors) -> Vectors:
-    """Return the mean of each partition; the centroid itself where there is no vector."""
-    means = [sample[rows].mean(axis=0) if len(rows) else old for rows, old in zip(members, centroids, strict=True)]
-    return np.ascontiguousarray(np.stack(means), np.float32)
+    Args:
+        vectors: float32 (n, dim), whose squared distances are finite.
+        order: Rows by partition.
+        starts: (partitions + 1,), where the rows of each begin in `order`.
+    """
+    count, dim, most = len(starts) - 1, vectors.shape[1], int(np.diff(starts).max(initial=0))
+    middles, means = np.full((count, dim), np.nan, np.float32), np.empty((count, 2, dim), np.float32)
+    gains, pairs = np.empty(count), np.empty(count, np.int64)
+    inside, sides, work = np.empty((most, dim), np.float32), np.empty(most, np.bool_), np.empty((WORK_ROWS, dim))
+    halve_partitions(
+        readonly(vectors), readonly(order), readonly(starts), inside, sides, work, middles, means, gains, pairs
+    )
+    return Halves(middles, means, gains, pairs)
 
 
 def _pairs(

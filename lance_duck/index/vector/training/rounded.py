@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lance_duck.index.vector.storage.rq import Rounding
-from lance_duck.kernels.numbers.rabit_encode import fit_codes
+from lance_duck.kernels.vectors.rabit_encode import fit_codes
 
 _EPSILON: Final = 1.9
 """Standard deviations of an error that a search allows for."""

@@ -19,7 +19,7 @@ from lance_duck.scan.costs import (
     CANDIDATE_NS,
     CODE_BYTE_NS,
     CODE_NS,
-    FREE_ROWS,
+    FREE_NS,
     GRAPH_STEPS,
     MOST_CANDIDATES,
     ROW_BYTE_NS,
@@ -73,8 +73,8 @@ def everything(index: VectorIndex, k: int) -> Curve:
 def _probes(shape: Shape, sample: Sample, ranks: Ranks) -> list[int]:
     """Return numbers of partitions to look into, up to the first with which hardly any neighbour is missed."""
     count = max(shape.num_partitions, 1)
-    rows = max(sample.num_allowed / count, 1e-9)
-    least = 1 if shape.has_graphs else min(math.ceil(FREE_ROWS / rows), count)
+    part = max(_part_cost(shape, sample.num_allowed / count), 1e-9)
+    least = 1 if shape.has_graphs else min(math.ceil(FREE_NS / part), count)
     probes = []
     number = float(least)
     while True:
@@ -164,6 +164,10 @@ def _cost(shape: Shape, setting: Setting, width: int) -> float:
     again = 0.0 if setting.candidates is None else setting.candidates * (CANDIDATE_NS + width * CANDIDATE_BYTE_NS)
     if shape.has_graphs:
         return again + setting.nprobes * (setting.ef or 1) * (WALK_NS + shape.code_bytes * WALK_BYTE_NS)
-    rows = setting.nprobes * shape.num_rows / max(shape.num_partitions, 1)
+    return again + setting.nprobes * _part_cost(shape, shape.num_rows / max(shape.num_partitions, 1))
+
+
+def _part_cost(shape: Shape, rows: float) -> float:
+    """Estimate the nanoseconds of a look at so many rows of a partition without a graph."""
     byte = CODE_BYTE_NS if shape.table_bytes else ROW_BYTE_NS
-    return again + setting.nprobes * shape.table_bytes * TABLE_BYTE_NS + rows * (CODE_NS + shape.code_bytes * byte)
+    return shape.table_bytes * TABLE_BYTE_NS + rows * (CODE_NS + shape.code_bytes * byte)

@@ -105,7 +105,7 @@ def test_what_makes_no_sense_is_passed_over_though_its_digest_is_right(changed: 
 @pytest.fixture
 def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ld.LanceDataset:
     """2,000 vectors with an index of ten partitions."""
-    monkeypatch.setattr(measure, "FREE_ROWS", 64)
+    monkeypatch.setattr(measure, "FREE_NS", 200)
     vectors = np.random.default_rng(0).random((2000, 8), dtype=np.float32)
     column = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), 8)
     ds = ld.write_dataset(pa.table({"id": range(2000), "v": column}), tmp_path / "t.lance")

@@ -8,7 +8,7 @@ import faiss
 import numpy as np
 import pytest
 
-from lance_duck.kernels.numbers.rabit_encode import fit_codes
+from lance_duck.kernels.vectors.rabit_encode import fit_codes
 
 DIM = 64
 SHAPES: dict[str, Callable[[np.random.Generator], np.ndarray]] = {

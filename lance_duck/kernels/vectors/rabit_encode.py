@@ -3,7 +3,7 @@
 A number x becomes its sign and u, the whole number of |x| times a scale, at most 2 ** bits - 1; it is read as u + 1 / 2
 with the sign of x. Of a negative number the further bits are those of 2 ** bits - 1 - u. The scale is the best of a
 range of them, then of ever smaller steps to either side of it. The angle between a vector and its code is as narrow as
-faiss finds it, which tries every scale; `tests/unit/kernels/numbers` compares them.
+faiss finds it, which tries every scale; `tests/unit/kernels/vectors` compares them.
 """
 
 from __future__ import annotations
