@@ -1,10 +1,16 @@
-"""Which statements change where DuckDB looks for names."""
+"""Which statements are for DuckDB alone, and which change where it looks for names."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+import duckdb
 import pytest
 
-from lance_duck.duck.foreign import changes_search
+import lance_duck as ld
+from lance_duck.duck.catalog import TableCatalog
+from lance_duck.duck.foreign import ForeignTexts, changes_search
+from lance_duck.duck.tables.folder import Folder
 
 
 @pytest.mark.parametrize(
@@ -26,3 +32,47 @@ def test_settings_of_the_search_change_it(sql: str) -> None:
 @pytest.mark.parametrize("sql", ["SET threads = 1", "SELECT search_path FROM used", "SELECT 1", "", "users"])
 def test_other_statements_do_not(sql: str) -> None:
     assert not changes_search(sql)
+
+
+@pytest.fixture(scope="module")
+def texts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ForeignTexts]:
+    folder = tmp_path_factory.mktemp("tables")
+    for name in ("zones", "Åre 1"):
+        ld.write_dataset({"id": [1]}, folder / f"{name}.lance")
+    with duckdb.connect() as native:
+        catalog = TableCatalog({}, Folder(str(folder)))
+        catalog.create(native)
+        catalog.refresh()
+        yield ForeignTexts(catalog)
+
+
+@pytest.mark.parametrize(
+    "sql", ["SELECT 42", " \n from own;; ", "With w AS (SELECT 1) FROM w", "SELECT 'é', zone, $zones$ ; $zones$ AS a;"]
+)
+def test_selects_that_name_nothing_of_ours_are_for_duckdb_alone(texts: ForeignTexts, sql: str) -> None:
+    assert texts.is_select(sql) == ("zones" not in sql)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        *(
+            "",
+            ";",
+            "-- SELECT\nDROP TABLE x",
+            "(SELECT 1)",
+            "SELECT 1; SELECT 2",
+            "selected",
+            "INSERT INTO own VALUES (1)",
+        ),
+        *("SELECT * FROM Zones", 'SELECT * FROM "ZONES" WHERE "é" = 1', "FROM 'x.LANCE'", "FROM (DESCRIBE own)"),
+        *(
+            "SELECT * FROM DUCKDB_tables()",
+            "SELECT lance_scan('x')",
+            'FROM "ÅRE 1"',
+            "WITH d AS (DELETE FROM own) FROM d",
+        ),
+    ],
+)
+def test_other_statements_are_looked_at(texts: ForeignTexts, sql: str) -> None:
+    assert not texts.is_select(sql)
