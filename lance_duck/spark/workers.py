@@ -31,7 +31,9 @@ _PROBE: Final = f"import importlib.util as u; print([n for n in {_PACKAGES} if u
 # pyspark says so at each use of its own that needs pandas; what is used of pandas here works with 3, which is tested.
 warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning, r"pyspark\.")
 _IN_WORKER: Final = any(
-    name in ("pyspark.worker", "pyspark.daemon") or name.startswith("pyspark.sql.worker.") for name in sys.modules
+    name in ("pyspark.worker", "pyspark.daemon")
+    or name.startswith(("pyspark.sql.worker.", "pyspark.sql.streaming.python_streaming_"))
+    for name in sys.modules
 )
 if _IN_WORKER:
     first_use.silence()  # a line from each worker would be a flood
