@@ -1,8 +1,9 @@
 """How fast are full-text queries, for the ids of the best ten rows?
 
 Both search an index of the same texts that pylance built, with positions, without stemming. Texts have words as
-frequent as those of a language. Queries come again, and so do their filters, whose rows we remember; the cases of "new
-filters" have another filter each time. What is measured is `TIMES` queries, one after the other: a single one would be
+frequent as those of a language. Queries come again, and so do their filters, whose rows we remember, and words, whose
+postings both keep; the cases of "new filters" have another filter each time, and those of "new words" ask for words
+that were never asked for. What is measured is `TIMES` queries, one after the other: a single one would be
 measured on a processor whose caches hold what the other library, and the collection of garbage, left there.
 """
 
@@ -27,6 +28,8 @@ from lance_duck import query as ours
 
 BEST = 10
 TIMES = 10
+NEW = 100
+"""Place of the first of the words that come once, by how frequent they are."""
 COLUMNS = ["id", "_score"]
 FILTER = "id % 10 = 3"
 
@@ -56,12 +59,14 @@ def search(dataset: Any, query: Any, more: dict[str, Any], numbers: Iterator[int
         arguments = {"limit": BEST, **more}
         if "filter" in arguments:
             arguments["filter"] = arguments["filter"].format(number)
-        dataset.to_table(columns=COLUMNS, full_text_query=query, **arguments)
+        asked = query(number) if callable(query) else query
+        dataset.to_table(columns=COLUMNS, full_text_query=asked, **arguments)
 
 
 def questions() -> dict[str, tuple[Any, Any, dict[str, Any]]]:
     """Return queries by name, as we write them and as pylance does, and other arguments of the scan."""
-    common, often, middle, rare = (vocabulary()[i] for i in (20, 60, 1_000, 20_000))
+    known = vocabulary()
+    common, often, middle, rare = (known[i] for i in (20, 60, 1_000, 20_000))
 
     def words(*terms: str, **more: Any) -> tuple[Any, Any, dict[str, Any]]:
         text = " ".join(terms)
@@ -73,14 +78,20 @@ def questions() -> dict[str, tuple[Any, Any, dict[str, Any]]]:
     def phrase(text: str) -> tuple[Any, Any, dict[str, Any]]:
         return ours.PhraseQuery(text, "s"), theirs.PhraseQuery(text, "s"), {}
 
+    def new(ask: Callable[..., Any], count: int, **more: Any) -> tuple[Any, Any, dict[str, Any]]:
+        def of(side: int) -> Callable[[int], Any]:
+            return lambda number: ask(*known[NEW + count * number :][:count], **more)[side]
+
+        return of(0), of(1), {}
+
     one = words(often)
     kinds = {
         "one common term": words(common),
         "one term": words(middle),
         "one rare term": words(rare),
-        "three terms OR, common": words(common, often, vocabulary()[40]),
+        "three terms OR, common": words(common, often, known[40]),
         "three terms OR, mixed": words(common, middle, rare),
-        "three terms AND, common": words(common, often, vocabulary()[40], every=True),
+        "three terms AND, common": words(common, often, known[40], every=True),
         "three terms AND, mixed": words(common, often, middle, every=True),
         "phrase of two": phrase(f"{common} {often}"),
         "fuzzy 1": words(middle, fuzziness=1),
@@ -93,6 +104,10 @@ def questions() -> dict[str, tuple[Any, Any, dict[str, Any]]]:
         **kinds,
         "all rows of a term": (*one[:2], {"limit": None}),
         **filtered,
+        "new words, one term": new(words, 1),
+        "new words, three terms OR": new(words, 3),
+        "new words, three terms AND": new(words, 3, every=True),
+        "new words, phrase of two": new(lambda *two: phrase(" ".join(two)), 2),
         "new filters": (*one[:2], {"filter": f"{FILTER} AND id >= {{}}", "prefilter": True}),
         "new filters, simple": (*one[:2], {"filter": "id < 20000 + {}", "prefilter": True}),
     }
