@@ -37,6 +37,7 @@ ALL = (
         "tokens",
         "full_text",
         "full_text_search",
+        "hybrid",
         "sql_full_text",
         "vectors",
         "default_recall",

@@ -38,7 +38,7 @@ def main() -> None:
     path = table(arguments.rows)
     vectors = np.random.default_rng(1).standard_normal((1_000, DIM), np.float32)
     ours, theirs = ld.dataset(path), lance.dataset(path)
-    place = lancedb.connect(str(DATA)).open_table(f"hybrid-{arguments.rows}")
+    place: Any = lancedb.connect(str(DATA)).open_table(f"hybrid-{arguments.rows}")
     searches: dict[str, Callable[[Any, str], object]] = {
         OURS: lambda vector, words: ours.search(
             vector, full_text_query=words, k=BEST, method="rrf", columns=["id"], nprobes=20

@@ -16,7 +16,8 @@ from oracle.full_text import OPTIONS, QUERIES, all_scores, contents, ours, rows,
 from oracle.test_index_upkeep import rewrite_column
 
 import lance_duck as ld
-from lance_duck.errors import InvalidInputError, UnsupportedError
+from lance_duck.errors import IndexWarning, InvalidInputError, UnsupportedError
+from lance_duck.query import MatchQuery
 
 CASE_KIND = "life cycle"
 PLAIN: dict[str, Any] = {"stem": False, "remove_stop_words": False, "ascii_folding": False, "max_token_length": None}
@@ -297,3 +298,17 @@ def test_an_empty_table_gets_its_index_and_its_rows(tmp_path: Path, cases: Cases
     ours(uri).optimize.compact_files()
     assert all(scores(uri, word) == {} for word in ASKED)
     assert isinstance(ours(uri).to_table(), pa.Table)
+
+
+def test_rows_of_which_pylance_merged_the_old_text_with_the_new_one_are_scanned(tmp_path: Path) -> None:
+    uri = str(tmp_path / "t.lance")
+    rows = pa.table({"id": range(40), "s": [f"old {i}" for i in range(40)]})
+    table = lance.write_dataset(rows, uri, max_rows_per_file=20, enable_stable_row_ids=True)
+    table.create_scalar_index("s", "INVERTED", stem=False)
+    table.update({"s": "'new'"}, where="id % 5 = 0")
+    table.optimize.optimize_indices(num_indices_to_merge=0)
+    assert ours(uri).count_rows(MatchQuery("old", "s")) == 32
+    table.optimize.optimize_indices(num_indices_to_merge=2)
+    assert table.to_table(full_text_query="old").num_rows == 40
+    with pytest.warns(IndexWarning, match="rows with an old text and a new one"):
+        assert ours(uri).count_rows(MatchQuery("old", "s")) == 32

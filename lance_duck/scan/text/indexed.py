@@ -280,12 +280,22 @@ def segment_rows(snapshot: Snapshot, segment: Segment) -> Sequence[IndexedRows]:
         try:
             index: Any = open_index(snapshot, segment)
             _check_levels(index, list_depth(listed_field(snapshot.schema, segment.field).type))
-            return [IndexedRows(snapshot, segment, each, index.deleted_fragments) for each in index.partitions]
+            rows = [IndexedRows(snapshot, segment, each, index.deleted_fragments) for each in index.partitions]
+            if segment.by_row_id and not any(each.elements for each in rows):
+                _check_once([each.addresses[each.lives] for each in rows])
+            return rows
         except Exception as error:
             raise BrokenSegmentError(segment, error) from error
 
     result: Sequence[IndexedRows] = snapshot.derived(("text rows", segment.uuid), find)
     return result
+
+
+def _check_once(addresses: Sequence[Addresses]) -> None:
+    """Refuse rows that are several documents: pylance merges the old text of an updated row with its new one."""
+    listed = np.concatenate([np.empty(0, np.uint64), *addresses])
+    if not (listed[1:] > listed[:-1]).all() and len(np.unique(listed)) < len(listed):
+        raise CorruptError("rows with an old text and a new one", remedy="build the index again")
 
 
 def _check_levels(index: InvertedSegment, depth: int) -> None:
