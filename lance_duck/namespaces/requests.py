@@ -164,6 +164,8 @@ def _parsed(data: bytes) -> dict[str, Any] | None:
     """Return the JSON object of an answer; None if it has none."""
     try:
         parsed = json.loads(data) if data.strip() else {}
+        if rb"\u" in data:
+            json.dumps(parsed, ensure_ascii=False).encode()  # half a surrogate pair is no text
     except (ValueError, RecursionError):
         return None
     return parsed if isinstance(parsed, dict) else None

@@ -10,6 +10,7 @@ JSON, {"error", "code"}.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 from urllib.parse import quote
@@ -20,6 +21,7 @@ from lance_duck.namespaces.base import Namespace, TableDescription
 from lance_duck.namespaces.names import DELIMITER, NAMESPACE, TABLE, Name, check_new, name_parts, object_id
 from lance_duck.namespaces.requests import ServiceRequests
 from lance_duck.redact import shown
+from lance_duck.store import local_path
 
 _PAGE: Final = 1000
 _MOST_PAGES: Final = 10_000
@@ -147,6 +149,14 @@ class RestNamespace(Namespace):
         location = answer.get("table_uri") or answer.get("location")
         if not isinstance(location, str) or not location:
             raise StoreError("the service gave no location", where=object_id(name_parts(name)), found=sorted(answer))
+        is_here = local_path(location) is not None and not location.startswith("file:")
+        if is_here and not os.path.isabs(location):
+            raise StoreError(
+                "the service gave a location that depends on where this process runs",
+                where=object_id(name_parts(name)),
+                expected="a URI or an absolute path",
+                found=shown(location[:200]),
+            )
         options = self._options | _texts(answer.get("storage_options"))
         return TableDescription(location, options, _texts(answer.get("properties")))
 

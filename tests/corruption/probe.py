@@ -41,13 +41,14 @@ SECONDS = 20
 HEADROOM = 1 << 31
 # What DuckDB says of our errors: their name, or for those that are also a ValueError, what Arrow calls one.
 OUR_ERRORS = (
-    "CorruptError",
-    "UnsupportedError",
-    "NotFoundError",
-    "InvalidInputError",
-    "StoreError",
-    "failed: Invalid",
-    "failed(): Invalid",
+    "CorruptError: ",
+    "UnsupportedError: ",
+    "NotFoundError: ",
+    "InvalidInputError: ",
+    "StoreError: ",
+    "failed: Invalid: ",
+    "failed(): Invalid: ",
+    "must have at least one column",  # of a table without columns, which is none for DuckDB
 )
 WRONG_VALUES = (
     "UTF8",
@@ -87,7 +88,7 @@ class ReadThroughDuckDB:
             self._connection = duckdb.connect()
             raise
         except duckdb.Error as error:
-            if not any(f"{name}: " in str(error) for name in OUR_ERRORS):
+            if not any(name in str(error) for name in OUR_ERRORS):
                 raise
 
 
@@ -128,7 +129,7 @@ def read_by_searches(uri: str) -> None:
             for query in ("lake", '"the lake"', "lake~1"):
                 check(dataset.to_table(full_text_query=query))
         else:
-            for options in ({}, {"nprobes": 1}, {"nprobes": 9, "ef": 50, "refine_factor": 3}):
+            for options in ({}, {"nprobes": 1}, {"nprobes": 9, "ef": 50, "refine_factor": 3}, {"recall": 0.9}):
                 nearest = {"column": "v", "q": [0.5] * 8, "k": 7, **options}
                 check(dataset.to_table(["id"], nearest=nearest))
                 check(dataset.to_table(["id"], nearest=nearest, filter="g = 2"))

@@ -2,23 +2,37 @@
 
 from __future__ import annotations
 
+import json
 import random
+import shutil
 import tempfile
 from collections.abc import Callable, Mapping
 from functools import cache, partial
 from pathlib import Path
 
+import pyarrow as pa
 from corruption import sound
-from corruption.containers import forget_index_sizes, manifest_path
+from corruption.containers import forget_index_sizes, forget_sizes, manifest_path
 from corruption.harness import assert_survives
-from corruption.structures import changed_bytes, changed_container, changed_legacy, changed_manifest
+from corruption.structures import (
+    WORDS,
+    changed_bytes,
+    changed_container,
+    changed_json,
+    changed_legacy,
+    changed_manifest,
+)
+from support.overlays import add_overlay
 from trust.jobs import KINDS, build, vectors
 
 import lance_duck as ld
+from lance_duck.checksums.container import MAGIC, TRAILER
+from lance_duck.checksums.digests import digest
 
 FILES = 60
 UNSEALED = {"fsync": "false", "checksums": "false"}  # what is changed has to reach the readers
-VERSIONS = ("legacy", "2.0", "2.1", "2.2", "2.3")
+VERSIONS = ("legacy", "2.0", "2.1", "2.2", "2.3", "overlay", "checksums")
+MEM_WAL = Path(__file__).parents[1] / "golden" / "tables" / "mem_wal.lance"
 
 Change = Callable[[random.Random, bytes], bytes]
 
@@ -64,6 +78,43 @@ def near(kind: str) -> Path:
 
 
 @cache
+def measured() -> Path:
+    """A table with an index of vectors whose recall was measured."""
+    path = _folder() / "measured.lance"
+    dataset = ld.write_dataset(vectors(0, 4000), path, storage_options=UNSEALED)
+    dataset.create_index("v", "IVF_FLAT", num_partitions=4)
+    forget_index_sizes(path)
+    return path
+
+
+@cache
+def overlaid() -> Path:
+    """A table with data overlays, of one bitmap for all fields and of one for each."""
+    path = _folder() / "overlaid.lance"
+    rows = pa.table({"i": range(40), "s": [f"text {i}" for i in range(40)]})
+    ld.write_dataset(rows, path, max_rows_per_file=20, storage_options=UNSEALED, data_storage_version="2.1")
+    add_overlay(str(path), 0, pa.table({"i": [100, None], "s": ["a", None]}), [1, 4])
+    add_overlay(str(path), 0, pa.table({"i": [7, 8, 9], "s": ["a", "b", "c"]}), [[0, 9, 19], [1, 2, 3]])
+    forget_sizes(path)
+    return path
+
+
+@cache
+def sealed() -> Path:
+    """A table with checksums."""
+    path = _folder() / "sealed.lance"
+    rows = pa.table({"i": range(40_000), "s": [f"text {i % 99}" for i in range(40_000)]})
+    ld.write_dataset(rows, path, storage_options={"fsync": "false"})
+    return path
+
+
+@cache
+def walled() -> Path:
+    """A table with a write-ahead log."""
+    return Path(shutil.copytree(MEM_WAL, _folder() / "walled.lance"))
+
+
+@cache
 def worded() -> Path:
     """A table with a full-text index."""
     path = _folder() / "texts.lance"
@@ -76,6 +127,12 @@ def worded() -> Path:
 def hostile_files(seed: int, folder: Path) -> Mapping[str, int]:
     """Read data files of one version."""
     version = VERSIONS[seed % len(VERSIONS)]
+    if version == "checksums":
+        return _survived(seed, folder, sealed(), next((sealed() / "data").iterdir()), changed_checksums)
+    if version == "overlay":
+        overlays = ld.dataset(overlaid()).handle.snapshot.fragments[0].overlays
+        target = overlaid() / "data" / overlays[seed % len(overlays)].file.path
+        return _survived(seed, folder, overlaid(), target, changed_container)
     table = columns(version)
     change = changed_legacy if version == "legacy" else changed_container
     return _survived(seed, folder, table, next((table / "data").glob("*.lance")), change)
@@ -83,23 +140,57 @@ def hostile_files(seed: int, folder: Path) -> Mapping[str, int]:
 
 def hostile_tables(seed: int, folder: Path) -> Mapping[str, int]:
     """Read manifests, with their transactions, row ids and index sections, or deletion files."""
-    if seed % 4 == 0:
-        table = deletions(seed % 8 == 0)
+    if seed % 6 == 0:
+        table = deletions(seed % 12 == 0)
         return _survived(seed, folder, table, next((table / "_deletions").iterdir()), changed_bytes)
-    table = (history(), indexed(), near("IVF_PQ"))[seed % 4 - 1]
+    table = (history, indexed, overlaid, walled, partial(near, "IVF_PQ"))[seed % 6 - 1]()
     return _survived(seed, folder, table, manifest_path(table), changed_manifest)
 
 
 def hostile_indexes(seed: int, folder: Path) -> Mapping[str, int]:
     """Ask indexes whose files are changed."""
     rng = random.Random(seed)
-    if seed % 3 == 0:
+    if seed % 4 == 0:
         table, check = indexed(), partial(assert_survives, indexed=(list(sound.INDEXES), sound.FILTERS))
     else:
-        table = near(rng.choice(KINDS)) if seed % 3 == 1 else worded()
+        table = (near(rng.choice(KINDS)), worded(), measured())[seed % 4 - 1]
         check = partial(assert_survives, searched=True)
-    target = rng.choice(sorted(path for path in table.glob("_indices/*/*") if path.suffix != ".json"))
+    if seed % 4 == 3:
+        return _survived(seed, folder, table, next(table.glob("_indices/*/recall.json")), changed_recall, check)
+    target = rng.choice(sorted(table.glob("_indices/*/*")))
     return _survived(seed, folder, table, target, changed_container, check)
+
+
+def changed_recall(rng: random.Random, data: bytes) -> bytes:
+    """Return what was measured of an index with another value in it, and a digest that fits."""
+    head, body = data.splitlines()
+    content = json.loads(body)
+    if rng.random() < 0.7 and content.get("curves"):
+        curve = rng.choice(content["curves"])
+        curve["measured"] = [json.loads(changed_json(rng, json.dumps(each).encode())) for each in curve["measured"]]
+        body = json.dumps(content).encode()
+    else:
+        body = changed_json(rng, body)
+    about = {**json.loads(head), "digest": f"{digest(body):016x}"}
+    return json.dumps(about).encode() + b"\n" + body + b"\n"
+
+
+def changed_checksums(rng: random.Random, data: bytes) -> bytes:
+    """Return a data file whose block of checksums has other numbers, and in most cases a digest that fits."""
+    end = data.rindex(MAGIC) + len(MAGIC)
+    trailer = list(TRAILER.unpack(data[end - TRAILER.size : end]))
+    start, numbers = end - trailer[2], rng.choice((1, 1, 2, 5))
+    body = bytearray(data[start : end - TRAILER.size])
+    for _ in range(numbers):
+        at, width = rng.randrange(0, min(len(body), 200), 4), rng.choice((4, 8))
+        word = rng.choice((*WORDS, rng.randrange(len(data)))) % (1 << 8 * width)
+        body[at : at + width] = word.to_bytes(width, "little")[: len(body) - at]
+    if rng.random() < 0.8:
+        trailer[3] = digest(body)
+    if rng.random() < 0.3:
+        place = rng.randrange(3)
+        trailer[place] = rng.choice((*WORDS, trailer[place] + 64))
+    return data[:start] + bytes(body) + TRAILER.pack(*trailer) + data[end:]
 
 
 def _survived(

@@ -123,14 +123,16 @@ KINDS: tuple[TrialKind, ...] = (
     TrialKind(
         "hostile files",
         "fuzz:hostile_files",
-        "60 data files of a version, 0.1 to 2.3, that say what is not so: own errors, bounded memory and time",
+        "60 data files of a version, 0.1 to 2.3, overlays, or checksums that say what is not so: own errors, "
+        "bounded memory and time",
         1,
         share=2,
     ),
     TrialKind(
         "hostile tables",
         "fuzz:hostile_tables",
-        "60 manifests, with transactions, row ids and index sections, or deletion files, that say what is not so",
+        "60 manifests, with transactions, row ids, index sections, overlays and logs, or deletion files, "
+        "that say what is not so",
         2,
     ),
     TrialKind(
@@ -139,6 +141,20 @@ KINDS: tuple[TrialKind, ...] = (
         "60 files of an index, scalar, of vectors or of texts, that say what is not so; the index is asked",
         2,
         share=2,
+    ),
+    TrialKind(
+        "hostile folders",
+        "catalogs:hostile_folders",
+        "40 folders of tables whose `__manifest` has rows that make no sense or lead elsewhere, used in all ways",
+        1,
+        share=0.5,
+    ),
+    TrialKind(
+        "hostile services",
+        "catalogs:hostile_answers",
+        "40 REST services of namespaces that answer what is not so, asked in all ways",
+        1,
+        share=0.5,
     ),
     TrialKind(
         "processes",

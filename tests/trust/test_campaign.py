@@ -78,7 +78,7 @@ def test_the_page_of_the_documents_has_the_sums_of_all_runs(tmp_path: Path) -> N
     page.write_text(PAGE.read_text(encoding="utf-8"), encoding="utf-8")
     write_page(page, runs(RUNS))
     assert page.read_text(encoding="utf-8") == PAGE.read_text(encoding="utf-8")
-    assert {run["kind"] for run in runs(RUNS)} == {kind.name for kind in KINDS}
+    assert {run["kind"] for run in runs(RUNS)} <= {kind.name for kind in KINDS}
     for kind in KINDS:
         of_kind = [run for run in runs(RUNS) if run["kind"] == kind.name]
         assert sum(last - first + 1 for first, last in seed_ranges(of_kind)) == sum(run["trials"] for run in of_kind)

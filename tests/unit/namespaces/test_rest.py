@@ -65,7 +65,10 @@ def opened(service: Service) -> ld.RestNamespace:
     return ld.RestNamespace(service.uri, headers={"Authorization": f"Bearer {TOKEN}"})
 
 
-@pytest.mark.parametrize("body", [b"<html>", b"[1]", b"\xff\xfe{}", b"[" * 100_000, b'{"x": ' + b"1" * 10_000 + b"}"])
+@pytest.mark.parametrize(
+    "body",
+    [b"<html>", b"[1]", b"\xff\xfe{}", b"[" * 100_000, b'{"x": ' + b"1" * 10_000 + b"}", rb'{"page_token": "\ud800"}'],
+)
 def test_an_answer_that_is_no_object_is_no_success(service: Service, body: bytes) -> None:
     service.body = body
     namespace = opened(service)
@@ -88,6 +91,18 @@ def test_a_listing_without_sense_or_end_is_refused(service: Service, answer: dic
     with pytest.raises(StoreError):
         opened(service).list_tables()
     assert len(service.paths) <= 2
+
+
+@pytest.mark.parametrize("location", ["t", "./t.lance", "..", "~/t.lance", "t$", "data/t"])
+def test_a_location_below_the_working_directory_is_refused(service: Service, location: str) -> None:
+    service.body = json.dumps({"location": location}).encode()
+    namespace = opened(service)
+    for call in (lambda: namespace.describe_table("t"), lambda: namespace.create_table("t", {"x": [1]})):
+        with pytest.raises(StoreError, match="absolute path"):
+            call()
+    for other in ("/data/t.lance", "file:///data/t.lance", "s3://bucket/t.lance"):
+        service.body = json.dumps({"location": other}).encode()
+        assert namespace.describe_table("t").location == other
 
 
 def test_a_small_answer_does_not_unpack_to_a_large_one(service: Service) -> None:

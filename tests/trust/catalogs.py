@@ -1,0 +1,156 @@
+"""Catalogs that say what is not so: rows of `__manifest`, and answers of REST services."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import random
+import threading
+import warnings
+from collections.abc import Callable, Mapping
+from contextlib import contextmanager, suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from corruption.structures import NUMBERS
+
+import lance_duck as ld
+from lance_duck.errors import LanceDuckError
+from lance_duck.namespaces.base import Namespace
+from lance_duck.namespaces.listing import SCHEMA, NamedObject
+
+CATALOGS = 40
+ROWS = pa.table({"x": [1, 2, 3]})
+NAMES = (
+    *("t", "u", "a", "a$t", "a$b", "a$b$t", "", "$", "$t", "t$"),
+    *("..", "t/../u", "ü", "x" * 3000, "__manifest", "t\0"),
+)
+LOCATIONS = (
+    *("t.lance", "u.lance", "", ".", "..", "../outside.lance", "/etc", "t.lance/../../outside.lance", "__manifest"),
+    *("memory://elsewhere/t", "file:///etc", "t.lance/data", "//", "x" * 3000, "t\0.lance", "http://127.0.0.1:1/t"),
+    None,
+)
+DEEP, LONG = "[" * 20_000, '{"a": "' + "x" * 9999 + '"}'
+METADATA = (None, "", "{", "{}", "[1]", "null", DEEP, '{"a": 1}', '{"a": {"b": []}}', LONG)
+TEXTS = ("", "t", "a$b", "../t", "x" * 5000, "\0", "\ud800", "[" * 3000)
+ANSWERS: tuple[dict[str, Any], ...] = (
+    {"tables": ["t", "u"], "page_token": "next"},
+    {"namespaces": ["a"], "page_token": None},
+    {
+        "location": "memory://hostile/t.lance",
+        "version": 1,
+        "storage_options": {"region": "x"},
+        "properties": {"a": "b"},
+    },
+    {"properties": {"a": "b"}},
+    {"error": "no such table", "code": 4, "type": "x", "detail": "y"},
+    {},
+)
+
+
+def hostile_folders(seed: int, folder: Path) -> Mapping[str, int]:
+    """Use folders of tables whose `__manifest` has any rows; what lies outside of them stays as it is."""
+    rng = random.Random(seed)
+    outside = ld.write_dataset(ROWS, folder / "outside.lance", storage_options={"fsync": "false"})
+    for number in range(CATALOGS):
+        root = folder / f"root {number}"
+        for name in ("t", "u"):
+            ld.write_dataset(ROWS, root / f"{name}.lance", storage_options={"fsync": "false"})
+        rows = [
+            NamedObject(rng.choice(NAMES), _kind(rng), rng.choice(LOCATIONS), rng.choice(METADATA)).row(SCHEMA)
+            for _ in range(rng.randrange(1, 9))
+        ]
+        ld.write_dataset(pa.concat_tables(rows), root / "__manifest", storage_options={"fsync": "false"})
+        _use(rng, ld.DirectoryNamespace(str(root)))
+        assert ld.dataset(outside.uri).to_table() == ROWS, f"folder {number}"
+    return {"hostile folders": CATALOGS}
+
+
+def hostile_answers(seed: int, folder: Path) -> Mapping[str, int]:
+    """Ask a REST service that answers anything; nothing comes to lie in the working directory."""
+    rng, here = random.Random(seed), folder / "here"
+    here.mkdir()
+    with _service(lambda: _answer(rng)) as uri, contextlib.chdir(here):
+        for number in range(CATALOGS):
+            _use(rng, ld.RestNamespace(uri))
+            assert not list(here.iterdir()), f"service {number}"
+    return {"hostile services": CATALOGS}
+
+
+def _use(rng: random.Random, namespace: Namespace) -> None:
+    """Call a namespace in all ways, in some order; only errors of this package come out."""
+    name, other = rng.choice(NAMES), rng.choice(NAMES)
+    ways: list[Callable[[], Any]] = [
+        namespace.list_tables,
+        namespace.list_namespaces,
+        namespace.describe_tables,
+        lambda: namespace.list_tables(name),
+        lambda: namespace.describe_namespace(name),
+        lambda: namespace.describe_table(name),
+        lambda: namespace.open_table(name).to_table(),
+        lambda: namespace.table_exists(name),
+        lambda: namespace.create_table(name, ROWS, mode=rng.choice(("create", "overwrite"))),
+        lambda: namespace.create_namespace(name),
+        lambda: namespace.rename_table(name, other),
+        lambda: namespace.register_table(name, rng.choice(LOCATIONS[:-1])),
+        lambda: namespace.deregister_table(name),
+        lambda: namespace.drop_table(other),
+        lambda: namespace.drop_namespace(name),
+    ]
+    rng.shuffle(ways)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for way in ways:
+            with suppress(LanceDuckError):
+                way()
+
+
+def _kind(rng: random.Random) -> str:
+    return rng.choice(("table", "table", "table", "namespace", "table_version", "", "view"))
+
+
+def _answer(rng: random.Random) -> tuple[int, bytes]:
+    """Return a status and an answer of which one part is another one, or which is cut."""
+    answer = _changed(rng, rng.choice(ANSWERS)) if rng.random() < 0.8 else rng.choice(ANSWERS)
+    data = json.dumps(answer).encode()
+    if rng.random() < 0.1:
+        data = data[: rng.randrange(len(data) + 1)]
+    return rng.choice((200, 200, 200, 200, 400, 401, 403, 404, 409, 201, 204)), data
+
+
+def _changed(rng: random.Random, value: Any) -> Any:
+    """Return JSON of which one part, at any depth, is another one."""
+    if isinstance(value, dict) and value and rng.random() < 0.8:
+        key = rng.choice(sorted(value))
+        return {**value, key: _changed(rng, value[key])}
+    if isinstance(value, list) and value and rng.random() < 0.6:
+        at = rng.randrange(len(value))
+        return [*value[:at], _changed(rng, value[at]), *value[at + 1 :]]
+    places = [
+        place for place in LOCATIONS if place is None or not place.startswith(("/", "file:"))
+    ]  # not to be written
+    return rng.choice((*NUMBERS, *TEXTS, *NAMES, *places, [value] * 1000, {"x": value}))
+
+
+@contextmanager
+def _service(answer: Callable[[], tuple[int, bytes]]) -> Any:
+    class Answers(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.rfile.read(int(self.headers.get("content-length") or 0))
+            status, body = answer()
+            self.send_response(status)
+            self.send_header("content-length", str(len(body) if status != 204 else 0))
+            self.end_headers()
+            self.wfile.write(body if status != 204 else b"")
+
+        do_POST = do_GET
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Answers) as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
