@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks._harness import OURS, Case, geometric_mean, options, race, report
+from benchmarks._harness import OURS, Case, add_clock, clock_of, geometric_mean, options, race, report
 from benchmarks._vector_data import BATCH, FILTERS, Data, K
 from benchmarks._vector_engines import KINDS, LIBRARIES, Engine, engine, engines
 from benchmarks._vector_settings import choose, truth
@@ -53,6 +53,8 @@ def main() -> None:
     parser.add_argument("--recall", type=float, default=0.95, help="recall that has to be reached")
     parser.add_argument("--kinds", nargs="+", choices=(*KINDS, "exact"), default=(*KINDS, "exact"), help="indexes")
     parser.add_argument("--rebuild", action="store_true", help="build the indexes of the peers, too, though kept")
+    parser.add_argument("--kept", action="store_true", help="our index is not built anew, either, where it is kept")
+    add_clock(parser)
     arguments = parser.parse_args()
     if arguments.quick:
         arguments.sizes, arguments.rounds = QUICK, min(arguments.rounds, 3)
@@ -68,7 +70,7 @@ def races(data: Data, kind: str, arguments: Any) -> Iterator[tuple[str, Case]]:
     """All about an index of one kind; each with what it is about."""
     contestants = engines(data, kind)
     for each in contestants:
-        each.prepare(arguments.rebuild or each.name == OURS)
+        each.prepare(arguments.rebuild or (each.name == OURS and not arguments.kept))
         figures = ", ".join(f"{value:,.1f} {name}" for name, value in each.figures.items())
         print(f"{data}, {kind}, {each.name}: {figures}", flush=True)
     about = f"{kind}, {data}"
@@ -76,16 +78,17 @@ def races(data: Data, kind: str, arguments: Any) -> Iterator[tuple[str, Case]]:
         values = {each.name: [each.figures[figure]] for each in contestants}
         yield from _if(topic, about, arguments, lambda name, v=values, u=unit: Case(name, v, u))
     chosen(contestants, None, arguments.recall)
-    yield from _if("single", about, arguments, lambda name: one_by_one(name, contestants, None, arguments.rounds))
+    rounds, clock = arguments.rounds, clock_of(arguments)
+    yield from _if("single", about, arguments, lambda name: one_by_one(name, contestants, None, rounds, clock))
     works = {each.name: partial(each.search, data.queries) for each in contestants}
-    yield from _if("batch", about, arguments, lambda name: race(name, works, arguments.rounds))
+    yield from _if("batch", about, arguments, lambda name: race(name, works, rounds, clock))
     yield from _if("cold", about, arguments, lambda name: cold(name, contestants, arguments.rounds))
     filtering = [each for each in contestants if each.filters]
     for label, condition in FILTERS.items():
 
         def filtered(name: str, condition: str = condition) -> Case:
             chosen(filtering, condition, arguments.recall)
-            return one_by_one(name, filtering, condition, arguments.rounds)
+            return one_by_one(name, filtering, condition, rounds, clock)
 
         yield from _if(f"filtered {label}", about, arguments, filtered)
 
@@ -93,13 +96,14 @@ def races(data: Data, kind: str, arguments: Any) -> Iterator[tuple[str, Case]]:
 def exact(data: Data, arguments: Any) -> Iterator[tuple[str, Case]]:
     """Search without an index, and say how much memory is read in a second."""
     contestants = [engine(name, data, "exact") for name in (*LIBRARIES, "faiss")]
+    rounds, clock = arguments.rounds, clock_of(arguments)
     for each in contestants:
         each.open()
         each.setting = {"use_index": False}
     queries = {"exact, single": data.queries[0], "exact, batch": data.queries[:EXACT_BATCH]}
     for topic, q in queries.items():
         works = {each.name: partial(each.search, q) for each in contestants}
-        for _, case in _if(topic, str(data), arguments, lambda name, w=works: race(name, w, arguments.rounds)):
+        for _, case in _if(topic, str(data), arguments, lambda name, w=works: race(name, w, rounds, clock)):
             yield topic, case
             if q.ndim == 1:
                 size, most = data.vectors.nbytes / 1e9, bandwidth(data.vectors)

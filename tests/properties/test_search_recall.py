@@ -38,6 +38,24 @@ def clustered(rng: np.random.Generator, count: int) -> NDArray[np.float32]:
     return (centers[mine] + spread[mine] * rng.standard_normal((count, 32))).astype(np.float32)
 
 
+def flat(rng: np.random.Generator, count: int) -> NDArray[np.float32]:
+    """Vectors of 32 numbers near to a space of three."""
+    axes = np.random.default_rng(80).standard_normal((3, 32))
+    return (rng.standard_normal((count, 3)) @ axes + 1e-3 * rng.standard_normal((count, 32))).astype(np.float32)
+
+
+def repeated(rng: np.random.Generator, count: int) -> NDArray[np.float32]:
+    """A few hundred vectors, each again and again."""
+    return np.random.default_rng(81).standard_normal((300, 32)).astype(np.float32)[rng.integers(0, 300, count)]
+
+
+def with_outliers(rng: np.random.Generator, count: int) -> NDArray[np.float32]:
+    """Vectors of which one in fifty is a hundred times as long."""
+    vectors = rng.standard_normal((count, 16))
+    vectors[rng.random(count) < 0.02] *= 100
+    return vectors.astype(np.float32)
+
+
 def bits(rng: np.random.Generator, count: int) -> NDArray[np.uint8]:
     centers = np.random.default_rng(79).integers(0, 256, (60, 16), dtype=np.uint8)
     noise = np.bitwise_and.reduce([rng.integers(0, 256, (count, 16), dtype=np.uint8) for _ in range(3)])
@@ -91,6 +109,9 @@ def _small_tables_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:
         (clustered, "IVF_HNSW_FLAT", "l2", {"num_partitions": 4}),
         (clustered, "IVF_HNSW_PQ", "cosine", {"num_partitions": 1, "num_sub_vectors": 8}),
         (bits, "IVF_FLAT", "hamming", {"num_partitions": 40}),
+        (flat, "IVF_PQ", "l2", {"num_partitions": 40, "num_sub_vectors": 8}),
+        (repeated, "IVF_SQ", "cosine", {"num_partitions": 40}),
+        (with_outliers, "IVF_RQ", "l2", {"num_partitions": 40, "num_bits": 5}),
     ],
 )
 def test_the_promised_share_of_neighbours_is_found(
