@@ -1,6 +1,6 @@
 """How many queries a second does each engine answer at each recall, by cosine and dot, of vectors of many numbers?
 
-Each engine builds its own index of the same clustered vectors, and looks near and far; queries are no rows, and come
+Each engine builds its own index of the same clustered vectors, and looks near and far; queries are not rows, and come
 one by one. Of all settings that reach a recall the fastest counts. Seconds are of the processor: of all threads.
 """
 

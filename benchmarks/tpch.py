@@ -27,7 +27,7 @@ from lance_duck.scan.duckdb.types import duckdb_arrow_schema
 
 QUERIES = Path(__file__).parents[1] / "tests" / "golden" / "tpch" / "queries"
 OTHERS: Final = {"count column": "SELECT count(l_extendedprice) FROM lineitem"}
-"""Questions that are no queries of TPC-H, and are asked only by name."""
+"""Questions that are not queries of TPC-H, and are asked only by name."""
 TABLES = ("region", "nation", "supplier", "part", "partsupp", "customer", "orders", "lineitem")
 
 

@@ -1,6 +1,6 @@
 """Arguments of public functions: names that do not exist, with the nearest one that does, and values of wrong types.
 
-A call with a wrong argument raises a TypeError of Python, before any code of this package runs or deep inside of it.
+A call with a wrong argument raises a TypeError of Python, before any code of this package runs or deep inside it.
 `checked_call` makes it a `WrongTypeError`, which is a TypeError still, belongs to the error tree, and names the
 argument.
 
@@ -375,7 +375,7 @@ def _fits(value: Any, kind: Any) -> bool:
 
 
 def _holds(value: Any, base: type, inner: Sequence[Any]) -> bool:
-    """Return whether what is inside of a collection is of the types inside of its type."""
+    """Return whether what is inside a collection is of the types inside its type."""
     if isinstance(value, Mapping) and len(inner) == 2:
         return all(_fits(key, inner[0]) and _fits(item, inner[1]) for key, item in value.items())
     if not issubclass(base, Iterable) or len(inner) != 1:

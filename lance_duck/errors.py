@@ -172,12 +172,12 @@ class TableWarning(UserWarning):
 
 
 def warn_of_index(text: str) -> None:
-    """Give an IndexWarning of the line, outside of this package, that led to it."""
+    """Give an IndexWarning of the line, outside this package, that led to it."""
     _warn(text, IndexWarning)
 
 
 def warn_of_table(text: str) -> None:
-    """Give a TableWarning of the line, outside of this package, that led to it."""
+    """Give a TableWarning of the line, outside this package, that led to it."""
     _warn(text, TableWarning)
 
 

@@ -104,7 +104,7 @@ class RewriteResult:
 @checked_calls
 @dataclass(frozen=True)
 class CompactionTask:
-    """A group of fragments to write anew. The task compares, pickles, and goes to JSON and back."""
+    """A group of fragments to rewrite. The task compares, pickles, and goes to JSON and back."""
 
     fragments: list[fragment_metadata.FragmentMetadata]
     read_version: int
@@ -284,7 +284,7 @@ class DatasetOptimizer:
 
         The rows go into one new segment of each index. Segments whose entries of these rows are out of date, because
         values changed in place or rows moved, are always merged with it. A vector index whose segments would all be
-        merged is built anew where it has at least twice as many vectors as it was trained with, and its partitions are
+        merged is rebuilt where it has at least twice as many vectors as it was trained with, and its partitions are
         uneven, or too large (unless their number was asked for); never where its centroids were given.
 
         Args:

@@ -1,7 +1,7 @@
 """Fragment bitmaps of index segments after a change of the table.
 
 A segment lists the fragments whose rows it holds in a bitmap; a bitmap that is missing is unknown, and stays so. A
-fragment leaves the bitmap when its values changed in place, or when it was written anew: the segment's entries of it
+fragment leaves the bitmap when its values changed in place, or when it was rewritten: the segment's entries of it
 are dead then, and its rows are scanned. Fragments that are gone may stay listed.
 """
 
@@ -114,13 +114,13 @@ def by_row_id(segment: table_pb2.IndexMetadata) -> bool:
 
 
 def rewrite(segments: Segments, operation: Rewrite, *, stable: bool) -> None:
-    """Follow fragments that were written anew.
+    """Follow fragments that were rewritten.
 
     Segments that were rewritten with them, and those that know rows by stable id, cover the new fragments; others lose
     the old ones. A segment that is rewritten as itself is one whose addresses a fragment reuse index translates.
 
     Raises:
-        InvalidInputError: A segment that would follow covers only a part of what was written anew together.
+        InvalidInputError: A segment that would follow covers only a part of what was rewritten together.
     """
     renewed = {i.old_id.uuid: i for i in operation.rewritten_indices}
     if len(renewed) != len(operation.rewritten_indices):

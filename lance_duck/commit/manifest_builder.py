@@ -208,7 +208,7 @@ def _rewrite(draft: ManifestDraft, operation: transaction_pb2.Transaction.Rewrit
 
 
 def _leave_legacy(manifest: table_pb2.Manifest) -> None:
-    """Note that files of version 0.1 were written anew: all of them, for they are in no table with others."""
+    """Note that files of version 0.1 were rewritten: all of them, for they are in no table with others."""
     files = (file for fragment in manifest.fragments for file in fragment.files)
     versions = {_file_version(file) for file in files}
     if LEGACY in versions and len(versions) > 1:

@@ -82,7 +82,7 @@ class Update(Operation):
         updated_fragments: Fragments with new deletion files, or with new files for the columns that changed.
         new_fragments: Fragments of the rows as they are now, and of inserted rows.
         fields_modified: Fields whose values changed in place in `updated_fragments`.
-        fields_for_preserving_frag_bitmap: Fields whose values changed in rows that were written anew.
+        fields_for_preserving_frag_bitmap: Fields whose values changed in rows that were rewritten.
         update_mode: "rewrite_rows" or "rewrite_columns".
         inserted_rows: Keys of inserted rows, so that of two changes that insert one key only one succeeds.
         updated_fragment_offsets: By fragment, the rows that changed in place, as serialized roaring bitmaps.

@@ -258,7 +258,7 @@ class Vocabulary:
         Args:
             sql: The text.
             more: Some more words, in lower case.
-            parts: Texts in lower case that count wherever they stand, also inside of a word.
+            parts: Texts in lower case that count wherever they stand, also inside a word.
         """
         text = folded(sql)
         words = WORD.findall(text)

@@ -1,6 +1,6 @@
 """EXPLAIN: after DuckDB's plan, a row that says how each Lance table is read.
 
-In a plan of FORMAT JSON it stands inside of the document: `extra_info` of the outermost operator has `Lance Scans`.
+In a plan of FORMAT JSON it stands inside the document: `extra_info` of the outermost operator has `Lance Scans`.
 """
 
 from __future__ import annotations

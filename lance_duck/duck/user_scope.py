@@ -33,7 +33,7 @@ _OURS: Final = ("lance_duck.", "contextlib", "tenacity")
 
 
 def call_as_user(call: Callable[[], T], tables: Mapping[str, Any] | None = None) -> T:
-    """Call a function of DuckDB where it sees the variables of the nearest frame outside of this package.
+    """Call a function of DuckDB where it sees the variables of the nearest frame outside this package.
 
     Args:
         call: Implemented in C, or a partial of such.

@@ -119,7 +119,7 @@ class LanceFile:
 
 @dataclass(frozen=True, slots=True)
 class Footer:
-    """The last 40 bytes of a file, positions checked to be in order and inside of it."""
+    """The last 40 bytes of a file, positions checked to be in order and inside it."""
 
     columns: int
     column_table: int
@@ -258,9 +258,7 @@ def _extents(tail: Bytes, base: int, position: int, count: int, source: ByteSour
     table = tail[at : at + 16 * count].view("<u8").reshape(count, 2).tolist()
     for offset, size in table:
         if offset + size > source.size:
-            raise CorruptError(
-                "metadata lies outside of the file", where=source.path, found=f"{size} bytes at {offset}"
-            )
+            raise CorruptError("metadata lies outside the file", where=source.path, found=f"{size} bytes at {offset}")
     return [(offset, size) for offset, size in table]
 
 

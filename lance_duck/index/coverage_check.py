@@ -1,6 +1,6 @@
 """A check that a segment has all rows of the fragments in its bitmap.
 
-It has, but for one case. A B-tree whose rows a fragment reuse index says have moved may be written anew by pylance 14
+It has, but for one case. A B-tree whose rows a fragment reuse index says have moved may be rewritten by pylance 14
 when they move again. Its entries keep their first addresses then, from which no way leads on to the new fragments,
 although the segment lists them. Nothing in the manifest tells such a segment from a sound one, so its rows are counted.
 """

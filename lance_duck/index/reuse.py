@@ -5,7 +5,7 @@ a compaction, oldest first, or say in which part of a file they are:
 
     _indices/{uuid of the entry}/details.binpb      InlineContent
 
-A version lists groups of fragments that were written anew together: the old ones, the new ones, and a treemap of the
+A version lists groups of fragments that were rewritten together: the old ones, the new ones, and a treemap of the
 old addresses that survived. In ascending order these are the rows of the new fragments, one after another.
 """
 
@@ -90,7 +90,7 @@ class Reuse:
     def coverage(self, fragment_ids: FragmentIds) -> FragmentIds:
         """Return the fragments in which the rows of some fragments are now, ascending.
 
-        Where only a part of the fragments that were written anew together is among them, the new ones are left out.
+        Where only a part of the fragments that were rewritten together is among them, the new ones are left out.
         """
         for version in self.versions:
             fragment_ids = version.moved.coverage(fragment_ids)

@@ -35,7 +35,7 @@ def moved_group(snapshot: Snapshot, old: Sequence[Fragment], new: Sequence[Fragm
 
     Args:
         snapshot: Version that the old fragments are of.
-        old: In the order in which their rows were written anew.
+        old: In the order in which their rows were rewritten.
         new: With their ids.
     """
     runs = join_runs(live_runs(f.id, snapshot.physical_rows(f), _deleted(snapshot, f)) for f in old)

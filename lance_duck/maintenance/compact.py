@@ -1,7 +1,7 @@
-"""Compaction: a plan of groups, each written anew by any process, committed together or batch by batch.
+"""Compaction: a plan of groups, each rewritten by any process, committed together or batch by batch.
 
 `compact` writes all groups by threads and commits them once; `compact_in_parts` has other processes write them, commits
-each batch as soon as it is written, and plans anew only the groups that another writer got in the way of.
+each batch as soon as it is written, and plans again only the groups that another writer got in the way of.
 
 data/{transaction}-{uuid}.lance    new files of other processes, those of workers that died, too: see `wire.paths`
 """
@@ -44,7 +44,7 @@ class Compacted:
         snapshot: The newest version that it knows: the given one when there was nothing to do.
         landed: Groups that are committed.
         commits: Number of commits.
-        again: Groups that were planned anew, because other writers changed their fragments.
+        again: Groups that were planned again, because other writers changed their fragments.
     """
 
     snapshot: Snapshot
@@ -54,7 +54,7 @@ class Compacted:
 
 
 def plan_compaction(snapshot: Snapshot, options: CompactionOptions) -> list[tuple[Fragment, ...]]:
-    """Return the groups of fragments that a compaction writes anew: of files of version 0.1 all, whatever the limits.
+    """Return the groups of fragments that a compaction rewrites: of files of version 0.1 all, whatever the limits.
 
     Raises:
         UnsupportedError: Indices of a table with stable row ids are to be remapped later, or some fragments of a table
@@ -83,7 +83,7 @@ def compact(
     """Compact a table by threads, as one change.
 
     Args:
-        snapshot: Version to begin with; where another writer is in the way, the newest is planned anew.
+        snapshot: Version to begin with; where another writer is in the way, the newest is planned again.
         options: Targets and limits.
         properties: Kept in the transaction.
         progress: Called with the groups done and all of them.
@@ -119,7 +119,7 @@ def compact_in_parts(
     Raises:
         RetryableError: Other writers were in the way of a group each time.
     """
-    batches = None if snapshot.manifest.has_legacy_files else batch  # whose fragments are written anew all at once
+    batches = None if snapshot.manifest.has_legacy_files else batch  # whose fragments are rewritten all at once
     return _Compaction(Compacted(snapshot), options, write, properties, batches, follow, uuid4()).run()
 
 
@@ -129,7 +129,7 @@ def commit_rewrites(
     options: CompactionOptions | None = None,
     properties: Mapping[str, str] | None = None,
 ) -> Snapshot:
-    """Commit groups that were written anew, perhaps elsewhere, as one change.
+    """Commit groups that were rewritten, perhaps elsewhere, as one change.
 
     Args:
         snapshot: Any version from the one that the groups were read in on.
@@ -219,7 +219,7 @@ class _Compaction:
         change: In the names of what other processes write.
         stays: New fragments that are committed, or perhaps are.
         segments: Uuids of index segments, likewise.
-        lost: Fragments whose groups alone are planned anew; None: all are.
+        lost: Fragments whose groups alone are planned again; None: all are.
     """
 
     done: Compacted

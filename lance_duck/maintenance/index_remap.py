@@ -54,7 +54,7 @@ class Followed:
 
 @dataclass(frozen=True)
 class RemapOutcome:
-    """What became of a segment that was to be written anew.
+    """What became of a segment that was to be rewritten.
 
     Attributes:
         new: The segment; None if it was not written.
@@ -67,7 +67,7 @@ class RemapOutcome:
 
 @dataclass(frozen=True)
 class RemapOrder:
-    """A segment to write anew, for rows that moved; pickles.
+    """A segment to rewrite, for rows that moved; pickles.
 
     Attributes:
         version: Version of the table.
@@ -203,7 +203,7 @@ def _outcomes(
 
 
 def _remap(segments: Sequence[Segment], outcomes: Iterable[RemapOutcome], followed: Followed) -> set[UUID]:
-    """Take in segments that were written anew; returns those that are broken."""
+    """Take in segments that were rewritten; returns those that are broken."""
     broken = set()
     for segment, outcome in zip(segments, outcomes, strict=True):
         if outcome.broken is not None:

@@ -35,7 +35,7 @@ class CompactionOptions:
 
     Attributes:
         target_rows_per_fragment: Smaller fragments are joined with their neighbours.
-        materialize_deletions: Whether fragments with many deleted rows are written anew.
+        materialize_deletions: Whether fragments with many deleted rows are rewritten.
         materialize_deletions_threshold: Part of the rows that must be deleted for that, 0 to 1.
         max_bytes_per_file: Where to end a new file; None: as `write_dataset`.
         num_threads: Groups that are written at once; None: one a core.
@@ -49,17 +49,17 @@ class CompactionOptions:
         remap_indices: Whether indices follow. True: they are rewritten; a vector index that is not read here (IVF_RQ is
             one) is deferred, and what an index of another such kind covers stays as it is. False: the new fragments are
             left uncovered, but by those that know rows by stable row id. The name is not one of pylance's.
-        compaction_mode: "reencode", or "try_binary_copy", which encodes anew too.
+        compaction_mode: "reencode", or "try_binary_copy", which re-encodes too.
         max_source_fragments: Fragments to compact in one run at most, oldest first.
         max_source_rows: Likewise live rows.
         max_source_bytes: Likewise bytes of data files.
         excluded_fragment_ids: Fragments that stay as they are.
         data_storage_version: File version of new files; None: that of the table.
-        max_overlays_per_fragment: Fragments with more overlays are written anew whatever their size; 0: all that have
+        max_overlays_per_fragment: Fragments with more overlays are rewritten whatever their size; 0: all that have
             one. The name is not one of pylance's, the number is.
         max_rows_per_group: Without effect beyond being checked: files of format 2 have no row groups.
         io_buffer_size: Without effect beyond being checked: what is read at once is decided from the sizes of columns.
-        binary_copy_read_batch_bytes: Without effect beyond being checked: pages are not copied but encoded anew.
+        binary_copy_read_batch_bytes: Without effect beyond being checked: pages are not copied but re-encoded.
 
     Raises:
         InvalidInputError: A number that is none, or out of range.

@@ -1,4 +1,4 @@
-"""Which fragments to write anew, and which of them together: a pure function of what the manifest says."""
+"""Which fragments to rewrite, and which of them together: a pure function of what the manifest says."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Candidate:
         return self.physical_rows < options.target_rows_per_fragment
 
     def is_worn(self, options: CompactionOptions) -> bool:
-        """Return whether it is worth writing anew for its deletions or overlays alone."""
+        """Return whether it is worth rewriting for its deletions or overlays alone."""
         part = self.deleted_rows / max(self.physical_rows, 1)
         if self.overlays > options.max_overlays_per_fragment:
             return True
@@ -48,12 +48,12 @@ class Candidate:
 def plan_groups(
     candidates: Iterable[Candidate], options: CompactionOptions, *, everything: bool = False
 ) -> list[list[Candidate]]:
-    """Return the groups of neighbouring fragments, each to be written anew as one.
+    """Return the groups of neighbouring fragments, each to be rewritten as one.
 
     Args:
         candidates: All fragments of the table, in its order.
         options: Targets and limits.
-        everything: Whether all fragments are written anew, whatever the limits.
+        everything: Whether all fragments are rewritten, whatever the limits.
     """
     groups: list[list[Candidate]] = []
     if everything:
@@ -71,7 +71,7 @@ def fragments_for(live_rows: int, options: CompactionOptions) -> int:
 
 
 def _runs(candidates: Iterable[Candidate], options: CompactionOptions) -> Iterator[list[Candidate]]:
-    """Yield runs of neighbours that are worth writing anew."""
+    """Yield runs of neighbours that are worth rewriting."""
     excluded = set(options.excluded_fragment_ids)
     return _neighbours(
         candidates, lambda one: one.id not in excluded and (one.is_small(options) or one.is_worn(options))

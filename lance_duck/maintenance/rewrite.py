@@ -53,7 +53,7 @@ class Rewritten:
 
 @dataclass(frozen=True)
 class RewriteOrder:
-    """A group of fragments to write anew; pickles.
+    """A group of fragments to rewrite; pickles.
 
     Attributes:
         version: Version of the table.

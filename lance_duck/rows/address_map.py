@@ -24,7 +24,7 @@ _GONE = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 @dataclass(frozen=True, eq=False)
 class MovedGroup:
-    """Fragments that were written anew together.
+    """Fragments that were rewritten together.
 
     Attributes:
         old: Ids of the fragments that are gone.

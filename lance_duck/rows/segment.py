@@ -243,7 +243,7 @@ def _with_holes(proto: rowids_pb2.U64Segment.RangeWithHoles, where: str) -> Rang
     holes = _decode_array(proto.holes, where)
     _check_ascending(holes, where)
     if len(holes) and (int(holes[0]) < start or int(holes[-1]) >= start + span):
-        raise CorruptError("hole outside of its range of row ids", where=where)
+        raise CorruptError("hole outside its range of row ids", where=where)
     return RangeWithHoles(start, span, (holes - np.uint64(start)).astype(np.int64))
 
 

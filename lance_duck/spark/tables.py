@@ -30,7 +30,7 @@ _FIXED: Final = ("version", "tag", "timestamp")
 def create_view(spark: SparkSession, name: str, uri: str | os.PathLike[str], **options: Any) -> None:
     """Show a table to SQL as a temporary view, in place of one of the same name.
 
-    The view is on the newest version. After each write by a function of `lance_duck.spark` it is made anew; after
+    The view is on the newest version. After each write by a function of `lance_duck.spark` it is made again; after
     others (INSERT INTO the view, another program) `refresh_view` does so. Until then it shows the version that it was
     made on, in every query.
 
@@ -53,7 +53,7 @@ def create_view(spark: SparkSession, name: str, uri: str | os.PathLike[str], **o
 
 @checked_call
 def refresh_view(spark: SparkSession, uri: str | os.PathLike[str]) -> None:
-    """Make the views of a table that `create_view` made anew, on its newest version."""
+    """Make the views of a table that `create_view` made again, on its newest version."""
     refresh_views(spark, TableRef.of(uri))
 
 

@@ -197,7 +197,7 @@ def call(where: str, do: Callable[[], _T]) -> _T:
         if type(error).__name__ != _PANIC:
             raise
         ours, cause = StoreError(f"the library panicked: {_first_line(error)}", where=where), None
-    raise ours from cause  # outside of the handler: the context of an error is shown, too
+    raise ours from cause  # outside the handler: the context of an error is shown, too
 
 
 def _as_ours(error: Exception, where: str) -> LanceDuckError:

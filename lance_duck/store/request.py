@@ -139,7 +139,7 @@ def fetch(ranges: Sequence[ByteRange]) -> list[Bytes]:
 
 
 def read_first(ranges: Sequence[ByteRange], request: Request[T]) -> Request[T]:
-    """Ask for ranges in one round, then drive a request whose own ranges inside of these cost no round any more."""
+    """Ask for ranges in one round, then drive a request whose own ranges inside these cost no round any more."""
     pieces = yield list(ranges)
     held = [(r, r.offset + r.size, data) for r, data in zip(ranges, pieces, strict=True)]
 

@@ -110,7 +110,7 @@ def _on_the_web(uri: str, options: dict[str, str]) -> tuple[str, str, tuple[tupl
     """Return the web address of a place on the Hub, the path of its listing there, and the options for its server.
 
     Raises:
-        InvalidInputError: It is no place of a dataset.
+        InvalidInputError: It is not the location of a dataset.
     """
     found = _HUB_PLACE.fullmatch(uri)
     if found is None:

@@ -115,7 +115,7 @@ def _cut(
             slots = np.zeros(4 * len(starts), np.uint64)
             fill_slots(data, starts[:words], sizes[:words], slots)
         else:
-            raise InternalError("offsets of texts do not ascend inside of their data")
+            raise InternalError("offsets of texts do not ascend inside their data")
     if sizes[:words].sum() > _MOST_BYTES:
         remedy = "give less of them at once, or a max_token_length"
         raise InvalidInputError("texts have too many long tokens", expected=f"{_MOST_BYTES:,} bytes", remedy=remedy)

@@ -2,7 +2,7 @@
 
 Each change makes a version that is in memory only; its files are on disk. The commit folds them: of the rows that the
 base version has, those that are gone are deleted; fragments that the changes wrote become new fragments. Where rows of
-such a fragment were deleted again, or rows that moved into it and new ones are mixed, it is written anew.
+such a fragment were deleted again, or rows that moved into it and new ones are mixed, it is rewritten.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class PendingChanges:
         return affected
 
     def _added(self, draft: UncommittedFiles) -> list[Fragment]:
-        """Return the new fragments; those with deleted rows, or with old rows and new ones, are written anew."""
+        """Return the new fragments; those with deleted rows, or with old rows and new ones, are rewritten."""
         ids = set(self.base.fragments.ids())
         new = [fragment for fragment in self.current.fragments if fragment.id not in ids]
         ready = [(fragment, self._ready(fragment)) for fragment in new]
@@ -127,7 +127,7 @@ class PendingChanges:
         return [*(as_committed for _, as_committed in ready if as_committed is not None), *rows.numbered(fragments)]
 
     def _ready(self, fragment: Fragment) -> Fragment | None:
-        """Return a fragment as it is committed; None if its rows are to be written anew."""
+        """Return a fragment as it is committed; None if its rows are to be rewritten."""
         if fragment.deletion_file is not None:
             return None
         ids = self.current.row_ids(fragment)

@@ -99,7 +99,7 @@ class RowChanges(TableMethods):
         commit_message: str | None = None,
         transaction_properties: Mapping[str, str] | None = None,
     ) -> UpdateResult:
-        """Give rows new values. The rows are written anew and keep their stable row ids.
+        """Give rows new values. The rows are rewritten and keep their stable row ids.
 
         Args:
             updates: SQL expressions by column; they see the old values of the row.

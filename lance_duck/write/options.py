@@ -117,7 +117,7 @@ class WriteOptions:
 
 
 def rewritten_version(version: str) -> str:
-    """Return the version that data files of a version are written anew in: the newest, if theirs is only read."""
+    """Return the version that data files of a version are rewritten in: the newest, if theirs is only read."""
     return NEWEST if version in _UNWRITTEN else version
 
 

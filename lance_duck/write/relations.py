@@ -102,7 +102,7 @@ def _refuse_types(relation: Any, types: Collection[str], who: str) -> None:
 
 @cache
 def _exports_geometries_inside() -> bool:
-    """Return whether DuckDB exports geometries inside of nested types; before 1.5.4 it may end the process instead."""
+    """Return whether DuckDB exports geometries inside nested types; before 1.5.4 it may end the process instead."""
     return tuple(int(part) for part in version("duckdb").split(".")[:3] if part.isdecimal()) >= (1, 5, 4)
 
 

@@ -147,7 +147,7 @@ def test_external_files(options: dict[str, Any], with_base: bool, tmp_path: Path
     target = str(tmp_path / "ours")
     if not with_base and not options:
         with cases.case("refused"):
-            with pytest.raises(InvalidInputError, match="outside of the base paths"):
+            with pytest.raises(InvalidInputError, match="outside the base paths"):
                 ld.write_dataset(table, target)
             with pytest.raises(OSError, match="outside registered external bases"):
                 lance.write_dataset(table, tmp_path / "theirs")

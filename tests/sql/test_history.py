@@ -178,7 +178,7 @@ def test_a_commit_message_is_kept_with_the_version(con: ld.Connection, folder: P
 
 
 def test_a_commit_message_needs_a_transaction(con: ld.Connection) -> None:
-    with pytest.raises(InvalidInputError, match="outside of a transaction; BEGIN first"):
+    with pytest.raises(InvalidInputError, match="outside a transaction; BEGIN first"):
         con.execute("CALL lance_set_commit_message('ann', 'x')")
     with pytest.raises(InvalidInputError, match="no argument 'message'"):
         con.execute("CALL lance_set_commit_message('ann')")

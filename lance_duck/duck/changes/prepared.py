@@ -5,7 +5,7 @@
     DEALLOCATE [PREPARE] x
 
 DuckDB prepares statements, too, except those that it cannot run; it runs by itself those that are not about Lance
-tables, and that are outside of transactions.
+tables, and that are outside transactions.
 """
 
 from __future__ import annotations

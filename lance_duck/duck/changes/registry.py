@@ -109,7 +109,7 @@ WORDS: Final = (*(READERS.keys() - {"select", "from"}), *(f"{PREFIX}{procedure.n
 
 
 def nested_changes(head: StatementHead) -> Sequence[LanceStatement]:
-    """Return the changes that stand inside of a statement, whatever they change."""
+    """Return the changes that stand inside a statement, whatever they change."""
     return NestedChange.targets(head)
 
 

@@ -171,7 +171,7 @@ class TargetTable:
         """Return the values of columns as the table takes them: durations come from DuckDB as microseconds.
 
         Raises:
-            UnsupportedError: There are durations inside of structs or lists.
+            UnsupportedError: There are durations inside structs or lists.
         """
         for column in self.columns:
             place = values.schema.get_field_index(column.name)

@@ -1,6 +1,6 @@
 """The SELECTs of a statement and the tables that each reads, by tokens alone. Pure.
 
-No parser outside of DuckDB reads all statements in which an expression may stand (UPDATE, MERGE, CREATE VIEW, PREPARE,
+No parser outside DuckDB reads all statements in which an expression may stand (UPDATE, MERGE, CREATE VIEW, PREPARE,
 …), so names are looked up as far as tokens say what they are: whatever is not known to be a plain table is one whose
 columns are unknown.
 """

@@ -8,7 +8,7 @@
                                             likewise all functions whose first argument is a table
 
 The statement's tokens decide, never its mere text: strings, comments and quoted names stay what they are, and
-everything outside of the rewritten places keeps its bytes. Where the tokens leave a doubt, nothing is rewritten.
+everything outside the rewritten places keeps its bytes. Where the tokens leave a doubt, nothing is rewritten.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Clauses of a statement, cut by DuckDB's own tokens.
 
-No parser outside of DuckDB reads statements that change tables right. What stands inside a clause stays text, which
-DuckDB reads; only where a clause begins and ends is decided here: by words outside of parentheses, brackets, braces
+No parser outside DuckDB reads statements that change tables right. What stands inside a clause stays text, which
+DuckDB reads; only where a clause begins and ends is decided here: by words outside parentheses, brackets, braces
 and CASE … END.
 """
 
@@ -205,7 +205,7 @@ def stem(path: str) -> str:
 
 
 def divided(tokens: Sequence[Token], separator: str) -> list[Sequence[Token]]:
-    """Divide tokens at each separator that stands outside of all parentheses, brackets and CASE … END."""
+    """Divide tokens at each separator that stands outside all parentheses, brackets and CASE … END."""
     parts, first = [], 0
     for at in _outside(tokens):
         if tokens[at].text == separator:
@@ -230,7 +230,7 @@ def closing(tokens: Sequence[Token], opening: int) -> int | None:
 
 
 def _outside(tokens: Sequence[Token]) -> Iterator[int]:
-    """Yield the places of tokens outside of all parentheses, brackets and CASE … END."""
+    """Yield the places of tokens outside all parentheses, brackets and CASE … END."""
     depth = cases = 0
     for at, token in enumerate(tokens):
         depth += _DEEPER.get(token.text, 0)

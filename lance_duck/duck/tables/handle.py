@@ -231,7 +231,7 @@ class PinnedVersions:
         return dataset is newest or (same_manifest and dataset.version == newest.version)
 
     def note_bound(self) -> None:
-        """Note that DuckDB bound a table for which it will ask again, perhaps outside of the transaction."""
+        """Note that DuckDB bound a table for which it will ask again, perhaps outside the transaction."""
         self._bound = True
 
     def take_bound(self) -> bool:
@@ -253,7 +253,7 @@ _PINNED: ContextVar[PinnedVersions | None] = ContextVar("lance_duck_pinned_versi
 
 
 def pinned_versions() -> PinnedVersions | None:
-    """Return the versions that the statement of this thread reads; None outside of transactions."""
+    """Return the versions that the statement of this thread reads; None outside transactions."""
     return _PINNED.get()
 
 

@@ -22,7 +22,7 @@ ADDRESS: Final = "_rowaddr"
 class SearchRows(pads.Dataset, ScanSource):  # type: ignore[misc]
     """Rows that a search of a table finds, best first: its columns in DuckDB's form, and those that the search makes.
 
-    It is made anew at each bind. Filters of the statement around it are DuckDB's own to apply: to the rows found.
+    It is made again at each bind. Filters of the statement around it are DuckDB's own to apply: to the rows found.
 
     Args:
         dataset: One version of a table.

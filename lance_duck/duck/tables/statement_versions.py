@@ -25,7 +25,7 @@ def with_one_version(call: Callable[[], T]) -> T:
 
 
 def found_once(key: Callable[[], Hashable], find: Callable[[], LanceDataset]) -> LanceDataset:
-    """Return a table as the statement reads it; outside of statements, as it is found.
+    """Return a table as the statement reads it; outside statements, as it is found.
 
     Args:
         key: Returns what it is remembered by: where it is, and which version is asked for.

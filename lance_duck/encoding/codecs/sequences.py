@@ -5,7 +5,7 @@
     constant   | nothing                                      | one value; without a value: no numbers at all
     delta      | the deltas, in an encoding of their own      | base, base + the first, …: one more than deltas
 
-DeltaNumbers wrap at the width of the values. They begin anew in each chunk.
+DeltaNumbers wrap at the width of the values. They begin again in each chunk.
 """
 
 from __future__ import annotations

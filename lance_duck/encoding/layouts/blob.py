@@ -30,7 +30,7 @@ class BlobReader:
 
     def __init__(self, page: Page, inner: PageReader, layers: Layers) -> None:
         if layers.max_rep:
-            raise UnsupportedError("blobs inside of lists", where=page.where)
+            raise UnsupportedError("blobs inside lists", where=page.where)
         self._page = page
         self._inner = inner
         self._layers = layers

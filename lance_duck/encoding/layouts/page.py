@@ -38,7 +38,7 @@ class Page:
     Attributes:
         source: The file.
         where: Name for messages.
-        buffers: (offset, size) in the file, checked to lie inside of it.
+        buffers: (offset, size) in the file, checked to lie inside it.
         num_rows: Rows (2.2 fixed-size lists of structs: items) that it claims.
         first_row: First top-level row.
         encoding: Description of the bytes.

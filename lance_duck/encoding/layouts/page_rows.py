@@ -15,7 +15,7 @@ def check_rows(rows: Rows, num_rows: int) -> int:
     """Count the selected rows, after checking that they lie in the page.
 
     Raises:
-        InternalError: Rows are not ascending, or lie outside of [0, num_rows).
+        InternalError: Rows are not ascending, or lie outside [0, num_rows).
     """
     if isinstance(rows, slice):
         start, stop = slice_bounds(rows)

@@ -81,7 +81,7 @@ def _open(page: Page, layout: pb.PageLayout, narrow: bool) -> PageReader:
     if kind == "blob_layout":
         inner = layout.blob_layout.inner_layout
         if inner.WhichOneof("layout") == "blob_layout":
-            raise CorruptError("blob page inside of a blob page", where=page.where)
+            raise CorruptError("blob page inside a blob page", where=page.where)
         return BlobReader(page, _open(page, inner, False), parse_layers(layout.blob_layout.layers, page.where))
     raise UnsupportedError("page layout", where=page.where, expected="one of 2.1 or 2.2", found=kind)
 

@@ -33,7 +33,7 @@ _RECENT: Final = 2  # neighbouring pages are read by two threads at most
 
 @dataclass(frozen=True, slots=True)
 class StoredBuffer:
-    """`size` bytes at `offset` of `source`, inside of it.
+    """`size` bytes at `offset` of `source`, inside it.
 
     Attributes:
         where: Page, for messages.
@@ -99,7 +99,7 @@ class PageBuffers:
 
     Attributes:
         page: The page, with its own buffers.
-        column: (offset, size) of the buffers of the column, inside of the file.
+        column: (offset, size) of the buffers of the column, inside the file.
         recent: Buffers that were decompressed last, by their offset in the file; shared by the pages of the column.
     """
 

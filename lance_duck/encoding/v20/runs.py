@@ -90,7 +90,7 @@ def runs_of_rows(rows: Rows, num_rows: int) -> RowRuns:
     if isinstance(rows, slice):
         start, stop = rows.start or 0, num_rows if rows.stop is None else rows.stop
         if rows.step not in (None, 1) or not 0 <= start <= stop <= num_rows:
-            raise InvalidInputError("row range outside of the column", expected=f"within 0:{num_rows}", found=rows)
+            raise InvalidInputError("row range outside the column", expected=f"within 0:{num_rows}", found=rows)
         return span(start, stop)
     rows = rows.astype(np.int64, copy=False)
     if len(rows) == 0:

@@ -33,7 +33,7 @@ class Grammar:
     """What a page of a file version may hold.
 
     Attributes:
-        chunk_values: Encodings of the values of a miniblock page, those inside of others among them.
+        chunk_values: Encodings of the values of a miniblock page, those inside others among them.
         single_values: Encodings of values that stand one by one, in full-zip pages.
         dictionary: Encodings of the items of a dictionary.
         dictionary_bits: Bits of numbers that may have a dictionary.

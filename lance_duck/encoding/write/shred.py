@@ -82,7 +82,7 @@ def unfold_fixed(outline: Outline, array: pa.FixedSizeListArray, where: str) -> 
     """Return the entries of the items of fixed-size lists, and the items.
 
     Raises:
-        UnsupportedError: The lists are inside of lists.
+        UnsupportedError: The lists are inside lists.
     """
     if outline.begins is not None:
         raise UnsupportedError("lists and fixed-size lists of structs in one column", where=where)

@@ -100,7 +100,7 @@ class BlobFile(io.BufferedIOBase):
         """Read bytes from a place of the blob; the position stays.
 
         Raises:
-            InvalidInputError: Not all of the bytes are inside of the blob.
+            InvalidInputError: Not all of the bytes are inside the blob.
         """
         return self.read_ranges([(offset, length)])[0]
 
@@ -150,7 +150,7 @@ class BlobFile(io.BufferedIOBase):
 
 
 def check_part(offset: int, length: int, size: int) -> None:
-    """Refuse a range that is not inside of a blob of `size` bytes, with InvalidInputError."""
+    """Refuse a range that is not inside a blob of `size` bytes, with InvalidInputError."""
     if offset < 0 or length < 0 or offset + length > size:
         raise InvalidInputError("range of a blob", expected=f"within {size} bytes", found=f"{length} bytes at {offset}")
 

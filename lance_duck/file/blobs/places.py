@@ -46,7 +46,7 @@ class BlobLocation(Protocol):
 
         Raises:
             NotFoundError: There is no such file.
-            CorruptError: The bytes are not inside of it.
+            CorruptError: The bytes are not inside it.
         """
 
 

@@ -98,7 +98,7 @@ class OverlaidColumn:
 
 
 def units_of(field: Field, path: tuple[int, ...] = ()) -> Iterator[Unit]:
-    """Yield the parts of a column that are replaced each as a whole: what is not a struct outside of lists."""
+    """Yield the parts of a column that are replaced each as a whole: what is not a struct outside lists."""
     if field.logical_type != "struct" or field.is_packed or field.blob_version:
         yield Unit(path, field)
         return

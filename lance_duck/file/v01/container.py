@@ -61,7 +61,7 @@ class LegacyFile(LanceFile):
 
     Attributes:
         bounds: int64 (num_batches + 1,), first row of each batch, and the number of rows.
-        pages: int64 (num_fields, num_batches, 2), position, inside of the file, and length of each page.
+        pages: int64 (num_fields, num_batches, 2), position, inside the file, and length of each page.
         first_field: Id of the first row of the page table.
     """
 
@@ -84,7 +84,7 @@ class LegacyFile(LanceFile):
         """Return the position of the values of a dictionary, and their number.
 
         Raises:
-            CorruptError: The field has none, or the position lies outside of the file.
+            CorruptError: The field has none, or the position lies outside the file.
         """
         proto = next((f for f in self.descriptor.schema.fields if f.id == field_id), None)
         where = f"{self.source.path}: dictionary of field {field_id}"
@@ -222,7 +222,7 @@ def open_legacy(source: ByteSource, tail: Bytes) -> Request[LegacyFile]:
     table = yield from end.read(metadata.page_table_position, shape[0] * shape[1] * _ENTRY, "page table")
     pages = np.frombuffer(table.tobytes(), "<i8").reshape(shape)
     if len(table) and (pages.min() < 0 or pages[..., 0].max() > source.size or pages[..., 1].max() > _MOST_VALUES):
-        raise CorruptError("page outside of the file", where=source.path, expected=f"within {source.size} bytes")
+        raise CorruptError("page outside the file", where=source.path, expected=f"within {source.size} bytes")
     descriptor = file_pb2.FileDescriptor(length=int(bounds[-1]))
     descriptor.schema.fields.extend(manifest.fields)
     for key, value in manifest.schema_metadata.items():
@@ -244,7 +244,7 @@ class _End:
         limit = self.source.size - FOOTER.size
         if position + size > limit:
             raise CorruptError(
-                f"{what} outside of the file",
+                f"{what} outside the file",
                 where=self.source.path,
                 expected=f"an end before {limit}",
                 found=f"{size} bytes at {position}",

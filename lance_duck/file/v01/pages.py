@@ -72,7 +72,7 @@ class Batches:
         """Return ranges of bytes, given where each begins in the file.
 
         Raises:
-            CorruptError: One lies outside of the file, or together they are longer than it.
+            CorruptError: One lies outside the file, or together they are longer than it.
         """
         whole = self.source.size
         if len(starts) and (starts.min() < 0 or sizes.min() < 0 or (starts > whole - sizes).any()):

@@ -2,5 +2,5 @@
 
 You hold: an open file of version 2.0 and a field. You get: a tree of nodes that reads rows by requests, as Arrow arrays
 of the type asked for.
-Never here: the arrays inside of a page (`encoding/v20`), and columns of later versions (`file/nested`, `file/leaf`).
+Never here: the arrays inside a page (`encoding/v20`), and columns of later versions (`file/nested`, `file/leaf`).
 """

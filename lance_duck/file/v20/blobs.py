@@ -1,4 +1,4 @@
-"""Blobs of 2.0 files: bytes that lie outside of the pages, found by descriptors.
+"""Blobs of 2.0 files: bytes that lie outside the pages, found by descriptors.
 
 A descriptor is a row of a packed struct:
 

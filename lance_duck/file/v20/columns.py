@@ -56,7 +56,7 @@ class Column20:
         """Read a slice, or rows in ascending order.
 
         Raises:
-            InvalidInputError: Rows outside of the column.
+            InvalidInputError: Rows outside the column.
             CorruptError: The bytes contradict themselves.
         """
         return (yield from self.node.read(runs_of_rows(rows, self.num_rows)))

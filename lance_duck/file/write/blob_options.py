@@ -91,7 +91,7 @@ class BlobOptions:
         return replace(self, external_mode="reference", allow_outside_bases=True)
 
     def place(self, uri: str, where: str) -> tuple[int, str]:
-        """Return the id of the base path that a file lies below, and its name there; (0, its URI) outside of all.
+        """Return the id of the base path that a file lies below, and its name there; (0, its URI) outside all.
 
         Raises:
             InvalidInputError: The file lies outside and may not, or its name is not an absolute URI.
@@ -101,7 +101,7 @@ class BlobOptions:
             return min(below, key=lambda base: len(base[1]))
         if not self.allow_outside_bases:
             raise InvalidInputError(
-                "external blob outside of the base paths of the table",
+                "external blob outside the base paths of the table",
                 where=where,
                 expected="a file below a base path that is not the root of a table",
                 found=repr(uri),

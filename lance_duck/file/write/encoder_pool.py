@@ -47,7 +47,7 @@ class Lanes:
             ForkedError: The lanes are those of a process that this one was forked from.
         """
         forks.check_not_forked(
-            self._born, "a write that the parent process began cannot go on in a forked child", remedy="write anew"
+            self._born, "a write that the parent process began cannot go on in a forked child", remedy="rewrite"
         )
         future: Future[Encoded] = Future()
         with self._lock:

@@ -61,7 +61,7 @@ class InvertedPartition:
 
     @property
     def num_documents(self) -> int:
-        """Documents; deleted ones count until the partition is written anew."""
+        """Documents; deleted ones count until the partition is rewritten."""
         return self._documents_file.num_rows
 
     @property

@@ -78,7 +78,7 @@ class InvertedSegment:
 
     @property
     def num_documents(self) -> int:
-        """Documents of all partitions; deleted ones count until the segment is written anew."""
+        """Documents of all partitions; deleted ones count until the segment is rewritten."""
         return sum(partition.num_documents for partition in self.partitions)
 
     @property

@@ -85,10 +85,10 @@ neighbours at 0.3, 0.9965 without exchanges. Where vectors have no clusters, not
 # Rebuilding
 
 LOST_SHARE: Final = 0.2
-"""Part of the vectors of a partition beyond which its graph is built anew when they are gone."""
+"""Part of the vectors of a partition beyond which its graph is rebuilt when they are gone."""
 
 GROWN: Final = 2
-"""Times the vectors that an index was trained with, from which on it may be trained anew."""
+"""Times the vectors that an index was trained with, from which on it may be retrained."""
 
 UNEVEN: Final = 8
 """Times the mean size of partitions from which on one is too large: to look into it takes that much longer."""
@@ -97,4 +97,4 @@ LARGE: Final = 8192
 """Vectors that a partition may have however many others have."""
 
 CROWDED: Final = 2
-"""Times as many partitions that would suit the vectors, from which on an index is trained anew."""
+"""Times as many partitions that would suit the vectors, from which on an index is retrained."""

@@ -3,7 +3,7 @@
 Segments that were trained apart have other centroids. Vectors that are stored as they are go to the partitions of the
 first segment then; codes mean nothing there, and are refused. Bounds of SQ may differ: codes are translated.
 
-Graphs are kept where no rows are added and few are gone; these are cut out. Otherwise a graph is built anew, of what
+Graphs are kept where no rows are added and few are gone; these are cut out. Otherwise a graph is rebuilt, of what
 the codes leave of the vectors.
 """
 

@@ -33,7 +33,7 @@ class Moved:
 def follow_zones(zones: Zones, follow: Callable[[Rows], tuple[Rows, Mask]]) -> Moved:
     """Follow the rows of zones: a zone becomes a zone for each stretch of its rows that no others come between.
 
-    Fragments stay, go or are written anew as a whole.
+    Fragments stay, go or are rewritten as a whole.
     """
     still = np.isin(zones.fragments, _fragments_in_place(zones, follow))
     stays = np.flatnonzero(still)

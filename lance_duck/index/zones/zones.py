@@ -76,7 +76,7 @@ class Zones:
     def overlapping(self) -> frozenset[int]:
         """Fragments in which zones overlap: what is said of such zones need not be true of all their rows.
 
-        A writer that merges segments may keep what it said of a fragment before its column was written anew.
+        A writer that merges segments may keep what it said of a fragment before its column was rewritten.
         """
         ends = self.first + self.length.astype(np.uint64)
         crossing = np.flatnonzero(self.first[1:] < np.maximum.accumulate(ends)[:-1])

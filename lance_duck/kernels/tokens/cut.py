@@ -1,7 +1,7 @@
 """Kernels that cut tokens: runs of characters that belong to words, and n-grams.
 
 Both go on where they stopped. `state` is int64, (4,): the text, the byte in it that is next, tokens, distinct words.
-UTF-8 that is damaged is cut somewhere, inside of its text.
+UTF-8 that is damaged is cut somewhere, inside its text.
 """
 
 from __future__ import annotations

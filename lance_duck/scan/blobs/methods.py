@@ -37,7 +37,7 @@ class BlobReads:
         Exactly one of `ids` (`_rowid`), `addresses` (`_rowaddr`) and `indices` (positions) says which rows.
 
         Args:
-            blob_column: A blob column; "a.b" for one inside of a struct.
+            blob_column: A blob column; "a.b" for one inside a struct.
             ids: Rows by `_rowid`.
             addresses: Rows by `_rowaddr`.
             indices: Rows by position.
@@ -92,6 +92,6 @@ class BlobReads:
             preserve_order: Without effect: the order is always the one asked for.
 
         Raises:
-            InvalidInputError: No such blob column or row, or a range that is not inside of its blob.
+            InvalidInputError: No such blob column or row, or a range that is not inside its blob.
         """
         return reads.read_ranges(self.handle.table, blob_column, requests, selector)

@@ -83,7 +83,7 @@ def read_ranges(
         (place of the request, row address, bytes or None for a null), in the order of the requests.
 
     Raises:
-        InvalidInputError: No such blob column or row, or a range that is not inside of its blob.
+        InvalidInputError: No such blob column or row, or a range that is not inside its blob.
     """
     if selector not in SELECTORS:
         raise InvalidInputError("selector", expected=" or ".join(SELECTORS), found=repr(selector))

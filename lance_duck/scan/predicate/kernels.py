@@ -74,7 +74,7 @@ def and_string(
 
 @kernel
 def and_lookup(indices: NDArray[Any], answers: NDArray[np.uint8], mask: Mask) -> None:
-    """Keep rows whose dictionary entry answers yes; an index outside of it, as under a null, answers no."""
+    """Keep rows whose dictionary entry answers yes; an index outside it, as under a null, answers no."""
     count = len(answers)
     for i in range(len(indices)):
         place = np.int64(indices[i])

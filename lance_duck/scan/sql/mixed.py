@@ -1,6 +1,6 @@
 """SQL filters of which DuckDB evaluates parts, as a predicate tree: what is simple is a condition of its own.
 
-AND, OR and NOT bind looser than almost everything else, so text is cut where they stand outside of brackets, CASE and
+AND, OR and NOT bind looser than almost everything else, so text is cut where they stand outside brackets, CASE and
 BETWEEN. A part between two cuts that is not simple is a *piece*. DuckDB's parser confirms the cuts: the syntax tree of
 each piece is an operand of AND, OR or NOT in the syntax tree of the whole text, too.
 """

@@ -27,7 +27,7 @@ _GRAMMAR: Final = frozenset(
     unpack where with
     """.split()  # noqa: SIM905
 )
-"""Words that DuckDB keeps for itself and that have a meaning inside of an expression."""
+"""Words that DuckDB keeps for itself and that have a meaning inside an expression."""
 
 _CALLS: Final = frozenset(("extract", "trim", "substring", "overlay"))
 _GRAMMAR_AFTER: Final = {

@@ -125,7 +125,7 @@ class Corpus:
         return place.addresses[names - np.uint64(self._firsts.get(place, 0))] if self.by_element else names
 
     def named(self, place: Place, names: Names, rows: AnalysedRows, documents: NDArray[np.int64]) -> Names:
-        """Return those of some documents of a place, by name, that are among documents of rows analysed anew."""
+        """Return those of some documents of a place, by name, that are among documents of rows analysed again."""
         if not self.by_element:
             return names[is_among(names, rows.addresses[documents])]
         offsets = (names - np.uint64(self._firsts.get(place, 0))).astype(np.int64)

@@ -1,7 +1,7 @@
 """Views of tables that follow what `lance_duck.spark` writes.
 
 What a view of Spark shows is fixed when it is made: it does not see what is written later. Those that were made by
-`create_view` are therefore remembered, and made anew after each write.
+`create_view` are therefore remembered, and made again after each write.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def show_as(spark: SparkSession, name: str, place: TableRef, make: Make, *, foll
         name: Name of the view.
         place: The table.
         make: Gives the frame that it shows.
-        follows: Whether it is made anew by `refresh_views`.
+        follows: Whether it is made again by `refresh_views`.
     """
     frame = make()
     frame.createOrReplaceTempView(name)

@@ -1,4 +1,4 @@
-"""Compaction by tasks of Spark: groups of fragments are written anew, and committed batch by batch."""
+"""Compaction by tasks of Spark: groups of fragments are rewritten, and committed batch by batch."""
 
 from __future__ import annotations
 

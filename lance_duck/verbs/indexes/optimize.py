@@ -68,7 +68,7 @@ class Job:
 
     Attributes:
         merged: Segments whose entries go into the new one; none: it is built of rows alone.
-        model: Segment that the new one is made like, where it is built of rows alone; None: it is trained anew.
+        model: Segment that the new one is made like, where it is built of rows alone; None: it is retrained.
         removed: Segments whose place it takes.
         fragments: Ids of fragments whose rows are read.
     """
@@ -230,7 +230,7 @@ def _would_mix(
 def _newest_small(snapshot: Snapshot, segments: Sequence[Segment], tail: Sequence[int]) -> int:
     """Return how many of the newest segments are small, or not much larger than all that is newer.
 
-    So each row is written anew a few times only, and the segments stay few.
+    So each row is rewritten a few times only, and the segments stay few.
     """
     gathered = rows_of(snapshot, tail)
     for count, segment in enumerate(reversed(segments)):

@@ -1,4 +1,4 @@
-"""Updates in place: the columns of the source are written anew for all rows of the fragments that have matches.
+"""Updates in place: the columns of the source are rewritten for all rows of the fragments that have matches.
 
 A new file takes a column over from the file before it, where the id of its field becomes -2; a file that has lost all
 its columns leaves the fragment.

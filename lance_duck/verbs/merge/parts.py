@@ -74,7 +74,7 @@ class MergePart:
 
     Attributes:
         fragments: New fragments.
-        updated: Rows of the table that were written anew.
+        updated: Rows of the table that were rewritten.
         deleted: Rows of the table that are deleted.
         inserted: Number of rows that are new.
         keys: Their key columns, in the types of the table; None: they are too many to tell.

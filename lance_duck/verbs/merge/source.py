@@ -184,7 +184,7 @@ def _arrow(schema: Schema) -> pa.Schema:
 
 
 def lacks_members(field: Field, type_: pa.DataType) -> bool:
-    """Return whether a type has not all members of a struct; what is inside of lists does not count."""
+    """Return whether a type has not all members of a struct; what is inside lists does not count."""
     if not _has_members(field, type_):
         return False
     names = [type_.field(i).name for i in range(type_.num_fields)]

@@ -1,4 +1,4 @@
-"""Rows are deleted and updated: found by a condition or by address, listed in deletion files, written anew.
+"""Rows are deleted and updated: found by a condition or by address, listed in deletion files, rewritten.
 
 You hold: a version, a condition, new values. You get: an operation and the files it names, not yet committed. Never
 here: conflicts, which `commit` decides.

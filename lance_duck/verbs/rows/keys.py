@@ -191,7 +191,7 @@ class _Numbers:
         if self.shift is not None:
             and_hashed(readonly(numbers), _SPREAD, self.shift, readonly(self.answers), mask)
             return mask.view(np.bool_)
-        # Below `low` the difference wraps around to a place far outside of the table, which answers no.
+        # Below `low` the difference wraps around to a place far outside the table, which answers no.
         and_lookup((numbers - self.low).view(np.int64), self.answers, mask)
         return mask.view(np.bool_)
 

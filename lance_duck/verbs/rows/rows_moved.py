@@ -1,4 +1,4 @@
-"""What becomes of fragments whose rows are deleted, or deleted and written anew elsewhere."""
+"""What becomes of fragments whose rows are deleted, or deleted and rewritten elsewhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Update: rows that a condition chooses get new values, by being deleted and written anew."""
+"""Update: rows that a condition chooses get new values, by being deleted and rewritten."""
 
 from __future__ import annotations
 

@@ -126,7 +126,7 @@ def test_references_to_external_files() -> None:
 
 @pytest.mark.parametrize("uri", ["s3://b/x", "file:///bases/x", "file:///base/../x", "/base", "x"])
 def test_references_that_leave_the_base_paths_are_refused(uri: str) -> None:
-    with pytest.raises(InvalidInputError, match="outside of the base paths"):
+    with pytest.raises(InvalidInputError, match="outside the base paths"):
         write(blob_array([uri]), BlobOptions(bases={1: "/base"}))
 
 

@@ -115,7 +115,7 @@ def _halves(table: TargetTable, source: str, keys: Sequence[str]) -> Sequence[st
 def _refuse_other_keys(
     session: ChangeSession, table: TargetTable, keys: Sequence[str], values: pa.Table, before: pa.Table
 ) -> None:
-    """Refuse new keys of rows of the shadow that a row outside of it has."""
+    """Refuse new keys of rows of the shadow that a row outside it has."""
     on = ", ".join(map(quoted, keys))
     others = f'FROM {SOURCE} AS t ANTI JOIN {_BEFORE} AS b USING ("{ADDRESS}")'
     sql = f"SELECT {on} FROM (SELECT t.* {others}) SEMI JOIN {_ROWS} USING ({on}) LIMIT 1"  # noqa: S608

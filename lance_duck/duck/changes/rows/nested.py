@@ -1,4 +1,4 @@
-"""Changes inside of other statements: `WITH x AS (DELETE FROM t … RETURNING …) …`, which DuckDB 2.0 has."""
+"""Changes inside other statements: `WITH x AS (DELETE FROM t … RETURNING …) …`, which DuckDB 2.0 has."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class SetCommitMessage(Procedure):
         values = self.values(session)
         if session.block is None:
             raise InvalidInputError(
-                "a commit message outside of a transaction", where=self.subject, remedy="BEGIN first, then COMMIT"
+                "a commit message outside a transaction", where=self.subject, remedy="BEGIN first, then COMMIT"
             )
         session.block.properties = {_PROPERTIES[name]: text for name, text in values.items() if text is not None}
         return nothing()

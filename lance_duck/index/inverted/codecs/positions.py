@@ -111,7 +111,7 @@ def blocks_of(stream: PositionStream, lengths: Int64s, form: BlockForm, where: s
         where: For messages.
 
     Raises:
-        CorruptError: The streams have other blocks than the postings, or such as lie outside of them.
+        CorruptError: The streams have other blocks than the postings, or such as lie outside them.
     """
     _check_no_nulls(stream, where)
     data, terms = bytes_and_offsets(stream.values)

@@ -1,4 +1,4 @@
-"""Imbalance of partitions: when an index is to be trained anew."""
+"""Imbalance of partitions: when an index is to be retrained."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lance_duck.index.vector.training.index_spec import VectorSpec
 
 
 def is_outgrown(opened: Sequence[Any], details: bytes) -> bool:
-    """Return whether an index is better trained anew: it has grown, and its partitions are uneven, or too large.
+    """Return whether an index is better retrained: it has grown, and its partitions are uneven, or too large.
 
     Args:
         opened: All its segments, which were made with the centroids of the first one.
