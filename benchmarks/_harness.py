@@ -30,7 +30,7 @@ DATA = Path(__file__).parent / "data"
 
 @dataclass(frozen=True)
 class Case:
-    """Seconds of each contestant, round by round; the first contestant is ours. With a unit other than "", they are not times."""
+    """Seconds of each contestant, round by round; the first contestant is ours. With a unit, they are not seconds."""
 
     name: str
     seconds: Mapping[str, Sequence[float]]
