@@ -129,7 +129,7 @@ class Weights:
 
     def matches(self, place: Place, every: bool, most: int | None = None) -> Matches:
         """Return the rows of a place that have a term, or where `every` is true one of each slot; see `match`."""
-        if not place.num_documents:  # a segment of deleted rows alone, and perhaps no terms to take an average of
+        if self._has_no_terms(place):
             return Matches.none()
         if isinstance(place, IndexedRows) and len(self._slots) <= MOST_WORDS:
             scoring = Scoring(self._statistics.average, self._corpus.mask(place), most)
@@ -163,9 +163,15 @@ class Weights:
         places = np.array([word.position for word in words], np.int64)
         if not isinstance(place, IndexedRows) or len(terms) < len(words) or (np.diff(places) < 1).any():
             return None
+        if self._has_no_terms(place):
+            return Matches.none()
         scoring = Scoring(self._statistics.average, self._corpus.mask(place), most)
         ranking = place.phrases(self._in_order(place, terms), scoring, PhraseOrder(places, slop))
         return None if ranking is None else Matches.of(self._corpus.names(place, ranking[0]), ranking[1])
+
+    def _has_no_terms(self, place: Place) -> bool:
+        """Return whether a place has deleted rows alone, or all rows together no term to take an average of."""
+        return not place.num_documents or not self._statistics.total_tokens
 
     def _terms_of(self, place: IndexedRows, every: bool) -> WeightedTerms:
         """Return the terms as a place has them, found once."""

@@ -286,3 +286,15 @@ def test_terms_of_deleted_rows_alone_take_no_place_among_expansions(tmp_path: Pa
     assert sorted(found["id"].to_pylist()) == [13, 14]
     dataset.optimize.optimize_indices(retrain=True)
     assert dataset.to_table(columns=["id", "_score"], full_text_query=query).equals(found)
+
+
+@pytest.mark.parametrize("stable", [True, False])
+@pytest.mark.parametrize("query", ['"lake duck"', "lake", "lake~1"])
+def test_rows_without_any_term_are_searched_when_all_others_are_deleted(
+    query: str, stable: bool, tmp_path: Path
+) -> None:
+    rows = pa.table({"s": pa.array([None, "lake lake duck", None, ""], pa.string())})
+    dataset = ld.write_dataset(rows, tmp_path / "t.lance", enable_stable_row_ids=stable)
+    dataset.create_scalar_index("s", "INVERTED", with_position=True)
+    dataset.delete("s = 'lake lake duck'")
+    assert dataset.to_table(full_text_query=query).num_rows == 0
