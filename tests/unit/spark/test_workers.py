@@ -19,7 +19,7 @@ import pyspark.worker
 
 importlib.reload(workers).load_in_worker("lance_duck.spark.io.datasource")
 assert "lance_duck.spark.io.datasource" in sys.modules
-assert not {"faiss", "lance_duck.spark.verbs", "lance_duck.maintenance.compaction"} & set(sys.modules)
+assert not {"faiss", "lance_duck.spark.verbs", "lance_duck.maintenance.cleanup_plan"} & set(sys.modules)
 assert gc.isenabled()
 assert gc.get_freeze_count() > 50_000
 assert os.environ["OMP_WAIT_POLICY"] == "passive"
