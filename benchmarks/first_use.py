@@ -179,6 +179,35 @@ def _show_starts(name: str, runs: dict[str, list[list[float]]]) -> float:
     return ratio
 
 
+LIBRARIES = ("numpy", "pyarrow", "pyarrow.dataset", "numba", "duckdb")
+"""What opening a table imports; pyarrow.dataset brings pandas, for pylance as well."""
+
+
+def _libraries(rounds: int) -> None:
+    """Seconds of CPU of imports, one after the other in one process; the last is what is left of opening a table."""
+    script = """
+import sys, time
+from importlib import import_module
+for name in sys.argv[2:]:
+    begin = time.process_time()
+    import_module(name)
+    print(time.process_time() - begin)
+import lance_duck
+begin = time.process_time()
+lance_duck.dataset(sys.argv[1])
+print(time.process_time() - begin)
+"""
+    with tempfile.TemporaryDirectory() as folder:
+        ld.write_dataset(_table(), f"{folder}/t.lance")
+        command = [sys.executable, "-c", script, f"{folder}/t.lance", *LIBRARIES]
+        runs = [
+            subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True).stdout.split()
+            for _ in range(rounds + 1)
+        ]
+    for name, seconds in zip((*LIBRARIES, "open"), zip(*runs[1:], strict=True), strict=True):
+        print(f"{f'then {name}':28}{median(map(float, seconds)):>56.3f}")
+
+
 def _help(rounds: int) -> None:
     """Seconds of CPU of a whole process that prints help, and of one that does nothing."""
     for name, arguments in {"lance-duck --help": ["-m", "lance_duck_command", "--help"], "python": ["-c", ""]}.items():
@@ -202,6 +231,7 @@ def main() -> None:
         _first_uses(rounds)
         _wrappers(rounds)
     _starts(rounds)
+    _libraries(rounds)
     _help(rounds)
 
 
