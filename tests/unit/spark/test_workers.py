@@ -1,12 +1,18 @@
-"""What a worker of Spark loads, and what a driver does not."""
-
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
-SCRIPT = """
+import pytest
+
+from lance_duck.errors import JobError
+from lance_duck.spark.workers import use_this_python
+
+LOADING = """
 import gc, importlib, os, sys
 
 import lance_duck.spark
@@ -26,7 +32,69 @@ assert os.environ["OMP_WAIT_POLICY"] == "passive"
 """
 
 
+def session(master: str = "local[2]", python: str = "python3", settings: tuple[str, ...] = ()) -> Any:
+    context = SimpleNamespace(
+        master=master,
+        pythonExec=python,
+        getConf=lambda: SimpleNamespace(contains=lambda name: name in settings),
+        _python_includes=[],
+    )
+    return SimpleNamespace(_jsparkSession=object(), sparkContext=context)
+
+
+@pytest.fixture(autouse=True)
+def nothing_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
+
+
+@pytest.mark.parametrize("master", ["local", "local[4]", "local[*, 3]", "local-cluster[2,1,1024]"])
+def test_workers_on_this_machine_run_the_python_of_this_process(master: str) -> None:
+    spark = session(master)
+    use_this_python(spark)
+    assert spark.sparkContext.pythonExec == sys.executable
+
+
+@pytest.mark.parametrize("master", ["spark://host:7077", "yarn", "k8s://https://host"])
+def test_workers_of_a_cluster_are_left_alone(master: str) -> None:
+    spark = session(master)
+    use_this_python(spark)
+    assert spark.sparkContext.pythonExec == "python3"
+
+
+def test_a_session_of_connect_is_left_alone() -> None:
+    use_this_python(SimpleNamespace())  # type: ignore[arg-type]
+
+
+def test_a_choice_of_the_user_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    chosen = tmp_path / "chosen"
+    monkeypatch.setenv("PYSPARK_PYTHON", str(chosen))
+    chosen.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    chosen.chmod(0o755)
+    spark = session(python=str(chosen))
+    use_this_python(spark)
+    assert spark.sparkContext.pythonExec == str(chosen)
+
+
+@pytest.mark.parametrize("setting", ["spark.pyspark.python", "spark.pyspark.driver.python"])
+def test_a_python_that_does_not_run_is_named(setting: str, tmp_path: Path) -> None:
+    nowhere = str(tmp_path / "nowhere")
+    with pytest.raises(JobError, match=f"{nowhere}: does not run"):
+        use_this_python(session(python=nowhere, settings=(setting,)))
+
+
+def test_a_python_without_this_package_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    bare = tmp_path / "bare"
+    bare.write_text(f'#!/bin/sh\nexec {sys.executable} -I -S "$@"\n')
+    bare.chmod(0o755)
+    monkeypatch.setenv("PYSPARK_PYTHON", str(bare))
+    spark = session(python=str(bare))
+    with pytest.raises(JobError, match=r"bare: no module named 'lance_duck', 'pyarrow', 'pandas'"):
+        use_this_python(spark)
+    spark.sparkContext._python_includes = ["lance_duck.zip"]  # sent along with the tasks
+    use_this_python(spark)
+
+
 def test_a_worker_loads_the_source_and_keeps_it_from_the_garbage_collector() -> None:
     environment = {name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"}
-    run = subprocess.run([sys.executable, "-c", SCRIPT], env=environment, capture_output=True, text=True, check=False)
+    run = subprocess.run([sys.executable, "-c", LOADING], env=environment, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
