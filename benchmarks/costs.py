@@ -204,6 +204,13 @@ def some_of(rows: int, count: float) -> str:
     return ", ".join(map(str, rng.choice(rows, int(count), replace=False).tolist()))
 
 
+def equalities(tables: CostTables, count: float) -> Work:
+    """Count the rows that so many equalities find together, each time by another text, as those of before are kept."""
+    either = " OR ".join(f"pick = {number}" for number in some_of(200_000, count).split(", "))
+    dataset, others = ld.dataset(tables.middle), itertools.count()
+    return lambda: dataset.count_rows(f"({either}) AND y > -{next(others) + 1}")
+
+
 def listed_rows(tables: CostTables, count: float) -> Work:
     """Look rows up by an index, and ask them another condition."""
     filter_ = f"id IN ({some_of(200_000, count)}) AND y > 100"
@@ -361,6 +368,7 @@ QUESTIONS: Final = (
     Question("read.dictionary_hint.REPEATED_TEXTS", grouped(0, 8)),
     Question("read.dictionary_hint.REPEATED_TEXT_BYTES", grouped(24, 0)),
     Question("duckdb.nodes.COMPARED_VALUES", members),
+    Question("sql.compare.GATHERED_OPERANDS", equalities, (1 / 8, 3 / 8, 3 / 4, 3 / 2, 3.0)),
     Question("nearest.search.ALWAYS_COMPARED_ROWS", few_compared(100_000)),
     Question("nearest.search.COMPARED_SHARE", few_compared(400_000)),
     Question("nearest.compare.PRODUCT_QUERIES", flat(0, 10)),
