@@ -115,8 +115,11 @@ def starts_with(path: Path, type_: pa.DataType, prefix: Argument) -> Predicate:
 
 
 def has_item(path: Path, type_: pa.DataType, item: Argument) -> Predicate:
-    """Return list_contains; NotSimpleError where the column holds no lists."""
-    if not isinstance(item, Literal):
+    """Return list_contains; NotSimpleError where the column holds no lists.
+
+    An item that is NULL is left to DuckDB: an empty list gives false there from 2.0.1 on, and NULL before.
+    """
+    if not isinstance(item, Literal) or item.value is None:
         raise NotSimpleError
     return leaves.has_item(path, _items([item], type_)[0])
 
