@@ -114,10 +114,10 @@ class LeafColumn:
         """Read rows of the column."""
         parts = self._split(self._scale(rows))
         leaves = None
-        if self._file.is_in_memory and len(parts) > 1 and sum(map(_length, parts)) == int(self._first[-1]):
-            leaves = yield from self._read_alike()
         if self.structure.max_rep and len(parts) > 1 and not self._source.remote:
             leaves = yield from self._read_lists(parts)
+        elif self._file.is_in_memory and len(parts) > 1 and sum(map(_length, parts)) == int(self._first[-1]):
+            leaves = yield from self._read_alike()
         if leaves is None:
             leaves = yield from gather([self._read_page(page, local) for page, local in parts])
         for leaf in leaves:

@@ -24,6 +24,7 @@ from unit.encoding.hand_pages import (
 from lance_duck.encoding.layouts.page import Page, Rows
 from lance_duck.errors import CorruptError, InternalError, LanceDuckError
 from lance_duck.file.column import Locate, open_column
+from lance_duck.file.joined import JoinedFile
 from lance_duck.file.reader import LanceFile
 from lance_duck.store.request import run, watched
 from lance_duck.wire.pb import encodings21_pb2 as pb
@@ -142,10 +143,11 @@ def test_pages_with_lists_are_read_as_one(kind: str, data: st.DataObject) -> Non
     assert read(column, locate, len(rows), np.array(chosen, np.int64)) == [rows[i] for i in chosen]
 
 
-def test_neighbouring_chunks_of_several_pages_are_fetched_together() -> None:
-    file = file_of([nested_page([[1], [2, 3]], structure_of(False, True)) for _ in range(5)])
-    assert isinstance(file.source, Memory)
-    reader = open_column(LIST, located(file, 2), 10)
+@pytest.mark.parametrize("is_joined", [False, True])
+def test_neighbouring_chunks_of_several_pages_are_fetched_together(is_joined: bool) -> None:
+    part = file_of([nested_page([[1], [2, 3]], structure_of(False, True)) for _ in range(5)])
+    joined = JoinedFile(part.source, part.version, 0, 1, part.descriptor, [], [], parts=[part], begins=[0])
+    reader = open_column(LIST, located(joined if is_joined else part, 2), 10)
     with watched() as counts:
         run(reader.read(slice(0, 10)))
     assert counts.ranges == 5 * 2 + 5  # tables and indexes of five pages, then their chunks
