@@ -251,8 +251,8 @@ class ObjectStore:
     def create(self, path: str, *, late: bool = False) -> Sink:
         """See `Store.create`: an upload in parts, at most four of which wait in memory.
 
-        What is given up before its end is not seen, but a service may keep the parts until a rule of the bucket for
-        incomplete uploads removes them.
+        What is given up before its end is not seen. Parts of a process that was killed a service may keep until a rule
+        of the bucket for incomplete uploads removes them.
         """
         key = self._writable(path)
         return ObjectSink(self._client, key, self._where(path))
@@ -318,7 +318,7 @@ class ObjectStore:
         try:
             entries = [(entry["type"], entry["path"]) for entry in json.loads(answer)]
             names = sorted(path.rpartition("/")[2] for kind, path in entries if kind == "directory")
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise CorruptError("listing of a dataset on the Hub", where=self.uri, found=type(error).__name__) from error
         if len(entries) >= HUB_PAGE:
             raise UnsupportedError(

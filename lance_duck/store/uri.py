@@ -76,7 +76,7 @@ def open_store(
     tree = None
     if parts.scheme.lower() == _HUB:
         place, listing, options = _on_the_web(text, dict(options))
-        tree = _key_of(listing)
+        tree = _key_of(unquote(listing))
         parts = urlsplit(place)
     else:
         options = tuple(option for option in options if option[0] not in _HUB_OPTIONS)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 
@@ -49,7 +50,7 @@ def hub(tmp_path: Path) -> Iterator[Hub]:
         def do_GET(self) -> None:
             made.asked.append((self.path, self.headers.get("authorization")))
             if self.path.startswith("/api/"):
-                return self.answer(made.listing(self.path))
+                return self.answer(made.listing(unquote(self.path)))
             path = Path(self.translate_path(self.path))
             span = self.headers.get("range")
             if span is None or not path.is_file():
@@ -137,9 +138,14 @@ def test_the_tables_of_a_repository_are_listed(hub: Hub) -> None:
     table = published(hub, "main")
     ld.write_dataset({"x": range(3)}, table)
     ld.write_dataset({"x": range(4)}, table.parents[1] / "u.lance")
+    ld.write_dataset({"x": range(5)}, table.parents[1] / "a folder" / "v.lance")
     (table.parent / "README.md").write_text("no table")
     options = {**HTTP, "hf_endpoint": hub.endpoint, "hf_token": TOKEN}
-    for place, counts in (("hf://datasets/ann/trips", {"u": 4}), ("hf://datasets/ann/trips@main/data/", {"t": 3})):
+    for place, counts in (
+        ("hf://datasets/ann/trips", {"u": 4}),
+        ("hf://datasets/ann/trips@main/data/", {"t": 3}),
+        ("hf://datasets/ann/trips/a%20folder", {"v": 5}),
+    ):
         with ld.connect(place, storage_options=options) as con:
             tables = [name for (name,) in con.sql("SHOW TABLES").fetchall()]
             assert {name: con.sql(f"SELECT count(*) FROM {name}").fetchall()[0][0] for name in tables} == counts
