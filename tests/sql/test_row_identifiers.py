@@ -172,8 +172,9 @@ def test_returning_of_update_has_stable_row_ids(tmp_path: Path, connect: Callabl
     for _ in range(2):
         updated = con.execute("UPDATE t SET s = s || '!' WHERE id = 2 RETURNING rowid, length(t.s), *").fetchall()
         assert updated == con.execute("SELECT rowid, length(s), * FROM t WHERE id = 2").fetchall()
-    with pytest.raises(UnsupportedError, match="in this RETURNING"):
-        con.execute("UPDATE t SET s = 'x' RETURNING _rowaddr")
+    for items in ("_rowaddr", "rowid, _rowaddr"):
+        with pytest.raises(UnsupportedError, match="in this RETURNING"):
+            con.execute(f"UPDATE t SET s = 'x' RETURNING {items}")
 
 
 @pytest.mark.parametrize(

@@ -45,8 +45,7 @@ def result_of(
     if not clause.tokens or rows is None:
         return counted(count)
     identifiers = [column for column in returned_identifiers(table, clause) if column.name in rows.column_names]
-    if not identifiers:
-        refuse_identifiers(table, (clause,))
+    refuse_identifiers(replace(table, columns=[*table.columns, *identifiers]), (clause,))
     rows, text = table.stored(rows), clause.part(1).text
     if identifiers:
         text = _with_stars_spelled(table, alias, clause)
