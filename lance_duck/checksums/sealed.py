@@ -128,13 +128,14 @@ def manifest_seal(version: int, before: bytes, after: bytes) -> bytes:
     return _MANIFEST.pack(_TAG, MAGIC, version, _digest(before, after))
 
 
-def read_seal(data: bytes, end: int, where: str) -> Seal | None:
-    """Return the seal of a manifest; None if it has none.
+def read_seal(data: bytes, end: int, where: str, what: str = "the manifest") -> Seal | None:
+    """Return the seal of a manifest or transaction; None if it has none.
 
     Args:
         data: The whole file.
         end: Where its footer begins.
         where: Name of the file, for messages.
+        what: What the file is, for messages.
 
     Raises:
         CorruptError: The seal itself is damaged.
@@ -146,7 +147,7 @@ def read_seal(data: bytes, end: int, where: str) -> Seal | None:
     if tag != _TAG and magic != MAGIC:
         return None
     if tag != _TAG or magic != MAGIC:
-        raise damaged("the manifest", where)
+        raise damaged(what, where)
     return Seal(version, _digest(memoryview(data)[:start], data[end:]) == own)
 
 
@@ -165,7 +166,7 @@ def unsealed_transaction(data: bytes, where: str) -> tuple[bytes, bool]:
     Raises:
         CorruptError: The file is not what was written.
     """
-    seal = read_seal(data, len(data), where)
+    seal = read_seal(data, len(data), where, "the transaction")
     if seal is None:
         return data, False
     if not seal.is_intact or seal.version != len(data) - MANIFEST_SEAL:
