@@ -17,9 +17,9 @@ _DECIDING: Final = frozenset({*WORDS, "explain", "prepare", "execute", "dealloca
 """Words with which a statement may be about something of ours although it does not name that."""
 _SELECTS: Final = frozenset({"select", "from", "with"})
 _WORDS_ALONE: Final = bytes(
-    ord(character.lower()) if WORD.match(character) else ord(" ") for character in map(chr, range(128))
+    ord(character) if WORD.match(character) else ord(" ") for character in map(chr, range(128))
 ).ljust(256)
-"""ASCII characters in lower case, and blanks for those that are of no `WORD`: a search takes thrice as long."""
+"""ASCII characters, and blanks for those that are of no `WORD`: a search takes thrice as long."""
 _LISTS_TABLES: Final = frozenset({"show", "describe", "summarize", "information_schema"})
 _PREFIXES: Final = (PREFIX, "duckdb_", "pragma_", "sqlite_", "pg_")
 """Beginnings of names of our functions and settings, and of what lists tables."""

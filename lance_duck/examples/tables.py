@@ -18,7 +18,7 @@ from lance_duck.write_dataset import write_dataset
 
 CITIES: Final = ("Kyoto", "Lisbon", "Nairobi", "Quito", "Tallinn")
 NAMES: Final = ("Harbour", "Old Town", "Station", "University", "Market", "Hill", "Garden", "Airport")
-"""Of zones; each city has one of each name."""
+"""Names of zones; each city has one of each."""
 
 NOTES: Final = ("two suitcases", "a dog on the back seat", "paid for a friend", "heavy rain", "wrong address at first")
 
@@ -70,7 +70,7 @@ def trips(rows: int = 10_000, seed: int = 0) -> pa.Table:
 
     Args:
         rows: Number of trips.
-        seed: Others for another seed.
+        seed: Seed of what is left to chance.
 
     Returns:
         id: int64, 0 and on; zone: int32; city: string; pickup: timestamp[us], a minute or so apart, from 1 January
@@ -105,7 +105,7 @@ def docs(rows: int = 500, dimensions: int = 128, seed: int = 0) -> pa.Table:
     Args:
         rows: Number of texts; each differs from the others up to 625.
         dimensions: Length of a vector.
-        seed: Another order for another seed.
+        seed: Seed of the order of texts.
 
     Returns:
         id: int64, 0 and on; topic: string; text: string; v: fixed_size_list<float32>[dimensions], what `embed` makes
@@ -137,10 +137,10 @@ def write(folder: str | os.PathLike[str], *, rows: int = 10_000, mode: str = "cr
     3 higher fares in Kyoto, 4 fewer short trips, 5 the rest of the rows, which the index does not cover.
 
     Args:
-        folder: Where to; made if it is missing.
-        rows: Of `trips`, 8 or more.
-        mode: As of `write_dataset`: "overwrite" for tables that are there.
-        **options: Others of `write_dataset`.
+        folder: Folder of a local disk; made if it is missing.
+        rows: Number of trips, 8 or more.
+        mode: Mode of `write_dataset`: "overwrite" for tables that are there.
+        **options: Other options of `write_dataset`.
 
     Returns:
         The folder.

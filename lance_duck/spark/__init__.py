@@ -38,11 +38,7 @@ if TYPE_CHECKING:
 lazy.package(
     __name__,
     {
-        "frames": (
-            "read",
-            "register",
-            "write",
-        ),
+        "frames": ("read", "register", "write"),
         "java": ("ensure_java",),
         "tables": (
             "count",
@@ -54,34 +50,15 @@ lazy.package(
             "refresh_view",
             "versions",
         ),
-        "verbs.change_jobs": (
-            "delete",
-            "update",
-        ),
+        "verbs.change_jobs": ("delete", "update"),
         "verbs.cleanup_jobs": ("cleanup",),
-        "verbs.column_jobs": (
-            "ColumnFigures",
-            "add_columns",
-        ),
-        "verbs.compact_jobs": (
-            "CompactionFigures",
-            "compact",
-        ),
-        "verbs.index_jobs": (
-            "IndexFigures",
-            "create_index",
-            "optimize_indices",
-        ),
+        "verbs.column_jobs": ("ColumnFigures", "add_columns"),
+        "verbs.compact_jobs": ("CompactionFigures", "compact"),
+        "verbs.index_jobs": ("IndexFigures", "create_index", "optimize_indices"),
         "verbs.knn_join": ("knn_join",),
-        "verbs.merge_jobs": (
-            "SparkMerge",
-            "merge_insert",
-        ),
+        "verbs.merge_jobs": ("SparkMerge", "merge_insert"),
         "verbs.text_search": ("search",),
-        "verbs.upkeep": (
-            "UpkeepFigures",
-            "optimize",
-        ),
+        "verbs.upkeep": ("UpkeepFigures", "optimize"),
     },
 )
 
