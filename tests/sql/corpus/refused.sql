@@ -1,5 +1,5 @@
 -- DuckDB takes these on a table of its own (those with WITH since 2.0); here they are refused.
-DELETE FROM t RETURNING rowid
+DELETE FROM t RETURNING t, rowid
 MERGE INTO t USING v ON t.rowid = v.id WHEN MATCHED THEN DELETE
 MERGE INTO t USING u JOIN v ON u.id = v.id ON t.id = u.id WHEN MATCHED AND u.b = 200 THEN DELETE
 WITH x AS (DELETE FROM t RETURNING *) SELECT * FROM x

@@ -1,4 +1,4 @@
--- DuckDB 1 does otherwise: it counts and returns each match, and takes the last in MERGE. Compared with DuckDB 2 alone.
+-- DuckDB 1 and 2.0.1 do otherwise: they count and return each match, and take the last in MERGE. Compared with 2.0.0 alone.
 UPDATE t SET a = (a IS DISTINCT FROM id)::INT FROM u WHERE u.id = t.id AND u.b < 200
 UPDATE t SET a = u.b FROM u WHERE u.id = t.id
 UPDATE t SET a = u.b FROM u
