@@ -211,7 +211,7 @@ class SegmentWriter:
 
     @property
     def directory(self) -> str:
-        """Below the root of the table."""
+        """The folder of the segment, below the root of the table."""
         return paths.index_directory(self.uuid)
 
     def create(self, name: str, schema: pa.Schema, *, page_bytes: int = PAGE_BYTES) -> writing.FileWriter:

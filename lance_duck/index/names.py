@@ -35,7 +35,7 @@ def covered_rows(snapshot: Snapshot, segment: Segment, names: RowSet) -> RowSet:
 
 
 class Follower:
-    """From the names that a segment gives rows to addresses, for many rows, piece by piece.
+    """Translates the names that a segment gives rows into addresses, for many rows, piece by piece.
 
     Args:
         snapshot: Version of the table.

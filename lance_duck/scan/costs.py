@@ -349,13 +349,13 @@ WALK_NS: Final = 700.0
 """Nanoseconds of a candidate of a walk over a graph, beside those of its bytes."""
 
 VECTORS_FOR_EACH: Final = 100
-"""Of several vectors a row: vectors that each vector of a query looks for in an index, for each row that is wanted.
+"""Vectors that each vector of a query looks for in an index, for each row that is wanted, of rows of several vectors.
 
 With fewer, rows are chosen by little that is known of them. No benchmark measures it.
 """
 
 RANKED_FOR_EACH: Final = 20
-"""Of several vectors a row: rows that are compared of those that an index finds, for each row that is wanted.
+"""Rows that are compared of those that an index finds, for each row that is wanted, of rows of several vectors.
 
 No benchmark measures it.
 """

@@ -26,7 +26,7 @@ _NO_LIMIT: Final = (1 << 63) - 1
 _FIRST_WORDS: Final = 1 << 12
 _FIRST_TOKENS: Final = 1 << 10
 _MOST_BYTES: Final = 1 << 31
-"""Of all distinct words together. Long n-grams without a limit of length would take memory without end."""
+"""Bytes of all distinct words together. Long n-grams without a limit of length would take memory without end."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -67,7 +67,7 @@ class Part:
 
     @property
     def text(self) -> str:
-        """As it is spelled, with a line break behind a comment."""
+        """The text as it is spelled, with a line break behind a comment."""
         text = self.tokens[0].source[self.start : self.end].rstrip() if self.tokens else ""
         return f"{text}\n" if "--" in text else text
 

@@ -219,7 +219,7 @@ class _Keys:
         values: The keys.
         type: DuckDB's name of their type.
         transaction: DuckDB's number of the transaction in which it ran.
-        statements: Of the clock, when it had run.
+        statements: The count of the clock, when it had run.
     """
 
     values: list[Any]

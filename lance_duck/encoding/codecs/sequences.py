@@ -131,7 +131,7 @@ def sequence_from_proto(encoding: pb.CompressiveEncoding, bits: int, codec_from_
 
     Args:
         encoding: Their description.
-        bits: Of a number, where the description does not say it.
+        bits: Bits of a number, where the description does not say it.
         codec_from_proto: For encodings that values have, too.
 
     Raises:

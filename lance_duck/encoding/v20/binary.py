@@ -57,7 +57,7 @@ class FsstArray:
 
     @property
     def capacity(self) -> int | None:
-        """As many as the compressed values."""
+        """Values at most: as many as there are compressed ones."""
         return self.binary.capacity
 
     def read(self, runs: RowRuns) -> Request[PageValues]:

@@ -145,7 +145,7 @@ class ConstantArray:
 
     @property
     def capacity(self) -> None:
-        """As many as one likes."""
+        """None: it holds as many values as one likes."""
         return None
 
     def read(self, runs: RowRuns) -> Request[PageValues]:

@@ -40,7 +40,7 @@ class AllNulls:
 
     @property
     def capacity(self) -> None:
-        """As many as one likes."""
+        """None: it holds as many values as one likes."""
         return None
 
     def read(self, runs: RowRuns) -> Request[PageValues]:

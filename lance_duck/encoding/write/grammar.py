@@ -108,7 +108,7 @@ GRAMMARS: Final[Mapping[str, Grammar]] = MappingProxyType(
         ),
     }
 )
-"""Of the versions that have page layouts."""
+"""The grammars of the versions that have page layouts."""
 
 ARRAYS_20: Final = frozenset(
     {"flat", "nullable", "fixed_size_list", "list", "struct", "binary", "dictionary", "fsst", "packed_struct"}

@@ -58,7 +58,7 @@ class OverlaidColumn:
     Args:
         field: The column.
         base: Reader of the fragment's own values.
-        layers: Of the units that have some, each winning over those before it.
+        layers: Layers of the units that have some, each winning over those before it.
 
     Raises:
         UnsupportedError: A blob has new values.

@@ -132,7 +132,7 @@ class MissingNode:
 
     @property
     def num_rows(self) -> None:
-        """As many as one likes."""
+        """None: it has as many rows as one likes."""
         return None
 
     @property

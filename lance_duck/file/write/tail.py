@@ -74,7 +74,7 @@ class WrittenBuffers:
 
     Attributes:
         extents: Position and size of each buffer.
-        digests: Of each buffer, the digests of its blocks.
+        digests: Digests of the blocks of each buffer.
     """
 
     extents: list[Extent] = field(default_factory=list)

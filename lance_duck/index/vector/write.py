@@ -33,7 +33,7 @@ class Stored:
     Attributes:
         rows: Names.
         codes: (n, code_width), by rows.
-        graph: Of kinds with graphs; None for those without, and where there are no rows.
+        graph: The graph of the partition; None of kinds without, and where there are no rows.
     """
 
     rows: Rows

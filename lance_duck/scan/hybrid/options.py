@@ -13,7 +13,7 @@ from lance_duck.scan.hybrid.mix import HybridMethod
 WHERE: Final = "hybrid search"
 ARGUMENTS: Final = ("method", "alpha", "oversample_factor")
 _OVERSAMPLE: Final = 4
-"""As in the `lance` extension of DuckDB."""
+"""Rows that each search finds, for each that is wanted: as the `lance` extension of DuckDB has it."""
 
 
 @dataclass(frozen=True)

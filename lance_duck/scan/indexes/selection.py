@@ -58,7 +58,7 @@ class Choices:
 
     @cached_property
     def _settled(self) -> list[frozenset[int]]:
-        """For each condition the fragments where it holds for all rows that are looked at."""
+        """Fragments where a condition holds for all rows that are looked at, for each condition."""
         result = []
         for part, bounds in zip(self.parts, self.bounds, strict=True):
             if not part.exact or not bounds.closed:

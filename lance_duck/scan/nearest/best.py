@@ -111,7 +111,7 @@ def ranked_neighbours(rows: Neighbours, count: int, k: int) -> Neighbours:
     """Return the k nearest of each query, as `TopK` gives them: by query, nearest first.
 
     Args:
-        rows: Of `count` queries, in any order; where they are sorted but for rows of one distance, that is faster.
+        rows: Neighbours of `count` queries, in any order; sorted ones, but for rows of one distance, take less time.
         count: Queries.
         k: Rows of each.
     """

@@ -86,8 +86,8 @@ class Question:
 
         Args:
             numbers: Numbers among which the vectors lie; not to be changed.
-            starts: Of each pair, the place of the first number of the vector; checked.
-            which: Of each pair, the query.
+            starts: Place of the first number of the vector of each pair; checked.
+            which: Query of each pair.
         """
         out = np.empty(len(starts), np.float32)
         if len(starts):

@@ -31,7 +31,7 @@ from lance_duck.scan.projection import HIDDEN
 from lance_duck.spark.io.arrow_cast import cast_of, is_bfloat16
 
 VECTOR_SIZE: Final = "arrow.fixed-size-list.size"
-"""Of a field of Spark: its arrays are vectors of this length."""
+"""Metadata of a field of Spark: its arrays are vectors of this length."""
 VECTOR_ITEM: Final = "arrow.fixed-size-list.item"
 """Likewise: type of their items, where it is none of Spark's."""
 

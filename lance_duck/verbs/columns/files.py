@@ -44,7 +44,7 @@ class LiveRows:
 
     @property
     def schema(self) -> pa.Schema:
-        """Of the batches."""
+        """Schema of the batches."""
         return self._table.reader(self._plan).schema
 
     def of(self, fragment: Fragment) -> pa.RecordBatchReader:

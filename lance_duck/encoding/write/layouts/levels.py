@@ -39,7 +39,7 @@ class LeafShape:
 
     Attributes:
         lists: For each layer, whether it is a list.
-        fixed: Of each, whether every page gives it all levels that it may have, whatever the page holds.
+        fixed: For each layer, whether every page gives it all levels that it may have, whatever the page holds.
         has_dense_nulls: Whether a page may have null items and no level for lists that are null or empty; see
             `write.grammar`.
     """

@@ -75,11 +75,11 @@ class VectorFiles:
         partitions: Rows of the storage by partition.
         graph_partitions: Rows of the graphs by partition; None: the kind has no graphs.
         metadata: What the storage says of its codes, as it stands there.
-        bounds: Of SQ: the numbers that codes 0 and 255 stand for; (0, 0) for others.
-        bits: Of PQ: bits of the code of a sub-vector, 4 or 8; 0 for others.
-        codebook: Of PQ: float32 (sub-vectors, 2 ** bits, dim / sub-vectors), finite; empty for others.
-        rounding: Of RQ: how vectors are rotated and rounded; None for others.
-        is_transposed: Of PQ: the codes of a partition lie by their bytes; `codes` gives them by rows all the same.
+        bounds: Numbers that codes 0 and 255 of SQ stand for; (0, 0) for others.
+        bits: Bits of the code of a sub-vector of PQ, 4 or 8; 0 for others.
+        codebook: float32 (sub-vectors, 2 ** bits, dim / sub-vectors), finite; empty for others.
+        rounding: How RQ rotates and rounds vectors; None for others.
+        is_transposed: The codes of PQ of a partition lie by their bytes; `codes` gives them by rows all the same.
         recall: What the file of recalls holds, unchecked; None: there is none.
         index: The file of the graphs.
         auxiliary: The file of the storage.

@@ -37,7 +37,7 @@ class Span:
 
     Attributes:
         rows: All of them.
-        parts: Of each partition the first row, counted from the first of all, and how many.
+        parts: The first row of each partition, counted from the first of all, and how many it has.
     """
 
     rows: slice

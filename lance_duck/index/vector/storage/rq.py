@@ -63,8 +63,8 @@ class Rounding:
     """How vectors of a segment are rotated and rounded.
 
     Attributes:
-        bits: Of a number, 1 … 9.
-        rotation: Of vectors, before they are rounded.
+        bits: Bits of a number, 1 … 9.
+        rotation: Rotation of vectors, before they are rounded.
         of_residual: Factors are for queries less their centroid.
         has_error: There is a factor for the error.
     """

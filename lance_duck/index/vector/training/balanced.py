@@ -123,7 +123,7 @@ def _pairs(
     Args:
         gains: Gain of cutting each partition.
         losses: Loss of sparing each centroid.
-        heirs: Of each the centroids that its rows go to then; where most go, stays.
+        heirs: The centroids that the rows of each go to then; the one where most go stays.
     """
     is_taken = np.zeros(len(gains), np.bool_)
     spare = iter(np.argsort(losses, kind="stable").tolist())

@@ -61,11 +61,11 @@ class VectorSpec:
         dim: Numbers of a vector.
         num_partitions: None: as many as suit the rows.
         target_partition_size: Rows of a partition that are aimed at; None: as suits the kind.
-        num_sub_vectors: Of PQ: parts that a vector is cut into; 0 for others.
-        bits: Of PQ: bits of the code of a part, 4 or 8; of RQ: bits of a number, 1 … 9; 8 for others.
+        num_sub_vectors: Parts that PQ cuts a vector into; 0 for others.
+        bits: Bits of the code of a part of PQ, 4 or 8, or of a number of RQ, 1 … 9; 8 for others.
         centroids: float32 (partitions, dim), uint8 for hamming; None: trained.
         codebook: float32 (parts, 2 ** bits, dim / parts); None: trained.
-        bounds: Of SQ: the numbers that codes 0 and 255 stand for; None: those of the vectors.
+        bounds: Numbers that codes 0 and 255 of SQ stand for; None: those of the vectors.
         m: Neighbours of a vector in a graph, at most.
         ef_construction: Candidates that are kept while a graph is built.
         max_level: Levels of a graph at most.

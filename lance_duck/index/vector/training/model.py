@@ -30,9 +30,9 @@ class Model:
         item: Type of stored numbers: that of the column, float32 for bfloat16.
         centroids: float32 (partitions, dim), uint8 for hamming.
         loss: Sum of distances of the vectors that were trained with, scaled to all; None: not known.
-        bounds: Of SQ: the numbers that codes 0 and 255 stand for.
-        codebook: Of PQ: float32 (parts, 2 ** bits, dim / parts).
-        rounding: Of RQ: how vectors are rotated and rounded.
+        bounds: Numbers that codes 0 and 255 of SQ stand for.
+        codebook: float32 (parts, 2 ** bits, dim / parts), of PQ.
+        rounding: How RQ rotates and rounds vectors.
         m: Parameter of graphs.
         ef_construction: Parameter of graphs.
         max_level: Parameter of graphs.
@@ -67,7 +67,7 @@ class Model:
 
     @property
     def bits(self) -> int:
-        """Of PQ: bits of the code of a part."""
+        """Bits of the code of a part, of PQ."""
         return int(self.codebook.shape[1] - 1).bit_length()
 
     @property

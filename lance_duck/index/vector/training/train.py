@@ -23,7 +23,7 @@ from lance_duck.index.vector.training.index_spec import VectorSpec
 from lance_duck.index.vector.training.model import Model, nearest_centroids, quantizer
 
 SEED: Final = 1234
-"""Of the sample that centroids are trained with; that of codebooks has the next one."""
+"""Seed of the sample that centroids are trained with; that of codebooks has the next one."""
 
 
 _CODES_OF_4_BITS: Final = 16
