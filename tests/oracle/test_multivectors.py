@@ -131,7 +131,7 @@ def test_searches_of_several_vectors_in_all_their_forms(tmp_path: Path) -> None:
 
 def test_what_is_not_done_with_several_vectors_is_refused(tmp_path: Path) -> None:
     ds = ld.write_dataset(rows(0, 50), tmp_path / "t.lance")
-    with pytest.raises(UnsupportedError, match="by l2"):
+    with pytest.raises(UnsupportedError, match="with metric l2"):
         ds.create_index("v", "IVF_FLAT")
     with pytest.raises(UnsupportedError, match="recall"):
         ld.recall_report(ds, "v")

@@ -97,7 +97,7 @@ def test_blobs_below_other_structure() -> None:
 
 @pytest.mark.parametrize(
     ("data", "uri", "found"),
-    [(b"x", "file:///a", "both"), (None, None, "none")],
+    [(b"x", "file:///a", "both"), (None, None, "neither")],
 )
 def test_a_blob_is_either_data_or_a_uri(data: Any, uri: Any, found: str) -> None:
     kind = pa.struct([("data", pa.large_binary()), ("uri", pa.string())])
