@@ -54,7 +54,7 @@ class Store(Protocol):
 
     @property
     def checksums(self) -> bool:
-        """Whether data files are written with checksums, and compared with those that they have."""
+        """Whether files are written with checksums, and those of data and indexes compared; small files always are."""
 
     @property
     def can_list(self) -> bool:

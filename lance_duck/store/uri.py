@@ -51,8 +51,8 @@ def open_store(
         uri: Local path, file:// URI, or s3:// gs:// az:// abfss:// http(s):// hf:// memory:// URI.
         storage_options: Credentials and settings of the object store, by the names of pylance and obstore. On a local
             disk they are for what a table refers to elsewhere; there "fsync": "false" writes without flushing to the
-            disk, for tables that need not survive a power cut. "checksums": "false" writes data files without
-            checksums, and compares none. "manifest_store" names an external manifest store: see
+            disk, for tables that need not survive a power cut. "checksums": "false" writes files without
+            checksums, and compares those of small files alone. "manifest_store" names an external manifest store: see
             `store.external`.
         allowed: Other roots that paths and links of a local store may lead into; those that are not local are passed
             over.
