@@ -168,8 +168,9 @@ def publish(
     if name.naming and local_path(store.uri) is None:
         # Another request would wait as long as each of the others. The note may be ahead where the manifest fails.
         with ThreadPoolExecutor(1, thread_name_prefix="lance_duck-hint") as pool:
-            pool.submit(write_version_hint, store, name.version)
+            hint = pool.submit(write_version_hint, store, name.version)
             publish_manifest(store, name, data, beside)
+            hint.result()
     else:
         publish_manifest(store, name, data, beside)
         if name.naming:

@@ -14,6 +14,8 @@ import pyarrow as pa
 from lance_duck.dataset import LanceDataset
 from lance_duck.errors import InvalidInputError
 from lance_duck.examples.vectors import embed
+from lance_duck.redact import shown
+from lance_duck.store import checked_place, local_path
 from lance_duck.write_dataset import write_dataset
 
 CITIES: Final = ("Kyoto", "Lisbon", "Nairobi", "Quito", "Tallinn")
@@ -144,10 +146,20 @@ def write(folder: str | os.PathLike[str], *, rows: int = 10_000, mode: str = "cr
 
     Returns:
         The folder.
+
+    Raises:
+        WrongTypeError: The folder is not a path.
+        InvalidInputError: It is empty, or a URI of an object store; or there are too few rows.
+        AlreadyExistsError: A table is there, and the mode is "create".
     """
     if rows < 8:
         raise InvalidInputError("rows", where="examples.write", expected="8 or more", found=rows)
-    home = Path(folder)
+    place = local_path(checked_place(folder))
+    if place is None:
+        raise InvalidInputError(
+            "folder", where="examples.write", expected="a folder of a local disk", found=shown(folder)
+        )
+    home = Path(place)
     all_trips = trips(rows)
     early = rows * 3 // 4
     made: LanceDataset = write_dataset(

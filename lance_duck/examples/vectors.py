@@ -5,12 +5,17 @@ from __future__ import annotations
 import re
 import zlib
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import partial
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lance_duck.errors import InvalidInputError
+from lance_duck.cache import SizedCache
+from lance_duck.errors import InvalidInputError, WrongTypeError
+
+_WORDS: Final[SizedCache[NDArray[np.float32]]] = SizedCache(16 << 20, lambda vector: vector.nbytes)
+"""Vectors of words by (word, dimensions): those of all the example texts at 128 dimensions take 0.1 MB."""
 
 
 def embed(text: str | Sequence[str], dimensions: int = 128) -> NDArray[np.float32]:
@@ -25,21 +30,26 @@ def embed(text: str | Sequence[str], dimensions: int = 128) -> NDArray[np.float3
     Returns:
         Shape (dimensions,), or (texts, dimensions) for several; of length 1, or 0 for a text without words of
         three letters or more.
+
+    Raises:
+        WrongTypeError: It is not a text, nor several.
+        InvalidInputError: A vector has no dimensions.
     """
+    if not isinstance(text, str) and not (isinstance(text, Sequence) and all(isinstance(each, str) for each in text)):
+        raise WrongTypeError("text", where="embed", expected="a string, or a list of strings", found=repr(text))
     if dimensions < 1:
         raise InvalidInputError("dimensions", where="embed", expected="1 or more", found=dimensions)
     if not isinstance(text, str):
         return np.stack([embed(each, dimensions) for each in text]) if len(text) else np.empty((0, dimensions), "f4")
     total: NDArray[np.float32] = np.zeros(dimensions, np.float32)
     for word in re.findall(r"\w+", text.lower()):
-        total += _word_vector(word, dimensions)
+        total += _WORDS.get((word, dimensions), partial(_word_vector, word, dimensions))
     length = float(np.linalg.norm(total))
     if length:
         total /= length
     return total
 
 
-@lru_cache(10_000)
 def _word_vector(word: str, dimensions: int) -> NDArray[np.float32]:
     """Return the vector of a word, from it and each three letters of it; a word of two letters counts for nothing."""
     marked = f"<{word}>"

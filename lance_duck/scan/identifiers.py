@@ -5,7 +5,7 @@ from __future__ import annotations
 
 def folded(name: str) -> str:
     """Return the name in lower case as DuckDB folds it: ASCII letters only."""
-    return name.encode().lower().decode()
+    return name.encode(errors="surrogatepass").lower().decode(errors="surrogatepass")
 
 
 def escaped(name: str) -> str:

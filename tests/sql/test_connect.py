@@ -301,3 +301,14 @@ def test_a_notebook_shows_the_tables_of_a_connection(con: ld.Connection, tmp_pat
     shown = con._repr_html_()
     assert "<tr><td>lance</td><td>trips</td></tr>" in shown
     assert "<tr><td>more</td><td>a&lt;b</td></tr>" in shown
+
+
+@pytest.mark.parametrize("sql", ["SELECT '\ud83d'", "FROM t WHERE s = '\ud83d'", "INSERT INTO t VALUES ('\ud83d')"])
+def test_half_of_a_surrogate_pair_is_the_error_that_it_is_in_duckdb(tmp_path: Path, sql: str) -> None:
+    ld.write_dataset(pa.table({"s": ["a"]}), tmp_path / "t.lance")
+    with ld.connect(tmp_path) as con:
+        with pytest.raises(Exception, match="surrogate") as native:
+            con.native.execute(sql)
+        with pytest.raises(native.type, match="surrogate"):
+            con.execute(sql)
+        assert con.execute("FROM t").fetchall() == [("a",)]

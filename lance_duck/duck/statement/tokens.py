@@ -39,11 +39,10 @@ class Token:
 
 
 def tokens_of(sql: str) -> list[Token]:
-    """Return the tokens in order; none when DuckDB cannot cut the text."""
-    data = sql.encode()
+    """Return the tokens in order; none when DuckDB cannot cut the text, which half of a surrogate pair may be in."""
     try:
-        cuts = duckdb.tokenize(sql)
-    except duckdb.Error:
+        data, cuts = sql.encode(), duckdb.tokenize(sql)
+    except (duckdb.Error, UnicodeEncodeError):
         return []
     places = _character_places(sql, data)
     tokens = []

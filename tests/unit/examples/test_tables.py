@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import lance_duck as ld
 from lance_duck import examples
-from lance_duck.errors import AlreadyExistsError, InvalidInputError
+from lance_duck.errors import AlreadyExistsError, InvalidInputError, WrongTypeError
 
 
 def test_the_same_arguments_give_the_same_rows() -> None:
@@ -71,3 +72,17 @@ def test_a_folder_of_tables_with_a_past(tmp_path: Path) -> None:
     assert ld.dataset(trips.uri).count_rows() <= 8
     with pytest.raises(InvalidInputError):
         examples.write(home, rows=7)
+
+
+@pytest.mark.parametrize(
+    ("folder", "error"), [(None, WrongTypeError), ("", InvalidInputError), ("s3://bucket/tables", InvalidInputError)]
+)
+def test_tables_are_written_into_folders_of_a_local_disk(folder: Any, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        examples.write(folder)
+
+
+@pytest.mark.parametrize("text", [5, None, ["a", 5], b"a"])
+def test_only_texts_have_vectors(text: Any) -> None:
+    with pytest.raises(WrongTypeError, match="expected a string, or a list of strings"):
+        examples.embed(text)
