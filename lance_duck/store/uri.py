@@ -7,9 +7,9 @@ Datasets on the Hub of Hugging Face are files of a web server:
     {endpoint}/api/datasets/{owner}/{name}/tree/{revision}/{path}      what a folder holds, as JSON
 
 A folder of tables may be the whole repository, without a path.
-The revision is `main` unless it is given; a slash in it is %2F. The endpoint and a token for private datasets come from
-the storage options `hf_endpoint` and `hf_token`, or from the variables HF_ENDPOINT and HF_TOKEN of the environment, as
-Hugging Face's own libraries have them.
+The revision is `main` unless it is given; one with a slash, which the server wants as %2F, is refused. The endpoint and
+a token for private datasets come from the storage options `hf_endpoint` and `hf_token`, or from the variables
+HF_ENDPOINT and HF_TOKEN of the environment, as Hugging Face's own libraries have them.
 """
 
 from __future__ import annotations
@@ -111,11 +111,14 @@ def _on_the_web(uri: str, options: dict[str, str]) -> tuple[str, str, tuple[tupl
 
     Raises:
         InvalidInputError: It is not the location of a dataset.
+        UnsupportedError: The name of the revision has a slash.
     """
     found = _HUB_PLACE.fullmatch(uri)
     if found is None:
         raise InvalidInputError("location on the Hub", where=uri, expected="hf://datasets/owner/name[@revision][/path]")
     name, revision, path = found.groups()
+    if revision is not None and "/" in unquote(revision):
+        raise UnsupportedError("revision with a slash in its name", where=uri, remedy="name the commit by its hash")
     endpoint = options.pop("hf_endpoint", None) or os.environ.get("HF_ENDPOINT") or _HUB_ENDPOINT
     token = options.pop("hf_token", None) or os.environ.get("HF_TOKEN")
     if token:

@@ -163,6 +163,11 @@ def test_a_listing_that_is_cut_or_broken_is_refused(hub: Hub, monkeypatch: pytes
             store.folders()
 
 
+def test_a_revision_with_a_slash_is_refused() -> None:
+    with pytest.raises(UnsupportedError, match="name the commit by its hash"):
+        open_store("hf://datasets/a/b@refs%2Fpr%2F1/t.lance")
+
+
 @pytest.mark.parametrize("place", ["hf://models/a/b/t.lance", "hf://datasets/a", "hf://datasets/a/b/../c"])
 def test_other_places_are_refused(place: str) -> None:
     with pytest.raises(InvalidInputError):
