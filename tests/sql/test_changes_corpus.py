@@ -51,6 +51,38 @@ def test_several_matches_do_what_they_do_in_duckdb_2_0_0(templates: Path, tmp_pa
     assert not found, "\n".join(found)
 
 
+@pytest.mark.parametrize(
+    ("sql", "count", "values"),
+    [
+        ("UPDATE t SET a = u.b FROM u WHERE u.id = t.id", 2, [{100, 101}, {200}, {None}, {5}]),
+        ("UPDATE t SET a = v FROM (VALUES (20), (10)) AS q(v)", 4, [{10, 20}] * 4),
+        ("UPDATE t SET a = b FROM u WHERE u.id < t.id", 3, [{10}, {100, 101}, {100, 101, 200}, {100, 101, 200}]),
+    ],
+)
+def test_a_row_with_several_matches_is_updated_and_counted_once(
+    templates: Path, tmp_path: Path, sql: str, count: int, values: list[set[int | None]]
+) -> None:
+    list(fresh_tables(templates, tmp_path, f"{sql} t u"))
+    with ld.connect(tmp_path) as con:
+        assert con.execute(sql).fetchall() == [(count,)]
+        after = [a for (a,) in con.execute("SELECT a FROM t ORDER BY id").fetchall()]
+    assert all(a in possible for a, possible in zip(after, values, strict=True))
+
+
+@pytest.mark.parametrize(
+    "sql", [sql for sql in statements("since_2") if sql.startswith("MERGE") and "to_json" not in sql]
+)
+def test_merge_refuses_a_row_with_several_matches_and_changes_nothing(
+    templates: Path, tmp_path: Path, sql: str
+) -> None:
+    list(fresh_tables(templates, tmp_path, sql))
+    with ld.connect(tmp_path) as con:
+        before = con.execute("FROM t").fetchall()
+        with pytest.raises(REFUSED):
+            con.execute(sql)
+        assert con.execute("FROM t").fetchall() == before
+
+
 @pytest.mark.parametrize("sql", statements("refused"))
 def test_statements_that_are_not_supported_are_refused_and_change_nothing(
     templates: Path, tmp_path: Path, sql: str
