@@ -5,6 +5,7 @@ _refs/branches/{name}.json    "parentBranch" (null: main), "parentVersion", "cre
                               "identifier": {"version_mapping": [[parent version, 32 hex digits], …]}, one pair for each
                               branch on the way from main
 
+Names are percent-encoded in UTF-8; a file of another writer under its plain name is found in the listing.
 Both have "manifestSize", bytes, and "metadata", texts by text, and a seal at their end: see `checksums.sealed`.
 """
 
@@ -12,7 +13,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -25,6 +27,17 @@ from lance_duck.wire import paths
 
 MAIN = "main"
 
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of reference: what messages call it, and where its files are."""
+
+    noun: str
+    folder: str
+
+
+TAG = Kind("tag", paths.TAGS)
+BRANCH = Kind("branch", paths.BRANCHES)
 _NAME = re.compile(r"(?!(.*/)?\.\.?(/|$))[\w.-]+(/[\w.-]+)*")
 _TAG_NAME = re.compile(r"[A-Za-z0-9_-]([A-Za-z0-9._-]*[A-Za-z0-9_-])?")
 _BRANCH_NAME = re.compile(r"(?!(.*/)?\.(/|$))[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*")
@@ -77,12 +90,12 @@ class Branch:
 
 def tag_names(store: Store) -> list[str]:
     """Return the names of the tags of the table at the root of a store, ascending."""
-    return _names(store, paths.TAGS)
+    return sorted(_files(store, TAG))
 
 
 def branch_names(store: Store) -> list[str]:
     """Return the names of the branches of the table at the root of a store, ascending; main is not among them."""
-    return _names(store, paths.BRANCHES)
+    return sorted(_files(store, BRANCH))
 
 
 def list_tags(store: Store) -> dict[str, Tag]:
@@ -97,15 +110,18 @@ def read_tag(store: Store, name: str) -> Tag:
         NotFoundError: There is none of this name.
         CorruptError: The file is broken.
     """
-    raw, where = _existing(store, paths.tag_file(name), name, "tag", paths.TAGS)
-    return Tag(
-        branch=_optional(raw, "branch", str, where),
-        version=_needed(raw, "version", where),
-        created_at=_time(raw.get("createdAt")),
-        updated_at=_time(raw.get("updatedAt")),
-        manifest_size=_optional(raw, "manifestSize", int, where),
-        metadata=_optional(raw, "metadata", dict, where) or {},
-    )
+    path, data = _existing(store, TAG, name)
+    where = join_uri(store.uri, path)
+    with _named(store, TAG, name):
+        raw = _parse(data, where)
+        return Tag(
+            branch=_optional(raw, "branch", str, where),
+            version=_needed(raw, "version", where),
+            created_at=_time(raw.get("createdAt")),
+            updated_at=_time(raw.get("updatedAt")),
+            manifest_size=_optional(raw, "manifestSize", int, where),
+            metadata=_optional(raw, "metadata", dict, where) or {},
+        )
 
 
 def list_branches(store: Store) -> dict[str, Branch]:
@@ -120,15 +136,35 @@ def read_branch(store: Store, name: str) -> Branch:
         NotFoundError: There is none of this name.
         CorruptError: The file is broken.
     """
-    raw, where = _existing(store, paths.branch_file(name), name, "branch", paths.BRANCHES)
-    return Branch(
-        parent_branch=_optional(raw, "parentBranch", str, where),
-        branch_identifier=_identifier(raw.get("identifier"), where),
-        parent_version=_needed(raw, "parentVersion", where),
-        create_at=_optional(raw, "createAt", int, where),
-        manifest_size=_optional(raw, "manifestSize", int, where),
-        metadata=_optional(raw, "metadata", dict, where) or {},
-    )
+    path, data = _existing(store, BRANCH, name)
+    where = join_uri(store.uri, path)
+    with _named(store, BRANCH, name):
+        if not has_folder(name):
+            raise CorruptError("not a name of a folder", where=where)
+        raw = _parse(data, where)
+        return Branch(
+            parent_branch=_optional(raw, "parentBranch", str, where),
+            branch_identifier=_identifier(raw.get("identifier"), where),
+            parent_version=_needed(raw, "parentVersion", where),
+            create_at=_optional(raw, "createAt", int, where),
+            manifest_size=_optional(raw, "manifestSize", int, where),
+            metadata=_optional(raw, "metadata", dict, where) or {},
+        )
+
+
+def find(store: Store, kind: Kind, name: str) -> str:
+    """Return the path of the file of a tag or branch, which is not read.
+
+    Raises:
+        NotFoundError: There is none of this name.
+    """
+    path = paths.ref_file(kind.folder, name)
+    return path if store.exists(path) else _listed(store, kind, name)
+
+
+def has_folder(branch: str) -> bool:
+    """Return whether a branch of this name can have a folder; names from listings may lead out of its place."""
+    return _NAME.fullmatch(branch) is not None
 
 
 def check_tag_name(name: str) -> None:
@@ -148,6 +184,7 @@ def write_tag(store: Store, name: str, tag: Tag, *, new: bool) -> None:
 
     Raises:
         AlreadyExistsError: There is one of this name.
+        NotFoundError: There is none to replace.
     """
     raw = {
         "branch": tag.branch,
@@ -157,7 +194,7 @@ def write_tag(store: Store, name: str, tag: Tag, *, new: bool) -> None:
         "manifestSize": tag.manifest_size,
         "metadata": dict(tag.metadata),
     }
-    _write(store, paths.tag_file(name), raw, f"tag {name!r}", new=new)
+    _write(store, TAG, name, raw, new=new)
 
 
 def write_branch(store: Store, name: str, branch: Branch, *, new: bool) -> None:
@@ -170,7 +207,7 @@ def write_branch(store: Store, name: str, branch: Branch, *, new: bool) -> None:
         "manifestSize": branch.manifest_size,
         "metadata": dict(branch.metadata),
     }
-    _write(store, paths.branch_file(name), raw, f"branch {name!r}", new=new)
+    _write(store, BRANCH, name, raw, new=new)
 
 
 def branch_uri(root_uri: str, branch: str | None) -> str:
@@ -183,7 +220,8 @@ def root_uri(uri: str, storage_options: Mapping[str, str] | None = None) -> str:
     at = uri.find(_TREE_PART)
     while at >= 0:
         branch = uri[at + len(_TREE_PART) :].strip("/")
-        if _NAME.fullmatch(branch) and open_store(uri[:at], storage_options).exists(paths.branch_file(branch)):
+        file = paths.ref_file(paths.BRANCHES, branch)
+        if has_folder(branch) and open_store(uri[:at], storage_options).exists(file):
             return uri[:at]
         at = uri.find(_TREE_PART, at + 1)
     return uri
@@ -195,58 +233,77 @@ def _check_name(name: str, kind: str, pattern: re.Pattern[str], expected: str) -
         raise InvalidInputError(f"name of a {kind}", expected=expected, found=repr(name), remedy=remedy)
 
 
-def _write(store: Store, path: str, raw: Mapping[str, Any], what: str, *, new: bool) -> None:
+def _write(store: Store, kind: Kind, name: str, raw: Mapping[str, Any], *, new: bool) -> None:
     data = json.dumps(raw, indent=2, ensure_ascii=False).encode()
     if store.checksums:
         data = sealed_json(data)
     if not new:
-        store.put(path, data)
+        store.put(find(store, kind, name), data)
         store.sync()
         return
+    path = paths.ref_file(kind.folder, name)
     try:
         store.put_if_absent(path, data)
     except AlreadyExistsError:
         # A service may carry a request out twice and answer the second; time and identifier make the bytes our own.
         if store.get(path) != data:
-            raise AlreadyExistsError(f"{what} already exists", where=store.uri) from None
+            raise AlreadyExistsError(f"{kind.noun} {name!r} already exists", where=store.uri) from None
 
 
-def _existing(store: Store, path: str, name: str, kind: str, folder: str) -> tuple[dict[str, Any], str]:
-    """Return what the file of a tag or branch says, and where it is. Raises NotFoundError."""
-    raw = _read(store, path, name, kind) if _NAME.fullmatch(name) else None
-    if raw is None:
-        raise _unknown(store, name, kind, folder)
-    return raw, join_uri(store.uri, path)
+def _existing(store: Store, kind: Kind, name: str) -> tuple[str, bytes]:
+    """Return the path and the bytes of the file of a tag or branch. Raises NotFoundError."""
+    path = paths.ref_file(kind.folder, name)
+    try:
+        return path, store.get(path)
+    except NotFoundError:
+        path = _listed(store, kind, name)
+    return path, store.get(path)
 
 
 def _time_text(moment: datetime | None) -> str | None:
     return None if moment is None else moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
-def _names(store: Store, directory: str) -> list[str]:
-    if not store.can_list:
-        return []
-    return sorted(name for file in store.names(directory) if (name := paths.ref_name(file)) is not None)
+def _files(store: Store, kind: Kind) -> dict[str, str]:
+    """Return the paths of all tags or branches by name."""
+    files = store.names(kind.folder) if store.can_list else ()
+    return {name: f"{kind.folder}/{file}" for file in files if (name := paths.ref_name(file)) is not None}
 
 
-def _unknown(store: Store, name: str, kind: str, directory: str) -> NotFoundError:
-    names = _names(store, directory)
-    remedy = did_you_mean(name, names)
-    return NotFoundError(f"no {kind} {name!r}", where=store.uri, expected=known_names(names), remedy=remedy)
+def _listed(store: Store, kind: Kind, name: str) -> str:
+    """Return the path of a tag or branch from the listing. Raises NotFoundError."""
+    files = _files(store, kind)
+    if name not in files:
+        names = sorted(files)
+        remedy = did_you_mean(name, names)
+        raise NotFoundError(f"no {kind.noun} {name!r}", where=store.uri, expected=known_names(names), remedy=remedy)
+    return files[name]
 
 
-def _read(store: Store, path: str, name: str, kind: str) -> dict[str, Any] | None:
+@contextmanager
+def _named(store: Store, kind: Kind, name: str) -> Iterator[None]:
+    """Have errors of a damaged tag or branch name it, and the way out."""
     try:
-        data = store.get(path)
-    except NotFoundError:
-        return None
+        yield
+    except CorruptError as error:
+        if kind == TAG:
+            remedy = f"tags.delete({name!r}) removes it, tags.update({name!r}, version) writes it anew"
+        else:
+            remedy = f"branches.delete({name!r}) removes it with its versions"
+            remedy += f"; until then they can be read at {branch_uri(store.uri, name)}" if has_folder(name) else ""
+        what = f"{kind.noun} {name!r}: {error.what}"
+        facts = {"where": error.where, "expected": error.expected, "found": error.found}
+        raise CorruptError(what, **facts, remedy=remedy) from error
+
+
+def _parse(data: bytes, where: str) -> dict[str, Any]:
     try:
-        check_json(data, join_uri(store.uri, path))
+        check_json(data, where)
         raw = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise CorruptError(f"{kind} {name!r} is not JSON", where=join_uri(store.uri, path)) from error
+        raise CorruptError("not JSON", where=where) from error
     if not isinstance(raw, dict):
-        raise CorruptError(f"{kind} {name!r} is not a JSON object", where=join_uri(store.uri, path))
+        raise CorruptError("not a JSON object", where=where)
     return raw
 
 

@@ -8,7 +8,7 @@ _versions/latest_version_hint.json                    {"version": N}; may be sta
 _transactions/{read version}-{uuid}.txn
 _deletions/{fragment}-{read version}-{id}.arrow|.bin
 _indices/{uuid}/…
-_refs/tags/{name}.json, _refs/branches/{name, percent-encoded}.json
+_refs/tags/{name, percent-encoded}.json, _refs/branches/{likewise}.json
 tree/{branch}/                                        root of a branch, laid out like a table
 data/{any name}.lance
 data/{bits and digits of a transaction}-{uuid}.lance  one of the files that one transaction writes at many places
@@ -197,14 +197,9 @@ def index_directory(uuid: UUID, *, is_dataset_root: bool = True) -> str:
     return f"{INDICES}/{uuid}" if is_dataset_root else str(uuid)
 
 
-def tag_file(name: str) -> str:
-    """Return the path of a tag."""
-    return f"{TAGS}/{name}.json"
-
-
-def branch_file(name: str) -> str:
-    """Return the path of the description of a branch."""
-    return f"{BRANCHES}/{quote(name, safe='')}.json"
+def ref_file(folder: str, name: str) -> str:
+    """Return the path of a tag or of the description of a branch; `folder` is TAGS or BRANCHES."""
+    return f"{folder}/{quote(name, safe='', errors='replace')}.json"
 
 
 def branch_root(name: str) -> str:

@@ -212,6 +212,33 @@ def test_base_paths_of_a_new_table(tmp_path: Path) -> None:
     assert_same_table(str(tmp_path / "ours" / "t"), str(tmp_path / "theirs" / "t"), tmp_path)
 
 
+def test_tags_and_branches_of_pylance_with_letters_beyond_ascii(tmp_path: Path) -> None:
+    uri = str(tmp_path / "t.lance")
+    theirs = lance.write_dataset(START, uri)
+    theirs = lance.write_dataset(START, uri, mode="append")
+    theirs.tags.create("größe", 1)
+    theirs.create_branch("zweig-ä")
+    ours = lance_duck.dataset(uri)
+    assert ours.tags.list()["größe"]["version"] == lance_duck.dataset(uri, version="größe").version == 1
+    assert ours.find_problems() == []
+    tags = (
+        lance_duck.connect(tmp_path)
+        .execute("SELECT version, tags FROM lance_versions('t') ORDER BY version")
+        .fetchall()
+    )
+    assert tags == [(1, ["größe"]), (2, [])]
+    assert ours.cleanup_old_versions(retain_versions=1, error_if_tagged_old_versions=False).old_versions == 0
+    ours.tags.update("größe", 2)
+    assert theirs.tags.get_version("größe") == 2
+    ours.tags.delete("größe")
+    assert theirs.tags.list() == {}
+    branch = lance_duck.write_dataset(START, ours.checkout_version(("zweig-ä", None)), mode="append")
+    assert theirs.checkout_version(("zweig-ä", None)).count_rows() == branch.count_rows() == 3 * START.num_rows
+    ours.branches.delete("zweig-ä")
+    assert theirs.branches.list() == {}
+    assert not any((tmp_path / "t.lance/tree").rglob("*.lance"))
+
+
 @pytest.mark.parametrize("start", ["stable"])
 def test_both_branch_and_clone_alike(start: str, tmp_path: Path) -> None:
     theirs = start_with(tmp_path / "theirs" / "t", start)

@@ -24,7 +24,7 @@ from lance_duck.scan.duckdb.types import duckdb_arrow_schema
 from lance_duck.scan.predicate.tree import In
 from lance_duck.scan.projection import ROW_ADDRESS
 from lance_duck.scan.table_scan import TableScan
-from lance_duck.snapshot import Snapshot
+from lance_duck.snapshot import Snapshot, refs
 from lance_duck.snapshot.versions import load_all
 from lance_duck.verbs.versions.row_changes import ChangedRows, changed_rows
 from lance_duck.wire.paths import is_detached
@@ -73,7 +73,8 @@ class Bound:
             return snapshot.version
         if text.removeprefix("-").isdecimal():
             return int(text)
-        tag = snapshot.tags().get(text)
+        root = snapshot.location.root.store()
+        tag = refs.read_tag(root, text) if text in refs.tag_names(root) else None
         if tag is not None and tag.branch == snapshot.branch:
             return tag.version
         if self.time is None:

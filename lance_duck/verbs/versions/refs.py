@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, TypeAlias
+from urllib.parse import unquote
 
 from lance_duck.arguments import checked_calls
-from lance_duck.errors import InvalidInputError, NotFoundError, ReferencedError
+from lance_duck.errors import CorruptError, InvalidInputError, NotFoundError, ReferencedError
 from lance_duck.snapshot import Snapshot, Version, refs
 from lance_duck.snapshot.publish import forget_table
+from lance_duck.snapshot.versions import load_all
 from lance_duck.store import Store
 from lance_duck.wire import paths
 
@@ -25,7 +27,11 @@ class Tags:
         self._snapshot = snapshot
 
     def list(self) -> dict[str, dict[str, Any]]:
-        """Return all tags by name: {"version", "branch", "manifest_size", …}."""
+        """Return all tags by name: {"version", "branch", "manifest_size", …}.
+
+        Raises:
+            CorruptError: A tag is damaged; `delete` and `update` still work.
+        """
         return {name: tag.as_dict() for name, tag in self._snapshot.tags().items()}
 
     def list_ordered(self, order: str | None = None) -> Ordered:
@@ -38,10 +44,7 @@ class Tags:
         Raises:
             NotFoundError: There is no such tag.
         """
-        tags = self._snapshot.tags()
-        if tag not in tags:
-            raise NotFoundError(f"no tag {tag!r}", where=self._snapshot.uri, expected=", ".join(tags) or "none")
-        return tags[tag].version
+        return refs.read_tag(self._store, tag).version
 
     def create(self, tag: str, reference: Version | None = None) -> None:
         """Give a version a name.
@@ -63,12 +66,20 @@ class Tags:
     def update(self, tag: str, reference: Version | None = None) -> None:
         """Let a tag name another version; see `create`.
 
+        A damaged tag is written anew when `reference` is given; what it said otherwise is lost.
+
         Raises:
             NotFoundError: There is no such tag or version.
+            CorruptError: The tag is damaged, and there is no `reference`.
         """
-        old = refs.read_tag(self._store, tag)
-        target = _resolve(self._snapshot, reference)
-        new_tag = _tag_of(target, old.created_at, datetime.now(UTC))
+        now = datetime.now(UTC)
+        try:
+            old = refs.read_tag(self._store, tag)
+        except CorruptError:
+            if reference is None:
+                raise
+            old = refs.Tag(None, 0, created_at=now)
+        new_tag = _tag_of(_resolve(self._snapshot, reference), old.created_at, now)
         refs.write_tag(self._store, tag, replace(new_tag, metadata=old.metadata), new=False)
 
     def replace_metadata(self, tag: str, metadata: Mapping[str, str]) -> None:
@@ -81,14 +92,13 @@ class Tags:
         refs.write_tag(self._store, tag, replace(old, metadata=texts(metadata, "metadata")), new=False)
 
     def delete(self, tag: str) -> None:
-        """Take a name away; the version stays.
+        """Take a name away, that of a damaged tag too; the version stays.
 
         Raises:
             NotFoundError: There is no such tag.
         """
-        refs.read_tag(self._store, tag)
         store = self._store
-        store.delete([paths.tag_file(tag)])
+        store.delete([refs.find(store, refs.TAG, tag)])
         store.sync()
 
     @property
@@ -104,7 +114,11 @@ class Branches:
         self._snapshot = snapshot
 
     def list(self) -> dict[str, dict[str, Any]]:
-        """Return all branches by name: {"parent_branch", "parent_version", "create_at", …}."""
+        """Return all branches by name: {"parent_branch", "parent_version", "create_at", …}.
+
+        Raises:
+            CorruptError: The description of a branch is damaged; `delete` still works.
+        """
         return {name: branch.as_dict() for name, branch in self._snapshot.branches().items()}
 
     def list_ordered(self, order: str | None = None) -> Ordered:
@@ -114,24 +128,27 @@ class Branches:
     def delete(self, branch: str) -> None:
         """Delete a branch with all its versions, or what a writer that was stopped has left of one.
 
+        A branch whose description is damaged is deleted, too. Other damaged branches count as made from it when their
+        versions refer to it.
+
         Raises:
             NotFoundError: There is no such branch.
             ReferencedError: A tag names a version of it, or another branch was made from it.
+            CorruptError: A tag is damaged, which may name a version of it.
         """
         if branch == refs.MAIN:
             raise InvalidInputError(f"{refs.MAIN!r} cannot be deleted", where="branch", remedy="drop the table")
         store = self._store
-        refs.check_branch_name(branch)
-        branches = refs.list_branches(store)
-        others = tuple(f"{paths.branch_root(name)}/" for name in branches if name.startswith(f"{branch}/"))
-        files = (entry.path for entry in store.walk(paths.branch_root(branch)))
-        own = [path for path in files if not path.startswith(others)]
+        branches = refs.branch_names(store)
+        own = _own_files(store, branch, branches)
         if branch in branches or not own:
-            _refuse_referenced(store, branch, refs.read_branch(store, branch), branches)
-            store.delete([paths.branch_file(branch)])
+            description = refs.find(store, refs.BRANCH, branch)
+            self._refuse_referenced(branch, branches)
+            store.delete([description])
         store.delete(own)
         store.sync()
-        forget_table(self._snapshot.location.root.at(refs.branch_uri(store.uri, branch)).store())
+        if own:
+            forget_table(self._at(branch))
 
     def replace_metadata(self, branch: str, metadata: Mapping[str, str]) -> None:
         """Give a branch other metadata, in place of all that it has.
@@ -145,6 +162,38 @@ class Branches:
     @property
     def _store(self) -> Store:
         return self._snapshot.location.root.store()
+
+    def _at(self, branch: str) -> Store:
+        root = self._snapshot.location.root
+        return root.at(refs.branch_uri(root.uri, branch)).store()
+
+    def _refuse_referenced(self, branch: str, branches: Sequence[str]) -> None:
+        tags = [tag for tag, reference in refs.list_tags(self._store).items() if reference.branch == branch]
+        mine = self._read(branch)
+        below = [other for other in branches if other != branch and self._is_made_from(other, branch, mine)]
+        if tags or below:
+            raise ReferencedError(
+                f"branch {branch!r} is still needed",
+                where=self._store.uri,
+                found=", ".join([f"tag {tag!r}" for tag in tags] + [f"branch {other!r}" for other in below]),
+                remedy="delete those first",
+            )
+
+    def _is_made_from(self, other: str, branch: str, mine: refs.Branch | None) -> bool:
+        """Return whether a branch was made from another one, or from one that was; None: what is damaged."""
+        reference = self._read(other)
+        if reference is None:
+            return refs.has_folder(other) and _borrows(self._at(other), branch)
+        if mine is None:
+            return reference.parent_branch == branch
+        size = len(mine.branch_identifier)
+        return size > 0 and reference.branch_identifier[:size] == mine.branch_identifier
+
+    def _read(self, branch: str) -> refs.Branch | None:
+        try:
+            return refs.read_branch(self._store, branch)
+        except CorruptError:
+            return None
 
 
 def texts(mapping: Mapping[str, str], where: str) -> dict[str, str]:
@@ -163,21 +212,28 @@ def _tag_of(target: Snapshot, created_at: datetime | None, updated_at: datetime)
     return refs.Tag(target.branch, target.version, created_at, updated_at, target.manifest.size)
 
 
-def _refuse_referenced(store: Store, name: str, branch: refs.Branch, branches: Mapping[str, refs.Branch]) -> None:
-    tags = [tag for tag, reference in refs.list_tags(store).items() if reference.branch == name]
-    size = len(branch.branch_identifier)
-    below = [
-        other
-        for other, reference in branches.items()
-        if other != name and size and reference.branch_identifier[:size] == branch.branch_identifier
-    ]
-    if tags or below:
-        raise ReferencedError(
-            f"branch {name!r} is still needed",
-            where=store.uri,
-            found=", ".join([f"tag {tag!r}" for tag in tags] + [f"branch {other!r}" for other in below]),
-            remedy="delete those first",
-        )
+def _own_files(store: Store, branch: str, branches: Sequence[str]) -> list[str]:
+    """Return the files of a branch, or of the rest of one, without those of branches that lie below or around it."""
+    if not refs.has_folder(branch):
+        return []
+    root = f"{paths.branch_root(branch)}/"
+    others = tuple(f"{paths.branch_root(name)}/" for name in branches if name.startswith(f"{branch}/"))
+    files = [entry.path for entry in store.walk(root[:-1]) if not entry.path.startswith(others)]
+    if paths.FOLDERS.isdisjoint(branch.split("/")):
+        return files
+    # Below "dev/data" lie data files of "dev", too.
+    return [path for path in files if path.removeprefix(root).partition("/")[0] in paths.FOLDERS]
+
+
+def _borrows(store: Store, branch: str) -> bool:
+    """Return whether a version of the branch at the root of a store refers to files of another branch."""
+    folder = f"/{paths.branch_root(branch)}"
+    try:
+        manifests = load_all(store)
+    except NotFoundError:
+        return False
+    places = (base.path for manifest in manifests for base in manifest.base_paths.values())
+    return any(unquote(place).rstrip("/").endswith(folder) for place in places)
 
 
 def _ordered(entries: Mapping[str, dict[str, Any]], key: str, order: str | None) -> Ordered:

@@ -44,8 +44,8 @@ def rename_table(uri: str, target: str, storage_options: Mapping[str, str] | Non
         )
     if store.external is not None:
         raise _refused("a table with an external manifest store", uri, "that store knows its versions by their place")
-    if branches := refs.list_branches(store):
-        obstacle = f"branches {', '.join(sorted(branches))}, whose manifests name the place of the table"
+    if branches := refs.branch_names(store):
+        obstacle = f"branches {', '.join(branches)}, whose manifests name the place of the table"
         raise _refused("a table with branches", uri, obstacle)
     if os.path.lexists(end):
         raise AlreadyExistsError("the name is taken", where=target, remedy="another name, or drop what is there")

@@ -169,10 +169,10 @@ def start_branch(
     if storage_options is not None:
         root = Location(root.uri, dict(storage_options))
     store = root.store()
-    branches = refs.list_branches(store)
+    branches = refs.branch_names(store)
     if name in branches:
         raise AlreadyExistsError(f"branch {name!r} already exists", where=root.uri)
-    parent = branches.get(source.branch) if source.branch is not None else None
+    parent = refs.read_branch(store, source.branch) if source.branch in branches else None
     try:
         branch = cloning.clone(source, root.at(refs.branch_uri(root.uri, name)), shallow=True, branch=name)
     except AlreadyExistsError:
@@ -229,7 +229,7 @@ def drop_table(
         ) from error
     # The manifests go last: what is stopped half-way is still a table that can be dropped.
     names = [entry.path for entry in store.walk()]
-    branches = refs.list_branches(store)
+    branches = filter(refs.has_folder, refs.branch_names(store))
     store.delete([name for name in names if not name.startswith(paths.VERSIONS)])
     store.delete([name for name in names if name.startswith(paths.VERSIONS)])
     for branch in (None, *branches):

@@ -53,9 +53,11 @@ def test_other_names() -> None:
     assert paths.data_file("x.lance") == "data/x.lance"
     assert paths.data_file("x.lance", is_dataset_root=False) == "x.lance"
     assert paths.data_file("/x.lance") == "/x.lance"
-    assert paths.branch_file("dev/x") == "_refs/branches/dev%2Fx.json"
+    assert paths.ref_file(paths.BRANCHES, "dev/x") == "_refs/branches/dev%2Fx.json"
+    assert paths.ref_file(paths.TAGS, "größe.1_a-b") == "_refs/tags/gr%C3%B6%C3%9Fe.1_a-b.json"
     assert paths.branch_root("dev/x") == "tree/dev/x"
     assert paths.ref_name("dev%2Fx.json") == "dev/x"
+    assert paths.ref_name("gr%C3%B6%C3%9Fe.1_a-b.json") == "größe.1_a-b"
     assert paths.ref_name("x.txt") is None
     assert paths.blob_file("ab.lance", 1) == f"data/ab/1{'0' * 31}.blob"
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import lance_duck as ld
-from lance_duck.errors import AlreadyExistsError, InvalidInputError, NotFoundError, ReferencedError
+from lance_duck.errors import AlreadyExistsError, CorruptError, InvalidInputError, NotFoundError, ReferencedError
 
 Make = Callable[[], Any]
 
@@ -130,3 +130,109 @@ def test_a_branch_goes_without_one_that_lies_below_it(table: ld.LanceDataset) ->
     assert list(table.branches.list()) == ["dev/sub"]
     assert table.checkout_version(("dev/sub", None)).version == 3
     assert not (Path(table.uri) / "tree/dev/_versions").exists()
+
+
+def damage(table: ld.LanceDataset, path: str) -> None:
+    file = Path(table.uri) / path
+    file.write_bytes(file.read_bytes().replace(b'ersion": ', b'ersion": 1'))
+
+
+def test_a_damaged_tag_stops_no_other_and_is_written_anew_or_deleted(table: ld.LanceDataset) -> None:
+    table.tags.create("good", 2)
+    table.tags.create("bad", 1)
+    damage(table, "_refs/tags/bad.json")
+    for read in [
+        table.tags.list,
+        lambda: table.checkout_version("bad"),
+        lambda: table.tags.get_version("bad"),
+        lambda: table.tags.update("bad"),
+        lambda: table.tags.update("bad", "bad"),
+        lambda: table.tags.replace_metadata("bad", {}),
+        lambda: table.cleanup_old_versions(retain_versions=1),
+    ]:
+        with pytest.raises(CorruptError, match=r"bad\.json: tag 'bad': checksum.*tags\.delete\('bad'\) removes it"):
+            read()
+    assert table.tags.get_version("good") == 2
+    assert [problem.where for problem in table.find_problems()] == ["tag 'bad'"]
+    table.tags.update("bad", 1)
+    assert {name: tag["version"] for name, tag in table.tags.list().items()} == {"bad": 1, "good": 2}
+    damage(table, "_refs/tags/bad.json")
+    table.tags.delete("bad")
+    assert list(table.tags.list()) == ["good"]
+
+
+@pytest.fixture
+def branches(tmp_path: Path) -> ld.LanceDataset:
+    """A table with a branch and one that was made from that."""
+    table = ld.write_dataset({"id": [1]}, tmp_path / "t.lance")
+    parent = ld.write_dataset({"id": [2]}, table.create_branch("parent"), mode="append")
+    parent.create_branch("child")
+    return table
+
+
+@pytest.mark.parametrize("damaged", [["parent"], ["child"], ["parent", "child"]])
+def test_a_damaged_branch_is_deleted_when_no_other_was_made_from_it(
+    damaged: list[str], branches: ld.LanceDataset
+) -> None:
+    for name in damaged:
+        damage(branches, f"_refs/branches/{name}.json")
+    with pytest.raises(CorruptError, match=rf"branches\.delete\('{sorted(damaged)[0]}'\) removes it"):
+        branches.branches.list()
+    assert ld.dataset(f"{branches.uri}/tree/{damaged[0]}").count_rows() == 2
+    branches.create_branch("sound", 1)
+    with pytest.raises(ReferencedError, match="branch 'child'"):
+        branches.branches.delete("parent")
+    for name in ("child", "sound", "parent"):
+        branches.branches.delete(name)
+    assert branches.branches.list() == {}
+    assert [path for path in Path(branches.uri, "tree").rglob("*") if path.is_file()] == []
+    assert branches.count_rows() == 1
+
+
+def test_a_branch_stays_while_a_damaged_tag_may_name_it(branches: ld.LanceDataset) -> None:
+    branches.tags.create("t", 1)
+    damage(branches, "_refs/tags/t.json")
+    with pytest.raises(CorruptError, match="tag 't'"):
+        branches.branches.delete("child")
+    branches.tags.delete("t")
+    branches.branches.delete("child")
+
+
+def test_a_table_with_a_damaged_branch_is_dropped(branches: ld.LanceDataset) -> None:
+    damage(branches, "_refs/branches/child.json")
+    ld.LanceDataset.drop(branches.uri)
+    assert not Path(branches.uri).exists()
+
+
+def test_folders_of_a_branch_are_not_deleted_as_branches_below_it(branches: ld.LanceDataset) -> None:
+    for folder in ("_versions", "data"):
+        with pytest.raises(NotFoundError):
+            branches.branches.delete(f"parent/{folder}")
+    branches.create_branch("parent/data")
+    branches.branches.delete("parent/data")
+    assert branches.checkout_version(("parent", None)).to_table().num_rows == 2
+
+
+def test_a_branch_whose_name_leads_elsewhere_goes_alone(branches: ld.LanceDataset) -> None:
+    folder = Path(branches.uri, "_refs/branches")
+    (folder / "x%2F..%2Fchild.json").write_bytes((folder / "child.json").read_bytes())
+    with pytest.raises(CorruptError, match="not a name of a folder"):
+        branches.branches.list()
+    branches.branches.delete("x/../child")
+    assert list(branches.branches.list()) == ["child", "parent"]
+    assert branches.checkout_version(("child", None)).count_rows() == 2
+
+
+@pytest.mark.parametrize("file", ["gr%C3%B6%C3%9Fe", "größe", "gr%c3%b6%c3%9fe"])
+def test_a_tag_of_another_writer_is_found_as_it_is_listed(file: str, table: ld.LanceDataset) -> None:
+    table.tags.create("t", 1)
+    folder = Path(table.uri, "_refs/tags")
+    (folder / "t.json").rename(folder / f"{file}.json")
+    assert list(table.tags.list()) == ["größe"]
+    assert table.checkout_version("größe").version == 1
+    table.tags.update("größe", 2)
+    assert [path.name for path in folder.iterdir()] == [f"{file}.json"]
+    assert table.tags.get_version("größe") == 2
+    assert table.find_problems() == []
+    table.tags.delete("größe")
+    assert table.tags.list() == {}
