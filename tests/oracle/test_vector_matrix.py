@@ -16,8 +16,8 @@ import lance_duck as ld
 from lance_duck.index.vector import build
 from lance_duck.index.vector.metric import distances
 
-ROWS, DIM, QUERIES, K = 3000, 32, 40, 10
-AS_FAR = 0.025
+ROWS, DIM, QUERIES, K = 3000, 32, 200, 10
+AS_FAR = 0.02
 BUILDERS: dict[str, Any] = {"lance_duck": ld, "pylance": lance}
 KINDS: dict[str, dict[str, Any]] = {
     "IVF_FLAT": {},
