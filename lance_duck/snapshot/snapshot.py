@@ -235,13 +235,13 @@ class Snapshot:
         return self.fragments[place]
 
     def physical_rows(self, fragment: Fragment) -> int:
-        """Return the rows of a fragment before deletion; its data file is asked when an old manifest does not say."""
+        """Return the number of rows of a fragment, deleted ones included; read from its data file for old manifests."""
         if fragment.physical_rows or not fragment.files:
             return fragment.physical_rows
         return self.data_file(fragment.files[0]).num_rows
 
     def num_rows(self, fragment: Fragment) -> int:
-        """Return the rows of a fragment that are not deleted; its files are asked when an old manifest does not say."""
+        """Return the number of rows of a fragment that are not deleted; read from its files for old manifests."""
         physical = self.physical_rows(fragment)
         if fragment.deletion_file is None or fragment.num_deletions:
             return physical - fragment.num_deletions

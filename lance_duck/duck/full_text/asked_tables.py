@@ -90,7 +90,7 @@ class AskedTable:
 
 
 def find_asked_tables(statement: Statement) -> tuple[AskedTable, ...]:
-    """Find the tables of a statement of which matches are asked."""
+    """Return the tables of a statement that its calls of `match` and `score` are about."""
     if MATCHES not in statement.text and SCORES not in statement.text:
         return ()
     if len(statement.text) > LONGEST or statement.nearest:

@@ -53,7 +53,7 @@ Scores = NDArray[np.float32]
 
 
 class TextFunctions:
-    """The functions, and the queries that were asked last. Safe for many threads.
+    """The full-text functions of a database, with the last queries that they were asked. Safe for many threads.
 
     Args:
         open_table: Returns the dataset of a name or path, by the arguments that choose its version.

@@ -85,7 +85,7 @@ class OverlaidColumn:
         return base
 
     def read_points(self, rows: NDArray[np.int64]) -> pa.Array | None:
-        """Return None: `read` does it."""
+        """Return None: rows are read by `read` alone."""
         return None
 
     def is_dictionary(self) -> bool:
@@ -139,7 +139,7 @@ class _Patch:
 
 @dataclass(frozen=True)
 class _UnitReader:
-    """Reads a unit by a column that has nothing but structs above it."""
+    """Reader of a unit that has only structs above it, by a column of its own."""
 
     column: ColumnReader
     depth: int

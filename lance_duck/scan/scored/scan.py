@@ -1,4 +1,4 @@
-"""A scan that is a search, whose rows have scores: read whole, by batches, counted, described."""
+"""Searches whose rows have scores: how their results are read, streamed, counted and explained."""
 
 from __future__ import annotations
 

@@ -146,7 +146,7 @@ class ReindexStatement(TableStatement):
 
 
 def coverage(dataset: LanceDataset, names: Sequence[str] | None = None) -> dict[str, Any]:
-    """Return how many rows indexes cover, and of how many segments they are.
+    """Return how many rows each index covers, and how many segments it has.
 
     Args:
         dataset: The table.

@@ -29,7 +29,7 @@ from lance_duck.errors import InvalidInputError
 
 @dataclass(frozen=True)
 class JoinedClauses:
-    """The clauses of an UPDATE or a DELETE, each with the word that begins it; empty where there is none.
+    """The clauses of an UPDATE or DELETE, each with its leading keyword; empty if the statement has none.
 
     Attributes:
         verb: "UPDATE" or "DELETE FROM".

@@ -123,7 +123,7 @@ class SparseReader:
         return True
 
     def read_points(self, rows: Int64s) -> Leaf | None:
-        """Return None: `read` does it."""
+        """Return None: rows are read by `read` alone."""
         return None
 
     def read(self, rows: Rows) -> Request[Leaf]:
