@@ -9,18 +9,19 @@ from __future__ import annotations
 from typing import Final
 
 GROUP_BYTES: Final = 64 << 20
-"""Bytes of a `memory_limit` for each group that is written at once: with fewer, batches become small and threads of one
-group wait for each other. Not measured."""
+"""Bytes of a `memory_limit` that each group written at a time must have: with fewer, batches become small and threads
+of one group wait for each other. Not measured."""
 
 LIMITED_PARTS: Final = 8
-"""Parts of the memory of a group: a batch is one of them, as several are on their way, and the values that wait for
-their pages are two. `tests/unit/maintenance/test_memory_limit.py`."""
+"""Parts into which the memory of a group is divided: one is a batch, as several are in flight, and two are the values
+that wait for their pages. `tests/unit/maintenance/test_memory_limit.py`."""
 
 DELETED_AT_ONCE: Final = 1000
-"""Files that are deleted by one call: what services delete by one request."""
+"""Files that are deleted by one call: as many as object stores delete by one request."""
 
 BATCHES_AHEAD: Final = 2
-"""Batches of groups that are written at once: one is being written while another one is committed."""
+"""Batches of groups that are written at a time: one is being written while another one is committed."""
 
 COMPACTION_RETRIES: Final = 10
-"""Times that a compaction begins again after it lost a race: each time, only groups that others changed are left."""
+"""Times that a compaction begins again after it lost a race: each time, only groups that others changed are left to
+do."""

@@ -11,60 +11,62 @@ from typing import Final
 # Rows
 
 ROWS_AT_ONCE: Final = 1 << 16
-"""Rows that are read by address, joined or written at once: enough that the work for each batch does not count."""
+"""Rows that are read by address, joined or written at a time: enough that the work for each batch does not count."""
 
 BYTES_AT_ONCE: Final = 8 << 20
-"""Bytes of these rows, at most, where rows are wide."""
+"""Bytes of such a batch at most, where rows are wide."""
 
 DELETION_WRITERS: Final = 8
-"""Threads that write deletion files to an object store: they wait for the network. A local disk is waited for once, by
-the commit."""
+"""Threads that write deletion files to an object store: they wait for the network. Files on a local disk are written by
+one thread, and synchronized once, by the commit."""
 
 SPREAD_KEYS: Final = 64
-"""Numbers from the least key to the greatest, for each key, up to which a table has a byte for each number; beyond,
-keys are hashed."""
+"""Ratio of the range of integer keys (greatest less least) to their number, up to which they are looked up in a table
+of one byte for each integer of the range; beyond, keys are hashed."""
 
 SPREAD_BYTES: Final = 1 << 23
-"""Bytes of such a table that it may have however few the keys are."""
+"""Bytes that such a table may always have, however few the keys are."""
 
 SET_KEYS: Final = 1 << 18
-"""Keys that are neither numbers nor texts up to which rows are looked for in a set of them; beyond, all rows are
-matched without a sieve."""
+"""Keys that are neither numbers nor texts, up to which rows of the table are sifted by a set of them; with more, all
+rows are matched."""
 
 # Merges
 
 MATCHED_ROWS: Final = 1 << 18
-"""Rows of the table that are matched at once with a source, or twice those of the source where these are more."""
+"""Rows of the table that are matched with a source at a time; twice the rows of the source where these are more."""
 
 ROWS_PER_KEY: Final = 8192
-"""Rows of a table for each key of the source from which on keys are looked up: each may be on a page of its own."""
+"""Rows of a table for each key of the source from which on keys are looked up in an index: each may lie on a page of
+its own."""
 
 PART_KEYS: Final = 1 << 18
 """Inserted keys that a part of a merge sends to its commit: with more, the commit takes any new row for one of them."""
 
 JOINED_SOURCE_BYTES: Final = 64 << 20
-"""Bytes of a source up to which its batches are joined: rows are picked from one array faster than from many."""
+"""Bytes of a source up to which its batches are concatenated: rows are taken from one array faster than from many."""
 
 # Indexes
 
 INDEX_BATCH_BYTES: Final = 16 << 20
-"""Bytes of the batches of values and rows that indexes are built from."""
+"""Bytes of a batch of values and row addresses that an index is built from."""
 
 SMALL_SEGMENT: Final = 1 << 18
-"""Rows of a segment that `optimize_indices` always merges with newer ones."""
+"""Rows of a segment up to which `optimize_indices` always merges it with newer ones."""
 
 SMALL_VECTOR_SEGMENT: Final = 1 << 14
-"""The same of vectors, whose graphs and partitions take longer to merge."""
+"""Rows of a segment of a vector index up to which it is always merged: graphs and partitions take longer to merge."""
 
 MERGED_RATIO: Final = 4
-"""Times the rows of all newer segments that a larger segment may have to be merged with them: a row is then rewritten
-only a few times while an index grows."""
+"""Ratio of the rows of a larger segment to those of all newer segments, up to which it is merged with them: a row is
+then rewritten only a few times while an index grows."""
 
 WHOLE_SAMPLE_BYTES: Final = 64 << 20
-"""Bytes of vectors up to which all of them are read for training: a sample would touch most pages, too."""
+"""Bytes of the vectors of a column up to which all of them are read for training: a sample would touch most pages,
+too."""
 
 SAMPLE_BLOCK_BYTES: Final = 16 << 20
-"""Bytes of sampled vectors that are read at once."""
+"""Bytes of sampled vectors that are read at a time."""
 
 SAMPLE_GROWTH: Final = 16
-"""Times more vectors that are sampled where too many of a sample were null, or could not be used."""
+"""Factor by which the next sample is larger where too many vectors of a sample were null or unusable."""
