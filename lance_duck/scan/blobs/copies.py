@@ -25,6 +25,7 @@ from lance_duck.file.blobs.places import EXTERNAL, as_values, blob_places, inlin
 from lance_duck.file.reader import LanceFile
 from lance_duck.file.write.blob_options import BlobOptions
 from lance_duck.scan.options import ScanOptions
+from lance_duck.scan.plan import ScanPlan
 from lance_duck.scan.projection import ROW_ADDRESS
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import Snapshot
@@ -57,12 +58,12 @@ def written_batches(table: TableScan, options: ScanOptions, most_bytes: int = MO
     """
     schema = table.snapshot.schema
     if not any(field.blob_version for field in schema.walk()):
-        yield from table.reader(table.plan(options), options)
+        yield from table.reader(_plan(table, options), options)
         return
     scan_options = replace(options, blob_handling="all_descriptions", with_row_address=True)
     fields = {field.name: field for field in schema.fields}
     hide = not options.with_row_address and ROW_ADDRESS not in (options.columns or ())
-    for batch in table.reader(table.plan(scan_options), scan_options):
+    for batch in table.reader(_plan(table, scan_options), scan_options):
         names = [name for name in batch.schema.names if not (hide and name == ROW_ADDRESS)]
         for part, fragment_id in _parts(batch, fields, most_bytes):
             open_ = _opener(table.snapshot, fragment_id)
@@ -73,6 +74,11 @@ def written_batches(table: TableScan, options: ScanOptions, most_bytes: int = MO
                 for name in names
             ]
             yield pa.RecordBatch.from_arrays(columns, names)
+
+
+def _plan(table: TableScan, options: ScanOptions) -> ScanPlan:
+    """Return the plan of a scan whose batches cross fragments: a writer joins rows whatever fragment they are of."""
+    return replace(table.plan(options), crosses_fragments=True)
 
 
 Open = Callable[[int], LanceFile | None]
