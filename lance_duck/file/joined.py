@@ -1,21 +1,36 @@
-"""Small files of one shape, read whole and opened as one: its rows are theirs, one file after the other."""
+"""Small files of one shape, read whole and opened as one: its rows are theirs, one file after the other.
+
+`open_file` is the plain reference for each of them. What it would refuse, and what is not alike, is refused here, and
+the caller opens the files by themselves.
+"""
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import numpy as np
+from google.protobuf.message import DecodeError
+from numpy.typing import NDArray
 
+from lance_duck.checksums.container import TRAILER, check_extents, check_tail
 from lance_duck.encoding.layouts.page import Page
-from lance_duck.errors import UnsupportedError
-from lance_duck.file.metadata import ColumnMetadata
-from lance_duck.file.reader import LanceFile, open_file
+from lance_duck.errors import CorruptError, UnsupportedError
+from lance_duck.file.metadata import ColumnMetadata, parse_column_metadata
+from lance_duck.file.reader import FOOTER, MAGIC, VERSIONS, LanceFile, read_seal
 from lance_duck.store.base import check_range
-from lance_duck.store.checked import CheckedSource
-from lance_duck.store.request import Bytes, run
+from lance_duck.store.request import Bytes
+from lance_duck.wire.pb import file_pb2
+
+_FOOTER: Final = np.dtype(
+    {
+        "names": ["columns", "column_table", "global_table", "num_global", "num_columns", "major", "minor", "magic"],
+        "formats": ["<u8", "<u8", "<u8", "<u4", "<u4", "<u2", "<u2", "S4"],
+    }
+)
+Extents = NDArray[np.uint64]
 
 
 class MemorySource:
@@ -45,14 +60,14 @@ class JoinedFile(LanceFile):
     """Several files as one; see `join_files`.
 
     Attributes:
-        parts: The files, in the order of their rows.
-        begins: Where the bytes of each begin in the source, and where the last ends.
+        contents: Name and bytes of each file, in the order of their rows.
+        extents: uint64, a row for each file, in it position and size of the metadata of each column.
     """
 
     is_in_memory: ClassVar[bool] = True
 
-    parts: Sequence[LanceFile] = ()
-    begins: Sequence[int] = ()
+    contents: Sequence[tuple[str, bytes]] = ()
+    extents: Extents = field(default_factory=lambda: np.empty((0, 0, 2), np.uint64), repr=False)
     _joined: dict[int, ColumnMetadata] = field(default_factory=dict, repr=False)
 
     def column(self, index: int) -> ColumnMetadata:
@@ -64,23 +79,30 @@ class JoinedFile(LanceFile):
         """
         metadata = self._joined.get(index)
         if metadata is None:
-            metadata = self._joined[index] = self._join([part.column(index) for part in self.parts])
+            metadata = self._joined[index] = self._join(index)
         return metadata
 
-    def _join(self, columns: Sequence[ColumnMetadata]) -> ColumnMetadata:
-        encoding = columns[0].encoding
-        if any(column.buffers or column.encoding != encoding for column in columns):
-            raise UnsupportedError("joined files whose columns differ", where=self.source.path)
-        pages = tuple(
-            self._moved(page, begin)
-            for column, begin in zip(columns, self.begins, strict=False)
-            for page in column.pages
-        )
-        return ColumnMetadata(pages, (), encoding)
-
-    def _moved(self, page: Page, begin: int) -> Page:
-        buffers = tuple([(offset + begin, size) for offset, size in page.buffers])
-        return Page(self.source, page.where, buffers, page.num_rows, page.first_row, page.encoding)
+    def _join(self, index: int) -> ColumnMetadata:
+        """Parse the metadata of a column: once for all files in which they are the same bytes."""
+        if not 0 <= index < self.num_columns:
+            raise CorruptError("column index", where=self.source.path, expected=f"< {self.num_columns}", found=index)
+        parsed: dict[bytes, tuple[ColumnMetadata, int]] = {}
+        pages: list[Page] = []
+        begin, first = 0, None
+        for (path, file), (start, size) in zip(self.contents, self.extents[:, index].tolist(), strict=True):
+            data = file[start : start + size]
+            column, end = parsed.get(data) or (None, 0)
+            if column is None or end > len(file):
+                column = parse_column_metadata(data, MemorySource(path, file), index)
+                first = first or column
+                if column.buffers or column.encoding != first.encoding:
+                    raise UnsupportedError("joined files whose columns differ", where=self.source.path)
+                parsed[data] = column, max((sum(extent) for page in column.pages for extent in page.buffers), default=0)
+            for page in column.pages:
+                buffers = tuple([(offset + begin, length) for offset, length in page.buffers])
+                pages.append(Page(self.source, page.where, buffers, page.num_rows, page.first_row, page.encoding))
+            begin += len(file)
+        return ColumnMetadata(tuple(pages), (), None if first is None else first.encoding)
 
 
 def join_files(where: str, contents: Sequence[tuple[str, bytes]], *, checksums: bool = True) -> JoinedFile:
@@ -93,27 +115,83 @@ def join_files(where: str, contents: Sequence[tuple[str, bytes]], *, checksums: 
 
     Raises:
         CorruptError: One of them is not a Lance file, or contradicts itself, or is not what was written.
-        UnsupportedError: They are of several versions, or have different numbers of columns.
+        UnsupportedError: They are of several versions, or have different numbers of columns or global buffers.
     """
-    parts = [_open_whole(path, data, checksums) for path, data in contents]
-    first = parts[0]
-    if any((part.version, part.num_columns) != (first.version, first.num_columns) for part in parts):
-        raise UnsupportedError("joined files of different kinds", where=where)
+    files = [data for _, data in contents]
+    sizes = np.array([len(file) for file in files], np.uint64)
+    footers = _footers(where, files, sizes)
+    first = footers[0]
+    columns = _tables(files, footers["column_table"], int(first["num_columns"]))
+    buffers = _tables(files, footers["global_table"], int(first["num_global"]))
+    is_inside = [_inside(columns, sizes), _inside(buffers, sizes), columns[..., 0] >= footers["columns"][:, None]]
+    if not all(map(np.all, is_inside)) or not buffers.shape[1]:
+        raise CorruptError("a joined file has metadata outside of their section", where=where)
+    descriptors: dict[bytes, file_pb2.FileDescriptor] = {}
+    num_rows = 0
+    for (path, file), (start, size) in zip(contents, buffers[:, 0].tolist(), strict=True):
+        if checksums:
+            _check(path, file, start, size)
+        data = file[start : start + size]
+        if data not in descriptors:
+            descriptors[data] = _parsed(data, path)
+        num_rows += descriptors[data].length
     return JoinedFile(
-        MemorySource(where, b"".join([data for _, data in contents])),
-        first.version,
-        sum(part.num_rows for part in parts),
-        first.num_columns,
-        first.descriptor,
+        MemorySource(where, b"".join(files)),
+        VERSIONS[int(first["major"]), int(first["minor"])],
+        num_rows,
+        int(first["num_columns"]),
+        next(iter(descriptors.values())),
         (),
         (),
-        parts=parts,
-        begins=[*accumulate((len(data) for _, data in contents), initial=0)],
+        contents=contents,
+        extents=columns,
     )
 
 
-def _open_whole(path: str, data: bytes, checksums: bool) -> LanceFile:
-    file = run(open_file(MemorySource(path, data), checksums=checksums))
-    if isinstance(file.source, CheckedSource):
-        file.source.check_whole(data)
-    return file
+def _footers(where: str, files: Sequence[bytes], sizes: NDArray[np.uint64]) -> NDArray[np.void]:
+    """Return the footers of files, which are alike; their positions are checked to be in order and inside."""
+    if int(sizes.min()) < FOOTER.size:
+        raise CorruptError("a joined file is too short", where=where, expected=f">= {FOOTER.size} bytes")
+    footers = np.frombuffer(b"".join([file[-FOOTER.size :] for file in files]), _FOOTER)
+    first = footers[0]
+    is_known = first["magic"] == MAGIC and (int(first["major"]), int(first["minor"])) in VERSIONS
+    alike = ("num_global", "num_columns", "major", "minor", "magic")
+    if not is_known or any((footers[name] != first[name]).any() for name in alike):
+        raise UnsupportedError("joined files of different kinds", where=where)
+    ends = sizes - np.uint64(FOOTER.size)
+    columns, column_table, global_table = (footers[name] for name in ("columns", "column_table", "global_table"))
+    is_ordered = (columns <= column_table) & (column_table <= global_table) & (global_table <= ends)
+    sections = ((column_table, "num_columns"), (global_table, "num_global"))
+    fits = [position + np.uint64(16) * footers[count] <= ends for position, count in sections]
+    if not (is_ordered.all() and all(map(np.all, fits))):
+        raise CorruptError("positions in the footer of a joined file", where=where)
+    return footers
+
+
+def _tables(files: Sequence[bytes], positions: NDArray[np.uint64], count: int) -> Extents:
+    """Return a table of each file: position and size of so many extents."""
+    layout = struct.Struct(f"<{2 * count}Q")
+    rows = [layout.unpack_from(file, at) for file, at in zip(files, positions.tolist(), strict=True)]
+    return np.array(rows, np.uint64).reshape(len(files), count, 2)
+
+
+def _inside(extents: Extents, sizes: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    """Return which extents lie inside their file."""
+    room = sizes[:, None]
+    inside: NDArray[np.bool_] = (extents[..., 0] <= room) & (extents[..., 1] <= room - extents[..., 0])
+    return inside
+
+
+def _check(path: str, file: bytes, start: int, size: int) -> None:
+    """Compare a file, whose descriptor lies there, with its checksums, if it has some."""
+    trailer = read_seal(path, file[max(0, start - TRAILER.size) : start], file[start : start + size], start, file)
+    if trailer is not None:
+        check_tail(file[start:], trailer, len(file), path)
+        check_extents(file, file[start - trailer.size : start], trailer, path)
+
+
+def _parsed(data: bytes, path: str) -> file_pb2.FileDescriptor:
+    try:
+        return file_pb2.FileDescriptor.FromString(data)
+    except DecodeError as error:
+        raise CorruptError("file descriptor is not a protobuf message", where=path) from error

@@ -31,7 +31,15 @@ from typing import ClassVar
 import numpy as np
 from google.protobuf.message import DecodeError
 
-from lance_duck.checksums.container import TRAILER, check_tail, damaged, has_trailer, read_mark, read_trailer
+from lance_duck.checksums.container import (
+    TRAILER,
+    Trailer,
+    check_tail,
+    damaged,
+    has_trailer,
+    read_mark,
+    read_trailer,
+)
 from lance_duck.encoding.layouts.page import Extent
 from lance_duck.errors import CorruptError, InvalidInputError, UnsupportedError
 from lance_duck.file.blob_store import BlobStore
@@ -209,19 +217,40 @@ def _checked(
         tail_start: Where that begins.
     """
     where = source.path
-    place, trailer = read_mark(descriptor), read_trailer(before)
-    if place is None and trailer is None:
-        if has_trailer(tail.tobytes(), source.size):
-            raise damaged("the table of global buffers", where)
+    trailer = read_seal(where, before, descriptor, first, tail, source.size)
+    if trailer is None:
         return source
-    if place is None or trailer is None or place != (first - trailer.size, trailer.size) or place[0] < 0:
-        raise damaged("the descriptor, or the end of the checksums,", where)
     end = yield from _piece(source, first, source.size, tail, tail_start)
     check_tail(end, trailer, source.size, where)
-    inside = place[0] - tail_start
-    return CheckedSource(
-        source, place[0], trailer, tail[inside : first - tail_start].tobytes() if inside >= 0 else None
-    )
+    begin = first - trailer.size
+    inside = begin - tail_start
+    return CheckedSource(source, begin, trailer, tail[inside : first - tail_start].tobytes() if inside >= 0 else None)
+
+
+def read_seal(
+    where: str, before: bytes, descriptor: bytes, first: int, end: bytes | Bytes, file_size: int | None = None
+) -> Trailer | None:
+    """Return the trailer of the checksums of a file; None if it has none.
+
+    Args:
+        where: Name of the file, for messages.
+        before: What lies before global buffer 0.
+        descriptor: Global buffer 0.
+        first: Where global buffer 0 begins.
+        end: The end of the file, with all that follows it.
+        file_size: Bytes of the file; None: `end` is all of it.
+
+    Raises:
+        CorruptError: The descriptor tells of checksums that are not there, or the other way round.
+    """
+    place, trailer = read_mark(descriptor), read_trailer(before)
+    if place is None and trailer is None:
+        if has_trailer(bytes(end), len(end) if file_size is None else file_size):
+            raise damaged("the table of global buffers", where)
+        return None
+    if place is None or trailer is None or place != (first - trailer.size, trailer.size) or place[0] < 0:
+        raise damaged("the descriptor, or the end of the checksums,", where)
+    return trailer
 
 
 def parse_footer(data: bytes, source: ByteSource) -> Footer:

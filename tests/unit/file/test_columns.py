@@ -24,7 +24,6 @@ from unit.encoding.hand_pages import (
 from lance_duck.encoding.layouts.page import Page, Rows
 from lance_duck.errors import CorruptError, InternalError, LanceDuckError
 from lance_duck.file.column import Locate, open_column
-from lance_duck.file.joined import JoinedFile
 from lance_duck.file.reader import LanceFile
 from lance_duck.store.request import run, watched
 from lance_duck.wire.pb import encodings21_pb2 as pb
@@ -143,10 +142,16 @@ def test_pages_with_lists_are_read_as_one(kind: str, data: st.DataObject) -> Non
     assert read(column, locate, len(rows), np.array(chosen, np.int64)) == [rows[i] for i in chosen]
 
 
+class WholeFile(LanceFile):
+    """A file whose bytes are all in memory."""
+
+    is_in_memory = True
+
+
 @pytest.mark.parametrize("is_joined", [False, True])
 def test_neighbouring_chunks_of_several_pages_are_fetched_together(is_joined: bool) -> None:
     part = file_of([nested_page([[1], [2, 3]], structure_of(False, True)) for _ in range(5)])
-    joined = JoinedFile(part.source, part.version, 0, 1, part.descriptor, [], [], parts=[part], begins=[0])
+    joined = WholeFile(part.source, part.version, 0, 1, part.descriptor, [], [], {0: part.column(0)})
     reader = open_column(LIST, located(joined if is_joined else part, 2), 10)
     with watched() as counts:
         run(reader.read(slice(0, 10)))
