@@ -19,7 +19,7 @@ from lance_duck.checksums.container import TRAILER, check_extents, check_tail
 from lance_duck.encoding.layouts.page import Page
 from lance_duck.errors import CorruptError, UnsupportedError
 from lance_duck.file.metadata import ColumnMetadata, parse_column_metadata
-from lance_duck.file.reader import FOOTER, MAGIC, VERSIONS, LanceFile, read_seal
+from lance_duck.file.reader import FOOTER, MAGIC, VERSIONS, LanceFile, marked_trailer
 from lance_duck.store.base import check_range
 from lance_duck.store.request import Bytes
 from lance_duck.wire.pb import file_pb2
@@ -184,7 +184,7 @@ def _inside(extents: Extents, sizes: NDArray[np.uint64]) -> NDArray[np.bool_]:
 
 def _check(path: str, file: bytes, start: int, size: int) -> None:
     """Compare a file, whose descriptor lies there, with its checksums, if it has some."""
-    trailer = read_seal(path, file[max(0, start - TRAILER.size) : start], file[start : start + size], start, file)
+    trailer = marked_trailer(path, file[max(0, start - TRAILER.size) : start], file[start : start + size], start, file)
     if trailer is not None:
         check_tail(file[start:], trailer, len(file), path)
         check_extents(file, file[start - trailer.size : start], trailer, path)

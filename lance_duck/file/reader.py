@@ -217,7 +217,7 @@ def _checked(
         tail_start: Where that begins.
     """
     where = source.path
-    trailer = read_seal(where, before, descriptor, first, tail, source.size)
+    trailer = marked_trailer(where, before, descriptor, first, tail, source.size)
     if trailer is None:
         return source
     end = yield from _piece(source, first, source.size, tail, tail_start)
@@ -227,7 +227,7 @@ def _checked(
     return CheckedSource(source, begin, trailer, tail[inside : first - tail_start].tobytes() if inside >= 0 else None)
 
 
-def read_seal(
+def marked_trailer(
     where: str, before: bytes, descriptor: bytes, first: int, end: bytes | Bytes, file_size: int | None = None
 ) -> Trailer | None:
     """Return the trailer of the checksums of a file; None if it has none.
