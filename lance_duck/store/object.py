@@ -7,8 +7,7 @@ options share one client.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -30,7 +29,6 @@ from lance_duck.store.sink import Buffer, Sink, copy_bytes
 
 MOST_IN_ONE_DELETE = 1000
 LARGEST_COPY = 4 << 30
-HUB_PAGE = 1000  # entries that the Hub sends at most in one answer
 
 _EMPTY = np.empty(0, np.uint8)
 _EMPTY.setflags(write=False)
@@ -161,7 +159,7 @@ class ObjectStore:
         client: The bucket.
         prefix: Key of the root, without a slash at either end; may be empty.
         can_list: Whether the service lists keys.
-        tree: Key under which the Hub of Hugging Face says what the folder holds; None: another service.
+        hub_folders: Returns the names of the folders below the root, on the Hub of Hugging Face; None: another service.
         external: See `Store.external`.
         checksums: See `Store.checksums`.
     """
@@ -173,7 +171,7 @@ class ObjectStore:
         prefix: str,
         *,
         can_list: bool = True,
-        tree: str | None = None,
+        hub_folders: Callable[[], list[str] | None] | None = None,
         external: ExternalManifestStore | None = None,
         checksums: bool = True,
     ) -> None:
@@ -183,7 +181,7 @@ class ObjectStore:
         self.checksums = checksums
         self._client = client
         self._prefix = prefix
-        self._tree = tree
+        self._hub_folders = hub_folders
 
     def get(self, path: str) -> bytes:
         """See `Store.get`."""
@@ -241,8 +239,8 @@ class ObjectStore:
 
     def folders(self) -> list[str] | None:
         """See `Store.folders`; a bucket's root exists even when it holds nothing."""
-        if self._tree is not None:
-            return self._folders_on_hub(self._tree)
+        if self._hub_folders is not None:
+            return self._hub_folders()
         listing = call(self.uri, lambda: obstore.list_with_delimiter(self._client, self._prefix or None))
         if self._prefix and not listing["common_prefixes"] and not listing["objects"]:
             return None
@@ -309,24 +307,6 @@ class ObjectStore:
         pages = call(where, lambda: iter(obstore.list(self._client, key or None, offset=after, chunk_size=1000)))
         while (page := call(where, lambda: next(pages, None))) is not None:
             yield from page
-
-    def _folders_on_hub(self, tree: str) -> list[str] | None:
-        try:
-            answer = call(self.uri, lambda: bytes(obstore.get(self._client, tree).bytes()))
-        except NotFoundError:
-            return None
-        try:
-            entries = [(entry["type"], entry["path"]) for entry in json.loads(answer)]
-            names = sorted(path.rpartition("/")[2] for kind, path in entries if kind == "directory")
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-            raise CorruptError("listing of a dataset on the Hub", where=self.uri, found=type(error).__name__) from error
-        if len(entries) >= HUB_PAGE:
-            raise UnsupportedError(
-                f"a folder of {HUB_PAGE:,} entries or more on the Hub",
-                where=self.uri,
-                remedy="name the tables one by one, or list a folder below",
-            )
-        return names
 
     def _writable(self, path: str) -> str:
         if not self.can_list:

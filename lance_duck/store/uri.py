@@ -1,15 +1,6 @@
 """From what a user writes to a store: paths, file:// and the schemes of object stores.
 
-Datasets on the Hub of Hugging Face are files of a web server:
-
-    hf://datasets/{owner}/{name}[@{revision}]/{path}
-    {endpoint}/datasets/{owner}/{name}/resolve/{revision}/{path}       a file
-    {endpoint}/api/datasets/{owner}/{name}/tree/{revision}/{path}      what a folder holds, as JSON
-
-A folder of tables may be the whole repository, without a path.
-The revision is `main` unless it is given; one with a slash, which the server wants as %2F, is refused. The endpoint and
-a token for private datasets come from the storage options `hf_endpoint` and `hf_token`, or from the variables
-HF_ENDPOINT and HF_TOKEN of the environment, as Hugging Face's own libraries have them.
+Datasets on the Hub of Hugging Face have a module of their own, `store.hub`.
 """
 
 from __future__ import annotations
@@ -24,9 +15,10 @@ from urllib.parse import unquote, urlsplit
 from lance_duck.arguments import nearest_name
 from lance_duck.errors import InvalidInputError, UnsupportedError, WrongTypeError
 from lance_duck.redact import remember, remember_uri, shown_value
+from lance_duck.store import hub
 from lance_duck.store.base import Store
 from lance_duck.store.client import bucket_client, check_options, refuse_unknown_options, sorted_options
-from lance_duck.store.external import OPTION, manifest_store
+from lance_duck.store.external import OPTION, ExternalManifestStore, manifest_store
 from lance_duck.store.local import LocalStore
 from lance_duck.store.object import ObjectStore
 from lance_duck.store.request import ByteSource
@@ -35,10 +27,6 @@ _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]+:")
 _IS_WINDOWS = os.name == "nt"
 _OBJECT_SCHEMES = ("s3", "s3a", "gs", "az", "adl", "azure", "abfs", "abfss", "http", "https", "memory")
 _WEB = ("http", "https")
-_HUB = "hf"
-_HUB_OPTIONS = ("hf_endpoint", "hf_token")
-_HUB_PLACE = re.compile(r"hf://datasets/([^/@\s]+/[^/@\s]+)(?:@([^/\s]+))?(?:/+([^?#]*))?", re.IGNORECASE)
-_HUB_ENDPOINT = "https://huggingface.co"
 _NEIGHBOURS = 10_000  # names that a misspelled one is compared with: some tens of milliseconds
 
 
@@ -73,13 +61,9 @@ def open_store(
         inner = [p for a in allowed if (p := local_path(a)) is not None]
         return LocalStore(path, inner, fsync=fsync, external=external, checksums=checksums)
     parts, options = urlsplit(text), sorted_options(storage_options)
-    tree = None
-    if parts.scheme.lower() == _HUB:
-        place, listing, options = _on_the_web(text, dict(options))
-        tree = _key_of(unquote(listing))
-        parts = urlsplit(place)
-    else:
-        options = tuple(option for option in options if option[0] not in _HUB_OPTIONS)
+    if parts.scheme.lower() == hub.SCHEME:
+        return _hub_store(text, dict(options), external, checksums)
+    options = tuple(option for option in options if option[0] not in hub.OPTIONS)
     if parts.scheme.lower() not in _OBJECT_SCHEMES:
         if "+" in parts.scheme:  # s3+ddb://bucket/table?ddbTableName=…
             raise UnsupportedError(
@@ -101,32 +85,22 @@ def open_store(
         raise InvalidInputError("'..' in a URI", where=text)
     client = bucket_client(bucket, options)
     can_list = parts.scheme.lower() not in _WEB
+    return ObjectStore(text.rstrip("/"), client, prefix, can_list=can_list, external=external, checksums=checksums)
+
+
+def _hub_store(
+    uri: str, options: Mapping[str, str], external: ExternalManifestStore | None, checksums: bool
+) -> ObjectStore:
+    folder = hub.HubFolder.of(uri, options)
     return ObjectStore(
-        text.rstrip("/"), client, prefix, can_list=can_list, tree=tree, external=external, checksums=checksums
+        uri.rstrip("/"),
+        folder.client(),
+        folder.path,
+        can_list=False,
+        hub_folders=folder.folders,
+        external=external,
+        checksums=checksums,
     )
-
-
-def _on_the_web(uri: str, options: dict[str, str]) -> tuple[str, str, tuple[tuple[str, str], ...]]:
-    """Return the web address of a place on the Hub, the path of its listing there, and the options for its server.
-
-    Raises:
-        InvalidInputError: It is not the location of a dataset.
-        UnsupportedError: The name of the revision has a slash.
-    """
-    found = _HUB_PLACE.fullmatch(uri)
-    if found is None:
-        raise InvalidInputError("location on the Hub", where=uri, expected="hf://datasets/owner/name[@revision][/path]")
-    name, revision, path = found.groups()
-    if revision is not None and "/" in unquote(revision):
-        raise UnsupportedError("revision with a slash in its name", where=uri, remedy="name the commit by its hash")
-    endpoint = options.pop("hf_endpoint", None) or os.environ.get("HF_ENDPOINT") or _HUB_ENDPOINT
-    token = options.pop("hf_token", None) or os.environ.get("HF_TOKEN")
-    if token:
-        options["hf_token"] = token
-        remember({"hf_token": token})
-    endpoint, below = endpoint.rstrip("/"), f"{revision or 'main'}/{path or ''}"
-    listing = f"{urlsplit(endpoint).path}/api/datasets/{name}/tree/{below}"
-    return f"{endpoint}/datasets/{name}/resolve/{below}", listing, sorted_options(options)
 
 
 def _key_of(path: str) -> str:

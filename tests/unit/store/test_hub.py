@@ -14,7 +14,15 @@ from urllib.parse import unquote
 import pytest
 
 import lance_duck as ld
-from lance_duck.errors import CorruptError, InvalidInputError, LanceDuckError, NotFoundError, UnsupportedError
+from lance_duck.errors import (
+    CorruptError,
+    InvalidInputError,
+    LanceDuckError,
+    NotFoundError,
+    StoreError,
+    UnsupportedError,
+)
+from lance_duck.store import hub as hub_module
 from lance_duck.store import local_path, open_store, uri
 
 TOKEN = "hf_0123456789"
@@ -28,10 +36,12 @@ class Hub:
         self.folder = folder
         self.endpoint = ""
         self.asked: list[tuple[str, str | None]] = []
+        self.next_page = "{address}?cursor={start}"
 
     def listing(self, path: str) -> list[dict[str, str]] | None:
         """Return what the Hub says of "/api/datasets/{owner}/{name}/tree/{revision}/{path}": a page of entries."""
         owner, name, _, revision, *below = path.removeprefix("/api/datasets/").strip("/").split("/")
+        below = [unquote(part) for part in below]
         root = self.folder / "datasets" / owner / name / "resolve" / revision
         folder = root.joinpath(*below)
         if not folder.is_dir():
@@ -39,7 +49,7 @@ class Hub:
         return [
             {"type": "directory" if each.is_dir() else "file", "oid": "0" * 40, "path": str(each.relative_to(root))}
             for each in folder.iterdir()
-        ][:1000]
+        ]
 
 
 @pytest.fixture
@@ -50,7 +60,8 @@ def hub(tmp_path: Path) -> Iterator[Hub]:
         def do_GET(self) -> None:
             made.asked.append((self.path, self.headers.get("authorization")))
             if self.path.startswith("/api/"):
-                return self.answer(made.listing(unquote(self.path)))
+                path, _, start = self.path.partition("?cursor=")
+                return self.answer(made.listing(path), path, int(start or 0))
             path = Path(self.translate_path(self.path))
             span = self.headers.get("range")
             if span is None or not path.is_file():
@@ -66,10 +77,18 @@ def hub(tmp_path: Path) -> Iterator[Hub]:
             self.wfile.write(part)
             return None
 
-        def answer(self, entries: object) -> None:
-            body = json.dumps(entries).encode()
+        def translate_path(self, path: str) -> str:
+            """Return the file of an address; a folder here has the name of a revision as it is written there."""
+            parts = path.strip("/").split("/")
+            return str(Path(self.directory, *(part if at == 4 else unquote(part) for at, part in enumerate(parts))))
+
+        def answer(self, entries: list[dict[str, str]] | None, path: str, start: int) -> None:
+            body = json.dumps(entries and entries[start : start + 1000]).encode()
             self.send_response(404 if entries is None else 200)
             self.send_header("content-type", "application/json")
+            if entries is not None and len(entries) > start + 1000:
+                following = made.next_page.format(address=made.endpoint + path, start=start + 1000)
+                self.send_header("link", f'<{following}>; rel="next"')
             self.send_header("content-length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
@@ -155,20 +174,62 @@ def test_the_tables_of_a_repository_are_listed(hub: Hub) -> None:
     assert {token for _, token in hub.asked} == {f"Bearer {TOKEN}"}
 
 
-def test_a_listing_that_is_cut_or_broken_is_refused(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
-    store = open_store("hf://datasets/ann/trips", {**HTTP, "hf_endpoint": hub.endpoint})
-    for answer, error in (([{"type": "file", "path": "x"}] * 1000, UnsupportedError), ([{"type": 1}], CorruptError)):
-        monkeypatch.setattr(hub, "listing", lambda path, answer=answer: answer)
-        with pytest.raises(error):
+def test_a_listing_of_several_pages_is_read_to_its_end(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    entries = [{"type": "directory", "path": f"data/{number:04}.lance"} for number in range(2500)]
+    monkeypatch.setattr(hub, "listing", lambda path: entries)
+    store = open_store("hf://datasets/ann/trips/data", {**HTTP, "hf_endpoint": hub.endpoint, "hf_token": TOKEN})
+    assert store.folders() == [f"{number:04}.lance" for number in range(2500)]
+    tree = "/api/datasets/ann/trips/tree/main/data"
+    assert [path for path, _ in hub.asked] == [tree, tree, f"{tree}?cursor=1000", f"{tree}?cursor=2000"]
+    assert {token for _, token in hub.asked} == {f"Bearer {TOKEN}"}
+    hub.asked.clear()
+    del entries[1000:]  # a page that is full, and the only one
+    assert len(store.folders() or ()) == 1000
+    assert [path for path, _ in hub.asked] == [tree, tree]
+
+
+def test_a_listing_that_does_not_end_leads_elsewhere_or_breaks_off_is_refused(
+    hub: Hub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = open_store("hf://datasets/ann/trips", {**HTTP, "hf_endpoint": hub.endpoint, "hf_token": TOKEN})
+    entries = [{"type": "file", "path": "x"}] * 2000
+    monkeypatch.setattr(hub, "listing", lambda path: None if "broken" in path else entries)
+    monkeypatch.setattr(hub_module, "MOST_PAGES", 3)
+    for following, error in (
+        ("{address}?cursor=0", UnsupportedError),
+        ("http://127.0.0.1:1/{start}", CorruptError),
+        ("{address}/broken?cursor=0", StoreError),
+    ):
+        hub.next_page = following
+        with pytest.raises(error) as caught:
             store.folders()
+        assert TOKEN not in str(caught.value)
 
 
-def test_a_revision_with_a_slash_is_refused() -> None:
-    with pytest.raises(UnsupportedError, match="name the commit by its hash"):
-        open_store("hf://datasets/a/b@refs%2Fpr%2F1/t.lance")
+@pytest.mark.parametrize("answer", [[{"type": 1}], [{"type": "directory", "path": None}], {"error": "busy"}])
+def test_a_listing_that_is_none_is_refused(hub: Hub, monkeypatch: pytest.MonkeyPatch, answer: object) -> None:
+    monkeypatch.setattr(hub, "listing", lambda path: answer if isinstance(answer, list) else [answer["error"]])
+    with pytest.raises(CorruptError, match="listing of a dataset on the Hub"):
+        open_store("hf://datasets/ann/trips", {**HTTP, "hf_endpoint": hub.endpoint}).folders()
 
 
-@pytest.mark.parametrize("place", ["hf://models/a/b/t.lance", "hf://datasets/a", "hf://datasets/a/b/../c"])
+@pytest.mark.parametrize(
+    ("written", "name"),
+    [("refs%2Fpr%2F1", "refs%2Fpr%2F1"), ("refs/pr/1", "refs%2Fpr%2F1"), ("refs/convert/x", "refs%2Fconvert%2Fx")],
+)
+def test_the_name_of_a_revision_may_have_slashes(hub: Hub, written: str, name: str) -> None:
+    ld.write_dataset({"x": [1, 2]}, published(hub, name))
+    options = {**HTTP, "hf_endpoint": hub.endpoint}
+    table = ld.dataset(f"hf://datasets/ann/trips@{written}/data/t.lance", storage_options=options)
+    assert table.to_table()["x"].to_pylist() == [1, 2]
+    with ld.connect(f"hf://datasets/ann/trips@{written}/data", storage_options=options) as con:
+        assert con.sql("SELECT count(*) FROM t").fetchall() == [(2,)]
+    assert {path.split("/")[6 if path.startswith("/api") else 5] for path, _ in hub.asked} == {name}
+
+
+@pytest.mark.parametrize(
+    "place", ["hf://models/a/b/t.lance", "hf://datasets/a", "hf://datasets/a/b/../c", "hf://datasets/a/b/%2E%2E/c"]
+)
 def test_other_places_are_refused(place: str) -> None:
     with pytest.raises(InvalidInputError):
         open_store(place)

@@ -1,0 +1,166 @@
+"""Datasets on the Hub of Hugging Face, which are files of a web server.
+
+    hf://datasets/{owner}/{name}[@{revision}]/{path}
+    {endpoint}/datasets/{owner}/{name}/resolve/{revision}/{path}       a file
+    {endpoint}/api/datasets/{owner}/{name}/tree/{revision}/{path}      a page of what a folder holds, as JSON;
+                                                                       the header `Link` names the next page
+
+A folder of tables may be the whole repository, without a path. The revision is `main` unless it is given; a slash in
+its name is written as %2F, but for `refs/pr/{number}` and `refs/convert/{name}`, which may stand as they are. The
+endpoint and a token for private datasets come from the storage options `hf_endpoint` and `hf_token`, or from the
+variables HF_ENDPOINT and HF_TOKEN of the environment, as Hugging Face's own libraries have them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from http.client import HTTPException
+from typing import Any, Final
+from urllib.parse import quote, unquote, urljoin, urlsplit
+
+import obstore
+
+from lance_duck.errors import CorruptError, InvalidInputError, NotFoundError, StoreError, UnsupportedError
+from lance_duck.redact import remember, shown
+from lance_duck.store.client import bucket_client, call, sorted_options
+
+SCHEME: Final = "hf"
+OPTIONS: Final = ("hf_endpoint", "hf_token")
+PAGE_ENTRIES: Final = 1000
+"""Entries that the Hub sends at most in one answer."""
+MOST_PAGES: Final = 1000
+"""Pages after which a listing is given up: a million entries, which took minutes."""
+
+_PLACE: Final = re.compile(
+    r"hf://datasets/(?P<name>[^/@\s]+/[^/@\s]+)(?:@(?P<revision>refs/(?:convert|pr)/[^/\s]+|[^/\s]+))?(?:/+(?P<path>[^?#]*))?",
+    re.IGNORECASE,
+)
+_ENDPOINT: Final = "https://huggingface.co"
+_NEXT: Final = re.compile(r'<([^<>]*)>\s*;[^,]*\brel="?next"?')
+_TIMEOUT: Final = 60.0
+"""Seconds without a byte."""
+_LARGEST_PAGE: Final = 16 << 20
+"""Bytes: a page of 1,000 entries has some 200 kB."""
+
+
+@dataclass(frozen=True)
+class HubFolder:
+    """A folder of a dataset on the Hub, at one revision.
+
+    Attributes:
+        uri: As it was given, for messages.
+        root: Web address of the files of the revision.
+        tree: Web address of the listing of the folder.
+        path: The folder; "" for the whole repository.
+        options: Options of the client, see `bucket_client`.
+    """
+
+    uri: str
+    root: str
+    tree: str
+    path: str
+    options: tuple[tuple[str, str], ...]
+
+    @classmethod
+    def of(cls, uri: str, options: Mapping[str, str]) -> HubFolder:
+        """Find the web addresses of a location.
+
+        Args:
+            uri: The location.
+            options: Storage options; names in lower case.
+
+        Raises:
+            InvalidInputError: It is not the location of a dataset.
+        """
+        place = _PLACE.fullmatch(uri)
+        path = "/".join(part for part in unquote(place["path"] or "").split("/") if part) if place else ""
+        if place is None or ".." in path.split("/"):
+            expected = "hf://datasets/owner/name[@revision][/path]"
+            raise InvalidInputError("location on the Hub", where=uri, expected=expected)
+        known = {name: value for name, value in options.items() if name not in OPTIONS}
+        endpoint = (options.get("hf_endpoint") or os.environ.get("HF_ENDPOINT") or _ENDPOINT).rstrip("/")
+        token = options.get("hf_token") or os.environ.get("HF_TOKEN")
+        if token:
+            known["hf_token"] = token
+            remember({"hf_token": token})
+        revision = quote(unquote(place["revision"] or "main"), safe="")
+        tree = f"{endpoint}/api/datasets/{place['name']}/tree/{revision}/{quote(path)}".rstrip("/")
+        root = f"{endpoint}/datasets/{place['name']}/resolve/{revision}"
+        return cls(uri, root, tree, path, sorted_options(known))
+
+    def client(self) -> Any:
+        """Return the client for the files of the revision."""
+        return bucket_client(self.root, self.options)
+
+    def folders(self) -> list[str] | None:
+        """Return the names of the folders in this one, in order; None where there is no such folder.
+
+        Raises:
+            CorruptError: The answer is no listing.
+            StoreError: The Hub does not answer.
+            UnsupportedError: There are more than a million entries.
+        """
+        client = bucket_client(self.tree, self.options)
+        try:
+            answer = call(self.uri, lambda: bytes(obstore.get(client, "").bytes()))
+        except NotFoundError:
+            return None
+        entries = self._entries(answer)
+        if len(entries) >= PAGE_ENTRIES:  # there may be more pages, and the client of above tells no headers
+            entries = [entry for page in self._pages() for entry in self._entries(page)]
+        return sorted(path.rpartition("/")[2] for kind, path in entries if kind == "directory")
+
+    def _entries(self, answer: bytes) -> list[tuple[str, str]]:
+        """Return kind and path of each entry of a page."""
+        try:
+            entries = [(entry["type"], entry["path"]) for entry in json.loads(answer)]
+            if not all(isinstance(text, str) for entry in entries for text in entry):
+                raise TypeError
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+            raise CorruptError("listing of a dataset on the Hub", where=self.uri, found=type(error).__name__) from error
+        return entries
+
+    def _pages(self) -> Iterator[bytes]:
+        address = self.tree
+        for _ in range(MOST_PAGES):
+            page, following = self._page(address)
+            yield page
+            if following is None:
+                return
+            address = following
+        raise UnsupportedError(
+            f"a folder of more than {MOST_PAGES * PAGE_ENTRIES:,} entries on the Hub",
+            where=self.uri,
+            remedy="name the tables one by one, or list a folder below",
+        )
+
+    def _page(self, address: str) -> tuple[bytes, str | None]:
+        """Return a page of a listing and the address of the next one, by Python's own client of web servers."""
+        from urllib.request import Request, urlopen  # 30 ms, for those who list large folders
+
+        request = Request(address)  # noqa: S310  # of the endpoint, whose scheme the first page has shown
+        token = dict(self.options).get("hf_token")
+        if token:
+            request.add_unredirected_header("Authorization", f"Bearer {token}")  # for no other server
+        try:
+            with urlopen(request, timeout=_TIMEOUT) as answer:  # noqa: S310
+                page, links = answer.read(_LARGEST_PAGE + 1), answer.headers.get_all("link", ())
+        except (OSError, HTTPException, ValueError) as error:
+            raise StoreError("the Hub does not answer", where=self.uri, found=shown(str(error))) from None
+        if len(page) > _LARGEST_PAGE:
+            raise CorruptError(
+                "listing of a dataset on the Hub", where=self.uri, expected=f"at most {_LARGEST_PAGE:,} bytes in a page"
+            )
+        following = _NEXT.search(", ".join(links))
+        if following is None:
+            return page, None
+        target = urljoin(address, following[1])
+        if urlsplit(target)[:2] != urlsplit(self.tree)[:2]:
+            raise CorruptError(
+                "next page of a listing on the Hub", where=self.uri, expected="the same server", found=shown(target)
+            )
+        return page, target
