@@ -64,11 +64,11 @@ _OTHER_WORDS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "error": ("create",),
     }
 )
-"""What other libraries call an argument or a mode, and what the same is called here."""
+"""Words of other libraries for an argument or a mode, and the names here that mean the same."""
 
 
 def nearest_name(name: object, names: Iterable[str]) -> str | None:
-    """Return the name that was probably meant; case counts for little. None if none is near."""
+    """Return the existing name that was probably meant, almost regardless of case; None if none is near."""
     by_case = {candidate.lower(): candidate for candidate in names}
     target = str(name).lower()
     near = [target] if target in by_case else get_close_matches(target, by_case, 1)
@@ -82,7 +82,7 @@ def did_you_mean(name: object, names: Iterable[str]) -> str | None:
 
 
 def _meant(name: object, names: Sequence[str]) -> str | None:
-    """Return `did_you_mean` for a name, by what it means in other libraries first."""
+    """Return the name that was meant: first the one that other libraries' word stands for, then the nearest."""
     same = next((word for word in _OTHER_WORDS.get(str(name).lower(), ()) if word in names), None)
     return did_you_mean(name, names) if same is None else f"did you mean {same!r}?"
 
@@ -103,10 +103,10 @@ def refuse_unknown(arguments: Iterable[Any], names: Iterable[str], where: str, w
         arguments: Names that a caller wrote.
         names: Names that exist.
         where: Function or dict that they are written for.
-        what: What they name, for the message.
+        what: The kind of thing that they name, for the message.
 
     Raises:
-        WrongTypeError: One does not exist; says which one was probably meant.
+        WrongTypeError: A name does not exist; the message says which one was probably meant.
     """
     candidates = list(names)
     for name in arguments:
@@ -140,14 +140,14 @@ def unknown_value(what: str, value: object, values: Iterable[str], where: object
 
 
 def byte_count(value: object, where: str) -> int:
-    """Return a number of bytes, which may be a text with a unit, as DuckDB's `memory_limit` takes it: "512MB", "1 GiB".
+    """Return a number of bytes; a text with a unit, such as "512MB" or "1 GiB", is read as DuckDB's `memory_limit` is.
 
     Args:
         value: The number, or the text.
         where: Name of the argument.
 
     Raises:
-        InvalidInputError: It is neither, or less than one byte.
+        InvalidInputError: The value is neither, or less than one byte.
     """
     count = 0
     if isinstance(value, str) and (match := _BYTES.fullmatch(value.strip().upper())) is not None:
@@ -167,12 +167,12 @@ def refuse_unsupported(
     """Refuse arguments of pylance that are not supported, unless they ask for nothing, and names that do not exist.
 
     Args:
-        function: The public function that they are given to.
+        function: The public function that received them.
         arguments: The arguments, by name.
-        remedies: By name of each argument that is known and not supported, what to do instead.
+        remedies: What to do instead, by the name of each argument that is known and not supported.
 
     Raises:
-        UnsupportedError: One asks for something.
+        UnsupportedError: An argument that is not supported asks for something.
         WrongTypeError: A name is not an argument at all.
     """
     if not arguments.keys() <= remedies.keys():  # looking at a signature takes as long as a third of opening a table
@@ -193,7 +193,7 @@ def declared_arguments(
     """Return the keyword arguments that a TypedDict declares; refuse all others, as `refuse_unsupported` does.
 
     Args:
-        function: The public function that they are given to.
+        function: The public function that received them.
         arguments: The arguments, by name.
         declaration: The TypedDict.
         remedies: See `refuse_unsupported`.
@@ -207,9 +207,9 @@ def declared_arguments(
 
 
 def has_defaults(defaults: object) -> Callable[[_C], _C]:
-    """Say that the attributes of an object (a dataclass) are the defaults of the arguments that a TypedDict declares.
+    """Return a decorator that registers the attributes of an object as the defaults of a TypedDict's arguments.
 
-    An argument that the object has no attribute for is None by default.
+    The object is a dataclass. An argument for which it has no attribute is None by default.
     """
 
     def register(declaration: _C) -> _C:
@@ -235,10 +235,10 @@ def signature_of(function: Callable[..., Any]) -> Signature:
 
 
 def checked_call(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Let wrong arguments of a function raise WrongTypeError; a call that succeeds costs one frame more.
+    """Make wrong arguments of a function raise WrongTypeError; a call that succeeds costs one frame more.
 
-    Nothing is checked before the function runs. Where it fails by an error of Python's, and an argument is not of the
-    type that the signature says, the error names that argument.
+    Nothing is checked before the function runs. Where it fails with one of Python's own errors, and an argument is not
+    of the type that the signature says, the WrongTypeError names that argument.
     """
     if hasattr(function, _CHECKED):
         return function
@@ -313,13 +313,13 @@ def shortened(value: object) -> str:
     """Return the `repr` of a value, shortened where it is long."""
     try:
         text = repr(value)
-    except Exception:  # of a class of the caller's
+    except Exception:  # raised by a class of the caller's
         return "a value"
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
 def is_unicode(text: str) -> bool:
-    """Return whether a text can be encoded; one with half of a character cannot."""
+    """Return whether a text can be encoded as UTF-8; one with half of a surrogate pair cannot."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -375,7 +375,7 @@ def _fits(value: Any, kind: Any) -> bool:
 
 
 def _holds(value: Any, base: type, inner: Sequence[Any]) -> bool:
-    """Return whether what is inside a collection is of the types inside its type."""
+    """Return whether the items of a collection are of the types that its annotation has in brackets."""
     if isinstance(value, Mapping) and len(inner) == 2:
         return all(_fits(key, inner[0]) and _fits(item, inner[1]) for key, item in value.items())
     if not issubclass(base, Iterable) or len(inner) != 1:

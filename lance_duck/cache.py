@@ -1,4 +1,4 @@
-"""Caches that drop what was not used for longest: limited by number of values, or by their bytes."""
+"""Caches that drop the least recently used values, limited by number or by bytes."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _USES_OF_A_SIZE = 64  # values grow while they are used: their sizes are measure
 
 
 class LruCache(Generic[_T]):
-    """The values used last, by key. Safe to use from several threads; two that ask at once may both make a value.
+    """The most recently used values, by key. Safe to use from several threads; two may make the same value at once.
 
-    A value that is found is marked, without a lock. When room is needed, the oldest value goes that is not marked; the
-    marked ones before it lose their marks, and are young again.
+    Reading a value marks it, without a lock. When room is needed, the oldest value without a mark goes; marked values
+    that are older lose their marks, and count as young again.
 
     Args:
-        limit: Number of values that are kept.
+        limit: Largest number of values.
     """
 
     def __init__(self, limit: int) -> None:
@@ -29,7 +29,7 @@ class LruCache(Generic[_T]):
         self._entries: OrderedDict[Hashable, _Entry[_T]] = OrderedDict()
 
     def get(self, key: Hashable, make: Callable[[], _T]) -> _T:
-        """Return the value of a key; made when it is not there."""
+        """Return the value of a key, made by `make` if the cache has none."""
         entry = self._entries.get(key)
         if entry is None:
             return self.put(key, make())
@@ -37,7 +37,7 @@ class LruCache(Generic[_T]):
         return entry.value
 
     def find(self, key: Hashable) -> _T | None:
-        """Return the value of a key; None when it is not there."""
+        """Return the value of a key; None if the cache has none."""
         entry = self._entries.get(key)
         if entry is None:
             return None
@@ -45,7 +45,7 @@ class LruCache(Generic[_T]):
         return entry.value
 
     def put(self, key: Hashable, value: _T) -> _T:
-        """Keep a value, unless its key has one; returns the one that is kept."""
+        """Store a value, unless its key has one, and return the value that the key has then."""
         with self._lock:
             entry = self._entries.get(key)
             if entry is not None:
@@ -59,7 +59,7 @@ class LruCache(Generic[_T]):
             return value
 
     def key_of(self, value: _T) -> Hashable | None:
-        """Return the key of a value, that very object; None when it is not there. Quick for the value kept last."""
+        """Return the key of a value, that very object; None if it is not cached. Quick for the value stored last."""
         with self._lock:
             return next((key for key, entry in reversed(self._entries.items()) if entry.value is value), None)
 
@@ -70,7 +70,7 @@ class LruCache(Generic[_T]):
 
 
 class _Entry(Generic[_T]):
-    """A value that is kept, and whether it was found since it was last passed over."""
+    """A cached value, and whether it was read since it was last passed over."""
 
     __slots__ = ("is_marked", "value")
 
@@ -80,15 +80,15 @@ class _Entry(Generic[_T]):
 
 
 class SizedCache(Generic[_T]):
-    """The values used last, by key, limited by their bytes. Safe to use from several threads.
+    """The most recently used values, by key, limited by their bytes. Safe to use from several threads.
 
-    The value used last is kept even when it is larger than the limit; a large value counts for three quarters of the
+    The value used last stays even when it is larger than the limit; a large value counts for three quarters of the
     limit at most, so that small ones stay beside it.
 
     Args:
-        limit: Bytes that are kept.
+        limit: Bytes of all values together.
         size: Returns the bytes of a value.
-        grows: Values grow while they are used, so that their bytes are asked for again and again.
+        grows: Whether values grow while they are used, so that their bytes are measured from time to time.
     """
 
     def __init__(self, limit: int, size: Callable[[_T], int], *, grows: bool = False) -> None:
@@ -104,9 +104,9 @@ class SizedCache(Generic[_T]):
         self._uses = 0
 
     def get(self, key: Hashable, make: Callable[[], _T]) -> _T:
-        """Return the value of a key; made when it is not there, once however many threads ask for it at the same time.
+        """Return the value of a key, made by `make` if the cache has none: once, however many threads ask at a time.
 
-        What `make` raises is raised, and nothing is kept.
+        An error of `make` is raised, and nothing is stored.
         """
         value = self.find(key)
         if value is not None:
@@ -121,7 +121,7 @@ class SizedCache(Generic[_T]):
         return value
 
     def find(self, key: Hashable) -> _T | None:
-        """Return the value of a key; None when it is not there."""
+        """Return the value of a key; None if the cache has none."""
         with self._lock:
             entry = self._values.get(key)
             if entry is None:
@@ -134,7 +134,7 @@ class SizedCache(Generic[_T]):
             return entry[0]
 
     def put(self, key: Hashable, value: _T) -> None:
-        """Keep a value, unless its key has one."""
+        """Store a value, unless its key has one."""
         size = self._size(value)
         with self._lock:
             self._making.pop(key, None)

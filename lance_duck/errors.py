@@ -17,11 +17,12 @@
     │   └── IncompatibleError   the other change took away what this one needs
     ├── ReferencedError         also OSError: a tag or branch still needs what is to be removed
     ├── StoreError              also OSError: the disk or the object store failed
-    ├── ForkedError             also RuntimeError: it was begun before a fork, by threads that the child does not have
-    ├── JobError                also RuntimeError: work that runs elsewhere failed, and not by an error of these
+    ├── ForkedError             also RuntimeError: work begun before a fork, by threads that the child does not have
+    ├── JobError                also RuntimeError: work in another process failed with an error outside this tree
     └── InternalError           also RuntimeError: a bug of ours
 
-One message shape, from the parts that are given: "where: what: expected …, found …; remedy", without secrets.
+Every message has one shape, made of the parts that an error has, without secrets:
+"where: what: expected …, found …; remedy".
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class LanceDuckError(Exception):
 
     Args:
         what: What went wrong, in a few words.
-        where: File, column, page or argument that it concerns.
+        where: The file, column, page or argument concerned.
         expected: What would have been right.
         found: What was there instead.
         remedy: What the caller can do.
@@ -96,11 +97,11 @@ class IndexNotFoundError(NotFoundError, KeyError, RuntimeError):
 
 
 class AlreadyExistsError(LanceDuckError, FileExistsError, ValueError):
-    """Something is there already and may not be replaced."""
+    """A table, version, tag, branch or file exists already, and may not be replaced."""
 
 
 class IndexExistsError(AlreadyExistsError, RuntimeError):
-    """An index of this name is there already, or is one over another column."""
+    """An index of this name exists already, or covers another column."""
 
 
 class InvalidInputError(LanceDuckError, ValueError):
@@ -112,7 +113,7 @@ class UnknownColumnError(InvalidInputError, KeyError):
 
 
 class WrongTypeError(InvalidInputError, TypeError):
-    """An argument, or a column that it names, of a type that cannot be used so."""
+    """An argument, or a column that it names, has a type that does not fit."""
 
 
 class FormatError(LanceDuckError):
@@ -152,11 +153,11 @@ class StoreError(LanceDuckError, OSError):
 
 
 class JobError(LanceDuckError, RuntimeError):
-    """Work that was given to another process failed: a worker died, or raised an error that is none of these."""
+    """Work that was given to another process failed: a worker died, or raised an error outside this tree."""
 
 
 class ForkedError(LanceDuckError, RuntimeError):
-    """Something that was begun before this process was forked off, and that cannot go on here."""
+    """Work that was begun before this process was forked off, and that the child cannot continue."""
 
 
 class InternalError(LanceDuckError, RuntimeError):
@@ -168,16 +169,16 @@ class IndexWarning(UserWarning):
 
 
 class TableWarning(UserWarning):
-    """A table that is listed cannot be found by what the list says of it, and is left out."""
+    """A listed table cannot be found where the listing says it is, and is left out."""
 
 
 def warn_of_index(text: str) -> None:
-    """Give an IndexWarning of the line, outside this package, that led to it."""
+    """Issue an IndexWarning that points at the line outside this package that led to it."""
     _warn(text, IndexWarning)
 
 
 def warn_of_table(text: str) -> None:
-    """Give a TableWarning of the line, outside this package, that led to it."""
+    """Issue a TableWarning that points at the line outside this package that led to it."""
     _warn(text, TableWarning)
 
 
@@ -189,5 +190,5 @@ def _warn(text: str, kind: type[Warning]) -> None:
 
 
 def _is_between(frame: FrameType) -> bool:
-    """Return whether a frame is of this package, or of one through which it calls itself."""
+    """Return whether a frame belongs to this package, or to a library through which the package calls itself."""
     return str(frame.f_globals.get("__name__")).partition(".")[0] in _BETWEEN

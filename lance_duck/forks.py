@@ -38,7 +38,7 @@ def check_not_forked(born: int, what: str, where: object = None, *, remedy: str)
     """Check that something was begun by this process, and not by one that it was forked from.
 
     Args:
-        born: What `count()` was then.
+        born: Value of `count()` when the thing was begun.
         what: What cannot go on here.
         where: What it is about.
         remedy: What to do instead.

@@ -1,4 +1,4 @@
-"""What of a URI, an option or any other text may be shown: the one place that takes secrets out.
+"""Redaction: the one place that takes secrets out of URIs, options and any other text before it is shown.
 
     s3://user:password@bucket/t.lance?sig=abc      ***@ and ?sig=***, in whatever text the URI stands
     {"aws_secret_access_key": "abcdefgh"}          ***, wherever the value turns up once the option was used
@@ -23,7 +23,7 @@ _MOST: Final = 1024  # values that are remembered; temporary credentials come an
 
 _URI: Final = re.compile(r"\b([A-Za-z][A-Za-z0-9+.-]*)://([^\s'\"<>`]*)")
 _CUT: Final = re.compile(r"\b([A-Za-z][A-Za-z0-9+.-]*://)[^\s'\"]*\.\.\.|(?<=: )\.\.\.[^\s'\"]*[@=]")
-"""A URI that DuckDB cut off at one end: what is left of it cannot be told apart."""
+"""A URI that DuckDB cut off at one end: in what is left of it, secrets cannot be told from the rest."""
 
 _VALUES: Final = re.compile(r"([?&;][^=&;?#]*)=[^&;#]*")
 _HARMLESS: Final = re.compile(
@@ -35,7 +35,7 @@ _HARMLESS: Final = re.compile(
     r"pool_idle_timeout|pool_max_idle_per_host|proxy_excludes|read_timeout|randomize_addresses|timeout|user_agent|"
     r"client_max_retries|client_retry_timeout|fsync|manifest_store|proxy_url|.*url|.*uri)"
 )
-"""Options whose values are no secret, but for what a URI in them hides. Others are, known or not."""
+"""Options whose values are not secret, except for secrets in a URI among them. All others are, known or not."""
 
 _E = TypeVar("_E", bound=BaseException)
 _secrets: OrderedDict[str, None] = OrderedDict()
@@ -56,7 +56,7 @@ def shown(text: object, hide: Iterable[str] = ()) -> str:
 
 
 def shown_value(value: object) -> str:
-    """Say what kind of value an option has: a wrong one may be a secret in the wrong place."""
+    """Return the kind of an option's value in place of the value: a wrong one may be a secret in the wrong place."""
     return f"a text of {len(value)} characters" if isinstance(value, str) else type(value).__name__
 
 
@@ -103,7 +103,7 @@ def without_secrets(error: _E, hide: Iterable[str] = ()) -> BaseException:
 
 
 def take_secrets_out(error: BaseException) -> None:
-    """Change the texts of an error, and of those shown with it, where they stay its context whatever is raised."""
+    """Remove secrets from an error and its causes and contexts, in place: they are shown whatever is raised later."""
     for each in _chain(error):
         if _has_secrets(each, ()):
             each.args = tuple(shown(part) if isinstance(part, str) else part for part in each.args)
@@ -115,7 +115,7 @@ def has_secrets(uri: str) -> bool:
 
 
 def _chain(error: BaseException) -> list[BaseException]:
-    """Return an error, and those that are shown with it."""
+    """Return an error, and the causes and contexts that are shown with it."""
     chain: list[BaseException] = []
     waiting: list[BaseException | None] = [error]
     while waiting:

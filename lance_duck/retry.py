@@ -1,4 +1,4 @@
-"""Retries: how often, how long and after which waits an attempt that failed is made again."""
+"""The retry policy: how often, for how long and after which waits a failed attempt is repeated."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class RetryPolicy:
-    """How often an attempt that failed is made again, and when.
+    """How often a failed attempt is repeated, and when.
 
-    The wait before each retry is random, so that writers that met once do not meet again: between none and
-    `first_wait`, the limit doubling with each retry up to `longest_wait`.
+    The wait before each retry is random, so that writers that collided once do not collide again: between 0 and
+    `first_wait`, a bound that doubles with each retry up to `longest_wait`.
 
     Attributes:
         retries: Attempts after the first one.
-        timeout: Seconds after the begin of the first attempt after which none begins; None for no limit.
+        timeout: Seconds from the start of the first attempt, after which no other starts; None for no limit.
         first_wait: Seconds. A commit to a local disk takes a few milliseconds, which is the time that a loser yields.
         longest_wait: Seconds. A commit to an object store takes up to about one.
     """
@@ -37,7 +37,8 @@ class RetryPolicy:
 
         Args:
             attempt: Called with the number of attempts before it; `retries` in the last one.
-            on: Errors after which another attempt is made. The one of the last attempt is raised, as all others are.
+            on: Errors after which another attempt is made. The error of the last attempt is raised; any other error
+                is raised at once.
         """
         begin = monotonic()
         try:

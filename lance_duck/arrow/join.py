@@ -1,4 +1,4 @@
-"""Arrays put together where there may be none."""
+"""Concatenation of arrays, of which there may be none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values of fields of structs in lists, as lists."""
+"""Fields of structs that lie in lists, as lists of the fields' values."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from lance_duck.arrow.types import is_list
 
 
 def values_below(values: pa.Array, names: Sequence[str]) -> pa.Array:
-    """Return the values of a field of structs, which lists are around: one large_list for each of these.
+    """Return the values of a nested struct field, with one large_list around them for each list on the way.
 
-    A struct that is null has a null there. Extension types give their storage.
+    A null struct gives a null. Extension arrays give their storage.
 
     Args:
-        values: Lists of structs, or structs of such lists; without names, what is returned as it is.
-        names: Struct fields on the way; lists between them are gone through.
+        values: Lists of structs, or structs of such lists; returned as they are where there are no names.
+        names: Struct fields on the way, outermost first; lists between them are passed through.
     """
     if isinstance(values, pa.ExtensionArray):
         values = values.storage

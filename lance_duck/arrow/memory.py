@@ -1,4 +1,4 @@
-"""Memory for what is decoded, from Arrow's pool."""
+"""Memory for decoded values, from Arrow's pool."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ long."""
 def unset(count: int, dtype: DTypeLike) -> NDArray[Any]:
     """Return an array (count,) of a dtype whose values are yet to be written, as `numpy.empty` does.
 
-    What the batches of a scan lie in is allocated and dropped over and over. The allocator of C returns such memory to
-    the system each time, which then gives it again page by page, filled with zeros: a third of the time of decoding
-    plain numbers. Arrow's pool keeps it for the next batch, and returns it when nobody has asked for a while.
+    The memory of a scan's batches is allocated and dropped over and over. C's allocator returns such memory to the
+    system each time, which then hands it out again page by page, filled with zeros: a third of the time of decoding
+    plain numbers. Arrow's pool keeps it for the next batch, and returns it after a while without requests.
     """
     kind = np.dtype(dtype)
     if count * kind.itemsize < POOLED_BYTES:

@@ -33,7 +33,7 @@ def is_view(type_: pa.DataType) -> bool:
 
 
 def has_offsets(type_: pa.DataType) -> bool:
-    """Return whether a type is one of texts or bytes of any length, laid out by offsets: no view."""
+    """Return whether a type is string, large_string, binary or large_binary: laid out by offsets, not as views."""
     return bool(types.is_string(type_) or types.is_binary(type_) or has_wide_offsets(type_))
 
 
@@ -53,7 +53,7 @@ def is_number(type_: pa.DataType) -> bool:
 
 
 def number_dtype(type_: pa.DataType) -> np.dtype[Any]:
-    """Return the dtype of a type of integers or floats; pyarrow's `to_pandas_dtype` asks for pandas before it says."""
+    """Return the dtype of a type of integers or floats; pyarrow's own `to_pandas_dtype` would import pandas."""
     kind = "f" if types.is_floating(type_) else "i" if types.is_signed_integer(type_) else "u"
     return np.dtype(f"{kind}{type_.bit_width // 8}")
 
@@ -69,7 +69,7 @@ def is_naive(type_: pa.DataType) -> bool:
 
 
 def holds_texts(type_: pa.DataType) -> bool:
-    """Return whether values of a type are texts, or places in a dictionary of texts."""
+    """Return whether values of a type are texts, or indices into a dictionary of texts."""
     return holds_texts(type_.value_type) if types.is_dictionary(type_) else is_text(type_)
 
 

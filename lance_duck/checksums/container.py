@@ -144,14 +144,14 @@ def check_tail(end: bytes | NDArray[np.uint8], trailer: Trailer, file_size: int,
     """Compare global buffer 0 and all that follows it with their digest.
 
     Args:
-        end: These bytes.
+        end: Global buffer 0 and all that follows it.
         trailer: The trailer of the block before them.
         file_size: Bytes of the file.
         where: Name of the file, for messages.
 
     Raises:
         CorruptError: They differ, or the trailer is damaged.
-        UnsupportedError: Checksums of another kind.
+        UnsupportedError: The checksums are of another kind.
     """
     is_intact = trailer.file_size == file_size and digest(end) == trailer.tail
     if trailer.kind == KIND and not is_intact:
@@ -169,10 +169,10 @@ def check_tail(end: bytes | NDArray[np.uint8], trailer: Trailer, file_size: int,
 
 
 def read_checksums(data: bytes, trailer: Trailer, where: str) -> Checksums:
-    """Return what a block holds.
+    """Return the checksums that a block holds.
 
     Args:
-        data: All of it.
+        data: The whole block.
         trailer: Its trailer.
         where: Name of the file, for messages.
 
@@ -188,16 +188,16 @@ def read_checksums(data: bytes, trailer: Trailer, where: str) -> Checksums:
 
 
 def check_extents(file: bytes, data: bytes, trailer: Trailer, where: str) -> None:
-    """Compare a small file with what its block holds: as `read_checksums` and a digest of each block, for less.
+    """Compare a small file with its checksums: as `read_checksums` and a digest of each block, for less.
 
     Args:
         file: All of the file.
         data: Its block of checksums.
-        trailer: The trailer of that.
+        trailer: The trailer of that block.
         where: Name of the file, for messages.
 
     Raises:
-        CorruptError: The block, or what it is for, is damaged.
+        CorruptError: The block of checksums, or an extent that it covers, is damaged.
     """
     num_extents, num_digests = _counts(data, trailer, where)
     numbers = struct.unpack_from(f"<{2 * num_extents + num_digests}Q", data, _COUNTS.size)

@@ -10,7 +10,7 @@ import xxhash
 from numpy.typing import NDArray
 
 ALGORITHM: Final = 1
-"""XXH3-64, seed 0. 2 is kept for CRC-32C."""
+"""XXH3-64, seed 0. 2 is reserved for CRC-32C."""
 
 LOG2_BLOCK: Final = 16
 BLOCK: Final = 1 << LOG2_BLOCK

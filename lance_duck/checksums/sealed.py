@@ -25,8 +25,8 @@ second one
 
     ,⏎  "checksum": "xxh3-64:{16 hex digits}"⏎}    digest of the file with zeros for the digits
 
-A writer that keeps fields that it does not know would copy the seal of another manifest: one of another writer, and of
-another version than its manifest, is passed over.
+A writer that keeps fields that it does not know copies the seal of an older manifest: a seal that names another version
+than its manifest, which another writer wrote, is passed over.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def unsealed_deletions(data: bytes, suffix: str, where: str) -> tuple[bytes, boo
 
     Raises:
         CorruptError: The file is not what was written.
-        UnsupportedError: A seal of another kind.
+        UnsupportedError: The seal is of another kind.
     """
     at = _place(data, suffix)
     seal = data[max(0, at - _DELETIONS.size) : at].rjust(_DELETIONS.size)

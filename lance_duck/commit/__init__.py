@@ -1,10 +1,11 @@
-"""Every change of a table, as transactions: which there are, which go together, and how they become versions.
+"""Every change of a table, as transactions: operations, their conflicts, and how they become versions.
 
-You hold: a snapshot and an operation. You get: the next snapshot, or RetryableError, or IncompatibleError, which say
-who came first. The way of a commit: `committer` → `footprint` (what a transaction touches) and `conflicts` (the matrix,
-as data) → `rebase` → `manifest_builder` (pure) → `snapshot.publish`, one put if absent.
+You hold: a snapshot and an operation. You get: the next snapshot, or RetryableError or IncompatibleError, which say
+who came first. The path of a commit: `committer` → `footprint` (what a transaction touches) and `conflicts` (the
+matrix, as data) → `rebase` → `manifest_builder` (pure) → `snapshot.publish`, one put-if-absent.
 A version becomes visible after all that it names is on disk. A transaction is never committed twice: one whose answer
-was lost knows itself by its uuid. After a StoreError the files that a commit names stay: the version may still appear.
+was lost recognizes itself by its uuid. After a StoreError the files that a commit names stay: the version may still
+appear.
 Never here: which rows a verb means.
 """
 

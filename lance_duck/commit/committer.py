@@ -68,25 +68,25 @@ def commit(
         snapshot: Version that the change was made from.
         operation: The change. All files that it names are written.
         affected: By fragment, the offsets of the rows that it deletes or changes; rows that others delete from the same
-            fragments are merged with them, as long as they are other rows. None: not known.
-        guard: Called with the newest version, each time there is a newer one, before the change is put on top of it;
-            raises RetryableError when it must not be.
+            fragments are merged with them, as long as they are other rows. None if not known.
+        guard: Called with the newest version, whenever there is a newer one, before the change is put on top of it;
+            raises RetryableError to refuse that.
         amend: Called with the version that the change is put on top of, the draft of the next one, which it may change,
-            and a function that is to be told the path of each file that it writes.
+            and a function to be called with the path of each file that it writes.
         properties: Free text by name, kept in the transaction.
-        retries: How often to try again when another commit was faster. 0: only on top of the version read.
+        retries: How often to try again when another commit was faster; 0 to commit only on top of the version read.
         timeout: Seconds after which not to try again.
-        detached: Make a version that is none of the table's and never the latest, on top of the version read.
+        detached: Whether to make a detached version, which is never the latest, on top of the version read.
         transaction_uuid: Name of the transaction; None for a new one.
 
     Returns:
-        The new version, read from no disk.
+        The new version, without reading it from disk.
 
     Raises:
-        RetryableError: Another change must be seen first, or others were faster all the time; says who. The change may
-            be made again from the newest version.
+        RetryableError: Another change must be seen first, or others were faster all the time; the message says which.
+            The change may be made again from the newest version.
         IncompatibleError: The change cannot be put on top of what was committed, or another table took the place.
-        UnsupportedError: The table needs writers to know what is not known.
+        UnsupportedError: The table requires features of writers that are unknown here.
         InvalidInputError: The operation makes no sense for the table.
         StoreError: The disk or the service failed, and the version is not there; on an object store it may still
             appear, so that the files it names must be left to cleanup.
@@ -130,7 +130,7 @@ def new_transaction(
 
 
 def draft_of(snapshot: Snapshot) -> ManifestDraft:
-    """Return a version as it is on disk, read-only; segments list the fragments that hold their rows now."""
+    """Return a version as it is on disk, read-only; its segments list the fragments that hold their rows now."""
     segments = [segment.proto for segment in snapshot.indices]
     if any(s.name == FRAGMENT_REUSE for s in segments):
         segments = remapped_segments(snapshot, segments)
@@ -144,17 +144,17 @@ def publish(
     name: ManifestName,
     not_before: datetime | None = None,
 ) -> Manifest:
-    """Write a version that is built, and make it visible.
+    """Write a version that has been built, and make it visible.
 
     Args:
         store: Root of its branch, which also flushes what was written below its base paths.
         draft: The version; writer, time and transaction file are set here.
-        transaction: What made it.
+        transaction: Transaction that made it.
         name: Number of the version, and the naming of its manifest.
         not_before: Time of the version before, so that times ascend although clocks differ.
 
     Raises:
-        AlreadyExistsError: There is such a version.
+        AlreadyExistsError: The version exists already.
         StoreError: The write failed, or its outcome is not known.
     """
     file = paths.transaction_name(transaction.read_version, transaction.uuid)
@@ -163,10 +163,10 @@ def publish(
     stamp_writer(draft.manifest, now if not_before is None else max(now, not_before))
     data = manifest_file(draft.manifest, transaction, draft.segments, sealed=store.checksums)
     message = transaction.SerializeToString()
-    kept = sealed_transaction(message) if store.checksums else message
-    beside = {paths.transaction_file(file): kept}
+    beside = {paths.transaction_file(file): sealed_transaction(message) if store.checksums else message}
     if name.naming and local_path(store.uri) is None:
-        # Another request would wait as long as each of the others. The note may be ahead where the manifest fails.
+        # Put side by side, for a request after the others would wait as long as they did. The hint is ahead if the
+        # manifest fails.
         with ThreadPoolExecutor(1, thread_name_prefix="lance_duck-hint") as pool:
             hint = pool.submit(write_version_hint, store, name.version)
             publish_manifest(store, name, data, beside)
@@ -179,7 +179,7 @@ def publish(
 
 
 class _Commit:
-    """One change on its way into the table."""
+    """The commit of one change."""
 
     affected: Affected | None = None
     guard: Guard | None = None
@@ -237,13 +237,13 @@ class _Commit:
         raise error
 
     def clean_up(self) -> None:
-        """Delete what a change wrote that was given up."""
+        """Delete the files that a change wrote before it was given up."""
         file = paths.transaction_name(self._transaction.read_version, self._transaction.uuid)
         with suppress(LanceDuckError):
             self._read.store.delete([*self._written, paths.transaction_file(file)])
 
     def _catch_up(self) -> tuple[ManifestName, Snapshot | None]:
-        """Read the versions there are by now; returns the newest, and the one that this change has made, if any."""
+        """Read the versions committed meanwhile; return the newest, and the one that this change has made, if any."""
         store = self._read.store
         latest = newest_of_same_table(self._newest)
         ours = Footprint(self._transaction, has_affected_rows=self.affected is not None)
@@ -284,7 +284,7 @@ class _Commit:
         return rebase(self._transaction, self._read, self._newest, self.affected, self._written.append, self._winner)
 
     def _winner(self, fragment_id: int | None = None) -> str | None:
-        """Return the transaction that came first; for a fragment, the one that changed it last."""
+        """Describe the transaction that came first; for a fragment, the one that changed it last."""
         for version, theirs in reversed(self._overtook):
             if fragment_id is None or fragment_id in theirs.touched:
                 return who(theirs, version)

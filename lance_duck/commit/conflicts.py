@@ -1,11 +1,11 @@
 """The conflict matrix, as data: whether a change may be put on top of a newer one.
 
-    REBASE        it does, after a rebase
-    RETRY         it may succeed when it is made again from the newest version
+    REBASE        the change goes on top, after a rebase
+    RETRY         the change may succeed when it is made again from the newest version
     INCOMPATIBLE  the other change took away what this one needs
 
-A rule is a verdict, or verdicts with a condition, of which the first whose condition holds counts; where none holds,
-and for pairs that are not listed, it is REBASE. Whatever comes on top of an unknown operation is INCOMPATIBLE.
+A rule is a verdict, or several verdicts with conditions, of which the first one that holds counts; where none holds,
+and for pairs that are not listed, the verdict is REBASE. Any change on top of an unknown operation is INCOMPATIBLE.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from lance_duck.wire.transaction import UNKNOWN
 
 
 class Verdict(Enum):
-    """What becomes of a change when another one was committed first."""
+    """The fate of a change when another one was committed first."""
 
     REBASE = "rebase"
     RETRY = "retry"
@@ -40,7 +40,7 @@ def same_fragments(ours: Footprint, theirs: Footprint) -> bool:
 
 
 def same_fragments_unknown_rows(ours: Footprint, theirs: Footprint) -> bool:
-    """Return whether both touch a fragment of which our rows are unknown; the rebase compares known ones."""
+    """Return whether both touch a fragment in which ours does not say which rows; the rebase compares known rows."""
     return not ours.has_affected_rows and same_fragments(ours, theirs)
 
 
@@ -56,8 +56,8 @@ def target_gone(ours: Footprint, theirs: Footprint) -> bool:
 
 def target_moved(ours: Footprint, theirs: Footprint) -> bool:
     """Return whether theirs moved rows out of a fragment that ours gives a file, or changed the same fields."""
-    both = [ours.replaced[i] for i in theirs.updated if i in ours.replaced]
-    return any(theirs.moves_rows or not fields.isdisjoint(theirs.fields_modified) for fields in both)
+    shared = [ours.replaced[i] for i in theirs.updated if i in ours.replaced]
+    return any(theirs.moves_rows or not fields.isdisjoint(theirs.fields_modified) for fields in shared)
 
 
 def same_cells(ours: Footprint, theirs: Footprint) -> bool:
@@ -66,19 +66,19 @@ def same_cells(ours: Footprint, theirs: Footprint) -> bool:
 
 
 def replaced_is_indexed(ours: Footprint, theirs: Footprint) -> bool:
-    """Return one replaces values of a field that the other indexes."""
+    """Return whether one replaces values of a field that the other indexes."""
     fields = frozenset().union(*ours.replaced.values(), *theirs.replaced.values())
     return not fields.isdisjoint(ours.indexed_fields | theirs.indexed_fields)
 
 
 def rewritten_is_indexed(ours: Footprint, theirs: Footprint) -> bool:
-    """Return one writes fragments anew that the other indexes, or may index."""
+    """Return whether one rewrites fragments that the other indexes, or may index."""
     indexed, rewritten = (ours, theirs) if ours.kind == "CreateIndex" else (theirs, ours)
     return indexed.indexed_fragments is None or not rewritten.removed.isdisjoint(indexed.indexed_fragments)
 
 
 def we_reuse_fragments(ours: Footprint, theirs: Footprint) -> bool:
-    """Refuse when ours replaces the fragment reuse index, to which theirs may have added."""
+    """Return whether ours replaces the fragment reuse index; listed for changes that may have added to it."""
     return ours.reuses_fragments
 
 
@@ -88,12 +88,12 @@ def same_index(ours: Footprint, theirs: Footprint) -> bool:
 
 
 def they_change_nullability(ours: Footprint, theirs: Footprint) -> bool:
-    """Return the rows written before theirs may not fit the schema after it."""
+    """Return whether rows written before theirs may not fit the schema after it."""
     return not theirs.keeps_nullability
 
 
 def we_change_nullability(ours: Footprint, theirs: Footprint) -> bool:
-    """Return the rows written before ours may not fit the schema after it."""
+    """Return whether rows written before ours may not fit the schema after it."""
     return not ours.keeps_nullability
 
 
@@ -113,7 +113,7 @@ def same_metadata(ours: Footprint, theirs: Footprint) -> bool:
 
 
 def we_change_schema_metadata(ours: Footprint, theirs: Footprint) -> bool:
-    """Check a change of the metadata of the schema or of a field."""
+    """Return whether ours changes metadata of the schema or of a field."""
     return ours.has_schema_metadata or bool(ours.field_metadata)
 
 
@@ -128,12 +128,12 @@ def same_bases(ours: Footprint, theirs: Footprint) -> bool:
 
 
 def inserts_by_key(ours: Footprint, theirs: Footprint) -> bool:
-    """Refuse when ours inserts keys and theirs adds rows whose keys are not known."""
+    """Return whether ours inserts keys; listed for changes that add rows whose keys are not known."""
     return ours.inserted_keys is not None
 
 
 def same_keys(ours: Footprint, theirs: Footprint) -> bool:
-    """Refuse when ours inserts keys that theirs inserted, or may have inserted."""
+    """Return whether ours inserts keys that theirs inserted, or may have inserted."""
     if ours.inserted_keys is None:
         return False
     return theirs.inserted_keys is None or may_share_keys(ours.inserted_keys, theirs.inserted_keys)
@@ -254,7 +254,7 @@ _REPLACED: Final[Mapping[str, str]] = {
 
 
 def judge(ours: Footprint, theirs: Footprint) -> Verdict:
-    """Say what becomes of `ours`, made from a version before `theirs`."""
+    """Return the verdict on `ours`, a change made from a version before `theirs`."""
     if theirs.kind == UNKNOWN:
         return INCOMPATIBLE
     rule = MATRIX[ours.kind].get(theirs.kind, REBASE)
@@ -268,13 +268,13 @@ def check_conflict(ours: Footprint, theirs: Footprint | None, version: int, wher
 
     Args:
         ours: The change.
-        theirs: What was committed; None: it was not kept.
+        theirs: The change that was committed; None if its transaction was not kept.
         version: Version that theirs made.
         where: The table, for messages.
 
     Raises:
-        RetryableError: The change may succeed when it is made again, from a newer version; also where what was
-            committed is unknown by now, as after a cleanup.
+        RetryableError: The change may succeed when it is made again, from a newer version; also raised where theirs is
+            unknown by now, as after a cleanup.
         IncompatibleError: The change cannot succeed.
     """
     if theirs is None:

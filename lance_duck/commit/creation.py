@@ -33,15 +33,15 @@ def create_table(
 
     Args:
         location: Place of the table.
-        operation: Schema and fragments; the files are written.
+        operation: Schema and fragments, whose files are written.
         properties: Free text by name, kept in the transaction.
-        data_storage_version: Version of data files, for a table that begins with none.
+        data_storage_version: Version of data files, for a table that begins without any.
         stable_row_ids: Whether rows keep their `_rowid` when they move.
         v2_manifest_paths: Whether manifests are named so that the newest sorts first.
-        transaction_uuid: Name of the transaction; None: a new one.
+        transaction_uuid: Name of the transaction; None for a new one.
 
     Raises:
-        AlreadyExistsError: There is a table.
+        AlreadyExistsError: There is a table already.
         InvalidInputError: The operation makes no sense.
         StoreError: The disk or the service failed; see `commit`.
     """
@@ -58,14 +58,14 @@ def create_clone(
 
     Args:
         location: Place of the table.
-        source: The version. Of a deep clone the files lie at the new place already, by the same names; of a shallow one
-            those with row ids and row versions.
-        operation: Says so.
+        source: The version. The files of a deep clone lie at the new place already, under the same names; those of a
+            shallow clone only where they hold row ids and row versions.
+        operation: The kind of clone, and its branch.
         properties: Free text by name, kept in the transaction.
 
     Raises:
-        AlreadyExistsError: There is a table.
-        UnsupportedError: The source needs writers to know what is not known.
+        AlreadyExistsError: There is a table already.
+        UnsupportedError: The source requires features of writers that are unknown here.
         StoreError: The disk or the service failed; see `commit`.
     """
     flags.check_writable(source.manifest.writer_flags, source.uri)
@@ -79,8 +79,8 @@ def clone_manifest(source: ManifestDraft, operation: Clone, source_uri: str) -> 
     """Build the first version of a clone.
 
     Args:
-        source: The version that it begins as; is not changed.
-        operation: Kind of clone, and its branch.
+        source: The version that the clone begins as; not changed.
+        operation: The kind of clone, and its branch.
         source_uri: Root of the source; files without a base path lie there, when they are not copied.
     """
     draft = source.copied()
@@ -167,7 +167,7 @@ def _store(location: Location, draft: ManifestDraft) -> Store:
 
 
 def _own_version(location: Location, transaction: transaction_pb2.Transaction, name: ManifestName) -> Snapshot | None:
-    """Return the version that was made after all, though its answer was lost."""
+    """Return the version that this transaction made after all, although the store's answer was lost."""
     try:
         snapshot = Snapshot(location, versions.load_manifest(location.store(), name.path))
         theirs = snapshot.transaction()

@@ -16,13 +16,13 @@ _T = transaction_pb2.Transaction
 
 @dataclass(frozen=True)
 class MapKeys:
-    """Keys of a map that a change sets, and that it removes."""
+    """The keys of a map that a change sets, and those that it removes."""
 
     set: frozenset[str] = frozenset()
     removed: frozenset[str] = frozenset()
 
     def clash(self, other: MapKeys) -> bool:
-        """Return whether both set one key, or one sets what the other removes; that both remove it is fine."""
+        """Return whether both set the same key, or one sets a key that the other removes; both may remove it."""
         return bool(self.set & (other.set | other.removed) or self.removed & other.set)
 
 
@@ -31,7 +31,7 @@ class Footprint:
 
     Args:
         transaction: Message of the transaction.
-        has_affected_rows: Whether the rows that it deletes are known one by one.
+        has_affected_rows: Whether the rows that the transaction deletes are known one by one.
     """
 
     def __init__(self, transaction: transaction_pb2.Transaction, *, has_affected_rows: bool = False) -> None:
@@ -90,7 +90,7 @@ class Footprint:
 
     @property
     def changes_values_in_place(self) -> bool:
-        """Whether an Update gives rows that stay where they are other values."""
+        """Whether an Update changes values of rows that stay where they are."""
         if self.kind != "Update":
             return False
         return bool(self.fields_modified) or self._message.update_mode == _T.REWRITE_COLUMNS
@@ -127,7 +127,7 @@ class Footprint:
 
     @cached_property
     def indexed_fragments(self) -> frozenset[int] | None:
-        """Fragments that added index segments cover; None when one does not say."""
+        """Fragments that added index segments cover; None when a segment does not say."""
         result: set[int] = set()
         for segment in self.indices:
             if segment.name in SYSTEM:
@@ -140,7 +140,7 @@ class Footprint:
 
     @cached_property
     def config(self) -> MapKeys:
-        """Settings of the table that are changed."""
+        """Keys of the table's settings that are changed."""
         if self.kind == "Overwrite":
             return MapKeys(frozenset(self._message.config_upsert_values))
         if self.kind != "UpdateConfig":
@@ -151,19 +151,19 @@ class Footprint:
 
     @cached_property
     def table_metadata(self) -> MapKeys:
-        """Metadata of the table that are changed."""
+        """Keys of the table's metadata that are changed."""
         return _keys(self._message.table_metadata_updates) if self.kind == "UpdateConfig" else MapKeys()
 
     @cached_property
     def has_schema_metadata(self) -> bool:
-        """Whether metadata of the schema are changed."""
+        """Whether metadata of the schema is changed."""
         if self.kind != "UpdateConfig":
             return False
         return self._message.HasField("schema_metadata_updates") or bool(self._message.schema_metadata)
 
     @cached_property
     def field_metadata(self) -> frozenset[int]:
-        """Fields whose metadata are changed."""
+        """Fields whose metadata is changed."""
         if self.kind != "UpdateConfig":
             return frozenset()
         return frozenset((*self._message.field_metadata_updates, *self._message.field_metadata))
@@ -179,7 +179,7 @@ class Footprint:
 
     @cached_property
     def inserted_keys(self) -> _T.KeyExistenceFilter | None:
-        """Keys of rows that an Update inserts, where it says."""
+        """Filter of the keys of rows that an Update inserts; None where it has none."""
         if self.kind != "Update" or not self._message.HasField("inserted_rows"):
             return None
         key_filter: _T.KeyExistenceFilter = self._message.inserted_rows

@@ -22,11 +22,11 @@ _SEQUENCES = ("row_id_sequence", "created_at_version_sequence", "last_updated_at
 
 
 class FragmentList:
-    """Fragments of a manifest that is being built; all changes are made in the manifest.
+    """The fragments of a manifest that is being built; all changes are made in the manifest.
 
     Args:
-        manifest: A copy of the version before.
-        version: Version that is built.
+        manifest: A copy of the previous version's manifest.
+        version: Version that is being built.
     """
 
     def __init__(self, manifest: table_pb2.Manifest, version: int) -> None:
@@ -51,11 +51,11 @@ class FragmentList:
         return None if place is None else self._manifest.fragments[place]
 
     def clear(self) -> None:
-        """Drop all."""
+        """Drop all fragments."""
         self._set(())
 
     def append(self, fragments: Iterable[table_pb2.DataFragment]) -> list[int]:
-        """Add new fragments; they get ids, and their rows too. Returns the ids."""
+        """Add new fragments, assign ids to them and to their rows, and return the fragments' ids."""
         ids = []
         for new_fragment in fragments:
             fragment_id = self.next_id()
@@ -68,7 +68,7 @@ class FragmentList:
         return ids
 
     def replace(self, fragment: table_pb2.DataFragment) -> None:
-        """Put another message in the place of the one with the same id; what is not known of the old one is kept."""
+        """Replace the message of the fragment with the same id; unknown fields of the old message are kept."""
         carry_over(self.get(fragment.id), fragment)
 
     def remove(self, fragment_ids: Iterable[int]) -> None:
@@ -87,7 +87,7 @@ class FragmentList:
             self._forget_places()
 
     def set_all(self, fragments: Sequence[table_pb2.DataFragment]) -> None:
-        """Have these fragments, which carry their ids; those that there were keep row ids that the new ones lack."""
+        """Set the list to fragments that carry their ids; those that existed keep row ids that their messages lack."""
         by_id = {f.id: f for f in self._manifest.fragments}
         copies = []
         for new_fragment in fragments:
@@ -105,7 +105,7 @@ class FragmentList:
         self._set(sorted(copies, key=lambda f: f.id))
 
     def swap(self, groups: Sequence[tuple[Sequence[int], Sequence[table_pb2.DataFragment]]]) -> None:
-        """Put new fragments, which carry their ids, in the place of old ones; readers expect them in order of ids."""
+        """Replace old fragments by new ones, which carry their ids; readers expect them in order of ids."""
         old_ids: set[int] = set()
         for old, _ in groups:
             for fragment_id in old:
@@ -113,8 +113,8 @@ class FragmentList:
             if not old_ids.isdisjoint(old):
                 raise InvalidInputError("a fragment is rewritten twice", where="Rewrite", found=list(old))
             old_ids.update(old)
-        others = [f for f in self._manifest.fragments if f.id not in old_ids]
-        self._set(sorted([*others, *(f for _, new in groups for f in new)], key=lambda f: f.id))
+        untouched = [f for f in self._manifest.fragments if f.id not in old_ids]
+        self._set(sorted([*untouched, *(f for _, new in groups for f in new)], key=lambda f: f.id))
 
     def change_all(self, change: Callable[[table_pb2.DataFragment], None]) -> None:
         """Change each fragment in place."""
@@ -122,13 +122,13 @@ class FragmentList:
             change(fragment)
 
     def next_id(self, count: int = 1) -> int:
-        """Give out ids; returns the last of them."""
+        """Assign ids, and return the last of them."""
         highest = self._highest + count
         self.note_id(highest)
         return highest
 
     def note_id(self, fragment_id: int) -> None:
-        """Note that an id is given out. Raises InvalidInputError beyond 32 bits."""
+        """Note that an id is assigned. Raises InvalidInputError beyond 32 bits."""
         if fragment_id >= FRAGMENT_IDS:
             raise InvalidInputError("fragment ids are used up", expected=f"< {FRAGMENT_IDS}", found=fragment_id)
         self._manifest.max_fragment_id = max(fragment_id, self._highest)
@@ -166,7 +166,7 @@ class FragmentList:
 
 
 def carry_over(target: table_pb2.DataFragment, source: table_pb2.DataFragment) -> None:
-    """Make `target` what `source` is, but keep its fields that are not known, and row ids and versions of its own."""
+    """Make `target` equal to `source`, but keep its unknown fields, and its own row ids and versions."""
     result = table_pb2.DataFragment()
     result.CopyFrom(target)
     has_unknown = bool(len(UnknownFieldSet(target)))

@@ -1,8 +1,8 @@
 """Fragment bitmaps of index segments after a change of the table.
 
-A segment lists the fragments whose rows it holds in a bitmap; a bitmap that is missing is unknown, and stays so. A
-fragment leaves the bitmap when its values changed in place, or when it was rewritten: the segment's entries of it
-are dead then, and its rows are scanned. Fragments that are gone may stay listed.
+A segment lists the fragments whose rows it holds in a bitmap; where the bitmap is missing they are unknown, and stay
+so. A fragment leaves the bitmap when its values changed in place, or when it was rewritten: the segment's entries for
+it are dead then, and its rows are scanned. Fragments that no longer exist may stay listed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Segments: TypeAlias = list[table_pb2.IndexMetadata]
 Ids: TypeAlias = NDArray[np.uint32]
 Rewrite: TypeAlias = transaction_pb2.Transaction.Rewrite
 
-# The others, zone maps and Bloom filters, know rows by address; so do those of _BY_VERSION from version 1 on.
+# Other kinds, zone maps and Bloom filters, know rows by address; so do those of _BY_VERSION from version 1 on.
 _BY_ROW_ID = (
     "BitmapIndexDetails",
     "LabelListIndexDetails",
@@ -46,10 +46,10 @@ def bitmap_fragments(segment: table_pb2.IndexMetadata) -> Ids | None:
 
 
 def family(field_ids: Iterable[int], fields: Iterable[file_pb2.Field]) -> set[int]:
-    """Return the fields with all above and below them: whoever changes the values of one changes those of the others.
+    """Return fields with all fields above and below them: a change of one's values is a change of the others'.
 
     Args:
-        field_ids: Ids of fields; others than those of the schema stay as they are.
+        field_ids: Ids of fields; ids that the schema does not have stay as they are.
         fields: The schema, parents first.
     """
     roots = set(field_ids)
@@ -67,7 +67,7 @@ def family(field_ids: Iterable[int], fields: Iterable[file_pb2.Field]) -> set[in
 
 
 def withdraw(segments: Segments, fragment_ids: Iterable[int], fields: Set[int] | None = None) -> None:
-    """Take fragments out of the bitmaps of segments over some fields; None: of all."""
+    """Remove fragments from the bitmaps of segments over some fields, or of all segments where `fields` is None."""
     withdrawn = np.fromiter(fragment_ids, np.uint32)
     for segment in segments:
         if segment.name in SYSTEM or (fields is not None and fields.isdisjoint(segment.fields)):
@@ -78,9 +78,9 @@ def withdraw(segments: Segments, fragment_ids: Iterable[int], fields: Set[int] |
 def withdraw_overlaid(
     segments: Segments, fragments: Iterable[table_pb2.DataFragment], fields: Sequence[file_pb2.Field]
 ) -> None:
-    """Take fragments out of the bitmaps of segments that are older than an overlay upon the values they know.
+    """Remove fragments from the bitmaps of segments that are older than an overlay of their fields.
 
-    Readers find this out by themselves, as long as the overlay is there and its rows are where they are.
+    Readers see this by themselves only as long as the overlay exists and its rows stay in place.
     """
     for fragment in fragments:
         for overlay in fragment.overlays:
@@ -89,7 +89,7 @@ def withdraw_overlaid(
 
 
 def extend_to_moved(segments: Segments, new_ids: Sequence[int], source_ids: Sequence[int], field_ids: Set[int]) -> None:
-    """Let segments that know rows by stable id cover fragments that rows moved to.
+    """Extend segments that know rows by stable id to the fragments that rows moved to.
 
     Args:
         segments: Changed in place.
@@ -114,13 +114,14 @@ def by_row_id(segment: table_pb2.IndexMetadata) -> bool:
 
 
 def rewrite(segments: Segments, operation: Rewrite, *, stable: bool) -> None:
-    """Follow fragments that were rewritten.
+    """Update segments after fragments were rewritten.
 
-    Segments that were rewritten with them, and those that know rows by stable id, cover the new fragments; others lose
-    the old ones. A segment that is rewritten as itself is one whose addresses a fragment reuse index translates.
+    Segments that were rewritten with the fragments, and those that know rows by stable id, cover the new fragments;
+    others lose the old ones. A segment whose rewritten form is itself has a fragment reuse index translate its
+    addresses.
 
     Raises:
-        InvalidInputError: A segment that would follow covers only a part of what was rewritten together.
+        InvalidInputError: A segment that would cover the new fragments covers only some of those rewritten together.
     """
     renewed = {i.old_id.uuid: i for i in operation.rewritten_indices}
     if len(renewed) != len(operation.rewritten_indices):
@@ -137,14 +138,14 @@ def rewrite(segments: Segments, operation: Rewrite, *, stable: bool) -> None:
 
 
 def date(segments: Segments, operation: Rewrite, read_version: int) -> None:
-    """Note on segments that were rewritten that they have followed all that a fragment reuse index says.
+    """Set the version of rewritten segments to one that includes all changes in a fragment reuse index.
 
-    Nothing is noted where there is none, so that segments keep the version that they were built on.
+    Where there is no such index, segments keep the version that they were built on.
 
     Args:
         segments: Changed in place, after `rewrite`.
         operation: The rewrite.
-        read_version: Version that it was made from.
+        read_version: Version that the rewrite was made from.
     """
     if all(s.name != FRAGMENT_REUSE for s in segments):
         return
@@ -155,15 +156,15 @@ def date(segments: Segments, operation: Rewrite, read_version: int) -> None:
 
 
 def retain(segments: Segments, fields: Set[int], fragment_ids: Callable[[], Ids]) -> Segments:
-    """Return the segments that still make sense.
+    """Return the segments that are still of use.
 
-    A segment over a field that is gone does not. Of several segments of one index, those that cover no fragment are
-    dropped, but one is kept: it says that there is an index.
+    A segment over a field that no longer exists is not. Of several segments of an index, those that cover no fragment
+    are dropped, but one segment is always kept: it says that the index exists.
 
     Args:
         segments: Segments of a version.
-        fields: Ids of the fields there are.
-        fragment_ids: Gives the ids of the fragments there are.
+        fields: Ids of the fields of the version.
+        fragment_ids: Returns the ids of the fragments of the version.
     """
     retained = [s for s in segments if s.name in SYSTEM or fields >= set(s.fields)]
     names: dict[str, Segments] = {}

@@ -3,7 +3,7 @@
     1024 blocks, as `encoding.bloom` lays them out
     key: UTF-8 or bytes as they are, integers as 8 bytes little-endian; of several columns, each followed by a 0 byte
 
-The size is always the same, so that any two filters can be compared; what it fails to tell apart counts as equal.
+The size is always the same, so that any two filters can be compared; keys that they fail to tell apart count as equal.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ KeyExistenceFilter = transaction_pb2.Transaction.KeyExistenceFilter
 
 _ITEMS, _PROBABILITY = 8192, 0.00057
 _MOST_KEYS = 1 << 15
-"""Keys of a filter; with more it would meet every other one anyway, and all bits are set at once."""
+"""Most keys of a filter; with more it would clash with every other filter anyway, and all bits are set at once."""
 
 
 def key_filter(field_ids: Sequence[int], columns: Sequence[pa.Array | pa.ChunkedArray]) -> KeyExistenceFilter | None:
@@ -28,7 +28,7 @@ def key_filter(field_ids: Sequence[int], columns: Sequence[pa.Array | pa.Chunked
 
     Args:
         field_ids: Fields of the key.
-        columns: Their values, of one length; rows with a null have no key.
+        columns: Values of the fields, (n,) each; rows with a null have no key.
     """
     if not all(_is_plain(column.type) for column in columns):
         return None
@@ -45,7 +45,7 @@ def key_filter(field_ids: Sequence[int], columns: Sequence[pa.Array | pa.Chunked
 
 
 def may_share_keys(ours: KeyExistenceFilter, theirs: KeyExistenceFilter) -> bool:
-    """Return whether two filters may hold one key; also where they cannot be compared."""
+    """Return whether two filters may hold a common key; True where they cannot be compared."""
     kinds = {ours.WhichOneof("data"), theirs.WhichOneof("data")}
     if list(ours.field_ids) != list(theirs.field_ids) or len(kinds) != 1 or None in kinds:
         return True

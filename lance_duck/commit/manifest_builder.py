@@ -1,6 +1,6 @@
 """The manifest of a new version, built from its predecessor and a transaction; pure.
 
-What is not named here is carried over from the version before, also what is not known.
+Fields of the previous manifest that are not named here, unknown ones included, are carried over.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class ManifestDraft:
     segments: list[table_pb2.IndexMetadata]
 
     def copied(self) -> ManifestDraft:
-        """Return the same, free to be changed."""
+        """Return a copy that may be changed."""
         return ManifestDraft(_copy(self.manifest), [_copy(s) for s in self.segments])
 
 
@@ -42,8 +42,8 @@ def build_manifest(
     """Build the next version; writer, time and the name of the transaction file are left to the caller.
 
     Args:
-        base: The version before; is not changed.
-        transaction: What is to change, already rebased onto it.
+        base: The previous version; not changed.
+        transaction: The change, already rebased onto it.
         version: Number of the new version.
         restored: The version that a Restore goes back to.
 
@@ -75,7 +75,7 @@ def build_manifest(
 def first_manifest(
     operation: transaction_pb2.Transaction.Overwrite, data_storage_version: str, *, stable_row_ids: bool
 ) -> ManifestDraft:
-    """Build version 1 of a table, of the Overwrite that creates it."""
+    """Build version 1 of a table, from the Overwrite that creates it."""
     manifest = table_pb2.Manifest(version=1)
     manifest.data_format.file_format = _FILE_FORMAT
     manifest.data_format.version = data_storage_version
@@ -208,7 +208,7 @@ def _rewrite(draft: ManifestDraft, operation: transaction_pb2.Transaction.Rewrit
 
 
 def _leave_legacy(manifest: table_pb2.Manifest) -> None:
-    """Note that files of version 0.1 were rewritten: all of them, for they are in no table with others."""
+    """Note that files of version 0.1 were rewritten: all of them, for they share no table with others."""
     files = (file for fragment in manifest.fragments for file in fragment.files)
     versions = {_file_version(file) for file in files}
     if LEGACY in versions and len(versions) > 1:
@@ -220,11 +220,11 @@ def _leave_legacy(manifest: table_pb2.Manifest) -> None:
     manifest.data_format.version = max(versions, default=LEGACY)
     for field in manifest.fields:
         if field.HasField("dictionary") and LEGACY not in versions:
-            field.dictionary.Clear()  # its values lie in the old manifest, for old files
+            field.dictionary.Clear()  # its values lie in the old manifest's file, for files of version 0.1 alone
 
 
 def _leave_unstable(manifest: table_pb2.Manifest, mixed_before: int) -> None:
-    """Note that no file of version 2.3 is left, so that later writes follow those that are; flags stay as they were."""
+    """Note that no file of version 2.3 is left, so that later writes follow the others; flags stay as they were."""
     versions = {_file_version(file) for fragment in manifest.fragments for file in fragment.files}
     if manifest.data_format.version != UNSTABLE or not versions or UNSTABLE in versions:
         return
@@ -274,7 +274,7 @@ def _replace_data(draft: ManifestDraft, operation: transaction_pb2.Transaction.D
 
 
 def _take_over(fragment: table_pb2.DataFragment, field_ids: Set[int]) -> None:
-    """Let overlays of a fragment have no values of some fields any more."""
+    """Remove the values of some fields from the overlays of a fragment."""
     for place in reversed(range(len(fragment.overlays))):
         fields = fragment.overlays[place].data_file.fields
         fields[:] = [TOMBSTONE if i in field_ids else i for i in fields]
@@ -327,19 +327,19 @@ _CHANGES: Mapping[str, Callable[[ManifestDraft, Any, int], None]] = {
 
 
 _ADDING = frozenset({"append", "create_index", "reserve_fragments", "update_config", "update_bases"})
-"""Operations that leave the fragments of the version before as they are, and add others behind them at most."""
+"""Operations that leave the fragments of the previous version as they are, and at most append others."""
 
 
 _OUTDATING = frozenset({"create_index", "data_replacement", "merge", "rewrite", "update"})
-"""Operations after which overlays and the segments they outdate need not meet in a fragment any more."""
+"""Operations after which an overlay and a segment that it outdates may no longer be seen together in a fragment."""
 
 
 def _finish(draft: ManifestDraft, known: int = 0) -> None:
-    """Drop index segments that make no sense any more, and set the flags that follow from the rest.
+    """Drop index segments that are of no more use, and set the flags that follow from the rest.
 
     Args:
         draft: The new version.
-        known: Fragments, the first ones, of which the flags speak already.
+        known: Number of leading fragments that the flags already account for.
     """
     manifest = draft.manifest
     fields = {f.id for f in manifest.fields}
@@ -347,24 +347,24 @@ def _finish(draft: ManifestDraft, known: int = 0) -> None:
     draft.segments[:] = coverage.retain(draft.segments, fields, ids)
     if manifest.HasField("max_allocated_field_id"):
         manifest.max_allocated_field_id = max(manifest.max_allocated_field_id, *fields, 0)
-    both = 0
+    common = 0
     if known:
-        both = manifest.reader_feature_flags & (flags.DELETION_FILES | flags.OVERLAYS)
+        common = manifest.reader_feature_flags & (flags.DELETION_FILES | flags.OVERLAYS)
     if any(f.HasField("deletion_file") for f in manifest.fragments[known:]):
-        both |= flags.DELETION_FILES
+        common |= flags.DELETION_FILES
     if any(f.overlays for f in manifest.fragments[known:]):
-        both |= flags.OVERLAYS
+        common |= flags.OVERLAYS
     if manifest.base_paths:
-        both |= flags.BASE_PATHS
+        common |= flags.BASE_PATHS
     if any(s.covering_fields for s in draft.segments):
-        both |= flags.COVERED_INDICES
+        common |= flags.COVERED_INDICES
     reader, writer = manifest.reader_feature_flags, manifest.writer_feature_flags
-    manifest.reader_feature_flags = reader & flags.STICKY | both
-    manifest.writer_feature_flags = writer & flags.STICKY | both | (flags.TABLE_CONFIG if manifest.config else 0)
+    manifest.reader_feature_flags = reader & flags.STICKY | common
+    manifest.writer_feature_flags = writer & flags.STICKY | common | (flags.TABLE_CONFIG if manifest.config else 0)
 
 
 def _check_files(manifest: table_pb2.Manifest, fragments: Iterable[table_pb2.DataFragment]) -> None:
-    """Note when data files of another version come in; refuse to mix those of 0.1 with others."""
+    """Set the flag of mixed versions when data files of another version come in; refuse to mix 0.1 with others."""
     versions = {(f.file_major_version, f.file_minor_version) for fragment in fragments for f in fragment.files}
     if not versions:
         return
@@ -378,7 +378,7 @@ def _check_files(manifest: table_pb2.Manifest, fragments: Iterable[table_pb2.Dat
             found=", ".join(sorted(texts)),
             remedy="call optimize.compact_files() first, which writes the table as 2.2" if is_legacy else None,
         )
-    if not is_legacy and manifest.data_format.version in ("", LEGACY):  # older than the notion
+    if not is_legacy and manifest.data_format.version in ("", LEGACY):  # older than the field
         manifest.data_format.version = present or max(texts)
     if not is_legacy and any(text != manifest.data_format.version for text in texts):
         manifest.reader_feature_flags |= flags.MIXED_VERSIONS

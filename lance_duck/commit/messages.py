@@ -1,4 +1,4 @@
-"""Operations as messages of a transaction, and back."""
+"""Operations as messages of a transaction, and the inverse."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def set_operation(transaction: transaction_pb2.Transaction, operation: op.Operat
     """Write an operation into a transaction.
 
     Raises:
-        InvalidInputError: A part of it makes no sense.
+        InvalidInputError: A part of the operation makes no sense.
     """
     arm, build = _BUILDERS[type(operation)]
     try:

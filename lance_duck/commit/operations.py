@@ -1,8 +1,8 @@
 """Operations of transactions, by Lance's names (Append, Delete, Update, Rewrite and others).
 
-Operations hold fragments and schemas as manifests have them. Ids of new fragments, row ids and row versions are given
-out by the commit, and again by each attempt: what an operation says of them is
-    fragment id     ignored for new fragments, but for those of a Rewrite (0: give one out) and of a Merge
+Operations hold fragments and schemas as manifests have them. Ids of new fragments, row ids and row versions are
+assigned by the commit, anew in each attempt; in an operation they mean:
+    fragment id     ignored for new fragments, but for those of a Rewrite (0: assign one) and of a Merge
     row_ids         None, or the ids of the first rows, which moved here; the other rows get new ones
     created_at      None, or the versions of the rows whose ids are given
 """
@@ -32,7 +32,7 @@ class Operation:
 
     @property
     def name(self) -> str:
-        """Its name, as in "Append"."""
+        """Name of the operation, such as "Append"."""
         return type(self).__name__
 
 
@@ -45,12 +45,12 @@ class Append(Operation):
 
 @dataclass(frozen=True)
 class Delete(Operation):
-    """Take rows away.
+    """Delete rows.
 
     Attributes:
         updated_fragments: Fragments with their new deletion files.
-        deleted_fragment_ids: Fragments of which no row is left.
-        predicate: What the user asked for, as SQL.
+        deleted_fragment_ids: Ids of fragments without any row left.
+        predicate: Condition that the user gave, as SQL.
     """
 
     updated_fragments: Sequence[Fragment]
@@ -60,11 +60,11 @@ class Delete(Operation):
 
 @dataclass(frozen=True)
 class Overwrite(Operation):
-    """Replace all rows and the schema; settings and metadata of the table stay. Creates a table, too.
+    """Replace all rows and the schema, or create a table; settings and metadata of the table stay.
 
     Attributes:
         config_upsert_values: Settings to add.
-        initial_bases: Base paths of a table that is created.
+        initial_bases: Base paths of a table that is being created.
     """
 
     new_schema: Schema
@@ -78,14 +78,14 @@ class Update(Operation):
     """Change rows: by deleting them and writing them anew, or by new files for some of their columns.
 
     Attributes:
-        removed_fragment_ids: Fragments of which no row is left.
+        removed_fragment_ids: Ids of fragments without any row left.
         updated_fragments: Fragments with new deletion files, or with new files for the columns that changed.
-        new_fragments: Fragments of the rows as they are now, and of inserted rows.
-        fields_modified: Fields whose values changed in place in `updated_fragments`.
-        fields_for_preserving_frag_bitmap: Fields whose values changed in rows that were rewritten.
+        new_fragments: Fragments with the rewritten rows, and with inserted rows.
+        fields_modified: Ids of fields whose values changed in place in `updated_fragments`.
+        fields_for_preserving_frag_bitmap: Ids of fields whose values changed in rows that were rewritten.
         update_mode: "rewrite_rows" or "rewrite_columns".
-        inserted_rows: Keys of inserted rows, so that of two changes that insert one key only one succeeds.
-        updated_fragment_offsets: By fragment, the rows that changed in place, as serialized roaring bitmaps.
+        inserted_rows: Filter of the keys of inserted rows, so that of two changes that insert a key only one succeeds.
+        updated_fragment_offsets: Serialized roaring bitmaps of the rows that changed in place, by fragment id.
     """
 
     removed_fragment_ids: Sequence[int] = ()
@@ -100,10 +100,10 @@ class Update(Operation):
 
 @dataclass(frozen=True)
 class Merge(Operation):
-    """Give fragments other columns: all fragments of the table, and its new schema.
+    """Give fragments other columns: holds all fragments of the table, and its new schema.
 
     Attributes:
-        preserves_nullability: Rows written for the schema before may leave out every new column.
+        preserves_nullability: Whether rows written for the old schema may leave out every new column.
     """
 
     fragments: Sequence[Fragment]
@@ -116,7 +116,7 @@ class Project(Operation):
     """Drop, rename or reorder columns, or change their nullability; no file is touched.
 
     Attributes:
-        preserves_nullability: Rows written for the schema before fit the new one.
+        preserves_nullability: Whether rows written for the old schema fit the new one.
     """
 
     schema: Schema
@@ -125,7 +125,7 @@ class Project(Operation):
 
 @dataclass(frozen=True)
 class RewriteGroup:
-    """Fragments, and those that hold the same rows now."""
+    """Fragments that were rewritten together, and the fragments that hold their rows now."""
 
     old_fragments: Sequence[Fragment]
     new_fragments: Sequence[Fragment]
@@ -153,14 +153,14 @@ class Rewrite(Operation):
 
 @dataclass(frozen=True)
 class ReserveFragments(Operation):
-    """Set the next ids of fragments aside; the last of them is the `max_fragment_id` of the version that results."""
+    """Reserve the next fragment ids; the last of them is the `max_fragment_id` of the resulting version."""
 
     num_fragments: int
 
 
 @dataclass(frozen=True)
 class Restore(Operation):
-    """Make the table what it was in an earlier version."""
+    """Restore the table as it was in an earlier version."""
 
     version: int
 
@@ -217,10 +217,10 @@ class Clone(Operation):
 
     Attributes:
         is_shallow: Whether the files stay where they are.
-        ref_name: Branch that the version is of; None: main.
-        ref_version: Version.
-        ref_path: Where it lies.
-        branch_name: Branch that begins here; None: a table.
+        ref_name: Branch that the version is of; None for main.
+        ref_version: Number of the version.
+        ref_path: Path or URI of the table that has it.
+        branch_name: Branch that begins here; None for a table.
     """
 
     is_shallow: bool
@@ -232,6 +232,6 @@ class Clone(Operation):
 
 @dataclass(frozen=True)
 class UpdateBases(Operation):
-    """Add base paths; id 0: give one out."""
+    """Add base paths; the commit assigns ids to those with id 0."""
 
     new_bases: Sequence[BasePath]

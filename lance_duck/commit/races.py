@@ -1,4 +1,4 @@
-"""Changes that lost a race are made again from the newest version, but never on a table that took the place."""
+"""Repetition of changes that lost a race: from the newest version, but never on another table at the same place."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from lance_duck.wire import paths
 from lance_duck.wire.paths import ManifestName
 
 REFUSALS: Final = (CommitConflictError, InvalidInputError, UnsupportedError)
-"""Errors of a commit after which there surely is no new version; of any other one nobody knows."""
+"""Errors of a commit after which there is certainly no new version; after any other error that is unknown."""
 
 _T = TypeVar("_T")
 
@@ -37,8 +37,8 @@ def run_again(
     Args:
         snapshot: Version to begin with.
         attempt: Makes the change from a version and commits it.
-        retries: How often to make it again.
-        timeout: Seconds after which not to begin again.
+        retries: How often to repeat it.
+        timeout: Seconds after which no attempt begins.
 
     Raises:
         RetryableError: The error of the last attempt, which says who came first.
@@ -57,12 +57,12 @@ def run_again(
 
 
 def newest_of_same_table(snapshot: Snapshot) -> ManifestName:
-    """Return the newest version there is now, of the table that was read.
+    """Return the newest version of the table that was read.
 
-    An object store is asked for both at once.
+    An object store is asked for the newest version and for the one that was read at once.
 
     Raises:
-        IncompatibleError: Another table was made where the one that was read has been: the files of that went with it.
+        IncompatibleError: Another table was made in the place of the one that was read, whose files are gone.
         NotFoundError: There is no table.
     """
     store, manifest = snapshot.store, snapshot.manifest
@@ -75,7 +75,7 @@ def newest_of_same_table(snapshot: Snapshot) -> ManifestName:
         latest = versions.latest_version(store)
     went_back = latest.version < snapshot.version and not paths.is_detached(snapshot.version)
     present = False if went_back else look()
-    # Of a table that went on, the version that was read may be cleaned up; the newest one never is.
+    # A cleanup may remove the version that was read, but never the newest one.
     if present is False or (present is None and latest.version == snapshot.version):
         raise IncompatibleError(
             "the table was dropped and created again since it was read",
@@ -89,10 +89,10 @@ def newest_of_same_table(snapshot: Snapshot) -> ManifestName:
 
 @contextmanager
 def same_table(snapshot: Snapshot) -> Iterator[None]:
-    """Work with a version that others may drop; if they made another table, a missing file is an error that says so.
+    """Turn a missing file into an error that says that another table took the place, if that is why it is missing.
 
     Raises:
-        IncompatibleError: A file was not found, and it is another table.
+        IncompatibleError: The block did not find a file, and another table has taken the place.
     """
     try:
         yield

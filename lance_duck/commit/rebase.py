@@ -1,8 +1,8 @@
 """Rebasing: a change that was made from one version is put on top of a newer one.
 
-What must have gone well before: no newer version conflicts with the change (`conflicts`). Fragments are merged in three
-ways: whatever ours left as it was in the version read is taken from the newest version. Rows that both versions deleted
-from one fragment go into one deletion file, when they are others.
+Precondition: no newer version conflicts with the change (`conflicts`). Fragments get a three-way merge: whatever ours
+left as it was in the version read is taken from the newest version. Different rows that both versions deleted from a
+fragment go into one deletion file.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ def rebase(
     """Rebase a transaction onto the newest version.
 
     Args:
-        transaction: As it was made; is not changed.
+        transaction: The transaction as it was made; not changed.
         read: Version that it was made from.
         newest: Version that it goes on top of.
-        affected: Rows that it deletes or changes in each fragment; None: not known.
-        report_file: Is told the path of each deletion file that is written.
-        winner: Says who changed a fragment meanwhile.
+        affected: Offsets of the rows that it deletes or changes, by fragment id; None if not known.
+        report_file: Called with the path of each deletion file that is written.
+        winner: Describes the transaction that changed a fragment meanwhile.
 
     Raises:
-        RetryableError: Both change one row, or the files of one fragment.
+        RetryableError: Both change the same row, or the files of the same fragment.
     """
     rebased = transaction_pb2.Transaction()
     rebased.CopyFrom(transaction)
@@ -86,7 +86,7 @@ def _check_fields_stay(fragments: Iterable[table_pb2.DataFragment], read: Snapsh
 
 
 class _Merger:
-    """Merges the fragments that a change updates with what they have become."""
+    """The merge of the fragments that a change updates with their newest state."""
 
     def __init__(
         self,
@@ -104,7 +104,7 @@ class _Merger:
         self._where = newest.uri
 
     def merge(self, fragments: Iterable[table_pb2.DataFragment], empty_ids: Iterable[int]) -> list[int]:
-        """Merge `fragments` in place; returns those of which no row is left."""
+        """Merge `fragments` in place, and return the ids of those without any row left."""
         for fragment_id in empty_ids:
             before, now = self._versions(fragment_id)
             if before.deletion_file != now.deletion_file:
@@ -141,7 +141,7 @@ class _Merger:
         before: table_pb2.DataFragment,
         now: table_pb2.DataFragment,
     ) -> bool:
-        """Give `merged` a deletion file of both; whether no row is left."""
+        """Give `merged` a deletion file of the rows that either deletes, and return whether no row is left."""
         rows = None if self._affected is None else self._affected.get(mine.id)
         if rows is None:
             raise self._lost(mine.id, "both change rows of")
@@ -152,10 +152,10 @@ class _Merger:
             raise self._lost(mine.id, "both change one row of")
         if mine.deletion_file == before.deletion_file:
             return False
-        both = ours.union(theirs)
-        if both.count == mine.physical_rows:
+        deletions = ours.union(theirs)
+        if deletions.count == mine.physical_rows:
             return True
-        file = write_deletions(self._newest.store, mine.id, self._newest.version, both)
+        file = write_deletions(self._newest.store, mine.id, self._newest.version, deletions)
         self._written(file.path(mine.id))
         merged.deletion_file.CopyFrom(deletion_to_proto(file))
         return False
@@ -176,7 +176,7 @@ class _Merger:
 
 
 def _narrow(segments: Iterable[table_pb2.IndexMetadata], read: Snapshot, newest: Snapshot) -> None:
-    """Take fragments out of new index segments whose values have changed in place since they were read."""
+    """Remove fragments from new index segments where their values have changed in place since they were read."""
     before, now = _by_id(read), _by_id(newest)
     for segment in segments:
         ids = coverage.bitmap_fragments(segment)
@@ -199,7 +199,7 @@ def _files_of(fragment: table_pb2.DataFragment, fields: set[int]) -> set[tuple[i
 def _take(
     merged: table_pb2.DataFragment, mine: table_pb2.DataFragment, before: table_pb2.DataFragment, sequence: str
 ) -> None:
-    """Take a sequence from `mine`, if it is another one than before."""
+    """Take a sequence from `mine`, if it differs from the one before."""
     name, old = mine.WhichOneof(sequence), before.WhichOneof(sequence)
     if name is not None and (name != old or getattr(mine, name) != getattr(before, name)):
         if old is not None:

@@ -15,9 +15,9 @@ from lance_duck.wire.pb import table_pb2
 
 
 def remapped_segments(snapshot: Snapshot, segments: Sequence[table_pb2.IndexMetadata]) -> Segments:
-    """Return the segments with the fragments that hold their rows by now: changes of a fragment must find it there.
+    """Return segments with bitmaps of the fragments that hold their rows now, which changes of a fragment must find.
 
-    Where the fragment reuse index cannot be read, fragments that are gone leave the list for good.
+    Where the fragment reuse index cannot be read, fragments that no longer exist leave the bitmap for good.
     """
     try:
         reuse = reuse_of(snapshot)

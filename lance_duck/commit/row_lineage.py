@@ -1,7 +1,7 @@
 """Row ids and row versions of the fragments of a table with stable row ids.
 
-A new fragment comes with the ids of its first rows, those that moved there, or with none; the other rows are new. Both
-ids and versions are serialized in the fragment: see `rows`.
+A new fragment comes with the ids of its first rows, which moved there, or with none; its other rows are new. Both ids
+and versions are serialized in the fragment: see `rows`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _LAST_ROW_ID = ROW_IDS - 1
 
 
 def number_rows(fragment: table_pb2.DataFragment, next_row_id: int, version: int) -> int:
-    """Give the new rows of a new fragment ids, and all its rows their versions.
+    """Assign ids to the new rows of a new fragment, and versions to all its rows.
 
     Args:
         fragment: Message of the fragment; changed in place.
@@ -29,7 +29,7 @@ def number_rows(fragment: table_pb2.DataFragment, next_row_id: int, version: int
         The first id that is free afterwards.
 
     Raises:
-        InvalidInputError: More ids or versions are given than there are rows, or no id is free.
+        InvalidInputError: The fragment comes with more ids or versions than rows, or no id is free.
     """
     rows, where = fragment.physical_rows, f"new fragment of {fragment.physical_rows} rows"
     row_ids = given_row_ids(fragment)
@@ -56,7 +56,7 @@ def number_rows(fragment: table_pb2.DataFragment, next_row_id: int, version: int
 
 
 def given_row_ids(fragment: table_pb2.DataFragment) -> RowIdSequence | None:
-    """Return the ids that a new fragment comes with; None if all of them are in a file of their own."""
+    """Return the row ids that a new fragment comes with; None if all of them are in a separate file."""
     match fragment.WhichOneof("row_id_sequence"):
         case "external_row_ids":
             return None
@@ -66,7 +66,7 @@ def given_row_ids(fragment: table_pb2.DataFragment) -> RowIdSequence | None:
 
 
 def forget_rows(fragment: table_pb2.DataFragment) -> None:
-    """Take row ids and row versions out of a fragment, for a table without stable row ids."""
+    """Remove row ids and row versions from a fragment, for a table without stable row ids."""
     for name in ("row_ids", "created_at_versions", "last_updated_at_versions"):
         fragment.ClearField(f"inline_{name}")
         fragment.ClearField(f"external_{name}")
@@ -86,7 +86,7 @@ def touch_some_rows(fragment: table_pb2.DataFragment, version: int, bitmap: byte
         bitmap: Serialized roaring bitmap of the offsets of the rows.
 
     Raises:
-        CorruptError: The bitmap is none.
+        CorruptError: The bitmap is broken.
         InvalidInputError: A row is not in the fragment.
     """
     where, rows = f"fragment {fragment.id}", fragment.physical_rows
@@ -102,14 +102,14 @@ def touch_some_rows(fragment: table_pb2.DataFragment, version: int, bitmap: byte
 
 
 def recall_created_at(transaction: transaction_pb2.Transaction, snapshot: Snapshot) -> None:
-    """Give rows that moved into new fragments of an Update the versions in which they were created.
+    """Set the versions in which rows were created that moved into new fragments of an Update.
 
     Args:
-        transaction: Changed in place, where a fragment comes with row ids but without these versions.
-        snapshot: A version in which the rows are where they were.
+        transaction: The transaction; changed in place where a fragment comes with row ids but without these versions.
+        snapshot: A version in which the rows are in their old places.
 
     Raises:
-        InvalidInputError: A row id is given that no row has.
+        InvalidInputError: A fragment comes with a row id that no row has.
     """
     for fragment in transaction.update.new_fragments:
         if fragment.WhichOneof("created_at_version_sequence") is not None:

@@ -16,7 +16,7 @@ _KEYS = "lance-schema:unenforced-"
 def set_schema(
     manifest: table_pb2.Manifest, fields: Iterable[file_pb2.Field], metadata: Mapping[str, bytes] | None
 ) -> None:
-    """Give a table another schema; metadata None leaves those of the schema as they are."""
+    """Give a table another schema; where `metadata` is None the metadata of the schema stays as it is."""
     copies = table_pb2.Manifest(fields=fields)
     manifest.ClearField("fields")
     manifest.fields.MergeFrom(copies.fields)
@@ -28,7 +28,7 @@ def set_schema(
 
 
 def apply_config(manifest: table_pb2.Manifest, operation: transaction_pb2.Transaction.UpdateConfig) -> None:
-    """Change settings, and metadata of the table and its schema."""
+    """Change the settings of a table, and the metadata of the table and its schema."""
     for key in operation.delete_keys:
         manifest.config.pop(key, None)
     for key, value in operation.upsert_values.items():
@@ -43,7 +43,7 @@ def apply_config(manifest: table_pb2.Manifest, operation: transaction_pb2.Transa
 
 
 def apply_field_metadata(manifest: table_pb2.Manifest, operation: transaction_pb2.Transaction.UpdateConfig) -> None:
-    """Change metadata of fields; what a manifest says of them outside (their keys) follows.
+    """Change the metadata of fields, and with it what the manifest says of their keys outside of the metadata.
 
     Raises:
         IncompatibleError: There is no such field.
@@ -68,7 +68,7 @@ def apply_field_metadata(manifest: table_pb2.Manifest, operation: transaction_pb
 
 
 def _spell_out_keys(fields: Iterable[file_pb2.Field], schema: Schema | None) -> None:
-    """Let the metadata of fields say of which keys they are a part, and nothing else."""
+    """Move the keys that fields are part of into their metadata, and nowhere else."""
     for field in fields:
         assert schema is not None
         for key, value in schema.by_id(field.id).metadata.items():

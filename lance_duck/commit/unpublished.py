@@ -1,4 +1,4 @@
-"""Versions that are only in memory: what a table would be after an operation that is not committed."""
+"""Versions that are only in memory: the table as it would be after an operation that is not committed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def unpublished(snapshot: Snapshot, operation: Operation) -> Snapshot:
     The number of the version is that of a detached one: no version of the table has it.
 
     Args:
-        snapshot: The version before, which may be such a version itself.
+        snapshot: The previous version, which may be such a version itself.
         operation: The change. All files that it names are written.
 
     Raises:

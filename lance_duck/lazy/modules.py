@@ -12,16 +12,16 @@ def modules(importer: dict[str, Any], package: str, *names: str) -> Any:
     """Return modules that are imported when their attributes are first asked for.
 
     Args:
-        importer: `globals()` of who asks; gets the modules in place of what stands for them.
-        package: The package that has them; "" for modules of no package.
-        names: Their names; one module is returned for one name, else a tuple.
+        importer: `globals()` of the caller, in which each module replaces its stand-in once it is imported.
+        package: The package that has the modules; "" for top-level modules.
+        names: Names of the modules; for one name one module is returned, else a tuple.
     """
     later = tuple(_Later(f"{package}.{name}" if package else name, importer) for name in names)
     return later if len(later) > 1 else later[0]
 
 
 class _Later(ModuleType):
-    """Stands for a module that is not imported yet."""
+    """A stand-in for a module that is not imported yet."""
 
     def __init__(self, name: str, importer: dict[str, Any]) -> None:
         super().__init__(name)

@@ -16,8 +16,9 @@ def package(name: str, names: Mapping[str, Iterable[str]]) -> None:
     """Let a package import its attributes, and its modules, when they are asked for.
 
     Args:
-        name: Its `__name__`.
-        names: By module of the package, dotted where it lies deeper, the attributes that the package has of it.
+        name: The package's `__name__`.
+        names: The attributes that the package exports, by the module that has them: its name below the package, dotted
+            where it lies deeper.
     """
     _tables[name] = MappingProxyType({each: f"{name}.{module}" for module in names for each in names[module]})
     sys.modules[name].__class__ = _Package

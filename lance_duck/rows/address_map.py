@@ -46,8 +46,8 @@ class AddressMap:
         groups: Ids of the old and of the new fragments of each group.
 
     Args:
-        groups: No fragment is in two of them.
-        where: For messages.
+        groups: Groups of fragments; no fragment is in two of them.
+        where: Name of the file or table, for messages.
 
     Raises:
         CorruptError: A group has not as many rows after as before, or a run lies in none of its fragments.
@@ -65,9 +65,9 @@ class AddressMap:
     def follow(self, addresses: Addresses) -> tuple[Addresses, NDArray[np.bool_]]:
         """Return the new addresses of rows, and whether each row is still there.
 
-        Rows of other fragments stay where they are; what is said of the address of a row that is gone means nothing.
+        Rows of other fragments stay where they are; the address returned for a row that is gone means nothing.
         """
-        # Many rows are looked up in a list of all of them; what it takes is no more than what was asked takes.
+        # Many rows are looked up in a list of all moved rows, which takes a few times the memory of the addresses.
         if len(addresses) * LISTED_SHARE >= self._slots.total:
             return self._follow_many(addresses)
         is_moved = np.isin(addresses >> _HIGH, self._old)
@@ -87,7 +87,7 @@ class AddressMap:
         return np.where(moved, targets, addresses), lives
 
     def _targets(self) -> Addresses:
-        """Return the new address of every old row, by its position."""
+        """Return the new address of every old row, by its position in the slots."""
         length = self._length.astype(np.int64)
         inside = np.arange(int(length.sum())) - np.repeat(np.cumsum(length) - length, length)
         first, _, _ = self._slots.find(self._first)
@@ -98,7 +98,7 @@ class AddressMap:
     def coverage(self, fragment_ids: FragmentIds) -> FragmentIds:
         """Return the fragments in which the rows of some fragments are now, ascending.
 
-        A group of which only a part is among them is left out: nobody knows which of its new rows are meant.
+        A group with only some of its old fragments among them is left out: which of its new rows are meant is unknown.
         """
         result = fragment_ids
         for old, new in self.groups:
@@ -115,7 +115,7 @@ class AddressMap:
         return self._old.astype(np.uint32)
 
     def _places(self) -> Slots:
-        """Return the places of the rows of each old fragment, up to the last one that survived."""
+        """Return the positions of the rows of each old fragment, up to the last row that survived."""
         sizes = np.zeros(len(self._old), np.int64)
         ends = np.searchsorted(self._first, self._old << _HIGH | _LOW, side="right")
         begins = np.searchsorted(self._first, self._old << _HIGH)
@@ -126,7 +126,7 @@ class AddressMap:
 
     @cached_property
     def nbytes(self) -> int:
-        """Bytes that it holds in memory."""
+        """Bytes that the map takes in memory."""
         groups = sum(old.nbytes + new.nbytes for old, new in self.groups)
         return self._first.nbytes + self._length.nbytes + self._target.nbytes + groups
 
@@ -137,7 +137,7 @@ def live_runs(
     """Return the address of the first row, and the length, of each run of rows that are not deleted.
 
     Args:
-        fragment_id: Fragment that they are in.
+        fragment_id: Id of the fragment.
         physical_rows: Rows of the fragment before deletion.
         deleted: Offsets of deleted rows, strictly ascending.
     """

@@ -38,7 +38,7 @@ class DeletionVector:
 
     @classmethod
     def of(cls, offsets: NDArray[np.integer]) -> DeletionVector:
-        """Return the vector of some offsets, in any order, also repeatedly."""
+        """Return the vector of some offsets, which may come in any order and more than once."""
         return cls(np.unique(offsets.astype(np.uint32, copy=False)))
 
     @property
@@ -68,7 +68,7 @@ class DeletionVector:
         """Return, for each offset in any order, whether the row is deleted."""
         if not self.count:
             return np.zeros(len(offsets), np.bool_)
-        # Needles of the same type: a wider one would copy the whole vector at each search.
+        # Targets get the vector's dtype: with a wider one, each search would copy the whole vector.
         targets = offsets.astype(np.uint32, copy=False)
         places = np.searchsorted(self.deleted, targets)
         return np.asarray(self.deleted[np.minimum(places, self.count - 1)] == targets)
@@ -79,17 +79,17 @@ class DeletionVector:
         return places.astype(np.int64) + before
 
     def union(self, other: DeletionVector) -> DeletionVector:
-        """Return the rows that are deleted in either."""
+        """Return the vector of the rows that are deleted in either vector."""
         if not other.count:
             return self
         return DeletionVector(np.union1d(self.deleted, other.deleted)) if self.count else other
 
     def difference(self, other: DeletionVector) -> DeletionVector:
-        """Return the rows that are deleted here, not in the other."""
+        """Return the vector of the rows that are deleted here and not in the other."""
         return DeletionVector(self.deleted[~other.contains(self.deleted)])
 
     def intersects(self, other: DeletionVector) -> bool:
-        """Return whether a row is deleted in both."""
+        """Return whether any row is deleted in both vectors."""
         small, large = sorted((self, other), key=lambda vector: vector.count)
         return bool(large.contains(small.deleted).any())
 

@@ -21,7 +21,7 @@ _CONTAINER_WORDS: Final = 1024
 
 
 def dense_parts(names: NDArray[np.uint64]) -> dict[int, BitMap] | None:
-    """Return lower halves of names by their upper half; None where names are too few or too far apart."""
+    """Return the lower halves of row names by upper half; None where names are too few or too far apart."""
     if len(names) < BIT_NAMES:
         return None
     names = readonly(names)

@@ -8,8 +8,7 @@
                 up to 4096 values: u16 each, ascending
                 more: 8192 bytes, one bit a value, least significant first
 
-All little-endian. The ordinary library trusts the number of values in the header, which is why it does not read them
-here.
+All little-endian. pyroaring trusts the number of values in the header, so bitmaps of others are not read by it here.
 """
 
 from __future__ import annotations
@@ -71,7 +70,7 @@ def roaring_values(data: bytes, where: str, limit: int) -> _Values:
 
 
 def check_roaring(data: bytes, where: str, start: int = 0) -> int:
-    """Check a bitmap without laying out its values, so that the ordinary library can be trusted with it.
+    """Check a bitmap without laying out its values, so that it is safe to read with pyroaring.
 
     Args:
         data: Bytes that hold a bitmap, perhaps among others.
@@ -95,7 +94,7 @@ def check_roaring(data: bytes, where: str, start: int = 0) -> int:
 
 
 def roaring_runs(data: bytes, where: str, start: int = 0) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
-    """Return the values of a bitmap as runs of neighbours: bytes decide what they take, not how many values there are.
+    """Return the values of a bitmap as runs of consecutive values, whose memory grows with its bytes, not its values.
 
     Args:
         data: Bytes that hold a bitmap, perhaps among others.
@@ -129,7 +128,7 @@ def _runs(values: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int6
 
 def roaring_bytes(values: NDArray[np.uint32]) -> bytes:
     """Return the bitmap of some values, in any order."""
-    bitmap = BitMap(array("I", values.astype(np.uint32).tobytes()))  # an array is taken in at once, others one by one
+    bitmap = BitMap(array("I", values.astype(np.uint32).tobytes()))  # an array is taken at once, others one by one
     bitmap.run_optimize()
     data: bytes = bitmap.serialize()
     return data

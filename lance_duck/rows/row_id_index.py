@@ -1,7 +1,7 @@
-"""From stable row ids to row addresses.
+"""The index from stable row ids to row addresses.
 
-The index holds the segments of all fragments with their lowest and highest id, not one entry a row. An id may be listed
-twice: in an old fragment, where its row is deleted, and in the one that the row moved to; only a row that lives counts.
+It holds the segments of all fragments with their lowest and highest id, not one entry for each row. An id may be listed
+twice: in an old fragment, where its row is deleted, and in the one that the row moved to; only a live row counts.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from lance_duck.rows.segment import Ids, U64Segment
 
 
 class RowIdIndex:
-    """Finds rows by their stable id.
+    """An index that finds the addresses of rows by their stable ids.
 
     Args:
         fragments: Id and row ids of each fragment.
@@ -48,7 +48,7 @@ class RowIdIndex:
         return len(self._segments)
 
     def addresses(self, ids: NDArray[np.integer]) -> tuple[Ids, NDArray[np.bool_]]:
-        """Return the address of each id, in any order, and whether such a row lives; where none does it is 0."""
+        """Return the address of the live row with each id, 0 where there is none, and whether there is one."""
         targets = ids.astype(np.uint64, copy=False)
         order = None if (targets[1:] >= targets[:-1]).all() else np.argsort(targets, kind="stable")
         ascending = targets if order is None else targets[order]
@@ -66,7 +66,7 @@ class RowIdIndex:
         return result, alive
 
     def clip(self, ids: RowSet) -> RowSet:
-        """Leave out ids that no segment can hold, so that what is left is about as many as there are rows."""
+        """Leave out ids that no segment can hold, so that about as many are left as there are rows."""
         ranges: list[tuple[int, int, int]] = []
         for low, high in zip(self._lows.tolist(), self._highs.tolist(), strict=True):
             for key in range(low >> 32, (high >> 32) + 1):

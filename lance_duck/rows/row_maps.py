@@ -37,7 +37,7 @@ class _Containers:
 
 
 def read_array_maps(data: NDArray[np.uint8], offsets: _Ints) -> tuple[_Flags, _Ints, _Names]:
-    """Parse maps; those that have other containers, are larger or broken are left to `read_row_address_map`.
+    """Parse maps; those that have other containers, are too large or broken are left to `read_row_address_map`.
 
     Args:
         data: The maps, and perhaps bytes around them.

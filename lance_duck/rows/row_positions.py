@@ -15,15 +15,15 @@ _LOW = np.uint64(OFFSET_MASK)
 
 
 class Slots:
-    """Places of rows.
+    """The positions of the rows of some fragments.
 
     Attributes:
-        total: Rows of all fragments.
-        starts: Place of the first row of each fragment.
+        total: Number of rows of all fragments.
+        starts: Position of the first row of each fragment.
 
     Args:
-        fragment_ids: Ascending.
-        sizes: Rows of each of them.
+        fragment_ids: Ids of the fragments, ascending.
+        sizes: Number of rows of each fragment.
     """
 
     def __init__(self, fragment_ids: NDArray[np.integer], sizes: NDArray[np.integer]) -> None:
@@ -38,7 +38,8 @@ class Slots:
     def find(self, addresses: Addresses) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.bool_]]:
         """Return, for each row, its position, whether it has one, and whether its fragment is one of these.
 
-        The place of a row that has none is 0; a row that has none in one of the fragments lies beyond its end.
+        The position of a row that has none is 0. A row of one of these fragments has none if it lies beyond the
+        fragment's end.
         """
         fragment = self._fragment(addresses >> _HIGH)
         place = (addresses & _LOW).astype(np.int64)
@@ -48,7 +49,7 @@ class Slots:
         return place, within, fragment < len(self._ids)
 
     def _fragment(self, ids: NDArray[np.uint64]) -> NDArray[np.integer]:
-        """Return which of the fragments each id is; their number for another one."""
+        """Return the index of each id among the fragments; the number of fragments for an id of another one."""
         if self._table is not None:
             positions: NDArray[np.integer] = self._table[
                 np.minimum(ids, np.uint64(len(self._table) - 1)).view(np.int64)

@@ -34,7 +34,7 @@ class RowSet:
 
     @classmethod
     def of(cls, rows: NDArray[np.uint64]) -> RowSet:
-        """Return the set of some rows, in any order, also repeatedly."""
+        """Return the set of some rows, which may come in any order and more than once."""
         if not len(rows):
             return cls({})
         keys = rows >> _HIGH
@@ -94,7 +94,7 @@ class RowSet:
         return RowSet({key: part for key, part in self._parts.items() if key in fragments})
 
     def filtered(self, keep: Callable[[int, BitMap], BitMap]) -> RowSet:
-        """Return the rows that a function, given a fragment id and its offsets, leaves of each fragment."""
+        """Return the rows that `keep`, called with the id and the offsets of each fragment, returns of it."""
         return RowSet({key: keep(key, part) for key, part in self._parts.items()})
 
     def __or__(self, other: RowSet) -> RowSet:

@@ -33,7 +33,8 @@ def read_row_address_map(data: bytes, where: str, rows_of: Callable[[int], int |
     Args:
         data: The map, and nothing after it.
         where: For messages.
-        rows_of: Physical rows of a fragment, for parts that are a whole fragment; None: such parts are refused.
+        rows_of: Returns the physical rows of a fragment, for parts that are a whole fragment; None if such parts are
+            refused.
 
     Raises:
         CorruptError: The bytes are not such a map, or a whole fragment has an unknown number of rows.
@@ -59,7 +60,7 @@ def read_row_address_map(data: bytes, where: str, rows_of: Callable[[int], int |
 
 
 def row_address_map(rows: RowSet) -> bytes:
-    """Serialize as a row address map."""
+    """Serialize a set of rows as a row address map."""
     pieces = [_U32.pack(len(rows.parts))]
     for key in rows.fragment_ids:
         bitmap = _compact(rows.parts[key])
@@ -94,7 +95,7 @@ def read_treemap(data: bytes, where: str) -> RowSet:
 
 
 def treemap_runs(data: bytes, where: str) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-    """Parse a treemap into runs of neighbours: first value and length of each, ascending.
+    """Parse a treemap into runs of consecutive values: first value and length of each run, ascending.
 
     Raises:
         CorruptError: The bytes are not a treemap.
@@ -113,7 +114,7 @@ def treemap_runs(data: bytes, where: str) -> tuple[NDArray[np.uint64], NDArray[n
 
 
 def treemap(rows: RowSet) -> bytes:
-    """Serialize as a treemap."""
+    """Serialize a set of rows as a treemap."""
     pieces = [_U64.pack(len(rows.parts))]
     for key in rows.fragment_ids:
         pieces += (_U32.pack(key), _compact(rows.parts[key]))

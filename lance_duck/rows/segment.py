@@ -51,12 +51,12 @@ class U64Segment(Protocol):
         """Return the ids at some places inside the segment, in any order."""
 
     def find(self, ids: Ids) -> Places:
-        """Return the place of each id, -1 where it is none of the segment's."""
+        """Return the place of each id, -1 where the segment does not have it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """[low, low + count)."""
+    """The ids [start, start + count)."""
 
     start: int
     count: int
@@ -87,7 +87,7 @@ class Range:
 
 @dataclass(frozen=True)
 class RangeWithHoles:
-    """[start, start + span) without the ids start + holes, which are int64 and ascend."""
+    """The ids [start, start + span) without the ids start + holes; holes are int64 and ascend."""
 
     start: int
     span: int
@@ -133,7 +133,7 @@ class RangeWithHoles:
 
 @dataclass(frozen=True)
 class RangeWithBitmap:
-    """start + i for each bit i that is set."""
+    """The ids start + i for each bit i that is set."""
 
     start: int
     bits: Bitset
@@ -169,7 +169,7 @@ class RangeWithBitmap:
 
 @dataclass(frozen=True)
 class ArraySegment:
-    """Ids one by one; `order` sorts them, None when they ascend."""
+    """Ids one by one, which ascend or come in any order."""
 
     values: Ids
     ascending: bool

@@ -30,13 +30,13 @@ class VersionSequence:
 
     @classmethod
     def constant(cls, version: int, count: int) -> VersionSequence:
-        """Return one version for all of `count` rows."""
+        """Return a sequence of `count` rows that all have one version."""
         runs = min(count, 1)
         return cls(np.full(runs, count, np.int64), np.full(runs, version, np.uint64))
 
     @classmethod
     def from_versions(cls, versions: NDArray[np.integer]) -> VersionSequence:
-        """Return the version of each row, in order."""
+        """Return the sequence of these versions, one for each row in order."""
         starts = np.flatnonzero(np.concatenate([np.ones(min(len(versions), 1), np.bool_), np.diff(versions) != 0]))
         return cls(np.diff(starts, append=len(versions)), versions[starts].astype(np.uint64))
 

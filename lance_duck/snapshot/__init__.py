@@ -1,4 +1,4 @@
-"""Versions of a table: which there are, how one appears, tags and branches, and one version, immutable.
+"""Versions of a table: their list, their publication, tags and branches, and one version, immutable.
 
 You hold: a URI and a version (number, tag, branch, time). You get: a Snapshot, the only door to reads: its schema,
 fragments, deletion vectors, row ids, and data files, each opened once.

@@ -23,7 +23,7 @@ def open_joined(snapshot: Snapshot, data_files: Sequence[DataFile]) -> JoinedFil
     Raises:
         CorruptError: A file is not what the manifest says, or no Lance file.
         NotFoundError: A file does not exist.
-        UnsupportedError: They are not alike.
+        UnsupportedError: The files differ in version or columns.
     """
     contents = []
     for file in data_files:

@@ -1,4 +1,4 @@
-"""Overlays of a fragment, opened: which of its values lie elsewhere, and which indexes do not know them."""
+"""Overlays of a fragment, opened: values of the fragment that lie elsewhere, and index segments that lack them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lance_duck.wire.schema import Field
 
 
 def with_overlays(snapshot: Snapshot, fragment: Fragment, field: Field, column: ColumnReader) -> ColumnReader:
-    """Return a reader of a column of the top level that gives the values of overlays where there are some.
+    """Return a reader of a top-level column that gives the values of overlays where there are any.
 
     Args:
         snapshot: The version.
@@ -33,21 +33,21 @@ def with_overlays(snapshot: Snapshot, fragment: Fragment, field: Field, column: 
     """
     if not fragment.overlays:
         return column
-    found = ((unit, list(_layers(snapshot, fragment, unit.field))) for unit in units_of(field))
-    layers = [(unit, own) for unit, own in found if own]
+    all_layers = ((unit, list(_layers(snapshot, fragment, unit.field))) for unit in units_of(field))
+    layers = [(unit, own) for unit, own in all_layers if own]
     return OverlaidColumn(field, column, layers) if layers else column
 
 
 def without_overlaid(
     snapshot: Snapshot, field_ids: set[int], version: int, fragments: NDArray[np.uint32]
 ) -> NDArray[np.uint32]:
-    """Leave out the fragments where an overlay has newer values of some fields than an index segment.
+    """Return fragments without those in which an overlay has newer values than an index segment.
 
     Args:
         snapshot: The version.
         field_ids: Fields of the segment, and those below them.
         version: Version that the segment was built on.
-        fragments: Ids that it covers; others than those of this version stay.
+        fragments: Ids of the fragments that it covers; ids of fragments that this version does not have stay.
     """
     stale = [
         fragment_id
@@ -64,8 +64,8 @@ def overlaid_rows(snapshot: Snapshot, overlay: Overlay, num_rows: int) -> NDArra
         CorruptError: A bitmap is broken.
     """
     where = f"{snapshot.uri}: {overlay.file.path}"
-    found = [roaring_values(bitmap, where, ROW_OFFSETS) for bitmap in overlay.bitmaps]
-    rows = np.unique(np.concatenate(found))
+    offsets = [roaring_values(bitmap, where, ROW_OFFSETS) for bitmap in overlay.bitmaps]
+    rows = np.unique(np.concatenate(offsets))
     return rows[: np.searchsorted(rows, num_rows)].astype(np.int64)
 
 

@@ -1,10 +1,10 @@
 """Publication of a version: its manifest is put if absent.
 
 Where the store can put a file only if it is absent, that is all. Elsewhere an external manifest store decides, in four
-steps; whoever finds a version that stopped after the second one goes on with it, and it is the same whoever does:
+steps; any process that finds a version that stopped after the second step can finish it, with the same result:
 
     1. stage    {manifest}-{uuid} is written
-    2. claim    (table, version) → that path, if the version is free: decides who has it
+    2. claim    (table, version) → that path, if the version is free: decides which writer has it
     3. copy     to {manifest}, where everybody looks
     4. record   (table, version) → {manifest}; the staged file is deleted
 """
@@ -24,13 +24,13 @@ from lance_duck.wire.paths import ManifestName
 
 
 def publish_manifest(store: Store, name: ManifestName, data: bytes, beside: Mapping[str, bytes] | None = None) -> None:
-    """Make a version visible. All that it names must be on the disk, and is flushed (`Store.sync`).
+    """Make a version visible. All files that it names must be written; they are flushed first (`Store.sync`).
 
     Args:
         store: Root of the table.
         name: Version and naming; a detached version (naming 0) is never the latest.
         data: The manifest file.
-        beside: Small files that it names, by path, which are put first.
+        beside: Small files that the manifest names, by path, which are put first.
 
     Raises:
         AlreadyExistsError: The version is taken; perhaps by this very call, when an answer was lost.
@@ -52,7 +52,7 @@ def publish_manifest(store: Store, name: ManifestName, data: bytes, beside: Mapp
     try:
         external.put_if_not_exists(key, name.version, staged)
     except AlreadyExistsError:
-        # By this very call, perhaps, when an answer was lost and the call repeated.
+        # Perhaps this very call has claimed it, when an answer was lost and the call repeated.
         if external.get(key, name.version) != staged:
             with contextlib.suppress(LanceDuckError):
                 store.delete([staged])
@@ -61,10 +61,11 @@ def publish_manifest(store: Store, name: ManifestName, data: bytes, beside: Mapp
 
 
 def finish_claimed(store: Store, version: int | None = None) -> ManifestName | None:
-    """Bring a version to its end that was claimed in an external manifest store: the newest one, or a given one.
+    """Finish a version that was claimed in an external manifest store: the one with a number, or the newest.
 
     Returns:
-        The version, which lies under its name now; None when none is claimed, or the store needs no claims.
+        The name of the version, whose manifest lies under it now; None when none is claimed, or the store needs no
+        claims.
 
     Raises:
         StoreError: The manifest lies under its staged name, and could not be copied.
@@ -85,7 +86,7 @@ def finish_claimed(store: Store, version: int | None = None) -> ManifestName | N
 
 
 def write_version_hint(store: Store, version: int) -> None:
-    """Leave a note of the newest version for readers that cannot list files. It may be lost, and decides nothing."""
+    """Note the newest version for readers that cannot list files. The note may be lost, and decides nothing."""
     content = json.dumps({"version": version}, separators=(",", ":")).encode()
     with contextlib.suppress(LanceDuckError):
         store.put(paths.VERSION_HINT, content, safe=False)
@@ -98,13 +99,13 @@ def forget_table(store: Store) -> None:
 
 
 def external_key(store: Store) -> str:
-    """Return what a table is called in an external manifest store."""
+    """Return the key of a table in an external manifest store."""
     path = local_path(store.uri)
     return store.uri if path is None else os.path.realpath(path)
 
 
 def _finish(store: Store, external: ExternalManifestStore, version: int, staged: str) -> ManifestName:
-    """Do steps 3 and 4, whoever claimed the version; only the copy must succeed."""
+    """Do steps 3 and 4 of a version that any process has claimed; only the copy must succeed."""
     name = paths.parse_staged_manifest(staged)
     if name is None or name.version != version:
         raise StoreError(
@@ -113,7 +114,7 @@ def _finish(store: Store, external: ExternalManifestStore, version: int, staged:
     try:
         store.copy(staged, name.path)
         store.sync()
-    except NotFoundError:  # somebody else has done all of it meanwhile
+    except NotFoundError:  # another process has finished it meanwhile
         if not store.exists(name.path):
             raise NotFoundError(
                 f"version {version} is claimed in the manifest store, but its manifest does not exist",

@@ -6,7 +6,7 @@ _refs/branches/{name}.json    "parentBranch" (null: main), "parentVersion", "cre
                               branch on the way from main
 
 Names are percent-encoded in UTF-8; a file of another writer under its plain name is found in the listing.
-Both have "manifestSize", bytes, and "metadata", texts by text, and a seal at their end: see `checksums.sealed`.
+Both have "manifestSize" (bytes) and "metadata" (an object of texts), and a seal at the end: see `checksums.sealed`.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ class Tag:
     """A name for a version.
 
     Attributes:
-        branch: Branch that the version is of; None: main.
-        manifest_size: Bytes of its manifest.
+        branch: Branch that the version is of; None for main.
+        manifest_size: Bytes of the version's manifest.
     """
 
     branch: str | None
@@ -67,13 +67,13 @@ class Tag:
 
 @dataclass(frozen=True)
 class Branch:
-    """A line of versions of its own.
+    """A line of versions beside main.
 
     Attributes:
-        parent_branch: Branch that it was made from; None: main.
-        branch_identifier: (parent version, identifier) of it and the branches that it came from.
+        parent_branch: Branch that it was made from; None for main.
+        branch_identifier: (parent version, identifier) of each branch on the way from main, itself last.
         parent_version: Version that it was made from.
-        create_at: Seconds since the epoch.
+        create_at: Time of its creation, in seconds since the epoch.
     """
 
     parent_branch: str | None
@@ -104,10 +104,10 @@ def list_tags(store: Store) -> dict[str, Tag]:
 
 
 def read_tag(store: Store, name: str) -> Tag:
-    """Return a tag.
+    """Read a tag.
 
     Raises:
-        NotFoundError: There is none of this name.
+        NotFoundError: There is no tag of this name.
         CorruptError: The file is broken.
     """
     path, data = _existing(store, TAG, name)
@@ -130,10 +130,10 @@ def list_branches(store: Store) -> dict[str, Branch]:
 
 
 def read_branch(store: Store, name: str) -> Branch:
-    """Return a branch.
+    """Read the description of a branch.
 
     Raises:
-        NotFoundError: There is none of this name.
+        NotFoundError: There is no branch of this name.
         CorruptError: The file is broken.
     """
     path, data = _existing(store, BRANCH, name)
@@ -153,17 +153,17 @@ def read_branch(store: Store, name: str) -> Branch:
 
 
 def find(store: Store, kind: Kind, name: str) -> str:
-    """Return the path of the file of a tag or branch, which is not read.
+    """Return the path of the file of a tag or branch, without reading the file.
 
     Raises:
-        NotFoundError: There is none of this name.
+        NotFoundError: There is no tag or branch of this name.
     """
     path = paths.ref_file(kind.folder, name)
     return path if store.exists(path) else _listed(store, kind, name)
 
 
 def has_folder(branch: str) -> bool:
-    """Return whether a branch of this name can have a folder; names from listings may lead out of its place."""
+    """Return whether a branch of this name can have a folder; a name from a listing may lead out of the table."""
     return _NAME.fullmatch(branch) is not None
 
 
@@ -180,11 +180,11 @@ def check_branch_name(name: str) -> None:
 
 
 def write_tag(store: Store, name: str, tag: Tag, *, new: bool) -> None:
-    """Write a tag, under a name that is not taken when it is new, else in place of the old one.
+    """Write a tag: with `new` under a name that is not taken, else in place of the tag of this name.
 
     Raises:
-        AlreadyExistsError: There is one of this name.
-        NotFoundError: There is none to replace.
+        AlreadyExistsError: A new tag has the name of another one.
+        NotFoundError: There is no tag to replace.
     """
     raw = {
         "branch": tag.branch,
@@ -198,7 +198,7 @@ def write_tag(store: Store, name: str, tag: Tag, *, new: bool) -> None:
 
 
 def write_branch(store: Store, name: str, branch: Branch, *, new: bool) -> None:
-    """Write the description of a branch; likewise."""
+    """Write the description of a branch: see `write_tag`."""
     raw = {
         "parentBranch": branch.parent_branch,
         "identifier": {"version_mapping": [list(pair) for pair in branch.branch_identifier]},
@@ -245,7 +245,7 @@ def _write(store: Store, kind: Kind, name: str, raw: Mapping[str, Any], *, new: 
     try:
         store.put_if_absent(path, data)
     except AlreadyExistsError:
-        # A service may carry a request out twice and answer the second; time and identifier make the bytes our own.
+        # A service may run a request twice and answer the second; time and identifier tell our own bytes from others.
         if store.get(path) != data:
             raise AlreadyExistsError(f"{kind.noun} {name!r} already exists", where=store.uri) from None
 
@@ -282,7 +282,7 @@ def _listed(store: Store, kind: Kind, name: str) -> str:
 
 @contextmanager
 def _named(store: Store, kind: Kind, name: str) -> Iterator[None]:
-    """Have errors of a damaged tag or branch name it, and the way out."""
+    """Make errors of a damaged tag or branch name it, and the way out."""
     try:
         yield
     except CorruptError as error:
@@ -291,9 +291,9 @@ def _named(store: Store, kind: Kind, name: str) -> Iterator[None]:
         else:
             remedy = f"branches.delete({name!r}) removes it with its versions"
             remedy += f"; until then they can be read at {branch_uri(store.uri, name)}" if has_folder(name) else ""
-        what = f"{kind.noun} {name!r}: {error.what}"
+        problem = f"{kind.noun} {name!r}: {error.what}"
         facts = {"where": error.where, "expected": error.expected, "found": error.found}
-        raise CorruptError(what, **facts, remedy=remedy) from error
+        raise CorruptError(problem, **facts, remedy=remedy) from error
 
 
 def _parse(data: bytes, where: str) -> dict[str, Any]:

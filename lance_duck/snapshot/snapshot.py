@@ -55,12 +55,12 @@ def open_snapshot(
 
     Args:
         uri: Path or URI of the table.
-        version: A number (of the branch at `uri`), a tag, or (branch, number, tag or None); None: the latest.
-        asof: Newest version that was committed before; passed over when `version` is given.
+        version: A number (of the branch at `uri`), a tag, or (branch, number, tag or None); None for the latest.
+        asof: A time; the newest version that was committed before it is opened. Ignored when `version` is given.
         storage_options: Settings of the object store. "base_{id}.{name}" is a setting for one base path alone.
 
     Raises:
-        NotFoundError: No table, version, tag or branch.
+        NotFoundError: There is no such table, version, tag or branch.
         FormatError: The manifest cannot be read.
     """
     return _open(Location.of(uri, storage_options), version, asof)
@@ -68,11 +68,11 @@ def open_snapshot(
 
 @dataclass(frozen=True)
 class Location:
-    """Where a branch of a table lies.
+    """The place of a branch of a table.
 
     Attributes:
         uri: Path or URI.
-        storage_options: As the user gave them.
+        storage_options: Storage options as the user gave them.
     """
 
     uri: str
@@ -80,11 +80,11 @@ class Location:
 
     @classmethod
     def of(cls, uri: str | PathLike[str], storage_options: Mapping[str, str] | None = None) -> Location:
-        """Return where a user says that a table is.
+        """Return the location that a user names.
 
         Raises:
-            WrongTypeError: That is not a path or URI, or the settings are not a dict of strings.
-            InvalidInputError: The path cannot be one.
+            WrongTypeError: The value is not a path or URI, or the settings are not a dict of strings.
+            InvalidInputError: The path is not valid.
         """
         text = checked_place(uri, storage_options)
         path = local_path(text)
@@ -100,7 +100,7 @@ class Location:
     def options_for(self, uri: str) -> Mapping[str, str]:
         """Return the options to open `uri` with: those of the table, unless it lies in another kind of store.
 
-        A local table has no store of its own, so its settings are for whatever it refers to.
+        A local table needs no options for itself, so its options are for the stores that it refers to.
         """
         own = urlsplit(self.uri).scheme if local_path(self.uri) is None else ""
         if own and own != urlsplit(uri).scheme:
@@ -108,19 +108,19 @@ class Location:
         return {k: v for k, v in self.storage_options.items() if not _is_scoped(k)}
 
     def base_uri(self, base: BasePath) -> str:
-        """Return where a base path of the table is; a relative one lies below the table."""
+        """Return the URI of a base path of the table; a relative one lies below the table."""
         is_local = local_path(base.path) is not None
         if not is_local or base.path.startswith(("/", "~", "file:")):
             return base.path
         return join_uri(self.uri, base.path)
 
     def at(self, uri: str) -> Location:
-        """Return the same settings at another place."""
+        """Return another place, with the same settings."""
         return Location(uri, self.storage_options)
 
     @cached_property
     def root(self) -> Location:
-        """Where the main branch lies, with the tags and branches."""
+        """Location of the main branch, with the tags and branches."""
         return self.at(refs.root_uri(self.uri, {k: v for k, v in self.storage_options.items() if not _is_scoped(k)}))
 
 
@@ -128,12 +128,12 @@ class Snapshot:
     """One version of a table. Safe to use from several threads.
 
     Args:
-        location: Where its branch lies.
-        manifest: What it consists of.
-        store: The store of the location, as it was opened to read the manifest; None: it is opened when needed.
+        location: Place of its branch.
+        manifest: Manifest of the version.
+        store: The store of the location, as it was opened to read the manifest; None to open it when needed.
 
     Attributes:
-        base: Of a version that is only in memory, the committed one below it; None: the version is committed.
+        base: For a version that is only in memory, the committed one below it; None for a committed version.
     """
 
     def __init__(self, location: Location, manifest: Manifest, store: Store | None = None) -> None:
@@ -155,7 +155,7 @@ class Snapshot:
 
     @property
     def uri(self) -> str:
-        """Path or URI of the table; of its branch, when it is on one."""
+        """Path or URI of the table, or of the branch that the version is on."""
         return self.store.uri
 
     @property
@@ -165,12 +165,12 @@ class Snapshot:
 
     @property
     def branch(self) -> str | None:
-        """Branch that the version is of; None: main."""
+        """Branch that the version is of; None for main."""
         return self.manifest.branch
 
     @property
     def timestamp(self) -> datetime:
-        """When it was committed, UTC."""
+        """Time of the commit, UTC."""
         return self.manifest.timestamp
 
     @property
@@ -223,7 +223,7 @@ class Snapshot:
         return sum(self.row_counts())
 
     def row_counts(self) -> list[int]:
-        """Return the number of rows of each fragment that are not deleted, found likewise."""
+        """Return the number of rows of each fragment that are not deleted: see `count_rows`."""
         counts = self.fragments.row_counts()
         return [self.num_rows(f) for f in self.fragments] if counts is None else counts
 
@@ -249,7 +249,7 @@ class Snapshot:
         return physical - (vector.count if vector is not None else 0)
 
     def data_file(self, data_file: DataFile) -> LanceFile:
-        """Open a data file; the last ones stay open.
+        """Open a data file; those used last stay open.
 
         Raises:
             UnsupportedError: The file has a version that is not read.
@@ -267,7 +267,7 @@ class Snapshot:
         return self._files.get((data_file.base_id, data_file.path), open_)
 
     def deletion_vector(self, fragment: Fragment) -> DeletionVector | None:
-        """Return the deleted rows of a fragment, None when there are none.
+        """Return the deleted rows of a fragment; None when there are none.
 
         Raises:
             CorruptError: The file is not what the manifest says.
@@ -287,14 +287,14 @@ class Snapshot:
         return self._deletions.get((file.base_id, path), read)
 
     def keep_deletions(self, file: DeletionFile, path: str, vector: DeletionVector) -> None:
-        """Keep the deleted rows of a deletion file that was written just now, so that it need not be read."""
+        """Cache the deleted rows of a deletion file that was just written, so that it need not be read."""
         self._deletions.put((file.base_id, path), vector)
 
     def row_ids(self, fragment: Fragment) -> RowIdSequence | None:
         """Return the stable row ids of a fragment's physical rows; None when the table has none.
 
         Raises:
-            CorruptError: The ids are missing, or not as many as the rows.
+            CorruptError: The ids are missing, or are not as many as the rows.
             UnsupportedError: The ids are stored in a way that is not read.
         """
         if not self.has_stable_row_ids:
@@ -320,14 +320,14 @@ class Snapshot:
 
     @cached_property
     def row_id_index(self) -> RowIdIndex | None:
-        """Finds row addresses by stable row id; None when the table has none."""
+        """Index from stable row ids to row addresses; None when the table has no stable row ids."""
         if not self.has_stable_row_ids:
             return None
         sequences = [(f.id, ids) for f in self.fragments if (ids := self.row_ids(f)) is not None]
         return RowIdIndex(sequences, lambda place: self.deletion_vector(self.fragments[place]))
 
     def transaction(self) -> Transaction | None:
-        """Return what this version changed; None when its writer did not keep it, or it was cleaned up."""
+        """Return the transaction that made this version; None when its writer kept none, or it was cleaned up."""
         inline = self.manifest.inline_transaction
         if inline is not None:
             return transaction_from_proto(inline)
@@ -349,25 +349,25 @@ class Snapshot:
         return self._bases.place(base_id)
 
     def derived(self, key: Hashable, make: Callable[[], _T]) -> _T:
-        """Return what follows from this version alone; made once, and kept as long as the version."""
+        """Return a value that follows from this version alone, made once and kept as long as the version."""
         return cast("_T", self._derived.get(key, make))
 
     def shared(self, key: Hashable, make: Callable[[], _T]) -> _T:
-        """Return what is the same in all versions of the table, whose `nbytes` says what it holds; made once.
+        """Return a value that is the same in all versions of the table, made once; its `nbytes` is its size in memory.
 
-        The things used last are kept, up to `SHARED_BYTES`, by all versions that followed each other in this process.
+        The values used last are kept, up to `SHARED_BYTES`, by all versions that followed each other in this process.
         """
         return cast("_T", self._shared.get(key, make))
 
     def checkout(self, version: Version | None = None, asof: datetime | date | str | None = None) -> Snapshot:
-        """Open another version: see `open_snapshot`. A number is one of the branch that this version is of."""
+        """Open another version: see `open_snapshot`. A number means a version of this version's branch."""
         if isinstance(version, int) and version == self.version:
             return self
         snapshot = _open(self.location, version, asof)
         return self.followed_by(snapshot.manifest) if snapshot.location == self.location else snapshot
 
     def followed_by(self, manifest: Manifest) -> Snapshot:
-        """Return another version of the branch from its manifest; open files and stores are shared."""
+        """Return another version of the branch, from its manifest; the two share open files and stores."""
         snapshot = Snapshot(self.location, manifest)
         if snapshot.base_paths == self.base_paths:
             snapshot._files, snapshot._deletions = self._files, self._deletions

@@ -1,7 +1,7 @@
-"""The versions of a table: which there are, and where their manifests lie.
+"""The versions of a table, and the places of their manifests.
 
-What is newest is decided by the names of the manifests alone, and by the claims in an external manifest store where
-there is one. The hint file only helps on web servers, which have no listings.
+Which version is newest is decided by the names of the manifests alone, and by the claims in an external manifest store
+where there is one. The hint file only helps on web servers, which have no listings.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def latest_version(store: Store) -> ManifestName:
 
 
 def all_versions(store: Store) -> list[ManifestName]:
-    """Return the versions there are, oldest first.
+    """Return all versions of the table, oldest first.
 
     Raises:
         NotFoundError: There is no table.
@@ -79,13 +79,13 @@ def load_version(store: Store, version: int) -> Manifest:
 
 
 def is_present(store: Store, manifest: Manifest) -> bool | None:
-    """Return whether a version that was read is still there, and not one of another table that took its place.
+    """Return whether a version that was read still exists, and is not one of another table that took its place.
 
-    The transaction file, whose name is the version's own, answers with one look-up. Where there is none, as some
-    writers leave none, the manifest is read again.
+    The transaction file, whose name is unique, answers with one look-up. Where there is none, as some writers leave
+    none, the manifest is read again.
 
     Returns:
-        False: A version of this number was made by others. None: there is no version of this number.
+        True if it exists, False if others made the version of this number, None if there is no version of this number.
     """
     name = manifest.transaction_name
     if name is not None and store.exists(paths.transaction_file(name)):
@@ -120,12 +120,12 @@ def load_asof(store: Store, moment: datetime | date | str) -> Manifest:
     """Read the manifest of the newest version that was committed before a moment.
 
     Args:
-        store: Where the table is.
+        store: Root of the table.
         moment: A datetime or ISO text; local time when it names no zone.
 
     Raises:
-        NotFoundError: The table is younger, or there is none.
-        InvalidInputError: The moment is none.
+        NotFoundError: The table is younger, or does not exist.
+        InvalidInputError: The moment is not a time.
     """
     cutoff = to_moment(moment)
     for name in reversed(all_versions(store)):
@@ -140,7 +140,7 @@ def load_asof(store: Store, moment: datetime | date | str) -> Manifest:
 
 
 def to_moment(moment: datetime | date | str) -> datetime:
-    """Return a datetime with a zone; local time when none is named. InvalidInputError when it is not a moment."""
+    """Return a moment as a datetime with a zone, the local one when it names none. Raises InvalidInputError."""
     if isinstance(moment, str):
         try:
             moment = datetime.fromisoformat(moment.strip())
@@ -162,7 +162,7 @@ def describe_version(manifest: Manifest) -> dict[str, Any]:
 
 
 def _ranges(numbers: Sequence[int]) -> str:
-    """Return numbers in ascending order as text, with neighbours as ranges; the first of many are left out."""
+    """Return ascending numbers as text, with consecutive ones as ranges; of many ranges the first are left out."""
     ends = [n for i, n in enumerate(numbers) if i + 1 == len(numbers) or numbers[i + 1] != n + 1]
     starts = [n for i, n in enumerate(numbers) if i == 0 or numbers[i - 1] != n - 1]
     texts = [f"{a}" if a == b else f"{a} to {b}" for a, b in zip(starts, ends, strict=True)]
@@ -189,7 +189,7 @@ def _attached(store: Store) -> Iterator[ManifestName]:
 
 def _probe(store: Store) -> ManifestName:
     hinted = _hinted(store)
-    before = max(hinted - 1, 1)  # the note of a commit that failed is ahead by one
+    before = max(hinted - 1, 1)  # the hint of a commit that failed is ahead by one
     newest = next(filter(None, (_existing(store, version) for version in dict.fromkeys((hinted, before, 1)))), None)
     if newest is None:
         raise _no_table(store)
@@ -226,7 +226,7 @@ def _no_table(store: Store) -> NotFoundError:
 
 
 def _tables_below(store: Store) -> list[str]:
-    """Return the first tables of a local directory that may have been taken for one; object stores are not asked."""
+    """Return the first tables in a local directory that was perhaps taken for a table; object stores are not asked."""
     if local_path(store.uri) is None:
         return []
     try:

@@ -1,4 +1,4 @@
-"""What the rest of the package knows of a place where files lie.
+"""The interface of stores: what the rest of the package knows of a place where files lie.
 
 {name}#{number}    a file that is being written on a local disk; a killed process leaves it behind
 .tmp…              the same, by other implementations
@@ -50,11 +50,11 @@ class Store(Protocol):
 
     @property
     def external(self) -> ExternalManifestStore | None:
-        """Where versions are claimed, for a table whose store cannot put a file only if it is absent."""
+        """The external manifest store that versions are claimed in, where the store itself has no put-if-absent."""
 
     @property
     def checksums(self) -> bool:
-        """Whether files are written with checksums, and those of data and indexes compared; small files always are."""
+        """Whether files get checksums, and those of data and index files are compared; small files always are."""
 
     @property
     def can_list(self) -> bool:
@@ -86,35 +86,37 @@ class Store(Protocol):
         """Yield the names alone, cheaper where sizes cost extra; on a local disk also those of directories."""
 
     def names_at_once(self, directory: str) -> list[str] | None:
-        """Return what `names` yields, in any order, where one call lists it all; None where names come by pages."""
+        """Return all names that `names` yields, in any order; None where they do not come in one call, but by pages."""
 
     def beginning(self, start: str) -> Iterator[str]:
         """Yield the paths of all files whose paths begin with some text, temporary ones too, in any order.
 
-        On object stores only these are listed.
+        Object stores list these files only.
 
         Args:
-            start: A directory, "/", and how the names of files and directories in it begin; not empty.
+            start: A directory, "/", and the beginning of the names of files and directories in it; not empty.
         """
 
     def exists(self, path: str) -> bool:
-        """Return whether there is such a file."""
+        """Return whether the file exists."""
 
     def stamp(self, path: str) -> str | None:
-        """Return what tells a file from another one that has taken its name; None where there is no such file."""
+        """Return a text that tells a file from a later one of the same name; None if the file does not exist."""
 
     def folders(self) -> list[str] | None:
         """Return the names of the directories directly below the root, in order; None when the root does not exist."""
 
     def create(self, path: str, *, late: bool = False) -> Sink:
-        """Begin a file. It appears when the sink is closed, whole, in place of one of that name; directories as needed.
+        """Begin a file, which appears whole when the sink is closed, in place of one of that name.
+
+        Directories are made as needed.
 
         Args:
             path: The file.
             late: Whether it may be safe only after `sync` or `put_if_absent`, as a small file of a commit is.
 
         Raises:
-            UnsupportedError: A place that is for reading only.
+            UnsupportedError: The store is read-only.
         """
 
     def put(self, path: str, data: Buffer, *, safe: bool = True) -> None:
@@ -122,19 +124,20 @@ class Store(Protocol):
 
         Args:
             path: The file.
-            data: All of it.
+            data: The whole content.
             safe: Whether it must survive a power cut; else it may be empty after one.
         """
 
     def put_if_absent(self, path: str, data: Buffer, beside: Mapping[str, Buffer] | None = None) -> None:
         """Write a small file under a name that nobody has taken, safe on the disk when this returns.
 
-        Of several that try at once, one succeeds. Before the name appears, all is safe that `sync` would make safe.
+        Of several writers that try at once, one succeeds. All that `sync` would make safe is safe before the name
+        appears.
 
         Args:
             path: The file.
-            data: All of it.
-            beside: Small files by path, which are put before it, and are there whether it succeeds or not.
+            data: The whole content.
+            beside: Further small files, by path, which are put first and stay whether this one succeeds or not.
 
         Raises:
             AlreadyExistsError: The name is taken; on an object store perhaps by this very call, when an answer was
@@ -145,22 +148,21 @@ class Store(Protocol):
     def delete(self, paths: Iterable[str]) -> None:
         """Delete files; missing ones are passed over.
 
-        On a local disk directories that become empty go, too, but for the root.
-
-        After a power cut they may be there again, unless `sync` was called.
+        On a local disk directories that become empty go, too, but for the root. After a power cut the files may be
+        there again, unless `sync` was called.
         """
 
     def walk(self, directory: str = "") -> Iterator[Entry]:
-        """Yield all files below a directory ("": the root), also temporary ones; none when it does not exist.
+        """Yield all files below a directory ("" for the root), also temporary ones; none when it does not exist.
 
-        Links to directories are not followed. The order is any.
+        Links to directories are not followed. Files come in any order.
         """
 
     def copy(self, source: str, path: str) -> None:
         """Copy a file within the store, in place of one of that name. Raises NotFoundError."""
 
     def sync(self) -> None:
-        """Make safe which files have appeared and gone; to be called before a commit names them."""
+        """Make the names of new and deleted files survive a power cut; called before a commit names them."""
 
 
 def temporary_name(path: str) -> str:
@@ -169,7 +171,7 @@ def temporary_name(path: str) -> str:
 
 
 def is_temporary(path: str) -> bool:
-    """Return whether a file is one that this or another implementation was still writing."""
+    """Return whether a path is of a temporary file, which this or another implementation was still writing."""
     return _TEMPORARY.search(posixpath.basename(path)) is not None
 
 

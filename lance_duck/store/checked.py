@@ -1,4 +1,4 @@
-"""A data file whose bytes are checked before they are used; `checksums.container` has the layout."""
+"""Data files whose bytes are checked before they are used; `checksums.container` has the layout."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from lance_duck.store.request import Bytes, ByteSource
 class CheckedSource:
     """A `ByteSource` that compares each block of 64 KiB with its digest when it is first read.
 
-    Safe to use from several threads; two may check one block. What was checked is not checked again: bytes that change
-    in an open file are not noticed.
+    Safe to use from several threads; two may check the same block. A block is not checked a second time: bytes that
+    change in an open file are not noticed.
 
     Args:
         source: The file.
@@ -39,7 +39,7 @@ class CheckedSource:
 
     @property
     def checksums_at(self) -> int:
-        """Where the checksums begin: all bytes before are of extents, or padding."""
+        """Position of the block of checksums: all bytes before it are of extents, or padding."""
         return self._position
 
     @property
@@ -51,7 +51,7 @@ class CheckedSource:
         """Return the bytes of each (offset, size): see `ByteSource.read`.
 
         Raises:
-            CorruptError: A block that holds some of them is not what was written.
+            CorruptError: A block that holds some of the bytes is not what was written.
         """
         blocks = self._blocks or self._load()
         new = [place for place in ranges if not blocks.is_checked(*place)] if blocks.left else []
@@ -70,8 +70,8 @@ class CheckedSource:
 
         Args:
             offset: Position of a buffer.
-            starts: int64, where bytes begin, counted from there, in any order.
-            ends: int64, where they end.
+            starts: int64, (n,), where each run of bytes begins in the buffer, in any order.
+            ends: int64, (n,), where each run ends.
 
         Raises:
             CorruptError: A block is not what was written.
@@ -84,7 +84,7 @@ class CheckedSource:
                 blocks.check(first, offset, piece, self.path)
 
     def damaged(self) -> list[tuple[int, int]]:
-        """Read all bytes that have a digest, again, and return the position and size of each block that differs.
+        """Read again all bytes that have a digest, and return the position and size of each block that differs.
 
         Raises:
             CorruptError: The checksums themselves are damaged.
@@ -134,10 +134,10 @@ def look(
     Args:
         source: The file.
         offset: Where the bytes begin.
-        size: How many they are.
-        touched: How many of them will be read.
-        rows: Ascending rows that will be read, at least one; None: the system is told of nothing ahead.
-        spans: From ascending rows to where their bytes begin and end, counted from `offset`; None likewise.
+        size: Number of bytes.
+        touched: Number of bytes that will be read.
+        rows: Ascending rows that will be read, at least one; None if the system is not to read ahead.
+        spans: From ascending rows to where their bytes begin and end, counted from `offset`; None with `rows`.
     """
     if isinstance(source, CheckedSource):
         if rows is None or spans is None:
@@ -156,7 +156,7 @@ class _Blocks:
     """The blocks of a file, numbered through all extents, and which of them have been checked.
 
     Attributes:
-        left: How many have not; while several threads check, too many at times.
+        left: Number of blocks that have not; while several threads check, too large at times.
     """
 
     def __init__(self, checksums: Checksums) -> None:
@@ -171,12 +171,12 @@ class _Blocks:
         self.left = len(self._digests)
 
     def is_checked(self, offset: int, size: int) -> bool:
-        """Return whether bytes lie in one extent all of which has been checked; there are none of size 0."""
+        """Return whether bytes, at least one, lie in an extent that has been checked as a whole."""
         extent = bisect_right(self._begin_of, offset) - 1
         return not size or (extent >= 0 and not self._left_of[extent] and offset + size <= self._end_of[extent])
 
     def are_checked(self, offset: int, starts: Int64s, ends: Int64s) -> bool:
-        """Return whether the blocks of short pieces of one buffer have been checked; False: perhaps.
+        """Return whether the blocks of short pieces of one buffer are known to have been checked.
 
         Args:
             offset: Position of the buffer.
@@ -193,10 +193,10 @@ class _Blocks:
         return bool((high - low < 2).all() and checked[low].all() and checked[high].all())
 
     def few_runs(self, ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int, int]] | None:
-        """Return the blocks of ranges as `runs` does, for less; None where some are checked, or lie in several extents.
+        """Return the blocks of a few ranges as `runs` does, for less; None if some are checked or extents are several.
 
         Args:
-            ranges: Offset and size of each, none of size 0. A block that two of them share comes twice.
+            ranges: Offset and size of each range, none of size 0. A block that two ranges share comes twice.
         """
         runs = []
         for offset, size in ranges:
@@ -229,16 +229,16 @@ class _Blocks:
         last = self._first[high] + (np.minimum(ends, self._ends[high]) - 1 - self._starts[high]) // BLOCK
         if (first == last).all():
             return np.unique(first[~self._checked[first]])
-        wanted = np.zeros(len(self._checked) + 1, np.int64)
-        np.add.at(wanted, first, 1)
-        np.add.at(wanted, last + 1, -1)
-        return np.flatnonzero((np.cumsum(wanted[:-1]) > 0) & ~self._checked)
+        steps = np.zeros(len(self._checked) + 1, np.int64)
+        np.add.at(steps, first, 1)
+        np.add.at(steps, last + 1, -1)
+        return np.flatnonzero((np.cumsum(steps[:-1]) > 0) & ~self._checked)
 
     def runs(self, places: Int64s) -> list[tuple[int, int, int]]:
         """Return adjacent blocks of one extent together: the first block, where it begins, and the bytes of all.
 
         Args:
-            places: int64, blocks, ascending.
+            places: int64, numbers of the blocks, ascending.
         """
         extents = np.searchsorted(self._first, places, side="right") - 1
         begins = np.flatnonzero((np.diff(places, prepend=-2) != 1) | (np.diff(extents, prepend=-1) != 0))
@@ -259,9 +259,9 @@ class _Blocks:
         """Yield the position and size of adjacent blocks that differ from their digests.
 
         Args:
-            first: First of them.
+            first: Number of the first block.
             offset: Where it begins in the file.
-            data: Their bytes.
+            data: Bytes of all of the blocks.
         """
         for place, at in enumerate(range(0, len(data), BLOCK), first):
             piece = data[at : at + BLOCK]
@@ -272,13 +272,13 @@ class _Blocks:
         """Compare the bytes of adjacent blocks with their digests.
 
         Args:
-            first: First of them.
+            first: Number of the first block.
             offset: Where it begins in the file.
-            data: Their bytes.
+            data: Bytes of all of the blocks.
             where: Name of the file, for messages.
 
         Raises:
-            CorruptError: They differ.
+            CorruptError: A block differs from its digest.
         """
         for at, size in self.differing(first, offset, data):
             raise damaged(f"{size:,} bytes at {at:,}", where)

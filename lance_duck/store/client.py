@@ -33,7 +33,7 @@ from lance_duck.redact import shown, shown_value, without_secrets
 MEMORY = MemoryStore()
 
 _T = TypeVar("_T")
-_used_since: int | None = None  # forks.count() of the first operation: the library's threads start then, and once
+_used_since: int | None = None  # forks.count() at the first operation: the library's threads start then, and only then
 _CLIENT_OPTIONS = (
     "allow_http",
     "allow_invalid_certificates",
@@ -53,8 +53,8 @@ _CLIENT_OPTIONS = (
 _HUB_OPTION = "hf_token"
 """Sent to the web server of the Hub with each request."""
 _RETRY_OPTIONS = ("client_max_retries", "client_retry_timeout")
-_LEAST_HIDDEN = 4  # characters of a value that is taken out of what the library says of it
-# Options of ours that mean nothing to a service.
+_LEAST_HIDDEN = 4  # characters of the shortest value that is masked in the library's messages
+# Options of this package that mean nothing to a service.
 _OWN_OPTIONS = ("checksums", "fsync", "manifest_store")
 _NAMES = (
     *_OWN_OPTIONS,
@@ -66,7 +66,7 @@ _NAMES = (
     *("virtual_hosted_style_request", "conditional_put", "google_service_account", "google_service_account_key"),
     *("azure_storage_account_name", "azure_storage_account_key", "azure_storage_sas_token", "account_name"),
 )
-"""Names to suggest; which ones a store takes it says itself."""
+"""Names to suggest for a misspelled one; whether a store takes an option, obstore decides."""
 _URL_OPTIONS = frozenset({"endpoint", "endpoint_url", "endpoint_url_s3", "storage_endpoint", "base_url"})
 _WEB_URL = re.compile(r"https?://[^\s/?#]+[^\s]*", re.IGNORECASE)
 _PANIC = "PanicException"  # of pyo3: no Exception, and in no module that could be imported
@@ -121,7 +121,7 @@ def sorted_options(options: Mapping[str, str] | None) -> tuple[tuple[str, str], 
 
 
 def check_options(options: object) -> None:
-    """Refuse storage options that are not a dict of strings, with WrongTypeError; shows no value: it may be secret."""
+    """Refuse storage options that are not a dict of strings. Raises WrongTypeError without values: they may be secret."""
     if options is None:
         return
     if not isinstance(options, Mapping):

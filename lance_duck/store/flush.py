@@ -1,8 +1,8 @@
-"""What makes files survive a power cut: flushed contents, and flushed directories in which they got their names.
+"""Flushes, by which files survive a power cut: of their contents, and of the directories that got their names.
 
-A new name is a change of its directory, and a new directory one of its parent. Directories are noted when that
-happens, for the whole process, and so are small files; all are flushed together before a commit names the files. The
-disk then writes its journal once for the lot of them, and once more for the name of the manifest.
+A new name is a change of its directory, and a new directory one of its parent. Changed directories are noted for the
+whole process, and so are small files; all are flushed together before a commit names the files. The disk then writes
+its journal once for the lot of them, and once more for the name of the manifest.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Unflushed:
         self._directories: dict[str, int] = {}
         self._files: set[str] = set()
         self._ticket = itertools.count()
-        # Directories whose own name is safe, with their number on the disk: one of that name may be made again.
+        # Directories whose own name is safe, by inode: a directory of the same name may be made anew.
         self._safe_directories: dict[str, int] = {}
         self._lock = Lock()
 
@@ -43,7 +43,7 @@ class Unflushed:
         self.note(os.path.dirname(file))
 
     def flush(self, roots: Sequence[str], files: Sequence[str] = ()) -> None:
-        """Flush what is noted below one of the roots, the directories above it, and files. Raises OSError."""
+        """Flush all noted names below one of the roots, the directories above them, and `files`. Raises OSError."""
         with self._lock:
             late = [file for file in self._files if any(_holds(root, file) for root in roots)]
             noted = {d: t for d, t in self._directories.items() if any(_holds(r, d) or _holds(d, r) for r in roots)}
@@ -71,7 +71,7 @@ class Unflushed:
 
 
 def _flush_all(files: Sequence[str], noted: set[str]) -> None:
-    """Flush at once what a disk can then write in one go; of what was noted, some may be gone again."""
+    """Flush files and noted directories side by side, so that a disk writes them in one go; some may be gone again."""
     work = [*((file, os.O_RDWR) for file in files), *((place, os.O_RDONLY) for place in noted)]
     failed: list[BaseException] = []
 

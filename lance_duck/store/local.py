@@ -183,9 +183,9 @@ class LocalStore:
         return place
 
     def _plain_place(self, path: str) -> str | None:
-        """Return what `realpath` would of a path below the root without links; None if there may be links.
+        """Return the `realpath` of a path below the root that has no links; None if there may be links.
 
-        `realpath` looks at the folders above the root, too, each time, which takes longer than opening a small file.
+        `realpath` itself looks at the folders above the root, too, which takes longer than opening a small file.
         """
         parts = path.split("/")
         if os.sep != "/" or not {"", ".", ".."}.isdisjoint(parts):
@@ -201,7 +201,7 @@ class LocalStore:
         return place
 
     def _own_place(self, path: str) -> str:
-        """Return the place of a name itself, also when a link has it: to be replaced or deleted."""
+        """Return the place of a name to be replaced or deleted: of the name itself, even if it is a link."""
         folder, name = os.path.split(os.path.join(self._root, path)) if path and "\0" not in path else ("", "")
         inner = os.path.dirname(path)
         above = (self._plain_place(inner) if inner else self._root) or os.path.realpath(folder)

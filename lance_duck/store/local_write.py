@@ -48,7 +48,7 @@ class LocalSink(Sink):
     Args:
         place: Absolute path of the file.
         fsync: Whether it is flushed before it appears.
-        late: Whether a small file may instead be flushed when `unflushed` is, with what names it.
+        late: Whether a small file may instead be flushed with `unflushed`, by the commit that names it.
     """
 
     def __init__(self, place: str, *, fsync: bool = True, late: bool = False) -> None:
@@ -59,7 +59,7 @@ class LocalSink(Sink):
             self._temporary, self._file = _begin(place)
 
     def publish(self, name: Callable[[str, str], None]) -> None:
-        """Close the file and let `name(temporary, place)` give it its name, and take the temporary one away."""
+        """Close the file, have `name(temporary, place)` give it its name, and remove the temporary name."""
         self._open = False
         try:
             with translated(self.path):
@@ -103,7 +103,7 @@ def put(place: str, data: Buffer, *, fsync: bool = True) -> None:
 
 
 def put_in_place(place: str, data: Buffer) -> bool:
-    """Write over a small file that is as long, without another name for it; returns whether there was such a file.
+    """Overwrite a small file of the same length in place, and return whether there was such a file.
 
     A file that others share by a hard link, or reach by a link, is left to `put`.
     """
@@ -125,14 +125,18 @@ def put_in_place(place: str, data: Buffer) -> bool:
 def put_if_absent(
     place: str, data: Buffer, beside: Mapping[str, Buffer], roots: Sequence[str], *, fsync: bool = True
 ) -> None:
-    """Write a file under a free name, after those beside it. AlreadyExistsError, StoreError.
+    """Write a file under a name that nobody has taken, after those beside it.
 
     Args:
         place: Absolute path of the file.
-        data: What it holds.
-        beside: Other files, by absolute path.
-        roots: What is noted below them is flushed before the file gets its name.
+        data: Content of the file.
+        beside: Contents of other files, by absolute path.
+        roots: Directories below which all that is noted is flushed before the file gets its name.
         fsync: Whether anything is flushed.
+
+    Raises:
+        AlreadyExistsError: The name is taken.
+        StoreError: The disk failed.
     """
     for other, content in beside.items():
         put(other, content, fsync=False)
@@ -156,7 +160,7 @@ def put_if_absent(
 
 
 def copy(source: BinaryIO, place: str, *, fsync: bool = True) -> None:
-    """Write what is left of an open file to a place. Raises StoreError."""
+    """Write the rest of an open file to a place. Raises StoreError."""
     with LocalSink(place, fsync=fsync) as sink:
         shutil.copyfileobj(source, _Writer(sink), BUFFER_BYTES)
 
@@ -179,7 +183,7 @@ def delete(place: str, root: str, *, fsync: bool = True) -> None:
 
 
 def move_folder(start: str, end: str, *, fsync: bool = True) -> None:
-    """Give a folder another name on its disk, at once. Raises AlreadyExistsError and StoreError."""
+    """Rename a folder on its disk, atomically. Raises AlreadyExistsError and StoreError."""
     with translated(end):
         os.rename(start, end)
         if fsync:
@@ -191,10 +195,10 @@ def move_folder(start: str, end: str, *, fsync: bool = True) -> None:
 
 @contextmanager
 def new_folder(path: str | None) -> Iterator[None]:
-    """Take a folder away again where what is done in it fails, if it was not there before and has no files.
+    """Remove a folder again if the block fails, provided that the folder is new and has no files.
 
     Args:
-        path: Path of the folder; its parents that were not there go, too. None: it is on no local disk.
+        path: Path of the folder; its parents that are new go, too. None if it is on no local disk.
     """
     missing: list[str] = []
     folder = "" if path is None else os.path.abspath(path)

@@ -5,8 +5,8 @@ read count as memory of the process until they are given back, so all maps share
 pages touched since the last release exceed it, the longest unused maps give theirs back. A view stays valid; it reads
 from the page cache again.
 
-The system reads nothing ahead on its own, for it cannot know what a query skips: what is asked for it is told of. Of
-single rows it is told when a sample of them is not in memory, for to tell takes longer than to read what is.
+The system reads nothing ahead on its own, for it cannot know what a query skips: it is told which ranges are asked for.
+It is told of single rows only when a sample of them is not in memory, for telling takes longer than reading memory.
 """
 
 from __future__ import annotations
@@ -64,14 +64,14 @@ class MappedFile:
             raise CorruptError(
                 "file has another size than its manifest says", where=path, expected=size, found=self.size
             )
-        self._trusted: dict[int, int] = {}  # by place: reads that are not looked up, after one that was in memory
+        self._trusted: dict[int, int] = {}  # by place: number of reads that go unchecked, after one that was in memory
         self._bytes: Bytes = _EMPTY if self._map is None else np.frombuffer(self._map, np.uint8)
 
     def read(self, ranges: Sequence[tuple[int, int]]) -> list[Bytes]:
         """Return a read-only view for each (offset, size); raises CorruptError beyond the end."""
         pieces, touched = [], 0
         data, end = self._bytes, self.size
-        is_one_of_few = 1 < len(ranges) <= RANGES_AHEAD  # of one page each: they would be waited for one by one
+        is_one_of_few = 1 < len(ranges) <= RANGES_AHEAD  # a page each, which would be waited for one by one
         for offset, length in ranges:
             if offset < 0 or length < 0 or offset + length > end:
                 check_range(self.path, end, offset, length)
@@ -84,17 +84,17 @@ class MappedFile:
         return pieces
 
     def look(self, offset: int, size: int, touched: int) -> Bytes:
-        """Return a view of which only about `touched` bytes are going to be read, who knows which."""
+        """Return a view of bytes, of which only about `touched` will be read; it is unknown which."""
         check_range(self.path, self.size, offset, size)
         residency.touch(self, min(size, touched))
         return self._bytes[offset : offset + size]
 
     def read_ahead(self, offset: int, rows: Int64s, spans: Spans) -> None:
-        """Let the system read side by side what is about to be looked at, unless a sample of it is in memory.
+        """Have the system read the bytes of rows side by side, unless a sample of them is in memory.
 
         Args:
             offset: Where the bytes of all rows begin.
-            rows: Ascending.
+            rows: Rows that are about to be read, ascending.
             spans: From ascending rows to where their bytes begin and end, counted from `offset`, ascending, too.
         """
         if not _CAN_PLAN or self._map is None:
@@ -128,10 +128,10 @@ class MappedFile:
 
 
 class Residency:
-    """Keeps the pages that maps hold resident within a budget.
+    """The budget of pages that maps hold resident.
 
     Args:
-        budget: Bytes that all maps together may have touched before the longest unused are released.
+        budget: Bytes that all maps together may have touched before the least recently used are released.
     """
 
     def __init__(self, budget: int) -> None:
@@ -176,8 +176,8 @@ residency = Residency(RESIDENT_BYTES)
 
 
 def open_regular(path: str) -> BinaryIO:
-    """Open a file for reading that is one, and not a pipe or device. Raises OSError, and StoreError for others."""
-    if not stat.S_ISREG(os.stat(path).st_mode):  # to open a named pipe would wait for its writer
+    """Open a regular file for reading. Raises OSError, and StoreError for a pipe or device."""
+    if not stat.S_ISREG(os.stat(path).st_mode):  # opening a named pipe would wait for its writer
         raise StoreError("not a regular file", where=path)
     return open(path, "rb")
 
@@ -207,7 +207,7 @@ def _map_file(path: str) -> tuple[int, mmap.mmap | None]:
 
 
 def _raise_file_limit() -> bool:
-    """Let the process open as many files as it may: a map holds its file open. Whether that gave room."""
+    """Raise the process's limit of open files, for a map holds its file open; return whether there is more room."""
     if resource is None:
         return False
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -1,7 +1,7 @@
 """Objects of S3, Google Cloud Storage, Azure, web servers, and the memory of this process.
 
-Ranges less than `COALESCED_GAP` bytes apart become one request, and requests run at once, in several calls of the
-library where they are many. It retries what a service refuses for a moment. Tables under one bucket and the same
+Ranges less than `COALESCED_GAP` bytes apart become one request, and requests run at once, in several calls of obstore
+where they are many. obstore retries requests that a service refuses for a moment. Tables in one bucket with the same
 options share one client.
 """
 
@@ -36,12 +36,12 @@ _EMPTY.setflags(write=False)
 
 @dataclass(frozen=True, eq=False)
 class _Joined:
-    """Requests, and which of them holds each range.
+    """Requests that ranges were joined into.
 
     Attributes:
         starts: First byte of each request, ascending.
-        lengths: Bytes of each request.
-        request_of: int64, for each range the number of its request.
+        lengths: Number of bytes of each request.
+        request_of: int64, the number of each range's request.
     """
 
     starts: list[int]
@@ -50,12 +50,12 @@ class _Joined:
 
     @classmethod
     def of(cls, starts: Sequence[int], lengths: Sequence[int], gap: int = COALESCED_GAP) -> _Joined:
-        """Join ranges that lie at most so many bytes apart.
+        """Join ranges that lie close together.
 
         Args:
             starts: First byte of each range, at least one range, in any order; they may overlap.
-            lengths: Bytes of each.
-            gap: Bytes.
+            lengths: Number of bytes of each range.
+            gap: Number of bytes up to which ranges may lie apart to be joined.
         """
         first = np.array(starts, np.int64)
         order = np.argsort(first, kind="stable")
@@ -69,7 +69,7 @@ class _Joined:
         return cls(ascending[edges].tolist(), (lasts - ascending[edges]).tolist(), request_of)
 
     def pieces(self, spans: Sequence[Bytes], starts: Sequence[int], lengths: Sequence[int]) -> list[Bytes]:
-        """Return the bytes of the ranges, out of those of the requests."""
+        """Return the bytes of the ranges, cut from those of the requests."""
         return [
             spans[number][start - self.starts[number] : start - self.starts[number] + length]
             for number, start, length in zip(self.request_of.tolist(), starts, lengths, strict=True)
@@ -91,7 +91,7 @@ class ObjectFile:
     def read(self, ranges: Sequence[tuple[int, int]]) -> list[Bytes]:
         """Return the bytes of each (offset, size), in as few concurrent requests as they need.
 
-        The last bytes of the object, where its metadata lies, are kept once they were read.
+        The last bytes of the object, where its metadata lies, are kept once they have been read.
         """
         for offset, length in ranges:
             check_range(self.path, self.size, offset, length)
@@ -124,7 +124,7 @@ class ObjectFile:
         return joined.pieces(spans, starts, lengths)
 
     def _spans(self, joined: _Joined) -> list[Bytes]:
-        """Return the bytes of requests, all of which run at once, or as many as suit a service."""
+        """Return the bytes of requests, which run at once, as many at a time as a service is asked for."""
 
         def get(first: int) -> list[Bytes]:
             starts, lengths = (each[first : first + CALL_REQUESTS] for each in (joined.starts, joined.lengths))
@@ -147,7 +147,7 @@ class ObjectFile:
 
 
 def store_in_memory() -> ObjectStore:
-    """Return an empty store of its own, which ends with its last use."""
+    """Return a new, empty store in memory, which ends with the last reference to it."""
     return ObjectStore("memory:", MemoryStore(), "", checksums=False)
 
 
@@ -159,7 +159,7 @@ class ObjectStore:
         client: The bucket.
         prefix: Key of the root, without a slash at either end; may be empty.
         can_list: Whether the service lists keys.
-        hub_folders: Returns the names of the folders below the root, on the Hub of Hugging Face; None: another service.
+        hub_folders: Returns the names of the folders below the root, on the Hub of Hugging Face; None for another service.
         external: See `Store.external`.
         checksums: See `Store.checksums`.
     """
@@ -210,7 +210,7 @@ class ObjectStore:
         return None
 
     def beginning(self, start: str) -> Iterator[str]:
-        """See `Store.beginning`: keys come in order, and those before are not asked for."""
+        """See `Store.beginning`: keys come in order, and earlier ones are not asked for."""
         directory, _, name = start.rpartition("/")
         key = self._key(directory) + "/"
         cut = len(self._prefix) + 1 if self._prefix else 0
@@ -249,8 +249,8 @@ class ObjectStore:
     def create(self, path: str, *, late: bool = False) -> Sink:
         """See `Store.create`: an upload in parts, at most four of which wait in memory.
 
-        What is given up before its end is not seen. Parts of a process that was killed a service may keep until a rule
-        of the bucket for incomplete uploads removes them.
+        An aborted upload never appears. A service may keep the parts of a process that was killed until the bucket's
+        rule for incomplete uploads removes them.
         """
         key = self._writable(path)
         return ObjectSink(self._client, key, self._where(path))
@@ -293,12 +293,12 @@ class ObjectStore:
         copy_bytes(self.open(source, size), self.create(path))
 
     def sync(self) -> None:
-        """See `Store.sync`: what a service has acknowledged is safe."""
+        """See `Store.sync`: objects that a service has acknowledged are safe."""
 
     def _delete(self, keys: list[str]) -> None:
         try:
             call(self.uri, lambda: obstore.delete(self._client, keys))
-        except NotFoundError:  # some services mind, and stop at the first that is missing
+        except NotFoundError:  # some services refuse a missing key, and stop there
             if len(keys) > 1:
                 for key in keys:
                     self._delete([key])

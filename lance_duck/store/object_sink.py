@@ -29,7 +29,7 @@ class ObjectSink(Sink):
         )
 
     def _write(self, data: memoryview) -> None:
-        for at in range(0, len(data), PART_BYTES):  # the library takes in what it is given before it waits for room
+        for at in range(0, len(data), PART_BYTES):  # obstore takes in a whole buffer before it waits for room
             piece = data[at : at + PART_BYTES]
             call(self.path, lambda piece=piece: self._upload.write(piece))  # type: ignore[misc]
 
@@ -37,6 +37,6 @@ class ObjectSink(Sink):
         call(self.path, self._upload.close)
 
     def _abort(self) -> None:
-        """Have the service forget what was uploaded: one that is only let go of keeps its parts, and their price."""
-        with suppress(StoreError):  # with an error the library aborts the upload, without one it closes it
+        """Have the service drop the uploaded parts: those of an upload that is merely forgotten stay, and cost."""
+        with suppress(StoreError):  # obstore aborts an upload whose block ends with an error, and closes it otherwise
             call(self.path, lambda: self._upload.__exit__(StoreError, None, None))

@@ -1,6 +1,6 @@
-"""Whether pages of a file that is mapped are in memory: by mincore, which Linux and macOS have.
+"""Residency of the pages of mapped files, by mincore, which Linux and macOS have.
 
-Where the system does not tell, or not this user, all pages count as being there.
+Where the system does not tell, or does not tell this user, all pages count as resident.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from lance_duck.store.request import Bytes
 
 _FLAG = ctypes.c_ubyte * 1
 _Mincore = Callable[[int, int, ctypes.Array[ctypes.c_ubyte]], int]
-"""From an address, a number of bytes and room for a flag a page to 0, or -1 where the system does not tell."""
+"""From an address, a number of bytes and room for a flag of each page to 0, or to -1 where the system does not tell."""
 
 
 def are_resident(data: Bytes, places: NDArray[np.int64]) -> bool:
     """Return whether the bytes at some places of a mapped file are in memory.
 
     Args:
-        data: All of the file, as mapped.
-        places: Offsets in it.
+        data: The whole file, as mapped.
+        places: int64, (n,), offsets in the file.
     """
     mincore = _mincore()
     if mincore is None:

@@ -1,4 +1,4 @@
-"""Reads as plans: code that needs bytes says which, and somebody else fetches them.
+"""Reads as plans: code that needs bytes says which, and its caller fetches them.
 
 A `Request[T]` is a generator. It yields lists of `ByteRange`, is sent the bytes of each (in the same order), and
 returns a T. Requests compose: `gather` drives many in lock-step, so that one round of reads serves all columns of a
@@ -63,7 +63,7 @@ Request = Generator[list[ByteRange], list[Bytes], T]
 
 
 def run(request: Request[T]) -> T:
-    """Drive a request to its end, fetching what it asks for."""
+    """Drive a request to its end, fetching the bytes that it asks for, and return its result."""
     try:
         ranges = next(request)
         while True:
@@ -75,11 +75,11 @@ def run(request: Request[T]) -> T:
 
 @dataclass(eq=False)
 class Watched:
-    """What was read.
+    """Counts of what was read.
 
     Attributes:
         ranges: Number of byte ranges that were asked for.
-        size: Their bytes.
+        size: Number of bytes of these ranges.
     """
 
     ranges: int = 0
@@ -88,7 +88,7 @@ class Watched:
 
 @contextmanager
 def watched() -> Iterator[Watched]:
-    """Count all that is read in this process meanwhile."""
+    """Count all bytes that this process reads while the block runs."""
     counts = Watched()
     _WATCHING.append(counts)
     try:
@@ -98,7 +98,7 @@ def watched() -> Iterator[Watched]:
 
 
 def is_watched() -> bool:
-    """Return whether what is read is counted: who reads past `fetch` must not."""
+    """Return whether reads are counted now; code must not read past `fetch` then."""
     return bool(_WATCHING)
 
 
@@ -139,25 +139,25 @@ def fetch(ranges: Sequence[ByteRange]) -> list[Bytes]:
 
 
 def read_first(ranges: Sequence[ByteRange], request: Request[T]) -> Request[T]:
-    """Ask for ranges in one round, then drive a request whose own ranges inside these cost no round any more."""
+    """Fetch ranges in one round, then drive a request, whose own ranges inside of these need no further round."""
     pieces = yield list(ranges)
-    held = [(r, r.offset + r.size, data) for r, data in zip(ranges, pieces, strict=True)]
+    buffers = [(r, r.offset + r.size, data) for r, data in zip(ranges, pieces, strict=True)]
 
-    def find(wanted: ByteRange) -> Bytes | None:
-        for r, end, data in held:
-            if r.source is wanted.source and r.offset <= wanted.offset and wanted.offset + wanted.size <= end:
-                return data[wanted.offset - r.offset : wanted.offset - r.offset + wanted.size]
+    def find(part: ByteRange) -> Bytes | None:
+        for r, end, data in buffers:
+            if r.source is part.source and r.offset <= part.offset and part.offset + part.size <= end:
+                return data[part.offset - r.offset : part.offset - r.offset + part.size]
         return None
 
     try:
-        wanted = next(request)
+        parts = next(request)
         while True:
-            found = [find(r) for r in wanted]
-            missing = [place for place, data in enumerate(found) if data is None]
-            if missing:
-                for place, data in zip(missing, (yield [wanted[place] for place in missing]), strict=True):
-                    found[place] = data
-            wanted = request.send(found)  # type: ignore[arg-type]
+            answers = [find(part) for part in parts]
+            gaps = [place for place, data in enumerate(answers) if data is None]
+            if gaps:
+                for place, data in zip(gaps, (yield [parts[place] for place in gaps]), strict=True):
+                    answers[place] = data
+            parts = request.send(answers)  # type: ignore[arg-type]
     except StopIteration as stop:
         result: T = stop.value
         return result

@@ -41,7 +41,7 @@ class Sink(ABC):
             self.position += view.nbytes
 
     def close(self) -> None:
-        """Make the file appear under its name, whole and, unless it is a late one, safe; then does nothing.
+        """Make the file appear under its name, whole and, unless it is a late one, safe; a second call does nothing.
 
         Raises:
             StoreError: The file could not be published, and nothing of it is left.
@@ -51,7 +51,7 @@ class Sink(ABC):
             self._close()
 
     def abort(self) -> None:
-        """Give the file up and leave nothing of it; does nothing once it is closed. Never raises."""
+        """Give the file up and leave nothing of it; do nothing if it is closed. Never raises."""
         if self._open:
             self._open = False
             self._abort()

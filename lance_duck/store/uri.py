@@ -1,4 +1,4 @@
-"""From what a user writes to a store: paths, file:// and the schemes of object stores.
+"""Stores of URIs as users write them: paths, file:// and the schemes of object stores.
 
 Datasets on the Hub of Hugging Face have a module of their own, `store.hub`.
 """
@@ -37,13 +37,12 @@ def open_store(
 
     Args:
         uri: Local path, file:// URI, or s3:// gs:// az:// abfss:// http(s):// hf:// memory:// URI.
-        storage_options: Credentials and settings of the object store, by the names of pylance and obstore. On a local
-            disk they are for what a table refers to elsewhere; there "fsync": "false" writes without flushing to the
-            disk, for tables that need not survive a power cut. "checksums": "false" writes files without
+        storage_options: Credentials and settings of the object store, by the names of pylance and obstore. For a table
+            on a local disk they serve the places elsewhere that it refers to; "fsync": "false" writes it without
+            flushing, for tables that need not survive a power cut. "checksums": "false" writes files without
             checksums, and compares those of small files alone. "manifest_store" names an external manifest store: see
             `store.external`.
-        allowed: Other roots that paths and links of a local store may lead into; those that are not local are passed
-            over.
+        allowed: Other roots that paths and links of a local store may lead into; roots that are not local are ignored.
 
     Raises:
         UnsupportedError: The scheme is not known.
@@ -104,7 +103,7 @@ def _hub_store(
 
 
 def _key_of(path: str) -> str:
-    """Return the key of a path of a web address."""
+    """Return the key of an object, from the path of its web address."""
     return "/".join(part for part in path.split("/") if part)
 
 
@@ -154,7 +153,7 @@ def open_source(uri: str, storage_options: Mapping[str, str] | None = None) -> B
 
 
 def local_path(uri: str) -> str | None:
-    """Return the path on a local disk that a path or file URI means, or None for other URIs."""
+    """Return the path on a local disk that a path or file URI means; None for other URIs."""
     if not _SCHEME.match(uri):
         return os.path.expanduser(uri)
     parts = urlsplit(uri)
@@ -168,7 +167,7 @@ def local_path(uri: str) -> str | None:
 
 
 def _windows_path(host: str, path: str) -> str:
-    r"""Return the path of a file URI there: C:\x of file:///C:/x, \\host\share\x of file://host/share/x."""
+    r"""Return the path of a file URI on Windows: C:\x of file:///C:/x, \\host\share\x of file://host/share/x."""
     if host:
         return rf"\\{host}" + path.replace("/", "\\")
     has_drive = re.match(r"/[A-Za-z][:|](/|$)", path) is not None
@@ -211,5 +210,5 @@ def boolean_option(options: Mapping[str, str] | None, name: str, *, default: boo
 
 
 def join_uri(root: str, path: str) -> str:
-    """Return the URI of something below a root."""
+    """Return the URI of a path below a root."""
     return f"{root.rstrip('/')}/{path}"

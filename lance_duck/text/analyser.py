@@ -23,13 +23,13 @@ from lance_duck.text.words import Words, cut_texts, tokens_of_text
 
 @dataclass(frozen=True)
 class Analyser:
-    """Gives the terms of texts.
+    """An analyser: makes terms of texts.
 
     Args:
-        parameters: How.
+        parameters: How texts are analysed.
 
     Raises:
-        UnsupportedError: They name a tokenizer or a language that is not supported.
+        UnsupportedError: The parameters name a tokenizer or a language that is not supported.
     """
 
     parameters: AnalyserParameters = field(default_factory=AnalyserParameters)
@@ -44,8 +44,8 @@ class Analyser:
             texts: string, large_string, string_view, or lists of them.
 
         Raises:
-            WrongTypeError: They are of another type.
-            InvalidInputError: A text is not UTF-8, or is to be JSON and is none.
+            WrongTypeError: The texts are of another type.
+            InvalidInputError: A text is not UTF-8, or is not JSON where documents are JSON.
         """
         array = joined_texts(texts)
         leaves = array.type
@@ -80,10 +80,10 @@ class Analyser:
         return [FtsToken(term, place) for term, (_, place) in zip(terms, cut, strict=True) if term is not None]
 
     def terms_of_query(self, query: str) -> list[FtsToken]:
-        """Return the tokens of a query: of a text those of `terms_of`, of JSON those that `query_tokens` says.
+        """Return the tokens of a query: those of `terms_of`, or of `query_tokens` where documents are JSON.
 
         Raises:
-            InvalidInputError: The query has half of a surrogate pair, or is of a form that JSON is not asked in.
+            InvalidInputError: The query has half of a surrogate pair, or is not in the form of `query_tokens`.
         """
         utf8_bytes(query, "query")
         return _in_order(query_tokens(query, self.parameters)) if self.parameters.is_json else self.terms_of(query)

@@ -26,11 +26,11 @@ def written_words(text: str) -> tuple[str, ...]:
 
 
 def contains_tokens(texts: pa.Array | pa.ChunkedArray, words: pa.Array | pa.ChunkedArray) -> pa.BooleanArray:
-    """Return whether each text has all words of the text beside it, in any order; true where that has none.
+    """Return whether each text has all words of the text beside it, in any order; true where the latter has none.
 
     Args:
-        texts: string, without nulls.
-        words: Likewise; as many.
+        texts: string, (n,), without nulls.
+        words: string, (n,), without nulls.
     """
     analyser = Analyser(WRITTEN)
     queries = joined_texts(words).dictionary_encode()

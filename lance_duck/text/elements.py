@@ -15,12 +15,12 @@ from lance_duck.text.texts import joined_texts
 
 @dataclass(frozen=True, eq=False)
 class Elements:
-    """The elements of lists, row by row, in order; a null list has none, a null in a list is one.
+    """The elements of lists, row by row, in order; a null list has no element, a null in a list is one.
 
     Attributes:
-        texts: The text of each.
-        rows: Place of the row of each, int64.
-        places: Place of each in the lists around it, outermost first; one uint32 array for each level of lists.
+        texts: Text of each element.
+        rows: Row of each element, int64.
+        places: Place of each element in the lists around it, outermost first; one uint32 array for each level of lists.
     """
 
     texts: pa.Array

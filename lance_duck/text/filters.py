@@ -14,7 +14,7 @@ from lance_duck.text.parameters import AnalyserParameters
 from lance_duck.text.tables import ascii_folding, lower_case, stop_words
 
 STEMMER: Final = f"Snowball, PyStemmer {Stemmer.version()}"
-"""What stems words. An index does not say what its writer had; other releases give a few words other stems."""
+"""The stemmer and its version. An index does not record those of its writer; releases differ in a few stems."""
 
 
 def terms_of_words(words: Sequence[str], parameters: AnalyserParameters) -> list[str | None]:
@@ -22,7 +22,7 @@ def terms_of_words(words: Sequence[str], parameters: AnalyserParameters) -> list
 
     Args:
         words: Tokens as the base tokenizer cuts them, none too long.
-        parameters: Supported ones.
+        parameters: Parameters that are supported.
     """
     terms = list(words)
     if parameters.lower_case:
@@ -40,7 +40,7 @@ def terms_of_words(words: Sequence[str], parameters: AnalyserParameters) -> list
 
 
 def _refused(parameters: AnalyserParameters) -> frozenset[str]:
-    """Return the words that are left out."""
+    """Return the stop words."""
     if not parameters.remove_stop_words:
         return frozenset()
     if parameters.custom_stop_words is not None:

@@ -1,7 +1,7 @@
 """Highlights: where the words of a query are in texts, texts with marks around them, and the best part of each text.
 
 A token is marked when its term is among those that are asked for, so that "running" is marked for the term "run".
-Marks go around the text as it was. Whoever shows it as HTML escapes it first, or marks it with characters of its own.
+Marks go around the text as it was. Callers who show it as HTML escape it first, or choose marks that survive escaping.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from lance_duck.text.texts import joined_texts, large_texts, present_texts
 from lance_duck.text.words import cut_texts
 
 _WORDS: Final = AnalyserParameters(max_token_length=None)
-"""What a snippet counts."""
+"""How the words that a snippet counts are cut."""
 
 
 @dataclass(frozen=True, eq=False)
 class TokenSpans:
-    """Where tokens are in texts, in order of their begin; those of n-grams overlap.
+    """The places of tokens in texts, in the order in which they begin; those of n-grams overlap.
 
     Attributes:
         begins: First byte of each token in its text, int64.
         ends: Byte behind each token in its text, int64.
-        terms: Which of the terms that were asked for each is, in their order; int64.
-        bounds: Spans before each text, one more than texts; int64.
+        terms: Number of each token's term among those that were asked for, int64.
+        bounds: Number of spans before each text, and of all; one more than texts, int64.
     """
 
     begins: NDArray[np.int64]
@@ -55,12 +55,12 @@ def term_spans(texts: pa.Array | pa.ChunkedArray, targets: Collection[Wanted], a
     Args:
         texts: string, large_string or string_view.
         targets: Terms as the analyser makes them of a query, and phrases of such.
-        analyser: What makes terms of the texts.
+        analyser: The analyser that makes terms of the texts.
 
     Raises:
-        WrongTypeError: Texts are of another type.
+        WrongTypeError: The texts are of another type.
         InvalidInputError: A text is not UTF-8.
-        UnsupportedError: The analyser is one of JSON.
+        UnsupportedError: The analyser is one for JSON.
     """
     if analyser.parameters.is_json:
         raise UnsupportedError("marks around the words of JSON", where="highlight")
@@ -72,7 +72,7 @@ def term_spans(texts: pa.Array | pa.ChunkedArray, targets: Collection[Wanted], a
     terms = list(dict.fromkeys([*alone, *(term for phrase in phrases for term, _ in phrase.words)]))
     numbers = {term: number for number, term in enumerate(terms)}
     of_words = [-1 if t is None else numbers.get(t, -1) for t in terms_of_words(cut.words, analyser.parameters)]
-    # One more, for tokens that are too long.
+    # One entry more, for tokens that are too long.
     of_tokens = np.array([*of_words, -1], np.int64)[np.where(cut.ids == LONG, len(of_words), cut.ids)]
     marked = of_tokens >= 0
     if phrases:
@@ -96,7 +96,7 @@ def highlight(
     pre: str = "<b>",
     post: str = "</b>",
 ) -> pa.LargeStringArray:
-    """Return texts with marks around the tokens of some terms; tokens that overlap or touch have them together.
+    """Return texts with marks around the tokens of some terms; tokens that overlap or touch share one pair of marks.
 
     Args:
         texts: See `term_spans`.
@@ -171,11 +171,11 @@ def _texts_of(spans: TokenSpans) -> NDArray[np.int64]:
 
 
 def _merged(spans: TokenSpans) -> TokenSpans:
-    """Return spans of which none overlaps or touches another one of its text; `terms` are those of the first ones."""
+    """Join spans of a text that overlap or touch; a joined span has the term of its first one."""
     if len(spans.begins) == 0:
         return spans
     texts = _texts_of(spans)
-    # Texts are put one behind the other, so that the furthest end so far is one of the same text, or lies before it.
+    # Texts are laid end to end, so that the furthest end so far is in the same text, or before it.
     width = int(spans.ends.max()) + 1
     reach = np.maximum.accumulate(spans.ends + texts * width)
     is_first = np.ones(len(texts), bool)
@@ -231,13 +231,13 @@ def _parts(texts: pa.LargeStringArray, spans: TokenSpans, words: int) -> list[tu
 
 
 def _window(places: list[int], terms: list[int], count: int, words: int) -> int:
-    """Return the first of so many words that have most of some terms, these in their middle.
+    """Return the first word of the window with the most of some terms, which lie in its middle.
 
     Args:
-        places: Words that have a term, ascending.
-        terms: Term of each.
-        count: Words of the text, more than `words`.
-        words: How many are shown.
+        places: Places of words that have a term, ascending.
+        terms: Term of each such word.
+        count: Number of words of the text, more than `words`.
+        words: Number of words of the window.
     """
     best, middle = (0, 0), (0, 0)
     inside: Counter[int] = Counter()
@@ -257,7 +257,7 @@ def _window(places: list[int], terms: list[int], count: int, words: int) -> int:
 
 
 def _inside(spans: TokenSpans, parts: list[tuple[int, int]]) -> TokenSpans:
-    """Return the spans that lie in the part of their text, counted from its begin."""
+    """Return the spans that lie in the shown part of their text, counted from where the part begins."""
     texts = _texts_of(spans)
     edges = np.array(parts, np.int64).reshape(-1, 2)
     begins, ends = spans.begins - edges[texts, 0], spans.ends - edges[texts, 0]

@@ -1,8 +1,8 @@
-"""JSON as documents: a token for each leaf of its tree, of texts one for each of their terms.
+"""JSON as documents: a token for each leaf of its tree; for a text, a token for each of its terms.
 
 A token is "path,type,value": "a.city,str,san", "n,number,30", "ok,bool,true", "z,null,null". A path has the keys of
-objects with dots between them; places in arrays are left out. Numbers are as they are written. What the parameters of
-an analyser say concerns the terms of texts alone. Positions count the tokens of a document that are kept.
+objects with dots between them; places in arrays are left out. Numbers are as they are written. The parameters of an
+analyser concern the terms of texts alone. Positions count the tokens that a document has after stop words are removed.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ def json_tokens(documents: pa.LargeStringArray, parameters: AnalyserParameters) 
 
     Args:
         documents: JSON, without nulls.
-        parameters: Supported ones.
+        parameters: Parameters that are supported.
 
     Raises:
         InvalidInputError: A document is not JSON.
-        UnsupportedError: One is nested too deep.
+        UnsupportedError: A document is nested too deeply.
     """
     names: dict[str, int] = {}
     texts: list[str] = []
@@ -87,10 +87,10 @@ def query_tokens(query: str, parameters: AnalyserParameters) -> list[str]:
 
     Args:
         query: A query of the form "path,type,value;…"; a path has no comma, and a value no semicolon.
-        parameters: Supported ones.
+        parameters: Parameters that are supported.
 
     Raises:
-        InvalidInputError: It is of another form.
+        InvalidInputError: The query is of another form.
     """
     tokens: list[str] = []
     for triplet in query.split(_BETWEEN):
@@ -140,7 +140,7 @@ def _leaves(document: str) -> Iterator[tuple[str, str, str]]:
 def _of_texts(
     texts: list[str], paths: list[str], names: dict[str, int], parameters: AnalyserParameters
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the number of each token of texts, whose names are added to the others, and the text that each is of."""
+    """Return the number of each token of some texts, added to `names` if new, and the number of its text."""
     cut = cut_texts(pa.array(texts, pa.large_string()), parameters)
     terms = terms_of_words(cut.words, parameters)
     of_texts = np.repeat(np.arange(len(texts)), np.diff(cut.bounds))

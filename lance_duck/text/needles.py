@@ -1,11 +1,11 @@
-"""What all texts have that contain a part, as far as their trigrams tell it.
+"""Words and trigrams that every text has which contains a given part.
 
 A trigram is only asked for where it is certain that every such text has it, whichever writer made the index:
 
-- Of other characters than ASCII only Latin letters with accents are looked at (U+00C0 to U+017F), because tables of
-  writers differ in others, as in the old letters "ĸ" and "ŉ".
+- Beyond ASCII, only Latin letters with accents are looked at (U+00C0 to U+017F): in other characters, as in the old
+  letters "ĸ" and "ŉ", the tables of writers differ.
 - Where case does not count, only letters and digits of ASCII are looked at, and an "i" ends a word: "İ" may stand for
-  it, of which trigrams see an "i" and a dot that is not a letter.
+  it, in which trigrams see an "i" and a dot that is not a letter.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ def certain_words(part: str, *, any_case: bool = False) -> tuple[str, ...]:
     """Return words of letters a to z and digits, each in the lower-cased and folded form of every text with a part.
 
     Args:
-        part: What the texts contain.
-        any_case: They contain it in upper or lower case, as one character of theirs for one of the part.
+        part: The part that the texts contain.
+        any_case: Whether they contain it regardless of case, one character of theirs for each of the part.
 
     Returns:
         Words of at least `LEAST` characters; none where the part has no trigram.
@@ -46,7 +46,7 @@ def trigrams_of_words(words: Iterable[str]) -> NDArray[np.uint32]:
 
 
 def _folded(character: str) -> str:
-    """Return the letters and digits that a character becomes, and an end in place of what is neither."""
+    """Return the letters and digits that a character becomes, with an end of a word in place of anything else."""
     if not character.isascii() and character not in _LATIN:
         return _END
     lower, folding = lower_case(), ascii_folding()

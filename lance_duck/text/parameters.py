@@ -1,4 +1,4 @@
-"""Parameters of an analyser: as callers write them, as a segment stores them (JSON), and what is done with which.
+"""Parameters of an analyser: as callers write them, as a segment stores them (JSON), and which are supported.
 
 A segment's `params` is one JSON object with a key for each field here. Keys that are not known are ignored, and those
 that are missing have their defaults.
@@ -24,7 +24,7 @@ BASE_TOKENIZERS: Final = ("simple", "whitespace", "raw", "ngram")
 """Base tokenizers that texts can be analysed with."""
 
 OTHER_TOKENIZERS: Final = ("code", "icu", "icu/split")
-"""Base tokenizers of Lance that are not supported; `jieba/…` and `lindera/…`, with a model each, are not, either."""
+"""Base tokenizers of Lance that are not supported; nor are `jieba/…` and `lindera/…`, each with a model."""
 
 DOCUMENT_TOKENIZERS: Final = ("text", "json")
 ANALYZERS: Final = ("text", "code")
@@ -41,20 +41,21 @@ class AnalyserArguments(TypedDict, total=False):
     """Keyword arguments that say how texts are analysed; None is the default, but for `max_token_length`.
 
     Keys:
-        analyzer: "text", or "code", a profile of its own that is not supported.
+        analyzer: "text", or "code", a profile that is not supported.
         base_tokenizer: "simple" (letters and digits belong together), "whitespace" (of ASCII), "raw" (the text is one
             token) or "ngram".
-        lance_tokenizer: "text", or "json" where documents are JSON, as those of columns of JSON are.
+        lance_tokenizer: "text", or "json" where documents are JSON, as in columns of JSON.
         language: Language of the stemmer and the stop words, "English".
-        max_token_length: Tokens of so many bytes of UTF-8 and more are left out, 40 by default; None: no limit.
+        max_token_length: Tokens of this many bytes of UTF-8 or more are left out, 40 by default; None for no limit.
         lower_case: Compare without case; True by default.
         stem: Compare stems of words; True by default, False for "ngram".
         remove_stop_words: Leave out the language's most frequent words; True by default, False for "ngram".
-        custom_stop_words: These are left out instead of the language's; they are compared after stemming.
+        custom_stop_words: Words that are left out instead of the language's; they are compared after stemming.
         ascii_folding: Compare without accents of Latin letters; True by default.
-        min_ngram_length, max_ngram_length: Characters of an n-gram, 3 and 3.
-        prefix_only: N-grams only from the start of a text.
-        split_identifiers, split_on_numerics, preserve_original, index_operators: Of "code", which is not supported.
+        min_ngram_length, max_ngram_length: Characters of an n-gram, 3 and 3 by default.
+        prefix_only: Make n-grams only from the start of a text.
+        split_identifiers, split_on_numerics, preserve_original, index_operators: Flags of "code", which is not
+            supported.
     """
 
     analyzer: str | None
@@ -112,7 +113,7 @@ class AnalyserParameters:
 
         Args:
             arguments: `AnalyserArguments`, and the fields of this class.
-            where: Function that they are given to, for errors.
+            where: Function that received them, for errors.
 
         Raises:
             InvalidInputError: A name, tokenizer or language is unknown, or a number is out of its range.
@@ -141,14 +142,14 @@ class AnalyserParameters:
 
     @classmethod
     def from_json(cls, text: str, where: str | None = None) -> AnalyserParameters:
-        """Return the parameters that a segment stores; names that this version does not know are kept as they are.
+        """Return the parameters that a segment stores; names of unknown tokenizers and languages are kept as they are.
 
         Args:
             text: JSON, one object.
             where: File that it is in, for errors.
 
         Raises:
-            CorruptError: It is not such an object, or a value is of a wrong type.
+            CorruptError: The text is not such an object, or a value is of a wrong type.
         """
         try:
             stored = json.loads(text)
@@ -175,7 +176,7 @@ class AnalyserParameters:
         return replace(defaults, **values)
 
     def to_json(self) -> str:
-        """Return what a segment stores: one object with all keys, without spaces, as other writers have it."""
+        """Return the JSON that a segment stores: one object with all keys, without spaces, as other writers have it."""
         return json.dumps(asdict(self), separators=(",", ":"), ensure_ascii=False)
 
     @property
@@ -185,9 +186,9 @@ class AnalyserParameters:
 
     @property
     def refusal(self) -> str | None:
-        """Why texts cannot be analysed so, in a few words; None: they can.
+        """The reason why texts cannot be analysed so, in a few words; None if they can.
 
-        An index with such parameters is sound: it is carried along, and not used.
+        An index with parameters that are not supported is sound: it is carried along, and not used.
         """
         if self.lance_tokenizer not in DOCUMENT_TOKENIZERS:
             return f"lance_tokenizer {self.lance_tokenizer!r} is not supported"
@@ -203,7 +204,7 @@ class AnalyserParameters:
         """Refuse parameters that texts cannot be analysed with.
 
         Raises:
-            UnsupportedError: Says which one, and what is supported.
+            UnsupportedError: A parameter is not supported; the message says which, and what is supported.
         """
         refusal = self.refusal
         if refusal is not None:
@@ -211,7 +212,7 @@ class AnalyserParameters:
             raise UnsupportedError(refusal, where=where, remedy=f"base_tokenizer can be {supported}")
 
     def check_words(self, where: str | None = None) -> None:
-        """Check names against those that exist in Lance, and ranges.
+        """Check names against those that exist in Lance, and numbers against their ranges.
 
         Raises:
             InvalidInputError: A tokenizer or language is unknown, or a number is out of its range.
@@ -239,7 +240,7 @@ def utf8_bytes(text: str, what: str, where: str | None = None) -> bytes:
     """Return the UTF-8 of a text.
 
     Raises:
-        InvalidInputError: It has half of a surrogate pair, which no UTF-8 has.
+        InvalidInputError: The text has half of a surrogate pair, which UTF-8 cannot encode.
     """
     try:
         return text.encode()
@@ -271,7 +272,7 @@ def _base_tokenizer(values: dict[str, Any], where: str | None) -> str:
 
 
 def _checked(name: str, value: Any, default: Any, where: str | None) -> Any:
-    """Return a value whose type is that of the parameter."""
+    """Return a parameter's value, checked for its type and range."""
     if name == "custom_stop_words":
         return _words(value, where)
     if name == "max_token_length" and value is None:

@@ -1,7 +1,7 @@
-"""Parts that every text has which matches a pattern: of LIKE, of GLOB, of regular expressions.
+"""Parts that every text contains which matches a pattern: of LIKE, of GLOB, or a regular expression.
 
-What is said holds for every text that matches, and for others, too. Of what is not understood of a pattern nothing is
-said.
+The parts are necessary, not sufficient: other texts may contain them, too. A construct that is not understood adds no
+part.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from lance_duck.text.needles import certain_words
 
 @dataclass(frozen=True)
 class Parts:
-    """What texts contain.
+    """Parts that matching texts contain.
 
     Attributes:
-        alternatives: Parts; a text has all those of one alternative.
-        any_case: Upper and lower case count as equal.
+        alternatives: Alternatives of several parts each; a text contains all parts of at least one alternative.
+        any_case: Whether upper and lower case count as equal.
     """
 
     alternatives: tuple[tuple[str, ...], ...]
     any_case: bool = False
 
     def words(self) -> list[tuple[str, ...]] | None:
-        """Return for each alternative its words, as `certain_words` says; None where one of them has none."""
+        """Return the words of each alternative, as `certain_words` finds them; None where an alternative has none."""
         each = [
             tuple(dict.fromkeys(word for part in parts for word in certain_words(part, any_case=self.any_case)))
             for parts in self.alternatives
@@ -36,22 +36,22 @@ class Parts:
 
 
 def like_parts(pattern: str, escape: str = "") -> tuple[str, ...]:
-    """Return parts of texts that are LIKE a pattern.
+    """Return the parts of texts that are LIKE a pattern.
 
     Args:
         pattern: The pattern.
-        escape: A character that takes the meaning of the next one; "": there is none.
+        escape: The character that makes the next one literal; "" if there is none.
     """
     return tuple(re.split(f"[%_{re.escape(escape)}]", pattern))
 
 
 def glob_parts(pattern: str) -> tuple[str, ...]:
-    """Return parts of texts that match a GLOB pattern; none where it has sets or escapes."""
+    """Return the parts of texts that match a GLOB pattern; none where it has sets or escapes."""
     return () if set(pattern) & set("[]\\") else tuple(re.split("[*?]", pattern))
 
 
 def regex_parts(pattern: str, *, any_case: bool = False) -> Parts:
-    """Return parts of texts in which a regular expression, as RE2 has them, is found."""
+    """Return the parts of texts in which a regular expression in RE2's syntax is found."""
     reader = _RegexReader(pattern)
     try:
         alternatives = reader.whole()
@@ -61,17 +61,17 @@ def regex_parts(pattern: str, *, any_case: bool = False) -> Parts:
 
 
 class _UnknownError(Exception):
-    """The expression has something that is not understood."""
+    """The expression has a construct that is not understood."""
 
 
 _Alternatives = tuple[tuple[str, ...], ...]
 
 _NOTHING: Final[_Alternatives] = ((),)
 _MOST: Final = 16
-"""Alternatives that are kept apart; of an expression with more, nothing is said."""
+"""Most alternatives that are told apart; an expression with more of them gives no parts."""
 
 _DEEPEST: Final = 50
-"""Groups in groups that are looked into."""
+"""Depth of nested groups that is looked into."""
 
 _REPEATED: Final = re.compile(r"(?:[*+?]|\{(\d+)(?:,\d*)?\})\??")
 _FLAGS: Final = re.compile(r"\?(?:P?<\w+>|(?P<on>[imsU]*)(?:-[imsU]+)?(?P<end>[:)]))")
@@ -81,10 +81,10 @@ _PUNCTUATION: Final = re.compile(r"\\([^\w\s])", re.ASCII)
 
 
 class _RegexReader:
-    """Reads one expression.
+    """A reader of one regular expression.
 
     Attributes:
-        any_case: A flag somewhere in it says that case does not count.
+        any_case: Whether a flag anywhere in the expression says that case does not count.
     """
 
     def __init__(self, pattern: str) -> None:
@@ -93,7 +93,7 @@ class _RegexReader:
         self.any_case = False
 
     def whole(self) -> _Alternatives:
-        """Return the alternatives of all of it."""
+        """Return the alternatives of the whole expression."""
         result = self._alternation(0)
         if self._at < len(self._pattern):
             raise _UnknownError
@@ -108,7 +108,7 @@ class _RegexReader:
         return result if len(result) <= _MOST else _NOTHING
 
     def _sequence(self, depth: int) -> _Alternatives:
-        """Return what texts have that match what stands here up to `|`, `)` or the end."""
+        """Return the alternatives of the sequence that goes on to the next `|`, `)` or the end."""
         result: _Alternatives = _NOTHING
         run = ""
         while self._at < len(self._pattern) and self._pattern[self._at] not in "|)":
@@ -125,7 +125,7 @@ class _RegexReader:
         return _both(result, ((run,),))
 
     def _atom(self, depth: int) -> tuple[_Alternatives, bool]:
-        """Return what the next part asks for, and whether that is one character."""
+        """Return the alternatives of the next atom, and whether it is one literal character."""
         text, at = self._pattern, self._at
         if self._takes("("):
             return self._group(depth), False
@@ -157,7 +157,7 @@ class _RegexReader:
         return inside
 
     def _least(self) -> int:
-        """Return how often the part before this place stands at least: 0, 1, or 2 where it may stand more often."""
+        """Return how often the last atom occurs at least, by its quantifier: 0, 1 (once), or 2 (once or more often)."""
         match = _REPEATED.match(self._pattern, self._at)
         if match is None:
             return 1
@@ -174,7 +174,7 @@ class _RegexReader:
 
 
 def _both(first: _Alternatives, second: _Alternatives) -> _Alternatives:
-    """Return the alternatives of two things that a text has both; of the first alone, where they are too many."""
+    """Return the alternatives of texts that satisfy both; those of the first alone where there would be too many."""
     if len(first) * len(second) > _MOST:
         return first
     return tuple((*one, *other) for one, other in product(first, second))

@@ -1,4 +1,4 @@
-"""Phrases of a query: words that follow each other, and which of their tokens in texts do."""
+"""Phrases of a query: terms that follow each other, and the tokens of texts that form them."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class Phrase:
     """Terms that follow each other.
 
     Attributes:
-        words: Each term and its place in the phrase, ascending; places of words that the analyser leaves out are free.
-        slop: Tokens that may stand between two of them besides.
+        words: Each term and its place in the phrase, ascending; words that the analyser leaves out leave gaps.
+        slop: Number of further tokens that may stand between two neighbouring terms.
     """
 
     words: tuple[tuple[str, int], ...]
@@ -30,11 +30,11 @@ class Phrase:
 
 
 Wanted = str | Phrase
-"""A term wherever it stands, or terms where they follow each other."""
+"""What is marked in texts: a term wherever it stands, or terms where they follow each other."""
 
 
 def wanted_of(query: str, analyser: Analyser) -> list[Wanted]:
-    """Return what is looked for by a text: its words, and as phrases those in double quotes; of JSON, its terms."""
+    """Return the terms of a query, those in double quotes as phrases; where documents are JSON, its terms alone."""
     if analyser.parameters.is_json:
         return [token.text for token in analyser.terms_of_query(query)]
     result: list[Wanted] = []
@@ -47,7 +47,7 @@ def wanted_of(query: str, analyser: Analyser) -> list[Wanted]:
 
 
 def phrases_of(query: str, analyser: Analyser, slop: int = 0) -> Iterator[Wanted]:
-    """Yield a text as a phrase; its one term where it has no other, and nothing where it has none."""
+    """Yield the phrase of a text; just its term where it has a single one, nothing where it has none."""
     words = tuple((token.text, token.position) for token in analyser.terms_of_query(query))
     if len(words) > 1:
         yield Phrase(words, slop)
@@ -58,14 +58,14 @@ def phrases_of(query: str, analyser: Analyser, slop: int = 0) -> Iterator[Wanted
 def in_phrase(
     phrase: Phrase, terms: Sequence[str], numbers: Places, texts: Places, places: Places
 ) -> NDArray[np.bool_]:
-    """Return which tokens are part of a phrase, in any way in which it can be read there.
+    """Return whether each token is part of an occurrence of a phrase; occurrences may overlap.
 
     Args:
         phrase: The phrase.
         terms: Distinct terms.
-        numbers: Which of `terms` each token is.
+        numbers: Index in `terms` of each token's term.
         texts: Text of each token, ascending.
-        places: Place of each token among all of its text.
+        places: Place of each token in its text.
     """
     term_numbers = {term: number for number, term in enumerate(terms)}
     stride = (int(places.max()) if len(places) else 0) + phrase.words[-1][1] + len(phrase.words) * (phrase.slop + 1) + 2
@@ -86,6 +86,6 @@ def in_phrase(
 
 
 def _has_any(keys: Places, least: Places, most: Places) -> NDArray[np.bool_]:
-    """Return whether one of some ascending keys lies in each range, both ends of which belong to it."""
+    """Return, for each closed range, whether any of the ascending keys lies in it."""
     result: NDArray[np.bool_] = np.searchsorted(keys, least) < np.searchsorted(keys, most, side="right")
     return result

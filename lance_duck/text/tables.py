@@ -24,12 +24,12 @@ from numpy.typing import NDArray
 from lance_duck.kernels.tokens.cut import CODE_POINTS
 
 WHITESPACE: Final = " \t\n\f\r"
-"""What divides tokens of the tokenizer "whitespace"."""
+"""Characters that divide tokens of the tokenizer "whitespace"."""
 
 
 @cache
 def alphanumeric() -> NDArray[np.uint8]:
-    """Return which characters belong to words of the tokenizer "simple", letters, their marks, numbers: 1 or 0 each."""
+    """Return 1 for each character of words of the tokenizer "simple" (letters, their marks, numbers), 0 for others."""
     members = np.zeros(CODE_POINTS, np.uint8)
     for first, last in _lines("alphanumeric.txt"):
         members[first : last + 1] = 1
@@ -38,7 +38,7 @@ def alphanumeric() -> NDArray[np.uint8]:
 
 @cache
 def not_whitespace() -> NDArray[np.uint8]:
-    """Return which characters belong to words of the tokenizer "whitespace", 1 or 0 each."""
+    """Return 1 for each character of words of the tokenizer "whitespace", 0 for others."""
     members = np.ones(CODE_POINTS, np.uint8)
     members[[ord(character) for character in WHITESPACE]] = 0
     return _frozen(members)
@@ -46,13 +46,13 @@ def not_whitespace() -> NDArray[np.uint8]:
 
 @cache
 def lower_case() -> Mapping[int, str]:
-    """Return what becomes of each character that has a lower case, as `str.translate` takes it."""
+    """Return the lower case of each character that has one, as `str.translate` takes it."""
     return _changes("lower_case.txt")
 
 
 @cache
 def ascii_folding() -> Mapping[int, str]:
-    """Return what becomes of each character that is folded to ASCII, as `str.translate` takes it."""
+    """Return the ASCII text of each character that is folded to it, as `str.translate` takes it."""
     return _changes("ascii_folding.txt")
 
 

@@ -8,7 +8,7 @@ from lance_duck.errors import InvalidInputError
 
 
 def joined_texts(texts: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """Return one array of the chunks."""
+    """Return texts as one array."""
     if not isinstance(texts, pa.ChunkedArray):
         return texts
     if texts.num_chunks == 1:

@@ -1,4 +1,4 @@
-"""`tokenize`: what a full-text index stores of a text, and what a query asks it for."""
+"""`tokenize`: the tokens that a full-text index stores of a text, and that a query asks it for."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def tokenize(query: str, **options: Unpack[AnalyserArguments]) -> list[FtsToken]
     Raises:
         InvalidInputError: An argument, a tokenizer or a language is unknown, or a number is out of its range.
         WrongTypeError: An argument is of a wrong type.
-        UnsupportedError: A tokenizer of Lance that is not supported.
+        UnsupportedError: The tokenizer is one of Lance that is not supported.
     """
     if not isinstance(query, str):
         raise WrongTypeError("bad query", where="tokenize", expected="str", found=type(query).__name__)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, eq=False)
 class Tokens:
-    """What an analyser keeps of some texts.
+    """The tokens that an analyser makes of some texts.
 
     Attributes:
         terms: Distinct terms in order of their first occurrence, large_binary (UTF-8), without nulls.
@@ -38,7 +38,7 @@ class FtsToken:
 
     Attributes:
         text: Its term.
-        position: Which token of its text it is; tokens that a filter removed leave gaps.
+        position: Its number in its text, from 0; tokens that a filter removed leave gaps.
     """
 
     text: str

@@ -2,8 +2,8 @@
 
 Each character of a text becomes, by itself, its lower case, and that is folded to ASCII; so a part of a text becomes a
 part of what the text becomes. Trigrams are numbered: digits are 1 … 10, letters 11 … 36, and a trigram is
-(first * 37 + second) * 37 + third. Capital letters that folding leaves, of "™" for one, which has no lower case, follow
-the same rule in a byte: "A" is 235.
+(first * 37 + second) * 37 + third. Folding may leave capital letters, as "TM" of "™", which has no lower case; they
+follow the same rule in one byte: "A" is 235.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _LETTER: Final = ord("a") - 11
 
 @dataclass(frozen=True, eq=False)
 class TextsByTrigram:
-    """Which texts have each trigram.
+    """The texts that have each trigram.
 
     Attributes:
-        trigrams: Those that some text has, ascending; uint32.
+        trigrams: Trigrams that some text has, ascending; uint32.
         bounds: Where the texts of each begin, and where those of the last end; int64.
         texts: Numbers of the texts, ascending for each trigram; uint32.
     """
@@ -87,7 +87,7 @@ def classes_of(character: str) -> list[int]:
 
 
 def has_trigrams(texts: pa.Array, trigrams: NDArray[np.uint32]) -> NDArray[np.bool_]:
-    """Return whether texts have all of some trigrams, which are distinct; null ones have none."""
+    """Return whether each text has all of some distinct trigrams; null ones have none."""
     groups = texts_by_trigram(texts)
     present = np.flatnonzero(np.isin(groups.trigrams, trigrams))
     if len(present) < len(trigrams):
@@ -107,7 +107,7 @@ def _class(character: str) -> int:
 
 
 def _changed() -> Iterator[int]:
-    """Yield the characters that are not just themselves, and no letter or digit."""
+    """Yield the characters that may have other classes than `BREAK`: up to "z", or with lower case or folding."""
     yield from range(ord("z") + 1)
     yield from {point for point in (*lower_case(), *ascii_folding()) if point > ord("z")}
 

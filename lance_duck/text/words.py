@@ -1,7 +1,7 @@
-"""Base tokenizers: texts cut into tokens, each a word by its number.
+"""Base tokenizers: texts cut into tokens, each given by the number of its word.
 
 Numbers count distinct words in order of their first occurrence. The kernels' arrays grow as words and tokens come, so
-that what is allocated follows what texts hold, not what they might.
+that memory follows what the texts hold, not what they might.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Words:
     Attributes:
         words: Distinct words, in order of their first occurrence.
         ids: Place in `words` of each token, or LONG for one that is too long; uint32.
-        bounds: Tokens before each text, one more than texts; int64.
+        bounds: Number of tokens before each text, and of all; one more than texts, int64.
         spans: Begin and end of each token in its text, in bytes, int64 (n, 2); none where they were not asked for.
     """
 
@@ -47,12 +47,12 @@ class Words:
 
 
 def cut_texts(texts: pa.LargeStringArray, parameters: AnalyserParameters, with_spans: bool = False) -> Words:
-    """Cut texts.
+    """Cut texts into tokens.
 
     Args:
         texts: Without nulls, of valid UTF-8.
-        parameters: Supported ones.
-        with_spans: Say where each token is.
+        parameters: Parameters that are supported.
+        with_spans: Whether to say where each token is.
     """
     if parameters.base_tokenizer == "raw":
         return _whole_texts(texts, parameters)

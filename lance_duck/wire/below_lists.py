@@ -13,10 +13,10 @@ from lance_duck.wire.schema import Field, Schema
 
 @dataclass(frozen=True)
 class ListedField:
-    """How a field is read that may be one of structs in a list.
+    """A field that may lie in structs of a list, and how it is read.
 
     Attributes:
-        path: Dotted path of what is read: of the field, or of the outermost list around it.
+        path: Dotted path of the column part that is read: of the field, or of the outermost list around it.
         below: Names of the struct fields that lead from there to the field.
         shown: Dotted path of the field, without the items of lists.
         type: Storage type of its values, in a large_list for each list between them and `path`.
@@ -29,7 +29,7 @@ class ListedField:
 
 
 def listed_field(schema: Schema, field: Field) -> ListedField:
-    """Return how a field is read."""
+    """Return how a field is read, through the lists around it."""
     way = [field]
     while way[0].parent_id >= 0:
         way.insert(0, schema.by_id(way[0].parent_id))
@@ -49,16 +49,16 @@ def found_field(
 
     Args:
         fields: Fields of the table.
-        names: One after the other.
-        choose: Returns the one of some fields that a name means, None for none.
+        names: Names of the path, outermost first.
+        choose: Returns the one of some fields that a name means; None if it means none.
     """
     field: Field | None = None
     for name in names:
-        here = choose(fields, name)
-        while here is None and field is not None and field.logical_type != "struct" and len(field.children) == 1:
+        child = choose(fields, name)
+        while child is None and field is not None and field.logical_type != "struct" and len(field.children) == 1:
             field = field.children[0]
-            here = choose(field.children, name)
-        if here is None:
+            child = choose(field.children, name)
+        if child is None:
             return None
-        field, fields = here, here.children
+        field, fields = child, child.children
     return field

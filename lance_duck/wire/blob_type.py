@@ -1,8 +1,8 @@
-"""The Arrow extension type `lance.blob.v2`: what users give for a blob.
+"""The Arrow extension type `lance.blob.v2`: blobs as users give them.
 
     struct<data: large_binary, uri: string[, position: uint64, size: uint64]>
 
-Of data and uri exactly one is not null; position and size choose a part of an external file.
+Exactly one of data and uri is not null; position and size choose a part of an external file.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ class Blob:
 
     Attributes:
         data: The bytes.
-        uri: Where the external file is.
-        position: First byte of the part that is meant.
-        size: Bytes of it, at least 1.
+        uri: URI of the external file.
+        position: First byte of a part of it; None for the whole file.
+        size: Bytes of the part, at least 1.
 
     Raises:
-        InvalidInputError: Both or none of data and uri, or half of a part.
+        InvalidInputError: Both or neither of data and uri are given, or only one of position and size.
     """
 
     data: bytes | None = None
@@ -82,10 +82,10 @@ class BlobType(pa.ExtensionType):  # type: ignore[misc]
     """The type of blob columns, as they are written.
 
     Args:
-        storage: The struct, with two or four members; four unless given.
+        storage: The struct, with two or four members; four by default.
 
     Raises:
-        InvalidInputError: Another storage type.
+        InvalidInputError: The storage type is another one.
     """
 
     def __init__(self, storage: pa.DataType | None = None) -> None:
@@ -133,7 +133,7 @@ def blob_array(values: Iterable[Any]) -> BlobArray:
         values: Bytes, the URI of an external file (str), `Blob`, or None for a null.
 
     Raises:
-        InvalidInputError: A value of another kind, or an empty URI.
+        InvalidInputError: A value is of another kind, or an empty URI.
     """
     return BlobArray.from_pylist(values)
 
@@ -152,12 +152,12 @@ def blob_field(
     Args:
         name: Name of the column.
         nullable: Whether there may be nulls.
-        inline_size_threshold: Bytes up to which a blob lies in the data file; 64 KiB.
-        dedicated_size_threshold: Bytes above which a blob is a file of its own; 4 MiB.
-        pack_file_size_threshold: Bytes of a file with several blobs; 1 GiB.
+        inline_size_threshold: Bytes up to which a blob lies in the data file; 64 KiB by default.
+        dedicated_size_threshold: Bytes above which a blob is a file of its own; 4 MiB by default.
+        pack_file_size_threshold: Bytes of a file with several blobs; 1 GiB by default.
 
     Raises:
-        InvalidInputError: A threshold that is not a whole number, or too small.
+        InvalidInputError: A threshold is not a whole number, or too small.
     """
     settings = {
         "inline_size_threshold": inline_size_threshold,

@@ -1,4 +1,4 @@
-"""Metadata of Arrow schemas as the C data interface has it: in order, with repeated names, of extension types too.
+"""Metadata of Arrow schemas as the C data interface has it: in order, with repeated names and extension keys.
 
 int32 count, then for each pair: int32 length, name, int32 length, value; in the byte order of the machine
 """
@@ -31,7 +31,7 @@ class _CSchema(ctypes.Structure):
 
 
 def metadata_pairs(exporter: Exporter) -> list[tuple[str, str]]:
-    """Return the names and values of metadata in order, repeated names included, which pyarrow's own view drops."""
+    """Return the names and values of metadata in order, with repeated names, which pyarrow's own view drops."""
     capsule = exporter.__arrow_c_schema__()
     at = _CSchema.from_address(_capsule_pointer(capsule, b"arrow_schema")).metadata
     if not at:

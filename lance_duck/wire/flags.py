@@ -61,7 +61,7 @@ def check_readable(flags: int, where: str) -> None:
     """Refuse a table whose reader flags are not all understood.
 
     Raises:
-        UnsupportedError: Names the flags that are not, by number and name.
+        UnsupportedError: Some are not; the message has their numbers and names.
     """
     remedy = "read the table with a newer version, or an older version of the table"
     _check(flags & ~READABLE, "reader", where, remedy)
@@ -71,12 +71,12 @@ def check_writable(flags: int, where: str) -> None:
     """Refuse to change a table whose writer flags are not all understood.
 
     Raises:
-        UnsupportedError: Names the flags that are not, by number and name.
+        UnsupportedError: Some are not; the message has their numbers and names.
     """
     _check(flags & ~WRITABLE, "writer", where, "the table can be read, but only a newer version can change it")
 
 
 def _check(unknown: int, who: str, where: str, remedy: str) -> None:
     if unknown:
-        what = f"{who} feature flags {', '.join(flag_names(unknown))} are not supported"
-        raise UnsupportedError(what, where=where, remedy=remedy)
+        names = ", ".join(flag_names(unknown))
+        raise UnsupportedError(f"{who} feature flags {names} are not supported", where=where, remedy=remedy)

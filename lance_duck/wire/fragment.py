@@ -21,11 +21,11 @@ from lance_duck.wire.pb import table_pb2
 
 @dataclass(frozen=True, slots=True)
 class DeletionFile:
-    """Where the deleted rows of a fragment are listed.
+    """The file that lists the deleted rows of a fragment.
 
     Attributes:
-        suffix: "arrow": an Arrow IPC file; "bin": a roaring bitmap.
-        num_deleted_rows: Rows listed; 0 in old manifests that do not say.
+        suffix: "arrow" for an Arrow IPC file, "bin" for a roaring bitmap.
+        num_deleted_rows: Number of rows listed; 0 in old manifests that do not say.
     """
 
     suffix: str
@@ -35,7 +35,7 @@ class DeletionFile:
     base_id: int | None
 
     def path(self, fragment_id: int) -> str:
-        """Return the path below the root of the table or base."""
+        """Return the path of the file below the root of the table or base."""
         return paths.deletion_file(fragment_id, self.read_version, self.id, self.suffix)
 
 
@@ -53,12 +53,12 @@ class Fragment:
     """A horizontal slice of the table.
 
     Attributes:
-        id: Number; the upper 32 bits of the addresses of its rows.
-        physical_rows: Rows before deletion; 0 in old manifests that do not say.
+        id: Id, the upper 32 bits of the addresses of its rows.
+        physical_rows: Number of rows before deletion; 0 in old manifests that do not say.
         row_ids: Serialized RowIdSequence, or where it lies; None without stable row ids.
-        created_at: Serialized RowDatasetVersionSequence, or where it lies.
-        last_updated_at: Likewise.
-        overlays: New values of some cells; each wins over those before it.
+        created_at: Serialized RowDatasetVersionSequence of the versions that created the rows, or where it lies.
+        last_updated_at: Serialized RowDatasetVersionSequence of the last updates, or where it lies.
+        overlays: New values of some cells; each overlay wins over those before it.
     """
 
     id: int
@@ -72,12 +72,12 @@ class Fragment:
 
     @property
     def num_rows(self) -> int:
-        """Rows that are not deleted, as the manifest has it."""
+        """Number of rows that are not deleted, by the manifest."""
         return self.physical_rows - (self.deletion_file.num_deleted_rows if self.deletion_file else 0)
 
     @property
     def num_deletions(self) -> int:
-        """Rows that are deleted, as the manifest has it."""
+        """Number of deleted rows, by the manifest."""
         return self.deletion_file.num_deleted_rows if self.deletion_file else 0
 
     @property
@@ -91,8 +91,8 @@ class Fragments(Sequence[Fragment]):
 
     Args:
         protos: Messages of the manifest.
-        where: Manifest, for messages.
-        counts_old: Whether the writer's counts hold for files of version 0.1 too; those of the first writers do not.
+        where: Path of the manifest, for messages.
+        counts_old: Whether the writer's row counts hold for files of version 0.1; those of the first writers do not.
     """
 
     def __init__(self, protos: Sequence[table_pb2.DataFragment], where: str, *, counts_old: bool = True) -> None:
@@ -130,11 +130,11 @@ class Fragments(Sequence[Fragment]):
         return f"<{len(self)} fragments of {self._where}>"
 
     def ids(self) -> list[int]:
-        """Return the ids of all fragments, in order, without building any."""
+        """Return the ids of all fragments, in order, without building the fragments."""
         return [p.id for p in self._protos]
 
     def row_counts(self) -> list[int] | None:
-        """Return the rows of each fragment that are not deleted; None when an old manifest does not say."""
+        """Return the number of rows of each fragment that are not deleted; None when an old manifest does not say."""
         counts = []
         for proto in self._protos:
             if not self._counts_old and _has_old_files(proto):
@@ -151,7 +151,7 @@ class Fragments(Sequence[Fragment]):
         return counts
 
     def summary(self) -> dict[str, str]:
-        """Count of fragments, files and rows, by the names that pylance gives them."""
+        """Return the numbers of fragments, files and rows, by the names that pylance gives them."""
         deletions = [p.deletion_file.num_deleted_rows for p in self._protos if p.HasField("deletion_file")]
         rows = sum(p.physical_rows for p in self._protos)
         counts = {
@@ -167,7 +167,7 @@ class Fragments(Sequence[Fragment]):
 
 
 def version_of_first(fragments: Iterable[table_pb2.DataFragment]) -> str | None:
-    """Return the version of the first data file; None where there are none. Files of 0.1 are only among their like."""
+    """Return the version of the first data file; None where there are none. Files of 0.1 share no table with others."""
     first = next((file for fragment in fragments for file in fragment.files), None)
     return None if first is None else version_text((first.file_major_version, first.file_minor_version))
 
@@ -198,7 +198,7 @@ def fragment_from_proto(proto: table_pb2.DataFragment, where: str) -> Fragment:
 
 
 def without_counts(fragment: Fragment) -> Fragment:
-    """Return the same fragment, as if its manifest did not say how many rows it has."""
+    """Return a fragment as it would be if its manifest did not say how many rows it has."""
     deletion = fragment.deletion_file and replace(fragment.deletion_file, num_deleted_rows=0)
     return replace(fragment, physical_rows=0, deletion_file=deletion)
 

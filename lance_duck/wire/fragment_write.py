@@ -1,4 +1,4 @@
-"""Fragments as messages of a manifest or a transaction: the way back of `wire.fragment`."""
+"""Fragments as messages of a manifest or a transaction: the inverse of `wire.fragment`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def fragment_to_proto(fragment: Fragment, base: table_pb2.DataFragment | None = 
 
     Args:
         fragment: The fragment.
-        base: An earlier message of it: what it has beyond the fields of `Fragment` is kept.
+        base: An earlier message of the fragment, whose fields beyond those of `Fragment` are kept.
     """
     proto = table_pb2.DataFragment()
     if base is not None:

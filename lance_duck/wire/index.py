@@ -25,14 +25,14 @@ class IndexMetadata:
 
     Attributes:
         name: Name of the index; its segments share it.
-        fields: Ids of the fields it is over; empty for indices of the table itself.
-        dataset_version: Version that it was built on.
-        fragment_bitmap: Serialized 32-bit roaring bitmap of the fragment ids it covers; None: not known.
-        details_type: Type url of its details, None when it has none.
+        fields: Ids of the indexed fields; empty for indices of the table itself.
+        dataset_version: Version of the table that the segment was built on.
+        fragment_bitmap: Serialized 32-bit roaring bitmap of the ids of the fragments covered; None if not known.
+        details_type: Type url of the details, None when there are none.
         details: Serialized details.
-        version: Version of its layout.
-        base_id: Base path that its directory is relative to; None: the root of the table.
-        files: (path relative to its directory, bytes) of each file; empty when not known.
+        version: Version of the segment's layout.
+        base_id: Base path that the directory is relative to; None for the root of the table.
+        files: (path relative to the directory, bytes) of each file; empty when not known.
         proto: The message, whole.
     """
 
@@ -51,7 +51,7 @@ class IndexMetadata:
 
     @property
     def directory(self) -> str:
-        """Directory of its files, below the root of the table, or of a base path that is one."""
+        """Directory of the files, below the root of the table or of a base path that is a dataset root."""
         return paths.index_directory(self.uuid)
 
 
@@ -96,12 +96,12 @@ def index_to_proto(
     Args:
         uuid: Uuid of the segment.
         name: Name of the index.
-        field_id: Column that it is over.
-        dataset_version: Version that it was built on.
-        fragment_bitmap: Serialized 32-bit roaring bitmap of the fragment ids it covers.
-        details: Type url and serialized message of its details.
-        version: Version of its layout.
-        files: (path relative to its directory, bytes) of each file.
+        field_id: Id of the indexed field.
+        dataset_version: Version of the table that the segment was built on.
+        fragment_bitmap: Serialized 32-bit roaring bitmap of the ids of the fragments covered.
+        details: Type url and serialized message of the details.
+        version: Version of the segment's layout.
+        files: (path relative to the directory, bytes) of each file.
     """
     proto = table_pb2.IndexMetadata(
         uuid={"uuid": uuid.bytes},

@@ -59,27 +59,27 @@ _NAMES = {arrow: name for name, arrow in _PLAIN.items() if name != "json"} | {
 def arrow_from_logical(logical_type: str, where: str) -> pa.DataType:
     """Return the Arrow storage type that a childless logical type stands for.
 
-    Extension names are the caller's affair, but for the items of `fixed_size_list:lance.bfloat16:n`, whose field
+    Extension names are left to the caller, except for the items of `fixed_size_list:lance.bfloat16:n`, whose field
     carries the extension's name as metadata. JSON is text here, whatever the file stores.
 
     Args:
         logical_type: For example "timestamp:us:UTC".
-        where: Field, for messages.
+        where: Name of the field, for messages.
 
     Raises:
-        UnsupportedError: The name is unknown or its parameters make no sense; the message names it.
+        UnsupportedError: The type is unknown or its parameters make no sense; the message names it.
     """
     return _parse(logical_type, logical_type, where, 0)
 
 
 def logical_from_arrow(arrow: pa.DataType, where: str) -> str:
-    """Return the logical type of an Arrow storage type: the way back of `arrow_from_logical`, and the nested ones.
+    """Return the logical type of an Arrow storage type: the inverse of `arrow_from_logical`, with nested types.
 
     Views become plain strings and binary.
 
     Args:
-        arrow: No extension type.
-        where: Field, for messages.
+        arrow: The type, no extension type.
+        where: Name of the field, for messages.
 
     Raises:
         UnsupportedError: Lance has no such type; the message names it.
@@ -116,7 +116,7 @@ def _with_parameters(arrow: pa.DataType) -> str | None:
 
 
 def _item_name(item: pa.Field) -> str | None:
-    """Return the logical type of the items of a fixed-size list; None where they cannot be such."""
+    """Return the logical type of the items of a fixed-size list; None where a fixed-size list cannot have them."""
     arrow = item.type
     name = (item.metadata or {}).get(EXTENSION_NAME.encode(), b"").decode(errors="replace")
     if isinstance(arrow, pa.BaseExtensionType):

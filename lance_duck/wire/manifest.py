@@ -41,9 +41,9 @@ MAGIC = b"LANC"
 
 LENGTH = struct.Struct("<I")
 WRITER: Final = "lance_duck"
-"""Library that manifests of this package name as their writer."""
+"""Name of the writing library in manifests of this package."""
 _SCHEMAS: Final = 64
-# Their Arrow types are not the same for ever: they depend on which extension types are registered.
+# Schemas with these are not shared: their Arrow types depend on which extension types are registered at the time.
 _EXTENSIONS: Final = (EXTENSION_NAME.encode(), b"bfloat16", b"json")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _M = TypeVar("_M", bound=Message)
@@ -54,8 +54,8 @@ class BasePath:
     """Another place where files of the table lie.
 
     Attributes:
-        is_dataset_root: True: laid out like a table, files in its data/, _deletions/, _indices/. False: files lie
-            directly in it.
+        is_dataset_root: Whether it is laid out like a table, with files in data/, _deletions/ and _indices/; else
+            files lie directly in it.
         path: Absolute path or URI.
     """
 
@@ -70,7 +70,7 @@ class Manifest:
     """One version of a table, as it is on disk.
 
     Attributes:
-        path: Where it was read from.
+        path: Path that it was read from.
         size: Bytes of the file.
         proto: The message, whole.
     """
@@ -87,17 +87,17 @@ class Manifest:
 
     @property
     def branch(self) -> str | None:
-        """Branch it belongs to; None: main."""
+        """Branch that the version belongs to; None for main."""
         return self.proto.branch or None
 
     @property
     def tag(self) -> str | None:
-        """Label that its writer gave it; has nothing to do with the tags of the table."""
+        """Label that the writer gave the manifest; unrelated to the tags of the table."""
         return self.proto.tag or None
 
     @cached_property
     def timestamp(self) -> datetime:
-        """When it was committed, UTC, cut to microseconds."""
+        """Time of the commit, UTC, cut to microseconds."""
         stamp = self.proto.timestamp
         try:
             return _EPOCH + timedelta(seconds=stamp.seconds, microseconds=stamp.nanos // 1000)
@@ -106,7 +106,7 @@ class Manifest:
 
     @cached_property
     def schema(self) -> Schema:
-        """Fields of the table; versions that have the same share one object, with what it has found out of itself."""
+        """Schema of the table; versions with the same schema share one object, with all that it has cached."""
         proto = table_pb2.Manifest(fields=self.proto.fields, schema_metadata=self.proto.schema_metadata)
         data = proto.SerializeToString(deterministic=True)
         if any(word in data for word in _EXTENSIONS) or any(f.extension_name for f in proto.fields):
@@ -115,17 +115,17 @@ class Manifest:
 
     @cached_property
     def fragments(self) -> Fragments:
-        """Fragments, in the order of a scan."""
+        """Fragments of the table, in the order of a scan."""
         return Fragments(self.proto.fragments, self.path, counts_old=self.writer is not None)
 
     @property
     def reader_flags(self) -> int:
-        """What a reader must understand: see `wire.flags`."""
+        """Feature flags that a reader must understand: see `wire.flags`."""
         return self.proto.reader_feature_flags
 
     @property
     def writer_flags(self) -> int:
-        """What a writer must understand: see `wire.flags`."""
+        """Feature flags that a writer must understand: see `wire.flags`."""
         return self.proto.writer_feature_flags
 
     @property
@@ -135,12 +135,12 @@ class Manifest:
 
     @property
     def next_row_id(self) -> int:
-        """First stable row id that was never given out."""
+        """First stable row id that was never assigned."""
         return self.proto.next_row_id
 
     @property
     def max_fragment_id(self) -> int | None:
-        """Highest fragment id ever given out."""
+        """Highest fragment id ever assigned."""
         return self.proto.max_fragment_id if self.proto.HasField("max_fragment_id") else None
 
     @cached_property
@@ -160,18 +160,18 @@ class Manifest:
 
     @property
     def data_storage_version(self) -> str:
-        """Version that new data files take; that of the first one where the manifest is older than the notion."""
+        """Version that new data files take; in manifests that are too old to say, the version of the first file."""
         stated = self.proto.data_format.version or LEGACY
         return stated if stated != LEGACY else version_of_first(self.proto.fragments) or LEGACY
 
     @property
     def has_legacy_files(self) -> bool:
-        """Whether the data files are of version 0.1, which are in no table with later ones."""
+        """Whether the data files are of version 0.1, which share no table with later ones."""
         return version_of_first(self.proto.fragments) == LEGACY
 
     @property
     def writer(self) -> tuple[str, str] | None:
-        """Library and version that wrote it."""
+        """Name and version of the library that wrote the manifest."""
         writer = self.proto.writer_version
         return (writer.library, writer.version) if self.proto.HasField("writer_version") else None
 
@@ -184,7 +184,7 @@ class Manifest:
 
     @property
     def transaction_name(self) -> str | None:
-        """File in _transactions/ that holds its transaction."""
+        """Name of the file in _transactions/ that holds the version's transaction."""
         return self.proto.transaction_file or None
 
     @cached_property
@@ -205,12 +205,12 @@ class Manifest:
 
     @property
     def is_sealed(self) -> bool:
-        """Whether it has a checksum, which is right."""
+        """Whether the manifest has a checksum that matches."""
         seal = read_seal(self._data, len(self._data) - FOOTER.size, self.path)
         return seal is not None and seal.is_intact
 
     def summary(self) -> dict[str, str]:
-        """Count of fragments, files and rows, by the names that pylance gives them."""
+        """Return the numbers of fragments, files and rows, by the names that pylance gives them."""
         return self.fragments.summary()
 
     def _section(self, position: int, parse: Callable[[bytes], _M], name: str) -> _M:
@@ -247,7 +247,7 @@ def read_manifest(data: bytes, path: str) -> Manifest:
 
 
 def _holds(seal: Seal, manifest: table_pb2.Manifest) -> bool:
-    """Return whether the manifest is what was sealed, or another writer copied a seal, as a field unknown to it."""
+    """Return whether a manifest is what was sealed, or has an older seal that another writer copied unknowingly."""
     if seal.is_intact:
         return seal.version == manifest.version
     return seal.version != manifest.version and manifest.writer_version.library != WRITER
@@ -271,7 +271,7 @@ def section_bytes(data: bytes, position: int, where: str) -> bytes:
 
 
 def parse_message(data: bytes, parse: Callable[[bytes], _M], where: str) -> _M:
-    """Parse a protobuf message; CorruptError when it is none."""
+    """Parse a protobuf message. Raises CorruptError."""
     try:
         return parse(data)
     except (DecodeError, UnicodeDecodeError, ValueError) as error:

@@ -33,7 +33,7 @@ def manifest_file(
 
     Args:
         manifest: Message of the version; the positions of the sections are set in it.
-        transaction: What made the version; None: the manifest names a transaction file only.
+        transaction: Transaction that made the version; None if the manifest only names a transaction file.
         indices: Index segments of the version.
         sealed: Whether the file has a checksum.
     """
@@ -55,10 +55,10 @@ def manifest_file(
 
 
 def stamp_writer(manifest: table_pb2.Manifest, moment: datetime) -> None:
-    """Set who writes a version, and when.
+    """Set the writer and the time of a version.
 
     Raises:
-        UnsupportedError: The version has files of 0.1, and says of them what does not hold in a new manifest.
+        UnsupportedError: The version has files of 0.1, with facts about them that a new manifest cannot repeat.
     """
     if version_of_first(manifest.fragments) == LEGACY:
         _check_legacy(manifest)
@@ -71,19 +71,19 @@ def stamp_writer(manifest: table_pb2.Manifest, moment: datetime) -> None:
 
 
 def _check_legacy(manifest: table_pb2.Manifest) -> None:
-    """Refuse values of dictionaries, which lie in the old manifest's file, and row counts of writers without name."""
+    """Refuse dictionaries, whose values lie in the old manifest's file, and row counts of writers without a name."""
     if any(f.dictionary.offset or f.dictionary.length for f in manifest.fields):
-        what = "a table of version 0.1 with dictionaries"
+        table = "a table of version 0.1 with dictionaries"
     elif not manifest.HasField("writer_version"):
-        what = "a table of version 0.1 whose row counts may be wrong"
+        table = "a table of version 0.1 whose row counts may be wrong"
     else:
         return
-    raise UnsupportedError(f"change of {what}", remedy="call optimize.compact_files() first, which writes it as 2.2")
+    raise UnsupportedError(f"change of {table}", remedy="call optimize.compact_files() first, which writes it as 2.2")
 
 
 @cache
 def writer_version() -> str:
-    """Return the version of this package, as manifests name it."""
+    """Return the version of this package, as manifests have it."""
     try:
         return version("lance-duck")
     except PackageNotFoundError:

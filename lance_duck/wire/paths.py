@@ -8,7 +8,7 @@ _versions/latest_version_hint.json                    {"version": N}; may be sta
 _transactions/{read version}-{uuid}.txn
 _deletions/{fragment}-{read version}-{id}.arrow|.bin
 _indices/{uuid}/…
-_refs/tags/{name, percent-encoded}.json, _refs/branches/{likewise}.json
+_refs/tags/{name, percent-encoded}.json, _refs/branches/{name, percent-encoded}.json
 tree/{branch}/                                        root of a branch, laid out like a table
 data/{any name}.lance
 data/{bits and digits of a transaction}-{uuid}.lance  one of the files that one transaction writes at many places
@@ -36,7 +36,7 @@ TAGS = "_refs/tags"
 BRANCHES = "_refs/branches"
 TREE = "tree"
 FOLDERS = frozenset({VERSIONS, DATA, DELETIONS, TRANSACTIONS, INDICES, "_refs", TREE})
-"""What lies directly in the root of a table."""
+"""Folders directly in the root of a table."""
 TABLE_SUFFIX = ".lance"
 VERSION_HINT = f"{VERSIONS}/latest_version_hint.json"
 
@@ -51,7 +51,7 @@ _MANIFEST = re.compile(r"^(d?)([0-9]{1,20})\.manifest$")
 
 @dataclass(frozen=True, slots=True)
 class ManifestName:
-    """What the name of a manifest says.
+    """The name of a manifest, parsed.
 
     Attributes:
         version: Version of the table.
@@ -72,7 +72,7 @@ class ManifestName:
 
 
 def parse_manifest_name(name: str) -> ManifestName | None:
-    """Return what a file name in _versions/ says, or None when it is not a manifest."""
+    """Parse a file name in _versions/; None when it is not the name of a manifest."""
     match = _MANIFEST.match(name)
     if match is None:
         return None
@@ -87,7 +87,7 @@ def parse_manifest_name(name: str) -> ManifestName | None:
 
 
 def parse_manifest_path(path: str) -> ManifestName | None:
-    """Return what the path of a manifest below the root of a table says, or None when it is none."""
+    """Parse the path of a manifest below the root of a table; None when it is not of a manifest."""
     name = path.removeprefix(f"{VERSIONS}/")
     return None if name == path else parse_manifest_name(name)
 
@@ -98,7 +98,7 @@ def staged_manifest(name: ManifestName, uuid: UUID) -> str:
 
 
 def parse_staged_manifest(path: str) -> ManifestName | None:
-    """Return the version that a staged manifest is for, or None when the path is not of one."""
+    """Parse the path of a staged manifest; None when it is not of a staged manifest."""
     match = _STAGED.match(path.removeprefix(f"{VERSIONS}/"))
     return None if match is None else parse_manifest_name(match[1])
 
@@ -106,17 +106,17 @@ def parse_staged_manifest(path: str) -> ManifestName | None:
 def newest_manifest(names: Sequence[str]) -> ManifestName | None:
     """Return the newest version among file names in _versions/, in any order; None when there is none.
 
-    Of a version that has a name of each naming, that of naming 2 is returned. Names are parsed one by one only where
+    Where a version has a name of each naming, that of naming 2 is returned. Names are parsed one by one only where
     they are not all of one naming: those of naming 2 have one length and sort newest first, those of naming 1 are
     plain numbers.
     """
-    usual = [name for name in names if len(name) == _V2_LENGTH]
-    others = [name for name in names if len(name) != _V2_LENGTH and name.endswith(_SUFFIX)]
-    if usual and not others:
-        first = parse_manifest_name(min(usual))
+    long_names = [name for name in names if len(name) == _V2_LENGTH]
+    short_names = [name for name in names if len(name) != _V2_LENGTH and name.endswith(_SUFFIX)]
+    if long_names and not short_names:
+        first = parse_manifest_name(min(long_names))
         if first is not None and first.naming == 2:
             return first
-    manifests = [*others, *(name for name in usual if name.endswith(_SUFFIX))]
+    manifests = [*short_names, *(name for name in long_names if name.endswith(_SUFFIX))]
     lengths = set(map(len, manifests))
     if lengths and min(lengths) > len(_SUFFIX) and max(lengths) < _V2_DIGITS + len(_SUFFIX):
         numbers = [name[: -len(_SUFFIX)] for name in manifests]
@@ -137,7 +137,7 @@ def manifest_candidates(version: int) -> tuple[str, ...]:
 def data_file(path: str, *, is_dataset_root: bool = True) -> str:
     """Return the path of a data file, from its name in a manifest; below a plain base path files lie at the top.
 
-    An absolute name stays absolute, for the store to judge.
+    An absolute name stays absolute: the store decides about it.
     """
     return posixpath.join(DATA, path) if is_dataset_root else path
 
@@ -148,17 +148,17 @@ def new_data_file(uuid: UUID) -> str:
 
 
 def transaction_data_file(transaction: UUID, uuid: UUID) -> str:
-    """Return the name of a new data file of a transaction whose files are to be found by their names."""
+    """Return a new name for a data file of a transaction whose files must be recognizable by their names."""
     return f"{_spread(transaction)}-{uuid.hex}.lance"
 
 
 def transaction_data(transaction: UUID) -> str:
-    """Return what the paths of data files of a transaction begin with, and those of the blobs beside them."""
+    """Return the common beginning of the paths of a transaction's data files and of the blobs beside them."""
     return f"{DATA}/{_spread(transaction)}-"
 
 
 def data_stem(path: str) -> str:
-    """Return what the paths of a data file, finished or not, and of its blob sidecars have in common."""
+    """Return the common beginning of the paths of a data file, finished or not, and of its blob sidecars."""
     return path.removeprefix(f"{DATA}/").partition("/")[0].partition(".")[0]
 
 
@@ -173,7 +173,7 @@ def transaction_name(read_version: int, uuid: str) -> str:
 
 
 def is_transaction(name: str, uuid: str) -> bool:
-    """Return whether a transaction, by its name in a manifest, has this name of its own."""
+    """Return whether a transaction's name in a manifest is one for this uuid."""
     return name.removesuffix(".txn").partition("-")[2] == uuid
 
 

@@ -1,10 +1,10 @@
-"""Schema of a table: fields with their ids, and the Arrow schema they stand for.
+"""The schema of a table: fields with their ids, and the Arrow schema that they stand for.
 
 On disk a schema is a depth-first list of `Field` messages; a child names its parent by id, -1 at the top:
 
     list, large_list, list.struct, large_list.struct    one child, the item
     fixed_size_list:struct:{n}                          one child, the item
-    struct                                              one child a member
+    struct                                              one child for each member
     map                                                 one child "entries" (struct) with two children, key and value
     any other logical type                              no child: see `wire.logical`
 
@@ -41,7 +41,7 @@ _LISTS = {"list": pa.list_, "list.struct": pa.list_, "large_list": pa.large_list
 _FSL_STRUCT = "fixed_size_list:struct:"
 
 BLOB_V1_SCAN = pa.struct([("position", pa.uint64()), ("size", pa.uint64())])
-"""Where the bytes of a blob lie in its data file."""
+"""Description of a blob in a scan: where its bytes lie in the data file."""
 BLOB_V2_SCAN = pa.struct(
     [
         pa.field("kind", pa.uint8(), nullable=False),
@@ -51,7 +51,7 @@ BLOB_V2_SCAN = pa.struct(
         pa.field("blob_uri", pa.string(), nullable=False),
     ]
 )
-"""Where the bytes of a `lance.blob.v2` lie; see `file.blobs.places`."""
+"""Description of a `lance.blob.v2` in a scan: where its bytes lie; see `file.blobs.places`."""
 
 
 @dataclass(frozen=True)
@@ -59,12 +59,12 @@ class Field:
     """A field of the table, at any depth.
 
     Attributes:
-        id: Number that data files use for it; unique in the table, at least 0.
-        parent_id: Id of the field it is a child of, -1 at the top.
-        logical_type: Name of its type on disk.
+        id: Number by which data files know the field; unique in the table, at least 0.
+        parent_id: Id of the parent field, -1 at the top.
+        logical_type: Name of the type on disk.
         metadata: Field metadata, with the two extension keys.
         children: Members of a struct, the item of a list, the entries of a map.
-        blob_bytes: A scan gives the bytes of the blob, not a description of where they lie.
+        blob_bytes: Whether a scan gives the bytes of a blob, not a description of where they lie.
     """
 
     id: int
@@ -82,7 +82,7 @@ class Field:
 
     @cached_property
     def arrow_type(self) -> pa.DataType:
-        """Arrow type of the values; a registered extension type where the field declares one.
+        """Arrow type of the values, a registered extension type where the field declares one.
 
         Raises:
             UnsupportedError: The logical type is unknown.
@@ -111,7 +111,7 @@ class Field:
 
     @property
     def blob_version(self) -> int:
-        """0: no blob. 1: bytes stored aside from the column. 2: `lance.blob.v2`."""
+        """Version of a blob: 1 for bytes stored aside from the column, 2 for `lance.blob.v2`; 0 for no blob."""
         if self.extension_name == BLOB_V2:
             return 2
         return int(self.logical_type != "struct" and self.metadata.get(BLOB_KEY, "").lower() == "true")
@@ -120,7 +120,7 @@ class Field:
         """Return the Arrow field, with its metadata.
 
         Args:
-            scan: Give the type that a scan yields, where blobs are descriptions of where their bytes lie.
+            scan: Whether to give the type that a scan yields, in which blobs are descriptions of where they lie.
         """
         return self._scanned if scan else self._resolved
 
@@ -134,21 +134,21 @@ class Field:
         return _storage_type(self, scan=False)
 
     def with_blob_bytes(self) -> Field:
-        """Return the field, where blobs at any depth are read as their bytes."""
+        """Return the field with blobs at any depth read as their bytes."""
         if self.blob_version:
             kind = "large_binary" if self.blob_version == 2 else self.logical_type
             return replace(self, logical_type=kind, children=(), blob_bytes=True)
         return replace(self, children=tuple(child.with_blob_bytes() for child in self.children))
 
     def pruned(self, paths: Sequence[tuple[str, ...]]) -> Field:
-        """Return the field with only those struct fields below it that the paths lead to; () is the whole field."""
+        """Return the field with only those struct fields below it that paths lead to; the path () keeps all of it."""
         if () in paths or self.logical_type != "struct" or self.is_packed or self.blob_version:
             return self
         below = {child.name: [path[1:] for path in paths if path[0] == child.name] for child in self.children}
         return replace(self, children=tuple(c.pruned(below[c.name]) for c in self.children if below[c.name]))
 
     def walk(self) -> Iterator[Field]:
-        """Yield the field and all below it, depth first."""
+        """Yield the field and all fields below it, depth first."""
         yield self
         for child in self.children:
             yield from child.walk()
@@ -192,7 +192,7 @@ class Schema:
         return pa.schema([f.to_arrow(scan=True) for f in self.fields], metadata=dict(self.metadata) or None)
 
     def with_blob_bytes(self) -> Schema:
-        """Return the schema, where blobs at any depth are read as their bytes; itself, when it has none."""
+        """Return the schema with blobs at any depth read as their bytes; itself, when it has no blobs."""
         if not any(f.blob_version for f in self.walk()):
             return self
         return Schema(tuple(f.with_blob_bytes() for f in self.fields), self.metadata)
@@ -210,7 +210,7 @@ class Schema:
         """Return the field with this id, at any depth.
 
         Raises:
-            InvalidInputError: There is none.
+            InvalidInputError: There is no such field.
         """
         try:
             return self._ids[field_id]
@@ -224,7 +224,7 @@ class Schema:
         comes first.
 
         Raises:
-            InvalidInputError: There is none.
+            InvalidInputError: There is no such field.
         """
         if path in self._columns:
             return self._columns[path]
@@ -311,7 +311,7 @@ def _field(proto: file_pb2.Field, below: Mapping[int, list[file_pb2.Field]]) -> 
 
 
 def _keys(proto: file_pb2.Field) -> dict[str, bytes]:
-    """Return what a message says of keys, as metadata."""
+    """Return the metadata that stands for what a field's message says of keys."""
     keys: dict[str, bytes] = {}
     if proto.unenforced_primary_key and PRIMARY_KEY_POSITION not in proto.metadata:
         keys[PRIMARY_KEY] = b"true"
@@ -328,7 +328,7 @@ def _expected_children(logical_type: str) -> int | None:
 
 
 def _storage_field(f: Field, *, scan: bool) -> pa.Field:
-    """Return the Arrow field of storage types, extension types still spelled as metadata."""
+    """Return the Arrow field with storage types; extension types are still spelled as metadata."""
     metadata = dict(f.metadata)
     storage = _storage_type(f, scan=scan)
     if f.is_json:
@@ -362,7 +362,7 @@ def _storage_type(f: Field, *, scan: bool) -> pa.DataType:
 
 
 class _AsCapsule:
-    """Hides a pyarrow field, so that pyarrow imports it anew and looks up its extension types."""
+    """A wrapper that hides a pyarrow field, so that pyarrow imports it anew and looks up its extension types."""
 
     def __init__(self, field_: pa.Field) -> None:
         self._field = field_

@@ -1,4 +1,4 @@
-"""Arrow schemas as schemas of a table, and these as messages: the way back of `wire.schema`.
+"""Arrow schemas as schemas of a table, and these as messages: the inverse of `wire.schema`.
 
 Fields get their ids depth first. In the messages, beside what `wire.schema` reads:
 
@@ -52,13 +52,13 @@ def schema_from_arrow(
     Args:
         arrow: The columns.
         version: Version of the data files that will hold them: "2.0", "2.1" or "2.2".
-        first_id: Lowest id that may be given out.
-        existing: Fields that are found in it by their names keep their ids; others get ids above all of its own.
-        old_blobs: Leave blobs what they are in 2.2 too, as files have them that belong to no table.
+        first_id: Lowest id that may be assigned.
+        existing: Schema whose fields keep their ids where `arrow` has their names; other fields get ids above its own.
+        old_blobs: Whether blobs stay what they are in 2.2, too, as in files that belong to no table.
 
     Raises:
-        UnsupportedError: A type that Lance, or this version of its files, does not have; names column and type.
-        InvalidInputError: A name comes twice, or a column has a dot in its name, or a key cannot be one.
+        UnsupportedError: Lance, or this version of its files, does not have a type; the message names column and type.
+        InvalidInputError: A name comes twice, a column has a dot in its name, or a key column cannot be a key.
     """
     above = max((f.id + 1 for f in existing.walk()), default=0) if existing is not None else 0
     builder = _FieldBuilder(version, max(first_id, above), old_blobs)
@@ -85,7 +85,7 @@ def metadata_to_proto(metadata: Mapping[str, str]) -> dict[str, bytes]:
 
 
 def field_to_proto(f: Field) -> file_pb2.Field:
-    """Return the message of a field, without those below it."""
+    """Return the message of a field, without those of the fields below it."""
     proto = file_pb2.Field(
         name=f.name, id=f.id, parent_id=f.parent_id, logical_type=f.logical_type, nullable=f.nullable
     )
@@ -103,18 +103,18 @@ def field_to_proto(f: Field) -> file_pb2.Field:
 
 
 def is_primary_key(f: Field) -> bool:
-    """Return whether the field is declared a part of the unenforced primary key."""
+    """Return whether a field is declared to be part of the unenforced primary key."""
     return f.metadata.get(PRIMARY_KEY, "").lower() in _TRUE or _position(f, PRIMARY_KEY_POSITION) is not None
 
 
 def primary_key(schema: Schema) -> tuple[Field, ...]:
-    """Return the fields of the unenforced primary key: by their positions, those without one last, by their ids."""
+    """Return the fields of the unenforced primary key in order of position; those without one follow by id."""
     fields = [f for f in schema.walk() if is_primary_key(f)]
     return tuple(sorted(fields, key=lambda f: (not _position(f, PRIMARY_KEY_POSITION), _place(f), f.id)))
 
 
 def clustering_key(schema: Schema) -> tuple[Field, ...]:
-    """Return the fields of the unenforced clustering key, by their positions."""
+    """Return the fields of the unenforced clustering key in order of position."""
     fields = [(key_position(f, clustering=True), f) for f in schema.walk()]
     return tuple(f for _, f in sorted(((p, f) for p, f in fields if p is not None), key=lambda pair: pair[0]))
 
@@ -125,7 +125,7 @@ def key_position(f: Field, *, clustering: bool) -> int | None:
 
 
 class _FieldBuilder:
-    """Gives out ids, depth first."""
+    """A builder of fields, which assigns ids depth first."""
 
     def __init__(self, version: str, first_id: int, old_blobs: bool) -> None:
         self._version = version
@@ -165,7 +165,7 @@ class _FieldBuilder:
         return self._next - 1
 
     def _storage(self, arrow: pa.Field, where: str) -> tuple[pa.DataType, dict[str, str]]:
-        """Return the storage type and metadata, with extension types spelled out and blobs of version 2."""
+        """Return the storage type and the metadata of a field: extension types spelled out, blobs those of 2.2."""
         metadata = dict(_text(arrow.metadata))
         storage = arrow.type
         while isinstance(storage, pa.BaseExtensionType):
@@ -241,7 +241,7 @@ def _place(f: Field) -> int:
 
 
 def _text(metadata: Mapping[bytes, bytes] | None) -> Mapping[str, str]:
-    """Return the metadata of Arrow as text."""
+    """Return metadata of Arrow as text."""
     if not metadata:
         return MappingProxyType({})
     return _frozen({key.decode(errors="replace"): value.decode(errors="replace") for key, value in metadata.items()})

@@ -1,7 +1,7 @@
 """Transactions: what a version changed.
 
-Stored inline in the manifest, and as `_transactions/{read version}-{uuid}.txn`, a bare protobuf message
-that ends with a seal: see `checksums.sealed`.
+A transaction is stored inline in the manifest, and as `_transactions/{read version}-{uuid}.txn`, a bare protobuf
+message that ends with a seal: see `checksums.sealed`.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ UNKNOWN = "Unknown"
 
 @dataclass(frozen=True)
 class Transaction:
-    """What a version changed.
+    """The change that made a version.
 
     Attributes:
-        read_version: Version that it was made from.
+        read_version: Version that the change was made from.
         uuid: Name of the transaction.
         operation: Append, Delete, Overwrite, CreateIndex, Rewrite, Merge, Restore, ReserveFragments, Update, Project,
             UpdateConfig, DataReplacement, UpdateMemWalState, Clone, UpdateBases, DataOverlay; "Unknown" for one of a
@@ -44,18 +44,18 @@ class Transaction:
 
     @property
     def message(self) -> Message | None:
-        """Message of the operation; None when it is unknown."""
+        """Message of the operation; None when the operation is unknown."""
         arm = self.proto.WhichOneof("operation")
         return None if arm is None else getattr(self.proto, arm)
 
     @property
     def commit_message(self) -> str | None:
-        """What the writer said about it."""
+        """Text that the writer gave with the commit."""
         return self.transaction_properties.get(COMMIT_MESSAGE)
 
     @property
     def unknown_fields(self) -> tuple[int, ...]:
-        """Numbers of the fields at its top that this version does not know; an unknown operation is one of them."""
+        """Numbers of top-level fields of the message that are unknown here; an unknown operation is one of them."""
         unknown = UnknownFieldSet(self.proto)
         return tuple(unknown[i].field_number for i in range(len(unknown)))
 

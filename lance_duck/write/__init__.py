@@ -1,7 +1,7 @@
 """Batches → data files → fragments; deletion files.
 
 You hold: whatever a user passes as data (`inputs`). You get: batches that fit the schema of a table (`coerce`), and
-fragments without ids. A failure deletes what it wrote. No value changes by a cast: it fits, or an error names it.
+fragments without ids. A write that fails deletes its files. No cast changes a value: it fits, or an error names it.
 Never here: which rows a table loses, and commits.
 """
 

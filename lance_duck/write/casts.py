@@ -1,16 +1,16 @@
-"""From what a batch has to what a column of a table holds, where no value changes by it.
+"""Casts from the types of a batch to those of a table's columns, where no value changes.
 
-A cast is found once for a pair of types, and then run on each array. What may become what:
+A cast is found once for a pair of types, and then run on each array. The casts:
 
     null                             anything
     integers, floats                 integers and floats, exactly; items of vectors are rounded
     integers, decimals               decimals that hold each value exactly
     decimals                         integers, exactly
-    strings and views of any kind    each other; JSON; UUIDs, and the way back
-    binary and views of any kind     each other; of one length, fixed_size_binary
+    strings and views of any kind    each other; JSON; UUIDs, and from these
+    binary and views of any kind     each other; fixed_size_binary, if all have its length
     date, time, timestamp, duration  the same in another unit, each value exactly; a time zone stays one
-    dictionaries, run ends           their values, and the way back to a dictionary
-    lists of any kind                each other; of one length, vectors
+    dictionaries, run ends           their values, and from these to a dictionary
+    lists of any kind                each other; vectors, if all have their length
     struct, map                      the same field by field, by name
     binary                           a blob
 """
@@ -40,12 +40,12 @@ def find_cast(source: pa.DataType, field: Field, where: str) -> Cast | None:
     """Return the function that converts arrays of a type to the storage type of a field; None if none is needed.
 
     Args:
-        source: The type of the arrays.
-        field: The field of the table.
-        where: Column, for messages.
+        source: Type of the arrays.
+        field: Field of the table.
+        where: Name of the column, for messages.
 
     Raises:
-        InvalidInputError: The types alone rule a cast out. The cast raises it for values that do not fit.
+        InvalidInputError: The types alone rule out a cast. The cast itself raises it for values that do not fit.
     """
     if _is_uuid(source) and is_text(field.storage_type):
         return _after(texts_from_uuids, find_cast(pa.large_string(), field, where))
@@ -138,10 +138,10 @@ def _struct_cast(source: pa.StructType, field: Field, where: str) -> Cast:
 
 
 def match_names(names: list[str], fields: tuple[Field, ...], where: str | None) -> list[int | None]:
-    """Return the place of each field among the names found; None for one that is missing and may be null.
+    """Return the place of each field among names; None for a nullable field that is missing.
 
     Raises:
-        InvalidInputError: A name comes twice, or no field has it, or one that may not be null is missing.
+        InvalidInputError: A name comes twice, or no field has it, or a field that may not be null is missing.
     """
     at = where or "data"
     twice = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
@@ -207,7 +207,7 @@ def _list_cast(source: pa.DataType, field: Field, where: str) -> Cast:
 
 
 def _item_cast(source: pa.DataType, field: Field, where: str) -> Cast | None:
-    """Return how items become those of a field."""
+    """Return the cast from list items to those of a field; None if none is needed."""
     if field.children:
         return find_cast(source, field.children[0], f"{where}.{field.children[0].name}")
     item = field.storage_type.value_type
@@ -220,7 +220,7 @@ def _item_cast(source: pa.DataType, field: Field, where: str) -> Cast | None:
 
 
 def _offsets(array: pa.Array) -> tuple[np.ndarray, int, int]:
-    """Return the offsets of lists or maps from 0, and which of the items they are about."""
+    """Return the offsets of lists or maps, counted from 0, and where their items begin and end."""
     offsets = array.offsets.to_numpy()
     start, stop = int(offsets[0]), int(offsets[-1])
     return offsets - start, start, stop
@@ -263,7 +263,7 @@ def _to_vectors(array: pa.Array, target: pa.FixedSizeListType, inner: Cast | Non
 
 
 def _items_of_one_length(array: pa.Array, size: int, where: str) -> pa.Array:
-    """Return the items of lists that all have a length, with `size` nulls for each null list."""
+    """Return the items of lists that all have length `size`, with `size` nulls for each null list."""
     lengths = pc.list_value_length(array)
     wrong = pc.not_equal(lengths, size).fill_null(False)
     if pc.any(wrong, min_count=0).as_py():

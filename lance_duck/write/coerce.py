@@ -17,17 +17,17 @@ from lance_duck.write.plain_casts import Cast, with_row
 def coerce(batches: Iterable[pa.RecordBatch], schema: Schema) -> Iterator[pa.RecordBatch]:
     """Yield batches with the columns of a table, in its order and storage types; ones without rows are left out.
 
-    Columns are matched by name, in any order. A column that may be null and is missing becomes nulls. Types are cast
-    where no value changes by it, see `write.casts`.
+    Columns are matched by name, in any order. A missing column that may be null becomes nulls. Types are cast where no
+    value changes, see `write.casts`.
 
     Args:
         batches: A RecordBatchReader, or any batches.
         schema: Schema of the table.
 
     Raises:
-        InvalidInputError: A column that the table does not have, or that comes twice, or of another type; a value
-            that does not fit, a null where none may be, a vector of another length, each with its row; batches that
-            are not of the schema that their stream declares, or that are broken.
+        InvalidInputError: The table does not have a column, a column comes twice or is of another type; a value does
+            not fit, a null stands where none may be, a vector has another length, each named with its row; batches
+            differ from the schema that their stream declares, or are broken.
     """
     declared = batches.schema if isinstance(batches, pa.RecordBatchReader) else None
     plan: _Plan | None = None
@@ -35,7 +35,7 @@ def coerce(batches: Iterable[pa.RecordBatch], schema: Schema) -> Iterator[pa.Rec
     for batch in _guarded(batches):
         if not isinstance(batch, pa.RecordBatch):
             raise InvalidInputError("not a batch", where="data", found=type(batch).__name__)
-        if plan is None or not batch.schema.equals(plan.found):
+        if plan is None or not batch.schema.equals(plan.source):
             if declared is not None and not batch.schema.equals(declared):
                 raise InvalidInputError(
                     "batch is not of the schema that its stream declares",
@@ -75,9 +75,9 @@ class _TargetColumn:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What is done to each batch of one schema."""
+    """The casts that make batches of one schema fit a table."""
 
-    found: pa.Schema
+    source: pa.Schema
     columns: tuple[_TargetColumn, ...]
 
     def apply(self, batch: pa.RecordBatch, first_row: int) -> pa.RecordBatch:
@@ -105,7 +105,7 @@ def _plan(source: pa.Schema, schema: Schema) -> _Plan:
 
 
 def _guarded(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield the batches; what pyarrow itself raises while it makes them is an error of the data."""
+    """Yield the batches; errors of pyarrow itself while it makes them become errors of the data."""
     try:
         yield from batches
     except pa.ArrowException as error:

@@ -11,9 +11,9 @@ from lance_duck.wire.fragment import DeletionFile
 
 
 def write_deletions(store: Store, fragment_id: int, read_version: int, vector: DeletionVector) -> DeletionFile:
-    """Write the deleted rows of a fragment, all of them: a deletion file replaces the one before.
+    """Write all deleted rows of a fragment: the deletion file replaces the one before.
 
-    The file is safe once a commit names it, or `sync` was called.
+    The file is safe once a commit names it, or `sync` has been called.
 
     Args:
         store: Root of the table.
@@ -22,7 +22,7 @@ def write_deletions(store: Store, fragment_id: int, read_version: int, vector: D
         vector: At least one row.
 
     Raises:
-        StoreError: The disk or the service fails; no file is left.
+        StoreError: The disk or the service failed; no file is left.
     """
     file = DeletionFile(vector.suffix, read_version, secrets.randbits(64), vector.count, None)
     data = vector.to_bytes()

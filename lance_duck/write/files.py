@@ -27,13 +27,13 @@ from lance_duck.write.options import Base, WriteOptions, WriteProgress
 def write_new_fragments(
     store: Store, schema: Schema, batches: Iterable[pa.RecordBatch], options: WriteOptions | None = None
 ) -> list[Fragment]:
-    """Write rows as new fragments, without numbers yet (id 0); none when there are no rows.
+    """Write rows as new fragments, without ids yet (id 0); none when there are no rows.
 
     Args:
         store: Root of the table.
         schema: Schema of the table; the batches are made to fit it as `coerce` does.
         batches: The rows; consumed as they are written.
-        options: Sizes, version, places.
+        options: Sizes, version and places of the files.
 
     Raises:
         InvalidInputError: A batch does not fit the schema.
@@ -64,7 +64,7 @@ def write_columns(
         schema: The new columns only, with their ids.
         batches: One row for each physical row of the fragment, deleted ones too.
         num_rows: Physical rows of the fragment.
-        options: Version and places; the limits of a file do not matter.
+        options: Version and places of the file; the limits of a file do not matter.
 
     Raises:
         InvalidInputError: A batch does not fit the schema, or there are more or fewer rows.
@@ -98,7 +98,7 @@ def discard_fragments(store: Store, fragments: Iterable[Fragment], bases: Sequen
 
 
 class _FragmentWrite:
-    """One write: the file that is open, and those that are finished."""
+    """A write of fragments: the file that is open, and those that are finished."""
 
     def __init__(self, store: Store, schema: Schema, options: WriteOptions, *, rolls: bool = True) -> None:
         self._schema = schema
@@ -112,7 +112,7 @@ class _FragmentWrite:
         self.rows = 0
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Take rows; a file that is full is finished."""
+        """Add rows; a file that is full is finished."""
         start = 0
         while start < batch.num_rows:
             if self._open is None:
@@ -146,7 +146,7 @@ class _FragmentWrite:
             file.delete()
 
     def _sync(self) -> None:
-        """Flush names, unless whoever commits them does: it may be another process, and know nothing of a base path."""
+        """Flush names, unless the commit does: it may be another process's, which knows nothing of a base path."""
         files = [file for file, _ in self._closed if not (self._options.committed_here and file.is_in_table)]
         for store in {id(file.store): file.store for file in files}.values():
             store.sync()

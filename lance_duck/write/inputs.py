@@ -1,4 +1,4 @@
-"""Whatever a user passes as data, as a stream of batches."""
+"""Data of any kind that users pass, as a stream of batches."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lance_duck.wire.schema_write import schema_from_arrow
 from lance_duck.write.relations import relation_reader
 
 ROWS_AT_ONCE: Final = 8192
-"""Rows of a batch, where the source lets us choose."""
+"""Rows of a batch, where the source leaves the choice."""
 
 _KINDS: Final = (
     "a pyarrow Table, RecordBatch, RecordBatchReader, Dataset or Scanner, batches with their schema, a list of dicts, "
@@ -27,19 +27,19 @@ _KINDS: Final = (
 
 
 def to_reader(data: Any, schema: pa.Schema | None = None) -> pa.RecordBatchReader:
-    """Return the data of any kind as a stream of batches, read as it is consumed where its kind allows that.
+    """Return data of any kind as a stream of batches, read as it is consumed where its kind allows that.
 
     Args:
         data: A pyarrow Table, RecordBatch, RecordBatchReader, Dataset or Scanner; an iterable of batches or a function
             without arguments that returns one; a list of dicts; a dict of arrays (2-dimensional numpy arrays are
             vectors); a pandas or polars frame, lazy ones too; a DuckDB relation; anything with `__arrow_c_stream__` or
             `__arrow_c_array__`.
-        schema: Schema of the batches of an iterable, whose first batch is looked at otherwise; batches of the same
-            columns with other types are cast. Python values, numpy arrays and pandas columns are converted to its
-            types; other Arrow data stay as they are.
+        schema: Schema of the batches of an iterable, by default that of its first batch; batches of the same columns
+            with other types are cast. Python values, numpy arrays and pandas columns are converted to its types;
+            other Arrow data stays as it is.
 
     Raises:
-        InvalidInputError: Data of another kind, or values that cannot be converted.
+        InvalidInputError: The data is of another kind, or values cannot be converted.
         UnsupportedError: A column of a DuckDB relation is of a type that Lance does not have.
     """
     try:
@@ -79,8 +79,8 @@ def _to_reader(data: Any, schema: pa.Schema | None) -> pa.RecordBatchReader:
 
 
 def _from_dataset(data: pads.Dataset) -> pa.RecordBatchReader:
-    """Open a dataset as batches; blobs of a Lance table come as bytes, in fields that say so."""
-    if "nearest" not in signature(data.scanner).parameters:  # only Lance tables search by it
+    """Open a dataset as batches; blobs of a Lance table come as bytes, in fields marked as blobs."""
+    if "nearest" not in signature(data.scanner).parameters:  # only scanners of Lance tables have it
         return data.scanner().to_reader()
     fields = schema_from_arrow(data.schema).fields
     if not any(below.blob_version for f in fields for below in f.walk()):
@@ -93,7 +93,7 @@ def _from_dataset(data: pads.Dataset) -> pa.RecordBatchReader:
 
 
 def _marked(arrow_field: pa.Field, field: Field) -> pa.Field:
-    """Return the field of a scan, where bytes are marked that were blobs."""
+    """Return the Arrow field of a scan, with bytes that were blobs marked as such."""
     kind = arrow_field.type
     if field.blob_version:
         return arrow_field.with_metadata({**(arrow_field.metadata or {}), BLOB_KEY: "true"})
@@ -142,7 +142,7 @@ def _batches(items: Iterator[Any]) -> Iterator[pa.RecordBatch]:
 
 
 def _cast(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Return the batch with the types of a schema, where that differs in nothing else."""
+    """Return the batch cast to a schema that differs in nothing but types; otherwise as it is."""
     if batch.schema.types == schema.types or batch.schema.names != schema.names:
         return batch
     try:
@@ -193,7 +193,7 @@ def _from_pandas(frame: Any, schema: pa.Schema | None) -> pa.RecordBatchReader:
 
 
 def _from_lazy(frame: Any, schema: pa.Schema | None) -> pa.RecordBatchReader:
-    """Return a polars LazyFrame, in pieces where polars can give them."""
+    """Return the batches of a polars LazyFrame, in pieces where polars can give them."""
     if not hasattr(frame, "collect_batches"):
         return _to_reader(frame.collect(engine="streaming"), schema)
     pieces = iter(frame.collect_batches(chunk_size=ROWS_AT_ONCE, maintain_order=True))
@@ -204,7 +204,7 @@ def _from_lazy(frame: Any, schema: pa.Schema | None) -> pa.RecordBatchReader:
 
 
 def _from_relation(relation: Any, schema: pa.Schema | None) -> pa.RecordBatchReader:
-    """Return a DuckDB relation, which is run here and consumed as a stream."""
+    """Return the batches of a DuckDB relation, which is run here and consumed as a stream."""
     return relation_reader(relation, ROWS_AT_ONCE)
 
 

@@ -1,4 +1,4 @@
-"""How data are written."""
+"""Options of a write: sizes, versions and places of data files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _UNWRITTEN: Final = frozenset({"legacy", "0.1", "next", "2.3"})
 
 @dataclass(frozen=True, slots=True)
 class WriteProgress:
-    """How far a write is: rows taken, bytes in files, and files that are finished."""
+    """The progress of a write: rows taken, bytes in files, and files that are finished."""
 
     rows: int
     bytes: int
@@ -33,10 +33,10 @@ class WriteProgress:
 
 
 class WriteObserver(Protocol):
-    """Is told of the fragments of a write."""
+    """An observer of the fragments of a write."""
 
     def begin(self, fragment: Fragment) -> None:
-        """Observe that a file was begun: named, and without fields yet."""
+        """Observe that a file was begun: it has a name, and no fields yet."""
 
     def complete(self, fragment: Fragment) -> None:
         """Observe that a file is complete."""
@@ -47,9 +47,9 @@ class Base:
     """Another place for data files than the root of the table.
 
     Attributes:
-        id: As the manifest has it.
-        store: Files of the place.
-        is_dataset_root: Whether it is laid out like a table; files lie at its top otherwise.
+        id: Id of the base path in the manifest.
+        store: Store of the place.
+        is_dataset_root: Whether it is laid out like a table; otherwise files lie at its top.
     """
 
     id: int
@@ -64,23 +64,24 @@ class WriteOptions:
     Attributes:
         max_rows_per_file: Rows after which the next file is begun.
         max_rows_per_group: Checked, and without effect: files of version 2 have no groups.
-        max_bytes_per_file: Bytes after which it is; a file may be larger by the pages that were not full then.
-        data_storage_version: "2.0", "2.1", "2.2" or "stable"; None is "2.2".
-        bases: Where the files go, one after the other; None among them, and none at all, is the root of the table.
-        data_cache_bytes: Bytes of values that wait for their pages to be full, over all columns; None: 8 MiB for each.
-        max_page_bytes: Most bytes of values of a page; None: 32 MiB.
+        max_bytes_per_file: Bytes after which the next file is begun; a file may be larger by the pages that were not
+            full then.
+        data_storage_version: "2.0", "2.1", "2.2" or "stable"; None for "2.2".
+        bases: Places that the files go to, in turn; None among them is the root of the table, and so is an empty list.
+        data_cache_bytes: Bytes of values that wait for full pages, over all columns; None for 8 MiB for each column.
+        max_page_bytes: Most bytes of values in a page; None for 32 MiB.
         blobs: Where blobs go, and what becomes of references to external files.
-        progress: Called now and then, at least after each file.
-        watch: Told when files are begun, and when they are whole.
+        progress: Called from time to time, at least after each file.
+        watch: Observer of files that are begun or complete.
         committed_here: Whether this process commits the files, so that names in the root of the table need not be
-            flushed before; those in other places are, always.
+            flushed before; those in other places always are.
         metadata: Entries for the descriptors of the files, beside the metadata of the schema.
-        transaction: Transaction of the files: their names begin with what `paths.transaction_data` says.
-        threads: Threads that encode columns; None: one for each core.
+        transaction: Transaction of the files, whose names then begin with `paths.transaction_data`.
+        threads: Number of threads that encode columns; None for one for each core.
 
     Raises:
-        InvalidInputError: A limit below 1, or an unknown version.
-        UnsupportedError: A version that is not written.
+        InvalidInputError: A limit is below 1, or a version is unknown.
+        UnsupportedError: A version is not written.
     """
 
     max_rows_per_file: int = ROWS_PER_FILE
@@ -107,7 +108,7 @@ class WriteOptions:
         self.version  # noqa: B018  refuses an unknown version at once
 
     def within(self, limit: int) -> WriteOptions:
-        """Return the same, where the rows on their way into a file take about so many bytes at most."""
+        """Return the options with a limit, in bytes, of the memory of rows on their way into a file."""
         return replace(self, data_cache_bytes=min(self.data_cache_bytes or limit, max(1, limit // 4)), threads=1)
 
     @property
@@ -117,15 +118,15 @@ class WriteOptions:
 
 
 def rewritten_version(version: str) -> str:
-    """Return the version that data files of a version are rewritten in: the newest, if theirs is only read."""
+    """Return the version in which data files are rewritten: their own, or the newest if theirs is only read."""
     return NEWEST if version in _UNWRITTEN else version
 
 
 def storage_version(name: str | None) -> str:
-    """Return the version of data files that a user's name for it means; None is the newest.
+    """Return the version of data files that a user names; None for the newest.
 
     Raises:
-        InvalidInputError: No version is called so.
+        InvalidInputError: No version has this name.
         UnsupportedError: The version is not written.
     """
     if name is None:

@@ -1,4 +1,4 @@
-"""Casts of values that are not nested, each of which stays what it is."""
+"""Casts of values that are not nested, which change no value."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Cast = Callable[[pa.Array], pa.Array]
 
 
 def fits(source: pa.DataType, target: pa.DataType) -> bool:
-    """Return whether values of a type may become another where each is kept."""
+    """Return whether a type may be cast to another where no value changes."""
     if is_text(source):
         return is_text(target)
     if is_bytes(source) or pa.types.is_fixed_size_binary(source):
@@ -40,7 +40,7 @@ def cast_values(array: pa.Array, target: pa.DataType, where: str) -> pa.Array:
     """Cast values one by one.
 
     Raises:
-        InvalidInputError: A value would change; names the first.
+        InvalidInputError: A value would change; the message names the first.
     """
     try:
         cast = _cast(array, target)
@@ -65,7 +65,7 @@ def cast_values(array: pa.Array, target: pa.DataType, where: str) -> pa.Array:
 
 
 def dictionary_cast(source: pa.DataType, target: pa.DictionaryType, where: str) -> Cast:
-    """Return how values, or another dictionary of them, become a dictionary."""
+    """Return the cast of values, or of another dictionary of them, to a dictionary."""
     values = source.value_type if pa.types.is_dictionary(source) else source
     if values != target.value_type and not fits(values, target.value_type):
         raise mismatch(source, target, where)
@@ -90,7 +90,7 @@ def dictionary_cast(source: pa.DataType, target: pa.DictionaryType, where: str) 
 
 
 def blob_cast(source: pa.DataType, field: Field, where: str) -> Cast:
-    """Return the bytes as a blob whose bytes are given."""
+    """Return the cast of bytes to blobs that hold them."""
     target = field.storage_type
     if not (is_bytes(source) or is_text(source)):
         raise mismatch(source, target, where)
@@ -113,7 +113,7 @@ def mismatch(source: pa.DataType, target: pa.DataType, where: str) -> InvalidInp
 
 
 def with_row(error: InvalidInputError, change: Callable[[int], int]) -> InvalidInputError:
-    """Return the error, with another row in place of the one it names."""
+    """Return the error with another row in place of the one that it names."""
     where, separator, row = str(error.where or "").rpartition(", row ")
     if not separator or not row.isdigit():
         return error

@@ -1,14 +1,14 @@
-"""DuckDB relations as streams of batches that hold the values of the relation, and no others.
+"""DuckDB relations as streams of batches with exactly the relation's values.
 
-DuckDB's way to Arrow changes some values without a word: UHUGEINT wraps, TIME WITH TIME ZONE loses its zone, BIT and
-BIGNUM become bytes of DuckDB's own. So the types of the relation are looked at before it is run:
+DuckDB's export to Arrow changes some values silently: UHUGEINT wraps, TIME WITH TIME ZONE loses its zone, BIT and
+BIGNUM become bytes of DuckDB's own. So the types of the relation are checked before it is run:
 
     UUID                       arrow.uuid
     HUGEINT, UHUGEINT          decimal128(38, 0); a value of more digits is refused
     TIME, TIME_NS              as they are; 24:00:00 is refused, for Arrow has no such time
     INTERVAL, TIME WITH TIME ZONE, BIT, BIGNUM, UNION, VARIANT      refused, at any depth
 
-All others are in Arrow what they are in DuckDB, or what the writer refuses by its own name.
+All others are the same in Arrow as in DuckDB, or types that the writer refuses by name.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from lance_duck.write.uuids import uuids_from_texts
 Convert = Callable[[pa.Array], pa.Array]
 
 _CHANGED: Final = frozenset({"time with time zone", "bit", "bignum", "varint", "variant"})
-"""Types whose values DuckDB's way to Arrow changes."""
+"""Types whose values DuckDB's export to Arrow changes."""
 _REFUSED: Final = _CHANGED | {"interval", "union"}
-"""These, and types that Lance does not have."""
+"""Types that are refused: those of `_CHANGED`, and types that Lance does not have."""
 _MOST: Final = 10**38 - 1
 _WIDE: Final = pa.decimal128(38, 0)
 _DAY: Final = {"us": 86_400_000_000, "ns": 86_400_000_000_000}
@@ -38,15 +38,15 @@ _MASK: Final = (1 << 64) - 1
 
 
 def relation_reader(relation: Any, rows_at_once: int) -> pa.RecordBatchReader:
-    """Run a DuckDB relation, and give its rows as they are read.
+    """Run a DuckDB relation, and return a stream of its rows.
 
     Args:
         relation: A `DuckDBPyRelation`.
-        rows_at_once: Rows of a batch.
+        rows_at_once: Number of rows of a batch.
 
     Raises:
         UnsupportedError: A column is of a type that Lance tables cannot hold. The stream raises InvalidInputError for
-            a value that they cannot.
+            a value that they cannot hold.
     """
     _refuse_types(relation, _REFUSED, "Lance")
     method = relation.to_arrow_reader if hasattr(relation, "to_arrow_reader") else relation.fetch_arrow_reader
@@ -71,7 +71,7 @@ def relation_table(relation: Any) -> pa.Table:
 
     Raises:
         UnsupportedError: A column is of a type that Arrow does not have.
-        InvalidInputError: A whole number of more than 38 digits.
+        InvalidInputError: A whole number has more than 38 digits.
     """
     _refuse_types(relation, _CHANGED, "Arrow")
     table: pa.Table = relation.to_arrow_table()
@@ -123,17 +123,17 @@ def _converted(
             ]
             yield pa.RecordBatch.from_arrays(arrays, schema=schema)
     finally:
-        reader.close()  # DuckDB's connection runs nothing else before
+        reader.close()  # DuckDB's connection runs nothing else before it is closed
 
 
 def _convert(type_: Any, arrow_type: pa.DataType, where: str, *, of_table: bool = True) -> Convert | None:
-    """Return the function that converts arrays of a column to what is written; None if there is nothing to convert.
+    """Return the function that converts arrays of a column to those written; None if there is nothing to convert.
 
     Args:
-        type_: In DuckDB.
-        arrow_type: In Arrow.
-        where: For messages.
-        of_table: The arrays are values of a table.
+        type_: Type of the column in DuckDB.
+        arrow_type: Type of the arrays in Arrow.
+        where: Name of the column, for messages.
+        of_table: Whether the arrays are values for a table.
     """
     if type_.id == "uuid":
         return None if isinstance(arrow_type, pa.BaseExtensionType) else uuids_from_texts

@@ -21,16 +21,16 @@ OPTION = "manifest_store"
 
 
 class ExternalManifestStore(Protocol):
-    """Which manifest has which version of which table. Used by many threads and processes at once.
+    """A map from tables and versions to manifests, used by many threads and processes at once.
 
-    `base_uri` names the table, as it was opened but for a slash at the end (a local path is absolute and without
+    `base_uri` names the table as it was opened, without a slash at the end (a local path is absolute and without
     links); `path` is relative to it.
     """
 
     def put_if_not_exists(self, base_uri: str, version: int, path: str) -> None:
         """Claim a version, safe on the disk when this returns.
 
-        Of several that try at once, one succeeds.
+        Of several writers that try at once, one succeeds.
 
         Raises:
             AlreadyExistsError: The version is claimed.
@@ -47,7 +47,7 @@ class ExternalManifestStore(Protocol):
         """Return the highest claimed version and its path, None for a table without any."""
 
     def delete(self, base_uri: str) -> None:
-        """Forget a table or branch that was dropped; others whose base URI lies below are not meant."""
+        """Forget a table or branch that was dropped, but not others whose base URIs lie below it."""
 
 
 Opener = Callable[[str], ExternalManifestStore]

@@ -1,8 +1,8 @@
-"""An external manifest store in a file.
+"""An external manifest store in a file of SQLite.
 
     table manifests: base_uri TEXT, version INTEGER, path TEXT; the first two are the key
 
-SQLite's locks keep writers of one machine apart. On network disks they are not to be trusted.
+SQLite's locks keep the writers of one machine apart. They are not to be trusted on network disks.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class SqliteManifestStore:
     """See `ExternalManifestStore`.
 
     Args:
-        path: The file; made when it is missing, in a directory that exists.
+        path: The file, in a directory that exists; made if it is missing.
     """
 
     def __init__(self, path: str) -> None:

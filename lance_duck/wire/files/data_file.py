@@ -16,7 +16,7 @@ TOMBSTONE = -2
 LEGACY: Final = "0.1"
 
 UNSTABLE: Final = "2.3"
-"""Read, and not written: its encodings may change."""
+"""The version that is read and not written: its encodings may change."""
 
 _OLD_VERSIONS = {(0, 0): LEGACY, (0, 1): LEGACY, (0, 2): LEGACY, (0, 3): "2.0"}
 
@@ -30,8 +30,8 @@ class DataFile:
         fields: Field ids; -2 marks a field that another file has taken over.
         column_indices: Column of each field in the file, -1 when it has none; empty in files of version 0.1.
         file_version: (major, minor) as the manifest has it.
-        file_size: Bytes; None: not known.
-        base_id: Base path that the name is relative to; None: the root of the table.
+        file_size: Bytes of the file; None if not known.
+        base_id: Base path that the name is relative to; None for the root of the table.
     """
 
     path: str
@@ -49,7 +49,7 @@ class DataFile:
     def column_of(self, field_id: int) -> int | None:
         """Return the column of a field in this file, or None if the file has no column of its own for it.
 
-        In files of version 0.1 that is the id of the field.
+        In files of version 0.1 the column of a field is its id.
         """
         if not self.column_indices and self.version == LEGACY:
             return field_id if field_id in self.fields and field_id >= 0 else None

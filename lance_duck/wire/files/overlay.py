@@ -2,9 +2,9 @@
 
     DataOverlayFile  {1 DataFile, 2 a bitmap for all fields | 4 {1 a bitmap for each field}, 3 committed version}
 
-A bitmap is a portable 32-bit roaring bitmap of physical offsets; the value of an offset is in the row of the file whose
-number is the offsets before it. A higher version wins, then what comes later in the list; the order within a fragment
-here is that of `newest_last`.
+A bitmap is a portable 32-bit roaring bitmap of physical offsets; row i of the file has the value of the i-th offset,
+counted from 0. Of two overlays the one of the higher version wins, then the later one in the list; here a fragment has
+them in the order of `newest_last`.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ class Overlay:
     """A file whose values replace those of some cells of a fragment.
 
     Attributes:
-        file: The values; columns need not have the same number of rows.
-        bitmaps: Serialized offsets: one for all fields of the file, or one for each.
-        committed_version: Version from which on they count.
+        file: The file of the values; its columns need not have the same number of rows.
+        bitmaps: Serialized bitmaps of offsets: one for all fields of the file, or one for each.
+        committed_version: Version from which on the values count.
         is_shared: Whether there is one bitmap for all fields.
     """
 
@@ -40,7 +40,7 @@ class Overlay:
         return self.bitmaps[0 if self.is_shared else self.file.fields.index(field_id)]
 
     def without(self, field_ids: Set[int]) -> Overlay | None:
-        """Return the overlay where some fields are taken over by others; None where none is left."""
+        """Return the overlay without the values of some fields, which lie elsewhere now; None if it has no others."""
         fields = tuple(TOMBSTONE if i in field_ids else i for i in self.file.fields)
         if all(i == TOMBSTONE for i in fields):
             return None
@@ -53,15 +53,15 @@ def newest_last(overlays: Iterable[Overlay]) -> tuple[Overlay, ...]:
 
 
 def without_fields(overlays: Iterable[Overlay], field_ids: Set[int]) -> tuple[Overlay, ...]:
-    """Return what is left of overlays when the values of some fields lie elsewhere."""
-    return tuple(left for overlay in overlays if (left := overlay.without(field_ids)) is not None)
+    """Return overlays without the values of some fields, which lie elsewhere now; leave out those with no others."""
+    return tuple(smaller for overlay in overlays if (smaller := overlay.without(field_ids)) is not None)
 
 
 def overlay_from_proto(proto: table_pb2.DataOverlayFile, where: str) -> Overlay:
     """Build an overlay from its message.
 
     Raises:
-        CorruptError: It names no file, or does not say which cells it covers.
+        CorruptError: The message names no file, or does not say which cells it covers.
     """
     if not proto.data_file.path:
         raise CorruptError("overlay without a file", where=where)
