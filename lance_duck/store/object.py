@@ -159,7 +159,7 @@ class ObjectStore:
         client: The bucket.
         prefix: Key of the root, without a slash at either end; may be empty.
         can_list: Whether the service lists keys.
-        hub_folders: Returns the names of the folders below the root, on the Hub of Hugging Face; None for another service.
+        hub_folders: Returns the names of the folders below the root on the Hub of Hugging Face; None for others.
         external: See `Store.external`.
         checksums: See `Store.checksums`.
     """
