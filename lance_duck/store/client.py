@@ -121,7 +121,7 @@ def sorted_options(options: Mapping[str, str] | None) -> tuple[tuple[str, str], 
 
 
 def check_options(options: object) -> None:
-    """Refuse storage options that are not a dict of strings, by a WrongTypeError without values, which may be secret."""
+    """Refuse storage options that are not a dict of strings, by WrongTypeError without values, which may be secret."""
     if options is None:
         return
     if not isinstance(options, Mapping):
