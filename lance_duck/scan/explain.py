@@ -1,4 +1,4 @@
-"""What a scan will do, and what it did, in words."""
+"""Descriptions, in words, of what a scan will do, and of what it did."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ from lance_duck.store.request import watched
 from lance_duck.wire.index import MEM_WAL
 
 _MAYBE: Final = ("ZoneMap", "BloomFilter", "NGram")
-"""Kinds of indexes whose answers are not sure."""
+"""Kinds of indexes whose answers may hold rows that do not match."""
 
 
 def explain(table: TableScan, plan: ScanPlan, options: ScanOptions, *, verbose: bool = False) -> str:
-    """Return what a scan will do; indexes are asked for estimates alone."""
+    """Describe what a scan will do; indexes give estimates only."""
     return "\n".join([*_scan(table, plan, options, verbose), *_routes(table, plan)]) + "\n"
 
 
 def analyze(table: TableScan, plan: ScanPlan, options: ScanOptions, *, counting: bool = False) -> str:
-    """Do a scan, and tell what it took; with `counting` the rows are counted only."""
+    """Run a scan, and describe what it did and how long it took; with `counting` its rows are only counted."""
     began = time.perf_counter()
     with watched() as reads:
         plan = table.routed(plan)
@@ -58,16 +58,16 @@ def analyze(table: TableScan, plan: ScanPlan, options: ScanOptions, *, counting:
 
 
 def version_of(snapshot: Snapshot) -> str:
-    """Return the words of a plan for the version that is read."""
+    """Name the version that is read, for a plan."""
     base = snapshot.base
     return f"version={snapshot.version}" if base is None else f"uncommitted, on top of version {base.version}"
 
 
 def after_search(post: Filter | None, options: ScanOptions) -> Iterator[str]:
-    """Yield the lines for what is done with the rows that a search found.
+    """Yield the lines about what happens to the rows that a search found.
 
     Args:
-        post: The filter that is applied to them; None for none.
+        post: The filter that is applied to these rows; None for none.
         options: What the caller asked for.
     """
     if post is not None:
@@ -76,7 +76,7 @@ def after_search(post: Filter | None, options: ScanOptions) -> Iterator[str]:
 
 
 def before_search(table: TableScan, plan: ScanPlan, *, verbose: bool) -> Iterator[str]:
-    """Yield the lines for the scan of the rows that a search may find; none where it may find all."""
+    """Yield the lines about the scan for the rows that a search may find; none where it may find all."""
     if plan.filter is not None:
         yield "  rows that may be found:"
         yield from (f"    {line}" for line in explain(table, plan, ScanOptions(), verbose=verbose).splitlines())
@@ -110,7 +110,7 @@ def _scan(table: TableScan, plan: ScanPlan, options: ScanOptions, verbose: bool)
 
 
 def _routes(table: TableScan, plan: ScanPlan) -> Iterator[str]:
-    """Yield how indexes will answer the filter, and why they will not."""
+    """Yield lines about the indexes that will answer the filter, and why others will not."""
     if plan.filter is None:
         return
     if not plan.use_index or plan.include_deleted:
@@ -138,12 +138,12 @@ def _routes(table: TableScan, plan: ScanPlan) -> Iterator[str]:
 
 
 def _chosen(table: TableScan, plan: ScanPlan, choices: Choices) -> Iterator[str]:
-    """Yield what indexes answered."""
-    for answered in choices.log:
-        yield f"  {_question(answered.part)}"
-        if answered.refused:
-            yield f"    not asked: {answered.refused}"
-        for uuid, count in answered.rows.items():
+    """Yield lines about what indexes answered."""
+    for outcome in choices.log:
+        yield f"  {_question(outcome.part)}"
+        if outcome.refused:
+            yield f"    not asked: {outcome.refused}"
+        for uuid, count in outcome.rows.items():
             which = f"segment {uuid[:8]}: " if uuid else ""
             yield f"    {which}" + ("broken, what it covers is scanned" if count is None else _many(count, "row"))
     if plan.filter is not None:
@@ -152,7 +152,7 @@ def _chosen(table: TableScan, plan: ScanPlan, choices: Choices) -> Iterator[str]
     hit = len(choices.rows.parts)
     yield (f"  fragments: {hit} through indexes, {len(closed) - hit} pruned, {len(plan.fragment_ids - closed)} scanned")
     yield f"  rows through indexes: {len(choices.rows)}"
-    filters = [choices.left(fragment_id) for fragment_id in choices.rows.fragment_ids]
+    filters = [choices.residual(fragment_id) for fragment_id in choices.rows.fragment_ids]
     for condition in {id(each): each for each in filters if each is not None}.values():
         yield f"  filter left for the rows of the index: {condition} ({evaluator(condition)})"
 
@@ -185,7 +185,7 @@ def _reasons(routes: Routes) -> list[str]:
 
 
 def _exact(part: Conjunct, plan: IndexPlan) -> bool:
-    """Return whether a condition is answered whole, by indexes that say no maybe."""
+    """Return whether indexes answer a condition exactly and in full."""
     maybe = any(i.kind and i.kind.name in _MAYBE for leaf in _leaves(plan) for i in _indexes(leaf))
     return part.exact and not maybe and not list(reasons(plan))
 
@@ -222,7 +222,7 @@ def evaluator(condition: Filter) -> str:
 
 
 def _staged(plan: ScanPlan) -> tuple[ScanPlan, list[_Stage]]:
-    """Return the same plan with filters that count the rows that they see and keep."""
+    """Return the plan with filters that count the rows that they see and pass."""
     if plan.filter is None:
         return plan, []
     parts = conjuncts_of(plan.filter) if plan.choices is None else plan.choices.parts
@@ -236,7 +236,7 @@ def _staged(plan: ScanPlan) -> tuple[ScanPlan, list[_Stage]]:
 
 @dataclass(eq=False)
 class _Stage:
-    """A filter that counts."""
+    """A filter that counts the rows that it sees, and those that pass."""
 
     inner: Filter
     implied: Predicate | None

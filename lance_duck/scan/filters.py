@@ -1,4 +1,4 @@
-"""What a scan filters with: a predicate tree, SQL text or a pyarrow expression, each as one `Filter`."""
+"""The filters of a scan: a predicate tree, SQL text or a pyarrow expression, each as one `Filter`."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ ParametersKey: TypeAlias = tuple[bool, tuple[tuple[str, type, str, Any], ...]]
 class Filter(Protocol):
     """A condition that chooses rows; immutable, safe to use from several threads.
 
-    A filter may have an attribute `implied`: None, or a predicate that is true wherever the filter is, which indexes
-    are asked instead; `implied_exactly`, true where the predicate is true nowhere else; and `evaluator`, what evaluates
-    it, in words.
+    A filter may have an attribute `implied`: None, or a predicate that is true wherever the filter is, by which indexes
+    are searched; `implied_exactly`, true if the predicate is true nowhere else; and `evaluator`, the name of what
+    evaluates the filter.
     """
 
     def paths(self) -> tuple[Path, ...]:
@@ -110,8 +110,8 @@ class ExpressionFilter:
     Attributes:
         expression: The expression.
         reads: Columns and struct fields that the expression reads.
-        implied: A predicate that is true wherever the expression is, for indexes to be asked.
-        decodes: Dictionaries are decoded first, for functions that do not take them.
+        implied: A predicate that is true wherever the expression is, by which indexes are searched.
+        decodes: Whether dictionaries are decoded first, for functions that do not take them.
     """
 
     expression: pc.Expression
@@ -157,7 +157,7 @@ _FILTERS: Final[LruCache[Filter]] = LruCache(256)
 
 
 def make_filter(condition: FilterLike | None, schema: pa.Schema, parameters: Parameters = None) -> Filter | None:
-    """Return a filter from what a caller gave as one.
+    """Make a filter of what a caller passed as one.
 
     Args:
         condition: SQL text, (SQL text, parameters), a pyarrow expression, a predicate tree or a filter; None for
@@ -191,15 +191,15 @@ def make_filter(condition: FilterLike | None, schema: pa.Schema, parameters: Par
 
 
 def all_filters(*filters: Filter | None) -> Filter | None:
-    """Return one filter for all that are given; None without any."""
+    """Return one filter that is true where all are; None if there are none."""
     parts = tuple(part for part in filters if part is not None)
     return parts[0] if len(parts) == 1 else AllFilters(parts) if parts else None
 
 
 def parameters_key(parameters: Parameters) -> ParametersKey | None:
-    """Return the parameters as a key: whether they have names, and each; None where one may change.
+    """Return parameters as the key of a cache: whether they have names, and each; None if one is mutable.
 
-    What is equal is not always the same (-0.0, the time zone of an instant), so values are spelled out, too.
+    Equal values are not always the same (-0.0, the time zone of an instant), so their texts are in the key, too.
     """
     is_named = isinstance(parameters, Mapping)
     pairs = parameters.items() if isinstance(parameters, Mapping) else (("", value) for value in parameters or ())
@@ -212,7 +212,7 @@ def _sql_filter(text: str, schema: pa.Schema, parameters: Parameters) -> Filter:
         isinstance(parameters, str | bytes) or not isinstance(parameters, Mapping | Sequence)
     ):
         raise InvalidInputError("bad parameters", expected="a list, tuple or dict", found=type(parameters).__name__)
-    if parameters is not None:  # filters stay in a cache: they are not to change with what the caller holds
+    if parameters is not None:  # filters are cached: they must not change with what the caller holds
         parameters = dict(parameters) if isinstance(parameters, Mapping) else list(parameters)
     mixed = mixed_sql.read_sql(text, schema, parameters)
     if isinstance(mixed, Predicate):

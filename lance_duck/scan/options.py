@@ -1,4 +1,4 @@
-"""What a caller can ask of a scan, and the plan that it becomes."""
+"""The options of a scan, and the plan that they become."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ else:
 
 _T = TypeVar("_T")
 _CACHED: Final = 256
-"""Filters, and projections, that a version remembers as they were asked."""
+"""Filters, projections and layouts that a version caches, of each."""
 
 _BLOBS: Final = ("all_binary", "blobs_descriptions", "all_descriptions")
 
@@ -48,7 +48,7 @@ class HasFragment(Protocol):
 
     @property
     def fragment_id(self) -> int:
-        """Its id."""
+        """Id of the fragment."""
 
 
 OrderBy: TypeAlias = Sequence[ColumnOrdering | str]
@@ -56,7 +56,7 @@ OrderBy: TypeAlias = Sequence[ColumnOrdering | str]
 
 @dataclass(frozen=True, kw_only=True)
 class ScanOptions:
-    """Arguments of `LanceDataset.scanner`, by the names that pylance and pyarrow give them.
+    """Arguments of `LanceDataset.scanner`, by the names of pylance and pyarrow.
 
     Attributes:
         columns: Names, in order; or SQL expressions by the name of their result. None: all columns.
@@ -66,25 +66,26 @@ class ScanOptions:
         offset: Rows to leave out first.
         batch_size: Rows of a batch at most.
         batch_size_bytes: Bytes of a batch, about.
-        strict_batch_size: All batches but the last have `batch_size` rows. They may cross fragments, as small batches
-            that a filter leaves do in any case.
-        fragments: Scan these only, in this order.
+        strict_batch_size: All batches but the last have exactly `batch_size` rows. They may cross fragments, as small
+            batches of a filtered scan do in any case.
+        fragments: Fragments to scan, or their ids, in order; None: all.
         with_row_id: Add `_rowid` at the end.
         with_row_address: Add `_rowaddr` at the end.
-        include_deleted_rows: Give deleted rows too, with null as `_rowid`; needs `with_row_id`.
-        order_by: Sort the result.
-        blob_handling: "all_binary" gives the bytes of blobs, to filters and expressions too; the others, and None, give
-            descriptions of where they lie.
+        include_deleted_rows: Return deleted rows, too, with null as `_rowid`; needs `with_row_id`.
+        order_by: Columns to sort the result by.
+        blob_handling: "all_binary" reads the bytes of blobs, for filters and expressions, too; "blobs_descriptions",
+            "all_descriptions" and None read descriptions of where they lie.
         use_threads: False: read in the calling thread alone.
         use_scalar_index: False: scan, whatever indexes there are.
-        nearest: Give the rows nearest to a query: see `scan.nearest.options.Nearest`.
-        full_text_query: Give the rows that match words, the best first: see `scan.text.request`.
-            Together with `nearest`: rows near, or with the words, or both, with `_distance`, `_score` and
-            `_hybrid_score`.
+        nearest: Return the rows nearest to a query: see `scan.nearest.options.Nearest`.
+        full_text_query: Return the rows that match words, best first: see `scan.text.request`. Together with `nearest`,
+            return rows that are near, or match, or both, with `_distance`, `_score` and `_hybrid_score`.
         hybrid: How `nearest` and `full_text_query` become one search: see `scan.hybrid.options.Hybrid`.
-        prefilter: False: the filter is applied to the rows that a search finds; else before the search.
-        fast_search: Of a search: leave out rows that no index covers.
-        disable_scoring_autoprojection: Of a search: `_distance` or `_score` only comes where `columns` names it.
+        prefilter: False: apply the filter to the rows that a search finds; else the search finds only rows that pass
+            it.
+        fast_search: Leave rows that no index covers out of a search.
+        disable_scoring_autoprojection: Add `_distance` or `_score` to the result of a search only if `columns` names
+            it.
 
         batch_readahead: Without effect: how far to read ahead is decided from the sizes of columns and batches.
         fragment_readahead: Without effect: see `batch_readahead`.
@@ -96,7 +97,7 @@ class ScanOptions:
         index_segments: Refused.
         row_addr_allowlist: Refused.
         row_addr_blocklist: Refused.
-        scan_stats_callback: Refused: `LanceScanner.analyze_plan` tells what a scan took.
+        scan_stats_callback: Refused: see `LanceScanner.analyze_plan`.
         memory_pool: Refused.
         fragment_scan_options: Refused.
     """
@@ -162,17 +163,17 @@ class ScanOptions:
 
     @classmethod
     def of(cls, arguments: Mapping[str, Any]) -> Self:
-        """Check options that a caller gave by name.
+        """Check options that a caller passed by name.
 
         Raises:
-            WrongTypeError: There is no such option.
+            WrongTypeError: There is no option of a name, or a value is of another type.
         """
         refuse_unknown(arguments, cls.__dataclass_fields__, "scan", "option")
         return cls(**arguments)
 
     @property
     def orderings(self) -> tuple[ColumnOrdering, ...]:
-        """What to sort by."""
+        """Columns to sort by, with their directions."""
         return tuple(_ordering(entry) for entry in self.order_by or ())
 
 
@@ -188,16 +189,16 @@ def plan_scan(
     *,
     restriction: Filter | None = None,
     arrow_types: Mapping[str, pa.DataType] | None = None,
-    known: Known | None = None,
+    option_cache: OptionCache | None = None,
 ) -> ScanPlan:
-    """Decide a scan; reads nothing.
+    """Plan a scan; reads no data.
 
     Args:
         snapshot: The version of the table.
-        options: What the caller asks for.
-        restriction: A filter that holds besides that of the options.
-        arrow_types: Other Arrow forms, by name of the top-level column.
-        known: What earlier scans of this version were asked.
+        options: The options of the scan.
+        restriction: A filter in addition to that of the options.
+        arrow_types: Arrow types in which top-level columns are read instead of their own, by name.
+        option_cache: Filters and projections of earlier scans of this version; None for none.
 
     Raises:
         InvalidInputError: Unknown columns or fragments, or a bad filter.
@@ -207,9 +208,9 @@ def plan_scan(
             raise UnsupportedError(f"{name} is not supported here", where="scan", remedy="use dataset.scanner(…)")
     schema = snapshot.schema.with_blob_bytes() if options.blob_handling == "all_binary" else snapshot.schema
     forms = dict(arrow_types or {})
-    known = known or Known()
-    projection = known.projection(schema, options, forms)
-    condition = known.filter(schema, options)
+    option_cache = option_cache or OptionCache()
+    projection = option_cache.projection(schema, options, forms)
+    condition = option_cache.filter(schema, options)
     return ScanPlan(
         schema,
         _fragments(snapshot, options.fragments),
@@ -226,8 +227,8 @@ def plan_scan(
     )
 
 
-class Known:
-    """Filters and columns that scans of one version were asked for, to be understood once."""
+class OptionCache:
+    """Cache of the filters, projections and layouts that the options of scans of one version stand for."""
 
     def __init__(self) -> None:
         self._projections: LruCache[Projection] = LruCache(_CACHED)
@@ -262,7 +263,7 @@ class Known:
         return self._projections.get(key, make) if _is_hashable(key) else make()
 
     def layout(self, key: object, make: Callable[[], _T]) -> _T:
-        """Return what follows from the columns of a search."""
+        """Return the cached value of a key, such as the layout of a search's result; made if it is not there."""
         result: _T = self._layouts.get(key, make)
         return result
 
@@ -282,14 +283,14 @@ class Known:
     def statement_filter(
         self, text: str, parameters: Sequence[Any], make: Callable[[], Filter | None]
     ) -> Filter | None:
-        """Return the filter that a condition of a SQL statement is; None where it is none.
+        """Return the filter of a condition in a SQL statement; None where `make` returns none.
 
-        It is made once for a text and equal parameters of equal types, of which none may change.
+        It is cached for its text and equal parameters of equal, immutable types.
 
         Args:
             text: The condition, with `?` for its parameters.
             parameters: Values bound to it.
-            make: Reads the condition, by nothing else.
+            make: Makes the filter, from the text and the parameters alone.
         """
         bound = parameters_key(list(parameters))
         if bound is None or len(text) > LONG_TEXT or constants.asks_for_the_time(text):
@@ -300,7 +301,7 @@ class Known:
         return condition
 
     def key_of(self, filter_: Filter) -> Hashable | None:
-        """Return what stands for a filter that will be asked again by the same text; None for others."""
+        """Return the cache key of a filter that came from this cache; None for others."""
         last, key = self._last_filter
         return key if last is filter_ else self._filters.key_of(filter_)
 

@@ -1,6 +1,6 @@
-"""What a scan will do, decided before a byte is read.
+"""Plans of scans, decided before any data is read.
 
-A plan says which columns choose rows and which are fetched for the rows that are left. Its work is cut into morsels,
+A plan says which columns choose rows and which are fetched for the rows that pass. Its work is cut into morsels,
 ranges of rows of one fragment that one thread reads at a time.
 """
 
@@ -31,23 +31,23 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class ScanPlan:
-    """A scan of a snapshot, decided.
+    """The plan of a scan of a snapshot.
 
     Attributes:
         schema: Columns of the table.
-        fragments: What to scan, in this order.
+        fragments: Fragments to scan, in order.
         projection: Columns of the result.
-        filter: Rows to keep; None for all.
-        offset: Rows, after the filter, to leave out first.
-        limit: Rows to give at most; None for all.
-        batch_rows: Rows of a batch at most; None: as suits the width of the rows.
-        batch_bytes: Bytes of a batch, about; None likewise.
-        strict_batches: Batches have `batch_rows` rows, except the last, and may cross fragments.
-        crosses_fragments: Small batches of several fragments are joined, as they are wherever there is a filter.
-        include_deleted: Give deleted rows too, with null as their `_rowid`.
-        arrow_types: Other Arrow forms of top-level columns, those of the filter among them.
-        use_index: Indexes may be asked.
-        choices: What they said; None: all rows are looked at.
+        filter: Condition of the rows to return; None for all.
+        offset: Rows that pass the filter to skip first.
+        limit: Rows to return at most; None for all.
+        batch_rows: Rows of a batch at most; None to derive them from the width of the rows.
+        batch_bytes: Bytes of a batch, about; None for `costs.MORSEL_BYTES`.
+        strict_batches: Whether all batches but the last have exactly `batch_rows` rows; they may cross fragments.
+        crosses_fragments: Whether small batches of several fragments are joined, as they always are with a filter.
+        include_deleted: Whether deleted rows are returned, too, with null as their `_rowid`.
+        arrow_types: Arrow types in which top-level columns are read instead of their own, for the filter, too.
+        use_index: Whether indexes may be searched.
+        choices: The rows that indexes chose; None if all rows are read.
     """
 
     schema: Schema
@@ -77,17 +77,17 @@ class ScanPlan:
 
     @cached_property
     def place_of(self) -> dict[int, int] | None:
-        """Places of the fragments by id; None where one comes twice."""
+        """Places of the fragments by id; None where a fragment is scanned twice."""
         places = {fragment_id: place for place, fragment_id in enumerate(self.ids)}
         return places if len(places) == len(self.ids) else None
 
     def cut_count(self, rows: int) -> int:
-        """Return the rows that offset and limit leave of so many."""
+        """Return how many of `rows` rows offset and limit leave."""
         rows = max(0, rows - self.offset)
         return rows if self.limit is None else min(rows, self.limit)
 
-    def asking(self, filter_: Filter | None) -> ScanPlan:
-        """Return the same scan with another filter, of rows that are known."""
+    def with_filter(self, filter_: Filter | None) -> ScanPlan:
+        """Return the plan with another filter; the same object for the same filter."""
         if filter_ is self.filter:
             return self
         plan = next((plan for plan in self._variants if plan.filter is filter_), None)
@@ -107,12 +107,12 @@ class ScanPlan:
 
     @cached_property
     def later_reads(self) -> tuple[Read, ...]:
-        """Columns of the result that the filter did not read in full already."""
-        return self._kept("later", lambda: self._not_read(self.first_reads))
+        """Columns of the result that the filter does not read in full."""
+        return self._derived("later", lambda: self._not_read(self.first_reads))
 
     @cached_property
     def carried(self) -> tuple[str, ...]:
-        """Columns of the result that the filter has read already."""
+        """Names of the columns of the result that the filter reads in full."""
         later = {read.key for read in self.later_reads}
         keys = {read.key for read in self._reads(self.projection.paths)} - later
         return tuple(read.name for read in self.first_reads if read.key in keys)
@@ -129,13 +129,13 @@ class ScanPlan:
 
     @cached_property
     def width(self) -> int:
-        """Bytes that a row takes, guessed from the types."""
-        reads = self._kept("width", lambda: sum(read.width for read in (*self.first_reads, *self.later_reads)))
+        """Bytes of a row, estimated from the types."""
+        reads = self._derived("width", lambda: sum(read.width for read in (*self.first_reads, *self.later_reads)))
         return max(1, reads + 8 * len(self.hidden))
 
     @cached_property
     def filter_width(self) -> int | None:
-        """Bytes of a row that the filter reads, guessed from the types; None without one."""
+        """Bytes of a row that the filter reads, estimated from the types; None without a filter."""
         if self.filter is None:
             return None
         return sum(read.width for read in self.first_reads) + 8 * len(self.hidden_in_filter)
@@ -147,14 +147,14 @@ class ScanPlan:
     def _reads(self, paths: tuple[Path, ...]) -> tuple[Read, ...]:
         if not paths:
             return ()
-        return self._kept(paths, lambda: reads(self.schema, paths, dict(self.arrow_types)))
+        return self._derived(paths, lambda: reads(self.schema, paths, dict(self.arrow_types)))
 
     def _not_read(self, done: tuple[Read, ...]) -> tuple[Read, ...]:
         keys = {read.key for read in done}
         return tuple(read for read in self._reads(self.projection.paths) if read.key not in keys)
 
-    def _kept(self, what: object, make: Callable[[], _T]) -> _T:
-        """Return what follows from the projection, the paths of the filter and the forms of the columns."""
+    def _derived(self, what: object, make: Callable[[], _T]) -> _T:
+        """Return a value derived from the projection, the paths of the filter and the types of columns; cached."""
         key = (what, self._filter_paths, self.arrow_types)
         schema, value = self.projection.derived.get(key, lambda: (self.schema, make()))
         result: _T = value if schema is self.schema else make()
@@ -166,10 +166,12 @@ class ScanPlan:
 
 @dataclass(frozen=True)
 class Extent:
-    """Rows of a fragment that a scan goes over: physical offsets start … stop - 1.
+    """A range of rows of a fragment that a scan goes over.
 
     Attributes:
         index: Place of the fragment in the plan.
+        start: Physical offset of the first row.
+        stop: One more than the physical offset of the last row.
         row_offset: Live rows of the table before the fragment.
     """
 
@@ -183,15 +185,15 @@ Morsel = Extent
 
 
 class Sizer:
-    """How many rows the next morsel takes: few at first, so that the first batch comes soon, then ever more.
+    """Sizes of morsels, in rows: small at first, so that the first batch comes soon, then ever larger.
 
     Args:
-        width: Bytes of a row of the result, guessed; `observe` corrects the guess.
-        rows: Rows of a batch that the caller asked for; morsels are multiples of it.
-        bytes_: Bytes of a batch that the caller asked for.
-        filtered: Bytes of a row that are read to choose rows; None without a filter.
+        width: Estimated bytes of a row of the result; `observe` corrects the estimate.
+        rows: Rows of a batch, if the caller set them; morsels are multiples of it.
+        bytes_: Bytes of a batch, if the caller set them.
+        filtered: Bytes of a row that the filter reads; None without a filter.
         most: Rows of a morsel at most.
-        is_full: The first morsel is as large as the others.
+        is_full: Whether the first morsel is as large as the others.
     """
 
     def __init__(
@@ -220,7 +222,7 @@ class Sizer:
         return max(1, rows // self._unit) * self._unit
 
     def observe(self, rows: int, remaining: int, size: int) -> None:
-        """Learn from a morsel of `rows` rows: `kept` of them stayed, which took `size` bytes."""
+        """Learn from a morsel of `rows` rows of which `remaining` passed the filter, and took `size` bytes."""
         if remaining:
             self._most = max(1, size // remaining)
         if rows:
@@ -228,12 +230,12 @@ class Sizer:
 
 
 def morsels_of(extents: Iterator[Extent], sizer: Sizer) -> Iterator[Morsel]:
-    """Cut extents into morsels, lazily: sizes follow what the sizer has learnt."""
+    """Cut extents into morsels, lazily, of sizes that adapt to the rows that were read."""
     for extent in extents:
         start = extent.start
         while start < extent.stop:
             rows = sizer.take()
-            # A short rest goes with the morsel before it.
+            # A short remainder joins the morsel before it.
             stop = extent.stop if extent.stop - start <= rows + rows // 4 else start + rows
             yield Morsel(extent.index, start, stop, extent.row_offset)
             start = stop

@@ -1,4 +1,4 @@
-"""What a scan gives: columns, struct fields, hidden columns and SQL expressions, resolved against the schema."""
+"""The columns of a scan: columns of the table, struct fields, hidden columns and SQL expressions, resolved."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ else:
 ColumnsLike: TypeAlias = Iterable[str] | Mapping[str, str]
 
 _DERIVED: Final = 64
-"""Things that are derived from a projection and kept with it."""
+"""Values derived from a projection that are cached with it."""
 
 ROW_ID: Final = "_rowid"
 ROW_ADDRESS: Final = "_rowaddr"
@@ -38,6 +38,8 @@ ROW_OFFSET: Final = "_rowoffset"
 CREATED_AT: Final = "_row_created_at_version"
 LAST_UPDATED_AT: Final = "_row_last_updated_at_version"
 BLOB_WIDTH: Final = 256 * 1024
+"""Bytes that a blob is taken to have, where the sizes of batches are estimated. Not measured."""
+"""Bytes that a blob is taken to have, to size morsels. Not measured."""
 HIDDEN: Final = (ROW_ID, ROW_ADDRESS, LAST_UPDATED_AT, CREATED_AT, ROW_OFFSET)
 
 
@@ -46,10 +48,10 @@ class Output:
     """A column of the result.
 
     Attributes:
-        field: Its name and type.
-        path: The column or struct field that it is; None for an expression.
-        expression: The SQL that it is computed from; None for a column.
-        within: Fields of the struct at `path` that are wanted alone, as whole paths; none: all.
+        field: Name and type of the column.
+        path: Path of the column or struct field of the table; None for an expression.
+        expression: The SQL expression that is computed; None for a column.
+        within: Paths of the only fields to read of the struct at `path`; empty for all.
     """
 
     field: pa.Field
@@ -84,17 +86,17 @@ class Projection:
 
     @cached_property
     def roots(self) -> frozenset[str]:
-        """Top-level columns of these."""
+        """Top-level columns that the projection reads."""
         return frozenset(path[0] for path in self.paths)
 
     @cached_property
     def dictionaries(self) -> tuple[int, ...]:
-        """Places of the columns of the table that are dictionaries, or have some inside."""
+        """Places in the result of columns of the table that are dictionaries, or have some inside."""
         return tuple(i for i, each in enumerate(self.outputs) if each.path and holds_dictionaries(each.field.type))
 
     @cached_property
     def derived(self) -> LruCache[Any]:
-        """A cache of what follows from this projection and a key."""
+        """Cache of values derived from this projection and a key."""
         return LruCache(_DERIVED)
 
 
@@ -103,8 +105,8 @@ class Read:
     """A top-level column to read from the files of a fragment.
 
     Attributes:
-        field: The column, with only those struct fields that are wanted.
-        arrow_type: Form to give its values.
+        field: The column, with only those struct fields that are read.
+        arrow_type: Arrow type in which its values are read.
     """
 
     field: Field
@@ -117,25 +119,25 @@ class Read:
 
     @cached_property
     def width(self) -> int:
-        """Bytes that a row takes, guessed."""
+        """Estimated bytes of a row."""
         has_blobs = any(field.blob_bytes for field in self.field.walk())
         return BLOB_WIDTH if has_blobs else row_width(self.arrow_type)
 
     @cached_property
     def is_fixed(self) -> bool:
-        """Whether all values take as many bytes; blobs count as such, for scans read their descriptions."""
+        """Whether all values take the same number of bytes; blobs do, since scans read their descriptions."""
         return any(field.blob_bytes for field in self.field.walk()) or _is_fixed(self.arrow_type)
 
     @cached_property
     def key(self) -> tuple[object, ...]:
-        """Equal for reads of the same fields of a fragment in the same form."""
+        """Key that is equal for reads of the same fields in the same Arrow type."""
         return tuple(field.id for field in self.field.walk()), str(self.arrow_type)
 
 
 def _is_fixed(type_: pa.DataType) -> bool:
     try:
         return bool(storage_type(type_).bit_width)
-    except ValueError:  # what Arrow says of types whose values differ in size
+    except ValueError:  # Arrow raises it for types whose values differ in size
         return False
 
 
@@ -157,11 +159,11 @@ def project(
 
     Args:
         schema: Columns of the table.
-        columns: Names in the order wanted ("a.b" for field b of struct a, hidden columns by their names), or SQL
+        columns: Names in the order of the result ("a.b" for field b of struct a, hidden columns by their names), or SQL
             expressions by the name of their result; None for all columns of the table.
         with_row_id: Add `_rowid` at the end, unless it is named.
         with_row_address: Add `_rowaddr` at the end, unless it is named.
-        arrow_types: Other Arrow forms, by name of the top-level column.
+        arrow_types: Arrow types in which top-level columns are read instead of their own, by name.
 
     Raises:
         InvalidInputError: An unknown or repeated name, or a bad expression.
@@ -183,7 +185,7 @@ def project(
 def reads(
     schema: Schema, paths: Iterable[Path], arrow_types: Mapping[str, pa.DataType] | None = None
 ) -> tuple[Read, ...]:
-    """Return the columns to read so that all paths are there; hidden columns need none."""
+    """Return the top-level columns to read for some paths; hidden columns need none."""
     paths_by_column: dict[str, list[Path]] = {}
     for path in paths:
         paths_by_column.setdefault(path[0], []).append(path[1:])
@@ -197,7 +199,7 @@ def reads(
 
 
 def _pruned_type(whole: pa.DataType, field: Field) -> pa.DataType:
-    """Return what a pruned field leaves of a column's Arrow type."""
+    """Return a column's Arrow type with only those members that a pruned field has."""
     if not pa.types.is_struct(whole) or not field.children or field.blob_version:
         return whole
     parts = [(whole.field(child.name), child) for child in field.children]

@@ -1,4 +1,4 @@
-"""Routing: a plan becomes the same plan through indexes."""
+"""Routing: which indexes answer the filter of a plan, and the plan of the rows that they choose."""
 
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ from lance_duck.snapshot import Snapshot
 
 @dataclass(frozen=True, eq=False)
 class Routes:
-    """How indexes answer a filter.
+    """The plans by which indexes answer a filter.
 
     Attributes:
-        parts: Its conditions.
-        plans: The plan for each.
-        estimates: Rows that leaves of these plans give at most in the whole table, by `id`, as far as they were asked.
+        parts: Conditions of the filter.
+        plans: The plan for each condition.
+        estimates: Rows of the table that leaves of the plans return at most, by `id` of the leaf; filled when
+            estimated.
     """
 
     parts: Sequence[Conjunct]
@@ -32,23 +33,23 @@ class Routes:
 
     @property
     def are_open(self) -> bool:
-        """Whether no index says anything."""
+        """Whether no index answers any condition."""
         return all(is_open(plan) or plan == EVERY for plan in self.plans)
 
 
 def routes(filter_: Filter, indexes: IndexCatalog) -> Routes:
-    """Decide which index answers which condition of a filter; asks none."""
+    """Decide which index answers which condition of a filter; searches none."""
     parts = conjuncts_of(filter_)
     return Routes(parts, [_plan(part, indexes) for part in parts])
 
 
 def routed(snapshot: Snapshot, plan: ScanPlan, index_routes: Routes | None = None) -> ScanPlan:
-    """Return the plan with the choices of the indexes, which are asked now; the same plan where they have none.
+    """Return the plan with the rows that indexes choose, which are searched now; the same plan if none answers.
 
     Args:
         snapshot: The version of the table.
-        plan: What to scan.
-        index_routes: Routes of its filter, where they are at hand.
+        plan: The plan.
+        index_routes: Routes of its filter; None to make them.
     """
     if plan.filter is None or not _may_route(plan):
         return plan
@@ -64,7 +65,8 @@ def routed(snapshot: Snapshot, plan: ScanPlan, index_routes: Routes | None = Non
 def counted(snapshot: Snapshot, plan: ScanPlan, index_routes: Routes) -> int | None:
     """Count the rows that pass a plan's filter, before limit and offset, by an index alone.
 
-    None: no index of the table can, or the plan is for some of its rows.
+    Returns:
+        The number of rows; None if no index can count them, or the plan is for a part of the table.
     """
     if not _may_route(plan) or len(index_routes.plans) != 1 or plan.fragments is not snapshot.fragments:
         return None
@@ -76,7 +78,7 @@ def counted(snapshot: Snapshot, plan: ScanPlan, index_routes: Routes) -> int | N
 
 
 def rows_expected(snapshot: Snapshot, index_routes: Routes) -> int | None:
-    """Return the most rows that a scan of the table reads with the help of indexes; None where they do not help."""
+    """Return the most rows that a scan of the table reads with the help of indexes; None if they do not help."""
     if index_routes.are_open:
         return None
     rows = IndexRows(snapshot, frozenset(snapshot.fragments.ids()), index_routes.estimates)
@@ -89,7 +91,7 @@ def rows_expected(snapshot: Snapshot, index_routes: Routes) -> int | None:
 
 
 def rows_chosen(plan: ScanPlan) -> int | None:
-    """Return how many rows indexes chose of a routed plan; None where some fragments are read whole."""
+    """Return how many rows indexes chose for a routed plan; None if some fragments are scanned."""
     if plan.choices is None or not plan.choices.closes(len(plan.fragment_ids)):
         return None
     return len(plan.choices.rows)

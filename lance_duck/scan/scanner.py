@@ -1,4 +1,4 @@
-"""A scan that is decided but not begun: a pyarrow Scanner."""
+"""Scanners: scans that are decided but not begun, as pyarrow Scanners."""
 
 from __future__ import annotations
 
@@ -88,13 +88,13 @@ class _NearestSearch:
 
 @checked_calls
 class LanceScanner(pads.Scanner):  # type: ignore[misc]
-    """Rows of a table, read when asked for, and as often as asked for.
+    """A scan or search of a table, which runs each time its result is read.
 
     Args:
-        table: What to read.
-        options: What the caller asked for.
-        fragment: The only fragment to read, None for those of the options.
-        handle: From a fragment's metadata to the handle that `scan_batches` gives with its batches.
+        table: The table.
+        options: The options of the scan.
+        fragment: The only fragment to read; None for those of the options.
+        handle: Makes the handle that `scan_batches` yields with batches, from a fragment's metadata.
     """
 
     def __init__(
@@ -126,27 +126,27 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
 
     @property
     def _plan(self) -> ScanPlan:
-        assert self._scan is not None  # of a search there is none
+        assert self._scan is not None  # a search has no plan
         return self._scan
 
     @property
     def is_exact(self) -> bool:
-        """Whether the rows are those that were asked for, and not what an index finds of the nearest."""
+        """Whether the result is exact, and not what an index finds of the nearest rows."""
         return self._search is None or self._search.is_exact
 
     @property
     def num_queries(self) -> int:
-        """Queries of a search for the nearest rows; 0 for others, and for a scan."""
+        """Number of queries of a search for the nearest rows; 0 for other searches, and for a scan."""
         return 0 if self._nearest is None else len(self._nearest.queries)
 
     @property
     def is_batch(self) -> bool:
-        """Whether a search is for several queries, though there may be one."""
+        """Whether a search is for a batch of queries, perhaps of a single one."""
         return self._nearest is not None and self._nearest.queries.is_batch
 
     def extremes(self) -> extremes.Extremes:
-        """Return what vectors the column of a search has."""
-        assert self._nearest is not None  # what is not such a search has no such column
+        """Return the extremes of the vectors that a search is about."""
+        assert self._nearest is not None  # only a search for the nearest rows has such a column
         return self._nearest.scan.extremes()
 
     @property
@@ -165,19 +165,19 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
     ) -> pa.LargeStringArray:
         """Return texts with marks around the words that the full-text query of the scanner is for.
 
-        Marks go around the text as it was: whoever shows it as HTML escapes it first, or marks it with characters of
-        its own.
+        Texts are not escaped: to show them as HTML, escape them first, or mark words with characters that you replace
+        later.
 
         Args:
             texts: string, large_string or string_view, for example a column of the result; nulls stay null.
-            column: One of `searched_texts`, whose analyser says what the words are.
-            pre: Goes before a word.
-            post: Goes behind it.
-            words: Return the part of each text with most of the words, of so many words at most; None: the whole text.
+            column: One of `searched_texts`, whose analyser defines the words.
+            pre: Mark before a word.
+            post: Mark after a word.
+            words: Return the excerpt of at most so many words with most of the words searched for; None: whole texts.
 
         Raises:
-            InvalidInputError: The scanner has no full-text query, or not of this column.
-            WrongTypeError: Texts are of another type.
+            InvalidInputError: The scanner has no full-text query, or none of this column.
+            WrongTypeError: `texts` are of another type.
         """
         if self._words is None:
             raise InvalidInputError("no full-text query", where="highlight", remedy="make a scanner with one")
@@ -225,7 +225,7 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
                 yield pads.TaggedRecordBatch(batch, self._handle(fragment))
 
     def count_rows(self) -> int:
-        """Return the number of rows of the result; without a filter from metadata alone."""
+        """Return the number of rows of the result; without a filter, from metadata alone."""
         if self._search is not None:
             return self._search.count()
         return self._table.count(self._plan)
@@ -243,23 +243,23 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
         return pa.Table.from_batches(batches, self.projected_schema)
 
     def take(self, indices: Any) -> pa.Table:
-        """Return the rows of the result by position."""
+        """Return rows of the result by position, in the order of `indices`."""
         return self.to_table().take(indices)
 
     def explain_plan(self, verbose: bool = False) -> str:
-        """Return what the scan will do, in a few lines: which index it asks, and where it asks none, why.
+        """Describe what the scan will do, in a few lines: which indexes it uses, and why not others.
 
         Args:
-            verbose: Name the fields that are read, with their ids.
+            verbose: Name the fields that are read, with their ids, too.
         """
         if self._search is not None:
             return PlanText(self._search.explain(verbose))
         return PlanText(explain.explain(self._table, self._plan, self._options, verbose=verbose))
 
     def analyze_plan(self, count_rows: bool = False) -> str:
-        """Scan, and describe what was done: which index gave how many rows, what was read and kept.
+        """Scan, and describe what was done: rows that each index returned, bytes read, rows that passed.
 
-        Reads of other scans at the same time are counted in.
+        Reads of other scans at the same time are included.
 
         Args:
             count_rows: Count the rows instead of reading them.
@@ -270,7 +270,7 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
 
     @property
     def _is_mixed(self) -> bool:
-        """Whether batches are not of one fragment each."""
+        """Whether batches may hold rows of several fragments."""
         plan = self._plan
         return bool(self._options.orderings or plan.limit is not None or plan.offset or plan.strict_batches)
 

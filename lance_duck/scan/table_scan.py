@@ -15,7 +15,7 @@ from lance_duck.cache import LruCache
 from lance_duck.scan.arrow.ipc_dataset import MOST_PIECES, piecewise_dataset
 from lance_duck.scan.costs import RARE_KEY_SHARE
 from lance_duck.scan.filters import Filter, FilterLike, TreeFilter, all_filters, make_filter
-from lance_duck.scan.options import Known, ScanOptions, plan_scan
+from lance_duck.scan.options import OptionCache, ScanOptions, plan_scan
 from lance_duck.scan.plan import ScanPlan
 from lance_duck.scan.predicate.tree import Compare, Path, Predicate
 from lance_duck.scan.projection import ColumnsLike, Projection, nested_projection, readable_schema, reads
@@ -62,7 +62,7 @@ class TableScan:
         self.snapshot = snapshot
         self.restriction = restriction
         self._columns = ColumnCache()
-        self._known = Known()
+        self._option_cache = OptionCache()
         self._pays: LruCache[bool] = LruCache(_CACHED_ESTIMATES)
         self._rare_keys: set[Path | None] = set()
         self._repeats: dict[str, bool] = {}
@@ -78,9 +78,9 @@ class TableScan:
         return self._columns
 
     @property
-    def known(self) -> Known:
+    def option_cache(self) -> OptionCache:
         """What was asked of this version."""
-        return self._known
+        return self._option_cache
 
     @cached_property
     def taker(self) -> take.Taker:
@@ -114,7 +114,7 @@ class TableScan:
 
     def plan(self, options: ScanOptions, fragment: Fragment | None = None) -> ScanPlan:
         """Decide a scan, of one fragment alone where that is given."""
-        plan = plan_scan(self.snapshot, options, restriction=self.restriction, known=self._known)
+        plan = plan_scan(self.snapshot, options, restriction=self.restriction, option_cache=self._option_cache)
         return plan if fragment is None else replace(plan, fragments=(fragment,))
 
     def routed(self, plan: ScanPlan) -> ScanPlan:
@@ -125,7 +125,7 @@ class TableScan:
 
     def routes(self, filter_: Filter) -> routing.Routes:
         """Return how indexes answer a filter."""
-        key = self._known.key_of(filter_)
+        key = self._option_cache.key_of(filter_)
         if key is None:
             return routing.routes(filter_, catalog.catalog(self.snapshot))
         return self._routes.get(key, lambda: routing.routes(filter_, catalog.catalog(self.snapshot)))
@@ -135,7 +135,7 @@ class TableScan:
 
         Rows of fragments that no index covers are among them.
         """
-        condition = make_filter(filter_, self._known.readable(self.snapshot.schema))
+        condition = make_filter(filter_, self._option_cache.readable(self.snapshot.schema))
         return None if condition is None else routing.rows_expected(self.snapshot, self.routes(condition))
 
     def reader(self, plan: ScanPlan, options: ScanOptions | None = None) -> pa.RecordBatchReader:
@@ -208,7 +208,9 @@ class TableScan:
         """Decide a scan of columns in given Arrow types."""
         options = ScanOptions(columns=list(forms), blob_handling="all_binary")
         restriction = all_filters(self.restriction, condition)
-        plan = plan_scan(self.snapshot, options, restriction=restriction, arrow_types=forms, known=self._known)
+        plan = plan_scan(
+            self.snapshot, options, restriction=restriction, arrow_types=forms, option_cache=self._option_cache
+        )
         return replace(plan, crosses_fragments=True)
 
     def _filter_pays(self, predicate: Predicate, key: Path | None) -> bool:

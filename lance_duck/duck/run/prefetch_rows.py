@@ -116,7 +116,7 @@ def _few_rows(proposal: PlainWhere, dataset: LanceDataset, values: Sequence[Any]
         return None if predicate is None else TreeFilter(predicate)
 
     table = dataset.handle.table
-    condition = table.known.statement_filter(proposal.condition.where, values, read)
+    condition = table.option_cache.statement_filter(proposal.condition.where, values, read)
     if condition is None:
         return None
     expected = dataset.index_estimate(condition)

@@ -2,7 +2,7 @@
 
 The columns that an expression reads are found in its pickled form: an Arrow IPC file whose schema metadata is the tree
 in prefix notation, one (kind, value) pair a node; "field_ref" names a column, "nested_field_ref" a path of so many
-parts that follow. Where that form is another one, every column is taken to be read.
+parts that follow. Where pyarrow pickles in another form, every column is taken to be read.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _MASK: Final = "mask"
 
 
 def expression_paths(expression: pc.Expression, schema: pa.Schema) -> tuple[Path, ...]:
-    """Return the columns and struct fields that the expression reads; all columns when it does not say.
+    """Return the columns and struct fields that the expression reads; all columns where its pickled form is unknown.
 
     Raises:
-        InvalidInputError: It reads a column that the schema does not have.
+        InvalidInputError: The expression reads a column that the schema does not have.
     """
     paths = _recorded_paths(expression)
     if paths is None:
@@ -44,7 +44,7 @@ def check_expression(expression: pc.Expression, schema: pa.Schema) -> bool:
         Whether it needs dictionaries to be decoded.
 
     Raises:
-        InvalidInputError: It does not fit them, or is not a condition.
+        InvalidInputError: The expression does not fit these columns, or is not a condition.
     """
     empty = {name: pa.nulls(0, schema.field(name).type) for name in schema.names}
     try:
@@ -69,7 +69,7 @@ def expression_mask(
         decodes: Decode dictionaries first.
 
     Raises:
-        InvalidInputError: It does not fit the columns, or is not a condition.
+        InvalidInputError: The expression does not fit the columns, or is not a condition.
     """
     columns = {name: _readable(array, decodes) for name, array in columns.items()}
     table = pa.table(dict(columns)) if columns else pa.table({_MASK: pa.nulls(num_rows, pa.int8())})
@@ -97,7 +97,7 @@ def _readable(array: pa.Array, decodes: bool) -> pa.Array:
 
 
 def _without_halves(type_: pa.DataType) -> pa.DataType:
-    """A type with float32 in place of half floats, of members of structs too; the same object where there are none."""
+    """Return a type with float32 in place of half floats, also inside structs; the same object where there are none."""
     if pa.types.is_float16(type_):
         return pa.float32()
     if not pa.types.is_struct(type_):

@@ -1,7 +1,7 @@
-"""What a pyarrow expression implies in the meaning of predicates, for indexes to narrow the rows that pyarrow looks at.
+"""The predicate that a pyarrow expression implies, by which indexes narrow the rows that pyarrow evaluates.
 
-pyarrow's NaN is neither equal to nor greater than anything, and its membership may find nulls. So a predicate is made
-that is true wherever the expression is, and perhaps elsewhere; a NOT above a condition on floats is not looked into.
+pyarrow's NaN is neither equal to nor greater than anything, and its `is_in` may match nulls. So a predicate is made
+that is true wherever the expression is, and perhaps elsewhere; below a NOT, conditions on floats are left unknown.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ _TEXTS: Final = {
 
 
 def implied_predicate(expression: pc.Expression, schema: pa.Schema) -> Predicate | None:
-    """Return a predicate that is true wherever an expression is; None where none is found.
+    """Return a predicate that is true wherever an expression is; None if there is none.
 
-    Its `Opaque` parts stand for what is not understood: they are not to be evaluated.
+    `Opaque` parts of the predicate stand for unknown conditions, and must not be evaluated.
     """
     try:
         predicate = _ImpliedReader(schema).predicate(expression_tree(expression))
@@ -95,7 +95,7 @@ class _ImpliedReader:
         return _UNKNOWN
 
     def _text(self, function: str, path: Path, type_: pa.DataType, pattern: Any, any_case: bool) -> Predicate:
-        """Return what is implied by a condition on a part of a text."""
+        """Return the predicate that a condition on a part of a text implies."""
         pattern = pattern.decode() if isinstance(pattern, bytes) else pattern
         trigrams = implied_by_text(path, _TEXTS[function], pattern, escape="\\", any_case=any_case)
         prefix = None

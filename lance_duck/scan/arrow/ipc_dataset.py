@@ -1,4 +1,4 @@
-"""What pyarrow's C++ sees of a table: datasets of Arrow IPC files that exist only while they are read.
+"""A table as pyarrow's C++ sees it: a dataset of Arrow IPC files that exist only while they are read.
 
 Parts of pyarrow reach past the Python methods of a Dataset: unions of datasets, `Scanner.from_dataset`, execution
 plans. They get the whole table in a few pieces, each turned into an IPC file in memory when C++ opens it.
@@ -23,7 +23,7 @@ def piecewise_dataset(schema: pa.Schema, pieces: int, read: Callable[[int], pa.T
 
     Args:
         schema: Schema of every piece.
-        pieces: How many there are.
+        pieces: Number of pieces.
         read: Reads a piece, whole.
     """
     filesystem = pafs.PyFileSystem(_PieceFiles(read))
@@ -33,7 +33,7 @@ def piecewise_dataset(schema: pa.Schema, pieces: int, read: Callable[[int], pa.T
 
 
 class _PieceFiles(pafs.FileSystemHandler):  # type: ignore[misc]
-    """Files named 0, 1, 2 …; the last one that was opened is kept, since C++ opens each for its schema and again."""
+    """File system of files 0, 1, 2 …; the last one opened is kept, since C++ opens each for its schema and again."""
 
     def __init__(self, read: Callable[[int], pa.Table]) -> None:
         self._read = read

@@ -2,7 +2,7 @@
 
 pyarrow binds a literal to the type of the column beside it, or finds a common type for both, by their types alone: 99
 beside decimal128(9, 2) has no room for its 19 digits, and a time in Tokyo is not to be compared with one in UTC. So
-literals are given in another type before, without a change of what the expression means:
+literals are first given another type, which does not change what the expression means:
 
 beside                        | literal                    | becomes
 a decimal column or cast      | integer, decimal           | the same type; between two of its values: a digit more
@@ -28,17 +28,17 @@ from lance_duck.scan.arrow.tree import ARROW_OPS, UNREADABLE, Node, numbered_tre
 from lance_duck.scan.predicate.types import path_type, value_type
 
 _DIGITS: Final = Context(prec=400)
-"""Enough for a decimal256 of any scale to be computed with exactly."""
+"""Context with digits enough to compute exactly with decimal256 values of any scale."""
 
 _ARITHMETIC: Final = frozenset(
     name + checked for name in ("add", "subtract", "multiply", "divide") for checked in ("", "_checked")
 )
 _GROWTH: Final = 6
-"""Digits that a quotient has more than both numbers; sums and products have fewer."""
+"""Digits that a quotient may have beyond those of both operands; sums and products have fewer."""
 
 _SAME_TYPE: Final = frozenset({"abs", "abs_checked", "negate", "negate_checked", "coalesce", "if_else"})
 _ANY_DECIMAL: Final = pa.decimal128(1, 0)
-"""Stands for a decimal type that is not known."""
+"""Stand-in for a decimal type that is not known."""
 
 
 def with_fitting_literals(expression: pc.Expression, schema: pa.Schema) -> pc.Expression:
@@ -59,10 +59,10 @@ def with_fitting_literals(expression: pc.Expression, schema: pa.Schema) -> pc.Ex
 
 
 class _Fitting:
-    """Looks for literals that do not fit.
+    """Finder of literals whose types do not fit the columns beside them.
 
     Attributes:
-        replaced: New columns of one row, by their places among the constants.
+        replaced: Literals in new types, as columns of one row, by their places among the constants.
     """
 
     def __init__(self, schema: pa.Schema, constants: pa.RecordBatch) -> None:
@@ -71,7 +71,7 @@ class _Fitting:
         self.replaced: dict[int, pa.Array] = {}
 
     def look_at(self, node: Node) -> None:
-        """Note what is to be replaced in a node and below it."""
+        """Collect the literals to replace in a node and below it."""
         function, arguments = node
         if function == "literal":
             self._plain(arguments)
@@ -165,9 +165,9 @@ def _with_columns(constants: pa.RecordBatch, replaced: dict[int, pa.Array]) -> p
 
 
 def _between(value: Decimal | int | None, type_: pa.DataType) -> pa.Scalar | None:
-    """What every value of a decimal type compares with as with the given one; None where no type has room for it.
+    """Return a decimal with which every value of a type compares as it does with `value`; None if no type holds it.
 
-    The value itself, or one half way between two values of the type, or one beyond all of them.
+    It is the value itself, or half way between two values of the type, or beyond all of them.
     """
     if value is None:
         return pa.scalar(None, type_)

@@ -16,7 +16,7 @@ Node: TypeAlias = tuple[str, Any]
 """(function, list of arguments), ("field", path), ("literal", scalar) or ("options", dict)."""
 
 UNREADABLE: Final = (pa.ArrowException, ValueError, TypeError, LookupError, AttributeError, StopIteration)
-"""What reading raises where pyarrow pickles expressions in another form."""
+"""Errors of reading an expression that pyarrow pickled in another form."""
 
 ARROW_OPS: Final[dict[str, Op]] = {
     "equal": "=",
@@ -26,7 +26,7 @@ ARROW_OPS: Final[dict[str, Op]] = {
     "greater": ">",
     "greater_equal": ">=",
 }
-"""Functions of pyarrow that compare, and what they are in a predicate."""
+"""Comparison operators of predicates, by the names of pyarrow's functions."""
 
 _END: Final[Node] = ("end", ())
 
@@ -38,7 +38,9 @@ def expression_tree(expression: pc.Expression) -> Node:
 
 
 def numbered_tree(expression: pc.Expression) -> tuple[Node, pa.RecordBatch]:
-    """The root of an expression with numbers in place of its literals and options, and the one row that they number.
+    """Return the root of an expression with numbers in place of its literals and options, and the batch of these.
+
+    The batch has one row, and a column for each number.
 
     Raises one of `UNREADABLE`.
     """
@@ -60,10 +62,10 @@ def _with_constants(node: Node, constants: pa.RecordBatch) -> Node:
 
 @dataclass
 class _TreeReader:
-    """Nodes on their way.
+    """Reader of nodes in prefix notation.
 
     Attributes:
-        pairs: What is left, in prefix notation.
+        pairs: The (kind, value) pairs that are not read yet.
     """
 
     pairs: Iterator[tuple[str, str]]

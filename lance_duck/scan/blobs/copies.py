@@ -33,13 +33,13 @@ from lance_duck.store import join_uri, run
 from lance_duck.wire.schema import Field
 
 MOST_BYTES: Final = 64 << 20
-"""Bytes of the blobs of a batch, unless a single row has more."""
+"""Bytes of the blobs of a batch at most, unless a single row has more. A bound of memory."""
 
 Int64s = NDArray[np.int64]
 
 
 def kept_blobs(snapshot: Snapshot) -> BlobOptions:
-    """Return how blobs of a table are written again: references stay what they are, wherever they lead."""
+    """Return the options that rewrite blobs of a table: references to external files stay as they are."""
     bases = {i: snapshot.location.base_uri(b) for i, b in snapshot.base_paths.items() if not b.is_dataset_root}
     return BlobOptions(allow_outside_bases=True, bases=bases)
 
@@ -49,8 +49,8 @@ def written_batches(table: TableScan, options: ScanOptions, most_bytes: int = MO
 
     Args:
         table: The table.
-        options: What to scan; how blobs are shown does not matter.
-        most_bytes: Bytes of the blobs of a batch, unless a single row has more.
+        options: What to scan; `blob_handling` is ignored.
+        most_bytes: Bytes of the blobs of a batch at most, unless a single row has more.
 
     Raises:
         FormatError: A file cannot be read.
@@ -85,7 +85,7 @@ Open = Callable[[int], LanceFile | None]
 
 
 def _opener(snapshot: Snapshot, fragment_id: int) -> Open:
-    """Open the file of a fragment that has a field."""
+    """Return a function that opens the data file with a field of a fragment."""
 
     @cache
     def open_(field_id: int) -> LanceFile | None:
@@ -97,7 +97,7 @@ def _opener(snapshot: Snapshot, fragment_id: int) -> Open:
 
 
 def _parts(batch: pa.RecordBatch, fields: dict[str, Field], most: int) -> Iterator[tuple[pa.RecordBatch, int]]:
-    """Yield rows of one fragment each, with its id, whose blobs have `most` bytes or are of one row."""
+    """Yield slices of one fragment each, and its id, whose blobs have at most `most` bytes; one row may have more."""
     if not batch.num_rows:
         return
     fragments = batch.column(ROW_ADDRESS).to_numpy() >> np.uint64(32)
@@ -136,7 +136,7 @@ def _costs(array: pa.Array, field: Field) -> Int64s:
 
 
 def _restored(array: pa.Array, field: Field, open_: Open, snapshot: Snapshot) -> pa.Array:
-    """Return an array with the blobs in it as they are written."""
+    """Return an array with blobs in the form in which writers take them, in place of their descriptions."""
     if not any(below.blob_version for below in field.walk()):
         return array
     array = _storage(array)
@@ -188,7 +188,7 @@ def _bytes(array: pa.StructArray, file: LanceFile) -> tuple[VariableWidth, NDArr
 
 
 def _references(array: pa.StructArray, is_external: NDArray[np.bool_], snapshot: Snapshot) -> dict[str, pa.Array]:
-    """Return the URIs of external files, and the parts of them that are meant."""
+    """Return the URIs of external files, and the byte ranges of blobs in them."""
     bases = {i: snapshot.location.base_uri(base) for i, base in snapshot.base_paths.items()}
     ids = _numbers(array, "blob_id").tolist()
     uris: list[str | None] = [None] * len(array)
@@ -204,7 +204,7 @@ def _references(array: pa.StructArray, is_external: NDArray[np.bool_], snapshot:
 
 
 def _struct(field: Field, members: dict[str, pa.Array], nulls: pa.StructArray) -> pa.StructArray:
-    """Return structs of the storage type of a field, null where `nulls` are; members that are not given are null."""
+    """Return structs of the storage type of a field, null where `nulls` are; missing members are null."""
     kind = field.storage_type
     children = [members.get(member.name, pa.nulls(len(nulls), member.type)) for member in kind]
     return pa.Array.from_buffers(kind, len(nulls), [validity_buffer(valid_flags(nulls))], children=children)

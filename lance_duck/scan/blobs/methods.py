@@ -32,7 +32,7 @@ class BlobReads:
         *,
         buffer_size: int = BLOB_BUFFER_BYTES,
     ) -> list[BlobFile | None]:
-        """Return the blobs of rows as files that are read when asked, in the order asked for; None for nulls.
+        """Return the blobs of rows as files that are read lazily, in the order of the arguments; None for nulls.
 
         Exactly one of `ids` (`_rowid`), `addresses` (`_rowaddr`) and `indices` (positions) says which rows.
 
@@ -41,7 +41,7 @@ class BlobReads:
             ids: Rows by `_rowid`.
             addresses: Rows by `_rowaddr`.
             indices: Rows by position.
-            buffer_size: Bytes that a sequential reader gets ahead.
+            buffer_size: Bytes that a sequential reader fetches at a time.
 
         Raises:
             InvalidInputError: No such blob column, or a row that is deleted or not there.
@@ -58,7 +58,7 @@ class BlobReads:
         io_buffer_size: int | None = None,
         preserve_order: bool | None = None,
     ) -> list[tuple[int, bytes | None]]:
-        """Return the addresses and bytes of blobs, None for nulls, in the order asked for.
+        """Return the addresses and bytes of blobs, None for nulls, in the order of the arguments.
 
         Args:
             blob_column: A blob column.
@@ -66,7 +66,7 @@ class BlobReads:
             addresses: Rows, as in `take_blobs`.
             indices: Rows, as in `take_blobs`.
             io_buffer_size: Without effect: ranges that lie near each other are read at once.
-            preserve_order: Without effect: the order is always the one asked for.
+            preserve_order: Without effect: the order is always that of the arguments.
 
         Raises:
             InvalidInputError: No such blob column, or a row that is deleted or not there.
@@ -82,14 +82,17 @@ class BlobReads:
         io_buffer_size: int | None = None,
         preserve_order: bool | None = None,
     ) -> list[tuple[int, int, bytes | None]]:
-        """Read parts of blobs by (row, offset, length); yield (place of the request, row address, bytes or None).
+        """Read ranges of bytes of blobs.
 
         Args:
             blob_column: A blob column.
-            requests: What to read; a row may come more than once.
+            requests: (row, offset, length) of each range, in bytes; a row may come more than once.
             selector: What the rows are: "ids", "addresses" or "indices".
             io_buffer_size: Without effect: ranges that lie near each other are read at once.
-            preserve_order: Without effect: the order is always the one asked for.
+            preserve_order: Without effect: the order is always that of the requests.
+
+        Returns:
+            (place of the request, row address, bytes or None for a null), in the order of the requests.
 
         Raises:
             InvalidInputError: No such blob column or row, or a range that is not inside its blob.

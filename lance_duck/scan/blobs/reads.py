@@ -1,4 +1,4 @@
-"""Blobs of chosen rows: as files, as bytes, or parts of them."""
+"""Blobs of selected rows: as files, as bytes, or as ranges of bytes."""
 
 from __future__ import annotations
 
@@ -25,16 +25,17 @@ from lance_duck.scan.table_scan import TableScan
 from lance_duck.store.request import ByteRange, run
 
 SELECTORS: Final = ("ids", "addresses", "indices")
-Chosen = tuple[str, Any]
+RowSelection = tuple[str, Any]
+"""One of `SELECTORS`, and the rows that it names."""
 
 _MOST_PARTS: Final = 256
 
 
-def choose(ids: Any = None, addresses: Any = None, indices: Any = None) -> Chosen:
-    """Return the one choice of rows that is given.
+def choose(ids: Any = None, addresses: Any = None, indices: Any = None) -> RowSelection:
+    """Return the one selector that is given, with its values.
 
     Raises:
-        InvalidInputError: None or several are.
+        InvalidInputError: No selector is given, or several are.
     """
     selections = [
         (name, rows) for name, rows in zip(SELECTORS, (ids, addresses, indices), strict=True) if rows is not None
@@ -46,9 +47,9 @@ def choose(ids: Any = None, addresses: Any = None, indices: Any = None) -> Chose
 
 
 def take_blobs(
-    table: TableScan, column: str, selection: Chosen, buffer_size: int = BLOB_BUFFER_BYTES
+    table: TableScan, column: str, selection: RowSelection, buffer_size: int = BLOB_BUFFER_BYTES
 ) -> list[BlobFile | None]:
-    """Return the blobs of rows as files, in the order asked for; None for nulls.
+    """Return the blobs of rows as files, in the order of the selection; None for nulls.
 
     Raises:
         InvalidInputError: No such blob column, or a row that is not there.
@@ -58,8 +59,8 @@ def take_blobs(
     return [None if place is None else BlobFile(place, size) for place in places]
 
 
-def read_blobs(table: TableScan, column: str, selection: Chosen) -> list[tuple[int, bytes | None]]:
-    """Return the addresses and blobs of rows, in the order asked for; see `take_blobs`.
+def read_blobs(table: TableScan, column: str, selection: RowSelection) -> list[tuple[int, bytes | None]]:
+    """Return the addresses and blobs of rows, in the order of the selection; see `take_blobs`.
 
     Raises:
         CorruptError: A blob reaches beyond the end of its file.
@@ -71,12 +72,12 @@ def read_blobs(table: TableScan, column: str, selection: Chosen) -> list[tuple[i
 def read_ranges(
     table: TableScan, column: str, requests: Sequence[tuple[int, int, int]], selector: str
 ) -> list[tuple[int, int, bytes | None]]:
-    """Return the parts of blobs.
+    """Return ranges of bytes of blobs.
 
     Args:
         table: The table.
         column: A blob column.
-        requests: (row, offset, length); a row may come more than once.
+        requests: (row, offset, length), in bytes; a row may come more than once.
         selector: What the rows are: "ids", "addresses" or "indices".
 
     Returns:
@@ -101,7 +102,7 @@ def read_ranges(
 
 @dataclass(frozen=True, slots=True)
 class _BlobRange:
-    """Some bytes of a blob."""
+    """A range of bytes of a blob."""
 
     place: BlobPlace
     offset: int
@@ -120,7 +121,7 @@ def _bytes(places: Sequence[BlobPlace | _BlobRange | None]) -> Iterator[bytes | 
             yield None if place is None else data.tobytes()
 
 
-def _find(table: TableScan, column: str, selection: Chosen) -> tuple[list[int], list[BlobPlace | None]]:
+def _find(table: TableScan, column: str, selection: RowSelection) -> tuple[list[int], list[BlobPlace | None]]:
     """Return the addresses of rows, and where their blobs lie."""
     schema = table.snapshot.schema
     field = schema.by_path(column)

@@ -1,7 +1,7 @@
-"""What DuckDB 1.x asks of a pyarrow dataset, in DuckDB's own meaning.
+"""Filters that DuckDB 1.x pushes down to a pyarrow dataset, in DuckDB's own meaning.
 
 DuckDB 1.x pushes its filters down as pyarrow expressions but means its own semantics: NaN equals itself and is greater
-than all other floats, where pyarrow thinks otherwise. So such an expression is read from its pickled form (the tree in
+than all other floats, where pyarrow's does not. So such an expression is read from its pickled form (the tree in
 prefix notation, see `scan.arrow.filter`) into a predicate tree and never evaluated by pyarrow.
 """
 
@@ -65,7 +65,7 @@ def predicate_from_pushed(expression: pc.Expression, schema: pa.Schema) -> Predi
     """Return the predicate that DuckDB 1.x meant by an expression.
 
     Args:
-        expression: What it pushed.
+        expression: The filter that DuckDB pushed down.
         schema: Columns of the table.
 
     Raises:

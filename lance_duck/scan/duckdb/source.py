@@ -33,8 +33,8 @@ SPEAKS_SOURCE: Final = _Base is not object
 class ScanSource(_Base):
     """What DuckDB 2.0 calls on a table that it scans; a mixin for a pyarrow Dataset.
 
-    Who inherits it has a `schema` and a `count_rows()` that reads metadata only, sets `obj` to itself, and gives the
-    rows through `duckdb_reader`.
+    A class that inherits it has a `schema` and a `count_rows()` that reads metadata only, sets `obj` to itself, and
+    gives the rows through `duckdb_reader`.
     """
 
     schema_is_stable = False
@@ -49,8 +49,8 @@ class ScanSource(_Base):
         """Open a stream of the rows where the predicate is true.
 
         Args:
-            schema: Columns in the order wanted, in the types wanted; without any column, batches have a length only.
-            predicate: Over the columns of the table, which need not be among those wanted; None for all rows.
+            schema: Columns of the stream, in their order and types; without any column, batches have a length only.
+            predicate: Over the columns of the table, which need not be in the stream; None for all rows.
             any_form: Strings may come in any form of theirs (dictionary, view), whichever costs least.
         """
 

@@ -1,4 +1,4 @@
-"""Arrow types in the form that DuckDB takes in, and fastest.
+"""The Arrow types in which DuckDB reads columns exactly, and fastest.
 
     float16, lance.bfloat16   float32: DuckDB has no narrower float
     decimal128, decimal256    decimal32 up to 9 digits, decimal64 up to 18, decimal128 up to 38: half the time of
@@ -22,11 +22,11 @@ from lance_duck.wire.logical import BFLOAT16, BLOB_V2, EXTENSION_NAME
 _KEPT: Final = frozenset({"arrow.uuid", "arrow.json", "arrow.bool8"})
 _EXTENSION: Final = EXTENSION_NAME.encode()
 GEOMETRY: Final = "geoarrow.wkb"
-"""Bytes that DuckDB reads and gives as GEOMETRY."""
+"""Extension type whose bytes DuckDB reads and returns as GEOMETRY."""
 
 
 def duckdb_arrow_type(field: pa.Field) -> pa.DataType:
-    """Return the type that a scan for DuckDB gives for a column."""
+    """Return the type in which a scan gives a column to DuckDB."""
     type_ = field.type
     if _is_extension(field, BFLOAT16):
         return pa.float32()
@@ -87,5 +87,5 @@ def _nested(type_: pa.DataType) -> pa.DataType:
 
 
 def _plain(item: pa.Field) -> pa.Field:
-    """Return the items without a dictionary."""
+    """Return the field of list items, without a dictionary."""
     return item.with_type(item.type.value_type) if pa.types.is_dictionary(item.type) else item

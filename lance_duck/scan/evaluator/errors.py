@@ -1,7 +1,7 @@
-"""What DuckDB says of SQL text, in words about the text that the user wrote.
+"""Errors of DuckDB about SQL text, in words about the text that the user wrote.
 
 Here a text never reaches DuckDB alone: it stands in parentheses, in a WHERE or beside a cast, and reads a table with a
-name of ours. DuckDB complains of the whole; what it says of the parts that are not the user's is put otherwise.
+name of ours. DuckDB complains about all of it; messages about parts that the user did not write are reworded.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ BATCH: Final = "__lance_batch"
 
 _DRAWING: Final = re.compile(r"\n\n(LINE |Context)")
 _END: Final = 'syntax error at or near ")"'
-_SAID: Final = (
+_REWORDINGS: Final = (
     (re.compile(r"\w+(?: \w+)? clause cannot contain aggregates!?"), "aggregates are not allowed here"),
     (re.compile(r"\w+(?: \w+)? clause cannot contain window functions!?"), "window functions are not allowed here"),
     (re.compile(r"UNNEST not supported here"), "UNNEST is not allowed here"),
@@ -25,7 +25,7 @@ _SAID: Final = (
 
 
 def words_about(message: str, text: str = "", *, at_end: bool = False) -> str:
-    """Return what DuckDB says, in one line, as an error of the text that the user wrote.
+    """Return a message of DuckDB in one line, reworded to be about the text that the user wrote.
 
     Args:
         message: DuckDB's message.
@@ -36,16 +36,16 @@ def words_about(message: str, text: str = "", *, at_end: bool = False) -> str:
     marker = re.search(r"\n\nLINE (\d+): \)", message)
     if at_end or (marker is not None and int(marker[1]) > text.count("\n") + 1):
         line = line.replace(_END, "syntax error at the end: something is missing")
-    for pattern, words in _SAID:
+    for pattern, words in _REWORDINGS:
         line = pattern.sub(words, line)
     return line
 
 
 def unbalanced(text: str) -> str | None:
-    """Say how the parentheses of a text do not match; None: they do.
+    """Say how the parentheses of a text do not match; None if they do.
 
     Args:
-        text: SQL without what is quoted in it.
+        text: SQL from which quoted parts are removed.
     """
     depth = 0
     for mark in re.findall(r"[()]", text):

@@ -1,7 +1,7 @@
 """DuckDB as the evaluator of SQL expressions on Arrow columns, in a private database that sees nothing else.
 
-The database has no access to files, network, extensions or Python variables, runs on the calling thread and thinks in
-UTC. Each thread has a cursor of its own.
+The database has no access to files, network, extensions or Python variables, runs on the calling thread, and its time
+zone is UTC. Each thread has a cursor of its own.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def evaluate_sql(
         columns: Columns that the select list names.
         num_rows: Rows of the batch.
         parameters: Values bound to `?`, `$1` or `$name`.
-        text: What the user wrote of it, for messages; None: all.
+        text: The part that the user wrote, for messages; None if all of it.
 
     Returns:
         One row for each row of the batch, in order.
@@ -77,9 +77,9 @@ def query_tables(
 
     Args:
         sql: One SELECT.
-        tables: What DuckDB can scan, by the names that the query has for them.
+        tables: Objects that DuckDB can scan, by their names in the query.
         parameters: Values bound to `?`, `$1` or `$name`.
-        text: What the user wrote of it, for messages; None: all.
+        text: The part that the user wrote, for messages; None if all of it.
 
     Raises:
         InvalidInputError: DuckDB refuses the text, or fails on a value.
@@ -127,7 +127,7 @@ def plain_value(value: Any) -> Any:
 
 
 def _refuse(error: Exception, what: str, expression: str) -> NoReturn:
-    """Raise what an error of DuckDB means; it turns the interrupt of a user into one of two others."""
+    """Raise the error that one of DuckDB stands for; two of its errors stand for an interrupt by the user."""
     text = str(error).strip()
     if text == "Query interrupted" or text.endswith("KeyboardInterrupt:"):
         raise KeyboardInterrupt from error
@@ -143,7 +143,7 @@ def duckdb_type(type_: pa.DataType, name: str = "column") -> pa.DataType:
         UnsupportedError: There is none: decimals of more than 38 digits.
     """
     if isinstance(type_, pa.BaseExtensionType):
-        is_uuid = type_.extension_name == UUID  # which DuckDB compares with texts, as its own UUIDs
+        is_uuid = type_.extension_name == UUID  # read as a UUID of DuckDB, which is comparable with texts
         return type_ if is_uuid else duckdb_type(type_.storage_type, name)
     if pa.types.is_float16(type_):
         return pa.float32()
@@ -208,7 +208,7 @@ def _database() -> duckdb.DuckDBPyConnection:
 
 
 def _begin_anew() -> None:
-    """Leave a database alone that came with a fork: its threads did not, and whoever closes it waits for them."""
+    """Forget the database in a forked child, unclosed: its threads were not forked, and closing would wait for them."""
     global _lock, _local
     if _database.cache_info().currsize:
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(_database()))
@@ -223,6 +223,6 @@ if hasattr(os, "register_at_fork"):
 
 @atexit.register
 def _close() -> None:
-    """Let go of the database before DuckDB's own module ends, which complains about connections still open."""
+    """Close the database before DuckDB's module is torn down, which complains about open connections."""
     _local.__dict__.clear()
     _database.cache_clear()

@@ -1,4 +1,4 @@
-"""Functions of Lance's own filters: those that DuckDB has under other names, as macros, and one that it has not."""
+"""Functions of Lance's own filters: those that DuckDB has under other names, as macros, and one that DuckDB lacks."""
 
 from __future__ import annotations
 
@@ -77,17 +77,17 @@ _CONTAINS_TOKENS: Final = (
     f"CREATE MACRO contains_tokens(s VARCHAR, words VARCHAR) AS {_TOKENS}(s, words), "
     f"(s VARCHAR[], words VARCHAR) AS {_TOKENS}(coalesce(array_to_string(s, ' '), left(s::VARCHAR, 0)), words)"
 )
-"""The words of a list are those of all its elements."""
+"""Macro of a text or of a list, whose words are those of all its elements."""
 
-_HABITS: Final = tuple(
+_MACROS: Final = tuple(
     f"CREATE MACRO {call} AS {body}" for call, body in (_TEXTS | _LISTS | _NUMBERS | _TIMES | _JSON).items()
 )
 
 
 def add_functions(connection: duckdb.DuckDBPyConnection) -> None:
-    """Define the functions; later ones use earlier ones."""
+    """Define the functions in a database; later ones use earlier ones."""
     connection.create_function(_TOKENS, _contains_tokens, _TEXT_PAIR, "BOOLEAN", type=_ARROW)
-    for statement in (*_HABITS, _CONTAINS_TOKENS):
+    for statement in (*_MACROS, _CONTAINS_TOKENS):
         connection.execute(statement)
 
 

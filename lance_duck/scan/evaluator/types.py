@@ -1,4 +1,4 @@
-"""What SQL expressions are evaluated on."""
+"""Types of what SQL expressions are evaluated on: columns and parameters."""
 
 from __future__ import annotations
 

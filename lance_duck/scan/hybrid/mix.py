@@ -13,7 +13,7 @@ from lance_duck.errors import InvalidInputError
 
 METHODS: Final = ("linear", "rrf")
 _RANK_CONSTANT: Final = 60
-"""What is added to a rank before it is inverted, as in LanceDB: the first ranks differ little from one another."""
+"""Number added to a rank before it is inverted, as in LanceDB: the first ranks then differ little in score."""
 _ABSENT: Final = 0.0
 _EQUAL: Final = 0.5
 _LARGEST: Final = float(np.finfo(np.float32).max)
@@ -37,9 +37,9 @@ class HybridRanking:
     """The rows of a hybrid search, best first.
 
     Attributes:
-        nearest: For each row its place in the search for vectors, -1 for none: int64.
-        matching: The same for words.
-        scores: Greater is better: float32.
+        nearest: For each row its place in the result of the search for vectors, -1 if it is not there: int64.
+        matching: For each row its place in the result of the search for words, likewise: int64.
+        scores: For each row its score, greater is better: float32.
     """
 
     nearest: NDArray[np.int64]
@@ -75,7 +75,7 @@ class HybridMethod:
             raise InvalidInputError("alpha", where="hybrid search", expected="a number, 0 to 1", found="NaN")
 
     def mix(self, nearest: Candidates, matching: Candidates, most: int) -> HybridRanking:
-        """Return the best rows of two searches, `most` of them; rows of one score by row id."""
+        """Return the `most` best rows of two searches, best first; rows of equal score by row id."""
         row_ids = np.union1d(nearest.row_ids, matching.row_ids)
         near, match = _places(nearest.row_ids, row_ids), _places(matching.row_ids, row_ids)
         if self.name == "rrf":
@@ -89,10 +89,10 @@ class HybridMethod:
         return HybridRanking(near[best], match[best], rounded[best])
 
 
-def _places(names: NDArray[np.uint64], all_: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """Return where each row of all, ascending, is among some; -1: nowhere."""
+def _places(row_ids: NDArray[np.uint64], all_: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """Return for each of `all_`, ascending, its place in `row_ids`; -1 if it is not there."""
     places = np.full(len(all_), -1, np.int64)
-    places[np.searchsorted(all_, names)] = np.arange(len(names))
+    places[np.searchsorted(all_, row_ids)] = np.arange(len(row_ids))
     return places
 
 

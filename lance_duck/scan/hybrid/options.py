@@ -1,4 +1,4 @@
-"""What a caller asks of a search for vectors and words in one, checked."""
+"""The checked arguments of a search for vectors and words in one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lance_duck.scan.hybrid.mix import HybridMethod
 WHERE: Final = "hybrid search"
 ARGUMENTS: Final = ("method", "alpha", "oversample_factor")
 _OVERSAMPLE: Final = 4
-"""Rows that each search finds, for each that is wanted: as the `lance` extension of DuckDB has it."""
+"""Candidates that each search finds per row of the result: the default of DuckDB's `lance` extension."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Hybrid:
 
     Attributes:
         method: How their measures become one score.
-        oversample_factor: Each search finds so many times k candidates.
+        oversample_factor: Candidates that each search finds, as a multiple of k.
     """
 
     method: HybridMethod
@@ -33,8 +33,8 @@ class Hybrid:
         """Check arguments: `method`, "linear" or "rrf", `alpha` and `oversample_factor`, each of which may be left out.
 
         Raises:
-            WrongTypeError: They are not a dict of these, or of other types.
-            InvalidInputError: They make no sense.
+            WrongTypeError: `values` is not a dict, has another name, or a value of another type.
+            InvalidInputError: A value is out of range.
         """
         if values is not None and not isinstance(values, Mapping):
             raise WrongTypeError("hybrid", where="scan", expected="a dict", found=type(values).__name__)
@@ -50,10 +50,10 @@ class Hybrid:
 
 
 def at_least_one(name: str, value: Any) -> int:
-    """Return a whole number.
+    """Return a value that must be a whole number of at least 1.
 
     Raises:
-        InvalidInputError: It is none, or less than 1.
+        InvalidInputError: The value is no whole number, or less than 1.
     """
     if isinstance(value, bool) or not hasattr(value, "__index__") or value.__index__() < 1:
         raise InvalidInputError(name, where=WHERE, expected="1 or more", found=repr(value))

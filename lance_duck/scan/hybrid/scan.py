@@ -32,8 +32,8 @@ class HybridScan(ScoredScan):
     """A scan for rows near to a vector, or with words, or both, best first. Safe to run from several threads.
 
     `_distance` and `_score` are null where that search did not find the row. Where documents are list elements, a row
-    has the score of its best one. A filter holds in both searches. Distances
-    are those of the table's own vectors, unless `nearest` says "exact_distance": False.
+    has the score of its best one. A filter holds in both searches. Distances are
+    those of the table's own vectors, unless `nearest` has "exact_distance": False.
 
     Args:
         table: The table.
@@ -41,8 +41,8 @@ class HybridScan(ScoredScan):
         fragment: The only fragment to search, None for those of the options.
 
     Raises:
-        InvalidInputError: What was asked makes no sense for this table.
-        UnsupportedError: What was asked is known, and not supported with a search.
+        InvalidInputError: An option does not fit this table.
+        UnsupportedError: An option is not supported with a search.
     """
 
     def __init__(self, table: TableScan, options: ScanOptions, fragment: Fragment | None = None) -> None:
@@ -53,7 +53,7 @@ class HybridScan(ScoredScan):
         before, condition = on_scores(table.snapshot.schema, options, scores)
         self._hybrid = Hybrid.of(options.hybrid)
         self._k = _k(nearest, options)
-        # The number of rows bounds what the searches set aside for their candidates.
+        # The number of rows bounds the memory that searches allocate for candidates.
         most = min(self._k * self._hybrid.oversample_factor, max(table.snapshot.count_rows(), 1))
         side = replace(before, limit=None, offset=None, order_by=None, hybrid=None)
         arguments = {"exact_distance": True, **nearest, "k": most}
@@ -70,7 +70,7 @@ class HybridScan(ScoredScan):
 
     @property
     def is_exact(self) -> bool:
-        """Whether both searches find the rows that were asked for."""
+        """Whether both searches are exact."""
         return self._near.is_exact and self._match.is_exact
 
     @property
@@ -107,7 +107,7 @@ class HybridScan(ScoredScan):
 
 
 def _k(nearest: Mapping[str, Any], options: ScanOptions) -> int:
-    """Return how many rows to find: as asked for, or as limit and offset show, or 10."""
+    """Return the number of rows to find: that of `nearest`, or limit and offset, or 10."""
     k = nearest.get("k")
     if k is not None:
         return at_least_one("k", k)

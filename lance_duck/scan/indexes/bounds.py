@@ -13,9 +13,9 @@ class RowBounds:
     """Rows by address.
 
     Attributes:
-        sure: Rows that satisfy the condition, all in closed fragments; the same object as `maybe` where all do.
-        maybe: Rows of closed fragments that may satisfy it: none but these do.
-        closed: Fragments of which this is said; of all others nothing is known.
+        sure: Rows of closed fragments that satisfy the condition; the same object as `maybe` where all of these do.
+        maybe: Rows of closed fragments that may satisfy it; no other row of these fragments does.
+        closed: Ids of the fragments that the bounds are about; nothing is known of other fragments.
     """
 
     sure: RowSet
@@ -24,7 +24,7 @@ class RowBounds:
 
     @property
     def is_exact(self) -> bool:
-        """Whether nothing is left open in the closed fragments."""
+        """Whether every row of the closed fragments is decided."""
         return self.sure is self.maybe
 
     def __and__(self, other: RowBounds) -> RowBounds:
@@ -46,7 +46,7 @@ class RowBounds:
         return RowBounds(sure, maybe, both)
 
     def narrowed(self, closed: frozenset[int]) -> RowBounds:
-        """Return what is said of some fragments."""
+        """Return the bounds of some of the fragments."""
         if closed >= self.closed:
             return self
         closed = closed & self.closed
@@ -58,7 +58,7 @@ NOTHING: Final = RowBounds(RowSet({}), RowSet({}), frozenset())
 
 
 def beside(first: RowBounds, second: RowBounds) -> RowBounds:
-    """Return what is said of different fragments, together."""
+    """Join bounds that are about different fragments."""
     if not first.closed or not second.closed:
         return first if first.closed else second
     maybe = first.maybe | second.maybe

@@ -1,4 +1,4 @@
-"""A filter as conditions that must all hold, each with what indexes can be asked instead."""
+"""A filter as conditions that must all hold, each with the predicate by which indexes can be searched."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _RANGES: Final = ("<", "<=", ">", ">=")
 
 @dataclass(frozen=True, eq=False)
 class Conjunct:
-    """One of the conditions.
+    """One of the conditions that a filter joins by AND.
 
     Attributes:
-        filter: It.
-        implied: A predicate that is true wherever it is; None where there is none.
-        exact: The predicate is true nowhere else.
+        filter: The condition.
+        implied: A predicate that is true wherever the condition is; None if there is none.
+        exact: Whether the predicate is true nowhere else.
     """
 
     filter: Filter
@@ -28,7 +28,7 @@ class Conjunct:
 
 
 def conjuncts_of(filter_: Filter) -> tuple[Conjunct, ...]:
-    """Return the conditions; ranges of one column are one."""
+    """Split a filter at its ANDs; ranges of one column make one condition."""
     return tuple(_parts(filter_))
 
 

@@ -11,7 +11,7 @@ from lance_duck.snapshot import Snapshot
 
 
 def indexed_columns(snapshot: Snapshot) -> frozenset[str]:
-    """Return top-level columns of which an index answers equality for most of the rows; found once for a snapshot."""
+    """Return the top-level columns whose index answers equality for most rows; computed once for a snapshot."""
     return snapshot.derived("indexed columns", lambda: _indexed(snapshot))
 
 

@@ -21,13 +21,13 @@ from lance_duck.store.costs import REQUESTS_AT_ONCE
 
 
 @dataclass
-class Answered:
-    """What came of a part of a plan, for explanations.
+class LookupOutcome:
+    """Outcome of one leaf of a plan, for explanations.
 
     Attributes:
         part: The leaf.
-        rows: Rows that each segment gave, by its uuid; None: it is broken.
-        refused: Why it was not asked, where it was not.
+        rows: Number of rows that each segment returned, by its uuid; None if the segment is broken.
+        refused: Why no index was searched; empty if one was.
     """
 
     part: IndexLeaf | ByName
@@ -36,15 +36,15 @@ class Answered:
 
 
 class IndexRows:
-    """Asks the indexes of one version, once each.
+    """Searches the indexes of one version, each once.
 
     Args:
         snapshot: The version.
         fragments: Ids of the fragments that matter.
-        estimates: Rows that leaves give at most in these fragments, by `id`, which live as long; filled, too.
+        estimates: Rows that each leaf returns at most in these fragments, by the `id` of the leaf; filled here, too.
 
     Attributes:
-        log: What came of each part that was considered, in the order of asking.
+        log: Outcomes of the leaves that were considered, in order.
     """
 
     def __init__(
@@ -53,22 +53,22 @@ class IndexRows:
         self._snapshot = snapshot
         self._fragments = fragments
         self._estimates: dict[int, int | None] = {} if estimates is None else estimates
-        self.log: list[Answered] = []
+        self.log: list[LookupOutcome] = []
 
     def bounds(self, plan: IndexPlan) -> RowBounds:
-        """Return what a plan gives."""
+        """Return the bounds of a plan."""
         return self._bounds(plan, self._fragments)
 
     def each(self, plans: Sequence[IndexPlan]) -> list[RowBounds]:
-        """Return what each of several plans gives that must all hold; nothing where others leave few rows."""
+        """Return the bounds of each of several plans that must all hold; `NOTHING` where others leave few rows."""
         return self._each(plans, self._fragments)
 
     def expected(self, plan: IndexPlan) -> int | None:
-        """Return the most rows that a plan gives in the fragments that indexes cover; None if unknown. Reads little."""
+        """Return the most rows of a plan in the fragments that indexes cover; None if unknown. Reads little."""
         return self._expected(plan)
 
     def closes(self, plan: IndexPlan) -> frozenset[int]:
-        """Return the fragments of which a plan will say something; no index is asked but for estimates."""
+        """Return the fragments that a plan will close; indexes are read for estimates only."""
         match plan:
             case Open():
                 return frozenset()
@@ -126,48 +126,50 @@ class IndexRows:
         return expected is None, expected or 0
 
     def _leaf(self, leaf: IndexLeaf, fragments: frozenset[int]) -> RowBounds:
-        answered = Answered(leaf)
-        self.log.append(answered)
+        outcome = LookupOutcome(leaf)
+        self.log.append(outcome)
         if self._too_many(leaf):
-            answered.refused = "it would return most of the table"
+            outcome.refused = "it would return most of the table"
             return NOTHING
         result = NOTHING
         for index in leaf.indexes:
             rest = fragments - result.closed
             pairs = [(segment, rest & _fragments_of(segment)) for segment in index.segments]
-            for bounds in self._segments([pair for pair in pairs if pair[1]], leaf, answered):
+            for bounds in self._segments([pair for pair in pairs if pair[1]], leaf, outcome):
                 result = beside(result, bounds)
             if fragments <= result.closed:
                 break
         return result
 
     def _segments(
-        self, pairs: Sequence[tuple[Segment, frozenset[int]]], leaf: IndexLeaf, answered: Answered
+        self, pairs: Sequence[tuple[Segment, frozenset[int]]], leaf: IndexLeaf, outcome: LookupOutcome
     ) -> Iterator[RowBounds]:
-        """Ask segments, each about some of its fragments: many at once, where a page costs a round trip."""
+        """Search segments, each for some of its fragments: in parallel where a page costs a round trip."""
         if len(pairs) < 2 or local_path(self._snapshot.uri) is not None:
             for segment, fragments in pairs:
-                yield self._segment(segment, leaf, fragments, answered)
+                yield self._segment(segment, leaf, fragments, outcome)
             return
         with ThreadPoolExecutor(min(len(pairs), REQUESTS_AT_ONCE), thread_name_prefix="lance_duck-index") as pool:
-            yield from pool.map(lambda pair: self._segment(pair[0], leaf, pair[1], answered), pairs)
+            yield from pool.map(lambda pair: self._segment(pair[0], leaf, pair[1], outcome), pairs)
 
-    def _segment(self, segment: Segment, leaf: IndexLeaf, fragments: frozenset[int], answered: Answered) -> RowBounds:
+    def _segment(
+        self, segment: Segment, leaf: IndexLeaf, fragments: frozenset[int], outcome: LookupOutcome
+    ) -> RowBounds:
         answer = search(self._snapshot, segment, leaf.query)
-        answered.rows[str(segment.uuid)] = None if answer is None else len(answer.maybe)
+        outcome.rows[str(segment.uuid)] = None if answer is None else len(answer.maybe)
         if answer is None:
             return NOTHING
         maybe = answer.maybe if len(fragments) == len(segment.fragments) else answer.maybe.only(fragments)
         return RowBounds(maybe if answer.is_exact else answer.sure.only(fragments), maybe, fragments)
 
     def _named(self, plan: ByName, fragments: frozenset[int]) -> RowBounds:
-        answered = Answered(plan)
-        self.log.append(answered)
+        outcome = LookupOutcome(plan)
+        self.log.append(outcome)
         if not has_order(self._snapshot, plan):
-            answered.refused = "stable row ids have no order to look ranges up in"
+            outcome.refused = "stable row ids have no order to look ranges up in"
             return NOTHING
         rows = rows_named(self._snapshot, plan, fragments)
-        answered.rows[""] = len(rows)
+        outcome.rows[""] = len(rows)
         return RowBounds(rows, rows, fragments)
 
     def _rows(self, fragment_id: int) -> int:
@@ -175,7 +177,7 @@ class IndexRows:
 
     def _refuse(self, plan: IndexPlan, reason: str) -> None:
         if isinstance(plan, IndexLeaf | ByName):
-            self.log.append(Answered(plan, refused=reason))
+            self.log.append(LookupOutcome(plan, refused=reason))
         elif isinstance(plan, AllOf | AnyOf):
             for part in plan.parts:
                 self._refuse(part, reason)

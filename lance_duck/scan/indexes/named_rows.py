@@ -14,12 +14,12 @@ from lance_duck.snapshot import Snapshot
 
 
 def has_order(snapshot: Snapshot, plan: ByName) -> bool:
-    """Return whether such rows can be found: ranges of stable row ids cannot."""
+    """Return whether the rows of a plan can be looked up: ranges of stable row ids cannot."""
     return isinstance(plan.query, Among) or not _by_stable_id(snapshot, plan)
 
 
 def rows_named(snapshot: Snapshot, plan: ByName, fragments: frozenset[int]) -> RowSet:
-    """Return the rows of some fragments that are called so; deleted ones may be among them."""
+    """Return the rows of some fragments whose row ids or addresses satisfy a plan, perhaps with deleted rows."""
     if isinstance(plan.query, Between):
         return RowSet.of_ranges(_ranges(snapshot, plan.query, fragments))
     names: NDArray[np.uint64] = plan.query.values.to_numpy()

@@ -23,8 +23,8 @@ class IndexLeaf:
 
     Attributes:
         path: The column, dotted.
-        query: What they are asked.
-        indexes: Those that can answer; for each fragment the first one that covers it does.
+        query: What the indexes are searched for.
+        indexes: Indexes that can answer; of these, the first one that covers a fragment does.
     """
 
     path: str
@@ -37,11 +37,11 @@ class IndexLeaf:
 
 @dataclass(frozen=True)
 class ByName:
-    """Rows by what they are called: every table answers that exactly.
+    """Rows by row id or address, which every table answers exactly.
 
     Attributes:
         column: `_rowid` or `_rowaddr`.
-        query: Its values.
+        query: The row ids or addresses.
     """
 
     column: str
@@ -53,10 +53,10 @@ class ByName:
 
 @dataclass(frozen=True)
 class Open:
-    """Nothing is known about any row.
+    """A part that no index answers: nothing is known about any row.
 
     Attributes:
-        reason: Why, in words.
+        reason: Why no index answers, in words.
     """
 
     reason: str
@@ -67,7 +67,7 @@ class Open:
 
 @dataclass(frozen=True)
 class AllOf:
-    """Rows that all parts give; without parts every row."""
+    """Rows in all parts; without parts every row."""
 
     parts: tuple[IndexPlan, ...]
 
@@ -77,7 +77,7 @@ class AllOf:
 
 @dataclass(frozen=True)
 class AnyOf:
-    """Rows that one of the parts gives; without parts no row. None of the parts is open."""
+    """Rows in at least one part; without parts no row. No part is open."""
 
     parts: tuple[IndexPlan, ...]
 
@@ -96,7 +96,7 @@ def plan_index(predicate: Predicate, catalog: IndexCatalog) -> IndexPlan:
 
     Args:
         predicate: Any predicate over the columns of the table.
-        catalog: The indexes that there are.
+        catalog: The indexes of the table.
     """
     return _Planner(catalog).plan(predicate, true=True)
 

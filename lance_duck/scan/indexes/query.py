@@ -1,7 +1,7 @@
 """Conditions on one column as queries of its indexes, and several of them as one.
 
-A condition is asked for where it is true, or for where it is false: NOT goes down to the single conditions in this way,
-and null, which is neither, satisfies no query but `Null`.
+A query is for the rows where a condition is true, or for those where it is false: so NOT reaches the single conditions.
+Null, which is neither, satisfies no query but `Null`.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ _VALUE: Path = ("value",)
 
 
 def query_of(condition: Predicate, type_: pa.DataType, *, true: bool = True) -> Query | None:
-    """Return what an index is asked for a condition on its column; None if no row satisfies it.
+    """Return the query of an index for a condition on its column; None if no row satisfies the condition.
 
     Args:
         condition: A leaf that reads one column.
-        type_: Storage type of the column; constants are given in it, exactly.
-        true: Ask for the rows where it is true; else for those where it is false.
+        type_: Storage type of the column; constants are converted to it, exactly.
+        true: Whether the query is for the rows where the condition is true, or for those where it is false.
 
     Raises:
-        ValueError: A constant has no equal in that type, or such a condition is not asked of indexes.
+        ValueError: A constant has no equal in that type, or indexes do not answer such a condition.
     """
     type_ = value_type(type_)
     match condition:
@@ -91,7 +91,7 @@ def union(queries: Sequence[Query]) -> Query | None:
 
 
 def is_empty(query: Query) -> bool:
-    """Return whether no value can satisfy the query, as far as it shows."""
+    """Return whether the query alone shows that no value can satisfy it."""
     if isinstance(query, Among | ContainsAny):
         return not len(query.values)
     if isinstance(query, Between) and query.low is not None and query.high is not None:
@@ -125,7 +125,7 @@ def _one(value: pa.Scalar) -> pa.Array:
 def _tighter(
     first: pa.Scalar | None, first_open: bool, second: pa.Scalar | None, second_open: bool, op: tree.Op
 ) -> tuple[pa.Scalar | None, bool]:
-    """Return the bound that leaves less, of two."""
+    """Return the tighter of two bounds."""
     if first is None or second is None:
         return (second, second_open) if first is None else (first, first_open)
     if _holds(op, first, second):

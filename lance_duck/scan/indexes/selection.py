@@ -13,52 +13,52 @@ from lance_duck.rows.row_set import RowSet
 from lance_duck.scan.filters import Filter
 from lance_duck.scan.indexes.bounds import NOTHING, RowBounds
 from lance_duck.scan.indexes.conjuncts import Conjunct, conjunction
-from lance_duck.scan.indexes.lookup import Answered
+from lance_duck.scan.indexes.lookup import LookupOutcome
 
 
 @dataclass(frozen=True, eq=False)
 class Choices:
-    """What indexes leave to a scan.
+    """The rows that indexes leave to a scan, and the conditions that they leave open.
 
     Attributes:
-        parts: Conditions of its filter.
-        bounds: What indexes know of each.
-        log: What they were asked.
+        parts: Conditions of the filter.
+        bounds: Bounds of each condition, by indexes.
+        log: Outcomes of the lookups.
     """
 
     parts: Sequence[Conjunct]
     bounds: Sequence[RowBounds]
-    log: Sequence[Answered] = ()
+    log: Sequence[LookupOutcome] = ()
 
     @cached_property
     def total(self) -> RowBounds:
-        """What they know of all conditions together."""
+        """Bounds of all conditions together."""
         return reduce(RowBounds.__and__, self.bounds, NOTHING)
 
     @property
     def rows(self) -> RowSet:
-        """Rows to look at in the fragments that indexes closed; deleted ones may be among them."""
+        """Rows to read in the fragments that indexes closed; deleted ones may be among them."""
         return self.total.maybe
 
     def is_open(self, fragment_id: int) -> bool:
-        """Return whether all rows of a fragment are looked at, with the whole filter."""
+        """Return whether a fragment is scanned, with the whole filter."""
         return fragment_id not in self.total.closed
 
     def closes(self, count: int) -> bool:
-        """Return whether all fragments of a plan, of which there are so many, are closed."""
+        """Return whether all of the `count` fragments of a plan are closed."""
         return len(self.total.closed) == count
 
     def offsets(self, fragment_id: int) -> NDArray[np.int64]:
-        """Return the rows of a closed fragment to look at, ascending."""
+        """Return the offsets of the rows to read in a closed fragment, ascending int64."""
         return self.rows.offsets(fragment_id)
 
-    def left(self, fragment_id: int) -> Filter | None:
-        """Return what is to be asked of the rows of a closed fragment; None if nothing is."""
+    def residual(self, fragment_id: int) -> Filter | None:
+        """Return the filter left to apply to the rows of a closed fragment; None if indexes decided all of it."""
         return self._filter(tuple(fragment_id in settled for settled in self._settled))
 
     @cached_property
     def _settled(self) -> list[frozenset[int]]:
-        """Fragments where a condition holds for all rows that are looked at, for each condition."""
+        """For each condition, the fragments where it holds for all rows that are read."""
         result = []
         for part, bounds in zip(self.parts, self.bounds, strict=True):
             if not part.exact or not bounds.closed:

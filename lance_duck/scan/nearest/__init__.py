@@ -1,10 +1,9 @@
-"""Nearest neighbours: what is asked, exact search at the speed of memory, and search through vector segments.
+"""Nearest neighbours: arguments, exact search at the speed of memory, and search through vector segments.
 
 You hold: a column, query vectors, a plan of the rows that may be found. You get: the k nearest rows of each query, with
 their distances. Never here: how a segment stores vectors.
-The way of a search: `options` (checked) → `route` (which segments answer for which fragments) → `settings` (what
-reaches the recall) → `search`: rows of the filter → positions → segments and the uncovered rest side by side → merged
-by distance, ranked again → `result`.
-Without an index a distance never depends on the way that found it. A segment that finds fewer rows than it has to, or
-is broken, is set aside, and its fragments are compared vector by vector.
+The path of a search: `options` (checked arguments) → `route` (which segments answer for which fragments) → `settings`
+(which reach the recall) → `search`: rows of the filter → positions → segments and the uncovered rest side by side →
+merged by distance, reranked → `result`. Without an index a distance never depends on how its row was found. A segment
+that finds fewer rows than it has to, or is broken, is set aside, and its fragments are compared vector by vector.
 """

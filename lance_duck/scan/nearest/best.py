@@ -1,4 +1,4 @@
-"""The nearest rows so far of some queries: k rows each, nearest first, rows of one distance by address."""
+"""The nearest rows so far of several queries: k rows each, nearest first, rows of equal distance by address."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from lance_duck.errors import InvalidInputError
 
 MOST: Final = 1 << 27
-"""Neighbours of all queries together: a bound of memory."""
+"""Neighbours of all queries together, at most: a bound of memory."""
 
 _LARGEST: Final = float(np.finfo(np.float32).max)
 
@@ -24,9 +24,9 @@ class Neighbours:
     """Rows near to queries: pairs of a query and a row.
 
     Attributes:
-        queries: int64, the number of the query of each pair.
-        distances: float32, finite.
-        addresses: uint64, of the rows.
+        queries: int64 (pairs,): number of the query.
+        distances: float32 (pairs,), finite.
+        addresses: uint64 (pairs,): address of the row.
     """
 
     queries: NDArray[np.int64]
@@ -45,11 +45,11 @@ class TopK:
     """Keeps the k nearest rows of each query.
 
     Args:
-        count: Queries.
-        k: Rows to keep for each.
+        count: Number of queries.
+        k: Rows to keep for each query.
 
     Raises:
-        InvalidInputError: There is no room for so many.
+        InvalidInputError: count * k is more than `MOST`.
     """
 
     def __init__(self, count: int, k: int) -> None:
@@ -62,11 +62,11 @@ class TopK:
 
     @property
     def limits(self) -> NDArray[np.float32]:
-        """For each query the distance above which a row is none of the best."""
+        """For each query the distance above which a row is not among the best: float32 (queries,)."""
         return self._distances[:, -1]
 
     def add(self, rows: Neighbours) -> None:
-        """Take in distances of rows that were not taken in before."""
+        """Add distances of rows that were not added before."""
         if not len(rows):
             return
         if self.count == 1:
@@ -95,7 +95,7 @@ class TopK:
 
 
 def joined_neighbours(results: Sequence[Neighbours]) -> Neighbours:
-    """Return the neighbours of several places, one after the other."""
+    """Concatenate neighbours."""
     if len(results) == 1:
         return results[0]
     if not results:
@@ -108,12 +108,12 @@ def joined_neighbours(results: Sequence[Neighbours]) -> Neighbours:
 
 
 def ranked_neighbours(rows: Neighbours, count: int, k: int) -> Neighbours:
-    """Return the k nearest of each query, as `TopK` gives them: by query, nearest first.
+    """Return the k nearest rows of each query, as `TopK` does: by query, nearest first.
 
     Args:
-        rows: Neighbours of `count` queries, in any order; sorted ones, but for rows of one distance, take less time.
-        count: Queries.
-        k: Rows of each.
+        rows: Neighbours of `count` queries, in any order; if sorted by query and distance, they take less time.
+        count: Number of queries.
+        k: Rows to keep for each query.
     """
     distances, queries = rows.distances, rows.queries
     ascending = distances[1:] > distances[:-1]

@@ -1,4 +1,4 @@
-"""Vectors of Arrow arrays as matrices, without a copy where their numbers are those that distances are computed in."""
+"""Vectors of Arrow arrays as matrices, without a copy where their numbers have the dtype of distances."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from lance_duck.scan.nearest.options import VectorColumn
 
 @dataclass(frozen=True)
 class Block:
-    """Some vectors.
+    """A block of vectors.
 
     Attributes:
         values: (n, dim) of the column's dtype, C-contiguous, not to be changed.
-        there: Whether each is a vector, with all its numbers; None: all are.
+        valid: bool (n,): whether the vector and all its numbers are not null; None if all are.
     """
 
     values: NDArray[Any]
-    there: NDArray[np.bool_] | None
+    valid: NDArray[np.bool_] | None
 
 
 def block_of(array: pa.Array, column: VectorColumn) -> Block:
-    """Return the vectors of an array of the column, in the form of the file or of the column."""
+    """Return the vectors of an array of the column, in the Arrow type of the file or of the column."""
     array = array.storage if isinstance(array, pa.ExtensionArray) else array
     start, stop = array.offset * column.dim, (array.offset + len(array)) * column.dim
     inner = array.values.slice(start, stop - start)

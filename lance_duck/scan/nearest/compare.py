@@ -1,8 +1,8 @@
-"""Blocks of vectors against queries: which rows are near, with their distances.
+"""Distances between blocks of vectors and queries: which rows are near.
 
-One query, or few, are compared one by one, at the speed of memory. Many are first compared all at once by a product of
-matrices, whose distances are off by a known bound at most; what may be among the nearest is then compared as above, so
-that a distance never depends on the way.
+A few queries are compared one by one, at the speed of memory. Many are first compared at once by a product of matrices,
+whose distances have a known bound of error; rows that may be among the nearest are then compared as above, so that a
+distance never depends on how it was computed.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ _NONE: Final = readonly(np.empty(0, np.int64))
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """What is asked of every block.
+    """A search of blocks of vectors.
 
     Attributes:
         metric: One of `index.vector.search.contract.METRICS`.
         queries: (n, dim), of the dtype that distances are computed in.
         k: Neighbours of each query.
-        lower: Distances below are left out.
-        upper: Distances from here on are left out.
+        lower: Least distance of a neighbour; None for any.
+        upper: Distance below which neighbours are; None for any.
     """
 
     metric: str
@@ -64,9 +64,9 @@ class Question:
 
         Args:
             block: Vectors.
-            rows: Which of them are meant; None: all.
-            addresses: Addresses of these rows.
-            limits: For each query a distance that is too far.
+            rows: int64 (m,): places of the vectors to compare; None for all.
+            addresses: uint64 (m,): addresses of these rows.
+            limits: float32 (queries,): distance above which a row is not among the nearest.
         """
         many = len(self.queries) >= PRODUCT_QUERIES and self.metric != "hamming"
         if many and self.lower is None and self.k <= PRODUCT_NEIGHBOURS and not self._has_extremes:
@@ -77,17 +77,17 @@ class Question:
     def distances(self, block: Block, rows: Rows, which: NDArray[np.int64]) -> NDArray[np.float32]:
         """Return the distances of rows to queries, pair by pair; NaN or infinity where a vector is incomparable."""
         out = self.distances_at(block.values.reshape(-1), rows * block.values.shape[1], which)
-        if block.there is not None:
-            out[~block.there[rows]] = np.nan
+        if block.valid is not None:
+            out[~block.valid[rows]] = np.nan
         return out
 
     def distances_at(self, numbers: NDArray[Any], starts: Rows, which: NDArray[np.int64]) -> NDArray[np.float32]:
         """Return the distances of vectors to queries, pair by pair, as `distances` does.
 
         Args:
-            numbers: Numbers among which the vectors lie; not to be changed.
-            starts: Place of the first number of the vector of each pair; checked.
-            which: Query of each pair.
+            numbers: Array that holds the vectors; not changed.
+            starts: int64 (pairs,): place of the first number of the vector of each pair; checked.
+            which: int64 (pairs,): query of each pair.
         """
         out = np.empty(len(starts), np.float32)
         if len(starts):
@@ -100,8 +100,8 @@ class Question:
         if len(out):
             numbers = block.values.reshape(-1)
             KERNELS[self.metric](numbers, starts, self._queries, readonly(np.array([query])), out)
-        if block.there is not None:
-            out[~(block.there if rows is None else block.there[rows])] = np.nan
+        if block.valid is not None:
+            out[~(block.valid if rows is None else block.valid[rows])] = np.nan
         places = smallest(self._bounded(out), self.k, limit)
         return Neighbours(np.full(len(places), query, np.int64), out[places], addresses[places])
 
@@ -148,7 +148,7 @@ class Question:
         return result.where(np.isfinite(result.distances))
 
     def _first_limits(self, block: Block, places: Rows, scores: NDArray[Any], begin: int) -> NDArray[np.float64]:
-        """Return the distance within which each query has k rows: at most that of the k rows with the best scores."""
+        """Return for each query a distance within which k rows are: the greatest of the k rows with the best scores."""
         valid_scores = np.ascontiguousarray(np.where(np.isnan(scores), -np.inf, scores).T)
         top = np.argpartition(valid_scores, len(places) - self.k, axis=1)[:, len(places) - self.k :]
         which = np.repeat(np.arange(len(valid_scores)) + begin, self.k)
@@ -160,9 +160,9 @@ class Question:
     def _scores(
         self, values: NDArray[Any], squared: NDArray[Any], span: slice
     ) -> tuple[NDArray[Any], Callable[[NDArray[np.float64]], NDArray[np.float64]]]:
-        """Return the scores (rows, queries), and the least score of a distance up to a limit.
+        """Return the scores (rows, queries), and a function of limits: the least score of a distance up to a limit.
 
-        Both take in what a sum may be off, twice over.
+        Both include the error of a sum, twice over.
         """
         with np.errstate(all="ignore"):
             scores = _products(values, np.ascontiguousarray(self.queries[span].T))
@@ -193,7 +193,7 @@ class Question:
 
     @cached_property
     def _error(self) -> float:
-        """Relative error of a sum of products, twice over: of this way, and of the other."""
+        """Relative error of a sum of products, for both ways of summing together."""
         unit = max(float(np.finfo(self.queries.dtype).eps), 2.0**-24)
         return 4.0 * (int(self.queries.shape[1]) + 8) * unit
 
@@ -201,7 +201,7 @@ class Question:
 def _extremes(vectors: NDArray[Any], squares: NDArray[Any]) -> Rows:
     """Return the places of vectors that are so long or so short that products with them lose precision.
 
-    Those with a number that is not finite, and those that are zero, are none of them.
+    Zero vectors, and vectors with a number that is not finite, are not among them.
     """
     about = np.finfo(vectors.dtype)
     odd = np.flatnonzero(~((squares > about.tiny / about.eps) & (squares < about.max * about.eps)))

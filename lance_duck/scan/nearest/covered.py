@@ -1,4 +1,4 @@
-"""Entries of a segment and rows of the table: which row each is, and which may be found."""
+"""The rows of the table that the entries of a segment stand for, and which of them may be found."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from lance_duck.snapshot import Snapshot
 Mask = NDArray[np.bool_]
 
 
-class Covered:
+class CoveredRows:
     """The rows of a segment in one version of the table.
 
     Attributes:
-        addresses: uint64, by position; meaningless where a row does not live.
-        lives: Whether each is a living row of a fragment that the segment answers for.
+        addresses: uint64 (entries,): address of the row at each position; meaningless if the row is deleted.
+        lives: bool (entries,): whether the row is living, in a fragment that the segment answers for.
 
     Args:
         snapshot: The version.
         segment: The segment.
-        names: Row of each entry, as the segment names rows; uint64.
+        names: uint64 (entries,): row id or address of each entry, as the segment has it.
 
     Raises:
         CorruptError: A row lies beyond the end of its fragment.
@@ -41,11 +41,11 @@ class Covered:
         self._slots = Slots(segment.fragments, np.array(sizes, np.int64))
 
     def allowed(self, rows: RowSet | None, fragments: frozenset[int]) -> tuple[Mask | None, int]:
-        """Return which positions may be found, None for all, and how many.
+        """Return a mask of the positions that may be found, None for all, and their number.
 
         Args:
-            rows: Those that passed a filter, by address; None: all.
-            fragments: Those that are searched.
+            rows: Rows that pass a filter, by address; None for all.
+            fragments: Ids of the fragments that are searched.
         """
         ids = self._fragments.tolist()
         if rows is None and fragments.issuperset(ids):
@@ -70,6 +70,6 @@ class Covered:
         return self._slots.find(self.addresses)[0]
 
 
-def covered_vectors(snapshot: Snapshot, segment: Segment, index: VectorIndex) -> Covered:
-    """Return the rows of a segment; found once for a version."""
-    return snapshot.derived(("vector rows", segment.uuid), lambda: Covered(snapshot, segment, index.rows()))
+def covered_vectors(snapshot: Snapshot, segment: Segment, index: VectorIndex) -> CoveredRows:
+    """Return the rows of a vector segment; computed once for a version."""
+    return snapshot.derived(("vector rows", segment.uuid), lambda: CoveredRows(snapshot, segment, index.rows()))

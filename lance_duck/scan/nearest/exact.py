@@ -1,7 +1,7 @@
 """Exact search: vectors are compared with the queries block by block, in threads.
 
-A block is a part of a page of the column, so that the vectors of a mapped file are compared where they lie; rows that a
-filter left are compared in place, too, unless they are few.
+A block is a part of a page of the column, so that the vectors of a mapped file are compared without a copy; rows that
+pass a filter, too, unless they are few.
 """
 
 from __future__ import annotations
@@ -57,13 +57,13 @@ class _Piece:
 
 @dataclass(frozen=True, eq=False)
 class Exact:
-    """Compares the vectors of a column.
+    """Exact search of the vectors of a column.
 
     Attributes:
         snapshot: The version of the table.
         columns: Column readers to use again.
-        column: The vectors.
-        workers: Threads; None: one for each core.
+        column: The column.
+        workers: Threads; None for one for each core.
     """
 
     snapshot: Snapshot
@@ -75,9 +75,9 @@ class Exact:
         """Return the nearest of the living rows of some fragments.
 
         Args:
-            fragments: Where to look.
-            rows: Rows that may be found, by address; None: all.
-            question: What is asked.
+            fragments: Fragments to search.
+            rows: Rows that may be found, by address; None for all.
+            question: Queries, metric and k.
         """
         best = TopK(len(question.queries), question.k)
         self.open([each for each in fragments if rows is None or each.id in rows.parts])
@@ -86,10 +86,10 @@ class Exact:
             best.add(result)
         return best.neighbours()
 
-    def again(self, question: Question, candidates: Neighbours) -> Neighbours:
-        """Rank rows that were found another way by their vectors, and return the k nearest of each query.
+    def rerank(self, question: Question, candidates: Neighbours) -> Neighbours:
+        """Rank candidates by their exact distances, and return the k nearest of each query.
 
-        A row that several queries found is read once.
+        A row that is a candidate of several queries is read once.
         """
         order = np.argsort(candidates.addresses, kind="stable")
         pairs = candidates.queries[order], candidates.addresses[order]
@@ -105,7 +105,7 @@ class Exact:
         return best.neighbours()
 
     def vectors(self, rows: RowSet) -> tuple[pa.Array, NDArray[np.uint64]]:
-        """Return the vectors of those rows that live, as Arrow has them, read in one round, and their addresses."""
+        """Return the vectors of the living rows among `rows`, read in one round of requests, and their addresses."""
         read, fragments = self._read(), [self.snapshot.fragment(i) for i in rows.fragment_ids]
         self.open(fragments)
         requests, addresses = [], []
@@ -119,23 +119,23 @@ class Exact:
         return pa.concat_arrays(columns), np.concatenate(addresses)
 
     def open(self, fragments: Sequence[Fragment]) -> None:
-        """Open the column of some fragments side by side, where that takes round trips."""
+        """Open the column in several fragments at once, where each takes a round trip."""
         if self.is_remote:
             open_at_once([FragmentReader(self.snapshot, each, self.columns) for each in fragments], [self._read()])
 
     @cached_property
     def is_remote(self) -> bool:
-        """Whether vectors are read by requests that wait."""
+        """Whether vectors are read from an object store."""
         return local_path(self.snapshot.uri) is None
 
     def _mapped(self, look: Callable[[_Piece], Neighbours], pieces: Iterator[_Piece]) -> Iterator[Neighbours]:
-        """Yield what is found in pieces: as many at once as there are cores, or as their requests may bring bytes."""
+        """Yield the neighbours in each piece; pieces are compared in parallel, one for each core or `REMOTE_BLOCKS`."""
         if self.is_remote and self.workers is None:
             return map_ordered(look, pieces, workers=REMOTE_BLOCKS, at_once=True)
         return map_ordered(look, pieces, workers=self.workers)
 
     def _in_place(self, question: Question, queries: Offsets, addresses: NDArray[np.uint64]) -> Neighbours | None:
-        """Return the k nearest of pairs of a query and a living row, ascending by row; None if some are not plain."""
+        """Return the k nearest of pairs of query and living row, ascending by row; None if a fragment is not plain."""
         keys = addresses >> np.uint64(32)
         cuts = np.flatnonzero(keys[1:] != keys[:-1]) + 1 if len(keys) and keys[0] != keys[-1] else np.empty(0, np.int64)
         edges = [0, *cuts.tolist(), len(keys)]
@@ -159,7 +159,7 @@ class Exact:
         return ranked_neighbours(joined_neighbours(found), len(question.queries), question.k)
 
     def _fixed(self, fragment_id: int) -> FixedRows | None:
-        """Return the vectors of a fragment where they lie; None where they are not plain."""
+        """Return the vectors of a fragment in place in their file; None if they are not plain."""
 
         def find() -> FixedRows | None:
             fragment = self.snapshot.fragment(fragment_id)
@@ -175,7 +175,7 @@ class Exact:
     def _pairs(
         self, read: Read, question: Question, queries: Offsets, addresses: NDArray[np.uint64], piece: _Piece
     ) -> Neighbours:
-        """Return the distances of the rows of a piece to the queries that they were found for."""
+        """Return the distances of the rows of a piece to the queries whose candidates they are."""
         block, places, pair_places = self._load(read, piece)
         low = np.searchsorted(addresses, pair_places, "left")
         counts = np.searchsorted(addresses, pair_places, "right") - low
@@ -190,7 +190,7 @@ class Exact:
         return question.near(block, places, addresses, best.limits)
 
     def _load(self, read: Read, piece: _Piece) -> tuple[Block, Offsets | None, NDArray[np.uint64]]:
-        """Return vectors, a mask of those that are meant (None if all are), and their addresses."""
+        """Return vectors, the places of the rows of a piece among them (None for all), and the rows' addresses."""
         reader, deletions, offsets = piece.reader, piece.reader.deletions, piece.offsets
         if offsets is None and deletions is not None and deletions.count_in(piece.start, piece.stop):
             offsets = deletions.live_offsets(piece.start, piece.stop)

@@ -1,4 +1,4 @@
-"""What a search will do, in words."""
+"""Descriptions, in words, of what a search will do."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _route(search: PreparedSearch) -> Iterator[str]:
 def _settings(search: PreparedSearch) -> Iterator[str]:
     nearest, pairs = search.nearest, search.route.segments
     if nearest.promise is None:
-        probe = search.given.probe
+        probe = search.explicit_probe.probe
         most = "all" if probe.max_nprobes is None else probe.max_nprobes
         yield f"    partitions probed: {probe.nprobes}, at most {most}" + (f", ef {probe.ef}" if probe.ef else "")
         if nearest.column.is_many:
@@ -73,6 +73,6 @@ def _settings(search: PreparedSearch) -> Iterator[str]:
 
 
 def _reached(search: PreparedSearch, segment: Segment, fragment_ids: frozenset[int], index: VectorIndex) -> str:
-    """Say what the recall takes in a segment without a filter."""
+    """Describe the settings that reach the recall in a segment, without a filter."""
     rows = covered_vectors(search.table.snapshot, segment, index)
-    return search.reached(segment, index, rows, rows.allowed(None, fragment_ids)[1])
+    return search.described_recall(segment, index, rows, rows.allowed(None, fragment_ids)[1])

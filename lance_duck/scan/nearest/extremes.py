@@ -1,4 +1,4 @@
-"""How long the vectors of a column are, and whether there are some that no search finds: one pass, kept by fragment."""
+"""Lengths of the vectors of a column, and whether some can never be found: one pass, cached by fragment."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from lance_duck.wire.fragment import Fragment
 
 @dataclass(frozen=True)
 class Extremes:
-    """What vectors there are; those of deleted rows may be among them.
+    """Extremes of the vectors of a column; those of deleted rows may be among them.
 
     Attributes:
-        least: Length of the shortest that is not zero; infinite where there is none.
-        greatest: Length of the longest.
-        zero: Some are zero.
-        nan: Some have a NaN.
-        infinite: Some have an infinite number and no NaN.
+        least: Length of the shortest vector that is not zero; infinite if there is none.
+        greatest: Length of the longest vector.
+        zero: Whether a vector is zero.
+        nan: Whether a vector has a NaN.
+        infinite: Whether a vector has an infinite number and no NaN.
     """
 
     least: float = np.inf
@@ -47,7 +47,7 @@ class Extremes:
 
     @property
     def odd(self) -> bool:
-        """Whether there are some that no search finds, whatever it measures."""
+        """Whether there are vectors that no search finds, whatever its metric."""
         return self.nan or self.infinite
 
 
@@ -70,12 +70,12 @@ def _key(fragment: Fragment, column: VectorColumn) -> tuple[object, ...]:
 
 
 def _of(table: TableScan, column: VectorColumn, fragment: Fragment) -> Extremes:
-    whole = TableScan(table.snapshot)  # also where the caller sees a part of it only
+    whole = TableScan(table.snapshot)  # also where the caller sees only some of its rows
     plan = whole.plan(ScanOptions(columns=[column.names[0]], batch_size=EXTREMES_ROWS), fragment)
     result = Extremes()
     for batch in whole.reader(plan):
         block = block_of(descend(batch.column(0), column.names[1:]), column)
-        values = block.values if block.there is None else block.values[block.there]
+        values = block.values if block.valid is None else block.values[block.valid]
         numbers = values.astype(np.float64)
         lengths = np.sqrt(np.einsum("ij,ij->i", numbers, numbers))
         is_finite = np.isfinite(lengths)

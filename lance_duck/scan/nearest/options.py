@@ -1,4 +1,4 @@
-"""What a caller asks of a search for nearest neighbours, checked against the table."""
+"""The arguments of a search for nearest neighbours, checked against the table."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ class VectorColumn:
 
     Attributes:
         path: Its dotted path, names in backticks where they need them.
-        names: The same, name by name.
+        names: The names of the path.
         dim: Numbers of a vector.
-        dtype: What distances are computed in: float32, float64, or uint8 for bits.
+        dtype: Dtype in which distances are computed: float32, float64, or uint8 for bits.
         form: Arrow type in which it is read.
-        is_many: A row has a list of vectors.
+        is_many: Whether a row has a list of vectors.
     """
 
     path: str
@@ -54,27 +54,27 @@ class VectorColumn:
 
     @property
     def query_dtype(self) -> np.dtype[Any]:
-        """What queries are given in: the type of distances, or float32 for rows of several vectors."""
+        """Dtype of queries: that of distances, or float32 for rows of several vectors."""
         return np.dtype(np.float32) if self.is_many and self.dtype == np.float64 else self.dtype
 
 
 @dataclass(frozen=True, eq=False)
 class Nearest:
-    """A search, as it was asked for, without its queries.
+    """The arguments of a search, without its queries.
 
     Attributes:
-        column: Where to search.
-        k: Neighbours of each.
-        metric: One of `index.vector.search.contract.METRICS`; None: as the index has it, else the column's own.
-        nprobes: Partitions to look into first; None: as suits.
-        max_nprobes: Partitions to look into at most; None: all.
+        column: Column to search.
+        k: Neighbours of each query.
+        metric: One of `index.vector.search.contract.METRICS`; None for that of the index, else that of the column.
+        nprobes: Partitions to search first; None to choose by the recall.
+        max_nprobes: Partitions to search at most; None for all.
         ef: Candidates of a walk over a graph.
-        refine_factor: So many times k candidates are ranked by their own vectors.
-        use_index: False: all vectors are compared.
-        exact_distance: Distances are those of the table's own vectors, also where an index holds codes.
-        lower: Distances below are left out.
-        upper: Distances from here on are left out.
-        recall: Share of the true neighbours that an index has to find; settings that are given stand in its place.
+        refine_factor: Candidates that are reranked by their own vectors, as a multiple of k.
+        use_index: Whether an index may be used; if not, all vectors are compared.
+        exact_distance: Whether distances are those of the table's own vectors also where an index holds codes.
+        lower: Least distance of a neighbour; None for any.
+        upper: Distance below which neighbours are; None for any.
+        recall: Share of the true neighbours that an index has to find, above 0 to 1; explicit settings override it.
     """
 
     column: VectorColumn
@@ -92,16 +92,16 @@ class Nearest:
 
     @classmethod
     def of(cls, arguments: Mapping[str, Any], schema: Schema, k: int = DEFAULT_K) -> Nearest:
-        """Check the arguments of a search, by the names that pylance has; the queries, "q", are not looked at.
+        """Check the arguments of a search, by pylance's names; the queries, "q", are ignored.
 
         Args:
             arguments: The arguments.
             schema: Columns of the table.
-            k: Neighbours of each query, unless the arguments say it.
+            k: Neighbours of each query, unless the arguments have `k`.
 
         Raises:
-            WrongTypeError: A column that holds no vectors, or arguments of other types.
-            InvalidInputError: Everything else that makes no sense for this table.
+            WrongTypeError: The column holds no vectors, or an argument is of another type.
+            InvalidInputError: An argument is unknown, out of range, or does not fit this table.
         """
         if not isinstance(arguments, Mapping):
             raise WrongTypeError("nearest", expected="a dict", found=type(arguments).__name__)
@@ -126,9 +126,10 @@ class Nearest:
 
     @property
     def promise(self) -> float | None:
-        """The recall that settings are chosen for; None for none.
+        """The recall by which settings are chosen; None if it does not choose them.
 
-        Some are given, a lower bound makes all recall another, but for 1, or rows have several vectors.
+        It does not where settings are explicit, for rows of several vectors, and, if it is below 1, with a lower bound
+        of distances, to which measured recalls do not apply.
         """
         if self.column.is_many or (self.lower is not None and self.recall < 1):
             return None
@@ -142,7 +143,7 @@ class Nearest:
 
     @property
     def default_metric(self) -> str:
-        """What is computed where neither caller nor index says."""
+        """Metric that is used where neither the caller nor an index names one."""
         return self.metric or ("hamming" if self.column.dtype == np.uint8 else "l2")
 
 
@@ -152,12 +153,12 @@ def vector_column(schema: Schema, name: Any, *, many: bool = False) -> VectorCol
     Args:
         schema: Columns of the table.
         name: Name of the column.
-        many: A row may have several.
+        many: Whether a row may have several vectors.
 
     Raises:
         UnknownColumnError: There is no such column.
-        WrongTypeError: It holds no vectors.
-        UnsupportedError: It holds vectors that are not searched.
+        WrongTypeError: The column holds no vectors.
+        UnsupportedError: The column holds several vectors in a row, and `many` is false.
     """
     if not isinstance(name, str):
         raise WrongTypeError("column", where="nearest", expected="a name", found=type(name).__name__)
@@ -180,10 +181,10 @@ def vector_column(schema: Schema, name: Any, *, many: bool = False) -> VectorCol
 
 
 def only_vector_column(schema: Schema) -> str:
-    """Return the path of the column of vectors, where a table has just one at the top level.
+    """Return the path of the only column of vectors at the top level of a table.
 
     Raises:
-        InvalidInputError: It has none, or several.
+        InvalidInputError: The table has none, or several.
     """
     columns = ((field, field.arrow_type.value_type if _is_many(field) else field.arrow_type) for field in schema.fields)
     candidates = [quoted_name(field.name) for field, type_ in columns if _vectors(type_) is not None]
@@ -245,7 +246,7 @@ def _metric(arguments: Mapping[str, Any], column: VectorColumn) -> str | None:
 
 
 def _probes(arguments: Mapping[str, Any]) -> tuple[int | None, int | None]:
-    """Return the partitions to begin with, and at most."""
+    """Return the partitions to search first, and at most."""
     exact = _whole(arguments, "nprobes", 1, "Nprobes must be > 0")
     least = _whole(arguments, "minimum_nprobes", 1, "minimum_nprobes must be >= 1")
     most = _whole(arguments, "maximum_nprobes", 1, "maximum_nprobes must be >= 1")

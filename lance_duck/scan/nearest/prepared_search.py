@@ -1,4 +1,4 @@
-"""Searches that come again with other queries: all but the queries is decided once for a version.
+"""Searches that are repeated with other queries: everything but the queries is decided once for a version.
 
 See `benchmarks/caches.py`.
 """
@@ -27,20 +27,20 @@ def search_table(table: TableScan, arguments: Mapping[str, Any]) -> pa.Table:
         arguments: Arguments of `ScanOptions`, `nearest` among them.
 
     Raises:
-        InvalidInputError: What was asked makes no sense for this table.
-        UnsupportedError: What was asked is known, and not supported with a search.
+        InvalidInputError: An argument does not fit this table.
+        UnsupportedError: An argument is not supported with a search.
     """
     key = _key(arguments)
     if key is None:
         scan = NearestScan(table, ScanOptions.of(arguments))
     else:
         without = {**arguments, "nearest": {name: each for name, each in arguments["nearest"].items() if name != "q"}}
-        scan = table.known.layout(key, lambda: NearestScan(table, ScanOptions.of(without)))
+        scan = table.option_cache.layout(key, lambda: NearestScan(table, ScanOptions.of(without)))
     return scan.table(scan.queries(arguments["nearest"]))
 
 
 def _key(arguments: Mapping[str, Any]) -> object | None:
-    """Return all that was asked but the queries; None where it is not known to mean the same again."""
+    """Return all arguments but the queries as a key; None if equal keys might not mean the same search."""
     nearest, columns, filter_ = arguments["nearest"], arguments["columns"], arguments["filter"]
     if type(nearest) is not dict or "q" not in nearest or not (columns is None or type(columns) is list):
         return None

@@ -1,4 +1,4 @@
-"""Query vectors, from whatever holds them."""
+"""Query vectors, from lists, numpy and Arrow."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _WHERE = "nearest q"
 
 @dataclass(frozen=True, eq=False)
 class Queries:
-    """What is searched for.
+    """The queries of a search.
 
     Attributes:
         vectors: (n, dim), C-contiguous: float32; float64 for a column of these; uint8 for bits.
-        is_batch: Several queries were meant, though there may be one.
-        is_one: All vectors together are one query, for rows of several vectors.
+        is_batch: Whether the caller passed a batch of queries, perhaps of a single one.
+        is_one: Whether all vectors together are one query, for rows of several vectors.
     """
 
     vectors: NDArray[Any]
@@ -34,18 +34,18 @@ class Queries:
 
 
 def query_vectors(q: Any, dim: int, dtype: np.dtype[Any]) -> Queries:
-    """Return the queries that a caller gave; several are meant by a matrix, also by one of a single row.
+    """Return the queries that a caller passed; a matrix is a batch of queries, also if it has a single row.
 
     Args:
         q: A list, a numpy array of numbers, an Arrow array or scalar; lists of those, a matrix or an Arrow array of
             lists are several queries.
-        dim: Numbers that each must have.
+        dim: Numbers that each vector must have.
         dtype: float32, float64, or uint8 for vectors of bits.
 
     Raises:
-        WrongTypeError: Not numbers.
-        InvalidInputError: No numbers, another length, null, NaN, larger than float32 holds, or no whole numbers up to
-            255 for bits.
+        WrongTypeError: `q` is not made of numbers.
+        InvalidInputError: A vector is empty, of another length, or has a null, a NaN or a number beyond float32; for
+            bits, a number that is not whole from 0 to 255.
     """
     is_query = type(q) is np.ndarray and q.dtype == dtype and q.shape == (dim,) and q.flags.c_contiguous
     if is_query and dtype != np.float64 and (dtype == np.uint8 or np.logical_and.reduce(np.isfinite(q))):

@@ -25,12 +25,12 @@ _FIELDS: Final = {
 
 @dataclass(frozen=True, eq=False)
 class ResultLayout:
-    """What a result looks like.
+    """Layout of the result of a search.
 
     Attributes:
         projection: Columns of the table.
         schema: Columns of the result.
-        order: For each of these its place in the projection, or `DISTANCE`, or `QUERY`.
+        order: For each column of the result its place in the projection, or `DISTANCE`, or `QUERY`.
     """
 
     projection: Projection
@@ -38,7 +38,7 @@ class ResultLayout:
     order: tuple[int | str, ...]
 
     def batch(self, taker: Taker, neighbours: Neighbours) -> pa.RecordBatch:
-        """Return the rows that were found, in their order."""
+        """Return the rows of neighbours, in their order, with distances."""
         rows = taker.by_address(neighbours.addresses, self.projection) if self.projection.outputs else None
         arrays: list[pa.Array] = []
         for place in self.order:
@@ -64,13 +64,13 @@ def layout(
     Args:
         schema: Columns of the table.
         columns: `_distance` may be among them; else it comes after them.
-        is_batch: `query_index` comes first.
+        is_batch: Whether `query_index` comes first.
         with_row_id: Add `_rowid` at the end.
         with_row_address: Add `_rowaddr` at the end.
-        with_distance: False: `_distance` only comes where it is named.
+        with_distance: Whether `_distance` is there also if `columns` does not name it.
 
     Raises:
-        InvalidInputError: Unknown or repeated names, or the table has a column of such a name itself.
+        InvalidInputError: Unknown or repeated names, or the table has a column named `_distance` or `query_index`.
     """
     for name in (DISTANCE, QUERY) if is_batch else (DISTANCE,):
         if name in schema.names:
@@ -96,7 +96,7 @@ def layout(
 
 
 def _split(schema: Schema, columns: ColumnsLike | None) -> tuple[dict[int, tuple[str, str]], ColumnsLike | None]:
-    """Split columns into those that a search makes, by place and shown name, and the others."""
+    """Split columns into computed ones (place → name, shown name) and columns of the table."""
     if columns is None:
         return {}, None
     computed: dict[int, tuple[str, str]] = {}

@@ -16,14 +16,14 @@ _DETAILS: Final = "VectorIndexDetails"
 
 @dataclass(frozen=True, eq=False)
 class Route:
-    """How a search goes.
+    """The segments and fragments that a search goes through.
 
     Attributes:
-        metric: What is computed.
-        index: The one that is asked; None: none is.
-        segments: Its segments that are sound, each with those of its fragments that are searched.
-        open: Fragments that none of them covers.
-        reasons: Why an index is not asked, or a part of it is not.
+        metric: Metric of the distances.
+        index: The index that is searched; None if none is.
+        segments: Its intact segments, each with the ids of its fragments that are searched.
+        open: Ids of the fragments that no segment covers.
+        reasons: Why an index, or a segment of it, is not searched.
     """
 
     metric: str
@@ -34,7 +34,7 @@ class Route:
 
 
 def route(snapshot: Snapshot, nearest: Nearest, fragments: frozenset[int]) -> Route:
-    """Decide which segments answer a search; opens them, for only an open one tells its metric."""
+    """Decide which segments answer a search; opens them, since only an open segment tells its metric."""
     if not nearest.use_index:
         return Route(nearest.default_metric, None, (), fragments, ("use_index is false",))
     path = nearest.column.path

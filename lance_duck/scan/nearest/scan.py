@@ -1,4 +1,4 @@
-"""A scan that is a search: decided when a scanner is made, done when its result is asked for."""
+"""A scan that is a search: decided when a scanner is made, run when its result is read."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ class NearestScan:
 
     Args:
         table: The table.
-        options: What the caller asked for; the queries are not looked at.
+        options: The options of the scan; the queries are ignored.
         fragment: The only fragment to search, None for those of the options.
 
     Raises:
-        InvalidInputError: What was asked makes no sense for this table.
-        UnsupportedError: What was asked is known, and not supported with a search.
+        InvalidInputError: An option does not fit this table.
+        UnsupportedError: An option is not supported with a search.
     """
 
     def __init__(self, table: TableScan, options: ScanOptions, fragment: Fragment | None = None) -> None:
@@ -61,11 +61,11 @@ class NearestScan:
 
     @property
     def is_exact(self) -> bool:
-        """Whether no index is asked: all vectors that a filter leaves are compared."""
+        """Whether no index is used: all vectors of rows that pass the filter are compared."""
         return not self._search.route.segments
 
     def extremes(self) -> Extremes:
-        """Return what vectors the column has: see `scan.nearest.extremes`."""
+        """Return the extremes of the vectors of the column: see `scan.nearest.extremes`."""
         return extremes(self._table, self._nearest.column)
 
     def queries(self, arguments: Mapping[str, Any]) -> Queries:
@@ -98,11 +98,11 @@ class NearestScan:
         return len(self.rows(queries))
 
     def explain(self, queries: Queries, verbose: bool = False) -> str:
-        """Return what the search will do."""
+        """Describe what the search will do."""
         return "\n".join(self._explained(queries, verbose)) + "\n"
 
     def analyze(self, queries: Queries, counting: bool = False) -> str:
-        """Search, and say what it took."""
+        """Search, and describe what was done and how long it took."""
         began = time.perf_counter()
         log: list[str] = []
         with watched() as reads:
@@ -129,10 +129,10 @@ class NearestScan:
         options, table = self._options, self._table
         post = None
         if options.prefilter is False:
-            post = table.known.filter(table.snapshot.schema, options)
+            post = table.option_cache.filter(table.snapshot.schema, options)
         filter_ = options.filter if options.prefilter is not False else None
         if filter_ is None and options.fragments is None and fragment is None:
-            plan: ScanPlan = table.known.layout("every row", lambda: table.plan(ScanOptions(columns=[])))
+            plan: ScanPlan = table.option_cache.layout("every row", lambda: table.plan(ScanOptions(columns=[])))
         else:
             parameters = options.parameters if filter_ is not None else None
             inner = ScanOptions(
@@ -148,7 +148,7 @@ class NearestScan:
         return prepared(table, self._nearest, plan, post, bool(options.fast_search), workers)
 
     def _layout(self, is_batch: bool) -> ResultLayout:
-        """Return what the result looks like for one query, or for several."""
+        """Return the layout of the result for one query, or for several."""
         if is_batch not in self._layouts:
             names = self._options.columns
             key = (
@@ -159,7 +159,7 @@ class NearestScan:
                 bool(self._options.with_row_address),
                 bool(self._options.disable_scoring_autoprojection),
             )
-            self._layouts[is_batch] = self._table.known.layout(key, lambda: self._new_layout(is_batch))
+            self._layouts[is_batch] = self._table.option_cache.layout(key, lambda: self._new_layout(is_batch))
         return self._layouts[is_batch]
 
     def _new_layout(self, is_batch: bool) -> ResultLayout:

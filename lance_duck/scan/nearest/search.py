@@ -26,13 +26,13 @@ from lance_duck.scan.indexes.conjuncts import conjuncts_of
 from lance_duck.scan.indexes.selection import Choices
 from lance_duck.scan.nearest.best import Neighbours, joined_neighbours, ranked_neighbours
 from lance_duck.scan.nearest.compare import Question
-from lance_duck.scan.nearest.covered import Covered, covered_vectors
+from lance_duck.scan.nearest.covered import CoveredRows, covered_vectors
 from lance_duck.scan.nearest.exact import Exact
-from lance_duck.scan.nearest.filtered import Allowed, Filtered, filtered
 from lance_duck.scan.nearest.options import Nearest
+from lance_duck.scan.nearest.passing_rows import Allowed, PassingRows, passing_rows
 from lance_duck.scan.nearest.route import Route, route
 from lance_duck.scan.nearest.settings.curve import Curve, choose, words
-from lance_duck.scan.nearest.settings.kept import curves_of
+from lance_duck.scan.nearest.settings.segment_curves import curves_of
 from lance_duck.scan.plan import ScanPlan
 from lance_duck.scan.projection import ROW_ADDRESS, project
 from lance_duck.scan.read.execute import scan_batches
@@ -52,9 +52,9 @@ class SegmentProbe:
     """How a segment is searched.
 
     Attributes:
-        probe: How far to look.
+        probe: Partitions and candidates of the search.
         candidates: Rows to find for each query.
-        is_refined: They are ranked again, by their own vectors.
+        is_refined: Whether candidates are reranked by their own vectors.
     """
 
     probe: Probe
@@ -63,7 +63,7 @@ class SegmentProbe:
 
     @property
     def must_fill(self) -> bool:
-        """Whether a segment has to find as many rows as are asked for, if it has them."""
+        """Whether a segment must find `candidates` rows, if it has as many."""
         return self.probe.max_nprobes is None and self.probe.lower is None and self.probe.upper is None
 
     def widened(self) -> SegmentProbe:
@@ -77,10 +77,10 @@ class PreparedSearch:
 
     Attributes:
         table: The table.
-        nearest: What is asked.
+        nearest: The arguments of the search.
         plan: The rows that may be found: fragments, and a filter that holds before the search.
         post: A filter that is applied to the nearest rows; None for none.
-        fast: Rows that no segment covers are left out.
+        fast: Whether rows that no segment covers are left out.
         workers: Threads; None for one for each core.
     """
 
@@ -95,8 +95,8 @@ class PreparedSearch:
         """Return the nearest rows, by query, nearest first.
 
         Args:
-            queries: (n, dim), as `Nearest.queries` gives them.
-            log: Takes what was done, in words.
+            queries: (n, dim), as `Nearest.queries` returns them.
+            log: List to which lines about what was done are added; None for none.
         """
         vectors = self._askable(queries)
         if not len(vectors) or not self.k:
@@ -109,14 +109,15 @@ class PreparedSearch:
 
     @cached_property
     def route(self) -> Route:
-        """Which segments answer for which fragments."""
+        """The segments that answer, and the fragments that each answers for."""
         return route(self.table.snapshot, self.nearest, self.plan.fragment_ids)
 
     @cached_property
     def refine_factor(self) -> int | None:
-        """So many times k candidates are ranked by their own vectors: as asked for, or 2 where segments round them.
+        """Candidates that are reranked by their own vectors, as a multiple of k; None if none are.
 
-        1: just the rows that codes found, where distances have to be exact, or the best of several places are sought.
+        It is that of the arguments, else 2 where segments round vectors. It is 1 where segments hold codes and
+        distances must be exact, or be compared with those of other segments or rows.
         """
         nearest = self.nearest
         if nearest.refine_factor is not None:
@@ -128,32 +129,34 @@ class PreparedSearch:
 
     @cached_property
     def probes(self) -> LruCache[SegmentProbe | None]:
-        """How segments are searched so that they reach the recall, by uuid, and rows of them that may be found."""
+        """Cache of the probes that reach the recall, by (uuid of the segment, rows of it that may be found)."""
         return LruCache(_KEPT_PROBES)
 
     @cached_property
     def k(self) -> int:
-        """Neighbours of each query, no more than there are rows."""
+        """Neighbours of each query, at most the number of rows."""
         if self.nearest.k <= ALWAYS_COMPARED_ROWS and len(self.plan.fragments):
             return self.nearest.k
         return min(self.nearest.k, self.num_rows)
 
     @cached_property
     def is_plain(self) -> bool:
-        """Whether one segment answers for all rows, and its answer stands, unless it is ranked again."""
+        """Whether one segment answers for all rows, so that its answer is final unless it is reranked."""
         nearest = self.nearest
         whole = self.fast or not self.route.open
         return len(self.route.segments) == 1 and whole and nearest.lower is None and nearest.upper is None
 
     @cached_property
-    def given(self) -> SegmentProbe:
-        """How segments are searched by the settings that were given, or by defaults that promise nothing."""
+    def explicit_probe(self) -> SegmentProbe:
+        """The probe of explicit settings, or of defaults that promise no recall."""
         nearest = self.nearest
         least = Probe().nprobes if nearest.max_nprobes is None else min(Probe().nprobes, nearest.max_nprobes)
         return self._probe(nearest.nprobes or least, nearest.ef, self.refine_factor)
 
-    def chosen(self, segment: Segment, index: VectorIndex, rows: Covered, count: int) -> SegmentProbe | None:
-        """Return how a segment of which so many rows may be found reaches the recall; None if no probe does."""
+    def measured_probe(
+        self, segment: Segment, index: VectorIndex, rows: CoveredRows, count: int
+    ) -> SegmentProbe | None:
+        """Return the probe that reaches the recall if `count` rows of a segment may be found; None if none does."""
         setting = choose(self._curves(segment, index, rows, count), self.nearest.recall)
         if setting is None:
             return None
@@ -163,11 +166,11 @@ class PreparedSearch:
             return probe
         return replace(probe, candidates=max(setting.candidates, self.k * (factor or 1)))
 
-    def reached(self, segment: Segment, index: VectorIndex, rows: Covered, count: int) -> str:
-        """Say what the recall takes in a segment of which so many rows may be found."""
+    def described_recall(self, segment: Segment, index: VectorIndex, rows: CoveredRows, count: int) -> str:
+        """Describe the settings that reach the recall if `count` rows of a segment may be found."""
         return words(self._curves(segment, index, rows, count), self.nearest.recall, self.k)
 
-    def _curves(self, segment: Segment, index: VectorIndex, rows: Covered, count: int) -> list[Curve]:
+    def _curves(self, segment: Segment, index: VectorIndex, rows: CoveredRows, count: int) -> list[Curve]:
         return curves_of(self.table, self.nearest.column, segment, index, rows, self.k, count)
 
     def _probe(self, nprobes: int, ef: int | None, refine_factor: int | None) -> SegmentProbe:
@@ -182,30 +185,30 @@ class PreparedSearch:
 
     @cached_property
     def most_compared(self) -> int:
-        """Rows of a filter up to which they are compared one by one, without the index."""
+        """Rows that pass the filter up to which they are compared one by one, without the index."""
         return max(ALWAYS_COMPARED_ROWS, self.num_rows // COMPARED_SHARE)
 
     @cached_property
     def named(self) -> ScanPlan:
-        """The scan of the rows that may be found, by address."""
+        """The scan for the addresses of the rows that may be found."""
         return replace(self.plan, projection=project(self.plan.schema, [ROW_ADDRESS]))
 
-    def filtered(self) -> Filtered | None:
-        """Return the rows that pass the filter, looked for now unless a cache has them; None without a filter."""
+    def filtered(self) -> PassingRows | None:
+        """Return the rows that pass the filter, from the cache or by a scan now; None without a filter."""
         condition = self.plan.filter
         if condition is None:
             return None
         if self.plan.fragments is not self.table.snapshot.fragments:
-            return Filtered(self._passing_all())
-        return filtered(self.table, condition, self._passing_all)
+            return PassingRows(self._passing_all())
+        return passing_rows(self.table, condition, self._passing_all)
 
     def question(self, queries: NDArray[Any]) -> Question:
-        """Return what is asked of blocks of vectors."""
+        """Return the search of blocks of vectors for some queries."""
         typed = np.ascontiguousarray(queries, self.nearest.column.dtype)
         return Question(self.route.metric, typed, self.k, self.nearest.lower, self.nearest.upper)
 
     def _askable(self, queries: NDArray[Any]) -> NDArray[np.int64]:
-        """Return the queries that have neighbours: for the angle, those that point anywhere."""
+        """Return the places of queries that have neighbours: for cosine, those that are not zero."""
         if self.route.metric != "cosine":
             return np.arange(len(queries))
         return np.flatnonzero(queries.any(axis=1))
@@ -215,7 +218,7 @@ class PreparedSearch:
         return bool(ask(self.table.snapshot, segment, lambda index: index.is_exact))
 
     def _rounds(self, segment: Segment) -> bool:
-        """Return whether a segment holds vectors less exact than the table's: normalized or narrower."""
+        """Return whether a segment holds rounded vectors: normalized ones, or of a narrower type than the table's."""
         numbers = segment.type.value_type
         if numbers in (pa.float32(), pa.uint8()) or (numbers != pa.float64() and self.route.metric != "cosine"):
             return False
@@ -240,7 +243,7 @@ class _NearestRun:
     Args:
         search: The search.
         queries: (n, dim); all have neighbours.
-        log: Takes what was done, in words, if anyone wants to know.
+        log: List to which lines about what was done are added; None for none.
     """
 
     def __init__(self, search: PreparedSearch, queries: NDArray[Any], log: list[str] | None) -> None:
@@ -275,24 +278,26 @@ class _NearestRun:
         return None if self._filtered is None else self._filtered.rows
 
     def _probe(self, segment: Segment, fragment_ids: frozenset[int]) -> SegmentProbe | None:
-        """Return how to search a segment; None if it is broken, or its rows have to be compared."""
+        """Return the probe of a segment; None if it is broken, or its rows have to be compared one by one."""
         search = self._search
         if search.nearest.promise is None:
-            return search.given
+            return search.explicit_probe
 
         def choose(index: VectorIndex) -> SegmentProbe | None:
             rows, (_, count) = self._allowed(segment, fragment_ids, index)
             if not count:
-                return search.given
+                return search.explicit_probe
             key = segment.uuid, count
             if self._log is not None:
-                self._log.append(f"segment {str(segment.uuid)[:8]}: {search.reached(segment, index, rows, count)}")
-            return search.probes.get(key, lambda: search.chosen(segment, index, rows, count))
+                self._log.append(
+                    f"segment {str(segment.uuid)[:8]}: {search.described_recall(segment, index, rows, count)}"
+                )
+            return search.probes.get(key, lambda: search.measured_probe(segment, index, rows, count))
 
         return ask(search.table.snapshot, segment, choose)
 
     def _beside(self, probes: Sequence[SegmentProbe | None]) -> Neighbours:
-        """Return the best of what segments find, and of the rows that none of them covers, or finds well enough."""
+        """Return the nearest of the rows that segments find, and of those that no segment covers, or can find."""
         search, pairs = self._search, self._search.route.segments
         fragment_ids = frozenset() if search.fast else search.route.open
         fragment_ids = fragment_ids.union(
@@ -309,7 +314,7 @@ class _NearestRun:
         refined = [each for each, probe in answers if probe.is_refined]
         parts = [each for each, probe in answers if not probe.is_refined]
         if refined:
-            ranked = self._exact.again(search.question(self._queries), joined_neighbours(refined))
+            ranked = self._exact.rerank(search.question(self._queries), joined_neighbours(refined))
             if self._lies_further(refined, ranked, probed[0][1].candidates):
                 if self._log is not None:
                     self._log.clear()
@@ -322,7 +327,7 @@ class _NearestRun:
         return ranked_neighbours(joined_neighbours(found), len(self._queries), search.k)
 
     def _lies_further(self, parts: Sequence[Neighbours], ranked: Neighbours, candidates: int) -> bool:
-        """Return whether a lower bound dropped rows that rows farther away may replace."""
+        """Return whether a lower bound dropped candidates that more distant rows may replace."""
         nearest, count = self._search.nearest, len(self._queries)
         if nearest.lower is None:
             return False
@@ -333,7 +338,7 @@ class _NearestRun:
         return bool((more & (np.bincount(ranked.queries, minlength=count) < self._search.k)).any())
 
     def _within(self, rows: Neighbours) -> Neighbours:
-        """Keep the rows within the range of distances that is asked for."""
+        """Keep the rows within the range of distances of the search."""
         nearest = self._search.nearest
         if nearest.lower is not None:
             rows = rows.where(rows.distances >= nearest.lower)
@@ -345,7 +350,7 @@ class _NearestRun:
         return self._compared(fragments, self._rows)
 
     def _open(self) -> None:
-        """Open the vectors of the table while segments are searched: candidates are ranked by them then."""
+        """Open the column of vectors while segments are searched: candidates are then reranked by it."""
         self._exact.open(self._search.plan.fragments)
 
     def _compared(self, fragments: Sequence[Fragment], rows: RowSet | None) -> Neighbours:
@@ -371,8 +376,10 @@ class _NearestRun:
 
         return ask(search.table.snapshot, segment, look)
 
-    def _allowed(self, segment: Segment, fragment_ids: frozenset[int], index: VectorIndex) -> tuple[Covered, Allowed]:
-        """Return the rows of a segment, and which of its positions may be found, None for all, and how many."""
+    def _allowed(
+        self, segment: Segment, fragment_ids: frozenset[int], index: VectorIndex
+    ) -> tuple[CoveredRows, Allowed]:
+        """Return the rows of a segment, a mask of the positions that may be found (None for all), and their number."""
         rows = covered_vectors(self._search.table.snapshot, segment, index)
         if self._filtered is None:
             return rows, rows.allowed(None, fragment_ids)
@@ -394,19 +401,19 @@ def _found(hits: Hits, addresses: NDArray[np.uint64], segment: Segment) -> Neigh
 
 
 def _least(hits: Hits) -> int:
-    """Return the neighbours of the query that has fewest."""
+    """Return the number of hits of the query that has fewest."""
     return int((hits.positions >= 0).sum(axis=1).min())
 
 
 def selected(plan: ScanPlan, rows: RowSet, filter_: Filter) -> ScanPlan:
-    """Return the plan of the rows, among some, that pass a filter."""
+    """Return the plan of the rows among `rows` that pass a filter."""
     parts = conjuncts_of(filter_)
     bounds = RowBounds(RowSet({}), rows, plan.fragment_ids)
     return replace(plan, filter=filter_, choices=Choices(parts, [bounds] * len(parts)))
 
 
 def _side_by_side(work: Sequence[Work]) -> list[Neighbours | None]:
-    """Return the results of pieces of work, done at the same time."""
+    """Run pieces of work in parallel, and return their results."""
     if len(work) == 1:
         return [work[0]()]
     with ThreadPoolExecutor(len(work), thread_name_prefix="lance_duck-nearest") as pool:

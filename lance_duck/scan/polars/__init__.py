@@ -2,5 +2,5 @@
 
 You hold: one version of a table. You get: a LazyFrame that reads what a query needs of it (`methods`, `source`), and
 polars expressions as predicates (`expressions`).
-Never here: frames that are written, which are data like any other (`write/inputs`).
+Never here: writing of frames, which are data like any other (`write/inputs`).
 """

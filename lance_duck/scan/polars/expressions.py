@@ -8,8 +8,8 @@ The tree of an expression is read from its JSON form: a node is an object of one
 {"Function": {"input": [node, …], "function": {"Boolean": "IsNull"}}}
 {"Alias": [node, name]}
 
-polars has given both sides of a comparison one type before it asks a source to filter. That form is not promised to
-stay: whatever is not known here is left to polars.
+polars casts both sides of a comparison to one type before it hands the filter to a source. The JSON form may change:
+whatever is unknown here is left to polars.
 """
 
 from __future__ import annotations
@@ -62,11 +62,11 @@ _UNREADABLE: Final = (
 
 @dataclass(frozen=True)
 class PushedDown:
-    """What a scan does of a polars expression.
+    """The part of a polars expression that a scan evaluates.
 
     Attributes:
-        predicate: True wherever the expression is; None: nothing is known.
-        is_whole: Whether it is true nowhere else.
+        predicate: Predicate that is true wherever the expression is; None if nothing is known.
+        is_whole: Whether the predicate is true nowhere else.
     """
 
     predicate: Predicate | None
@@ -74,29 +74,29 @@ class PushedDown:
 
 
 def pushed_down(expression: pl.Expr, schema: pa.Schema) -> PushedDown:
-    """Return what a scan can do of a condition.
+    """Return the part of a condition that a scan can evaluate.
 
     Args:
-        expression: As polars gives it to a source.
-        schema: Columns of the table that it may be about; conditions on others are left to polars.
+        expression: The condition, as polars hands it to a source.
+        schema: Columns that a scan evaluates conditions on; those on other columns are left to polars.
     """
     try:
         parts = _conjuncts(json.loads(expression.meta.serialize(format="json")))
     except _UNREADABLE:
         return PushedDown(None, is_whole=False)
     reader = _NodeReader(schema)
-    predicates = [predicate for part in parts if (predicate := reader.known(part)) is not None]
+    predicates = [predicate for part in parts if (predicate := reader.translated(part)) is not None]
     return PushedDown(all_of(*predicates) if predicates else None, is_whole=len(predicates) == len(parts))
 
 
 class _NodeReader:
-    """Reads the nodes of one expression; what it does not know raises one of `_UNREADABLE`."""
+    """Reader of the nodes of one expression; an unknown node raises one of `_UNREADABLE`."""
 
     def __init__(self, schema: pa.Schema) -> None:
         self._schema = schema
 
-    def known(self, node: Any) -> Predicate | None:
-        """Return a node as a predicate; None where it is none."""
+    def translated(self, node: Any) -> Predicate | None:
+        """Return a node as a predicate; None if it cannot be one."""
         try:
             return self._predicate(node)
         except _UNREADABLE:
@@ -154,7 +154,7 @@ class _NodeReader:
         raise KeyError(name)
 
     def _membership(self, path: Path, type_: pa.DataType, constants: pa.Scalar) -> Predicate:
-        """Return IN; to polars a null among the constants is one that nothing equals."""
+        """Return IN; in polars, nothing equals a null among the constants."""
         values = constants.values.drop_null()
         if not len(values):
             raise ValueError("nothing to be equal to")
@@ -236,6 +236,6 @@ def _conjuncts(node: Any) -> list[Any]:
 
 
 def _only(node: Any) -> tuple[str, Any]:
-    """Return the kind of a node, and what it has."""
+    """Return the kind of a node, and its content."""
     ((kind, value),) = node.items()
     return kind, value

@@ -1,4 +1,4 @@
-"""The method of a dataset that gives it to polars."""
+"""The method of a dataset that returns it as a LazyFrame of polars."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ else:
 
 @checked_calls
 class PolarsFrames:
-    """Gives polars the table that the handle of a dataset is on; a mixin."""
+    """Returns the table that the handle of a dataset is on as a LazyFrame; a mixin."""
 
     handle: HasTable
 
@@ -35,13 +35,13 @@ class PolarsFrames:
         """Return the table as a LazyFrame of polars, which stays on this version; nothing is read yet.
 
         `ds.to_polars().filter(pl.col("x") > 3).select("id").head(10).collect()` reads columns `id` and `x`, by an
-        index of `x` if there is one, and stops early. Of a filter, comparisons with constants, `is_in`, `is_between`,
-        `is_null`, `is_nan`, `starts_with`, `ends_with`, `contains` of a plain text, and what and, or and not make of
-        them are done here; polars does the rest.
+        index of `x` if there is one, and stops early. The scan evaluates comparisons with constants, `is_in`,
+        `is_between`, `is_null`, `is_nan`, `starts_with`, `ends_with`, `contains` of a plain text, and combinations of
+        these by and, or and not; polars evaluates the rest of a filter.
 
         Args:
-            columns: Names of the columns that the frame has, hidden ones too; None: all.
-            filter: Rows that it has: see `scanner`.
+            columns: Names of the columns of the frame, hidden ones too; None for all columns of the table.
+            filter: Condition of the rows of the frame: see `scanner`; None for all rows.
 
         Raises:
             UnsupportedError: polars is not installed, or does not have the type of a column.

@@ -25,7 +25,7 @@ def lazy_frame(table: TableScan, columns: tuple[str, ...] | None = None) -> pl.L
 
     Args:
         table: The table.
-        columns: Columns that the frame has, by name; None: all.
+        columns: Names of the columns of the frame; None for all.
 
     Raises:
         UnknownColumnError: There is no such column.
@@ -41,10 +41,10 @@ def lazy_frame(table: TableScan, columns: tuple[str, ...] | None = None) -> pl.L
 
 @dataclass(frozen=True, eq=False)
 class PolarsSource:
-    """What polars calls for the rows of a table; it pickles.
+    """Callable by which polars reads the rows of a table; it pickles.
 
     Attributes:
-        table: What is read.
+        table: The table.
         columns: Names of the columns of the frame.
         schema: Their Arrow types.
     """
@@ -59,8 +59,8 @@ class PolarsSource:
         """Read rows.
 
         Args:
-            with_columns: Columns that are wanted, those of the predicate among them; None: all.
-            predicate: Rows that are wanted; None: all.
+            with_columns: Names of the columns to read, those of the predicate among them; None for all.
+            predicate: Condition of the rows to read; None for all.
             n_rows: Rows at most, before the predicate.
             batch_size: Rows of a frame at most.
         """

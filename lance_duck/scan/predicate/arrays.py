@@ -1,4 +1,4 @@
-"""Choosing rows of Arrow arrays, for the kinds that pyarrow has no kernel for."""
+"""Selection of rows of Arrow arrays, also of types for which pyarrow has no kernel."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def nonzero(mask: pa.BooleanArray) -> NDArray[np.int64]:
         return np.empty(0, np.int64)
     bits = np.frombuffer(mask.buffers()[1], np.uint8)
     flags = np.unpackbits(bits, count=mask.offset + len(mask), bitorder="little")[mask.offset :]
-    places: NDArray[np.int64] = np.flatnonzero(flags.view(np.bool_))  # of booleans it is much faster than of numbers
+    places: NDArray[np.int64] = np.flatnonzero(flags.view(np.bool_))  # much faster on booleans than on integers
     return places
 
 
@@ -53,7 +53,7 @@ def descend(array: pa.Array, path: Path) -> pa.Array:
 
 
 def row_width(type_: pa.DataType) -> int:
-    """Return the bytes that a value takes, guessed from its type alone."""
+    """Return the bytes of a value, estimated from its type alone."""
     if isinstance(type_, pa.BaseExtensionType):
         return row_width(type_.storage_type)
     if pa.types.is_null(type_):

@@ -1,4 +1,4 @@
-"""Evaluate a predicate tree on Arrow columns, a whole batch at a time."""
+"""Evaluation of predicate trees on Arrow columns, a whole batch at a time."""
 
 from __future__ import annotations
 
@@ -50,15 +50,15 @@ _COMPARE: Final[dict[Op, Callable[..., pa.Array]]] = {
 
 
 def evaluate(predicate: Predicate, columns: Columns, num_rows: int) -> pa.BooleanArray:
-    """Return the answer for each row.
+    """Evaluate a predicate on each row.
 
     Args:
-        predicate: What to ask.
-        columns: Top-level columns by name, `num_rows` values each; a dictionary is asked once per distinct value.
+        predicate: The predicate.
+        columns: Top-level columns by name, `num_rows` values each; a dictionary is evaluated once per distinct value.
         num_rows: Rows of the batch.
 
     Returns:
-        Booleans, null where the answer is null.
+        Booleans, null where the predicate is null.
 
     Raises:
         InvalidInputError: A column is missing, or a constant does not fit its column.
@@ -92,7 +92,7 @@ def evaluate(predicate: Predicate, columns: Columns, num_rows: int) -> pa.Boolea
 
 
 def mask(predicate: Predicate, columns: Columns, num_rows: int) -> pa.BooleanArray:
-    """Return the rows where the predicate is true: booleans without nulls. Compiled passes where there are any."""
+    """Return the rows where the predicate is true: booleans without nulls. Uses compiled passes where there are any."""
     bits = np.packbits(true_rows(predicate, columns, num_rows, evaluate), bitorder="little")
     return pa.BooleanArray.from_buffers(pa.bool_(), num_rows, [None, pa.py_buffer(bits)])
 

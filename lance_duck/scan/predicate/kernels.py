@@ -33,7 +33,7 @@ def and_not_equal(values: NDArray[Any], constant: Any, mask: Mask) -> None:
 
 @kernel
 def and_float(values: NDArray[Any], op: int, constant: Any, mask: Mask) -> None:
-    """Keep values that compare so with a number; NaN is greater than every number."""
+    """Keep values that compare by `op` with a number; NaN is greater than every number."""
     n = len(values)
     if op == LESS:
         for i in range(n):
@@ -59,7 +59,7 @@ def and_float(values: NDArray[Any], op: int, constant: Any, mask: Mask) -> None:
 def and_string(
     offsets: NDArray[Any], data: NDArray[np.uint8], text: NDArray[np.uint8], equal: bool, mask: Mask
 ) -> None:
-    """Keep values whose bytes are, or are not, the wanted ones; offsets lie inside the data."""
+    """Keep values whose bytes equal those of a text, or differ if not `equal`; offsets lie inside the data."""
     length = len(text)
     for i in range(len(mask)):
         start = offsets[i]
@@ -99,7 +99,7 @@ def hash_texts(offsets: NDArray[Any], data: NDArray[np.uint8], hashes: NDArray[n
     Args:
         offsets: One more than there are texts.
         data: Their bytes.
-        hashes: What is found, one for each text.
+        hashes: Output, one for each text.
     """
     for i in range(len(hashes)):
         start, stop = np.int64(offsets[i]), np.int64(offsets[i + 1])

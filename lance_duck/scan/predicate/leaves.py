@@ -1,7 +1,7 @@
 """Leaves of predicates, built the same way from every language that a filter can come in.
 
-Constants stand in the type of the column. A constant that the column cannot hold is compared as what it lies between,
-or beyond; one that is not compared exactly at all is for the caller to leave to DuckDB.
+Constants are converted to the type of the column. A constant that the column cannot hold is compared by the values that
+it lies between, or beyond; one that cannot be compared exactly at all is left to DuckDB by the caller.
 """
 
 from __future__ import annotations
@@ -92,17 +92,17 @@ def like(path: Path, pattern: pa.Scalar) -> Predicate | None:
 
 
 def implied_by_like(path: Path, pattern: str, type_: pa.DataType) -> Predicate | None:
-    """Return what every text begins with that is LIKE a pattern, as a predicate; None where that says nothing."""
+    """Return the predicate on prefixes that LIKE a pattern implies; None if it implies none."""
     prefix = fixed_prefix(pattern)
     return StartsWith(path, pa.scalar(prefix, type_)) if prefix and is_text(type_) else None
 
 
 def fixed_prefix(pattern: str) -> str:
-    """Return what every text begins with that is LIKE a pattern."""
+    """Return the prefix that all texts LIKE a pattern share."""
     marks = [place for place in (pattern.find("%"), pattern.find("_")) if place >= 0]
     return pattern[: min(marks)] if marks else pattern
 
 
 def has_item(path: Path, item: pa.Scalar) -> Predicate:
-    """Return whether lists have an item; null for a null item, which is equal to nothing."""
+    """Return the condition that lists have an item; null for a null item, which is equal to nothing."""
     return HasAny(path, pa.repeat(item, 1)) if item.is_valid else ConstantCondition(None)

@@ -1,7 +1,7 @@
-"""Where a predicate is true, by compiled passes over the columns: the fast path of `evaluate.mask`.
+"""Masks of the rows where a predicate is true, by compiled passes over columns: the fast path of `evaluate.mask`.
 
-Only truth is asked for here, not three-valued logic: where a null decides, the answer is no. AND and OR keep that, NOT
-does not. What has no compiled pass is left to `evaluate`, which is the reference for all of it.
+Here null counts as false, which is right below AND and OR, and not below NOT. A condition without a compiled pass is
+left to `evaluate`, the plain reference of this module.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ def true_rows(predicate: Predicate, columns: Columns, num_rows: int, rest: Rest)
     """Return the rows where the predicate is true, as uint8 (0 or 1).
 
     Args:
-        predicate: What to ask.
+        predicate: The predicate.
         columns: Top-level columns by name, `num_rows` values each.
         num_rows: Rows of the batch.
-        rest: Answers what has no compiled pass; its nulls count as no.
+        rest: Evaluates conditions that have no compiled pass; null counts as false.
     """
     mask = np.ones(num_rows, np.uint8)
     _narrow(predicate, columns, mask, rest)
@@ -97,7 +97,7 @@ def _is_dear(predicate: Predicate) -> bool:
 
 
 def _ask_where_left(predicate: Opaque, columns: Columns, mask: Mask, rest: Rest) -> None:
-    """Ask only for the rows that are left, where these are few."""
+    """Evaluate a condition of DuckDB only on the rows of the mask, where these are few."""
     rows = np.flatnonzero(mask)
     if not len(rows):
         return
@@ -185,7 +185,7 @@ def _drop_nulls(array: pa.Array, mask: Mask) -> None:
 
 
 def _ask_dictionary(predicate: Predicate, name: str, array: pa.DictionaryArray, mask: Mask, rest: Rest) -> bool:
-    """Ask each entry once; False where that is no gain, or where a null passes the predicate."""
+    """Narrow the mask by each entry's answer; False where that does not pay, or where a null passes the predicate."""
     entries = array.dictionary
     if len(entries) > max(ASKED_ENTRIES, len(array) // 4) or entries.null_count:
         return False

@@ -1,4 +1,4 @@
-"""Which rows have one of some integers: a compiled pass for most rows, and a look at those that it leaves."""
+"""Rows that have one of some integers: a compiled hash filter, and an exact comparison of the rows that pass it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lance_duck.scan.predicate.kernels import Mask, and_hashed
 
 _FACTOR: Final = np.uint64(0x9E3779B97F4A7C15)
 _SPARE: Final = 16
-"""Places of the table for each integer, at least: so many times fewer other rows are left to look at. Not measured."""
+"""Slots of the hash table for each member, at least: one in 16 other rows passes the hash filter. Not measured."""
 _LEAST_BITS: Final = 10
 _MOST_BITS: Final = 24
 
@@ -30,9 +30,9 @@ def keep_members(numbers: NDArray[Any], members: NDArray[Any], mask: Mask) -> No
     bits = min(max(int(_SPARE * len(members)).bit_length(), _LEAST_BITS), _MOST_BITS)
     shift = np.uint64(64 - bits)
     answers = np.zeros(1 << bits, np.uint8)
-    # Signed ones wrap around, as in the kernel.
+    # Signed integers wrap around, as in the kernel.
     answers[(members.astype(np.uint64) * _FACTOR) >> shift] = 1
     and_hashed(readonly(numbers), _FACTOR, shift, readonly(answers), mask)
     rows = np.flatnonzero(mask.view(np.bool_))
-    found = pc.is_in(pa.array(numbers[rows]), value_set=pa.array(members))
-    mask[rows] = found.to_numpy(zero_copy_only=False)
+    are_members = pc.is_in(pa.array(numbers[rows]), value_set=pa.array(members))
+    mask[rows] = are_members.to_numpy(zero_copy_only=False)

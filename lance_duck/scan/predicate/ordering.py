@@ -1,4 +1,4 @@
-"""Values in a form that Arrow's kernels compare and hash as predicates mean it."""
+"""Values in types that Arrow's kernels compare and hash by the rules of predicates."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def comparable(array: pa.Array) -> pa.Array:
 
 
 def hashable(array: pa.Array, values: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Return both in a form that pyarrow can hash and whose hash agrees with equality."""
+    """Return both arrays in a type that pyarrow can hash, where equal values have equal hashes."""
     type_ = array.type
     if pa.types.is_floating(type_):
         return _one_zero_one_nan(array), _one_zero_one_nan(values)

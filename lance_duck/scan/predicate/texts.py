@@ -1,4 +1,4 @@
-"""Conditions on parts of texts, as what they imply of trigrams: for n-gram indexes to be asked."""
+"""The trigrams that conditions on parts of texts imply, for searches of n-gram indexes."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ TOKENS: Final = "tokens"
 def implied_by_text(
     path: Path, how: str, pattern: str, *, escape: str = "", any_case: bool = False
 ) -> Predicate | None:
-    """Return what is true of each text that matches a pattern: `HasTrigrams`, several of them joined by OR.
+    """Return a predicate that is true of each text that matches a pattern: `HasTrigrams`, or several joined by OR.
 
     Args:
         path: The column.
-        how: CONTAINS, also for what texts begin or end with or are; LIKE; GLOB; REGEX, of RE2; or TOKENS, the words of
+        how: CONTAINS, also for prefixes, suffixes and equality; LIKE; GLOB; REGEX, of RE2; or TOKENS, the words of
             `contains_tokens`.
-        pattern: What they contain or match.
-        escape: Of LIKE: the character that takes the meaning of the next one; "": there is none.
+        pattern: What the texts contain or match.
+        escape: Of LIKE: the character that escapes the next one; "" for none.
         any_case: Upper and lower case count as equal, or the text is compared in upper or lower case.
 
     Returns:
-        None where nothing is known.
+        The predicate; None if the pattern implies no trigram.
     """
     parts = _PARTS[how](pattern, escape, any_case)
     words = parts.words()

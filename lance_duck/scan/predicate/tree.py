@@ -31,18 +31,18 @@ class Predicate(ABC):
         """Return the parts that name a column or a constant, in order."""
 
     def paths(self) -> tuple[Path, ...]:
-        """Return the paths of the columns it reads, in order, each once."""
+        """Return the paths of the columns that the predicate reads, in order, each once."""
         return tuple(dict.fromkeys(path for leaf in self.leaves() if isinstance(leaf, _Leaf) for path in leaf.reads))
 
     def columns(self) -> tuple[str, ...]:
-        """Return the names of the top-level columns it reads, in order, each once."""
+        """Return the names of the top-level columns that the predicate reads, in order, each once."""
         return tuple(dict.fromkeys(path[0] for path in self.paths()))
 
 
 class _Leaf(Predicate):
     @property
     def reads(self) -> tuple[Path, ...]:
-        """Paths of the columns it reads."""
+        """Paths of the columns that the condition reads."""
         return ()
 
     def leaves(self) -> Iterator[Predicate]:
@@ -62,7 +62,7 @@ class _OfColumn(_Leaf):
 
 @dataclass(frozen=True)
 class ConstantCondition(_Leaf):
-    """The same answer for every row; None is null."""
+    """A condition with the same answer for every row; None is null."""
 
     value: bool | None
 
@@ -72,10 +72,11 @@ class ConstantCondition(_Leaf):
 
 @dataclass(frozen=True)
 class Compare(_OfColumn):
-    """Column against constant. A null constant makes it null.
+    """Comparison of a column with a constant. It is null if the constant is.
 
     Attributes:
-        value: Of the column's type (for a dictionary the type of its values), or of one that converts without loss.
+        value: Scalar of the column's type (of a dictionary, the type of its values), or of one that converts without
+            loss.
     """
 
     op: Op
@@ -93,7 +94,7 @@ class Compare(_OfColumn):
 
 @dataclass(frozen=True)
 class In(_OfColumn):
-    """Column equals one of the constants; null for a row without a match when the constants hold a null."""
+    """Membership of a column in constants; null for a row without a match if the constants hold a null."""
 
     path: Path
     values: pa.Array
@@ -104,7 +105,7 @@ class In(_OfColumn):
 
 @dataclass(frozen=True)
 class IsNull(_OfColumn):
-    """Column is null; never null itself. `Not(IsNull(path))` is IS NOT NULL."""
+    """IS NULL of a column; never null itself. `Not(IsNull(path))` is IS NOT NULL."""
 
     path: Path
 
@@ -114,7 +115,7 @@ class IsNull(_OfColumn):
 
 @dataclass(frozen=True)
 class StartsWith(_OfColumn):
-    """Text begins with a constant, which may be empty. A null constant makes it null."""
+    """Condition that a text begins with a constant, which may be empty. It is null if the constant is."""
 
     path: Path
     prefix: pa.Scalar
@@ -125,9 +126,9 @@ class StartsWith(_OfColumn):
 
 @dataclass(frozen=True)
 class HasTrigrams(_OfColumn):
-    """Text has, in lower case and without accents, each trigram of some words; null for a null text.
+    """Condition that a text has, in lower case and without accents, each trigram of some words; null for a null text.
 
-    What containing a part, LIKE and regular expressions imply. See `text.trigrams`.
+    LIKE, regular expressions and conditions on parts of texts imply it. See `text.trigrams`.
 
     Attributes:
         words: Letters a to z and digits, at least three in each.
@@ -142,7 +143,7 @@ class HasTrigrams(_OfColumn):
 
 @dataclass(frozen=True)
 class HasAny(_OfColumn):
-    """List has one of the constants; null for a null list alone. A null, on either side, matches nothing."""
+    """Condition that a list has one of the constants; null only for a null list. Nulls on either side match nothing."""
 
     path: Path
     values: pa.Array
@@ -153,7 +154,7 @@ class HasAny(_OfColumn):
 
 @dataclass(frozen=True)
 class HasAll(_OfColumn):
-    """List has each of the constants, nulls among them left out; null for a null list alone."""
+    """Condition that a list has each of the constants, except nulls; null only for a null list."""
 
     path: Path
     values: pa.Array
@@ -168,10 +169,10 @@ class Opaque(_Leaf):
 
     Attributes:
         sql: The condition, as one operand of SQL.
-        inputs: Columns and struct fields that it reads.
+        inputs: Columns and struct fields that the condition reads.
         parameters: Values bound to it: a list, or a dict by name.
-        implied: What is true of trigrams wherever the condition is, and perhaps elsewhere, for indexes to be asked:
-            `HasTrigrams`, joined by AND and OR. None: nothing is known.
+        implied: A predicate on trigrams that is true wherever the condition is, by which indexes are searched:
+            `HasTrigrams`, joined by AND and OR. None if nothing is known.
     """
 
     sql: str
@@ -181,7 +182,7 @@ class Opaque(_Leaf):
 
     @property
     def reads(self) -> tuple[Path, ...]:
-        """Paths of the columns it reads."""
+        """Paths of the columns that the condition reads."""
         return self.inputs
 
     def __str__(self) -> str:
@@ -190,7 +191,7 @@ class Opaque(_Leaf):
 
 @dataclass(frozen=True)
 class And(Predicate):
-    """All of the operands; without operands true."""
+    """Conjunction of the operands; without operands true."""
 
     operands: tuple[Predicate, ...]
 
@@ -204,7 +205,7 @@ class And(Predicate):
 
 @dataclass(frozen=True)
 class Or(Predicate):
-    """One of the operands; without operands false."""
+    """Disjunction of the operands; without operands false."""
 
     operands: tuple[Predicate, ...]
 
@@ -218,7 +219,7 @@ class Or(Predicate):
 
 @dataclass(frozen=True)
 class Not(Predicate):
-    """The opposite of the operand; null stays null."""
+    """Negation of the operand; null stays null."""
 
     operand: Predicate
 

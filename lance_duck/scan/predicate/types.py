@@ -59,7 +59,7 @@ def exact(value: Any, type_: pa.DataType) -> Any:
 
 
 def worded(value: Any) -> str:
-    """Return a constant or a query in words, also where Python has no value for an instant in it."""
+    """Return the text of a constant or a query, also for instants that Python has no value for."""
     try:
         return str(value)
     except (OverflowError, ValueError):

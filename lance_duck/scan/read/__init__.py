@@ -1,4 +1,4 @@
-"""A plan carried out: ranges of rows and rows that indexes chose, in threads, batches in order, an early end.
+"""Execution of plans: ranges of rows and rows that indexes chose, in threads, batches in order, an early end.
 
 You hold: a ScanPlan, or positions, addresses or row ids. You get: Arrow batches in order, or one table. `row_access`
 decides how the rows of a fragment are read; thresholds stand in `scan/costs`. Never here: which rows a filter means.

@@ -1,4 +1,4 @@
-"""Assembly of a batch from the columns that were read."""
+"""Assembly of batches from columns."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ else:
 
 
 def assemble(projection: Projection, columns: Columns, num_rows: int) -> pa.RecordBatch:
-    """Put together the batch of a projection; no dictionary in it has more entries than there are rows.
+    """Assemble the batch of a projection; no dictionary in it has more entries than there are rows.
 
     Args:
         projection: Columns of the result.
-        columns: Top-level columns by name, hidden ones among them, structs with at least the fields that are wanted.
+        columns: Top-level columns by name, hidden ones among them, structs with at least the fields of the projection.
         num_rows: Rows of the batch.
 
     Raises:

@@ -19,14 +19,14 @@ from lance_duck.store import local_path
 from lance_duck.store.request import is_watched
 
 MOST_BYTES: Final = 64 << 20
-"""Bytes of a column that is kept: eight million values of eight bytes. Not measured: a bound of memory."""
+"""Bytes of a cached column at most: eight million values of eight bytes. Not measured: a bound of memory."""
 
 MOST_OF_ALL: Final = 4 * MOST_BYTES
-"""Bytes of all columns of a version that are kept. Not measured: a bound of memory."""
+"""Bytes of all cached columns of a version. Not measured: a bound of memory."""
 
 
 class DecodedColumn:
-    """The values of a column, all rows of the table one after the other.
+    """A decoded column: the values of all rows of the table, one after the other.
 
     Args:
         pieces: The column of each fragment, in order, without nulls.
@@ -48,12 +48,12 @@ class DecodedColumn:
 
 
 class DecodedColumns:
-    """The decoded columns of a version. Safe to use from several threads.
+    """Cache of the decoded columns of a version. Safe to use from several threads.
 
     Args:
         snapshot: The version.
-        read: Reads a column of all fragments, deleted rows among it.
-        limit: Bytes of all columns that are kept; 0 for none.
+        read: Reads a column of all fragments, deleted rows included.
+        limit: Bytes of all cached columns; 0 for no cache.
     """
 
     def __init__(self, snapshot: Snapshot, read: Callable[[Read], list[pa.Array]], limit: int = MOST_OF_ALL) -> None:
@@ -66,7 +66,7 @@ class DecodedColumns:
         self._is_local = local_path(snapshot.uri) is not None
 
     def of_take(self, reads: Sequence[Read], count: int) -> dict[str, DecodedColumn]:
-        """Return the columns of a take of so many rows that are kept by now, by name; each call is one take."""
+        """Return the cached columns among those of a take of `count` rows, by name; each call counts as one take."""
         if not (0 < count <= CACHED_TAKE_ROWS and self._limit) or is_watched():
             return {}
         columns = ((read.name, self._find(read)) for read in reads)
@@ -74,7 +74,7 @@ class DecodedColumns:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all columns that are kept."""
+        """Bytes of all cached columns."""
         return sum(column.nbytes for column in list(self._columns.values()) if column is not None)
 
     def _find(self, read: Read) -> DecodedColumn | None:
@@ -97,7 +97,7 @@ class DecodedColumns:
             return None
         try:
             pieces = self._read(read)
-        except LanceDuckError:  # rows that are not broken can be taken all the same
+        except LanceDuckError:  # intact rows can be taken all the same
             return None
         return None if any(piece.null_count for piece in pieces) else DecodedColumn(pieces)
 

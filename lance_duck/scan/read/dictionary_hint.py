@@ -1,7 +1,7 @@
 """String columns read as dictionaries, which DuckDB groups and compares faster.
 
-A column is one when every page of it is stored so, or when a small sample shows few and short texts. Where the sample
-misled, a batch still becomes a dictionary, only at a higher price.
+A column is read so if all its pages are dictionary-encoded, or if a small sample has few distinct, short texts. If the
+sample misleads, batches still become dictionaries, only more slowly.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from lance_duck.store.request import run
 
 
 def repeats(snapshot: Snapshot, columns: ColumnCache, read: Read) -> bool:
-    """Return whether to give a string column as dictionary(int32, string).
+    """Return whether to read a string column as dictionary(int32, string).
 
     Args:
         snapshot: The version of the table.
@@ -35,7 +35,7 @@ def repeats(snapshot: Snapshot, columns: ColumnCache, read: Read) -> bool:
             return True
         return local_path(snapshot.uri) is not None and all(_few(r, read) for r in (readers[0], readers[-1]))
     except LanceDuckError:
-        return False  # the scan itself will say what is wrong
+        return False  # the scan will raise the error
 
 
 def _few(reader: FragmentReader, read: Read) -> bool:

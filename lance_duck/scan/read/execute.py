@@ -1,4 +1,4 @@
-"""Carry out a plan: threads, batches in order, an early end."""
+"""Execution of a plan: threads, batches in order, an early end."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ Pieces = Generator[list[pa.RecordBatch], None, None]
 def open_reader(
     snapshot: Snapshot, plan: ScanPlan, columns: ColumnCache | None = None, workers: int | None = None
 ) -> pa.RecordBatchReader:
-    """Stream the result of a plan. Nothing is read before the first batch is asked for.
+    """Stream the result of a plan. Nothing is read before the first batch is taken.
 
     Args:
         snapshot: The version of the table.
-        plan: What to scan.
+        plan: The plan.
         columns: Column readers to use again.
-        workers: Threads; one for each core unless given.
+        workers: Threads; None for one for each core.
 
     Raises:
         LanceDuckError: From the reader's methods, when a file is bad or the filter fails on a value.
@@ -50,7 +50,7 @@ def scan_batches(
 def count_rows(
     snapshot: Snapshot, plan: ScanPlan, columns: ColumnCache | None = None, workers: int | None = None
 ) -> int:
-    """Count the rows that the plan gives; no data file is opened without a filter, or where indexes answer it."""
+    """Count the rows of a plan; no data file is opened without a filter, or where indexes answer it."""
     readers = Readers(snapshot, plan, columns or ColumnCache())
     if plan.filter is None:
         total = sum(readers.count(i) for i in range(len(plan.fragments)))
@@ -62,13 +62,13 @@ def count_rows(
 
 
 def has_rows(snapshot: Snapshot, plan: ScanPlan, columns: ColumnCache | None = None) -> bool:
-    """Return whether the plan gives any row; reads no further than the first."""
+    """Return whether a plan has any row; reads no further than the first."""
     readers = Readers(snapshot, plan, columns or ColumnCache())
     return any(task.count() for task in cut_tasks(readers, Sizer(plan.filter_width or 1), counting=True))
 
 
 def _read(snapshot: Snapshot, plan: ScanPlan, columns: ColumnCache, workers: int | None) -> Pieces:
-    """Yield what each piece of work gave, before limit and offset are applied to a filtered scan."""
+    """Yield the batches of each task, before limit and offset are applied to a filtered scan."""
     readers = Readers(snapshot, plan, columns)
     pace = pace_of(readers, (*plan.first_reads, *plan.later_reads), workers)
     sizer = pace.sizer(plan.width, plan.batch_rows, plan.batch_bytes, plan.filter_width)
@@ -82,7 +82,7 @@ def _read(snapshot: Snapshot, plan: ScanPlan, columns: ColumnCache, workers: int
 
 
 def _trim(plan: ScanPlan, pieces: Pieces) -> Pieces:
-    """Leave out what limit and offset of a filtered scan leave out."""
+    """Apply limit and offset to the rows of a filtered scan."""
     if plan.filter is None or (not plan.offset and plan.limit is None):
         yield from pieces
         return
@@ -115,7 +115,7 @@ def _regroup(pieces: Pieces, rows: int) -> Batches:
     """Yield batches of exactly `rows` rows, but for the last.
 
     Raises:
-        UnsupportedError: Rows of one batch have dictionaries that do not go together.
+        UnsupportedError: Rows of one batch have dictionaries that cannot be unified.
     """
     waiting: list[pa.RecordBatch] = []
     missing = rows

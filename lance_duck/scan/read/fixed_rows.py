@@ -1,7 +1,6 @@
-"""Rows of fixed-size lists where they lie in mapped files, found by their offsets without an Arrow array a page.
+"""Rows of fixed-size lists in place in mapped files, found by their offsets without an Arrow array for each page.
 
-A page is plain where its rows lie one after the other in the file, as they are in Arrow; a column is where all of its
-pages are.
+A page is plain if its rows lie one after the other in the file, as in Arrow; a column is plain if all its pages are.
 """
 
 from __future__ import annotations
@@ -26,12 +25,12 @@ _MEMORY_PAGE: Final = 4096
 
 @dataclass(frozen=True, eq=False)
 class FixedRows:
-    """A plain column of a fragment.
+    """A plain column of fixed-size lists in one fragment.
 
     Attributes:
         source: Its file.
         first_rows: int64 (pages,): first row of each page.
-        positions: int64 (pages,): where in the file that row is, in bytes, ascending.
+        positions: int64 (pages,): byte position of that row in the file, ascending.
         num_rows: Rows of the fragment.
         width: Bytes of a row.
     """
@@ -43,11 +42,11 @@ class FixedRows:
     width: int
 
     def holds(self, dtype: np.dtype[Any]) -> bool:
-        """Return whether numbers of a type lie where memory has numbers of that type."""
+        """Return whether the rows are aligned for numbers of a dtype."""
         return not (self.positions % dtype.itemsize).any()
 
     def look(self, offsets: Places, dtype: np.dtype[Any]) -> tuple[NDArray[Any], Places]:
-        """Return the numbers of the whole file, of which rows are going to be read, and where these rows begin.
+        """Return the whole file as numbers, and the places in it where rows begin.
 
         Args:
             offsets: int64 (n,), in the fragment, ascending, at least one; none beyond its end.
@@ -59,19 +58,19 @@ class FixedRows:
         return data.view(dtype), self._spans(offsets)[0] // dtype.itemsize
 
     def _spans(self, offsets: Places) -> tuple[Places, Places]:
-        """Return where rows begin in the file, and where they end."""
+        """Return the byte positions where rows begin in the file, and where they end."""
         pages = np.searchsorted(self.first_rows, offsets, "right") - 1
         starts = self.positions[pages] + (offsets - self.first_rows[pages]) * self.width
         return starts, starts + self.width
 
 
 def fixed_rows(reader: FragmentReader, read: Read, ends: Sequence[int], width: int) -> FixedRows | None:
-    """Return a column of a fragment that is plain; None where it is not, or in no mapped file. Reads two rows a page.
+    """Return a column of a fragment if it is plain and in a mapped file; else None. Reads two rows of each page.
 
     Args:
         reader: The fragment.
         read: The column: a fixed-size list of numbers, read in the type that it is stored in.
-        ends: Rows at which its pages end.
+        ends: Number of rows up to the end of each of its pages.
         width: Bytes of a row.
     """
     source = reader.source_of(read)
@@ -94,7 +93,7 @@ def fixed_rows(reader: FragmentReader, read: Read, ends: Sequence[int], width: i
 
 
 def _address(array: pa.Array, width: int) -> int:
-    """Return where in memory the one row of an array is; negative where that is not known."""
+    """Return the memory address of the one row of an array; negative if unknown."""
     array = array.storage if isinstance(array, pa.ExtensionArray) else array
     values: Any = array.values.slice(array.offset * array.type.list_size, array.type.list_size)
     data = None if array.null_count or values.null_count else values.buffers()[1]

@@ -24,7 +24,7 @@ from lance_duck.store.request import ByteSource, Request, gather
 from lance_duck.wire.fragment import Fragment
 
 _CACHED_COLUMNS: Final = 1024
-"""Column readers of a version that are kept, some kilobytes each."""
+"""Column readers that a version caches, of some kilobytes each. Not measured."""
 
 Columns = dict[str, pa.Array]
 
@@ -34,8 +34,8 @@ class FragmentReader:
 
     Attributes:
         fragment: The fragment.
-        num_rows: Its physical rows.
-        deletions: Its deleted rows, None when there are none.
+        num_rows: Physical rows of the fragment, deleted ones included.
+        deletions: Its deleted rows; None if there are none.
     """
 
     def __init__(self, snapshot: Snapshot, fragment: Fragment, columns: ColumnCache) -> None:
@@ -46,7 +46,7 @@ class FragmentReader:
 
     @property
     def deletions(self) -> DeletionVector | None:
-        """Deleted rows; None when there are none."""
+        """Deleted rows; None if there are none."""
         return self._snapshot.deletion_vector(self.fragment)
 
     @property
@@ -56,11 +56,11 @@ class FragmentReader:
 
     @property
     def is_remote(self) -> bool:
-        """Whether to open a file costs a round trip."""
+        """Whether opening a file takes a round trip."""
         return local_path(self._snapshot.uri) is None
 
     def open(self, columns: Sequence[Read]) -> None:
-        """Open columns and their files, and read the deletion file, as the first `read` does otherwise."""
+        """Open columns and their files, and read the deletion file, which else the first `read` does."""
         _ = self.deletions
         for read in columns:
             self._columns.get(self.fragment, read, self._open)
@@ -76,7 +76,7 @@ class FragmentReader:
         return sum(size for page in pages for _, size in page.buffers)
 
     def read(self, columns: Sequence[Read], rows: Rows) -> Request[Columns]:
-        """Read columns; the result has them by name."""
+        """Read columns; the request returns their arrays by name."""
         readers = [self._columns.get(self.fragment, read, self._open) for read in columns]
         points = as_points(rows) if choose_row_access(rows, self.num_rows) is RowAccess.POINTS else None
         arrays = [None if points is None else reader.read_points(points) for reader in readers]
@@ -88,11 +88,11 @@ class FragmentReader:
         return {read.name: array for read, array in zip(columns, arrays, strict=True)}
 
     def view(self, read: Read, rows: slice) -> Request[pa.Array]:
-        """Read rows of a column without a copy where they lie in memory as they do in a mapped file."""
+        """Read rows of a column, without a copy if a mapped file has them in the layout of Arrow."""
         return (yield from self._columns.get(self.fragment, read, self._open).read(rows))
 
     def source_of(self, read: Read) -> ByteSource | None:
-        """Return the file that a column of the top level lies in; None where it lies in none, or in several."""
+        """Return the file of a top-level column; None if it is in no file, or in several."""
         if self.fragment.overlays:
             return None
         place = self._locate(read.field.id)
@@ -103,7 +103,7 @@ class FragmentReader:
         return self._columns.get(self.fragment, read, self._open).is_dictionary()
 
     def has_no_nulls(self, read: Read) -> bool:
-        """Return whether the descriptions of the pages of a column tell that no row is null, deleted ones included."""
+        """Return whether the metadata of pages says that no row of a column is null, deleted ones included."""
         return self._columns.get(self.fragment, read, self._open).has_no_nulls()
 
     def hidden(self, name: str, rows: Rows, row_offset: int) -> pa.Array:
@@ -143,7 +143,7 @@ class FragmentReader:
 
 
 def open_at_once(readers: Sequence[FragmentReader], columns: Sequence[Read]) -> None:
-    """Open files of several fragments side by side where each costs a round trip; elsewhere `read` does it."""
+    """Open files of several fragments at once where each takes a round trip; elsewhere leave it to `read`."""
     if not readers or not readers[0].is_remote:
         return
     closed = [reader for reader in readers if not reader.is_open(columns)]
@@ -153,15 +153,15 @@ def open_at_once(readers: Sequence[FragmentReader], columns: Sequence[Read]) -> 
 
 
 class ColumnCache:
-    """Column readers of a snapshot, kept for the next read; the least used go first. Thread-safe."""
+    """Cache of the column readers of a snapshot; the least recently used are dropped first. Thread-safe."""
 
     def __init__(self, limit: int = _CACHED_COLUMNS) -> None:
         self._readers: LruCache[ColumnReader] = LruCache(limit)
 
     def has(self, fragment: Fragment, read: Read) -> bool:
-        """Return whether the reader of a column is kept."""
+        """Return whether the reader of a column is cached."""
         return self._readers.find((fragment.id, read.key)) is not None
 
     def get(self, fragment: Fragment, read: Read, open_: Callable[[Read], ColumnReader]) -> ColumnReader:
-        """Return the reader of a column, opened when it is not there."""
+        """Return the reader of a column, opened if it is not cached."""
         return self._readers.get((fragment.id, read.key), lambda: open_(read))

@@ -1,7 +1,7 @@
-"""Neighbouring fragments of a few rows, read as one: to open and decode each by itself takes longer than its rows.
+"""Neighbouring fragments of few rows, read as one: opening each by itself takes longer than decoding its rows.
 
-`FragmentReader` is the plain reference: what cannot be read together is read by it, and so is what fails, so that
-errors are its own.
+`FragmentReader` is the plain reference: it reads fragments that cannot be joined, and those whose joined read failed,
+so that errors are its own.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class JoinedFragments:
         readers: The fragments, in order; all with the same `shape_of`.
 
     Attributes:
-        num_rows: Their physical rows.
+        num_rows: Physical rows of all of them.
     """
 
     def __init__(self, snapshot: Snapshot, readers: Sequence[FragmentReader]) -> None:
@@ -47,7 +47,7 @@ class JoinedFragments:
 
     @cached_property
     def deletions(self) -> DeletionVector | None:
-        """Deleted rows; None when there are none."""
+        """Deleted rows; None if there are none."""
         vectors = [(reader.deletions, base) for reader, base in zip(self._readers, self._bounds, strict=False)]
         deleted = [vector.deleted + np.uint32(base) for vector, base in vectors if vector is not None]
         return DeletionVector(np.concatenate(deleted)) if deleted else None
@@ -58,7 +58,7 @@ class JoinedFragments:
         return [reader.num_live_rows for reader in self._readers]
 
     def read(self, columns: Sequence[Read], rows: Rows) -> Request[Columns]:
-        """Read columns; the result has them by name."""
+        """Read columns; the request returns their arrays by name."""
         readers = [open_column(read.field, self._locate, self.num_rows, read.arrow_type) for read in columns]
         arrays = yield from gather([reader.read(slice(0, self.num_rows)) for reader in readers])
         if not isinstance(rows, slice):
@@ -99,8 +99,8 @@ class JoinedFragments:
 def may_join(plan: ScanPlan) -> bool:
     """Return whether fragments of a plan may be read together.
 
-    Blobs lie elsewhere, dictionaries of fragments need not go together, and where reads are counted each counts by
-    itself.
+    They may not if a column holds blobs, which lie elsewhere, or dictionaries, which may differ among fragments, or
+    while reads are counted, each of which must count by itself.
     """
     reads = (*plan.first_reads, *plan.later_reads)
     fields = [field for read in reads for field in read.field.walk()]
@@ -110,7 +110,7 @@ def may_join(plan: ScanPlan) -> bool:
 
 
 def shape_of(snapshot: Snapshot) -> Callable[[Fragment], Hashable | None]:
-    """Return a function: a fragment → what those that are read together have in common, None for a large one."""
+    """Return a function from a fragment to a key that joined fragments have in common; None for a large fragment."""
     local: dict[int | None, bool] = {}
 
     def shape(fragment: Fragment) -> Hashable | None:

@@ -1,4 +1,4 @@
-"""Read one morsel: the columns of the filter first, then the others for the rows that are left."""
+"""Reads of one morsel: the columns of the filter first, then the others for the rows that pass."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def read_morsel(plan: ScanPlan, reader: FragmentReader | JoinedFragments, morsel
 
 
 def count_morsel(plan: ScanPlan, reader: FragmentReader | JoinedFragments, morsel: Morsel) -> int:
-    """Return the number of rows of the morsel that live and pass the filter."""
+    """Return the number of living rows of the morsel that pass the filter."""
     rows = _live_rows(plan, reader, morsel)
     if plan.filter is None or not count_rows(rows):
         return count_rows(rows)
@@ -49,10 +49,10 @@ def count_morsel(plan: ScanPlan, reader: FragmentReader | JoinedFragments, morse
 
 
 def read_rows(reader: FragmentReader | JoinedFragments, reads: Sequence[Read], rows: Rows) -> Columns:
-    """Read columns of some rows, in the way that touches least.
+    """Read columns of some rows, by the access that reads least.
 
-    Rows that lie close together are read with those between them, which are then left out; columns of wide values are
-    always read row by row.
+    Rows that lie close together are read with the rows between them, which are then dropped; columns of wide values are
+    read without them.
     """
     if not reads:
         return {}
@@ -87,7 +87,7 @@ def _live_rows(plan: ScanPlan, reader: FragmentReader | JoinedFragments, morsel:
 
 
 def _narrow(plan: ScanPlan, rows: Rows, early: Columns, mask: pa.BooleanArray) -> tuple[Rows, Columns]:
-    """Return the rows where the mask is true, and of the columns so far those that the result needs, for these rows."""
+    """Return the rows where the mask is true, and for these rows the columns read so far that the result needs."""
     carried = {name: early[name] for name in plan.carried if name in early}
     if mask.true_count == len(mask):
         return rows, carried

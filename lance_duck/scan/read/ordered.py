@@ -1,4 +1,4 @@
-"""Work in threads, results in order, a bounded distance ahead of who takes them."""
+"""Work in threads, with results in order, a bounded distance ahead of their consumer."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ def map_ordered(
 ) -> Generator[Result, None, None]:
     """Yield work(item) for each item, in order.
 
-    The first item is worked on in the calling thread, and nothing else is begun before a second result is asked for:
-    who wants little pays for little; unless `at_once`. Items are drawn one by one, at most `ahead` results wait or are
-    being worked on.
+    The first item is worked on in the calling thread, and no other is begun before a second result is taken, so that a
+    consumer of one result pays for one; unless `at_once`. Items are drawn one by one; at most `ahead` results are
+    waiting or in work.
 
-    An error of `work` comes out in its turn, as itself. When the generator ends, or is closed early,
-    no further item is begun, and each thread ends with the item that it works on.
+    An error of `work` is raised in its turn, unchanged. When the generator ends, or is closed early, no further item is
+    begun, and each thread ends with the item that it works on.
 
     Args:
         work: Safe to call from several threads.
         items: Drawn in the thread that takes the results.
-        workers: Threads; one for each core unless given. 1: no threads at all.
-        ahead: Three times the workers unless given; 2 at least where there are threads.
-        at_once: Begin as many items as are worked on ahead when the first result is asked for: they wait, not compute.
+        workers: Threads; None for one for each core; 1 for no threads at all.
+        ahead: Results ahead; None for three times the workers. At least 2 with threads.
+        at_once: Begin `ahead` items when the first result is taken: for work that waits rather than computes.
 
     Raises:
-        ForkedError: Results are taken by a forked child of the process whose threads were at work.
+        ForkedError: Results are taken in a forked child of the process whose threads do the work.
     """
     count = workers or _cores()
     source = iter(items)

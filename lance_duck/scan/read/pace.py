@@ -1,8 +1,8 @@
-"""How far ahead a scan works: on a local disk as far as processors go, on an object store as far as bytes may wait.
+"""The distance that a scan works ahead: on a local disk by the number of cores, on an object store by bytes.
 
 A read of an object store waits tens of milliseconds and computes little. So the files of the first fragments are opened
-side by side, morsels are cut as large as what is asked for at once, and `REQUESTS_AT_ONCE` of them are read side by
-side; together they hold about `AHEAD_BYTES`.
+at once, morsels are as large as a request, and `REQUESTS_AT_ONCE` of them are read at a time; together they hold about
+`AHEAD_BYTES`.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Pace:
-    """How a scan goes ahead.
+    """Threads of a scan, and the sizes of its morsels.
 
     Attributes:
-        workers: Threads; None: one for each core.
-        width: Bytes that a row takes in its files; 0 where its types say it.
-        waits: Whether the scan asks an object store ahead.
-        most: Rows of the longest fragment.
+        workers: Threads; None for one for each core.
+        width: Bytes of a row in its files; 0 if estimated from its types.
+        waits: Whether the scan reads ahead from an object store.
+        most: Rows of the longest of the first fragments, with an object store.
     """
 
     workers: int | None = None
@@ -42,10 +42,10 @@ class Pace:
     def sizer(
         self, width: int, rows: int | None = None, bytes_: int | None = None, filtered: int | None = None
     ) -> Sizer:
-        """Return what cuts the scan into morsels; arguments as those of `Sizer`."""
+        """Return the sizer of morsels; arguments as those of `Sizer`."""
         if not self.waits:
             return Sizer(max(width, self.width), rows, bytes_, filtered)
-        # Perhaps all rows pass a filter: nothing is learnt before much is asked for.
+        # All rows may pass a filter: much is requested before the sizer has learnt anything.
         return Sizer(max(width, self.width), rows, bytes_ or REMOTE_MORSEL_BYTES, most=REMOTE_MORSEL_ROWS, is_full=True)
 
     def map(self, work: Callable[[Item], Result], items: Iterable[Item]) -> Generator[Result, None, None]:
@@ -58,12 +58,12 @@ class Pace:
 
 
 def pace_of(readers: Readers, reads: Sequence[Read], workers: int | None) -> Pace:
-    """Decide how a scan goes ahead, and open the files of its first fragments where that waits.
+    """Decide the pace of a scan, and open the files of its first fragments if they are in an object store.
 
     Args:
         readers: The fragments of its plan.
         reads: Columns that it reads.
-        workers: Threads that the caller allows; None: as many as suit.
+        workers: Threads that the caller allows; None to choose them.
     """
     plan = readers.plan
     wants_little = plan.limit is not None and plan.filter is not None
@@ -78,7 +78,7 @@ def pace_of(readers: Readers, reads: Sequence[Read], workers: int | None) -> Pac
 
 
 def _is_small(readers: Readers, width: int) -> bool:
-    """Return whether rows of this width are read sooner by one thread than others are begun."""
+    """Return whether one thread reads all rows of this width before other threads could begin."""
     fragments = readers.plan.fragments
     if len(fragments) > ALONE_FRAGMENTS:
         return False
@@ -86,7 +86,7 @@ def _is_small(readers: Readers, width: int) -> bool:
 
 
 def _stored_width(readers: Readers, reads: Sequence[Read]) -> int:
-    """Return the bytes that columns of a row take in the files of the first fragment: values may be of a megabyte."""
+    """Return the bytes of a row in the files of the first fragment, as values may be far larger than types tell."""
     if not reads or not len(readers.plan.fragments):
         return 0
     first = readers.at(0)

@@ -1,13 +1,13 @@
-"""How rows of one fragment are read.
+"""The choice of how rows of one fragment are read.
 
-A take of 100 rows of one column goes this way:
+A take of 100 rows of one column takes this path:
 
-1. Its column may be decoded in memory, after takes of it: `column_cache`.
-2. Else its rows are cut into fragments, which are read at once: `take`.
-3. For each fragment `choose_row_access` says how: few rows one by one, else by requests for the pages that have them.
+1. The column may be decoded in memory, after several takes of it: `column_cache`.
+2. Else the rows are grouped by fragment, and fragments are read in parallel: `take`.
+3. For each fragment `choose_row_access` decides: few rows one by one, else by requests for the pages that have them.
 
-Rows that an index chose, or that a filter left, are cut into `tasks`; of these, `choose_row_access` may also say that
-all rows between them are read.
+Rows that an index chose, or that pass a filter, are cut into `tasks`; for these, `choose_row_access` may also decide to
+read all rows between them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from lance_duck.store.request import is_watched
 
 
 class RowAccess(Enum):
-    """How rows of one fragment are read."""
+    """An access to rows of one fragment."""
 
     POINTS = "each row is decoded by itself"
     REQUESTS = "requests for the pages, or values, that have the rows"
@@ -31,12 +31,12 @@ class RowAccess(Enum):
 
 
 def choose_row_access(rows: Rows, num_rows: int, *, may_read_between: bool = False) -> RowAccess:
-    """Decide how rows of one fragment are read.
+    """Choose the access to rows of one fragment.
 
     Args:
         rows: The rows: a range, or ascending offsets.
         num_rows: Rows of the fragment.
-        may_read_between: Rows between those that are wanted may be read and left out.
+        may_read_between: Whether all rows between the first and the last one may be read, and the others dropped.
     """
     if isinstance(rows, slice):
         count, first, last = rows.stop - rows.start, rows.start, rows.stop - 1
@@ -48,10 +48,10 @@ def choose_row_access(rows: Rows, num_rows: int, *, may_read_between: bool = Fal
         return RowAccess.BETWEEN
     most = POINT_ROWS if isinstance(rows, slice) else max(POINT_ROWS, num_rows // POINT_SHARE)
     is_inside = first >= 0 and last < num_rows
-    # Points are decoded from mapped bytes, past the requests that are counted while they are watched.
+    # Points are decoded from mapped bytes, without requests, which must be counted while they are watched.
     return RowAccess.POINTS if 0 < count <= most and is_inside and not is_watched() else RowAccess.REQUESTS
 
 
 def as_points(rows: Rows) -> NDArray[np.int64]:
-    """Return the rows as offsets."""
+    """Return rows as int64 offsets."""
     return np.arange(rows.start, rows.stop, dtype=np.int64) if isinstance(rows, slice) else rows

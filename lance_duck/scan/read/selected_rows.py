@@ -24,7 +24,7 @@ from lance_duck.store.request import gather, run
 
 @dataclass(frozen=True, eq=False)
 class Share:
-    """Rows of one fragment.
+    """Selected rows of one fragment.
 
     Attributes:
         reader: The fragment.
@@ -37,7 +37,7 @@ class Share:
     row_offset: int = 0
 
     def living(self) -> Share:
-        """Return the rows that live."""
+        """Return the share without deleted rows."""
         deletions = self.reader.deletions
         if deletions is None:
             return self
@@ -46,9 +46,9 @@ class Share:
 
 
 def read_shares(plan: ScanPlan, shares: Sequence[Share]) -> list[pa.RecordBatch]:
-    """Read the rows that live and pass the filter of the plan: no batch where there are none, else one batch.
+    """Read the living rows that pass the filter of the plan: no batch if there are none, else one batch.
 
-    Where dictionaries of several fragments do not go together, there is a batch for each.
+    There is a batch for each fragment if their dictionaries cannot be unified.
     """
     try:
         return _read_shares(plan, shares)
@@ -77,7 +77,7 @@ def _read_shares(plan: ScanPlan, shares: Sequence[Share]) -> list[pa.RecordBatch
 
 
 def count_shares(plan: ScanPlan, shares: Sequence[Share]) -> int:
-    """Return the number of rows that live and pass the filter of the plan."""
+    """Return the number of living rows that pass the filter of the plan."""
     shares = _prepared(plan, shares)
     count = sum(len(share.offsets) for share in shares)
     if plan.filter is None or not count:
@@ -87,7 +87,7 @@ def count_shares(plan: ScanPlan, shares: Sequence[Share]) -> int:
 
 
 def _prepared(plan: ScanPlan, shares: Sequence[Share]) -> list[Share]:
-    """Return the shares with living rows only; where a file costs a round trip to open, many are opened at once."""
+    """Return the shares without deleted rows; opens many files at once where each takes a round trip."""
     open_at_once([share.reader for share in shares], (*plan.first_reads, *plan.later_reads))
     return [living for share in shares if len((living := share.living()).offsets)]
 
@@ -111,7 +111,7 @@ def _hidden(shares: Sequence[Share], names: Sequence[str]) -> Columns:
 def _narrowed(
     filter_: Filter, shares: Sequence[Share], early: Columns, names: set[str]
 ) -> tuple[Sequence[Share], Columns]:
-    """Return the rows that pass the filter, and of the columns so far those that are wanted, for these rows."""
+    """Return the rows that pass the filter, and for these rows the named columns among those read so far."""
     mask = filter_.mask(early, sum(len(share.offsets) for share in shares))
     carried = {name: array for name, array in early.items() if name in names}
     if mask.true_count == len(mask):

@@ -1,8 +1,8 @@
-"""How many rows a filter keeps, from a small sample; and whether it pays to filter before DuckDB does.
+"""Selectivity of a filter, estimated from a small sample; and whether to filter in the scan rather than in DuckDB.
 
-Filtering here saves the columns of the rows that fall out, but copies those that stay, which DuckDB does not need to;
-and DuckDB plans its joins as if a filter that it gave away kept every row. So it pays only where very few rows stay,
-or where rows are wide or far away.
+A filter in the scan saves reading columns of rows that do not pass, but copies those that do, which DuckDB need not;
+and DuckDB plans its joins as if a filter that the scan accepts passed every row. So it pays only where very few rows
+pass, or where rows are wide or in an object store.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def filter_pays(snapshot: Snapshot, columns: ColumnCache, condition: Filter, exp
         snapshot: The version of the table.
         columns: Column readers to use again.
         condition: The filter.
-        expected: Rows that the scan looks at, at most, where indexes help it.
+        expected: Rows that the scan reads at most, with the help of indexes; None without.
     """
     if local_path(snapshot.uri) is None or any(path[0] in HIDDEN for path in condition.paths()):
         return True
@@ -36,12 +36,12 @@ def filter_pays(snapshot: Snapshot, columns: ColumnCache, condition: Filter, exp
     try:
         selectivity = estimate_selectivity(snapshot, columns, condition)
     except LanceDuckError:
-        return True  # the scan itself will say what is wrong
+        return True  # the scan will raise the error
     return selectivity <= most
 
 
 def estimate_selectivity(snapshot: Snapshot, columns: ColumnCache, condition: Filter) -> float:
-    """Estimate the share of rows that a filter keeps, 0 to 1, from slices spread over the table."""
+    """Estimate the share of rows that pass a filter, 0 to 1, from slices spread over the table."""
     fragments = snapshot.fragments
     columns_to_read = reads(snapshot.schema, condition.paths())
     spots = {

@@ -1,7 +1,7 @@
-"""Small batches of a scan, joined before they go out.
+"""Joining of the small batches of a scan.
 
-A selective filter leaves a few rows of each piece of work, and each batch costs its consumer about 0.1 ms whatever it
-holds (`benchmarks/selective.py`). The first row goes out at once, and the next wait for ever more others.
+A selective filter leaves few rows of each task, and each batch costs its consumer about 0.1 ms whatever it holds
+(`benchmarks/selective.py`). The first row is yielded at once; later batches gather more and more rows.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ Batches = Generator[pa.RecordBatch, None, None]
 def join_batches(
     pieces: Generator[list[pa.RecordBatch], None, None], most_rows: int | None = None, bytes_: int | None = None
 ) -> Batches:
-    """Yield the rows of pieces of work in batches that are worth their overhead, in order.
+    """Yield the rows of tasks, in order, in batches that are worth their overhead.
 
     Args:
-        pieces: The batches that each piece of work gave, none of them empty; closed in the end.
+        pieces: The batches of each task, none of them empty; closed in the end.
         most_rows: Rows of a batch at most.
         bytes_: Bytes of a batch, about.
     """
-    waiting = _Waiting(most_rows, min(bytes_ or ENOUGH_BYTES, ENOUGH_BYTES))
+    waiting = _WaitingRows(most_rows, min(bytes_ or ENOUGH_BYTES, ENOUGH_BYTES))
     try:
         for batches in pieces:
             for batch in batches:
@@ -39,7 +39,7 @@ def join_batches(
 
 
 def concatenated(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
-    """Return one batch with the rows of all, or the batches where their dictionaries do not go together."""
+    """Return one batch with all rows, or the batches themselves if their dictionaries cannot be unified."""
     if len(batches) == 1:
         return batches
     if not batches[0].num_columns:
@@ -51,8 +51,8 @@ def concatenated(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
     return [pa.RecordBatch.from_arrays(columns, schema=batches[0].schema)]
 
 
-class _Waiting:
-    """Rows that wait for others."""
+class _WaitingRows:
+    """Gathered batches that are too small to be yielded."""
 
     def __init__(self, most_rows: int | None, enough_bytes: int) -> None:
         self._most = most_rows
@@ -63,7 +63,7 @@ class _Waiting:
         self._rows = self._bytes = self._pieces = 0
 
     def add(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Take a batch, and yield those that are worth it by now."""
+        """Add a batch, and yield batches that are large enough now."""
         rows = batch.num_rows
         if not self._batches and self._target <= rows and (self._most is None or rows <= self._most):
             self._target = min(BATCH_GROWTH * self._target, self._enough)
@@ -77,13 +77,13 @@ class _Waiting:
             yield from self.all(down_to=self._target)
 
     def piece_done(self) -> Iterator[pa.RecordBatch]:
-        """Count a piece of work, and yield what has waited for many."""
+        """Note the end of a task, and yield rows that have waited for many tasks."""
         self._pieces += bool(self._batches)
         if self._pieces >= WAITING_PIECES:
             yield from self.all()
 
     def all(self, down_to: int = 1) -> Iterator[pa.RecordBatch]:
-        """Yield all that waits, but for a last batch of fewer rows than `down_to` beside full ones."""
+        """Yield all waiting rows, except, beside full batches, a last one of fewer rows than `down_to`."""
         batches, self._batches = self._batches, []
         self._rows = self._bytes = self._pieces = 0
         for batch in concatenated(batches) if batches else ():
@@ -96,7 +96,7 @@ class _Waiting:
                 yield last
 
     def _before(self) -> Iterator[pa.RecordBatch]:
-        """Yield what waits of a batch before."""
+        """Yield the rows held back of the batch before."""
         yield from self._batches
         self._batches = []
         self._rows = self._bytes = 0
@@ -108,7 +108,7 @@ class _Waiting:
 
 
 def slices(batch: pa.RecordBatch, rows: int | None) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a batch, so many at most at once."""
+    """Yield slices of a batch of at most `rows` rows; None for the whole batch."""
     if rows is None or batch.num_rows <= rows:
         yield batch
         return

@@ -1,4 +1,4 @@
-"""Rows by position, by address or by row id, in the order asked for; only what they need is read."""
+"""Takes of rows by position, address or row id, in the order of the arguments; only their pages are read."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Taker:
     Args:
         snapshot: The version of the table.
         columns: Column readers to use again.
-        cache_bytes: Bytes of decoded columns that are kept for the next takes; 0 for none.
+        cache_bytes: Bytes of decoded columns that are cached for later takes; 0 for none.
     """
 
     def __init__(self, snapshot: Snapshot, columns: ColumnCache, cache_bytes: int = MOST_OF_ALL) -> None:
@@ -57,10 +57,10 @@ class Taker:
         self._last: tuple[Projection, Sequence[Read]] | None = None
 
     def by_position(self, positions: Iterable[int], projection: Projection) -> pa.RecordBatch:
-        """Return the rows by their places among all rows that are not deleted, in any order, also repeatedly.
+        """Return rows by their positions among all living rows, in any order, with repetitions.
 
         Raises:
-            InvalidInputError: A place is negative or beyond the last row.
+            InvalidInputError: A position is negative or beyond the last row.
         """
         row_positions = places(positions, "row positions")
         bounds = self._live_bounds()
@@ -75,10 +75,10 @@ class Taker:
         return self._take(owners, offsets, projection)
 
     def by_address(self, addresses: Iterable[int], projection: Projection) -> pa.RecordBatch:
-        """Read rows by address (fragment id * 2^32 + offset), in any order, repeats too; deleted rows are left out.
+        """Return living rows by address (fragment id * 2^32 + offset), in any order, with repetitions.
 
         Raises:
-            InvalidInputError: An address of no fragment, or beyond the last row of its fragment.
+            InvalidInputError: An address is of no fragment, or beyond the last row of its fragment.
         """
         ids, offsets = split_addresses(_unsigned(places(addresses, "row addresses"), "row addresses"))
         if len(ids) and _is_one(ids):
@@ -91,16 +91,16 @@ class Taker:
         return self._take(owners[lives], offsets[lives], projection)
 
     def _of_fragment(self, index: int, offsets: Places, projection: Projection) -> pa.RecordBatch:
-        """Return the rows of one fragment."""
+        """Return the living rows at offsets of one fragment."""
         reader = self._reader(index)
         if reader.deletions is not None or int(np.maximum.reduce(offsets)) >= reader.num_rows:
             offsets = offsets[self._lives(reader, offsets)]
         return self._take(np.full(len(offsets), index, np.int64), offsets, projection)
 
     def by_row_id(self, row_ids: Iterable[int], projection: Projection) -> pa.RecordBatch:
-        """Return the rows by `_rowid`: stable row ids where the table has them, else addresses.
+        """Return rows by `_rowid`: stable row ids if the table has them, else addresses.
 
-        Stable ids that no living row has are left out.
+        Stable row ids that no living row has are left out.
         """
         index = self._snapshot.row_id_index
         if index is None:
@@ -109,10 +109,10 @@ class Taker:
         return self.by_address(addresses[lives], projection)
 
     def in_fragment(self, fragment: Fragment, positions: Iterable[int], projection: Projection) -> pa.RecordBatch:
-        """Return the rows by their places among the rows of one fragment that are not deleted.
+        """Return rows by their positions among the living rows of one fragment.
 
         Raises:
-            InvalidInputError: A place is negative or beyond the last row.
+            InvalidInputError: A position is negative or beyond the last row.
         """
         index = int(self._owners(np.array([fragment.id], np.int64))[0])
         reader = self._reader(index)
@@ -131,7 +131,7 @@ class Taker:
         return assemble(projection, columns | cached, len(offsets))
 
     def _cached(self, reads: Sequence[Read], owners: Places, offsets: Places) -> Columns:
-        """Return the rows of the columns that are decoded in memory."""
+        """Return the rows of those columns that are decoded in memory, by name."""
         columns = self.decoded.of_take(reads, len(offsets))
         if not columns:
             return {}
@@ -140,11 +140,11 @@ class Taker:
 
     @cached_property
     def decoded(self) -> DecodedColumns:
-        """Narrow columns that takes have asked for again and again."""
+        """Cache of narrow columns that are taken from repeatedly."""
         return DecodedColumns(self._snapshot, self._whole, self._cache_bytes)
 
     def _whole(self, read: Read) -> list[pa.Array]:
-        """Return a column of all fragments, deleted rows among it."""
+        """Return a column of all fragments, deleted rows included."""
         readers = [self._reader(index) for index in range(len(self._fragments))]
         return [run(reader.read([read], slice(0, reader.num_rows)))[read.name] for reader in readers]
 
@@ -169,14 +169,14 @@ class Taker:
         return columns if back is None else {name: pick(array, back) for name, array in columns.items()}
 
     def _wanted(self, projection: Projection) -> Sequence[Read]:
-        """Return the columns to read for a projection; those of the last one are remembered."""
+        """Return the columns to read for a projection; those of the last one are cached."""
         last = self._last
         if last is None or last[0] is not projection:
             last = self._last = projection, reads(self._snapshot.schema, projection.paths, _forms(projection))
         return last[1]
 
     def _shares(self, owners: Places, offsets: Places, projection: Projection) -> list[_FragmentTake]:
-        """Cut rows that ascend by fragment and offset into fragments."""
+        """Group rows that ascend by fragment and offset by fragment."""
         edges = [0] if len(owners) and owners[0] == owners[-1] else np.flatnonzero(np.diff(owners, prepend=-1)).tolist()
         numbered = any(path[0] in HIDDEN for path in projection.paths)
         return [
@@ -189,7 +189,7 @@ class Taker:
         ]
 
     def _owners(self, ids: Places) -> Places:
-        """Return the places of fragments by their ids."""
+        """Return the places of fragments with some ids."""
         if self._index_of is None:
             self._index_of = {fragment_id: index for index, fragment_id in enumerate(self._fragments.ids())}
         owners = np.array([self._index_of.get(i, -1) for i in ids.tolist()], np.int64)
@@ -219,11 +219,11 @@ class Taker:
 
 
 def places(values: Any, what: str) -> Places | Addresses:
-    """Return numbers as int64, or as uint64 where they are given so, from a list, range, numpy array or Arrow array.
+    """Return integers of a list, range, numpy array or Arrow array as int64; as uint64 if they are uint64 or larger.
 
     Raises:
-        WrongTypeError: They are not whole numbers.
-        InvalidInputError: One is larger than 64 bits, or null.
+        WrongTypeError: A value is not a whole number.
+        InvalidInputError: A value does not fit 64 bits, or is null.
     """
     if isinstance(values, pa.Array | pa.ChunkedArray):
         if values.null_count:
@@ -246,7 +246,7 @@ def _no_list(values: Any, what: str) -> WrongTypeError:
 
 
 def _large_places(values: Any, listed: Any, what: str) -> Addresses:
-    """Return numbers as uint64 where numpy sees no integers, because some need all 64 bits or there are none."""
+    """Return as uint64 numbers that numpy does not take as integers: some need all 64 bits, or there are none."""
     if isinstance(values, str | bytes | Mapping) or np.ndim(listed) != 1:
         raise _no_list(values, what)
     numbers = listed.tolist() if isinstance(listed, np.ndarray) else listed
@@ -272,7 +272,7 @@ def _is_one(numbers: Places) -> bool:
 
 
 def _ascending(keys: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], Places | None]:
-    """Return the keys in order, each once; and which of these each one was, None where they were just so."""
+    """Return distinct keys, ascending, and the place of each key among them; None if keys were already so."""
     if (keys[1:] > keys[:-1]).all():
         return keys, None
     order = np.argsort(keys)

@@ -1,4 +1,4 @@
-"""The work of a scan, cut into pieces that one thread does at a time: ranges of rows, and rows that indexes chose."""
+"""Tasks of a scan, each for one thread: ranges of rows, and rows that indexes chose."""
 
 from __future__ import annotations
 
@@ -41,24 +41,24 @@ else:
 
 
 class Task(Protocol):
-    """A piece of work."""
+    """A task of a scan, for one thread."""
 
     @property
     def rows(self) -> int:
-        """Rows that it goes over."""
+        """Rows that the task goes over."""
 
     def read(self) -> list[pa.RecordBatch]:
-        """Return the batches of its rows, none of them empty."""
+        """Return the batches of the task, none of them empty."""
 
     def count(self) -> int:
-        """Return the number of its rows that live and pass the filter."""
+        """Return the number of living rows that pass the filter."""
 
 
 class Readers:
-    """Fragments of a plan, each opened before its first read.
+    """Readers of the fragments of a plan, each made before its first read.
 
     Attributes:
-        is_remote: Whether a read costs a round trip.
+        is_remote: Whether a read takes a round trip.
     """
 
     def __init__(self, snapshot: Snapshot, plan: ScanPlan, columns: ColumnCache) -> None:
@@ -69,7 +69,7 @@ class Readers:
         self._opened: dict[int, FragmentReader] = {}
 
     def at(self, index: int) -> FragmentReader:
-        """Return the fragment at a place of the plan."""
+        """Return the reader of the fragment at a place of the plan."""
         reader = self._opened.get(index)
         if reader is None:
             reader = FragmentReader(self.snapshot, self.plan.fragments[index], self._columns)
@@ -77,17 +77,17 @@ class Readers:
         return reader
 
     def count(self, index: int) -> int:
-        """Return the rows of a fragment that the plan sees, before its filter."""
+        """Return the number of rows of a fragment before the filter; deleted rows count only if the plan has them."""
         reader = self.at(index)
         return reader.num_rows if self.plan.include_deleted else reader.num_live_rows
 
     def before(self, index: int) -> int:
-        """Return the rows of the plan before a fragment; 0 where nothing asks for it."""
+        """Return the number of rows of the plan before a fragment; 0 where nothing needs it."""
         numbered = ROW_OFFSET in self.plan.hidden or ROW_OFFSET in self.plan.hidden_in_filter
         return self._bounds[index] if numbered else 0
 
     def extents(self) -> Iterator[Extent]:
-        """Yield row ranges to go over: all rows, or with limit and offset and no filter those that they leave."""
+        """Yield the ranges of rows to go over; without a filter, only those that limit and offset leave."""
         plan = self.plan
         skip, rest = (plan.offset, plan.limit) if plan.filter is None else (0, None)
         before = 0
@@ -108,7 +108,7 @@ class Readers:
         return list(accumulate((self.count(i) for i in range(len(self.plan.fragments))), initial=0))
 
     def _range(self, reader: FragmentReader, start: int, stop: int, count: int) -> tuple[int, int]:
-        """Return the physical rows from the start-th to before the stop-th that the plan sees."""
+        """Return the physical range of the rows of the plan from number `start` to before number `stop`."""
         if start == 0 and stop == count:
             return 0, reader.num_rows
         deletions = None if self.plan.include_deleted else reader.deletions
@@ -150,7 +150,7 @@ class _JoinedRanges:
         try:
             fragments = self._open()
             batch = read_morsel(self.plan, fragments, self._morsel)
-        except LanceDuckError:  # whatever it is, the fragments by themselves say it, or can be read
+        except LanceDuckError:  # read one by one, the fragments raise the error, or can be read
             return [batch for task in self._alone() for batch in task.read()]
         if batch is None:
             return []
@@ -178,7 +178,7 @@ class _JoinedRanges:
 
 
 @dataclass(frozen=True, eq=False)
-class _Chosen:
+class _SelectedRows:
     plan: ScanPlan
     shares: Sequence[selected_rows.Share]
 
@@ -194,7 +194,7 @@ class _Chosen:
 
 
 def cut_tasks(readers: Readers, sizer: Sizer, *, counting: bool = False) -> Iterator[Task]:
-    """Yield the work of a plan in the order of its rows, lazily: sizes follow what the sizer has learnt."""
+    """Yield the tasks of a plan in the order of its rows, lazily, of sizes that adapt to the rows that were read."""
     choices = readers.plan.choices
     if choices is None:
         for extents in _together(readers):
@@ -204,16 +204,16 @@ def cut_tasks(readers: Readers, sizer: Sizer, *, counting: bool = False) -> Iter
             for morsel in morsels_of(iter(extents), sizer):
                 yield _Range(readers.plan, readers.at(morsel.index), morsel)
     else:
-        yield from _Cutting(readers, choices, sizer, counting).tasks()
+        yield from _SelectionCutter(readers, choices, sizer, counting).tasks()
 
 
 def _together(readers: Readers) -> Iterator[Sequence[Extent]]:
-    """Yield all extents, those of neighbouring small fragments together: one at first, then ever more."""
+    """Yield all extents, grouped for neighbouring small fragments: one at first, then ever more in a group."""
     if len(readers.plan.fragments) == 1:
         yield from ([extent] for extent in readers.extents())
         return
     find = shape_of(readers.snapshot)
-    joins: bool | None = None  # asked for the first small fragment: many tables have none
+    joins: bool | None = None  # decided at the first small fragment: many tables have none
     held: list[Extent] = []
     most, rows, held_shape = 1, 0, None
     for extent in readers.extents():
@@ -237,8 +237,8 @@ def _together(readers: Readers) -> Iterator[Sequence[Extent]]:
         yield held
 
 
-class _Cutting:
-    """Cuts the work of a plan with choices."""
+class _SelectionCutter:
+    """Cuts a plan with rows that indexes chose into tasks."""
 
     def __init__(self, readers: Readers, choices: selection.Choices, sizer: Sizer, counting: bool) -> None:
         self._readers = readers
@@ -259,7 +259,7 @@ class _Cutting:
         yield from self._flush()
 
     def _touched(self) -> Iterator[tuple[int, int]]:
-        """Yield places and ids of the fragments that have rows to look at, in order."""
+        """Yield places and ids of the fragments that have rows to read, in order."""
         hits = self._choices.rows.parts
         ids = self._plan.ids
         if len(hits) * 4 < len(ids) and self._plan.place_of is not None and self._choices.closes(len(ids)):
@@ -271,10 +271,10 @@ class _Cutting:
                 yield place, fragment_id
 
     def _closed(self, index: int, fragment_id: int) -> Iterator[Task]:
-        filter_ = self._choices.left(fragment_id)
+        filter_ = self._choices.residual(fragment_id)
         offsets = self._choices.offsets(fragment_id)
         reader = self._readers.at(index)
-        plan = self._plan.asking(filter_)
+        plan = self._plan.with_filter(filter_)
         if len(offsets) >= SELECTION_TASK_ROWS and not (self._counting and filter_ is None):
             breaks = np.flatnonzero(np.diff(offsets) != 1)
             if (len(breaks) + 1) * RUN_ROWS <= len(offsets):
@@ -296,7 +296,7 @@ class _Cutting:
             yield _Range(plan, self._readers.at(index), morsel)
 
     def _pieces(self, plan: ScanPlan, filter_: Filter | None, share: selected_rows.Share) -> Iterator[Task]:
-        """Hold few rows back to be read with others; many are cut."""
+        """Yield tasks of many rows; hold few rows back, to be read with those of other fragments."""
         if filter_ is not self._held_filter:
             yield from self._flush()
         is_exact = self._counting and filter_ is None
@@ -319,11 +319,11 @@ class _Cutting:
 
     def _flush(self) -> Iterator[Task]:
         if self._held:
-            yield self._task(self._plan.asking(self._held_filter), self._held)
+            yield self._task(self._plan.with_filter(self._held_filter), self._held)
             self._held = []
 
     def _task(self, plan: ScanPlan, shares: Sequence[selected_rows.Share]) -> Task:
-        return _Chosen(plan, shares)
+        return _SelectedRows(plan, shares)
 
 
 def _cut(share: selected_rows.Share, offsets: NDArray[np.int64]) -> selected_rows.Share:

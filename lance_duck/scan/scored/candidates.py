@@ -1,6 +1,6 @@
-"""The best rows that pass a filter, found by asking it of the best rows of all, and of no others.
+"""The best rows that pass a filter, found by evaluating it on the best rows of all, and on no others.
 
-Scores do not depend on a filter, and rows have one order, so the first rows of that order which pass are the answer.
+Scores do not depend on a filter, and rows have one order, so the first rows of that order that pass are the answer.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 
 from lance_duck.scan.costs import CHECKED_FOR_EACH, CHECKED_ROWS, CHECKED_SHARE
 from lance_duck.scan.filters import AllFilters, ExpressionFilter, Filter, SqlFilter, TreeFilter
-from lance_duck.scan.nearest.filtered import comes_again
+from lance_duck.scan.nearest.passing_rows import comes_again
 from lance_duck.scan.plan import ScanPlan
 from lance_duck.scan.projection import Projection, project
 from lance_duck.scan.table_scan import TableScan
 
 
-class Ranked(Protocol):
+class RankedRows(Protocol):
     """Rows that a search found, best first."""
 
     @property
@@ -35,18 +35,18 @@ class Ranked(Protocol):
         """Return the rows at some places, in their order."""
 
 
-_R = TypeVar("_R", bound=Ranked)
+_R = TypeVar("_R", bound=RankedRows)
 
 
 def is_checked(table: TableScan, plan: ScanPlan, most: int) -> bool:
-    """Return whether the filter of a plan is asked of the best rows: it is new, and no index answers a part of it.
+    """Return whether to evaluate the filter of a plan on the best rows: it is new, and no index answers a part of it.
 
-    A filter that was asked before is likely to be asked again; then all rows that pass are looked for, and remembered.
+    A filter that was seen before is likely to be used again; then all rows that pass are found, and cached.
 
     Args:
         table: The table.
         plan: The rows that may be found.
-        most: Rows that are to be found.
+        most: Rows to find.
     """
     condition = plan.filter
     if condition is None or plan.fragments is not table.snapshot.fragments or not _reads_columns(condition):
@@ -62,12 +62,12 @@ def best_passing(table: TableScan, plan: ScanPlan, most: int, best: Callable[[in
     Args:
         table: The table.
         plan: The rows that may be found; `is_checked` is true of it.
-        most: Rows that are to be found, at least 1.
-        best: Returns so many of the best rows, whatever the filter, or all that match.
-        log: Takes what was done, in words.
+        most: Rows to find, at least 1.
+        best: Returns at most so many of the best rows, whatever the filter.
+        log: List to which lines about what was done are added.
 
     Returns:
-        None: few rows seem to pass, so that it is quicker to look for them first.
+        The rows, best first; None if so few rows pass that it is quicker to find them first.
     """
     condition = plan.filter
     assert condition is not None  # `is_checked`

@@ -15,18 +15,18 @@ from lance_duck.wire.schema import Schema
 
 
 def on_scores(schema: Schema, options: ScanOptions, scores: Sequence[str]) -> tuple[ScanOptions, Filter | None]:
-    """Take a filter that reads scores out of the options of a search.
+    """Split a filter that reads scores off the options of a search.
 
     Args:
         schema: Columns of the table.
-        options: What the caller asked for.
+        options: The options of the search.
         scores: Names of the scores.
 
     Returns:
         The options without the filter, and the filter; the same options and None where it reads no score.
 
     Raises:
-        InvalidInputError: The filter reads scores, and makes no sense.
+        InvalidInputError: The filter reads scores, and is no valid condition.
     """
     text = options.filter[0] if isinstance(options.filter, tuple) and options.filter else options.filter
     if not isinstance(text, str) or not any(name in text.lower() for name in scores):

@@ -19,14 +19,14 @@ from lance_duck.wire.schema import Schema
 
 SCORE: Final = "_score"
 DOC_INDEX: Final = "_doc_index"
-"""The place of a list element in the lists around it, outermost first: what a full-text search adds whose documents are
-list elements."""
+"""Column with the place of a list element in the lists around it, outermost first, in the result of a full-text search
+whose documents are list elements."""
 
 _FIELDS: Final = {
     DOC_INDEX: pa.field(DOC_INDEX, pa.list_(pa.field("item", pa.uint32(), nullable=False)), nullable=False)
 }
 
-Scored = Mapping[str, NDArray[Any]]
+ScoreColumns = Mapping[str, NDArray[Any]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,13 +39,13 @@ class _Expression:
 
 @dataclass(frozen=True, eq=False)
 class ScoreLayout:
-    """What a result looks like.
+    """Layout of a result with scores.
 
     Attributes:
         projection: Columns of the table, those at the end only for expressions.
         schema: Columns of the result.
-        order: For each of these its place in the projection, the name of a score, or an expression.
-        places: Where the projection has the columns that expressions name.
+        order: For each column of the result its place in the projection, the name of a score, or an expression.
+        places: Places in the projection of the columns that expressions name.
     """
 
     projection: Projection
@@ -53,7 +53,7 @@ class ScoreLayout:
     order: tuple[int | str | _Expression, ...]
     places: Mapping[str, int]
 
-    def batch(self, taker: Taker, addresses: NDArray[np.uint64], scores: Scored) -> pa.RecordBatch:
+    def batch(self, taker: Taker, addresses: NDArray[np.uint64], scores: ScoreColumns) -> pa.RecordBatch:
         """Return the rows at some addresses, in their order, with their scores by name."""
         rows = taker.by_address(addresses, self.projection) if self.projection.outputs else None
         arrays: list[pa.Array] = []
@@ -67,7 +67,7 @@ class ScoreLayout:
                 arrays.append(self._computed(place, rows, scores, len(addresses)))
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
-    def _computed(self, expression: _Expression, rows: Any, scores: Scored, count: int) -> pa.Array:
+    def _computed(self, expression: _Expression, rows: Any, scores: ScoreColumns, count: int) -> pa.Array:
         roots = dict.fromkeys(path[0] for path in expression.sql.paths)
         columns = {root: pa.array(scores[root]) if root in scores else rows.column(self.places[root]) for root in roots}
         result = evaluate_sql(f"{expression.sql.sql} AS value", columns, count, text=expression.sql.text).column(0)
@@ -87,14 +87,14 @@ def score_layout(
 
     Args:
         schema: Columns of the table.
-        columns: Scores may be among them, and in expressions; else they come after them.
-        scores: Their names; float32, but for `DOC_INDEX`.
+        columns: ScoreColumns may be among them, and in expressions; else they come after them.
+        scores: Names of the scores; float32, except `DOC_INDEX`.
         with_row_id: Add `_rowid` at the end.
         with_row_address: Add `_rowaddr` at the end.
-        with_scores: False: scores only come where they are named.
+        with_scores: Whether scores are in the result also if `columns` does not name them.
 
     Raises:
-        InvalidInputError: Unknown or repeated names, or the table has a column of such a name itself.
+        InvalidInputError: Unknown or repeated names, or the table has a column with the name of a score.
     """
     for name in scores:
         if name in schema.names:
@@ -146,7 +146,7 @@ def _roots(order: Iterable[int | str | _Expression], scores: Sequence[str]) -> l
 def _split(
     schema: Schema, columns: ColumnsLike | None, scores: Sequence[str]
 ) -> tuple[dict[int, tuple[str, str | _Expression]], ColumnsLike | None]:
-    """Split columns into those that a search makes, by place, with their names, and the others."""
+    """Split columns into computed ones (place → name, score or expression) and columns of the table."""
     if columns is None:
         return {}, None
     computed: dict[int, tuple[str, str | _Expression]] = {}
@@ -168,7 +168,7 @@ def _split(
 
 
 def _made(schema: Schema, output: Any, text: Any, scores: Sequence[str]) -> str | _Expression | None:
-    """Return the score, or the expression of scores, that a text is; None if it is neither."""
+    """Return the score or the expression of scores that a column is; None if it is neither."""
     if text in scores:
         return str(text)
     if not isinstance(text, str) or text in schema.names or text in HIDDEN:

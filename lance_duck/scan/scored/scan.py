@@ -1,4 +1,4 @@
-"""Searches whose rows have scores: how their results are read, streamed, counted and explained."""
+"""Searches whose rows have scores: reading, streaming, counting and explaining their results."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from lance_duck.scan.filters import Filter
 from lance_duck.scan.options import ScanOptions
-from lance_duck.scan.scored.layout import Scored, ScoreLayout, score_layout
+from lance_duck.scan.scored.layout import ScoreColumns, ScoreLayout, score_layout
 from lance_duck.scan.sort import sort_table
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.store.request import watched
@@ -29,11 +29,11 @@ class ScoredRows:
 
     Attributes:
         addresses: Addresses of the rows.
-        scores: float32, by name; nulls are possible where they are Arrow arrays.
+        scores: float32 arrays by name; Arrow arrays if there may be nulls.
     """
 
     addresses: NDArray[np.uint64]
-    scores: Scored
+    scores: ScoreColumns
 
     def __len__(self) -> int:
         return len(self.addresses)
@@ -45,7 +45,7 @@ class ScoredRows:
         return ScoredRows(self.addresses[places], scores)
 
     def slice(self, skip: int, most: int | None) -> ScoredRows:
-        """Return `most` rows, None for all, after the first `skip`."""
+        """Return at most `most` rows (None for all) after the first `skip`."""
         span = slice(skip, None if most is None else skip + most)
         return ScoredRows(self.addresses[span], {name: each[span] for name, each in self.scores.items()})
 
@@ -53,16 +53,17 @@ class ScoredRows:
 class ScoredScan(ABC):
     """A scan for rows with scores. Safe to run from several threads.
 
-    A filter on scores is applied to all rows that match, and `limit` after it; with `prefilter=False` to the best.
+    A filter on scores applies to all rows that match, and `limit` to those that pass; with `prefilter=False` the filter
+    applies to the best rows.
 
     Args:
         table: The table.
-        options: What the caller asked for.
+        options: The options of the scan.
         scores: Names of the scores.
         condition: A filter that reads scores: see `on_scores`.
 
     Raises:
-        InvalidInputError: Columns make no sense for this table.
+        InvalidInputError: Columns do not fit this table.
     """
 
     def __init__(
@@ -72,22 +73,22 @@ class ScoredScan(ABC):
         self._options = options
         self._scores = scores
         self._condition = condition
-        _ = self._layout  # what makes no sense is refused now
+        _ = self._layout  # bad columns are refused now
         for ordering in options.orderings:
             self._new_layout([ordering.column_name])
 
     @abstractmethod
     def find(self, most: int | None, log: list[str] | None = None) -> ScoredRows:
-        """Search.
+        """Search for rows, and return them best first.
 
         Args:
-            most: Rows to find; None: all that the search is for.
-            log: Takes what was done, in words.
+            most: Rows to find; None for all that match.
+            log: List to which lines about what was done are added; None for none.
         """
 
     @abstractmethod
     def described(self, verbose: bool) -> Iterator[str]:
-        """Yield lines that say what the search will do."""
+        """Yield lines that describe what the search will do."""
 
     @property
     def schema(self) -> pa.Schema:
@@ -120,11 +121,11 @@ class ScoredScan(ABC):
         return len(self._rows())
 
     def explain(self, verbose: bool = False) -> str:
-        """Return what the search will do."""
+        """Describe what the search will do."""
         return "\n".join(self._explained(verbose)) + "\n"
 
     def analyze(self, counting: bool = False) -> str:
-        """Search, and say what it took."""
+        """Search, and describe what was done and how long it took."""
         began = time.perf_counter()
         log: list[str] = []
         with watched() as reads:
@@ -178,7 +179,7 @@ class ScoredScan(ABC):
         if names is not None and not (isinstance(names, list | tuple) and _TEXT.issuperset(map(type, names))):
             return make()
         key = "scored", None if names is None else tuple(names), tuple(self._scores), flags
-        return self._table.known.layout(key, make)
+        return self._table.option_cache.layout(key, make)
 
     def _new_layout(self, columns: Sequence[str]) -> ScoreLayout:
         names = list(dict.fromkeys(columns))

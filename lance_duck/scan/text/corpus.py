@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lance_duck.arrow.join import joined
-from lance_duck.scan.nearest.filtered import Filtered
+from lance_duck.scan.nearest.passing_rows import PassingRows
 from lance_duck.scan.text.bm25 import Statistics
 from lance_duck.scan.text.indexed import IndexedRows
 from lance_duck.scan.text.matches import Names, is_among
@@ -30,7 +30,7 @@ class Allowed:
         fragments: Fragments that are searched, also by the filter; None: all.
     """
 
-    filtered: Filtered | None = None
+    filtered: PassingRows | None = None
     fragments: frozenset[int] | None = None
 
     @cached_property

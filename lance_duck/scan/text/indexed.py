@@ -20,8 +20,8 @@ from lance_duck.index.inverted.search.phrases import PhraseOrder, best_phrases
 from lance_duck.index.inverted.segment import InvertedSegment
 from lance_duck.index.inverted.settings import LIST_ELEMENT
 from lance_duck.index.search import ask, open_index
-from lance_duck.scan.nearest.covered import Covered
-from lance_duck.scan.nearest.filtered import Filtered
+from lance_duck.scan.nearest.covered import CoveredRows
+from lance_duck.scan.nearest.passing_rows import PassingRows
 from lance_duck.scan.text.bm25 import Scores
 from lance_duck.scan.text.places import Addresses, PostingList
 from lance_duck.scan.text.query.vocabulary import matching_terms
@@ -80,7 +80,7 @@ class IndexedRows:
         self, snapshot: Snapshot, segment: Segment, partition: InvertedPartition, left_out: NDArray[np.uint32]
     ) -> None:
         names = partition.documents.row_ids
-        self._covered = Covered(snapshot, segment, names)
+        self._covered = CoveredRows(snapshot, segment, names)
         self.partition = partition
         self._segment = segment
         self.addresses: Addresses = self._covered.addresses
@@ -159,7 +159,7 @@ class IndexedRows:
             )
         return result
 
-    def allowed(self, filtered: Filtered | None, fragments: frozenset[int] | None) -> NDArray[np.bool_] | None:
+    def allowed(self, filtered: PassingRows | None, fragments: frozenset[int] | None) -> NDArray[np.bool_] | None:
         """Return whether each document may be found; None if all may.
 
         Args:

@@ -112,7 +112,7 @@ def _doc_index(elements: tuple[NDArray[np.uint32], ...], count: int) -> pa.ListA
 
 def _prepared(table: TableScan, options: ScanOptions, fragment: Fragment | None) -> TextSearch:
     is_post = options.prefilter is False
-    post = table.known.filter(table.snapshot.schema, options) if is_post else None
+    post = table.option_cache.filter(table.snapshot.schema, options) if is_post else None
     inner = ScanOptions(
         columns=[],
         filter=None if is_post else options.filter,
@@ -121,7 +121,7 @@ def _prepared(table: TableScan, options: ScanOptions, fragment: Fragment | None)
         use_scalar_index=options.use_scalar_index,
     )
     if inner.filter is None and inner.fragments is None and fragment is None and inner.use_scalar_index is None:
-        plan: ScanPlan = table.known.layout("every row", lambda: table.plan(inner))
+        plan: ScanPlan = table.option_cache.layout("every row", lambda: table.plan(inner))
     else:
         plan = table.plan(inner, fragment)
     query = full_text_query(options.full_text_query, table.snapshot)

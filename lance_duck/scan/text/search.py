@@ -14,7 +14,7 @@ from lance_duck.cache import LruCache
 from lance_duck.errors import InvalidInputError
 from lance_duck.rows.row_set import RowSet
 from lance_duck.scan.filters import Filter
-from lance_duck.scan.nearest.filtered import Filtered, filtered
+from lance_duck.scan.nearest.passing_rows import PassingRows, passing_rows
 from lance_duck.scan.nearest.search import selected
 from lance_duck.scan.plan import ScanPlan
 from lance_duck.scan.projection import ROW_ADDRESS, project
@@ -233,7 +233,7 @@ class TextSearch:
         def find() -> RowSet:
             return self._addresses(self.table.routed(self.named))
 
-        rows = filtered(self.table, condition, find) if is_whole else Filtered(find())
+        rows = passing_rows(self.table, condition, find) if is_whole else PassingRows(find())
         return Allowed(rows)
 
     def _addresses(self, plan: ScanPlan) -> RowSet:

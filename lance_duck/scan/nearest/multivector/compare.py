@@ -1,4 +1,4 @@
-"""The distances of rows of several vectors to a query of several: sums of least distances."""
+"""Distances between rows and a query that have several vectors each: sums of least distances."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lance_duck.scan.costs import BLOCK_BYTES
 
 
 def row_distances(metric: str, query: NDArray[Any], array: pa.Array) -> NDArray[np.float32]:
-    """Return the distance of each row; NaN of rows without a vector that can be a neighbour.
+    """Return the distance of each row, float32 (rows,); NaN for rows without a vector that can be a neighbour.
 
     Args:
         metric: As `metric_of` returns it.
@@ -39,11 +39,11 @@ def row_distances(metric: str, query: NDArray[Any], array: pa.Array) -> NDArray[
 
 
 def _groups(ends: NDArray[np.int64], width: int) -> Iterator[tuple[int, int]]:
-    """Yield ranges of rows whose vectors are compared at once, of one row at least.
+    """Yield ranges of at least one row whose vectors are compared at a time.
 
     Args:
         ends: Where the vectors of each row end.
-        width: Bytes that a vector takes meanwhile.
+        width: Bytes that a vector takes during the comparison.
     """
     first = before = 0
     while first < len(ends):

@@ -1,6 +1,6 @@
-"""Scores of rows of which some vectors were found: what is not known of a row is thought as good as the last found one.
+"""Scores of rows of which some vectors were found; others are scored as if they were as near as the last one found.
 
-This is the way of XTR (contextual token retrieval).
+XTR (contextual token retrieval) imputes missing similarities in this way.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from lance_duck.scan.nearest.best import Neighbours
 
 
 def nearest_vectors(neighbours: Neighbours, most: int) -> Neighbours:
-    """Return of each query vector the nearest of the vectors that several places found: by query, nearest first.
+    """Return for each query vector the nearest of the vectors that several segments found: by query, nearest first.
 
     Args:
         neighbours: Pairs of a query vector, and a row with the distance of one of its vectors.
@@ -26,17 +26,17 @@ def nearest_vectors(neighbours: Neighbours, most: int) -> Neighbours:
 
 
 def best_rows(nearest: Neighbours, count: int) -> NDArray[np.uint64]:
-    """Return the rows with the best scores, best first, rows of one score by address.
+    """Return the rows with the best scores, best first, rows of equal score by address.
 
-    The score of a row is, for each query vector, how similar its nearest vector is (1 - distance), or where none of
-    its vectors was found, how similar the last vector is that was found; added up.
+    The score of a row is the sum, over the query vectors, of the similarity (1 - distance) of the nearest vector of the
+    row, or if none of its vectors was found, of the last vector that was.
 
     Args:
         nearest: Nearest vectors of each query vector, as `nearest_vectors` gives them.
         count: Rows at most.
 
     Returns:
-        Addresses.
+        Addresses, uint64, at most `count`.
     """
     rows, places = np.unique(nearest.addresses, return_inverse=True)
     queries, numbers = np.unique(nearest.queries, return_inverse=True)

@@ -18,26 +18,26 @@ from lance_duck.rows.row_set import RowSet
 from lance_duck.scan.costs import RANKED_AT_ONCE, RANKED_FOR_EACH, VECTORS_FOR_EACH
 from lance_duck.scan.nearest.best import Neighbours, TopK, joined_neighbours
 from lance_duck.scan.nearest.covered import covered_vectors
-from lance_duck.scan.nearest.filtered import Filtered
 from lance_duck.scan.nearest.multivector.compare import row_distances
 from lance_duck.scan.nearest.multivector.scores import best_rows, nearest_vectors
+from lance_duck.scan.nearest.passing_rows import PassingRows
 from lance_duck.scan.nearest.search import NOTHING, PreparedSearch
 from lance_duck.scan.projection import ROW_ADDRESS, project
 from lance_duck.scan.read.execute import scan_batches
 
 
 class MultivectorSearch(PreparedSearch):
-    """A search whose vectors are one query, of rows with several vectors each.
+    """A search of rows with several vectors each, by several vectors that make one query.
 
-    Distances are always those of the vectors: rows that an index finds are compared. No recall is promised, but for 1.
+    Distances are always exact: the rows that an index finds are compared. No recall below 1 is promised.
     """
 
     def run(self, queries: NDArray[Any], log: list[str] | None = None) -> Neighbours:
         """Return the nearest rows, nearest first.
 
         Args:
-            queries: (n, dim): the vectors of the query. For cosine those that are zero are left out.
-            log: Takes what was done, in words.
+            queries: (n, dim): the vectors of the query. For cosine, zero vectors are left out.
+            log: List to which lines about what was done are added; None for none.
         """
         vectors = queries[queries.any(axis=1)] if self.route.metric == "cosine" else queries
         if not len(vectors) or not self.k:
@@ -47,7 +47,7 @@ class MultivectorSearch(PreparedSearch):
 
     @cached_property
     def refine_factor(self) -> int:
-        """So many times k rows are compared, of those that an index finds."""
+        """Rows found by an index that are compared, as a multiple of k."""
         return self.nearest.refine_factor or RANKED_FOR_EACH
 
     def _nearest(self, vectors: NDArray[Any], log: list[str] | None) -> Neighbours:
@@ -73,9 +73,9 @@ class MultivectorSearch(PreparedSearch):
         return best.neighbours()
 
     def _candidates(
-        self, vectors: NDArray[Any], filtered: Filtered | None, log: list[str] | None
+        self, vectors: NDArray[Any], filtered: PassingRows | None, log: list[str] | None
     ) -> tuple[NDArray[np.uint64], frozenset[int]]:
-        """Return rows that segments find, and the fragments of segments that are broken."""
+        """Return the addresses of rows that segments find, and the fragments of broken segments."""
         num_vectors = VECTORS_FOR_EACH * self.k
         while True:
             parts: list[Neighbours] = []
@@ -94,17 +94,17 @@ class MultivectorSearch(PreparedSearch):
                 if log is not None:
                     log.append(f"{len(near)} vectors of {len(np.unique(near.addresses))} rows, {len(rows)} compared")
                 return rows, failed
-            num_vectors *= 4  # rows with many vectors near to the query took the place of others
+            num_vectors *= 4  # rows with many vectors near to the query crowded out others
 
     def _part(
         self,
         segment: Segment,
         fragment_ids: frozenset[int],
         vectors: NDArray[Any],
-        filtered: Filtered | None,
+        filtered: PassingRows | None,
         num_vectors: int,
     ) -> tuple[Neighbours, int] | None:
-        """Return the nearest vectors of a segment by row, and how many may be found; None if it is broken."""
+        """Return the nearest vectors of a segment by row, and how many may be found; None if the segment is broken."""
 
         def look(index: VectorIndex) -> tuple[Neighbours, int]:
             rows = covered_vectors(self.table.snapshot, segment, index)
@@ -114,7 +114,7 @@ class MultivectorSearch(PreparedSearch):
                 allowed, count = filtered.allowed(rows, segment.uuid, fragment_ids)
             if not count:
                 return NOTHING, 0
-            hits = index.search(vectors, min(num_vectors, count), allowed, self.given.probe)
+            hits = index.search(vectors, min(num_vectors, count), allowed, self.explicit_probe.probe)
             is_hit = (hits.positions >= 0) & np.isfinite(hits.distances)
             queries, _ = np.nonzero(is_hit)
             return Neighbours(queries, hits.distances[is_hit], rows.addresses[hits.positions[is_hit]]), count
@@ -122,7 +122,7 @@ class MultivectorSearch(PreparedSearch):
         return ask(self.table.snapshot, segment, look)
 
     def _ranked(self, vectors: NDArray[Any], addresses: NDArray[np.uint64]) -> Neighbours:
-        """Return the distances of rows."""
+        """Return rows with their distances."""
         ordered = np.sort(addresses)
         projection = project(self.plan.schema, [self.nearest.column.path, ROW_ADDRESS])
         parts: list[Neighbours] = []
@@ -134,7 +134,7 @@ class MultivectorSearch(PreparedSearch):
     def _compared(
         self, vectors: NDArray[Any], fragment_ids: frozenset[int], rows: RowSet | None
     ) -> Iterator[Neighbours]:
-        """Yield the distances of the rows of some fragments, of those that pass a filter."""
+        """Yield the rows of some fragments that pass a filter, with their distances."""
         if not fragment_ids:
             return
         if rows is not None:
@@ -147,7 +147,7 @@ class MultivectorSearch(PreparedSearch):
             yield self._near(vectors, batch)
 
     def _near(self, vectors: NDArray[Any], batch: pa.RecordBatch) -> Neighbours:
-        """Return the rows of a batch, of the column and the address, that are within the range of distances."""
+        """Return the rows of a batch (column, address) whose distances are within the range of the search."""
         distances = row_distances(self.route.metric, vectors, batch.column(0))
         is_near = np.isfinite(distances)
         if self.nearest.lower is not None:

@@ -2,9 +2,9 @@
 
 You hold: an open segment, the rows that it covers, k, and the share of these rows that may be found. You get: the
 cheapest settings that reach a recall, with the recall that was measured, and on how many queries.
-Never here: what a caller asked for, merging of segments, and the rows that none covers.
-`compared_queries` draws rows and compares them with others → `sample` has queries and true neighbours of that →
-`measure` sees which neighbours each setting finds → `curve` chooses → `kept` remembers the curve for as long as the
-segment is open, whichever version of the table asks. Curves that were measured when an index was built come out of a
-file beside it: `stored`.
+Never here: explicit settings, merging of segments, and rows that no segment covers.
+`compared_queries` draws rows and compares them with others → `sample` makes queries and true neighbours of them →
+`measure` counts the neighbours that each setting finds → `curve` chooses → `segment_curves` remembers the curve for as
+long as the segment is open, whichever version of the table asks. Curves that were measured when an index was built are
+read from a file beside it: `stored`.
 """

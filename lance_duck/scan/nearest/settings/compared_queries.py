@@ -25,7 +25,7 @@ from lance_duck.scan.costs import (
 from lance_duck.scan.nearest.best import Neighbours, TopK
 from lance_duck.scan.nearest.blocks import block_of
 from lance_duck.scan.nearest.compare import Question
-from lance_duck.scan.nearest.covered import Covered
+from lance_duck.scan.nearest.covered import CoveredRows
 from lance_duck.scan.nearest.exact import Exact
 from lance_duck.scan.nearest.options import VectorColumn
 from lance_duck.scan.nearest.settings.runs import Numbering, sample_runs
@@ -39,48 +39,48 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class SampledRows:
-    """The rows that queries are drawn from, and compared with.
+    """The rows of a segment that queries are drawn from, and compared with.
 
     Attributes:
-        table: The version they are read from.
-        column: Their vectors.
-        segment: Whose rows they are.
+        table: The version that they are read from.
+        column: The column of vectors.
+        segment: The segment.
         metric: Metric of its index.
         rows: Addresses of its rows, and whether each lives.
-        k: Neighbours that searches ask for.
-        share: Of the rows, those that a filter lets through: drawn by chance, the same ones each time.
+        k: Neighbours of a search.
+        share: Share of the rows that a filter passes, 0 to 1; they are drawn by chance, the same ones each time.
     """
 
     table: TableScan
     column: VectorColumn
     segment: Segment
     metric: str
-    rows: Covered
+    rows: CoveredRows
     k: int
     share: float
 
     def allowed(self) -> Mask:
-        """Return for each position whether its row lives and is in the share."""
+        """Return for each position whether its row lives and passes the filter."""
         lives = self.rows.lives
         return lives if self.share == 1 else lives & _by_chance(self.rows.addresses, self.share)
 
     def exact(self) -> Exact:
-        """Return what compares vectors of the column one by one."""
+        """Return the exact search of the column."""
         return Exact(self.table.snapshot, self.table.columns, self.column)
 
     def question(self, queries: NDArray[Any], count: int) -> Question:
-        """Return the search for so many neighbours of queries."""
+        """Return the search for `count` neighbours of each query."""
         return Question(self.metric, np.ascontiguousarray(queries, self.column.dtype), count)
 
 
 class ComparedQueries(NamedTuple):
-    """Queries, and the nearest of the rows that they were compared with.
+    """Queries, and the nearest of the rows with which they were compared.
 
     Attributes:
         queries: (queries, dim), float32 or uint8.
         own: int64 (queries,): position of the row that a query is.
-        part: Of the rows, those that were compared: 0 to 1, before the share is taken of them.
-        nearest: Neighbours of each query, itself among them where it was compared.
+        part: Share of the rows that were compared, 0 to 1, before the filter.
+        nearest: Neighbours of each query, the query itself among them if it was compared.
     """
 
     queries: NDArray[Any]
@@ -111,10 +111,10 @@ def compare_in_place(sampled: SampledRows, rng: np.random.Generator) -> Compared
 
 
 def compare_fetched(sampled: SampledRows, rng: np.random.Generator) -> ComparedQueries:
-    """Compare rows that are fetched by requests: all in one round, of few long runs, and of short ones.
+    """Compare rows of an object store, fetched in one round of requests: a few long runs, and short ones.
 
-    Rows of the short runs are the queries. They are not compared with each other: neighbours in a table may be
-    neighbours in space, too, more than rows by chance are.
+    Rows of the short runs are the queries. They are not compared with each other: rows that are neighbours in a table
+    are more often neighbours in space than rows drawn by chance.
     """
     column, rows = sampled.column, sampled.rows
     numbering = Numbering.of(sampled.table.snapshot, sampled.segment)
@@ -143,12 +143,12 @@ def compare_fetched(sampled: SampledRows, rng: np.random.Generator) -> ComparedQ
 
 
 def num_neighbours(k: int, part: float) -> int:
-    """Return how many neighbours in a part of the rows stand for k in all of them."""
+    """Return how many neighbours in a part of the rows correspond to k in all of them."""
     return min(max(math.ceil(k * part), 1), k)
 
 
 def positions_of(addresses: Addresses, allowed: Mask, targets: Addresses) -> Places:
-    """Return the positions of rows among those that may be found; -1 where there is none."""
+    """Return the position of each target address in a segment; -1 if it is not there, or not allowed."""
     names = np.unique(targets)
     places = np.minimum(np.searchsorted(names, addresses), len(names) - 1)
     hits = np.flatnonzero((names[places] == addresses) & allowed)
@@ -158,12 +158,12 @@ def positions_of(addresses: Addresses, allowed: Mask, targets: Addresses) -> Pla
 
 
 def _num_queries(count: int) -> int:
-    """Return how many queries are drawn that have so many neighbours each."""
+    """Return the number of queries to draw, for `count` neighbours of each."""
     return min(max(SAMPLE_NEIGHBOURS // count, SAMPLE_QUERIES[0]), SAMPLE_QUERIES[1])
 
 
 def _draw_queries(sampled: SampledRows, count: int, rng: np.random.Generator) -> tuple[NDArray[Any], Places]:
-    """Return vectors of at most so many rows that live, and their positions."""
+    """Return the vectors of at most `count` living rows, and their positions."""
     table, column, rows = sampled.table, sampled.column, sampled.rows
     drawn = np.unique(rng.integers(0, len(rows.lives), 4 * count))
     living = drawn[rows.lives[drawn]]
@@ -178,7 +178,7 @@ def _draw_queries(sampled: SampledRows, count: int, rng: np.random.Generator) ->
 
 
 def _by_chance(addresses: Addresses, share: float) -> Mask:
-    """Choose rows by chance, by their addresses: the same ones each time."""
+    """Choose a share of rows by a hash of their addresses: the same ones each time."""
     bits = (addresses + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
     bits ^= bits >> np.uint64(32)
     bits *= np.uint64(0xD6E8FEB86659FD93)

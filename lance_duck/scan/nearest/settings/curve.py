@@ -1,4 +1,4 @@
-"""What settings reach, and the choice among them."""
+"""Curves of recall by settings, and the choice among settings."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Setting:
-    """How a segment is searched.
+    """Settings of the search of a segment.
 
     Attributes:
-        nprobes: Partitions to look into first.
-        ef: Candidates of a walk over a graph; None: there are no graphs, or as suits k.
-        candidates: Rows that are ranked again by their own vectors; None: none is.
+        nprobes: Partitions to search first.
+        ef: Candidates of a walk over a graph; None without graphs, or to derive them from k.
+        candidates: Rows that are reranked by their own vectors; None for none.
     """
 
     nprobes: int
@@ -21,7 +21,7 @@ class Setting:
     candidates: int | None = None
 
     def words(self, k: int) -> str:
-        """Return the settings in words, as arguments of `nearest` would give them for k neighbours."""
+        """Describe the settings as arguments of `nearest` for k neighbours."""
         parts = [f"nprobes {self.nprobes}"]
         if self.ef is not None:
             parts.append(f"ef {self.ef}")
@@ -31,14 +31,14 @@ class Setting:
 
 
 @dataclass(frozen=True)
-class Measured:
-    """What a setting reached.
+class MeasuredSetting:
+    """The measured recall of a setting.
 
     Attributes:
         setting: The setting.
         recall: Share of the true neighbours that it found, on average over the queries.
-        error: Standard error of the recall: how far another sample of queries would be from it, typically.
-        cost: Nanoseconds of a query, estimated.
+        error: Standard error of the recall over samples of queries.
+        cost: Estimated nanoseconds of a query.
     """
 
     setting: Setting
@@ -49,35 +49,37 @@ class Measured:
 
 @dataclass(frozen=True)
 class Curve:
-    """What settings reached for one k, with one share of the rows to be found.
+    """Measured settings for one k, and one share of the rows that may be found.
 
     Attributes:
         k: Neighbours of a query.
-        share: Part of the rows that a filter left, by chance.
-        queries: Rows that were queries; 0: there is nothing to measure, as every row is compared.
-        measured: Settings, cheapest first; none that costs more and reaches less than another one.
-        is_stored: It was measured when the index was built, and is stored with it.
+        share: Share of the rows that a filter passed, drawn by chance.
+        queries: Number of queries; 0 if every row is compared, so that there is nothing to measure.
+        measured: Settings, cheapest first; none costs more and reaches less than another one.
+        is_stored: Whether the curve was measured when the index was built, and is stored with it.
     """
 
     k: int
     share: float
     queries: int
-    measured: tuple[Measured, ...]
+    measured: tuple[MeasuredSetting, ...]
     is_stored: bool = False
 
     @classmethod
-    def of(cls, k: int, share: float, queries: int, measured: list[Measured], *, is_stored: bool = False) -> Curve:
-        """Return the curve of all that was measured, without what nobody would choose."""
-        frontier: list[Measured] = []
+    def of(
+        cls, k: int, share: float, queries: int, measured: list[MeasuredSetting], *, is_stored: bool = False
+    ) -> Curve:
+        """Make a curve of measured settings, without those that cost more and reach less than another."""
+        frontier: list[MeasuredSetting] = []
         for each in sorted(measured, key=lambda each: (each.cost, -each.recall)):
             if not frontier or each.recall - each.error > frontier[-1].recall - frontier[-1].error:
                 frontier.append(each)
         return cls(k, share, queries, tuple(frontier), is_stored)
 
-    def choose(self, recall: float) -> Measured | None:
-        """Return the cheapest setting that reaches a recall, also less the standard error; None if none does.
+    def choose(self, recall: float) -> MeasuredSetting | None:
+        """Return the cheapest setting whose recall, less its standard error, reaches a recall; None if none does.
 
-        That all neighbours are found always, no sample shows.
+        A recall of 1 is never reached: no sample shows that all neighbours are always found.
         """
         if recall >= 1 and self.queries:
             return None
@@ -92,8 +94,8 @@ class Curve:
 def choose(curves: Sequence[Curve], recall: float) -> Setting | None:
     """Return the settings that reach a recall on all curves; None if on one of them no setting does.
 
-    With fewer rows that may be found, more partitions have to be looked into; with more rows, more candidates have to
-    be ranked again. Between two shares of the rows a search needs no more of either than one of both does.
+    The fewer rows may be found, the more partitions have to be searched; the more rows, the more candidates have to be
+    reranked. Between two shares of the rows a search needs no more of either than one of the two shares does.
     """
     choices = [curve.choose(recall) for curve in curves]
     settings = [each.setting for each in choices if each is not None]
@@ -107,7 +109,7 @@ def choose(curves: Sequence[Curve], recall: float) -> Setting | None:
 
 
 def words(curves: Sequence[Curve], recall: float, k: int) -> str:
-    """Say what a recall takes for k neighbours, and on what that rests."""
+    """Describe the settings that reach a recall for k neighbours, and how they were measured."""
     request, setting = f"recall {recall:g} asked for", choose(curves, recall)
     if not any(curve.queries for curve in curves):
         return f"{request}; every row is looked at"

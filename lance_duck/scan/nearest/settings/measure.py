@@ -1,7 +1,7 @@
-"""How much of the true neighbours each setting finds: one look at a segment tells of many settings at once.
+"""Measurement of the recall of settings: one search of a segment tells of many settings at once.
 
-A row is found if its partition is among those that are looked into, by its rank, which centroids alone tell; if the
-walk over a graph meets it; and if it is among the candidates by its code, of which one search shows the order.
+A row is found if its partition is among those that are searched, which its rank by centroids alone tells; if the walk
+over a graph meets it; and if it is among the candidates by its code, whose order one search shows.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from lance_duck.scan.costs import (
     WALK_BYTE_NS,
     WALK_NS,
 )
-from lance_duck.scan.nearest.settings.curve import Curve, Measured, Setting
+from lance_duck.scan.nearest.settings.curve import Curve, MeasuredSetting, Setting
 from lance_duck.scan.nearest.settings.sample import Sample
 
 _STEP: Final = 1.25
-_REACHED: Final = 0.998  # beyond it no setting is looked for: whoever wants more, compares all
-_REFINED: Final = 4  # times more candidates, where a look at the codes did not suffice
+_REACHED: Final = 0.998  # recall at which the measurement stops: beyond it, all rows are compared
+_REFINED: Final = 4  # factor by which candidates grow where too few neighbours were among them
 _FIRST_REFINED: Final = 16
 _FEW: Final = 16  # queries that tell how many candidates all of them need
 
@@ -42,13 +42,13 @@ Ranks = NDArray[np.int64]
 
 
 def measure(index: VectorIndex, sample: Sample, k: int, share: float, width: int) -> Curve:
-    """Return what settings reach.
+    """Measure the recall of settings, and return their curve.
 
     Args:
         index: An open segment.
         sample: Queries and their neighbours.
         k: Neighbours of a query.
-        share: Part of the rows that may be found, for the result.
+        share: Share of the rows that may be found, 0 to 1; noted in the curve.
         width: Bytes of a vector of the table.
     """
     ranks = index.partition_ranks(sample.queries.astype(np.float32, copy=False), sample.positions)
@@ -67,11 +67,11 @@ def everything(index: VectorIndex, k: int) -> Curve:
     """Return the curve of a segment so small that every row is compared."""
     shape = index.shape
     setting = Setting(max(shape.num_partitions, 1), None, None if index.is_exact else max(shape.num_rows, k))
-    return Curve(k, 1.0, 0, (Measured(setting, 1.0, 0.0, 0.0),))
+    return Curve(k, 1.0, 0, (MeasuredSetting(setting, 1.0, 0.0, 0.0),))
 
 
 def _probes(shape: Shape, sample: Sample, ranks: Ranks) -> list[int]:
-    """Return numbers of partitions to look into, up to the first with which hardly any neighbour is missed."""
+    """Return numbers of partitions to search, up to the first with which hardly any neighbour is missed."""
     count = max(shape.num_partitions, 1)
     part = max(_part_cost(shape, sample.num_allowed / count), 1e-9)
     least = 1 if shape.has_graphs else min(math.ceil(FREE_NS / part), count)
@@ -84,7 +84,9 @@ def _probes(shape: Shape, sample: Sample, ranks: Ranks) -> list[int]:
         number = max(number * _STEP, probes[-1] + 1)
 
 
-def _codes(index: VectorIndex, sample: Sample, ranks: Ranks, probes: list[int], width: int) -> Iterator[Measured]:
+def _codes(
+    index: VectorIndex, sample: Sample, ranks: Ranks, probes: list[int], width: int
+) -> Iterator[MeasuredSetting]:
     """Yield settings of a segment of codes without graphs."""
     shape = index.shape
     rows = max(probes[-1] * shape.num_rows // max(shape.num_partitions, 1), 1)
@@ -100,7 +102,7 @@ def _codes(index: VectorIndex, sample: Sample, ranks: Ranks, probes: list[int], 
 
 
 def _enough(index: VectorIndex, few: Sample, probe: Probe) -> int:
-    """Return how many candidates hold nearly all neighbours of a few queries; no more than may be ranked again."""
+    """Return how many candidates hold nearly all neighbours of a few queries, at most `MOST_CANDIDATES`."""
     times = _FIRST_REFINED
     while True:
         candidates = min(times * few.k, MOST_CANDIDATES, few.num_allowed)
@@ -109,7 +111,9 @@ def _enough(index: VectorIndex, few: Sample, probe: Probe) -> int:
         times *= _REFINED
 
 
-def _walks(index: VectorIndex, sample: Sample, ranks: Ranks, probes: list[int], width: int) -> Iterator[Measured]:
+def _walks(
+    index: VectorIndex, sample: Sample, ranks: Ranks, probes: list[int], width: int
+) -> Iterator[MeasuredSetting]:
     """Yield settings of a segment with graphs."""
     shape, nprobes = index.shape, probes[-1]
     ef = max(sample.k + sample.k // 2, 64)
@@ -129,7 +133,7 @@ def _walks(index: VectorIndex, sample: Sample, ranks: Ranks, probes: list[int], 
 
 
 def _refines(k: int, most: int) -> Iterator[int | None]:
-    """Yield numbers of candidates to rank again; None if none is."""
+    """Yield numbers of candidates to rerank; first None, for none."""
     yield None
     number = 2 * k
     while number < most:
@@ -140,7 +144,7 @@ def _refines(k: int, most: int) -> Iterator[int | None]:
 
 
 def _orders(index: VectorIndex, sample: Sample, candidates: int, probe: Probe) -> Ranks:
-    """Return the place of each position of a sample among the candidates of a search; beyond them: not found."""
+    """Return the place of each position of a sample among the candidates of a search; the greatest int64 if missing."""
     queries = sample.queries.astype(np.float32, copy=False)
     hits = index.search(queries, candidates + 1, sample.allowed, probe).positions
     orders = np.full(sample.positions.shape, np.iinfo(np.int64).max)
@@ -154,9 +158,9 @@ def _orders(index: VectorIndex, sample: Sample, candidates: int, probe: Probe) -
     return orders
 
 
-def _measured(shape: Shape, sample: Sample, hits: NDArray[np.bool_], setting: Setting, width: int) -> Measured:
+def _measured(shape: Shape, sample: Sample, hits: NDArray[np.bool_], setting: Setting, width: int) -> MeasuredSetting:
     recall, error = sample.recall(hits)
-    return Measured(setting, recall, error, _cost(shape, setting, width))
+    return MeasuredSetting(setting, recall, error, _cost(shape, setting, width))
 
 
 def _cost(shape: Shape, setting: Setting, width: int) -> float:
@@ -168,6 +172,6 @@ def _cost(shape: Shape, setting: Setting, width: int) -> float:
 
 
 def _part_cost(shape: Shape, rows: float) -> float:
-    """Estimate the nanoseconds of a look at so many rows of a partition without a graph."""
+    """Estimate the nanoseconds of a scan of `rows` rows of a partition without a graph."""
     byte = CODE_BYTE_NS if shape.table_bytes else ROW_BYTE_NS
     return shape.table_bytes * TABLE_BYTE_NS + rows * (CODE_NS + shape.code_bytes * byte)

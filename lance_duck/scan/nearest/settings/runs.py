@@ -1,4 +1,4 @@
-"""Runs of rows drawn by chance, of the fragments of a segment, numbered through in the order of the table."""
+"""Runs of consecutive rows drawn by chance from the fragments of a segment."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ Numbers = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Numbering:
-    """Numbers of all rows of a segment's fragments, deleted ones among them.
+    """Consecutive numbers of all rows of a segment's fragments, deleted ones included, in the order of the table.
 
     Attributes:
-        fragments: Ids.
-        ends: int64, for each the number after that of its last row.
+        fragments: uint32 (n,): ids of the fragments.
+        ends: int64 (n,): one more than the number of the last row of each fragment.
     """
 
     fragments: NDArray[np.uint32]
@@ -37,7 +37,7 @@ class Numbering:
         return int(self.ends[-1]) if len(self.ends) else 0
 
     def addresses(self, numbers: Numbers) -> NDArray[np.uint64]:
-        """Return the addresses of rows."""
+        """Return the addresses of rows by their numbers."""
         places = np.searchsorted(self.ends, numbers, "right")
         starts = np.concatenate([[0], self.ends[:-1]])
         offsets = (numbers - starts[places]).astype(np.uint64)
@@ -46,13 +46,13 @@ class Numbering:
 
 
 def sample_runs(total: int, count: int, length: int, rng: np.random.Generator) -> Numbers:
-    """Return the numbers of rows in runs, ascending: as many runs as are asked for, or fewer; or of all rows.
+    """Return the numbers of the rows of at most `count` runs, ascending; of all rows if runs would hold as many.
 
     Args:
-        total: Rows.
-        count: Runs.
-        length: Rows of each.
-        rng: Draws.
+        total: Rows to draw from.
+        count: Runs to draw.
+        length: Rows of a run.
+        rng: Source of randomness.
     """
     slots = -(-total // length)
     starts = np.arange(slots) if slots <= count else np.unique(rng.integers(0, slots, count))

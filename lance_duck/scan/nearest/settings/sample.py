@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from lance_duck.index.catalog import Segment
 from lance_duck.index.vector.search.contract import VectorIndex
 from lance_duck.scan.nearest.best import NOWHERE, Neighbours
-from lance_duck.scan.nearest.covered import Covered
+from lance_duck.scan.nearest.covered import CoveredRows
 from lance_duck.scan.nearest.options import VectorColumn
 from lance_duck.scan.nearest.settings.compared_queries import (
     Addresses,
@@ -34,13 +34,13 @@ class Sample:
 
     Attributes:
         queries: (queries, dim), float32 or uint8.
-        own: int64 (queries,): position of the row that a query is; it is no neighbour of its own.
-        allowed: For each position whether it may be found; None: all may.
+        own: int64 (queries,): position of the row that a query is; it does not count as its own neighbour.
+        allowed: bool (positions,): whether the row may be found; None if all may.
         num_allowed: Positions that may be found.
         positions: int64 (queries, n): rows that may be among the nearest; -1: none, or not in the segment.
-        are_near: bool (queries, n): of these, those that no row outdoes, ties included.
-        count: True neighbours of each query: as many of those that are near, or all where they are fewer.
-        k: Neighbours in all of the rows that these stand for.
+        are_near: bool (queries, n): which of these are true neighbours, ties included.
+        count: int64 (queries,): true neighbours of each query, ties counted once.
+        k: Neighbours in all rows for which the neighbours in the sample stand.
     """
 
     queries: NDArray[Any]
@@ -53,7 +53,7 @@ class Sample:
     k: int
 
     def first(self, count: int) -> Sample:
-        """Return the sample with its first queries alone."""
+        """Return the sample with its first `count` queries only."""
         names = ("queries", "own", "positions", "are_near", "count")
         return replace(self, **{name: getattr(self, name)[:count] for name in names})
 
@@ -68,14 +68,15 @@ def draw(
     column: VectorColumn,
     segment: Segment,
     index: VectorIndex,
-    rows: Covered,
+    rows: CoveredRows,
     k: int,
     share: float,
 ) -> Sample | None:
-    """Draw queries, and find their neighbours; the same ones each time; None if no row can be a query.
+    """Draw queries and find their true neighbours, the same ones each time; None if no row can be a query.
 
-    Where the vectors are more than a part that costs allow, the neighbours are those in runs of rows drawn by chance,
-    and stand for more neighbours among all rows, which lie farther away: settings are rather too good than too bad.
+    Where the vectors are too many to compare all of them, neighbours are those in runs of rows drawn by chance. These
+    stand for more neighbours among all rows, and are more distant: settings tend to reach more than the recall, not
+    less.
     """
     sampled = SampledRows(table, column, segment, index.metric, rows, k, share)
     compare = compare_in_place if local_path(table.snapshot.uri) is not None else compare_fetched
@@ -106,7 +107,7 @@ def draw(
 
 
 def _matrix(near: Neighbours, own: Addresses, count: int, width: int) -> tuple[Addresses, NDArray[np.float32]]:
-    """Return addresses and distances (queries, width), nearest first, without the rows that the queries are."""
+    """Return addresses and distances (queries, width), nearest first, without the queries' own rows."""
     others = near.where(near.addresses != own[near.queries])
     starts = np.searchsorted(others.queries, np.arange(count))
     places = np.arange(len(others)) - starts[others.queries]

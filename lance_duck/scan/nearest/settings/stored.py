@@ -1,4 +1,4 @@
-"""Curves that are stored with an index: what was measured when it was built.
+"""Curves that are stored with an index, measured when it was built.
 
 _indices/{uuid}/recall.json     UTF-8, two lines, of a segment that is listed with it
     line 1   {"kind": "lance_duck.recall", "version": 1, "digest": XXH3-64 of line 2 as 16 hexadecimal digits}
@@ -7,8 +7,8 @@ _indices/{uuid}/recall.json     UTF-8, two lines, of a segment that is listed wi
     curve    {"k", "share", "queries", "measured": [[nprobes, ef, candidates, recall, error, cost], …]}
              as `curve.Curve` has them; ef and candidates may be null
 
-A file that is damaged, of another kind or version, or of a segment unlike the one that it lies beside, is passed over:
-what it says is measured then. It never decides which rows are found but by how far a search looks.
+A file that is damaged, of another kind or version, or of a segment unlike the one that it lies beside, is ignored:
+its curves are then measured anew. It never decides which rows are found except by the settings of a search.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from typing import Any, Final
 
 from lance_duck.checksums.digests import digest
 from lance_duck.index.vector.search.contract import VectorIndex
-from lance_duck.scan.nearest.settings.curve import Curve, Measured, Setting
+from lance_duck.scan.nearest.settings.curve import Curve, MeasuredSetting, Setting
 
 _KIND: Final = "lance_duck.recall"
 _VERSION: Final = 1
 _LARGEST: Final = 1 << 31
-_LIKE: Final = 1.25  # times as many vectors, or as few, for which settings hold: some were deleted since
+_LIKE: Final = 1.25  # ratio of vectors then and now up to which settings hold: some were deleted since
 
 
 def recall_file_bytes(index: VectorIndex, curves: Iterable[Curve]) -> bytes:
-    """Return the file of a segment.
+    """Encode the curves of a segment as its file.
 
     Args:
         index: The segment.
-        curves: What was measured of it.
+        curves: Its curves.
     """
     items = [
         {
@@ -52,7 +52,7 @@ def recall_file_bytes(index: VectorIndex, curves: Iterable[Curve]) -> bytes:
 
 
 def decoded(data: bytes | None, index: VectorIndex) -> list[Curve]:
-    """Return the curves of a file that lies beside a segment; none where it is not to be trusted, or there is none."""
+    """Decode the curves of the file beside a segment; none if there is no file, or it cannot be trusted."""
     if data is None or not is_intact(data):
         return []
     try:
@@ -68,7 +68,7 @@ def decoded(data: bytes | None, index: VectorIndex) -> list[Curve]:
 
 
 def is_intact(data: bytes) -> bool:
-    """Return whether a file is what was written."""
+    """Return whether a file has its version, and its digest is right."""
     head, _, body = data.removesuffix(b"\n").partition(b"\n")
     try:
         about = json.loads(head)
@@ -85,7 +85,7 @@ def _about(index: VectorIndex) -> dict[str, Any]:
 def _curve(item: Any) -> Curve:
     """Return a curve. Raises ValueError, TypeError or KeyError where there is none."""
     measured = [
-        Measured(
+        MeasuredSetting(
             Setting(_whole(nprobes), None if ef is None else _whole(ef), None if most is None else _whole(most)),
             _real(recall, 1.0),
             _real(error, 1.0),

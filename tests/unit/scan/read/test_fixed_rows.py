@@ -49,10 +49,10 @@ def test_rows_ranked_where_they_lie_have_the_distances_of_rows_that_are_read(
         question = Question(metric, queries, 30)
         candidates = exact.search(list(snapshot.fragments), None, Question(metric, queries, 60))
         assert len(candidates) == 360
-        found = exact.again(question, candidates)
+        found = exact.rerank(question, candidates)
         with monkeypatch.context() as patched:
             patched.setattr(Exact, "_in_place", lambda *_: None)
-            wanted = exact.again(question, candidates)
+            wanted = exact.rerank(question, candidates)
         np.testing.assert_array_equal(found.queries, wanted.queries)
         np.testing.assert_array_equal(found.addresses, wanted.addresses)
         np.testing.assert_array_equal(found.distances, wanted.distances)

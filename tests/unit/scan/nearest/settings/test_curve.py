@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import pytest
 
-from lance_duck.scan.nearest.settings.curve import Curve, Measured, Setting, choose, words
-from lance_duck.scan.nearest.settings.kept import k_measured, shares_measured
+from lance_duck.scan.nearest.settings.curve import Curve, MeasuredSetting, Setting, choose, words
+from lance_duck.scan.nearest.settings.segment_curves import k_measured, shares_measured
 
 CURVE = Curve.of(
     10,
     1.0,
     100,
     [
-        Measured(Setting(40, None, 100), 0.99, 0.005, 90.0),
-        Measured(Setting(5), 0.7, 0.02, 10.0),
-        Measured(Setting(9), 0.6, 0.02, 20.0),
-        Measured(Setting(20), 0.955, 0.01, 40.0),
-        Measured(Setting(30), 0.97, 0.01, 60.0),
+        MeasuredSetting(Setting(40, None, 100), 0.99, 0.005, 90.0),
+        MeasuredSetting(Setting(5), 0.7, 0.02, 10.0),
+        MeasuredSetting(Setting(9), 0.6, 0.02, 20.0),
+        MeasuredSetting(Setting(20), 0.955, 0.01, 40.0),
+        MeasuredSetting(Setting(30), 0.97, 0.01, 60.0),
     ],
 )
-FEW = Curve.of(10, 0.25, 100, [Measured(Setting(60, None, 20), 1.0, 0.0, 1.0)])
+FEW = Curve.of(10, 0.25, 100, [MeasuredSetting(Setting(60, None, 20), 1.0, 0.0, 1.0)])
 
 
 def test_settings_that_cost_more_and_reach_less_are_left_out() -> None:
@@ -35,7 +35,7 @@ def test_the_cheapest_setting_is_chosen_that_surely_reaches_the_recall(recall: f
 
 def test_no_setting_reaches_more_than_was_measured() -> None:
     assert CURVE.choose(0.99) is None
-    assert Curve.of(10, 1.0, 100, [Measured(Setting(1), 1.0, 0.0, 1.0)]).choose(1.0) is None
+    assert Curve.of(10, 1.0, 100, [MeasuredSetting(Setting(1), 1.0, 0.0, 1.0)]).choose(1.0) is None
     assert choose([CURVE, FEW], 0.99) is None
     assert words([CURVE], 0.99, 10) == (
         "recall 0.99 asked for: rows are compared one by one; at most 0.990 measured on 100 queries, k 10, "

@@ -14,13 +14,18 @@ import pytest
 
 import lance_duck as ld
 from lance_duck.checksums.digests import digest
-from lance_duck.scan.nearest.settings import kept, measure
-from lance_duck.scan.nearest.settings.curve import Curve, Measured, Setting
+from lance_duck.scan.nearest.settings import measure, segment_curves
+from lance_duck.scan.nearest.settings.curve import Curve, MeasuredSetting, Setting
 from lance_duck.scan.nearest.settings.stored import decoded, recall_file_bytes
 
 CURVES = [
-    Curve.of(10, 1.0, 102, [Measured(Setting(1), 0.5, 0.02, 7.5), Measured(Setting(3, 64, 40), 0.98, 0.0, 20.0)]),
-    Curve.of(10, 0.25, 102, [Measured(Setting(4, None, 20), 1.0, 0.0, 30.0)]),
+    Curve.of(
+        10,
+        1.0,
+        102,
+        [MeasuredSetting(Setting(1), 0.5, 0.02, 7.5), MeasuredSetting(Setting(3, 64, 40), 0.98, 0.0, 20.0)],
+    ),
+    Curve.of(10, 0.25, 102, [MeasuredSetting(Setting(4, None, 20), 1.0, 0.0, 30.0)]),
 ]
 
 
@@ -136,7 +141,7 @@ def test_a_new_index_is_stored_with_what_settings_reach(
     files = dict(table.handle.snapshot.indices[0].files)
     assert files["recall.json"] == the_file(table).stat().st_size
     table.validate()
-    monkeypatch.setattr(kept, "draw", None)  # nothing is measured
+    monkeypatch.setattr(segment_curves, "draw", None)  # nothing is measured
     assert "stored with the index" in plan(table)
 
 

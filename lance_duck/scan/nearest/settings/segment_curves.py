@@ -1,6 +1,6 @@
-"""Curves of segments: those that are stored with an index, and others, measured when they are first asked for.
+"""Curves of segments: those that are stored with an index, and others, which are measured when first needed.
 
-Both are remembered for as long as the segment is open.
+Both are cached for as long as the segment is open.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from lance_duck.forks import Lock
 from lance_duck.index.catalog import Segment
 from lance_duck.index.vector.search.contract import VectorIndex
 from lance_duck.scan.costs import ALWAYS_COMPARED_ROWS, ALWAYS_INDEXED_SHARE
-from lance_duck.scan.nearest.covered import Covered
+from lance_duck.scan.nearest.covered import CoveredRows
 from lance_duck.scan.nearest.options import VectorColumn
 from lance_duck.scan.nearest.settings.curve import Curve
 from lance_duck.scan.nearest.settings.measure import everything, measure
@@ -24,16 +24,16 @@ from lance_duck.scan.nearest.settings.stored import decoded, recall_file_bytes
 from lance_duck.scan.table_scan import TableScan
 
 SHARES: Final = (1.0, 0.25, 0.05, 0.005)
-"""Parts of the rows that filters leave, for which settings are measured; fewer rows are compared one by one."""
+"""Shares of the rows that pass a filter for which settings are measured; fewer rows are compared one by one."""
 
 STORED_K: Final = 10
-"""Neighbours for which settings are stored; fewer take hardly less: 1 of 100,000 took 4 partitions, 10 took 5."""
+"""Neighbours for which settings are stored; fewer cost hardly less: 1 of 100,000 took 4 partitions, 10 took 5."""
 
 _STEPS: Final = (1, 2, 5, 10)
-_WHOLE: Final = 0.9  # part of the rows from which on those that are missing change nothing
+_WHOLE: Final = 0.9  # share of the rows from which on it counts as all of them
 
 
-class _Kept:
+class _SegmentCurves:
     """The curves of a segment, by k and share."""
 
     def __init__(self, curves: Iterable[Curve] = ()) -> None:
@@ -51,7 +51,7 @@ class _Kept:
         return curve
 
 
-_KEPT: Final[WeakKeyDictionary[VectorIndex, _Kept]] = WeakKeyDictionary()
+_CURVES: Final[WeakKeyDictionary[VectorIndex, _SegmentCurves]] = WeakKeyDictionary()
 _LOCK: Final = Lock()
 
 
@@ -60,25 +60,25 @@ def curves_of(
     column: VectorColumn,
     segment: Segment,
     index: VectorIndex,
-    rows: Covered,
+    rows: CoveredRows,
     k: int,
     num_allowed: int,
 ) -> list[Curve]:
-    """Return what settings reach for a k no smaller, with shares of the rows on either side; measured where it is new.
+    """Return the curves for the next k, and for the shares of the rows on either side; measures those that are new.
 
     Args:
         table: The table.
-        column: Its vectors.
+        column: Its column of vectors.
         segment: The segment.
-        index: The same, open.
-        rows: What it covers.
+        index: The segment, open.
+        rows: The rows that the segment covers.
         k: Neighbours of a query.
         num_allowed: Rows of the segment that may be found.
     """
-    entry = _KEPT.get(index)
+    entry = _CURVES.get(index)
     if entry is None:
         with _LOCK:
-            entry = _KEPT.setdefault(index, _Kept(decoded(index.files.recall, index)))
+            entry = _CURVES.setdefault(index, _SegmentCurves(decoded(index.files.recall, index)))
     return [
         entry.get((k_measured(k), share), partial(_measured, table, column, segment, index, rows, k_measured(k), share))
         for share in shares_measured(num_allowed / max(index.num_rows, 1))
@@ -86,18 +86,18 @@ def curves_of(
 
 
 def measured_at_build(
-    table: TableScan, column: VectorColumn, segment: Segment, index: VectorIndex, rows: Covered
+    table: TableScan, column: VectorColumn, segment: Segment, index: VectorIndex, rows: CoveredRows
 ) -> bytes | None:
-    """Measure what most searches ask for, and return the file to be stored with the index; None: there is none.
+    """Measure the curves that most searches need, and return the file to store with the index; None if it is empty.
 
-    That is `STORED_K` neighbours, of all rows and of each share that filters may leave for the index to be asked.
+    They are for `STORED_K` neighbours, and for each share of the rows with which the index is searched.
 
     Args:
         table: The table.
-        column: Its vectors.
+        column: Its column of vectors.
         segment: The segment, not yet part of the table.
-        index: The same, open.
-        rows: What it covers.
+        index: The segment, open.
+        rows: The rows that the segment covers.
     """
     shares = [SHARES[0]] + [
         share for more, share in pairwise(SHARES) if more * index.num_rows > max(ALWAYS_COMPARED_ROWS, STORED_K)
@@ -108,7 +108,7 @@ def measured_at_build(
 
 
 def shares_measured(share: float) -> list[float]:
-    """Return the shares on either side of a share of the rows, or the one that it is as good as."""
+    """Return the measured shares on either side of a share of the rows, or the one that is equivalent."""
     if share >= _WHOLE:
         return [SHARES[0]]
     less = next((place for place, each in enumerate(SHARES) if each <= share), len(SHARES) - 1)
@@ -123,7 +123,13 @@ def k_measured(k: int) -> int:
 
 
 def _measured(
-    table: TableScan, column: VectorColumn, segment: Segment, index: VectorIndex, rows: Covered, k: int, share: float
+    table: TableScan,
+    column: VectorColumn,
+    segment: Segment,
+    index: VectorIndex,
+    rows: CoveredRows,
+    k: int,
+    share: float,
 ) -> Curve:
     if index.num_rows <= max(ALWAYS_COMPARED_ROWS, ALWAYS_INDEXED_SHARE * k):
         return everything(index, k)

@@ -7,18 +7,18 @@ from pathlib import Path
 import pyarrow as pa
 
 import lance_duck as ld
-from lance_duck.scan.options import Known, ScanOptions
+from lance_duck.scan.options import OptionCache, ScanOptions
 
 
 def test_columns_are_remembered_by_their_forms(tmp_path: Path) -> None:
     snapshot = ld.write_dataset(pa.table({"s": ["a", "b"], "x": [1, 2]}), tmp_path / "t.lance").handle.snapshot
-    known, options = Known(), ScanOptions(columns=["s", "x"])
+    cache, options = OptionCache(), ScanOptions(columns=["s", "x"])
     plain, large = {"s": pa.string()}, {"s": pa.large_string()}
-    first = known.projection(snapshot.schema, options, large)
-    assert known.projection(snapshot.schema, options, dict(large)) is first
+    first = cache.projection(snapshot.schema, options, large)
+    assert cache.projection(snapshot.schema, options, dict(large)) is first
     assert first.schema.field("s").type == pa.large_string()
-    assert known.projection(snapshot.schema, options, plain).schema.field("s").type == pa.string()
-    assert known.projection(snapshot.schema, options, {}) is not first
+    assert cache.projection(snapshot.schema, options, plain).schema.field("s").type == pa.string()
+    assert cache.projection(snapshot.schema, options, {}) is not first
 
 
 def test_duckdb_gets_the_types_that_each_scan_asks_for(tmp_path: Path) -> None:
