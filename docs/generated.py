@@ -19,10 +19,12 @@ from lance_duck.encoding.codecs.registry import READERS
 from lance_duck.encoding.v20.registry import READERS as READERS_20
 from lance_duck.errors import LanceDuckError
 from lance_duck.file.reader import LEGACY_VERSIONS, VERSIONS
-from lance_duck.file.write.writer import VERSIONS as WRITTEN
+from lance_duck.file.write.writer import VERSIONS as WRITTEN_2
 from lance_duck.index.registry import KINDS
 from lance_duck.wire.flags import READABLE, WRITABLE, flag_names
+from lance_duck.wire.fragment import LEGACY
 
+WRITTEN: Final = (LEGACY, *WRITTEN_2)
 TYPES: Final[Mapping[str, tuple[pa.DataType, Any]]] = {
     "integers, float32, float64": (pa.int32(), 1),
     "float16": (pa.float16(), 1.0),

@@ -37,15 +37,16 @@ def write_dataset(
             names, or makes the table. "overwrite" replaces rows and schema by a new version, or makes the table;
             settings and older versions stay.
         max_rows_per_file: Rows of a data file at most, which are those of a fragment.
-        max_rows_per_group: Without effect beyond being checked: files of format 2 have no row groups.
+        max_rows_per_group: Rows of a batch in files of version 0.1; files of version 2 have no batches.
         max_bytes_per_file: Size after which a file is ended.
         data_cache_bytes: Bytes of values that wait for their pages to be full, over all columns.
         max_page_bytes: Bytes of values of a page at most.
         progress: Called with `WriteProgress` now and then; True prints it. Or an observer, told of each fragment.
         storage_options: Settings of the object store.
-        data_storage_version: "2.2", which is the default and "stable", "2.1" or "2.0". A table that there is keeps its
-            own unless told otherwise.
-        use_legacy_format: Deprecated; False is "stable".
+        data_storage_version: "2.2", which is the default and "stable", "2.1", "2.0", or "0.1", which is "legacy": for
+            readers of before 2024, without nulls but those of texts and bytes. A table that there is keeps its own
+            unless told otherwise; files of version 0.1 and later ones are in no table together.
+        use_legacy_format: Deprecated; False is "stable", True "legacy".
         enable_v2_manifest_paths: Name manifests so that the newest is found without listing all. Without effect on a
             table that exists: see `LanceDataset.migrate_manifest_paths_v2`.
         enable_stable_row_ids: Let rows keep their `_rowid` when they move; of a new table. True is refused for a table

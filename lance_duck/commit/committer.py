@@ -12,8 +12,12 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Final
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
 
+import pyarrow as pa
+
+from lance_duck import lazy
 from lance_duck.checksums.sealed import sealed_transaction
 from lance_duck.commit.conflicts import MAKE_AGAIN, check_conflict, who
 from lance_duck.commit.footprint import Footprint
@@ -39,10 +43,16 @@ from lance_duck.snapshot import Snapshot, versions
 from lance_duck.snapshot.publish import publish_manifest, write_version_hint
 from lance_duck.store import Store, local_path
 from lance_duck.wire import flags, paths
+from lance_duck.wire.fragment import LEGACY
 from lance_duck.wire.manifest import Manifest
 from lance_duck.wire.manifest_write import manifest_file, stamp_writer
 from lance_duck.wire.paths import ManifestName
 from lance_duck.wire.pb import transaction_pb2
+
+if TYPE_CHECKING:
+    from lance_duck.file.v01 import dictionaries
+else:
+    dictionaries = lazy.modules(globals(), "lance_duck.file.v01", "dictionaries")
 
 DEFAULT_RETRIES: Final = 20
 Guard = Callable[[Snapshot], None]
@@ -137,12 +147,43 @@ def draft_of(snapshot: Snapshot) -> ManifestDraft:
     return ManifestDraft(snapshot.manifest.proto, segments)
 
 
+def dictionaries_of(
+    draft: ManifestDraft, snapshot_of: Callable[[Manifest], Snapshot], before: Snapshot | None = None
+) -> Mapping[int, pa.Array]:
+    """Return the values of dictionaries by field id, which the manifest of a table of version 0.1 holds.
+
+    They are those of the data files; of a field that no file has, what the version before has.
+
+    Args:
+        draft: The version.
+        snapshot_of: Makes a version of its manifest.
+        before: The version before, whose files have equal dictionaries.
+
+    Raises:
+        IncompatibleError: New files have other dictionaries.
+    """
+    fields = draft.manifest.fields
+    if draft.manifest.data_format.version not in ("", LEGACY) or not any(f.HasField("dictionary") for f in fields):
+        return {}
+    snapshot = snapshot_of(Manifest(f"{draft.manifest.version} (new)", 0, draft.manifest, b""))
+    files = [file for fragment in snapshot.fragments for file in fragment.files]
+    known = {file.path for fragment in before.fragments for file in fragment.files} if before is not None else set()
+    earlier = {} if before is None else {f.id: f for f in before.schema.walk() if f.dictionary is not None}
+    result = {
+        f.id: earlier[f.id].dictionary
+        for f in snapshot.schema.walk()
+        if f.id in earlier and f.logical_type == earlier[f.id].logical_type
+    }
+    return {**result, **dictionaries.shared_dictionaries(snapshot.schema.walk(), files, known, snapshot.data_file)}
+
+
 def publish(
     store: Store,
     draft: ManifestDraft,
     transaction: transaction_pb2.Transaction,
     name: ManifestName,
     not_before: datetime | None = None,
+    values: Mapping[int, pa.Array] = MappingProxyType({}),
 ) -> Manifest:
     """Write a version that has been built, and make it visible.
 
@@ -152,6 +193,7 @@ def publish(
         transaction: Transaction that made it.
         name: Number of the version, and the naming of its manifest.
         not_before: Time of the version before, so that times ascend although clocks differ.
+        values: Values of dictionaries: see `dictionaries_of`.
 
     Raises:
         AlreadyExistsError: The version exists already.
@@ -161,7 +203,7 @@ def publish(
     draft.manifest.transaction_file = file
     now = datetime.now(UTC)
     stamp_writer(draft.manifest, now if not_before is None else max(now, not_before))
-    data = manifest_file(draft.manifest, transaction, draft.segments, sealed=store.checksums)
+    data = manifest_file(draft.manifest, transaction, draft.segments, dictionaries=values, sealed=store.checksums)
     message = transaction.SerializeToString()
     beside = {paths.transaction_file(file): sealed_transaction(message) if store.checksums else message}
     if name.naming and local_path(store.uri) is None:
@@ -300,4 +342,5 @@ class _Commit:
         draft = build_manifest(draft_of(base), transaction, name.version, restored)
         if self.amend is not None:
             self.amend(base, draft, self._written.append)
-        return base.followed_by(publish(base.store, draft, transaction, name, base.timestamp))
+        values = dictionaries_of(draft, base.followed_by, base)
+        return base.followed_by(publish(base.store, draft, transaction, name, base.timestamp, values))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 
-from lance_duck.commit.committer import draft_of, new_transaction, publish
+from lance_duck.commit.committer import dictionaries_of, draft_of, new_transaction, publish
 from lance_duck.commit.manifest_builder import ManifestDraft, first_manifest
 from lance_duck.commit.operations import Clone, Overwrite
 from lance_duck.errors import AlreadyExistsError, LanceDuckError, NotFoundError, StoreError
@@ -146,7 +146,8 @@ def _publish_first(
     location: Location, draft: ManifestDraft, transaction: transaction_pb2.Transaction, name: ManifestName
 ) -> Snapshot:
     try:
-        return Snapshot(location, publish(_store(location, draft), draft, transaction, name))
+        values = dictionaries_of(draft, lambda manifest: Snapshot(location, manifest))
+        return Snapshot(location, publish(_store(location, draft), draft, transaction, name, values=values))
     except (AlreadyExistsError, StoreError) as error:
         own = _own_version(location, transaction, name)
         if own is not None:

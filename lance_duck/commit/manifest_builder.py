@@ -18,6 +18,7 @@ from lance_duck.commit.table_metadata import apply_config, apply_field_metadata,
 from lance_duck.errors import IncompatibleError, InternalError, InvalidInputError, RetryableError, UnsupportedError
 from lance_duck.wire import flags
 from lance_duck.wire.fragment import LEGACY, TOMBSTONE, UNSTABLE, version_of_first, version_text
+from lance_duck.wire.manifest import WRITER
 from lance_duck.wire.pb import table_pb2, transaction_pb2
 
 _FILE_FORMAT = "lance"
@@ -79,6 +80,7 @@ def first_manifest(
     manifest = table_pb2.Manifest(version=1)
     manifest.data_format.file_format = _FILE_FORMAT
     manifest.data_format.version = data_storage_version
+    manifest.writer_version.library = WRITER
     if stable_row_ids:
         manifest.reader_feature_flags = manifest.writer_feature_flags = flags.STABLE_ROW_IDS
     draft = ManifestDraft(manifest, [])
@@ -370,13 +372,15 @@ def _check_files(manifest: table_pb2.Manifest, fragments: Iterable[table_pb2.Dat
         return
     present = version_of_first(manifest.fragments)
     texts = {version_text(version) for version in versions}
+    if present is None and LEGACY in texts:
+        present = manifest.data_format.version or LEGACY
     is_legacy = present == LEGACY
     if present is not None and any((text == LEGACY) != is_legacy for text in texts):
         raise UnsupportedError(
             "data files of version 0.1 and of version 2 in one table",
             expected=present,
             found=", ".join(sorted(texts)),
-            remedy="call optimize.compact_files() first, which writes the table as 2.2" if is_legacy else None,
+            remedy='call optimize.compact_files(data_storage_version="2.2") first' if is_legacy else None,
         )
     if not is_legacy and manifest.data_format.version in ("", LEGACY):  # older than the field
         manifest.data_format.version = present or max(texts)

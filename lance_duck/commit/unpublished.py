@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from datetime import UTC, datetime
 
-from lance_duck.commit.committer import draft_of, new_transaction
+from lance_duck.commit.committer import dictionaries_of, draft_of, new_transaction
 from lance_duck.commit.manifest_builder import build_manifest
 from lance_duck.commit.operations import Operation
 from lance_duck.commit.row_lineage import recall_created_at
@@ -33,7 +33,8 @@ def unpublished(snapshot: Snapshot, operation: Operation) -> Snapshot:
     version = paths.detached_version(secrets.randbits(63))
     draft = build_manifest(draft_of(snapshot), transaction, version)
     stamp_writer(draft.manifest, max(datetime.now(UTC), snapshot.timestamp))
-    data = manifest_file(draft.manifest, transaction, draft.segments)
+    values = dictionaries_of(draft, snapshot.followed_by, snapshot)
+    data = manifest_file(draft.manifest, transaction, draft.segments, dictionaries=values)
     after = snapshot.followed_by(Manifest(f"{snapshot.store.uri} (not committed)", len(data), draft.manifest, data))
     after.base = snapshot.base or snapshot
     return after

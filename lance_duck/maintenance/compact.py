@@ -23,11 +23,11 @@ from lance_duck.maintenance.costs import BATCHES_AHEAD, COMPACTION_RETRIES
 from lance_duck.maintenance.index_remap import Follow, Followed, amend_reuse, follow_indexes
 from lance_duck.maintenance.options import CompactionOptions
 from lance_duck.maintenance.plan import Candidate, plan_groups
-from lance_duck.maintenance.rewrite import RewriteOrder, Rewritten
+from lance_duck.maintenance.rewrite import RewriteOrder, Rewritten, target_version
 from lance_duck.maintenance.segments import check_deferrable, covered_fragments, kept_fragments
 from lance_duck.snapshot import Snapshot
 from lance_duck.wire import paths
-from lance_duck.wire.fragment import Fragment
+from lance_duck.wire.fragment import LEGACY, Fragment
 from lance_duck.write import discard_fragments
 
 Progress = Callable[[int, int], Any]
@@ -54,7 +54,7 @@ class Compacted:
 
 
 def plan_compaction(snapshot: Snapshot, options: CompactionOptions) -> list[tuple[Fragment, ...]]:
-    """Return the groups of fragments that a compaction rewrites: of files of version 0.1 all, whatever the limits.
+    """Return the groups of fragments that a compaction rewrites: all of them, where it ends version 0.1.
 
     Raises:
         UnsupportedError: Indices of a table with stable row ids are to be remapped later, or some fragments of a table
@@ -62,15 +62,17 @@ def plan_compaction(snapshot: Snapshot, options: CompactionOptions) -> list[tupl
     """
     check_deferrable(snapshot, options)
     excluded = tuple({*options.excluded_fragment_ids, *kept_fragments(snapshot, options)})
-    is_legacy = snapshot.manifest.has_legacy_files
-    if is_legacy and excluded:
+    ends_legacy = _ends_legacy(snapshot, options)
+    if ends_legacy and excluded:
         raise UnsupportedError(
-            "a table of version 0.1 is compacted as a whole, for its files cannot stand beside later ones",
+            "a table of version 0.1 becomes one of a later version as a whole: their files cannot stand side by side",
             where=snapshot.uri,
             found=f"fragments excluded, or under an index that cannot follow: {sorted(excluded)}",
             remedy="compact with remap_indices=False and without excluded_fragment_ids, then build the index again",
         )
-    groups = plan_groups(_candidates(snapshot), replace(options, excluded_fragment_ids=excluded), everything=is_legacy)
+    groups = plan_groups(
+        _candidates(snapshot), replace(options, excluded_fragment_ids=excluded), everything=ends_legacy
+    )
     return [tuple(snapshot.fragment(c.id) for c in group) for group in groups]
 
 
@@ -105,7 +107,7 @@ def compact_in_parts(
 ) -> Compacted:
     """Compact a table by other processes.
 
-    A batch is committed as soon as it is written, while the next one is; a table of version 0.1 is one batch. After an
+    A batch is committed as soon as it is written, while the next one is; what ends version 0.1 is one batch. After an
     error batches that were committed stay, and nothing is left of the others.
 
     Args:
@@ -119,7 +121,7 @@ def compact_in_parts(
     Raises:
         RetryableError: Other writers were in the way of a group each time.
     """
-    batches = None if snapshot.manifest.has_legacy_files else batch  # whose fragments are rewritten all at once
+    batches = None if _ends_legacy(snapshot, options) else batch
     return _Compaction(Compacted(snapshot), options, write, properties, batches, follow, uuid4()).run()
 
 
@@ -191,7 +193,7 @@ def prepare(
 ) -> Prepared:
     """Reserve ids for the new fragments, and let index segments follow.
 
-    Of a table of version 0.1 nothing is reserved: no other fragment can come in between.
+    Of a table that was of version 0.1 nothing is reserved: no other fragment can come in between.
 
     Args:
         read: Version that the old fragments are of.
@@ -201,7 +203,7 @@ def prepare(
         change: In the uuids of segments that are not written here.
     """
     count = sum(len(r.new) for r in rewrites)
-    if read.manifest.has_legacy_files:
+    if read.manifest.has_legacy_files and any(f.files[0].version != LEGACY for r in rewrites for f in r.new):
         first = max(read.manifest.max_fragment_id or 0, *read.fragments.ids()) + 1
     else:
         reserved = commit(read, ReserveFragments(count)) if count else read
@@ -321,6 +323,11 @@ class _Compaction:
                 store.delete(orphans)
         if self.follow is not None:
             sweep_parts(self.done.snapshot, change, self.segments)
+
+
+def _ends_legacy(snapshot: Snapshot, options: CompactionOptions) -> bool:
+    """Return whether files of version 0.1 are written anew as later ones."""
+    return snapshot.manifest.has_legacy_files and target_version(snapshot, options) != LEGACY
 
 
 def _unchanged(groups: Sequence[Rewritten], now: Snapshot) -> list[bool]:

@@ -54,10 +54,11 @@ class CompactionOptions:
         max_source_rows: Likewise live rows.
         max_source_bytes: Likewise bytes of data files.
         excluded_fragment_ids: Fragments that stay as they are.
-        data_storage_version: File version of new files; None: that of the table.
+        data_storage_version: File version of new files; None: that of the table. A later one than that of a table of
+            version 0.1 rewrites all fragments, in one commit, whatever the limits.
         max_overlays_per_fragment: Fragments with more overlays are rewritten whatever their size; 0: all that have
             one. The name is not one of pylance's, the number is.
-        max_rows_per_group: Without effect beyond being checked: files of format 2 have no row groups.
+        max_rows_per_group: Rows of a batch in files of version 0.1; files of version 2 have no batches.
         io_buffer_size: Without effect beyond being checked: what is read at once is decided from the sizes of columns.
         binary_copy_read_batch_bytes: Without effect beyond being checked: pages are not copied but re-encoded.
 

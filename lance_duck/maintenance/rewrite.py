@@ -21,7 +21,7 @@ from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import Snapshot
 from lance_duck.wire.fragment import Fragment
 from lance_duck.write import WriteOptions, discard_fragments, write_new_fragments
-from lance_duck.write.options import rewritten_version
+from lance_duck.write.options import rewritten_version, storage_version
 
 _S = TypeVar("_S", RowIdSequence, VersionSequence)
 
@@ -100,9 +100,25 @@ def rewrite(
         raise
 
 
+def target_version(snapshot: Snapshot, options: CompactionOptions) -> str:
+    """Return the version of the data files that a compaction writes: that of the table, if it can be written.
+
+    A table of version 0.1 whose row counts may be wrong, of a writer without a name, is written as the newest.
+    """
+    if options.data_storage_version is not None:
+        return storage_version(options.data_storage_version)
+    if snapshot.manifest.has_legacy_files and snapshot.manifest.writer is None:
+        return storage_version(None)
+    return rewritten_version(snapshot.data_storage_version)
+
+
 def _write_options(snapshot: Snapshot, options: CompactionOptions, rows: int) -> WriteOptions:
-    version = options.data_storage_version or rewritten_version(snapshot.data_storage_version)
-    result = WriteOptions(max_rows_per_file=rows, data_storage_version=version, blobs=kept_blobs(snapshot))
+    result = WriteOptions(
+        max_rows_per_file=rows,
+        max_rows_per_group=options.max_rows_per_group,
+        data_storage_version=target_version(snapshot, options),
+        blobs=kept_blobs(snapshot),
+    )
     if options.max_bytes_per_file:
         result = replace(result, max_bytes_per_file=options.max_bytes_per_file)
     limit = options.group_bytes

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from lance_duck.arguments import unknown_value
 from lance_duck.arrow.join import joined
-from lance_duck.errors import InvalidInputError
+from lance_duck.errors import InvalidInputError, UnsupportedError
 from lance_duck.rows import DeletionVector
 from lance_duck.rows.roaring import roaring_bytes
 from lance_duck.scan.filters import FilterLike
@@ -21,15 +21,14 @@ from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.projection import HIDDEN, ROW_ADDRESS
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import Snapshot
-from lance_duck.verbs.columns.files import ColumnFiles, LiveRows, live_rows, with_file
+from lance_duck.verbs.columns.files import ColumnFiles, LiveRows, live_rows, with_fields_of, with_file
 from lance_duck.verbs.columns.new_columns import JoinedColumns, NewColumns
 from lance_duck.verbs.columns.schema_change import add_fields, next_field_id
 from lance_duck.verbs.public.bases import new_bases, with_base_options
 from lance_duck.verbs.writing.settings import WriteSettings
 from lance_duck.verbs.writing.staged import Staged, stage_append, stage_new
 from lance_duck.verbs.writing.write_table import MODES, current_version, new_location
-from lance_duck.wire.files.overlay import without_fields
-from lance_duck.wire.fragment import TOMBSTONE, DataFile, Fragment
+from lance_duck.wire.fragment import Fragment
 from lance_duck.wire.schema import Schema
 from lance_duck.write.deletions import write_deletions
 from lance_duck.write.inputs import to_reader
@@ -125,7 +124,11 @@ def update_in_fragment(
     live = live_rows(snapshot, fragment)
     offsets = hits if live is None else live[hits]
     modified = [field.id for field in schema.walk()]
-    result = _replaced(fragment, file, set(modified))
+    try:
+        result = fragment if file is None else with_fields_of(fragment, file, set(modified))
+    except UnsupportedError:
+        files.discard()
+        raise
     return result, modified, roaring_bytes(offsets.astype(np.uint32))
 
 
@@ -185,14 +188,3 @@ def _updated(old: pa.RecordBatch, new: pa.RecordBatch, mask: pa.BooleanArray) ->
                 "data of another type", where=name, expected=array.type, found=str(error)
             ) from error
     return pa.RecordBatch.from_arrays(arrays, old.schema.names)
-
-
-def _replaced(fragment: Fragment, file: DataFile | None, modified: set[int]) -> Fragment:
-    """Return the fragment where a new file has taken over some fields."""
-    if file is None:
-        return fragment
-    files = [
-        replace(old, fields=tuple(TOMBSTONE if i in modified else i for i in old.fields)) for old in fragment.files
-    ]
-    files_in_use = [old for old in files if any(i != TOMBSTONE for i in old.fields)]
-    return replace(fragment, files=(*files_in_use, file), overlays=without_fields(fragment.overlays, modified))

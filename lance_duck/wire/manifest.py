@@ -30,6 +30,7 @@ from lance_duck.checksums.container import damaged
 from lance_duck.checksums.sealed import MANIFEST_SEAL, Seal, read_seal
 from lance_duck.errors import CorruptError
 from lance_duck.wire import flags
+from lance_duck.wire.files.dictionaries import with_dictionaries
 from lance_duck.wire.fragment import LEGACY, Fragment, Fragments, version_of_first
 from lance_duck.wire.index import IndexMetadata, index_from_proto
 from lance_duck.wire.logical import EXTENSION_NAME
@@ -109,6 +110,8 @@ class Manifest:
         """Schema of the table; versions with the same schema share one object, with all that it has cached."""
         proto = table_pb2.Manifest(fields=self.proto.fields, schema_metadata=self.proto.schema_metadata)
         data = proto.SerializeToString(deterministic=True)
+        if any(f.dictionary.length > 0 for f in proto.fields):
+            return with_dictionaries(_parse_schema(data), proto.fields, self._data)
         if any(word in data for word in _EXTENSIONS) or any(f.extension_name for f in proto.fields):
             return _parse_schema(data)
         return _shared_schema(data)

@@ -1,5 +1,6 @@
 """The bytes of a manifest file; `wire.manifest` has their grammar.
 
+[dictionaries]   only in tables of version 0.1: see `wire.files.dictionaries`
 [IndexSection]   only when there are indices
 [Transaction]    inline copy of the transaction that made the version
 Manifest         its last field is the seal, unless it has none: see `checksums.sealed`
@@ -8,13 +9,17 @@ footer
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
+from types import MappingProxyType
+
+import pyarrow as pa
 
 from lance_duck.checksums.sealed import MANIFEST_SEAL, manifest_seal
 from lance_duck.errors import UnsupportedError
+from lance_duck.wire.files.dictionaries import values_page
 from lance_duck.wire.fragment import LEGACY, version_of_first
 from lance_duck.wire.manifest import FOOTER, LENGTH, MAGIC, WRITER
 from lance_duck.wire.pb import table_pb2, transaction_pb2
@@ -27,6 +32,7 @@ def manifest_file(
     transaction: transaction_pb2.Transaction | None,
     indices: Iterable[table_pb2.IndexMetadata] = (),
     *,
+    dictionaries: Mapping[int, pa.Array] = MappingProxyType({}),
     sealed: bool = True,
 ) -> bytes:
     """Return the whole file of a version.
@@ -35,9 +41,10 @@ def manifest_file(
         manifest: Message of the version; the positions of the sections are set in it.
         transaction: Transaction that made the version; None if the manifest only names a transaction file.
         indices: Index segments of the version.
+        dictionaries: Values of the dictionaries of a table of version 0.1, by field id.
         sealed: Whether the file has a checksum.
     """
-    parts: list[bytes] = []
+    parts = _dictionary_pages(manifest, dictionaries)
     section = table_pb2.IndexSection(indices=indices)
     for name in ("index_section", "transaction_section", "transaction_section_deprecated"):
         manifest.ClearField(name)
@@ -58,7 +65,7 @@ def stamp_writer(manifest: table_pb2.Manifest, moment: datetime) -> None:
     """Set the writer and the time of a version.
 
     Raises:
-        UnsupportedError: The version has files of 0.1, with facts about them that a new manifest cannot repeat.
+        UnsupportedError: The version has files of 0.1, and may be wrong about how many rows they have.
     """
     if version_of_first(manifest.fragments) == LEGACY:
         _check_legacy(manifest)
@@ -71,14 +78,29 @@ def stamp_writer(manifest: table_pb2.Manifest, moment: datetime) -> None:
 
 
 def _check_legacy(manifest: table_pb2.Manifest) -> None:
-    """Refuse dictionaries, whose values lie in the old manifest's file, and row counts of writers without a name."""
-    if any(f.dictionary.offset or f.dictionary.length for f in manifest.fields):
-        table = "a table of version 0.1 with dictionaries"
-    elif not manifest.HasField("writer_version"):
-        table = "a table of version 0.1 whose row counts may be wrong"
-    else:
-        return
-    raise UnsupportedError(f"change of {table}", remedy="call optimize.compact_files() first, which writes it as 2.2")
+    """Refuse row counts of writers without name."""
+    if not manifest.HasField("writer_version"):
+        raise UnsupportedError(
+            "change of a table of version 0.1 whose row counts may be wrong",
+            remedy="call optimize.compact_files() first, which writes the table as 2.2",
+        )
+
+
+def _dictionary_pages(manifest: table_pb2.Manifest, dictionaries: Mapping[int, pa.Array]) -> list[bytes]:
+    """Return the values of dictionaries, which a manifest begins with, and have the fields tell where they lie."""
+    parts: list[bytes] = []
+    position = 0
+    for field in manifest.fields:
+        values = dictionaries.get(field.id)
+        if values is None:
+            if field.dictionary.length:
+                field.dictionary.Clear()
+            continue
+        data, field.dictionary.offset = values_page(values, position)
+        field.dictionary.length = len(values)
+        parts.append(data)
+        position += len(data)
+    return parts
 
 
 @cache

@@ -65,6 +65,8 @@ class Field:
         metadata: Field metadata, with the two extension keys.
         children: Members of a struct, the item of a list, the entries of a map.
         blob_bytes: Whether a scan gives the bytes of a blob, not a description of where they lie.
+        dictionary: Values of the dictionary that all 0.1 files of the table share; None if no file has one yet, and in
+            tables of other versions.
     """
 
     id: int
@@ -75,10 +77,11 @@ class Field:
     metadata: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), hash=False)
     children: tuple[Field, ...] = ()
     blob_bytes: bool = False
+    dictionary: pa.Array | None = field(default=None, compare=False, repr=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
         parts = (self.id, self.name, self.parent_id, self.logical_type, self.nullable, dict(self.metadata))
-        return Field, (*parts, self.children, self.blob_bytes)
+        return Field, (*parts, self.children, self.blob_bytes, self.dictionary)
 
     @cached_property
     def arrow_type(self) -> pa.DataType:
@@ -103,6 +106,11 @@ class Field:
     def is_list(self) -> bool:
         """Whether the field is a list or large_list, whose one child is the item."""
         return self.logical_type in _LISTS
+
+    @property
+    def is_dictionary(self) -> bool:
+        """Whether the values are places in a dictionary."""
+        return self.logical_type.startswith("dict:")
 
     @property
     def is_packed(self) -> bool:

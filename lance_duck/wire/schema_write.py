@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from lance_duck.errors import InvalidInputError, UnsupportedError
 from lance_duck.wire.c_schema import metadata_pairs
+from lance_duck.wire.files.dictionaries import check_values
 from lance_duck.wire.fragment import LEGACY
 from lance_duck.wire.logical import BLOB_V2, EXTENSION_METADATA, EXTENSION_NAME, logical_from_arrow
 from lance_duck.wire.pb import file_pb2
@@ -33,6 +34,7 @@ from lance_duck.wire.schema import (
 _JSON_NAMES = (JSON, "arrow.json")
 _TRUE = ("true", "1", "yes")
 _TEXTS = ("string", "large_string", "binary", "large_binary", "json")
+_NOT_LEGACY = ("fixed_size_binary:0",)
 _MAX_DEPTH = 64
 
 
@@ -51,7 +53,7 @@ def schema_from_arrow(
 
     Args:
         arrow: The columns.
-        version: Version of the data files that will hold them: "2.0", "2.1" or "2.2".
+        version: Version of the data files that will hold them: "0.1", "2.0", "2.1" or "2.2".
         first_id: Lowest id that may be assigned.
         existing: Schema whose fields keep their ids where `arrow` has their names; other fields get ids above its own.
         old_blobs: Whether blobs stay what they are in 2.2, too, as in files that belong to no table.
@@ -176,6 +178,8 @@ class _FieldBuilder:
             raise UnsupportedError(
                 f"{BLOB_V2} in data files of version {self._version}", where=where, remedy="write version 2.2"
             )
+        if metadata.get(BLOB_KEY, "").lower() == "true" and self._version == LEGACY:
+            raise UnsupportedError("blob in data files of version 0.1", where=where, remedy="write version 2.2")
         is_bytes = pa.types.is_binary(storage) or pa.types.is_large_binary(storage) or pa.types.is_binary_view(storage)
         if is_bytes and metadata.get(BLOB_KEY, "").lower() == "true" and self._new_blobs:
             del metadata[BLOB_KEY]
@@ -200,13 +204,13 @@ def _children(storage: pa.DataType, logical: str, where: str) -> list[pa.Field]:
 
 
 def _check_version(logical: str, storage: pa.DataType, version: str, where: str) -> None:
-    needs = "2.2" if logical == "map" or logical.startswith("fixed_size_list:struct:") else "2.0"
-    if version == LEGACY:
-        raise UnsupportedError(
-            "columns in new data files of version 0.1",
-            where=where,
-            remedy="call optimize.compact_files() first, which writes the table as 2.2",
-        )
+    needs = LEGACY
+    if logical == "map" or logical.startswith("fixed_size_list:struct:"):
+        needs = "2.2"
+    elif logical in _NOT_LEGACY or (logical == "struct" and not storage.num_fields):
+        needs = "2.0"
+    if logical.startswith("dict:") and version == LEGACY:
+        check_values(storage.value_type, where)
     if version < needs:
         raise UnsupportedError(
             f"type {storage} in data files of version {version}", where=where, remedy=f"write version {needs}"

@@ -7,21 +7,28 @@ manifest names are invisible.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, MutableMapping, Sequence
 from itertools import cycle
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import pyarrow as pa
 
+from lance_duck import lazy
 from lance_duck.errors import InvalidInputError, LanceDuckError
 from lance_duck.file.write.contract import page_bytes
 from lance_duck.file.write.writer import VERSIONS, FileWriter, WrittenFile
 from lance_duck.store import Sink, Store
 from lance_duck.wire import paths
-from lance_duck.wire.fragment import DataFile, Fragment
+from lance_duck.wire.fragment import LEGACY, DataFile, Fragment
 from lance_duck.wire.schema import Schema
 from lance_duck.write.coerce import coerce
 from lance_duck.write.options import Base, WriteOptions, WriteProgress
+
+if TYPE_CHECKING:
+    from lance_duck.file.v01 import writer as writer01
+else:
+    writer01 = lazy.modules(globals(), "lance_duck.file.v01", "writer")
 
 
 def write_new_fragments(
@@ -109,6 +116,7 @@ class _FragmentWrite:
         )
         self._open: _OpenFile | None = None
         self._closed: list[tuple[_OpenFile, WrittenFile]] = []
+        self._dictionaries: dict[int, pa.Array] = {}
         self.rows = 0
 
     def write(self, batch: pa.RecordBatch) -> None:
@@ -153,12 +161,12 @@ class _FragmentWrite:
 
     def _begin(self) -> None:
         store, base = next(self._places)
-        self._open = _OpenFile(store, base, self._schema, self._options)
+        self._open = _OpenFile(store, base, self._schema, self._options, self._dictionaries)
         if self._options.watch is not None:
-            version = VERSIONS[self._options.version]
+            version = VERSIONS.get(self._options.version) or writer01.FILE_VERSION
             self._options.watch.begin(_fragment(self._open, WrittenFile(0, 0, version, (), ())))
 
-    def _is_full(self, writer: FileWriter) -> bool:
+    def _is_full(self, writer: FileWriter | writer01.LegacyFileWriter) -> bool:
         return writer.num_rows >= self._options.max_rows_per_file or writer.reaches(self._options.max_bytes_per_file)
 
     def _finish_file(self) -> None:
@@ -179,7 +187,14 @@ class _FragmentWrite:
 class _OpenFile:
     """A data file that is being written, and the blobs beside it."""
 
-    def __init__(self, store: Store, base: Base | None, schema: Schema, options: WriteOptions) -> None:
+    def __init__(
+        self,
+        store: Store,
+        base: Base | None,
+        schema: Schema,
+        options: WriteOptions,
+        dictionaries: MutableMapping[int, pa.Array],
+    ) -> None:
         self.store = store
         self._base = base
         whole = options.transaction
@@ -188,22 +203,29 @@ class _OpenFile:
         self._is_root = base is None or base.is_dataset_root
         sink = store.create(paths.data_file(self._name, is_dataset_root=self._is_root), late=True)
         try:
-            each = page_bytes(len(schema.fields), options.data_cache_bytes, options.max_page_bytes)
-            self.writer = FileWriter(
-                sink,
-                schema,
-                options.version,
-                page_bytes=each,
-                open_sidecar=self._sidecar,
-                blobs=options.blobs,
-                threads=options.threads,
-                checksums=store.checksums,
-            )
+            self.writer = self._writer(sink, schema, options, dictionaries)
         except BaseException:
             sink.abort()
             raise
         for key, value in options.metadata.items():
             self.writer.add_schema_metadata(key, value)
+
+    def _writer(
+        self, sink: Sink, schema: Schema, options: WriteOptions, dictionaries: MutableMapping[int, pa.Array]
+    ) -> FileWriter | writer01.LegacyFileWriter:
+        if options.version == LEGACY:
+            rows = options.max_rows_per_group
+            return writer01.LegacyFileWriter(sink, schema, rows_per_group=rows, dictionaries=dictionaries)
+        return FileWriter(
+            sink,
+            schema,
+            options.version,
+            page_bytes=page_bytes(len(schema.fields), options.data_cache_bytes, options.max_page_bytes),
+            open_sidecar=self._sidecar,
+            blobs=options.blobs,
+            threads=options.threads,
+            checksums=self.store.checksums,
+        )
 
     def described(self, written_file: WrittenFile) -> DataFile:
         """Return the file as manifests name it."""

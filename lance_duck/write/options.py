@@ -13,14 +13,16 @@ from lance_duck.errors import InvalidInputError, UnsupportedError
 from lance_duck.file.write.blob_options import BlobOptions
 from lance_duck.file.write.contract import page_bytes
 from lance_duck.store import Store
-from lance_duck.wire.fragment import Fragment
+from lance_duck.wire.fragment import LEGACY, UNSTABLE, Fragment
 
 ROWS_PER_FILE: Final = 1024 * 1024
 BYTES_PER_FILE: Final = 90 << 30
 NEWEST: Final = "2.2"
 
-_VERSIONS: Final = MappingProxyType({"stable": NEWEST, "2.0": "2.0", "2.1": "2.1", "2.2": "2.2"})
-_UNWRITTEN: Final = frozenset({"legacy", "0.1", "next", "2.3"})
+_VERSIONS: Final = MappingProxyType(
+    {"stable": NEWEST, "2.0": "2.0", "2.1": "2.1", "2.2": "2.2", "legacy": LEGACY, LEGACY: LEGACY}
+)
+_UNWRITTEN: Final = frozenset({"next", UNSTABLE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +65,10 @@ class WriteOptions:
 
     Attributes:
         max_rows_per_file: Rows after which the next file is begun.
-        max_rows_per_group: Checked, and without effect: files of version 2 have no groups.
+        max_rows_per_group: Rows of a batch in files of version 0.1; files of version 2 have no batches.
         max_bytes_per_file: Bytes after which the next file is begun; a file may be larger by the pages that were not
             full then.
-        data_storage_version: "2.0", "2.1", "2.2" or "stable"; None for "2.2".
+        data_storage_version: "2.0", "2.1", "2.2" or "stable", "0.1" or "legacy"; None for "2.2".
         bases: Places that the files go to, in turn; None among them is the root of the table, and so is an empty list.
         data_cache_bytes: Bytes of values that wait for full pages, over all columns; None for 8 MiB for each column.
         max_page_bytes: Most bytes of values in a page; None for 32 MiB.
@@ -113,7 +115,7 @@ class WriteOptions:
 
     @property
     def version(self) -> str:
-        """Version of the files: "2.0", "2.1" or "2.2"."""
+        """Version of the files: "0.1", "2.0", "2.1" or "2.2"."""
         return storage_version(self.data_storage_version)
 
 
@@ -141,6 +143,6 @@ def storage_version(name: str | None) -> str:
             where=where,
             expected=expected,
             found=name,
-            remedy="optimize.compact_files() writes a table of this version as 2.2",
+            remedy="optimize.compact_files() writes a table of version 2.3 as 2.2",
         )
     raise unknown_value("unknown version of data files", name, _VERSIONS, where)

@@ -176,9 +176,8 @@ def test_a_clone_reads_the_files_of_its_source(moved: Path) -> None:
         assert_same(dataset.to_table(), load(EXPECTED / "clone" / f"{version}.arrow"))
 
 
-@pytest.mark.parametrize("name", ["legacy_05", "legacy_10"])
-def test_tables_of_version_0_1_are_compacted_before_they_are_changed(name: str, moved: Path) -> None:
-    dataset = ld.dataset(str(moved / f"{name}.lance"))
+def test_a_table_of_a_writer_without_name_is_compacted_before_it_is_changed(moved: Path) -> None:
+    dataset = ld.dataset(str(moved / "legacy_05.lance"))
     expected = dataset.to_table()
     with pytest.raises(UnsupportedError, match=r"compact_files\(\)"):
         dataset.delete("id = 7")
@@ -186,6 +185,16 @@ def test_tables_of_version_0_1_are_compacted_before_they_are_changed(name: str, 
     assert dataset.data_storage_version == "2.2"
     dataset.delete("id = 7")
     assert_same(dataset.to_table(), expected.filter(pc.field("id") != 7))
+
+
+def test_a_table_of_version_0_1_is_changed_and_compacted(moved: Path) -> None:
+    dataset = ld.dataset(str(moved / "legacy_10.lance"))
+    expected = dataset.to_table()
+    dataset.delete("id = 7")
+    for version in ("0.1", "2.2"):
+        dataset.optimize.compact_files(data_storage_version=version)
+        assert dataset.data_storage_version == version
+        assert_same(dataset.to_table(), expected.filter(pc.field("id") != 7))
 
 
 def test_an_unknown_reader_flag_is_refused_by_number(moved: Path) -> None:

@@ -1,4 +1,4 @@
-"""Data files of version 0.1, written by pylance: read as it reads them, compacted into 2.2, never mixed with others."""
+"""Data files of version 0.1, written by pylance: read as it reads them, changed, compacted, never mixed with others."""
 
 from __future__ import annotations
 
@@ -108,11 +108,11 @@ def test_every_version_of_an_evolved_table(evolved: str) -> None:
     assert {file.checksums for file in ours.check_files()} == {"none"}
 
 
-def test_compaction_writes_a_whole_table_anew_as_2_2(evolved: str) -> None:
+def test_compaction_writes_a_whole_table_anew_as_2_2_where_it_is_told_to(evolved: str) -> None:
     expected = lance.dataset(evolved).to_table()
     dataset = ld.dataset(evolved)
     dataset.create_scalar_index("id", "BTREE")
-    dataset.optimize.compact_files(target_rows_per_fragment=40)
+    dataset.optimize.compact_files(target_rows_per_fragment=40, data_storage_version="2.2")
     assert dataset.data_storage_version == "2.2"
     assert dataset.to_table(filter="id = 77") == expected.slice(expected["id"].to_pylist().index(77), 1)
     more = expected.slice(0, 2)
@@ -133,23 +133,28 @@ def test_rows_are_deleted_in_place_and_pylance_sees_it(evolved: str) -> None:
     assert_tables_same(theirs.to_table(), ld.dataset(evolved).to_table())
 
 
-def test_what_would_write_files_of_version_0_1_names_the_way_out(evolved: str) -> None:
-    dataset, before = ld.dataset(evolved), lance.dataset(evolved).to_table()
+def test_what_would_write_files_of_another_version_names_the_way_out(evolved: str) -> None:
+    before = lance.dataset(evolved).to_table()
     files = {*Path(evolved).rglob("*.lance")}
-    for change in (
-        lambda: ld.write_dataset(before, evolved, mode="append"),
-        lambda: ld.write_dataset(before, evolved, mode="append", data_storage_version="2.2"),
-        lambda: dataset.update({"id": "id"}, where="id = 1"),
-        lambda: dataset.add_columns({"more": "id"}),
-        lambda: dataset.merge_insert("id").when_matched_update_all().execute(before.slice(3, 2)),
-    ):
-        with pytest.raises(UnsupportedError, match=r"compact_files\(\)"):
-            change()
+    with pytest.raises(UnsupportedError, match=r'compact_files\(data_storage_version="2\.2"\)'):
+        ld.write_dataset(before, evolved, mode="append", data_storage_version="2.2")
     assert {*Path(evolved).rglob("*.lance")} == files
     assert_tables_same(before, lance.dataset(evolved).to_table())
 
 
-def test_dictionaries_of_the_manifest_are_read_and_compacted_but_not_carried(tmp_path: Path) -> None:
+def test_changes_write_files_of_version_0_1(evolved: str) -> None:
+    before = lance.dataset(evolved).to_table()
+    dataset = ld.write_dataset(before, evolved, mode="append")
+    dataset.update({"extra": "'other'"}, where="id = 1")
+    dataset.add_columns({"more": "id"})
+    dataset.merge_insert("id").when_matched_update_all().execute(dataset.to_table(filter="id = 3 OR id = 7").slice(1))
+    theirs = lance.dataset(evolved)
+    assert theirs.data_storage_version == dataset.data_storage_version == "0.1"
+    assert theirs.count_rows() == 2 * before.num_rows
+    assert_tables_same(theirs.to_table(), dataset.to_table())
+
+
+def test_dictionaries_of_the_manifest_are_read_carried_and_compacted(tmp_path: Path) -> None:
     uri = str(tmp_path / "t.lance")
     words = pa.array([["x", "", "z"][i % 3] for i in range(40)]).dictionary_encode()
     numbers = pa.DictionaryArray.from_arrays(pa.array([i % 3 for i in range(40)], pa.int8()), pa.array([10, 20, 30]))
@@ -157,19 +162,21 @@ def test_dictionaries_of_the_manifest_are_read_and_compacted_but_not_carried(tmp
     lance.write_dataset(pa.table({"i": range(40), "w": words, "n": numbers}), uri, **options)
     expected, dataset = lance.dataset(uri).to_table(), ld.dataset(uri)
     assert_tables_same(expected, dataset.to_table())
-    with pytest.raises(UnsupportedError, match=r"dictionaries.*compact_files"):
-        dataset.delete("i = 3")
-    dataset.optimize.compact_files()
     dataset.delete("i = 3")
     left = [row for row in expected.to_pylist() if row["i"] != 3]
     assert lance.dataset(uri).to_table().to_pylist() == dataset.to_table().to_pylist() == left
+    dataset.update({"n": "20"}, where="i = 3")
+    for version in ("0.1", "2.2"):
+        dataset.optimize.compact_files(data_storage_version=version)
+        assert lance.dataset(uri).to_table().to_pylist() == dataset.to_table().to_pylist() == left
+        assert lance.dataset(uri).data_storage_version == dataset.data_storage_version == version
 
 
-def test_a_part_of_a_table_is_not_compacted(evolved: str) -> None:
+def test_a_part_of_a_table_does_not_become_2_2(evolved: str) -> None:
     dataset, before = ld.dataset(evolved), lance.dataset(evolved).to_table()
     with pytest.raises(UnsupportedError, match="excluded"):
-        dataset.optimize.compact_files(excluded_fragment_ids=[0])
-    plan = ld.optimize.Compaction.plan(dataset, {"target_rows_per_fragment": 30})
+        dataset.optimize.compact_files(excluded_fragment_ids=[0], data_storage_version="2.2")
+    plan = ld.optimize.Compaction.plan(dataset, {"target_rows_per_fragment": 30, "data_storage_version": "2.2"})
     assert plan.num_tasks() > 1
     done = [task.execute(dataset) for task in plan.tasks]
     with pytest.raises(RetryableError, match="all fragments"):
@@ -181,13 +188,13 @@ def test_a_part_of_a_table_is_not_compacted(evolved: str) -> None:
 
 def test_rows_that_pylance_adds_while_a_table_is_compacted_are_kept(evolved: str) -> None:
     dataset = ld.dataset(evolved)
-    plan = ld.optimize.Compaction.plan(dataset, {})
+    plan = ld.optimize.Compaction.plan(dataset, {"data_storage_version": "2.2"})
     done = [task.execute(dataset) for task in plan.tasks]
     row = lance.dataset(evolved).to_table().slice(0, 1)
     lance.write_dataset(row, evolved, mode="append")
     with pytest.raises(RetryableError, match="compact all fragments"):
         ld.optimize.Compaction.commit(dataset, done)
-    ld.dataset(evolved).optimize.compact_files()
+    ld.dataset(evolved).optimize.compact_files(data_storage_version="2.2")
     assert ld.dataset(evolved).count_rows() == lance.dataset(evolved).count_rows() == 86
 
 

@@ -5,7 +5,7 @@ A deleted row gets the value of the row after it that is not deleted, or of the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import replace
 from uuid import UUID
 
@@ -13,13 +13,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from lance_duck.errors import InvalidInputError
+from lance_duck.errors import InvalidInputError, UnsupportedError
 from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.projection import ColumnsLike
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import Snapshot
 from lance_duck.store import Store
-from lance_duck.wire.fragment import DataFile, Fragment
+from lance_duck.wire.files.overlay import without_fields
+from lance_duck.wire.fragment import LEGACY, TOMBSTONE, DataFile, Fragment
 from lance_duck.wire.schema import Schema
 from lance_duck.write.files import discard_fragments, write_columns
 from lance_duck.write.options import WriteOptions
@@ -199,6 +200,27 @@ def with_file(fragment: Fragment, file: DataFile | None, schema: Schema) -> Frag
     files = [*fragment.files, *([] if file is None else [file])]
     overlays = tuple(overlay for overlay in fragment.overlays if not live.isdisjoint(overlay.file.fields))
     return replace(fragment, files=tuple(file for file in files if not live.isdisjoint(file.fields)), overlays=overlays)
+
+
+def with_fields_of(fragment: Fragment, file: DataFile, field_ids: Set[int]) -> Fragment:
+    """Return the fragment, where a file has taken some fields over from those before it.
+
+    Raises:
+        UnsupportedError: A file of version 0.1 would lose its lowest field, from which other readers count its pages.
+    """
+    files = []
+    for old in fragment.files:
+        fields = tuple(TOMBSTONE if i in field_ids else i for i in old.fields)
+        if all(i == TOMBSTONE for i in fields):
+            continue
+        if old.version == LEGACY and fields[0] == TOMBSTONE and old.fields[0] != TOMBSTONE:
+            raise UnsupportedError(
+                "new values of the first column of a data file of version 0.1, in a file of their own",
+                where=f"fragment {fragment.id}: {old.path}",
+                remedy='update whole rows, or call optimize.compact_files(data_storage_version="2.2") first',
+            )
+        files.append(replace(old, fields=fields))
+    return replace(fragment, files=(*files, file), overlays=without_fields(fragment.overlays, field_ids))
 
 
 def _discard(store: Store, files: Iterable[DataFile]) -> None:

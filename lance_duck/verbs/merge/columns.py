@@ -20,13 +20,13 @@ from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.projection import ROW_ID
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import Snapshot
+from lance_duck.verbs.columns.files import with_fields_of
 from lance_duck.verbs.merge.match import MergeMatches
 from lance_duck.verbs.merge.plan import UPDATE, MergePlan
 from lance_duck.verbs.merge.source import MergeSource
 from lance_duck.verbs.rows.draft import UncommittedFiles
 from lance_duck.verbs.rows.rows_moved import offsets_by_fragment
-from lance_duck.wire.files.overlay import without_fields
-from lance_duck.wire.fragment import TOMBSTONE, DataFile, Fragment
+from lance_duck.wire.fragment import Fragment
 from lance_duck.wire.schema import Schema
 from lance_duck.write.coerce import coerce
 from lance_duck.write.files import write_columns
@@ -78,7 +78,7 @@ def rewrite_columns(
         batches = _patched(snapshot, fragment, schema, source, offsets, sources)
         file = write_columns(snapshot.store, schema, batches, snapshot.physical_rows(fragment), options)
         draft.note_fragments([replace(fragment, files=(file,))])
-        fragments.append(with_columns(fragment, file))
+        fragments.append(with_fields_of(fragment, file, set(file.fields)))
         bitmaps[fragment_id] = roaring_bytes(offsets)
     return Update(
         updated_fragments=fragments,
@@ -86,17 +86,6 @@ def rewrite_columns(
         update_mode=REWRITE_COLUMNS,
         updated_fragment_offsets=bitmaps,
     )
-
-
-def with_columns(fragment: Fragment, file: DataFile) -> Fragment:
-    """Return the fragment, where a file has taken its fields over from those before it."""
-    field_ids = set(file.fields)
-    files = []
-    for old in fragment.files:
-        fields = tuple(TOMBSTONE if field in field_ids else field for field in old.fields)
-        if any(field != TOMBSTONE for field in fields):
-            files.append(replace(old, fields=fields))
-    return replace(fragment, files=(*files, file), overlays=without_fields(fragment.overlays, field_ids))
 
 
 def _patched(

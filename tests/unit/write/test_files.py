@@ -197,7 +197,7 @@ def test_new_columns_need_as_many_rows_as_the_fragment(tmp_path: Path, rows: int
         *(({"max_rows_per_file": 0}, InvalidInputError), ({"max_bytes_per_file": -1}, InvalidInputError)),
         *(({"max_rows_per_file": 2.5}, InvalidInputError), ({"max_rows_per_file": True}, InvalidInputError)),
         *(({"data_cache_bytes": 0}, InvalidInputError), ({"max_page_bytes": 0}, InvalidInputError)),
-        *(({"data_storage_version": "3.0"}, InvalidInputError), ({"data_storage_version": "legacy"}, UnsupportedError)),
+        *(({"data_storage_version": "3.0"}, InvalidInputError), ({"data_storage_version": "next"}, UnsupportedError)),
     ],
 )
 def test_options_that_make_no_sense_are_refused(options: dict[str, Any], error: type[Exception]) -> None:

@@ -143,7 +143,7 @@ def test_versions_of_files(place: str, hasty: dict[str, str]) -> None:
     ("options", "error", "message"),
     [
         ({"mode": "upsert"}, InvalidInputError, "unknown mode"),
-        ({"data_storage_version": "legacy"}, UnsupportedError, "not written"),
+        ({"data_storage_version": "2.3"}, UnsupportedError, "not written"),
         ({"data_storage_version": "next"}, UnsupportedError, "not written"),
         ({"data_storage_version": "9.9"}, InvalidInputError, "unknown version"),
         ({"max_rows_per_file": 0}, InvalidInputError, "max_rows_per_file"),

@@ -1,0 +1,230 @@
+"""Arrays to pages of 0.1 files, as `file.v01.pages` has them.
+
+There is no validity: what a reader would see as another value is refused. Nulls are written where a value without bytes
+is read as null, of texts and bytes in a nullable field; there an empty value is refused, for the same reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, MutableMapping, Sequence
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_duck.arrow.types import is_bytes, is_text, number_dtype
+from lance_duck.errors import UnsupportedError
+from lance_duck.file.v01.container import is_texts
+from lance_duck.file.write.stored import stored_array, stored_type
+from lance_duck.store import Buffer
+from lance_duck.wire.schema import Field
+
+Page = tuple[int, int, int]
+"""A page: the id of its field, its position in the file, and its length as the page table has it."""
+
+_OFFSET: Final = np.dtype("<i8")
+_REMEDY: Final = "write data_storage_version='2.2'"
+
+
+class Pages:
+    """Pages of batches, as bytes that are to follow what is in the file.
+
+    Args:
+        position: Where in the file the bytes go.
+        dictionaries: Values of the dictionary of each field, by field id; those that are not there yet are added.
+    """
+
+    def __init__(self, position: int, dictionaries: MutableMapping[int, pa.Array]) -> None:
+        self.buffers: list[Buffer] = []
+        self.entries: list[Page] = []
+        self._position = position
+        self._dictionaries = dictionaries
+
+    def add(self, f: Field, arrays: Sequence[pa.Array], path: str) -> None:
+        """Add the pages of a field and all below it, for the rows of one batch.
+
+        Args:
+            f: The field.
+            arrays: The rows, in pieces, at least one.
+            path: Name of the field, for messages.
+
+        Raises:
+            UnsupportedError: A null, or an empty value, that would be read as another one.
+        """
+        if f.logical_type == "struct":
+            _refuse_nulls(arrays, path)
+            for i, child in enumerate(f.children):
+                self.add(child, [array.field(i) for array in arrays], f"{path}.{child.name}")
+        elif f.is_list:
+            self._add_lists(f, arrays, path)
+        else:
+            self._add_leaf(f, arrays, path)
+
+    def _add_lists(self, f: Field, arrays: Sequence[pa.Array], path: str) -> None:
+        _refuse_nulls(arrays, path)
+        dtype = np.dtype("<i8" if f.logical_type.startswith("large") else "<i4")
+        offsets, items, end = [np.zeros(1, np.int64)], [], 0
+        for array in arrays:
+            own = array.offsets.to_numpy().astype(np.int64)
+            offsets.append(own[1:] - own[0] + end)
+            end += int(own[-1] - own[0])
+            items.append(array.values.slice(own[0], own[-1] - own[0]))
+        ends = np.concatenate(offsets)
+        self._put(f.id, len(ends), ends.astype(dtype))
+        self.add(f.children[0], items, f"{path}.{f.children[0].name}")
+
+    def _add_leaf(self, f: Field, arrays: Sequence[pa.Array], path: str) -> None:
+        count = sum(map(len, arrays))
+        if f.is_dictionary:
+            self._put(f.id, count, *(self._places(f, array, path) for array in arrays))
+            return
+        stored = [stored_array(array, f, stored_type(f), path) for array in arrays]
+        if is_texts(f):
+            self._add_texts(f, stored, path)
+        elif pa.types.is_null(stored[0].type):
+            self._put(f.id, count)
+        else:
+            self._put(f.id, count, *_fixed(stored, path))
+
+    def _add_texts(self, f: Field, arrays: Sequence[pa.Array], path: str) -> None:
+        offsets, at = [np.array([self._position])], self._position
+        for array in arrays:
+            own, data = _texts(array, path, nullable=f.nullable)
+            self._append(data)
+            offsets.append(own[1:] - own[0] + at)
+            at = int(offsets[-1][-1]) if len(own) > 1 else at
+        ends = np.concatenate(offsets)
+        self._put(f.id, len(ends) - 1, ends.astype(_OFFSET))
+
+    def _places(self, f: Field, array: pa.DictionaryArray, path: str) -> Buffer:
+        """Return the places of values in the dictionary of the field, which the first values make."""
+        while isinstance(array, pa.ExtensionArray):
+            array = array.storage
+        values = self._dictionaries.get(f.id)
+        if values is None:
+            values = self._dictionaries[f.id] = first_dictionary(array, nullable=f.nullable)
+        empty = _empty(values.type) if f.nullable else None
+        items = array.dictionary
+        if empty is not None and pc.index(items, empty).as_py() >= 0:
+            _refuse_empty(items.take(pc.unique(array.indices).drop_null()), path)
+        places = pc.index_in(items, value_set=values).take(array.indices)
+        if places.null_count and empty is not None and (absent := pc.index(values, empty).as_py()) >= 0:
+            places = pc.if_else(items.take(array.indices).is_null(), pa.scalar(absent, places.type), places)
+        if places.null_count:
+            raise _not_in_dictionary(array[pc.index(places.is_null(), True).as_py()].as_py(), path)
+        dtype = number_dtype(array.type.index_type)
+        most = np.iinfo(dtype).max
+        if len(values) - 1 > most:
+            raise UnsupportedError(
+                "dictionary with more values than its indices tell apart",
+                where=f"column {path!r}",
+                expected=f"at most {most + 1}",
+                found=len(values),
+            )
+        return places.to_numpy(zero_copy_only=False).astype(dtype.newbyteorder("<"))
+
+    def _put(self, field_id: int, length: int, *data: Buffer) -> None:
+        self.entries.append((field_id, self._position, length))
+        for buffer in data:
+            self._append(buffer)
+
+    def _append(self, data: Buffer) -> None:
+        size = memoryview(data).nbytes
+        if size:
+            self.buffers.append(data)
+            self._position += size
+
+
+def first_dictionary(array: pa.DictionaryArray, *, nullable: bool) -> pa.Array:
+    """Return the values of the dictionary that the first rows of a column make: distinct, none null.
+
+    Where rows are null and values have any length, an empty one is among them, which is read as null.
+    """
+    values = pc.unique(array.dictionary).drop_null()
+    empty = _empty(values.type) if nullable and (array.null_count or array.dictionary.null_count) else None
+    if empty is not None:
+        values = pc.unique(pa.concat_arrays([values, pa.array([empty.as_py()], values.type)]))
+    return values
+
+
+def _empty(type_: pa.DataType) -> pa.Scalar | None:
+    """Return the value without bytes, which is read as null in a nullable field; None for a type of one width."""
+    if is_text(type_):
+        return pa.scalar("", type_)
+    return pa.scalar(b"", type_) if is_bytes(type_) else None
+
+
+def _fixed(arrays: Sequence[pa.Array], path: str) -> Iterator[Buffer]:
+    """Yield the bytes of values of one width."""
+    _refuse_nulls(arrays, path)
+    while pa.types.is_fixed_size_list(arrays[0].type):
+        arrays = [stored_items(array) for array in arrays]
+        _refuse_nulls(arrays, path)
+    if pa.types.is_boolean(arrays[0].type):
+        flags = [array.to_numpy(zero_copy_only=False) for array in arrays]
+        yield np.packbits(np.concatenate(flags), bitorder="little")
+        return
+    width = arrays[0].type.bit_width // 8
+    for array in arrays:
+        if len(array):
+            yield memoryview(array.buffers()[1])[array.offset * width : (array.offset + len(array)) * width]
+
+
+def stored_items(array: pa.Array) -> pa.Array:
+    """Return the items of fixed-size lists, none of which is null, as their storage type."""
+    items = array.flatten()
+    while isinstance(items, pa.ExtensionArray):
+        items = items.storage
+    return items
+
+
+def _texts(array: pa.Array, path: str, *, nullable: bool) -> tuple[np.ndarray, Buffer]:
+    """Return offsets and bytes of values of any length; nulls have no bytes."""
+    if nullable:
+        _refuse_empty(array, path)
+    else:
+        _refuse_nulls([array], path)
+    if array.null_count:
+        array = pc.fill_null(array, "" if is_text(array.type) else b"")
+    wide = array.cast(pa.large_binary())
+    _, offsets, data = wide.buffers()
+    if offsets is None:
+        return np.zeros(1, np.int64), b""
+    own = np.frombuffer(offsets, np.int64, len(wide) + 1, wide.offset * _OFFSET.itemsize)
+    return own, b"" if data is None else memoryview(data)[own[0] : own[-1]]
+
+
+def _refuse_empty(array: pa.Array, path: str) -> None:
+    if pc.any(pc.equal(pc.binary_length(array), 0)).as_py():
+        raise UnsupportedError(
+            "empty value in a nullable column of a file of version 0.1, which would be read as null",
+            where=f"column {path!r}",
+            remedy=f"declare the column nullable=False, or write nulls, or {_REMEDY}",
+        )
+
+
+def _refuse_nulls(arrays: Sequence[pa.Array], path: str) -> None:
+    if any(array.null_count for array in arrays):
+        raise _null_refused(path)
+
+
+def _not_in_dictionary(value: object, path: str) -> UnsupportedError:
+    if value is None:
+        return _null_refused(path)
+    return UnsupportedError(
+        "value that is not in the dictionary of the column",
+        where=f"column {path!r}",
+        expected="values of the dictionary that all data files of version 0.1 share, made of the first rows",
+        found=repr(value)[:80],
+        remedy="write the column without a dictionary, or write data_storage_version='2.2'",
+    )
+
+
+def _null_refused(path: str) -> UnsupportedError:
+    return UnsupportedError(
+        "null in a file of version 0.1, which would be read as another value",
+        where=f"column {path!r}",
+        expected="nulls of texts and bytes, and columns of type null, only",
+        remedy=f"fill the nulls, or {_REMEDY}",
+    )

@@ -1,0 +1,193 @@
+"""New data files of version 0.1; `file.v01.container` has the layout.
+
+Statistics of batches are not written: readers may skip batches by them, and need not.
+"""
+
+from __future__ import annotations
+
+import struct
+from array import array
+from collections.abc import MutableMapping
+from types import TracebackType
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from lance_duck.arrow.types import MAX_INT32
+from lance_duck.errors import InternalError, UnsupportedError
+from lance_duck.file.v01.container import FOOTER
+from lance_duck.file.v01.pages_out import Pages
+from lance_duck.file.write.contract import num_bytes
+from lance_duck.file.write.writer import WrittenFile
+from lance_duck.store import Sink
+from lance_duck.wire.files.dictionaries import check_values, values_page
+from lance_duck.wire.pb import file_pb2, table_pb2
+from lance_duck.wire.schema import Field, Schema
+from lance_duck.wire.schema_write import metadata_to_proto, schema_to_proto
+
+ROWS_PER_GROUP: Final = 1024
+"""Rows of a batch, unless asked otherwise. As pylance writes."""
+
+FILE_VERSION: Final = (0, 2)
+"""What manifests and footers say."""
+
+_MAGIC: Final = b"LANC"
+_LENGTH: Final = struct.Struct("<I")
+
+
+class LegacyFileWriter:
+    """Writes one data file of version 0.1, batch by batch; used as a `FileWriter` is.
+
+    Args:
+        sink: Where the bytes go; closed by `finish`, aborted by `abort`.
+        schema: The columns; `schema_from_arrow` has checked their types.
+        rows_per_group: Rows of a batch.
+        dictionaries: Values of the dictionaries of the table by field id, which its files share; those that it does not
+            have yet are made of the first rows, and added.
+    """
+
+    def __init__(
+        self,
+        sink: Sink,
+        schema: Schema,
+        *,
+        rows_per_group: int = ROWS_PER_GROUP,
+        dictionaries: MutableMapping[int, pa.Array] | None = None,
+    ) -> None:
+        self._sink = sink
+        self._schema = schema
+        self._rows_per_group = rows_per_group
+        self._dictionaries = {} if dictionaries is None else dictionaries
+        for f in schema.walk():
+            if f.is_dictionary:
+                check_values(f.storage_type.value_type, f"column {f.name!r}")
+                if f.dictionary is not None:
+                    self._dictionaries.setdefault(f.id, f.dictionary)
+        self._pages: dict[int, array[int]] = {f.id: array("q") for f in schema.walk()}
+        self._bounds = [0]
+        self._pending: list[pa.RecordBatch] = []
+        self._pending_rows = self._pending_bytes = 0
+        self._metadata: dict[str, str] = {}
+
+    @property
+    def num_rows(self) -> int:
+        """Rows written so far."""
+        return self._bounds[-1] + self._pending_rows
+
+    def tell(self) -> int:
+        """Return the bytes of the file so far, and of values that wait for their batch to be full."""
+        return self._sink.position + self._pending_bytes
+
+    def reaches(self, size: int) -> bool:
+        """Return whether the file has this many bytes, about."""
+        return self.tell() >= size
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Append rows: one array of the storage type of each column of the schema, in their order.
+
+        Raises:
+            UnsupportedError: A value that the version cannot say.
+            StoreError: The disk or the service failed. The writer can only be aborted then.
+        """
+        if batch.num_columns != len(self._schema.fields):
+            raise InternalError("batch with other columns", expected=len(self._schema.fields), found=batch.num_columns)
+        start = 0
+        while start < batch.num_rows:
+            piece = batch.slice(start, self._rows_per_group - self._pending_rows)
+            self._pending.append(piece)
+            self._pending_rows += piece.num_rows
+            self._pending_bytes += num_bytes(piece)
+            start += piece.num_rows
+            if self._pending_rows == self._rows_per_group:
+                self._write_group()
+
+    def add_schema_metadata(self, key: str, value: str) -> None:
+        """Set an entry of the metadata of the file's schema."""
+        self._metadata[key] = value
+
+    def finish(self) -> WrittenFile:
+        """Write what is left, and make the file appear.
+
+        Raises:
+            UnsupportedError: A value that the version cannot say; nothing of the file is left.
+            StoreError: The disk or the service failed; likewise.
+        """
+        try:
+            self._write_group()
+            self._write_tail()
+            self._sink.close()
+        except BaseException:
+            self.abort()
+            raise
+        # Older readers take the first of these ids for the lowest one, from which the page table counts.
+        return WrittenFile(self.num_rows, self._sink.position, FILE_VERSION, tuple(sorted(self._pages)), ())
+
+    def abort(self) -> None:
+        """Leave nothing of the file. Never raises."""
+        self._pending.clear()
+        self._sink.abort()
+
+    def __enter__(self) -> LegacyFileWriter:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.abort()
+
+    def _write_group(self) -> None:
+        """Write the rows that wait as one batch."""
+        if not self._pending_rows:
+            return
+        if self.num_rows > MAX_INT32:
+            raise UnsupportedError(
+                "rows of a file of version 0.1",
+                where=self._sink.path,
+                expected=f"at most {MAX_INT32}",
+                found=self.num_rows,
+            )
+        pages = Pages(self._sink.position, self._dictionaries)
+        for i, f in enumerate(self._schema.fields):
+            pages.add(f, [batch.column(i) for batch in self._pending], f.name)
+        for buffer in pages.buffers:
+            self._sink.write(buffer)
+        for field_id, position, length in pages.entries:
+            self._pages[field_id].extend((position, length))
+        for f in self._schema.walk():
+            if f.logical_type == "struct":
+                self._pages[f.id].extend((0, 0))
+        self._bounds.append(self.num_rows)
+        self._pending.clear()
+        self._pending_rows = self._pending_bytes = 0
+
+    def _write_tail(self) -> None:
+        table = self._sink.position
+        low, high = min(self._pages), max(self._pages)
+        none = array("q", bytes(16 * (len(self._bounds) - 1)))
+        for field_id in range(low, high + 1):
+            self._sink.write(np.array(self._pages.get(field_id, none), "<i8"))
+        fields = {proto.id: proto for proto in schema_to_proto(self._schema)}
+        for f in self._schema.walk():
+            if f.is_dictionary:
+                self._write_dictionary(f, fields[f.id])
+        manifest = table_pb2.Manifest(fields=fields.values(), version=1)
+        for key, value in metadata_to_proto({**self._schema.metadata, **self._metadata}).items():
+            manifest.schema_metadata[key] = value
+        manifest.data_format.file_format, manifest.data_format.version = "lance", "0.1"
+        place = self._write_message(manifest.SerializeToString())
+        metadata = file_pb2.Metadata(manifest_position=place, batch_offsets=self._bounds, page_table_position=table)
+        self._sink.write(FOOTER.pack(self._write_message(metadata.SerializeToString()), *FILE_VERSION, _MAGIC))
+
+    def _write_dictionary(self, f: Field, proto: file_pb2.Field) -> None:
+        values = self._dictionaries.get(f.id)
+        if values is None:
+            values = pa.array([], f.storage_type.value_type)
+        data, proto.dictionary.offset = values_page(values, self._sink.position)
+        proto.dictionary.length = len(values)
+        self._sink.write(data)
+
+    def _write_message(self, data: bytes) -> int:
+        position = self._sink.position
+        self._sink.write(_LENGTH.pack(len(data)) + data)
+        return position

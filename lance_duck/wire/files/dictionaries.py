@@ -1,0 +1,106 @@
+"""Values of dictionaries of version 0.1: one page, in each data file and in each manifest of a table.
+
+    kind of values            page, at Field.dictionary.offset with Field.dictionary.length values
+    numbers                   little-endian
+    texts, bytes              int64 (length + 1): where each begins and ends in the file; the bytes lie before
+
+All data files of a table share one dictionary: readers that take that of the manifest use it for every file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from lance_duck.arrow.types import is_bytes, is_text, number_dtype
+from lance_duck.errors import UnsupportedError
+from lance_duck.wire.pb import file_pb2
+from lance_duck.wire.schema import Field, Schema
+
+_OFFSET = np.dtype("<i8")
+
+
+def check_values(type_: pa.DataType, where: str) -> None:
+    """Refuse values that dictionaries of version 0.1 do not have: all but texts, bytes and integers.
+
+    Raises:
+        UnsupportedError: Names the type.
+    """
+    if not (is_text(type_) or is_bytes(type_) or pa.types.is_integer(type_)):
+        raise UnsupportedError(
+            f"dictionary of {type_} in data files of version 0.1",
+            where=where,
+            expected="texts, bytes or integers",
+            remedy="cast the column to its values, or write version 2.2",
+        )
+
+
+def values_page(values: pa.Array, position: int) -> tuple[bytes, int]:
+    """Return the bytes of values, and where their page begins.
+
+    Args:
+        values: Texts, bytes or integers, none null.
+        position: Where in the file the bytes go.
+    """
+    if pa.types.is_integer(values.type):
+        dtype = number_dtype(values.type)
+        return values.to_numpy(zero_copy_only=False).astype(dtype.newbyteorder("<")).tobytes(), position
+    wide = values.cast(pa.large_binary())
+    _, offsets, data = wide.buffers()
+    ends = np.frombuffer(offsets, _OFFSET, len(wide) + 1, wide.offset * _OFFSET.itemsize)
+    text = memoryview(data)[ends[0] : ends[-1]].tobytes() if data is not None else b""
+    return text + (ends - ends[0] + position).astype(_OFFSET).tobytes(), position + len(text)
+
+
+def values_of(data: bytes, offset: int, length: int, type_: pa.DataType) -> pa.Array | None:
+    """Return the values of a page; None where the file does not hold them.
+
+    Args:
+        data: The whole file.
+        offset: Where the page begins.
+        length: Number of values.
+        type_: Type of the values.
+    """
+    if pa.types.is_integer(type_):
+        dtype = number_dtype(type_).newbyteorder("<")
+        if not 0 <= offset <= len(data) - length * dtype.itemsize:
+            return None
+        return pa.array(np.frombuffer(data, dtype, length, offset), type_)
+    if not (is_text(type_) or is_bytes(type_)) or not 0 <= offset <= len(data) - (length + 1) * _OFFSET.itemsize:
+        return None
+    ends = np.frombuffer(data, _OFFSET, length + 1, offset)
+    if ends[0] < 0 or ends[-1] > len(data) or (np.diff(ends) < 0).any():
+        return None
+    text = data[ends[0] : ends[-1]]
+    array = pa.Array.from_buffers(
+        pa.large_binary(), length, [None, pa.py_buffer((ends - ends[0]).tobytes()), pa.py_buffer(text)]
+    )
+    try:
+        return array.cast(type_)
+    except pa.ArrowInvalid:  # texts that are no UTF-8
+        return None
+
+
+def with_dictionaries(schema: Schema, protos: Iterable[file_pb2.Field], data: bytes) -> Schema:
+    """Return the schema of a manifest, where fields have the dictionaries that its file holds.
+
+    Args:
+        schema: The schema.
+        protos: Messages of its fields.
+        data: The file.
+    """
+    extents = {p.id: (p.dictionary.offset, p.dictionary.length) for p in protos if p.dictionary.length > 0}
+    return Schema(tuple(_with_values(f, extents, data) for f in schema.fields), schema.metadata)
+
+
+def _with_values(f: Field, extents: Mapping[int, tuple[int, int]], data: bytes) -> Field:
+    children = tuple(_with_values(child, extents, data) for child in f.children)
+    values = None
+    if f.id in extents and f.is_dictionary:
+        with suppress(UnsupportedError):  # a type that is unknown is not in the way of other columns
+            values = values_of(data, *extents[f.id], f.storage_type.value_type)
+    return replace(f, children=children, dictionary=values)
