@@ -147,8 +147,10 @@ class ScanOptions:
         if self.hybrid is not None and (self.nearest is None or self.full_text_query is None):
             expected = "a search for a vector and for words, which they mix"
             raise InvalidInputError(f"hybrid ({', '.join(self.hybrid)})", where="scan", expected=expected)
-        for name in ("limit", "offset", "batch_size", "batch_size_bytes"):
-            _check_number(name, getattr(self, name), 1 if name.startswith("batch") else 0)
+        for name, least in _LEAST.items():
+            value = getattr(self, name)
+            if value is not None:
+                _check_number(name, value, least)
         for name in ("fragments", "order_by"):
             value = getattr(self, name)
             if value is not None and (isinstance(value, str | bytes) or not isinstance(value, Iterable)):
@@ -168,7 +170,8 @@ class ScanOptions:
         Raises:
             WrongTypeError: There is no option of a name, or a value is of another type.
         """
-        refuse_unknown(arguments, cls.__dataclass_fields__, "scan", "option")
+        if not arguments.keys() <= cls.__dataclass_fields__.keys():
+            refuse_unknown(arguments, cls.__dataclass_fields__, "scan", "option")
         return cls(**arguments)
 
     @property
@@ -176,6 +179,9 @@ class ScanOptions:
         """Columns to sort by, with their directions."""
         return tuple(_ordering(entry) for entry in self.order_by or ())
 
+
+_LEAST: Final = {"limit": 0, "offset": 0, "batch_size": 1, "batch_size_bytes": 1}
+"""Options that are whole numbers, and how small they may be."""
 
 _REFUSED: Final = (
     *("index_segments", "row_addr_allowlist", "row_addr_blocklist"),
@@ -315,8 +321,6 @@ def _is_hashable(key: object) -> bool:
 
 
 def _check_number(name: str, value: object, least: int) -> None:
-    if value is None:
-        return
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise InvalidInputError(name, expected="a whole number", found=repr(value))
     if value.__index__() < least:

@@ -188,7 +188,7 @@ class Sizer:
     """Sizes of morsels, in rows: small at first, so that the first batch comes soon, then ever larger.
 
     Args:
-        width: Estimated bytes of a row of the result; `observe` corrects the estimate.
+        width: Estimated bytes of a row of the result; the batches that `observe` is given correct the estimate.
         rows: Rows of a batch, if the caller set them; morsels are multiples of it.
         bytes_: Bytes of a batch, if the caller set them.
         filtered: Bytes of a row that the filter reads; None without a filter.
@@ -213,16 +213,25 @@ class Sizer:
         self._bytes = bytes_ or MORSEL_BYTES
         self._most_rows = most
         self._next = most if is_full else max(1, min(FIRST_ROWS, FIRST_BYTES // self._most))
+        self._observed: tuple[int, Sequence[pa.RecordBatch]] | None = None
 
     def take(self) -> int:
         """Return the rows of the next morsel."""
+        if self._observed is not None:
+            self._learn(*self._observed)
+            self._observed = None
         cap = max(1, min(self._most_rows, self._bytes // self._width, BURST * self._bytes // self._most))
         rows = min(self._next, cap)
         self._next = min(self._next * MORSEL_GROWTH, self._most_rows)
         return max(1, rows // self._unit) * self._unit
 
-    def observe(self, rows: int, remaining: int, size: int) -> None:
-        """Learn from a morsel of `rows` rows of which `remaining` passed the filter, and took `size` bytes."""
+    def observe(self, rows: int, batches: Sequence[pa.RecordBatch]) -> None:
+        """Note the batches that came of a morsel of `rows` rows: the size of the next one is learnt from them."""
+        self._observed = rows, batches
+
+    def _learn(self, rows: int, batches: Sequence[pa.RecordBatch]) -> None:
+        remaining = sum(batch.num_rows for batch in batches)
+        size = sum(batch.nbytes for batch in batches)  # 7 us a batch
         if remaining:
             self._most = max(1, size // remaining)
         if rows:

@@ -8,7 +8,7 @@ A file named in the manifest lies below the root of the table, or below the base
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from functools import cached_property
@@ -222,7 +222,7 @@ class Snapshot:
         """Count the rows that are not deleted: from metadata alone, unless an old manifest does not say."""
         return sum(self.row_counts())
 
-    def row_counts(self) -> list[int]:
+    def row_counts(self) -> Sequence[int]:
         """Return the number of rows of each fragment that are not deleted: see `count_rows`."""
         counts = self.fragments.row_counts()
         return [self.num_rows(f) for f in self.fragments] if counts is None else counts

@@ -85,7 +85,8 @@ class MappedFile:
 
     def look(self, offset: int, size: int, touched: int) -> Bytes:
         """Return a view of bytes, of which only about `touched` will be read; it is unknown which."""
-        check_range(self.path, self.size, offset, size)
+        if offset < 0 or size < 0 or offset + size > self.size:
+            check_range(self.path, self.size, offset, size)
         residency.touch(self, min(size, touched))
         return self._bytes[offset : offset + size]
 

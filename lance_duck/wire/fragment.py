@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import overload
 
 from lance_duck.errors import CorruptError
@@ -111,6 +112,9 @@ class Fragments(Sequence[Fragment]):
     def __getitem__(self, index: int | slice) -> Fragment | tuple[Fragment, ...]:
         if isinstance(index, slice):
             return tuple(self[i] for i in range(*index.indices(len(self))))
+        built = self._built.get(index)
+        if built is not None:
+            return built
         place = index + len(self) if index < 0 else index
         if not 0 <= place < len(self):
             raise IndexError(index)
@@ -133,8 +137,12 @@ class Fragments(Sequence[Fragment]):
         """Return the ids of all fragments, in order, without building the fragments."""
         return [p.id for p in self._protos]
 
-    def row_counts(self) -> list[int] | None:
+    def row_counts(self) -> Sequence[int] | None:
         """Return the number of rows of each fragment that are not deleted; None when an old manifest does not say."""
+        return self._row_counts
+
+    @cached_property
+    def _row_counts(self) -> Sequence[int] | None:
         counts = []
         for proto in self._protos:
             if not self._counts_old and _has_old_files(proto):
@@ -148,7 +156,7 @@ class Fragments(Sequence[Fragment]):
                 return None
             _check_deleted(deleted, proto, self._where)
             counts.append(proto.physical_rows - deleted)
-        return counts
+        return tuple(counts)
 
     def summary(self) -> dict[str, str]:
         """Return the numbers of fragments, files and rows, by the names that pylance gives them."""

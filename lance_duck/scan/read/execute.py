@@ -39,7 +39,9 @@ def scan_batches(
     snapshot: Snapshot, plan: ScanPlan, columns: ColumnCache | None = None, workers: int | None = None
 ) -> Batches:
     """Yield the batches of a plan, none of them empty. Closing the generator ends the scan."""
-    pieces = _trim(plan, _read(snapshot, plan, columns or ColumnCache(), workers))
+    pieces = _read(snapshot, plan, columns or ColumnCache(), workers)
+    if plan.filter is not None and (plan.offset or plan.limit is not None):
+        pieces = _trim(plan, pieces)
     if plan.strict_batches and plan.batch_rows:
         return _regroup(pieces, plan.batch_rows)
     if plan.filter is not None or plan.crosses_fragments:
@@ -77,15 +79,12 @@ def _read(snapshot: Snapshot, plan: ScanPlan, columns: ColumnCache, workers: int
         return task.rows, task.read()
 
     for rows, batches in pace.map(work, cut_tasks(readers, sizer)):
-        sizer.observe(rows, sum(batch.num_rows for batch in batches), sum(batch.nbytes for batch in batches))
+        sizer.observe(rows, batches)
         yield batches
 
 
 def _trim(plan: ScanPlan, pieces: Pieces) -> Pieces:
     """Apply limit and offset to the rows of a filtered scan."""
-    if plan.filter is None or (not plan.offset and plan.limit is None):
-        yield from pieces
-        return
     skip, remaining = plan.offset, plan.limit
     try:
         if remaining == 0:

@@ -71,9 +71,7 @@ class FragmentReader:
 
     def stored_bytes(self, read: Read) -> int:
         """Return the bytes that a column takes in the files of the fragment."""
-        places = [self._locate(field.id) for field in read.field.walk()]
-        pages = [page for place in places if place is not None for page in place[0].column(place[1]).pages]
-        return sum(size for page in pages for _, size in page.buffers)
+        return self._columns.stored_bytes(self.fragment, read, self._count_stored)
 
     def read(self, columns: Sequence[Read], rows: Rows) -> Request[Columns]:
         """Read columns; the request returns their arrays by name."""
@@ -124,6 +122,11 @@ class FragmentReader:
         num_deleted = 0 if deletions is None else np.searchsorted(deletions.deleted, offsets.astype(np.uint32))
         return pa.array((offsets - num_deleted + row_offset).astype(np.uint64))
 
+    def _count_stored(self, read: Read) -> int:
+        places = [self._locate(field.id) for field in read.field.walk()]
+        pages = [page for place in places if place is not None for page in place[0].column(place[1]).pages]
+        return sum(size for page in pages for _, size in page.buffers)
+
     def _versions(self, name: str, offsets: NDArray[np.int64]) -> NDArray[np.uint64]:
         find = self._snapshot.created_at if name == CREATED_AT else self._snapshot.last_updated_at
         versions = find(self.fragment)
@@ -157,6 +160,7 @@ class ColumnCache:
 
     def __init__(self, limit: int = _CACHED_COLUMNS) -> None:
         self._readers: LruCache[ColumnReader] = LruCache(limit)
+        self._sizes: LruCache[int] = LruCache(limit)
 
     def has(self, fragment: Fragment, read: Read) -> bool:
         """Return whether the reader of a column is cached."""
@@ -165,3 +169,7 @@ class ColumnCache:
     def get(self, fragment: Fragment, read: Read, open_: Callable[[Read], ColumnReader]) -> ColumnReader:
         """Return the reader of a column, opened if it is not cached."""
         return self._readers.get((fragment.id, read.key), lambda: open_(read))
+
+    def stored_bytes(self, fragment: Fragment, read: Read, count: Callable[[Read], int]) -> int:
+        """Return the bytes of a column in its files, counted when they are not known."""
+        return self._sizes.get((fragment.id, read.key), lambda: count(read))

@@ -13,8 +13,7 @@ from itertools import accumulate
 import numpy as np
 import pyarrow as pa
 
-from lance_duck.file.column import Rows, open_column
-from lance_duck.file.joined import JoinedFile
+from lance_duck.file.column import Rows
 from lance_duck.rows import DeletionVector
 from lance_duck.scan.costs import JOINED_FILE_BYTES
 from lance_duck.scan.plan import ScanPlan
@@ -22,7 +21,7 @@ from lance_duck.scan.predicate.arrays import keep
 from lance_duck.scan.projection import Read
 from lance_duck.scan.read.fragment_reader import Columns, FragmentReader
 from lance_duck.snapshot import Snapshot
-from lance_duck.snapshot.joined import is_local, open_joined
+from lance_duck.snapshot.joined import is_local, joined_files
 from lance_duck.store.request import Request, gather, is_watched
 from lance_duck.wire.fragment import Fragment
 
@@ -39,11 +38,10 @@ class JoinedFragments:
     """
 
     def __init__(self, snapshot: Snapshot, readers: Sequence[FragmentReader]) -> None:
-        self._snapshot = snapshot
         self._readers = readers
         self._bounds = [*accumulate((reader.num_rows for reader in readers), initial=0)]
-        self._opened: dict[int, JoinedFile] = {}
         self.num_rows = self._bounds[-1]
+        self._files = joined_files(snapshot, [reader.fragment for reader in readers], self.num_rows)
 
     @cached_property
     def deletions(self) -> DeletionVector | None:
@@ -59,7 +57,7 @@ class JoinedFragments:
 
     def read(self, columns: Sequence[Read], rows: Rows) -> Request[Columns]:
         """Read columns; the request returns their arrays by name."""
-        readers = [open_column(read.field, self._locate, self.num_rows, read.arrow_type) for read in columns]
+        readers = [self._files.column(read.key, read.field, read.arrow_type) for read in columns]
         arrays = yield from gather([reader.read(slice(0, self.num_rows)) for reader in readers])
         if not isinstance(rows, slice):
             mask = np.zeros(self.num_rows, np.bool_)
@@ -80,20 +78,6 @@ class JoinedFragments:
             pieces.append(reader.hidden(name, in_fragment, row_offset))
             row_offset += reader.num_live_rows
         return pa.concat_arrays(pieces)
-
-    def _locate(self, field_id: int) -> tuple[JoinedFile, int] | None:
-        for place, data_file in enumerate(self._readers[0].fragment.files):
-            if field_id in data_file.fields:
-                column = data_file.column_of(field_id)
-                return None if column is None else (self._file(place), column)
-        return None
-
-    def _file(self, place: int) -> JoinedFile:
-        file = self._opened.get(place)
-        if file is None:
-            file = open_joined(self._snapshot, [reader.fragment.files[place] for reader in self._readers])
-            self._opened[place] = file
-        return file
 
 
 def may_join(plan: ScanPlan) -> bool:

@@ -196,7 +196,10 @@ class _SelectedRows:
 def cut_tasks(readers: Readers, sizer: Sizer, *, counting: bool = False) -> Iterator[Task]:
     """Yield the tasks of a plan in the order of its rows, lazily, of sizes that adapt to the rows that were read."""
     choices = readers.plan.choices
-    if choices is None:
+    if choices is None and len(readers.plan.fragments) == 1:
+        for morsel in morsels_of(readers.extents(), sizer):
+            yield _Range(readers.plan, readers.at(0), morsel)
+    elif choices is None:
         for extents in _together(readers):
             if len(extents) > 1:
                 yield _JoinedRanges(readers.plan, readers, extents)
@@ -209,9 +212,6 @@ def cut_tasks(readers: Readers, sizer: Sizer, *, counting: bool = False) -> Iter
 
 def _together(readers: Readers) -> Iterator[Sequence[Extent]]:
     """Yield all extents, grouped for neighbouring small fragments: one at first, then ever more in a group."""
-    if len(readers.plan.fragments) == 1:
-        yield from ([extent] for extent in readers.extents())
-        return
     find = shape_of(readers.snapshot)
     joins: bool | None = None  # decided at the first small fragment: many tables have none
     held: list[Extent] = []

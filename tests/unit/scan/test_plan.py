@@ -34,7 +34,7 @@ def test_wide_rows_make_small_morsels() -> None:
 
 def test_a_width_that_was_learnt_counts() -> None:
     sizer = Sizer(1)
-    sizer.observe(10, 10, 10 << 20)
+    sizer.observe(10, [_rows(10, 1 << 20)])
     sizer.take()
     assert sizer.take() <= 12
 
@@ -44,10 +44,15 @@ def test_morsels_of_a_filter_are_large_while_few_rows_stay() -> None:
     sizes = [sizer.take() for _ in range(6)]
     assert sizes[0] == 128
     assert sizes[-1] == BURST * MORSEL_BYTES // 4096
-    sizer.observe(1000, 1, 40)
+    sizer.observe(1000, [_rows(1, 40)])
     assert sizer.take() == MORSEL_ROWS
-    sizer.observe(1000, 1000, 4_096_000)
+    sizer.observe(1000, [_rows(900, 4096), _rows(100, 4096)])
     assert sizer.take() == MORSEL_BYTES // (4096 + 8)
+
+
+def _rows(count: int, width: int) -> pa.RecordBatch:
+    """Return so many rows of so many bytes each."""
+    return pa.record_batch({"bytes": pa.nulls(count, pa.binary(width)).fill_null(bytes(width))})
 
 
 def test_morsels_are_multiples_of_the_batch_size() -> None:

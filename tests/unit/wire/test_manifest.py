@@ -94,7 +94,7 @@ def test_fragments_are_built_when_asked_for(make_manifest: Make) -> None:
     assert [fragment.files[0].column_of(i) for i in (0, -2, 1)] == [0, None, None]
     assert fragment.deletion_file is not None
     assert fragment.deletion_file.path(fragment.id) == "_deletions/4-6-9.bin"
-    assert (fragment.num_rows, fragment.num_deletions, fragments.row_counts()) == (8, 2, [8])
+    assert (fragment.num_rows, fragment.num_deletions, fragments.row_counts()) == (8, 2, (8,))
     assert (fragment.row_ids, fragment.created_at, fragment.last_updated_at) == (b"ids", ExternalFile("p", 1, 2), None)
     with pytest.raises(IndexError):
         _ = fragments[1]
@@ -114,7 +114,7 @@ def test_counts_of_the_first_writers_are_not_trusted(make_manifest: Make) -> Non
     assert read_manifest(make_manifest(manifest), "here").fragments.row_counts() is None
     assert read_manifest(make_manifest(manifest), "here").fragments[0].physical_rows == 0
     manifest.writer_version.library = "lance"
-    assert read_manifest(make_manifest(manifest), "here").fragments.row_counts() == [90]
+    assert read_manifest(make_manifest(manifest), "here").fragments.row_counts() == (90,)
 
 
 @pytest.mark.parametrize(

@@ -15,10 +15,12 @@ from lance_duck.encoding.layouts.alike import read_alike
 from lance_duck.encoding.layouts.page import Page
 from lance_duck.errors import CorruptError, NotFoundError
 from lance_duck.file import leaf
+from lance_duck.file.joined import JoinedFile, join_files
 from lance_duck.scan.costs import JOINED_FILE_BYTES
 from lance_duck.scan.read import tasks
 from lance_duck.scan.read.fragment_reader import FragmentReader
 from lance_duck.scan.read.joined_fragments import JoinedFragments
+from lance_duck.snapshot import joined
 from lance_duck.store.request import watched
 
 VERSIONS = ["2.0", "2.1", "2.2"]
@@ -66,6 +68,28 @@ def test_a_scan_reads_one_fragment_then_ever_more_together(path: str, read_toget
     table = ld.dataset(path).to_table(use_threads=False)
     assert table.equals(pa.concat_tables([rows(start) for start in range(0, 40, 4)]))
     assert read_together == [1, 4, 5]
+
+
+def test_files_that_are_read_together_stay_open_also_for_the_next_versions(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[int] = []
+
+    def spied(where: str, contents: Sequence[tuple[str, bytes]], *, checksums: bool) -> JoinedFile:
+        opened.append(len(contents))
+        return join_files(where, contents, checksums=checksums)
+
+    monkeypatch.setattr(joined, "join_files", spied)
+    ds = ld.dataset(path)
+    first = ds.to_table(use_threads=False)
+    assert opened == [4, 5]
+    assert ds.to_table(use_threads=False) == first
+    ds.delete("id = 21")
+    assert ds.to_table(columns=["id"], use_threads=False)["id"].to_pylist() == [i for i in range(40) if i != 21]
+    assert opened == [4, 5]
+    ds.insert(rows(40))
+    assert ds.count_rows("maybe IS NOT NULL OR id >= 0") == 43
+    assert opened == [4, 5, 6]
 
 
 def test_small_files_of_many_rows_are_not_read_together(tmp_path: Path, read_together: list[int]) -> None:
