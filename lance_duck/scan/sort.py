@@ -18,10 +18,10 @@ def sort_table(table: pa.Table, keys: pa.Table, orderings: Sequence[ColumnOrderi
     Args:
         table: Rows to sort.
         keys: One column for each ordering, of the same rows.
-        orderings: How to sort by each column of `keys`, the first first.
+        orderings: Direction of each column of `keys`, the most significant first.
 
     Raises:
-        UnsupportedError: A column of a type without an order, or with dictionaries that do not go together.
+        UnsupportedError: A column has a type without an order, or dictionaries that cannot be unified.
     """
     columns: list[pa.ChunkedArray] = []
     directions: list[str] = []

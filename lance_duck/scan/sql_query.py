@@ -1,4 +1,4 @@
-"""SQL on one version of a table from Python, by the names that pylance has for it: `LanceDataset.sql`."""
+"""Queries of one version of a table from Python, by pylance's names: `LanceDataset.sql`."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class SqlRequest:
     Attributes:
         sql: The query.
         dataset: The version, a `LanceDataset`.
-        table_name: What the query calls it.
-        with_row_id: Whether its rows have `_rowid`.
-        with_row_addr: Whether they have `_rowaddr`.
-        batch_size: Rows of a batch at most; None: as many as DuckDB gives.
-        batch_size_bytes: Bytes of a batch, about, at most.
+        table_name: Name of the table in the query.
+        with_row_id: Whether rows have `_rowid`.
+        with_row_addr: Whether rows have `_rowaddr`.
+        batch_size: Rows of a batch at most; None for as many as DuckDB returns.
+        batch_size_bytes: Bytes of a batch at most, about; None for any number.
     """
 
     sql: str
@@ -45,12 +45,12 @@ _ENGINE: Final = "lance_duck.duck.dataset_sql"
 
 
 def set_engine(engine: Engine) -> None:
-    """Name what runs queries: it lies above the rooms that know datasets."""
+    """Register the engine that runs queries, which lies in a room above this one."""
     _ENGINES[:] = [engine]
 
 
 class SqlQuery:
-    """A query that can be run, any number of times; made by `SqlQueryBuilder.build`."""
+    """A query that can be run any number of times; made by `SqlQueryBuilder.build`."""
 
     def __init__(self, request: SqlRequest) -> None:
         self._request = request
@@ -59,16 +59,16 @@ class SqlQuery:
         """Run the query and return its rows as a list of batches, none of which is empty.
 
         Raises:
-            InvalidInputError: It is not one query.
-            UnsupportedError: It changes a table.
-            duckdb.Error: DuckDB refuses it.
+            InvalidInputError: The text is not one query.
+            UnsupportedError: The statement changes a table.
+            duckdb.Error: DuckDB refuses the query.
         """
         return [batch for batch in self.to_stream_reader() if batch.num_rows]
 
     def to_stream_reader(self) -> pa.RecordBatchReader:
         """Run the query and return its rows as a stream; raises as `to_batch_records`."""
         if not _ENGINES:
-            import_module(_ENGINE)  # which calls `set_engine`; nothing has imported SQL yet
+            import_module(_ENGINE)  # it calls `set_engine`; nothing has imported it yet
         reader = _ENGINES[0](self._request)
         return pa.RecordBatchReader.from_batches(reader.schema, self._batches(reader))
 
@@ -90,22 +90,22 @@ class SqlQueryBuilder:
         self._request = request
 
     def table_name(self, table_name: str) -> Self:
-        """Name the table otherwise than "dataset"."""
+        """Set the name of the table in the query, instead of "dataset"."""
         return self._with(table_name=table_name)
 
     def with_row_id(self, with_row_id: bool = True) -> Self:
-        """Have `_rowid` as a column of the table, and as the last one of what a query without groups selects."""
+        """Add `_rowid` to the columns of the table, and to the end of the result of a query without groups."""
         return self._with(with_row_id=with_row_id)
 
     def with_row_addr(self, with_row_addr: bool = True) -> Self:
-        """Have `_rowaddr` likewise, after `_rowid`."""
+        """Add `_rowaddr` likewise, after `_rowid`."""
         return self._with(with_row_addr=with_row_addr)
 
     def blob_handling(self, blob_handling: Literal["all_binary", "blobs_descriptions", "all_descriptions"]) -> Self:
-        """Say how blobs are given: SQL has their bytes ("all_binary").
+        """Set how blobs are read: SQL supports their bytes ("all_binary") only.
 
         Raises:
-            UnsupportedError: One of the others.
+            UnsupportedError: The value is another one of pylance's.
         """
         if blob_handling not in _BLOB_HANDLING:
             raise unknown_value("blob_handling", blob_handling, _BLOB_HANDLING)

@@ -1,4 +1,4 @@
-"""SQL with subqueries: DuckDB evaluates it over the whole table, which it calls `target`, or by its name."""
+"""SQL with subqueries, which DuckDB evaluates over the whole table, named `target` or by its directory."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ def addresses_where(table: TableScan, text: str, parameters: Parameters = None) 
     """Return the addresses of the rows for which a condition with subqueries is true, ascending.
 
     Args:
-        table: The table; in the subqueries it is `target`, and has the name of its directory without ".lance".
-        text: SQL; columns are those of the table, hidden ones among them.
+        table: The table; subqueries name it `target`, or as its directory without ".lance".
+        text: SQL over the columns of the table, hidden ones included.
         parameters: Values bound to the text.
 
     Raises:
-        InvalidInputError: DuckDB refuses the text, or fails on a value; or it is not a condition.
+        InvalidInputError: DuckDB refuses the text, or fails on a value; or the text is no condition.
     """
     target = _Target(table, text)
     kind = target.run(f"SELECT {target.sql} AS answer FROM {TARGET} LIMIT 0", parameters)  # noqa: S608
@@ -73,7 +73,7 @@ def values_of(table: TableScan, text: str, sql_type: str) -> tuple[NDArray[np.ui
 
 
 class _Target:
-    """A table as SQL text sees it.
+    """The table that SQL text reads.
 
     Attributes:
         sql: The text as one operand.
@@ -97,7 +97,7 @@ class _Target:
 
 
 def _named(text: str, names: list[str]) -> list[str]:
-    """Return the columns that the text may read: those whose names are in it, or all, where it has a star."""
+    """Return the columns that the text may read: those whose names are in it, or all if it has a star."""
     if "*" in QUOTED.sub(" ", text):
         return [name for name in names if name not in HIDDEN]
     lower = text.lower()
@@ -111,7 +111,7 @@ def _scannable(table: TableScan, names: list[str]) -> object:
 
 
 class _Scannable(pads.Dataset, ScanSource):  # type: ignore[misc]
-    """Columns of a table for DuckDB, which leaves conditions to it where that pays."""
+    """Columns of a table for DuckDB, which pushes conditions down where that pays."""
 
     def __init__(self, table: TableScan, schema: pa.Schema) -> None:
         self.obj = self
@@ -121,7 +121,7 @@ class _Scannable(pads.Dataset, ScanSource):  # type: ignore[misc]
 
     @property
     def schema(self) -> pa.Schema:
-        """Columns in the form that DuckDB reads."""
+        """Columns in the Arrow types that DuckDB reads."""
         return self._schema
 
     def count_rows(self) -> int:

@@ -1,4 +1,4 @@
-"""Everything that is read of one version of a table goes through here: scans, counts, rows by position."""
+"""Reads of one version of a table, all of which go through here: scans, counts, rows by position."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ else:
     )
 
 _CACHED_ESTIMATES: Final = 1024
-"""Filters of DuckDB's of which a version remembers whether they pay."""
+"""Filters of DuckDB for which a version caches whether they pay. Not measured: a bound of memory."""
 
 _CACHED_ROUTES: Final = 1024
-"""Filters of which a version remembers how indexes answer them."""
+"""Filters for which a version caches how indexes answer them. Not measured: a bound of memory."""
 
 
 class HasTable(Protocol):
@@ -47,7 +47,7 @@ class HasTable(Protocol):
 
     @property
     def table(self) -> TableScan:
-        """What is read."""
+        """Reads of the version that the handle is on."""
 
 
 class TableScan:
@@ -55,7 +55,7 @@ class TableScan:
 
     Args:
         snapshot: The version.
-        restriction: Rows that are there at all, for whoever reads through this; None for all.
+        restriction: Condition of the rows that reads see at all; None for all rows.
     """
 
     def __init__(self, snapshot: Snapshot, restriction: Filter | None = None) -> None:
@@ -79,7 +79,7 @@ class TableScan:
 
     @property
     def option_cache(self) -> OptionCache:
-        """What was asked of this version."""
+        """Cache of what options of scans of this version stand for."""
         return self._option_cache
 
     @cached_property
@@ -88,7 +88,7 @@ class TableScan:
         return take.Taker(self.snapshot, self._columns)
 
     def projection(self, columns: ColumnsLike | None) -> Projection:
-        """Return the columns of a take: see `nested_projection`; those of the last names are remembered."""
+        """Return the columns of a take: see `nested_projection`; those of the last names are cached."""
         names = None if columns is None else tuple(columns) if isinstance(columns, list | tuple) else ()
         last = self._last_projection
         if names == () or last is None or last[0] != names:
@@ -96,7 +96,7 @@ class TableScan:
         return last[1]
 
     def restricted(self, filter_: FilterLike) -> TableScan:
-        """Return the same, with only the rows that pass a filter."""
+        """Return reads of only the rows that pass a filter."""
         condition = make_filter(filter_, readable_schema(self.snapshot.schema))
         return TableScan(self.snapshot, all_filters(self.restriction, condition))
 
@@ -113,12 +113,12 @@ class TableScan:
         return piecewise_dataset(self.snapshot.schema.scan_arrow, -(-count // share), read)
 
     def plan(self, options: ScanOptions, fragment: Fragment | None = None) -> ScanPlan:
-        """Decide a scan, of one fragment alone where that is given."""
+        """Plan a scan, of a single fragment if one is given."""
         plan = plan_scan(self.snapshot, options, restriction=self.restriction, option_cache=self._option_cache)
         return plan if fragment is None else replace(plan, fragments=(fragment,))
 
     def routed(self, plan: ScanPlan) -> ScanPlan:
-        """Return the plan with the rows that indexes choose, which are asked now."""
+        """Return the plan with the rows that indexes choose, which are searched now."""
         if plan.filter is None or not plan.use_index or plan.include_deleted:
             return plan
         return routing.routed(self.snapshot, plan, self.routes(plan.filter))
@@ -139,19 +139,19 @@ class TableScan:
         return None if condition is None else routing.rows_expected(self.snapshot, self.routes(condition))
 
     def reader(self, plan: ScanPlan, options: ScanOptions | None = None) -> pa.RecordBatchReader:
-        """Stream a plan; sorted, where the options say so."""
+        """Stream the rows of a plan, sorted if the options say so."""
         workers = 1 if options is not None and not options.use_threads else None
         if options is None or not options.orderings:
             return self._stream(plan, workers)
         return self._sorted(plan, options, workers).to_reader(plan.batch_rows)
 
     def count(self, plan: ScanPlan) -> int:
-        """Return the number of rows that a plan gives."""
+        """Return the number of rows of a plan."""
         rows = None if plan.filter is None else routing.counted(self.snapshot, plan, self.routes(plan.filter))
         return count_rows(self.snapshot, self.routed(plan), self._columns) if rows is None else plan.cut_count(rows)
 
     def has_no_nulls(self, name: str) -> bool:
-        """Return whether metadata tell that no row has a null in a top-level column; reads no values.
+        """Return whether metadata says that no row has a null in a top-level column; reads no values.
 
         Raises:
             LanceDuckError: A file is bad.
@@ -163,7 +163,7 @@ class TableScan:
         )
 
     def has_rows(self, plan: ScanPlan) -> bool:
-        """Return whether a plan gives any row."""
+        """Return whether a plan has any row."""
         return has_rows(self.snapshot, self.routed(plan), self._columns)
 
     def filter_pays(self, predicate: Predicate) -> bool:
@@ -177,9 +177,9 @@ class TableScan:
         """Stream columns in given Arrow types, of the rows where a predicate is true.
 
         Args:
-            schema: Columns in order, in the types wanted.
+            schema: Columns of the result, in their order and types.
             predicate: Over the columns of the table; None for all rows.
-            any_form: Strings may come as dictionaries.
+            any_form: Whether strings may be dictionaries.
         """
         forms = {field.name: field.type for field in schema}
         if any_form:
@@ -190,12 +190,12 @@ class TableScan:
         """Return columns in given Arrow types, of the rows that pass a filter.
 
         Args:
-            schema: Columns in order, in the types wanted.
+            schema: Columns of the result, in their order and types.
             condition: Over the columns of the table.
-            most: Rows that indexes may choose at most for them to be read; None: any number.
+            most: Rows that indexes may choose at most; None for any number.
 
         Returns:
-            None: indexes choose more than `most`, or leave a fragment to scan.
+            The rows; None if indexes choose more than `most`, or leave a fragment to scan.
         """
         plan = self.routed(self._typed_plan({field.name: field.type for field in schema}, condition))
         if most is not None:
@@ -205,7 +205,7 @@ class TableScan:
         return self.reader(plan).read_all()
 
     def _typed_plan(self, forms: Mapping[str, pa.DataType], condition: Filter | None) -> ScanPlan:
-        """Decide a scan of columns in given Arrow types."""
+        """Plan a scan of columns in given Arrow types."""
         options = ScanOptions(columns=list(forms), blob_handling="all_binary")
         restriction = all_filters(self.restriction, condition)
         plan = plan_scan(
@@ -217,11 +217,11 @@ class TableScan:
         condition = TreeFilter(predicate)
         expected = routing.rows_expected(self.snapshot, self.routes(condition))
         if key is not None and expected is not None and expected * RARE_KEY_SHARE <= self.snapshot.count_rows():
-            self._rare_keys.add(key)  # what one key finds is much like what another does
+            self._rare_keys.add(key)  # other keys are likely to be as rare
         return selectivity.filter_pays(self.snapshot, self._columns, condition, expected)
 
     def _stream(self, plan: ScanPlan, workers: int | None) -> pa.RecordBatchReader:
-        """Return a lazy reader: nothing is read and no index asked before its first batch."""
+        """Return a lazy reader: nothing is read, and no index searched, before its first batch."""
 
         def batches() -> Iterator[pa.RecordBatch]:
             yield from scan_batches(self.snapshot, self.routed(plan), self._columns, workers)
@@ -229,7 +229,7 @@ class TableScan:
         return pa.RecordBatchReader.from_batches(plan.projection.schema, batches())
 
     def _dictionaries(self, schema: pa.Schema) -> Mapping[str, pa.DataType]:
-        """Return the string columns whose texts repeat, as dictionaries."""
+        """Return dictionary types for the string columns whose texts repeat, by name."""
         strings = [(field.name,) for field in schema if pa.types.is_string(field.type)]
         forms = {}
         for read in reads(self.snapshot.schema, strings):

@@ -1,4 +1,4 @@
-"""A search that is built step by step and read once it is asked for, by the names of LanceDB."""
+"""The search that is built step by step, by the method names of LanceDB, and read lazily."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
 class LanceQueryBuilder:
     """A search, or a scan, of the version that a dataset was on; returned by `LanceDataset.search` without `k`.
 
-    Its methods change it and return it. Rows are read once, when they are first asked for: by `to_arrow` and the like,
-    or by whatever else a pyarrow Table has or is taken for (`num_rows`, `["id"]`, `to_pylist()`, `len`, Arrow's
-    protocol). It is not an instance of `pyarrow.Table`: functions of pyarrow that insist on one take `to_arrow()`.
+    Its methods change it and return it. Rows are read once, when they are first needed: by `to_arrow` and the like, or
+    by any attribute or protocol of a pyarrow Table (`num_rows`, `["id"]`, `to_pylist()`, `len`, Arrow's C interface).
+    It is not an instance of `pyarrow.Table`: functions of pyarrow that insist on one take `to_arrow()`.
 
     Args:
         table: The version.
-        q: A vector, several, or words; None: neither.
-        column: What is searched; None: the only column that can be.
+        q: A vector, several vectors, or words; None for a scan.
+        column: Column to search; None for the only one that can be searched.
         options: Arguments of `LanceDataset.search`.
 
     Raises:
-        InvalidInputError: What was asked makes no sense for this table.
+        InvalidInputError: An argument does not fit this table.
     """
 
     def __init__(self, table: TableScan, q: Any, column: str | None, options: Mapping[str, Any]) -> None:
@@ -48,36 +48,37 @@ class LanceQueryBuilder:
         self._result: pa.Table | None = None
         self._scanner().projected_schema  # noqa: B018  # what is wrong is said now
 
-    # What is asked for.
+    # The rows and columns of the result.
 
     def where(self, where: FilterLike, prefilter: bool = True) -> Self:
-        """Choose rows by a condition: SQL text, or a pyarrow expression; of several calls, all conditions must hold.
+        """Filter by a condition: SQL text, or a pyarrow expression; the conditions of several calls must all hold.
 
         Args:
             where: The condition.
-            prefilter: False: it is applied to what the search has found; then fewer rows than asked for may be left.
+            prefilter: False: apply the condition to the rows that the search found, of which fewer than `limit` may
+                pass.
         """
         before = self._options.get("filter")
         return self._with(filter=where if before is None else _both(before, where), prefilter=prefilter)
 
     def select(self, columns: ColumnsLike) -> Self:
-        """Name the columns wanted, or give SQL expressions by the name of their result."""
+        """Select columns by name, or SQL expressions by the name of their result."""
         return self._with(columns=columns)
 
     def limit(self, limit: int) -> Self:
-        """Give so many rows at most; without it a search finds 10, and a scan all."""
+        """Return at most so many rows; without a limit a search returns 10, and a scan all."""
         return self._with(limit=limit)
 
     def offset(self, offset: int) -> Self:
-        """Leave out so many rows first."""
+        """Skip so many rows first."""
         return self._with(offset=offset)
 
     def with_row_id(self, with_row_id: bool = True) -> Self:
-        """Have `_rowid` as a column."""
+        """Add column `_rowid` to the result."""
         return self._with(with_row_id=with_row_id)
 
     def vector(self, vector: Any, column: str | None = None) -> Self:
-        """Search for a vector, besides words where these are given."""
+        """Search for a vector, together with words if there are any."""
         words = self._q
         if is_words(words):
             self._options["full_text_query"] = _over(words, self._column)
@@ -85,7 +86,7 @@ class LanceQueryBuilder:
         return self._with()
 
     def text(self, text: Any, column: str | None = None) -> Self:
-        """Search for words, besides a vector where that is given."""
+        """Search for words, together with a vector if there is one."""
         if self._q is None or is_words(self._q):
             self._q, self._column = text, column
             return self._with()
@@ -100,19 +101,19 @@ class LanceQueryBuilder:
     metric = distance_type
 
     def recall(self, recall: float) -> Self:
-        """Find this share of the true neighbours: what is chosen unless `nprobes`, `ef` or `refine_factor` is said."""
+        """Find this share of the true neighbours; `nprobes`, `ef` and `refine_factor` override it."""
         return self._with(recall=recall)
 
     def nprobes(self, nprobes: int) -> Self:
-        """Look into so many partitions of an index first."""
+        """Search so many partitions of an index first."""
         return self._with(nprobes=nprobes)
 
     def minimum_nprobes(self, minimum_nprobes: int) -> Self:
-        """Look into so many partitions of an index at least."""
+        """Search at least so many partitions of an index."""
         return self._with(minimum_nprobes=minimum_nprobes)
 
     def maximum_nprobes(self, maximum_nprobes: int) -> Self:
-        """Look into so many partitions of an index at most."""
+        """Search at most so many partitions of an index."""
         return self._with(maximum_nprobes=maximum_nprobes)
 
     def ef(self, ef: int) -> Self:
@@ -120,7 +121,7 @@ class LanceQueryBuilder:
         return self._with(ef=ef)
 
     def refine_factor(self, refine_factor: int) -> Self:
-        """Rank so many times the rows wanted by their own vectors."""
+        """Rerank candidates, this multiple of the limit, by their own vectors."""
         return self._with(refine_factor=refine_factor)
 
     def distance_range(self, lower_bound: float | None = None, upper_bound: float | None = None) -> Self:
@@ -128,7 +129,7 @@ class LanceQueryBuilder:
         return self._with(distance_range=(lower_bound, upper_bound))
 
     def bypass_vector_index(self) -> Self:
-        """Compare all vectors."""
+        """Compare all vectors, without an index."""
         return self._with(use_index=False)
 
     def fast_search(self) -> Self:
@@ -136,17 +137,17 @@ class LanceQueryBuilder:
         return self._with(fast_search=True)
 
     def rerank(self, method: str = "rrf", *, alpha: float | None = None, oversample_factor: int | None = None) -> Self:
-        """Say how the ranks of a vector and of words become one.
+        """Choose how the ranks of the search for a vector and of that for words are combined.
 
         Args:
-            method: "rrf", inverse ranks added up, or "linear", both measures scaled to 0 … 1 and weighed.
-            alpha: Share of the vector in "linear"; None: 0.5.
-            oversample_factor: Each search finds so many times the rows wanted; None: 4.
+            method: "rrf", the sum of inverse ranks, or "linear", the weighted sum of both measures, scaled to 0 … 1.
+            alpha: Weight of the vector in "linear", 0 to 1; None for 0.5.
+            oversample_factor: Candidates of each search, as a multiple of the limit; None for 4.
         """
         arguments = {"method": method, "alpha": alpha, "oversample_factor": oversample_factor}
         return self._with(**{name: value for name, value in arguments.items() if value is not None})
 
-    # What comes out.
+    # The result.
 
     def to_arrow(self) -> pa.Table:
         """Return the rows as a pyarrow Table."""
@@ -177,21 +178,21 @@ class LanceQueryBuilder:
         return rows
 
     def explain_plan(self, verbose: bool = False) -> str:
-        """Say how rows will be found: see `LanceScanner.explain_plan`."""
+        """Describe how rows will be found: see `LanceScanner.explain_plan`."""
         return self._scanner().explain_plan(verbose)
 
     def analyze_plan(self) -> str:
-        """Find the rows, and say how: see `LanceScanner.analyze_plan`."""
+        """Find the rows, and describe how: see `LanceScanner.analyze_plan`."""
         return self._scanner().analyze_plan()
 
     def equals(self, other: Any, check_metadata: bool = False) -> bool:
-        """Return whether the rows are those of a table, or of another search."""
+        """Return whether the rows equal those of a table, or of another search."""
         other = other.to_arrow() if isinstance(other, LanceQueryBuilder) else other
         return bool(self.to_arrow().equals(other, check_metadata=check_metadata))
 
     def __getattr__(self, name: str) -> Any:
         is_private = name.startswith("_") and name != "__dataframe__"
-        if is_private or not hasattr(pa.Table, name):  # nothing is read for a name that is misspelled
+        if is_private or not hasattr(pa.Table, name):  # a misspelt name reads nothing
             nearest = None if is_private else did_you_mean(name, dir(self))
             text = f"{type(self).__name__!r} object has no attribute {name!r}"
             raise AttributeError(text if nearest is None else f"{text}; {nearest}", name=name, obj=self)
@@ -228,7 +229,7 @@ class LanceQueryBuilder:
         return self
 
     def _arguments(self) -> dict[str, Any]:
-        """Return the arguments of the scan that it is."""
+        """Return the arguments of the scan."""
         if self._q is not None:
             return search_arguments(self._table.snapshot, self._q, None, self._column, self._options)
         if self._column is not None:
@@ -241,9 +242,9 @@ class LanceQueryBuilder:
 
 
 def _both(first: FilterLike, second: FilterLike) -> FilterLike:
-    """Return the condition that two conditions are together."""
+    """Return the conjunction of two conditions."""
     if isinstance(first, str) and isinstance(second, str):
-        for text in (first, second):  # one that closes the parenthesis around it would loosen the other
+        for text in (first, second):  # a text that closed the parenthesis around it would weaken the other
             refuse_loose_ends(text, "filter")
         return f"({first}\n) AND ({second}\n)"
     if isinstance(first, pc.Expression) and isinstance(second, pc.Expression):

@@ -34,31 +34,31 @@ class Searches:
     def search(
         self, q: Any = None, k: int | None = None, column: str | None = None, **options: Unpack[SearchArguments]
     ) -> pa.Table | builder.LanceQueryBuilder:
-        """Return the rows nearest to a query vector, nearest first, those that match words, or both, the best first.
+        """Return the rows nearest to a query vector, nearest first, or those that match words, or both, best first.
 
-        With `k` they are a pyarrow Table. Without, they are read when they are first asked for, and more can be said
-        before: `ds.search(q).where("price < 9").select(["id"]).limit(3).to_list()`; until then the result stands for
-        the table: it has all its attributes and methods, its length, columns and rows. See `LanceQueryBuilder`.
+        With `k` the result is a pyarrow Table. Without, it is a builder, which can be refined before its rows are read:
+        `ds.search(q).where("price < 9").select(["id"]).limit(3).to_list()`. It has all attributes and methods of a
+        Table, and reads its rows when one is first used. See `LanceQueryBuilder`.
 
-        Both searches in one: `ds.search(vector, full_text_query="duck lake")`. Rows have `_distance` and `_score`, null
-        where that search did not find them, and `_hybrid_score`, made of both.
+        For both searches in one, call `ds.search(vector, full_text_query="duck lake")`. Rows have `_distance` and
+        `_score`, null if that search did not find the row, and `_hybrid_score`, computed from both.
 
         Args:
             q: A list, a numpy array or an Arrow array of numbers; a matrix, or a list of lists, for several queries.
-                Rows have their `_distance`. Or words, a query of `lance_duck.query` or its JSON form: rows have their
-                `_score`, and rows that do not match are left out. None, without `k`: a scan, or what the methods of
-                the result say.
-            k: Rows for each query; None: as many as `limit` and `offset` ask for, or 10.
-            column: The vectors, or the texts; may be left out where the table has one column of vectors, or for words
-                where it has one of texts, or a full-text index.
-            options: What else `scanner` takes (columns, filter, prefilter, …) and what `nearest` does (metric, recall,
-                nprobes, ef, refine_factor, use_index, exact_distance, distance_range, …). Of both searches in one, how
-                their measures become one score: `method`, "linear" (each scaled to 0 … 1, weighed by `alpha`, the share
-                of the vector: 0.5) or "rrf" (inverse ranks added up), and `oversample_factor`: each search finds so
-                many times k candidates (4).
+                Rows have a `_distance`. Or words, a query of `lance_duck.query` or its JSON form: rows that match have
+                a `_score`, and others are left out. None, without `k`: a scan, or the search that methods of the result
+                define.
+            k: Rows for each query; None for as many as `limit` and `offset` need, or 10.
+            column: Name of the column of vectors, or of texts; may be left out if the table has only one of them, or
+                for words, a full-text index.
+            options: Other arguments of `scanner` (columns, filter, prefilter, …), and those of `nearest` (metric,
+                recall, nprobes, ef, refine_factor, use_index, exact_distance, distance_range, …). For both searches in
+                one, `method`: "linear", the sum of both measures, scaled to 0 … 1, with `alpha` (0.5) as the weight of
+                the vector, or "rrf", the sum of inverse ranks; and `oversample_factor`: candidates of each search, as a
+                multiple of k (4).
 
         Raises:
-            InvalidInputError: What was asked makes no sense for this table.
+            InvalidInputError: An argument does not fit this table.
         """
         table = self.handle.table
         if k is None:

@@ -1,4 +1,4 @@
-"""What a caller asks of a search, as the arguments of a scan."""
+"""The arguments of a search, as those of a scan."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ else:
 
 
 def is_words(q: Any) -> bool:
-    """Return whether what is searched for are words, or a query of them."""
+    """Return whether a query is of words, and not of vectors."""
     return isinstance(q, str | Mapping | FullTextQuery)
 
 
 def search_arguments(
     snapshot: Snapshot, q: Any, k: int | None, column: str | None, options: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the arguments of the scan that a search is.
+    """Return the arguments of the scan that a search runs.
 
     Args:
         snapshot: The version of the table.
-        q: A vector, several, or words.
-        k: Rows for each query; None: as the options say.
-        column: The vectors, or the texts; None: the only one.
+        q: A vector, several vectors, or words.
+        k: Rows for each query; None for those of the options.
+        column: Name of the column of vectors, or of texts; None for the only one.
         options: Arguments of a scan, of `nearest` and of `hybrid`.
 
     Raises:
-        WrongTypeError: There is no such option.
-        InvalidInputError: What was asked makes no sense for this table.
+        WrongTypeError: There is no option of a name.
+        InvalidInputError: An argument does not fit this table.
     """
     names = [*NEAREST_ARGUMENTS, *HYBRID_ARGUMENTS, *ScanOptions.__dataclass_fields__]
     refuse_unknown(options, names, "search")
@@ -65,7 +65,7 @@ def read_table(table: TableScan, arguments: Mapping[str, Any]) -> pa.Table:
 
     Args:
         table: The table.
-        arguments: Those of `ScanOptions`.
+        arguments: Arguments of `ScanOptions`.
     """
     is_plain = arguments.get("full_text_query") is None and not isinstance(arguments.get("filter"), FullTextQuery)
     if arguments.get("nearest") is not None and is_plain:

@@ -1,4 +1,4 @@
-"""Constants of SQL text against columns, as leaves of predicates that mean what DuckDB means."""
+"""Comparisons of columns with constants of SQL text, as leaves of predicates with the meaning of DuckDB."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from lance_duck.scan.sql.literals import (
 )
 
 _MOST_DIGITS: Final = 18
-"""Digits of a number that DuckDB compares with a column of integers exactly: as a DECIMAL that has room for both."""
+"""Digits of a number up to which DuckDB compares it with a column of integers exactly: a DECIMAL holds both."""
 
 
 Argument = Literal | Sequence[Literal]
@@ -35,7 +35,7 @@ def literal_comparison(op: Op, path: Path, literal: Literal, type_: pa.DataType)
     """Compare a column with a constant: integers with fractions and with numbers beyond them, dates with timestamps.
 
     Raises:
-        NotSimpleError: The constant is not compared exactly.
+        NotSimpleError: The constant cannot be compared exactly.
     """
     try:
         return Compare(op, path, scalar_for(literal, type_))
@@ -56,7 +56,7 @@ def membership(path: Path, literals: Sequence[Literal], type_: pa.DataType) -> P
     """Build an IN; constants that the column cannot hold are left out.
 
     Raises:
-        NotSimpleError: A constant is not compared exactly.
+        NotSimpleError: A constant cannot be compared exactly.
     """
     return In(path, pa.array(scalars_for(literals, type_), type_))
 
@@ -65,7 +65,7 @@ def scalars_for(literals: Iterable[Literal], type_: pa.DataType) -> list[pa.Scal
     """Return the constants that a column can hold, in order.
 
     Raises:
-        NotSimpleError: A constant is not compared exactly.
+        NotSimpleError: A constant cannot be compared exactly.
     """
     scalars = []
     for literal in literals:
@@ -77,7 +77,7 @@ def scalars_for(literals: Iterable[Literal], type_: pa.DataType) -> list[pa.Scal
 
 
 def either(*operands: Predicate) -> Predicate:
-    """Build an OR; equalities of one column become one IN, where the first of them stands."""
+    """Build an OR; equalities of one column become one IN, in the place of the first one."""
     if len(operands) < GATHERED_OPERANDS:
         return any_of(*operands)
     constants: dict[tuple[Path, pa.DataType], list[pa.Scalar]] = {}
@@ -99,7 +99,7 @@ def like(path: Path, type_: pa.DataType, literal: Literal) -> Predicate:
     """Translate LIKE with a pattern that is a prefix, or has no wildcards.
 
     Raises:
-        NotSimpleError: It is another pattern.
+        NotSimpleError: The pattern is another one.
     """
     result = leaves.like(path, scalar_for(literal, type_)) if is_text(type_) else None
     if result is None:
@@ -108,16 +108,16 @@ def like(path: Path, type_: pa.DataType, literal: Literal) -> Predicate:
 
 
 def starts_with(path: Path, type_: pa.DataType, prefix: Argument) -> Predicate:
-    """Return starts_with; NotSimpleError where the column holds no texts."""
+    """Build starts_with; NotSimpleError if the column holds no texts."""
     if not isinstance(prefix, Literal) or not is_text(type_):
         raise NotSimpleError
     return StartsWith(path, scalar_for(prefix, type_))
 
 
 def has_item(path: Path, type_: pa.DataType, item: Argument) -> Predicate:
-    """Return list_contains; NotSimpleError where the column holds no lists.
+    """Build list_contains; NotSimpleError if the column holds no lists.
 
-    An item that is NULL is left to DuckDB: an empty list gives false there from 2.0.1 on, and NULL before.
+    A NULL item is left to DuckDB: for an empty list it returns false from 2.0.1 on, and NULL before.
     """
     if not isinstance(item, Literal) or item.value is None:
         raise NotSimpleError
@@ -125,14 +125,14 @@ def has_item(path: Path, type_: pa.DataType, item: Argument) -> Predicate:
 
 
 def list_has_any(path: Path, type_: pa.DataType, items: Argument) -> Predicate:
-    """Return list_has_any; NotSimpleError where the column holds no lists."""
+    """Build list_has_any; NotSimpleError if the column holds no lists."""
     if isinstance(items, Literal):
         raise NotSimpleError
     return HasAny(path, _items(items, type_))
 
 
 def list_has_all(path: Path, type_: pa.DataType, items: Argument) -> Predicate:
-    """Return list_has_all; NotSimpleError where the column holds no lists."""
+    """Build list_has_all; NotSimpleError if the column holds no lists."""
     if isinstance(items, Literal):
         raise NotSimpleError
     return HasAll(path, _items(items, type_))
@@ -149,7 +149,7 @@ def _unheld_number(literal: Literal, type_: pa.DataType) -> Decimal:
     """Return a number that a column of integers cannot hold, and that DuckDB compares with it exactly.
 
     Raises:
-        NotSimpleError: It is not such a number, or the column holds no integers.
+        NotSimpleError: The constant is not such a number, or the column holds no integers.
     """
     if not pa.types.is_integer(type_):
         raise NotSimpleError

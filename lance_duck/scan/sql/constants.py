@@ -1,7 +1,7 @@
-"""Constants that are written as expressions, CAST('2020-01-01' AS DATE) or DATE '2020-01-01' - INTERVAL 1 DAY.
+"""Constants that are written as expressions, as CAST('2020-01-01' AS DATE) or DATE '2020-01-01' - INTERVAL 1 DAY.
 
-DuckDB computes them once, and they are compared as the values that they are: of now(), too, so text that asks for the
-time must not be kept as a filter.
+DuckDB computes them once, and their values are compared: that of now(), too, so the filter of a text that reads the
+clock must not be cached.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from lance_duck.scan.sql.tokens import SqlToken
 
 _OF_THE_TIME: Final = re.compile(r"\b(?:now|today|current_\w+)\b", re.IGNORECASE)
 _SUM: Final = re.compile(r"[0-9]{1,8}(?: ?[-+] ?[0-9]{1,8}){1,16}")
-"""Whole numbers of so few digits, and so few of them, that DuckDB adds them up as INTEGER, too."""
+"""Sums of whole numbers, so short and so few that DuckDB adds them up as INTEGER, too."""
 _TERM: Final = re.compile(r"[-+]? ?[0-9]+")
 _KEYWORDS: Final = frozenset(
     """
@@ -45,9 +45,9 @@ _CLOSING: Final = SqlToken("mark", ")")
 
 
 def constant_tokens(tokens: Iterable[SqlToken]) -> int:
-    """Return how many of the next tokens are an expression that names no column and is the same for every row, or 0.
+    """Return how many of the next tokens make an expression that names no column and is the same for every row, or 0.
 
-    The expression ends before whatever binds looser than arithmetic, see `ends_constant`.
+    The expression ends before an operator that binds looser than arithmetic: see `ends_constant`.
     """
     depth = 0
     for count, token in enumerate(tokens):
@@ -67,7 +67,7 @@ def ends_constant(token: SqlToken) -> bool:
 
 
 def asks_for_the_time(text: str) -> bool:
-    """Return whether SQL text may mean another filter each time: it may ask for the time of the day."""
+    """Return whether SQL text may mean another filter each time, because it may read the clock."""
     return _OF_THE_TIME.search(text) is not None
 
 
@@ -75,7 +75,7 @@ def computed(text: str, parameters: Parameters = None) -> Literal:
     """Return the value of an expression that names no column; short sums of whole numbers need no DuckDB.
 
     Raises:
-        NotSimpleError: It has none, or not one that is compared exactly.
+        NotSimpleError: The expression has no value, or one that cannot be compared exactly.
     """
     if _SUM.fullmatch(text) is not None:
         return Literal("number", str(sum(int(term.replace(" ", "")) for term in _TERM.findall(text))))
@@ -103,5 +103,5 @@ def _literal(value: pa.Scalar) -> Literal:
 def _python_value(value: pa.Scalar) -> Any:
     try:
         return value.as_py()
-    except (OverflowError, ValueError) as error:  # infinity, and years that Python does not count
+    except (OverflowError, ValueError) as error:  # infinity, and years that Python does not have
         raise NotSimpleError from error

@@ -1,7 +1,7 @@
-"""Long lists of constants as one Arrow array, without an object for each of them.
+"""Long lists of constants as one Arrow array, without a Python object for each constant.
 
-A list is taken at once, or in blocks, where this gives the values that it has constant by constant. A block with any
-other constant goes that way.
+A list is converted at once, or in blocks, if that yields the same values as constant by constant; a block with any
+other constant is converted constant by constant.
 """
 
 from __future__ import annotations
@@ -34,22 +34,22 @@ _NONE: Final = Literal("value", None)
 
 
 def constants_end(text: str, at: int) -> int:
-    """Return where a list of numbers or of texts, or nulls, ends that begins at a place before a bracket; -1: none."""
+    """Return the end of a list of numbers or texts, and nulls, that begins at a place; -1 if there is none."""
     match = _LIST.match(text, at)
     return match.end() if match else -1
 
 
 def marks_end(text: str, at: int) -> int:
-    """Return where a list of question marks ends that begins at a place before a bracket; -1: there is none."""
+    """Return the end of a list of question marks that begins at a place; -1 if there is none."""
     match = _MARKS.match(text, at)
     return match.end() if match else -1
 
 
 def written_values(run: str, type_: pa.DataType) -> pa.Array:
-    """Return the constants of a list as written that a column can hold, of its type, in order.
+    """Return the constants of a list in SQL that a column can hold, in its type, in order.
 
     Args:
-        run: What `constants_end` found.
+        run: Text of a list whose end `constants_end` found.
         type_: Type of the column.
 
     Raises:
@@ -60,7 +60,7 @@ def written_values(run: str, type_: pa.DataType) -> pa.Array:
 
 
 def bound_values(values: Sequence[Any], type_: pa.DataType) -> pa.Array:
-    """Bound values that a column can hold, as `written_values`.
+    """Return the bound values that a column can hold, as `written_values` does.
 
     Raises:
         NotSimpleError: A value is not compared exactly.
@@ -69,11 +69,11 @@ def bound_values(values: Sequence[Any], type_: pa.DataType) -> pa.Array:
 
 
 def listed_values(values: Any, type_: pa.DataType) -> pa.Array:
-    """Return the values of a list that is bound as one parameter, without its nulls, which are equal to nothing.
+    """Return the values of a list that is bound as one parameter, without nulls, which equal nothing.
 
     Raises:
-        NotSimpleError: It is not a list, has no values, or values of several kinds, which DuckDB would make one;
-            or a value is not compared exactly.
+        NotSimpleError: The parameter is no list, is empty, or has values of several kinds, which DuckDB would cast to
+            one; or a value cannot be compared exactly.
     """
     if not isinstance(values, list | tuple) or {*map(type, values)} - {type(None)} not in ({int}, {float}, {str}):
         raise NotSimpleError
@@ -122,7 +122,7 @@ def _written(items: Sequence[str], type_: pa.DataType) -> pa.Array | None:
 
 
 def _numbers(array: pa.StringArray, type_: pa.DataType) -> pa.Array | None:
-    """Return numbers as written: doubles with an exponent, else whole numbers and short decimals."""
+    """Return numbers from their texts: doubles with an exponent, else whole numbers and short decimals."""
     doubles = pc.match_substring(array, "e", ignore_case=True)
     digits = pc.utf8_length(pc.replace_substring_regex(array, r"[-.]", ""))
     if _any(pc.and_(pc.invert(doubles), pc.greater(digits, MAX_DIGITS))):
@@ -137,7 +137,7 @@ def _numbers(array: pa.StringArray, type_: pa.DataType) -> pa.Array | None:
 
 
 def _singles(values: pa.DoubleArray) -> pa.FloatArray | None:
-    """Return the doubles that are singles, too."""
+    """Return doubles as float32; None if it does not hold all of them exactly."""
     with np.errstate(over="ignore"):
         singles = values.cast(pa.float32(), safe=False)
     same = pc.or_(pc.is_nan(values), pc.equal(singles.cast(pa.float64()), values))
@@ -163,7 +163,7 @@ def _texts(texts: pa.StringArray, type_: pa.DataType) -> pa.Array | None:
 
 
 def _integers(values: pa.Int64Array, type_: pa.DataType) -> pa.Array | None:
-    """Return the integers of the column's type, without the one that has no negative."""
+    """Return integers in the column's type; None if -2^63 is among them, which has no positive counterpart."""
     return None if _any(pc.equal(values, -(2**63))) else values.cast(type_)
 
 

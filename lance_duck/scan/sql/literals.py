@@ -1,7 +1,7 @@
 """Constants of SQL text as Arrow scalars of the column that they are compared with.
 
-A constant is taken only where DuckDB compares the same values that Arrow does: no rounding, no implicit cast of the
-column.
+A constant is accepted only if DuckDB compares the same values as Arrow: without rounding, and without an implicit cast
+of the column.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _ZONED: Final = re.compile(r"(\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}:\d{2}(?:\.\d{1,6}
 _TIME: Final = re.compile(r"\d{2}:\d{2}:\d{2}(\.\d{1,6})?")
 _MOMENTS: Final = {"date": _DATE, "text": _TIMESTAMP, "timestamp": _TIMESTAMP}
 MOMENTS: Final = ("timestamp", "timestamptz", "value")
-"""Kinds of constants that a day is compared with as a moment."""
+"""Kinds of constants with which a date is compared as a timestamp."""
 _FLOAT: Final = re.compile(r"[+-]?(?:\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+|nan|inf|infinity)", re.IGNORECASE)
 _SINGLES: Final = ("float", "real", "float4")
 _FLOATS: Final = (*_SINGLES, "double", "float8")
@@ -38,20 +38,20 @@ _INTEGERS: Final = {
 _DECIMAL: Final = re.compile(r"(?:decimal|numeric)\((\d{1,2}),(\d{1,2})\)")
 _WHOLE: Final = re.compile(r"-?\d+(?:\.0*)?")
 MAX_DIGITS: Final = 15
-"""Numbers of so many digits are different doubles."""
+"""Digits of a number up to which different numbers are different doubles."""
 EXACT_INT: Final = {"float": 2**24, "double": 2**53}
-"""Up to here a floating-point type has all whole numbers."""
+"""Largest integer up to which a floating-point type holds all integers."""
 _EPOCH: Final = dt.datetime(1970, 1, 1)
 _PER_SECOND: Final = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
 class NotSimpleError(Exception):
-    """The text needs DuckDB."""
+    """The text is not simple: DuckDB has to evaluate it."""
 
 
 @dataclass(frozen=True)
 class Literal:
-    """A constant as written.
+    """A constant of SQL text.
 
     Attributes:
         kind: number, text, double, of typed SQL literals date, timestamp, timestamptz, time and blob, or value (a
@@ -67,7 +67,7 @@ def scalar_for(literal: Literal, type_: pa.DataType) -> pa.Scalar:
     """Return the constant as a scalar of `type_`.
 
     Raises:
-        NotSimpleError: It is not exactly a value of that type, or DuckDB might see it otherwise.
+        NotSimpleError: The constant is not exactly a value of that type, or DuckDB might read it otherwise.
     """
     if literal.kind == "value" and literal.value is None:
         return pa.scalar(None, type_)
@@ -84,7 +84,7 @@ def integer_range(type_: pa.DataType) -> tuple[int, int]:
 
 
 def numeric(digits: str) -> Literal:
-    """Return a number as written: with an exponent it is a DOUBLE."""
+    """Return the constant for digits: with an exponent it is a DOUBLE."""
     if "e" not in digits.lower():
         return Literal("number", digits)
     value = float(digits)
@@ -92,7 +92,7 @@ def numeric(digits: str) -> Literal:
 
 
 def cast_literal(literal: Literal, name: str) -> Literal:
-    """Return a constant with `::` and the name of a type behind it.
+    """Return a constant cast by `::` to the type of a name.
 
     Raises:
         NotSimpleError: The cast may change the value, or the type is not among the simple ones.
@@ -136,7 +136,7 @@ def _integer(literal: Literal, type_: pa.DataType) -> pa.Scalar:
 
 def _floating(literal: Literal, type_: pa.DataType) -> pa.Scalar:
     if literal.kind in ("value", "double") and type(literal.value) is float:
-        # DuckDB widens the column, which keeps its order: a constant that it could hold itself is compared as well.
+        # DuckDB widens the column, which keeps its order: so a constant that the column can hold compares the same.
         with np.errstate(over="ignore"):
             single = float(np.float32(literal.value))
         same = math.isnan(literal.value) or type_ == pa.float64() or single == literal.value
@@ -158,7 +158,7 @@ def exact_number(literal: Literal) -> Decimal:
     """Return a constant that is an exact number.
 
     Raises:
-        NotSimpleError: It is none.
+        NotSimpleError: The constant is of another kind.
     """
     if literal.kind == "number" or (literal.kind == "value" and type(literal.value) is int):
         return Decimal(literal.value)
@@ -182,7 +182,7 @@ def _date(literal: Literal, type_: pa.DataType) -> pa.Scalar:
     elif literal.kind == "value" and type(literal.value) is dt.date:
         value = literal.value
     else:
-        # DuckDB widens the column, which keeps its order: midnight is compared as the day.
+        # DuckDB widens the column, which keeps its order: midnight compares as the date.
         moment = moment_of(_fits(literal.kind in MOMENTS, literal))
         return _checked(moment.time() == dt.time(), moment.date(), type_)
     return pa.scalar(value, type_)
@@ -191,12 +191,12 @@ def _date(literal: Literal, type_: pa.DataType) -> pa.Scalar:
 def _timestamp(literal: Literal, type_: pa.DataType) -> pa.Scalar:
     value = literal.value
     is_instant = literal.kind == "timestamptz" or (type(value) is dt.datetime and value.tzinfo is not None)
-    # DuckDB compares instants in microseconds: it would cut the column's.
+    # DuckDB compares instants in microseconds: it would truncate those of the column.
     return _ticks(moment_of(_fits(not is_instant or type_.unit != "ns", literal)) - _EPOCH, type_)
 
 
 def _instant(literal: Literal, type_: pa.DataType) -> pa.Scalar:
-    """Return a timestamp with a time zone; text without one is in UTC, as it is for the evaluator."""
+    """Return a timestamp with a time zone; text without one is in UTC, as in the evaluator."""
     return _ticks(
         moment_of(Literal("timestamptz", literal.value) if literal.kind == "text" else literal) - _EPOCH, type_
     )
@@ -221,10 +221,10 @@ def _bytes(literal: Literal, type_: pa.DataType) -> pa.Scalar:
 
 
 def moment_of(literal: Literal) -> dt.datetime:
-    """Return a constant that is a date or a moment, in UTC, which what has no time zone is taken to be in.
+    """Return a constant that is a date or a timestamp, in UTC; without a time zone it is taken to be in UTC.
 
     Raises:
-        NotSimpleError: It is none.
+        NotSimpleError: The constant is of another kind.
     """
     value = literal.value
     if literal.kind == "timestamptz":
@@ -245,7 +245,7 @@ def moment_of(literal: Literal) -> dt.datetime:
 
 
 def _ticks(since: dt.timedelta, type_: pa.DataType) -> pa.Scalar:
-    """Return a scalar so many ticks after the epoch, or after midnight."""
+    """Return a scalar of a timestamp or time type, from the time since the epoch or midnight."""
     count = since // dt.timedelta(microseconds=1) * _PER_SECOND[type_.unit]
     return _checked(count % 10**6 == 0 and abs(count // 10**6) < 2**63, count // 10**6, type_)
 
@@ -271,7 +271,7 @@ _CONVERTERS: Final[tuple[tuple[Callable[[pa.DataType], bool], Callable[[Literal,
     (lambda t: t == pa.bool_(), _boolean),
     (pa.types.is_date32, _date),
     (is_naive, _timestamp),
-    # DuckDB has neither instants nor times of day finer than microseconds: it would cut the column's.
+    # DuckDB has no instants or times of day finer than microseconds: it would truncate those of the column.
     (lambda t: pa.types.is_timestamp(t) and t.unit != "ns", _instant),
     (lambda t: pa.types.is_time(t) and t.unit != "ns", _time),
     (is_binary, _bytes),

@@ -1,4 +1,4 @@
-"""SQL filters of which DuckDB evaluates parts, as a predicate tree: what is simple is a condition of its own.
+"""SQL filters of which DuckDB evaluates parts, as predicate trees in which simple conditions are leaves of their own.
 
 AND, OR and NOT bind looser than almost everything else, so text is cut where they stand outside brackets, CASE and
 BETWEEN. A part between two cuts that is not simple is a *piece*. DuckDB's parser confirms the cuts: the syntax tree of
@@ -41,11 +41,11 @@ _LIKE: Final = SqlToken("keyword", "like")
 
 @dataclass(frozen=True)
 class MixedSql:
-    """A filter that was read without DuckDB.
+    """A filter that was parsed without DuckDB.
 
     Attributes:
         text: SQL.
-        tree: The filter; what is not simple are `Opaque` conditions that do not know the columns that they read.
+        tree: The filter; its pieces are `Opaque` conditions whose columns are not known yet.
         pieces: These conditions, in the order of the text.
     """
 
@@ -54,10 +54,10 @@ class MixedSql:
     pieces: Sequence[Opaque]
 
     def confirmed(self, schema: pa.Schema) -> Predicate | None:
-        """Return the tree with conditions that DuckDB has confirmed and bound.
+        """Let DuckDB confirm and bind the pieces.
 
         Returns:
-            None where all of the text is for DuckDB, or where it is wrong, which DuckDB explains better.
+            The tree; None if DuckDB has to evaluate all of the text, or if it is wrong, which DuckDB explains better.
         """
         if all(isinstance(leaf, Opaque) and leaf.implied is None for leaf in self.tree.leaves()):
             return None
@@ -71,7 +71,7 @@ class MixedSql:
 
 
 def read_sql(text: str, schema: pa.Schema, parameters: Parameters = None) -> Predicate | MixedSql | None:
-    """Read a filter: as a tree, where all of it is simple.
+    """Parse a filter.
 
     Args:
         text: SQL.
@@ -79,7 +79,8 @@ def read_sql(text: str, schema: pa.Schema, parameters: Parameters = None) -> Pre
         parameters: Values bound to the text.
 
     Returns:
-        None where the text is not understood as AND, OR and NOT of conditions.
+        A predicate if all of the text is simple, a `MixedSql` if parts are; None if the text is not AND, OR and NOT of
+        conditions.
     """
     try:
         parser = _MixedParser(text, schema, parameters)
@@ -96,9 +97,9 @@ def read_sql(text: str, schema: pa.Schema, parameters: Parameters = None) -> Pre
 
 
 def implied_tree(text: str, schema: pa.Schema, parameters: Parameters = None) -> Predicate | None:
-    """Return a predicate that is true wherever a filter is, without asking DuckDB; None where none is known.
+    """Return a predicate that is true wherever a filter is, without DuckDB; None if none is known.
 
-    It is the filter itself where that is simple. Of other conditions it has what they imply of trigrams.
+    It is the filter itself if that is simple; else it has the trigrams that other conditions imply.
 
     Args:
         text: SQL in which AND, OR and NOT are known to join conditions.
@@ -112,10 +113,10 @@ def implied_tree(text: str, schema: pa.Schema, parameters: Parameters = None) ->
 
 
 def is_cacheable(text: str, schema: pa.Schema) -> bool:
-    """Return whether what is known of a text is worth a place in a cache, and the schema can be a part of its key."""
+    """Return whether the parse of a text is worth caching, and the schema can be a part of its key."""
     try:
         hash(schema)
-    except TypeError:  # extension types of other packages may define equality alone
+    except TypeError:  # extension types of other packages may define equality without a hash
         return False
     return len(text) <= LONG_TEXT
 
@@ -128,7 +129,7 @@ def _paths_of(text: str, pieces: tuple[str, ...], schema: pa.Schema) -> tuple[tu
 
 
 def _bind(pieces: Sequence[Opaque], reads: tuple[tuple[Path, ...], ...], schema: pa.Schema) -> None:
-    """Let DuckDB bind pieces, see `bind_conditions`; pieces without parameters once, whatever stands beside them."""
+    """Let DuckDB bind pieces: see `bind_conditions`; pieces without parameters are bound once, and cached."""
 
     def bind() -> bool:
         bind_conditions(pieces, reads, schema)
@@ -142,10 +143,10 @@ def _bind(pieces: Sequence[Opaque], reads: tuple[tuple[Path, ...], ...], schema:
 
 
 class _MixedParser(Parser):
-    """Reads SQL text as a predicate tree.
+    """Parser of SQL text with pieces that are left to DuckDB.
 
     Attributes:
-        pieces: Parts for DuckDB in the order of the text; the columns that they read are not known yet.
+        pieces: Pieces in the order of the text; the columns that they read are not known yet.
     """
 
     def __init__(self, text: str, schema: pa.Schema, parameters: Parameters) -> None:
@@ -184,7 +185,7 @@ class _MixedParser(Parser):
         return computed(self._text[expression[0].start : expression[-1].stop], self._parameters_of(expression))
 
     def _piece(self) -> Predicate:
-        """Return all up to the next AND or OR, or to the end of the parentheses, for DuckDB."""
+        """Return the piece up to the next AND or OR, or to the end of the parentheses."""
         first = self._at
         self._skip()
         if self._at == first:
@@ -216,7 +217,7 @@ class _MixedParser(Parser):
             self._at += 1
 
     def _parameters_of(self, part: Sequence[SqlToken]) -> Parameters:
-        """Return the parameters that are bound to a part of the text, and count them as used."""
+        """Return the parameters of a part of the text, and count them as used."""
         marks = [token.text for token in part if token.kind == "param"]
         marks += ["?"] * sum(token.text.count("?") for token in part if token.kind == "params")
         if not marks:
@@ -232,7 +233,7 @@ class _MixedParser(Parser):
         return list(self._parameters)[first : self._used]
 
     def _implied_by_like(self, part: list[SqlToken]) -> Predicate | None:
-        """Return what LIKE with a pattern says of the beginning of a text; None where it says nothing."""
+        """Return the condition on prefixes that LIKE with a pattern implies; None if it implies none."""
         if len(part) < 3 or part[-1].kind != "text" or part[-2] != _LIKE:
             return None
         try:
@@ -248,7 +249,7 @@ def _negates_piece(operand: Predicate) -> bool:
 
 
 def _implied(predicate: Predicate) -> Predicate | None:
-    """Return a predicate without conditions that only DuckDB knows, true wherever it is."""
+    """Return a predicate without `Opaque` conditions that is true wherever `predicate` is; None if none is known."""
     match predicate:
         case Opaque(implied=implied):
             return implied
@@ -264,7 +265,7 @@ def _implied(predicate: Predicate) -> Predicate | None:
 
 
 def _joined(predicate: Predicate, reads: Mapping[str, tuple[Path, ...]]) -> Predicate:
-    """Return a tree in which pieces know the columns that they read, and several operands for DuckDB are one."""
+    """Return a tree whose pieces have the columns that they read, with several operands for DuckDB joined into one."""
     match predicate:
         case Opaque(sql):
             return replace(predicate, inputs=reads[sql])

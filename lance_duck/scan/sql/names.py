@@ -1,4 +1,4 @@
-"""Names of columns as people write them in SQL: in backticks, or bare although DuckDB keeps the word for itself."""
+"""Names of columns in SQL: in backticks, or bare although DuckDB reserves the word."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ QUOTED: Final = re.compile(
         | --[^\n]* | /\*.*?\*/ | `(?P<name>(?:[^`]|``)*)`""",
     re.DOTALL | re.VERBOSE,
 )
-"""Text, names and comments whose insides are not SQL."""
+"""Pattern of quoted texts, quoted names and comments, whose insides are not SQL."""
 
 _QUOTED_OR_WORD: Final = re.compile(
     QUOTED.pattern + r"| (?<![\w.$:])(?P<word>[A-Za-z_]\w*)(?!\w|\s*\()", re.DOTALL | re.VERBOSE
@@ -27,7 +27,7 @@ _GRAMMAR: Final = frozenset(
     unpack where with
     """.split()  # noqa: SIM905
 )
-"""Words that DuckDB keeps for itself and that have a meaning inside an expression."""
+"""Reserved words of DuckDB that have a meaning inside an expression."""
 
 _CALLS: Final = frozenset(("extract", "trim", "substring", "overlay"))
 _GRAMMAR_AFTER: Final = {
@@ -35,7 +35,7 @@ _GRAMMAR_AFTER: Final = {
     "from": _CALLS | {"distinct"},
     "for": _CALLS,
 }
-"""Words that have such a meaning only together with others."""
+"""Reserved words that have a meaning inside an expression only after others."""
 
 
 def quote_names(text: str, names: Sequence[str]) -> str:
@@ -55,7 +55,7 @@ def quote_names(text: str, names: Sequence[str]) -> str:
 
 
 def find_name(name: str, names: Sequence[str]) -> str | None:
-    """Return the name as it is spelled among `names`: the same, or else the only one that differs by case alone."""
+    """Return a name as `names` spells it: the same, else the only one that differs by case alone; None if missing."""
     if name in names:
         return name
     folded = [candidate for candidate in names if candidate.lower() == name.lower()]
@@ -64,6 +64,6 @@ def find_name(name: str, names: Sequence[str]) -> str | None:
 
 @cache
 def _reserved() -> frozenset[str]:
-    """Return the words that cannot be the bare name of a column, but for those of expressions."""
+    """Return the words that cannot be the bare name of a column, except those of expressions."""
     sql = "SELECT keyword_name FROM duckdb_keywords() WHERE keyword_category IN ('reserved', 'type_function')"
     return frozenset(word for (word,) in query(sql)) - _GRAMMAR

@@ -1,9 +1,9 @@
-"""Simple SQL filters as a predicate tree, without asking DuckDB.
+"""Simple SQL filters as predicate trees, without DuckDB.
 
-Understood are comparisons of a column with a constant or parameter, IN, BETWEEN, IS [NOT] NULL, TRUE, FALSE and
+It parses comparisons of a column with a constant or parameter, IN, BETWEEN, IS [NOT] NULL, TRUE, FALSE and
 DISTINCT FROM, LIKE of a prefix and starts_with, membership in lists, bare booleans, AND, OR, NOT and parentheses.
-Whatever else the text holds, and every constant that is not compared exactly, is left to DuckDB: the answer is then
-None, never a guess.
+Any other text, and every constant that cannot be compared exactly, is left to DuckDB: the answer is then None, never a
+guess.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def tree_from_sql(text: str, schema: pa.Schema, parameters: Parameters = None) -
 
 
 class Parser:
-    """Reads tokens as a predicate tree.
+    """Parser of tokens into a predicate tree.
 
     Args:
         tokens_: Tokens of a text.
@@ -81,7 +81,7 @@ class Parser:
         """Return the tree of all tokens.
 
         Raises:
-            NotSimpleError: The tokens are not understood, or name other parameters than those that are bound.
+            NotSimpleError: The tokens are no simple filter, or name other parameters than those that are bound.
         """
         tree = self._any()
         num_parameters = len(self._used_names) if isinstance(self._parameters, Mapping) else self._used
@@ -93,7 +93,7 @@ class Parser:
         """Return the column that all tokens name, and the type of its values.
 
         Raises:
-            NotSimpleError: The tokens name none.
+            NotSimpleError: The tokens name no column.
         """
         column = self._path()
         if self._at != len(self._tokens):
@@ -213,10 +213,10 @@ class Parser:
         while self._takes("mark", ","):
             values.append(self._literal())
         self._needs("mark", "]" if is_in_list else ")")
-        if is_in_list:  # a null in a list is equal to nothing
+        if is_in_list:  # a null in a list equals nothing
             values = [value for value in values if value != Literal("value", None)]
             if len({(value.kind, type(value.value)) for value in values}) > 1:
-                raise NotSimpleError  # DuckDB makes the values one type before it compares them with the column
+                raise NotSimpleError  # DuckDB casts the values to one type before it compares them with the column
         return membership(path, values, type_)
 
     def _long_list(self, type_: pa.DataType) -> pa.Array:

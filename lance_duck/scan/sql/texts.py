@@ -1,4 +1,4 @@
-"""Conditions of SQL on parts of texts, as contains, LIKE and regular expressions, of a column in any case."""
+"""Conditions of SQL on parts of texts: contains, LIKE, regular expressions; also of a column in upper or lower case."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ _LITERAL_OPTION: Final = "l"
 
 
 def implied_by_tokens(tokens: Sequence[SqlToken], schema: pa.Schema, parameters: Parameters) -> Predicate | None:
-    """Return what is true of trigrams wherever a condition is true; None where nothing is known.
+    """Return the predicate on trigrams that a condition implies; None if it implies none.
 
     Args:
         tokens: The condition.
-        schema: Columns that it may read.
-        parameters: Values bound to it alone.
+        schema: Columns that the condition may read.
+        parameters: Values bound to the condition alone.
     """
     try:
         return _TextReader(tokens, schema, parameters).condition()
@@ -105,7 +105,7 @@ class _TextReader:
         return path, in_case
 
     def _constant_or_tokens(self, tokens: Sequence[SqlToken]) -> Any:
-        """Return a constant text; tokens that are none as they are."""
+        """Return a constant text; other tokens unchanged."""
         if len(tokens) != 1 or tokens[0].kind not in ("text", "param"):
             return tokens
         token = tokens[0]

@@ -1,4 +1,4 @@
-"""Words and marks of SQL text, as far as simple conditions have them."""
+"""Tokens of SQL text, as far as simple conditions need them."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ _RESERVED: Final = frozenset(
 
 @dataclass(frozen=True)
 class SqlToken:
-    """A word or mark.
+    """A token of SQL text.
 
     Attributes:
-        kind: number, text, quoted, word, keyword, param, op or mark; constants, all between the brackets of an IN;
-            params, all question marks there; other, what simple conditions do not have.
+        kind: number, text, quoted, word, keyword, param, op or mark; constants, for all constants of an IN; params, for
+            all question marks of an IN; other, for text that simple conditions do not have.
         text: As written; keywords in lower case.
         start: Where the token begins in the text.
         stop: Where the token ends.
@@ -58,8 +58,8 @@ def tokens(text: str, *, simple: bool = True) -> list[SqlToken]:
 
     Args:
         text: SQL.
-        simple: Refuse what simple conditions do not have, and comments; else such parts become tokens of kind "other",
-            and comments are left out.
+        simple: Whether to refuse comments and parts that simple conditions do not have; else such parts become tokens
+            of kind "other", and comments are left out.
 
     Raises:
         NotSimpleError: The text has a part that is refused.
@@ -87,7 +87,7 @@ def tokens(text: str, *, simple: bool = True) -> list[SqlToken]:
 
 
 def _list(text: str, at: int, result: list[SqlToken]) -> int:
-    """Add a list that begins at a place as one token, if it is one, and return the place after it."""
+    """Add a list of constants that begins at a place as one token, if there is one, and return the place after it."""
     for kind, stop in (("constants", constants_end(text, at)), ("params", marks_end(text, at))):
         if stop >= 0:
             result.append(SqlToken(kind, text[at:stop].lstrip(), at, stop))

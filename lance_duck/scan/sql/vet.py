@@ -1,7 +1,7 @@
-"""SQL expressions as people write them: checked to be one expression, with the columns that they read.
+"""SQL text that users write, checked to be one expression, with the columns that it reads.
 
-DuckDB's own parser says what the text is. Refused are statements, subqueries, `*`, and what does not look at one row
-alone (aggregates, window functions, UNNEST).
+DuckDB's own parser reads the text. Refused are statements, subqueries, `*`, and functions of more than one row
+(aggregates, window functions, UNNEST).
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from lance_duck.scan.sql.names import QUOTED, find_name, quote_names
 _REFUSED: Final = {"SUBQUERY": "a subquery", "STAR": "*", "WINDOW": "a window function", "DEFAULT": "DEFAULT"}
 _CONDITIONS: Final = ("COMPARISON", "CONJUNCTION", "BETWEEN")
 _TESTS: Final = ("OPERATOR_NOT", "OPERATOR_IS_NULL", "OPERATOR_IS_NOT_NULL", "COMPARE_IN", "COMPARE_NOT_IN")
-"""Classes and types of nodes whose value is BOOLEAN, whatever they are of."""
+"""Types of nodes that are BOOLEAN, whatever their operands; so are nodes of the classes `_CONDITIONS`."""
 
 _NULL_CHECKS: Final = ("OPERATOR_IS_NULL", "OPERATOR_IS_NOT_NULL")
 _NOW: Final = frozenset(("current_date", "current_time", "current_timestamp", "localtime", "localtimestamp"))
 _PURE: Final = frozenset(
     ("FUNCTION", "COMPARISON", "CONJUNCTION", "OPERATOR", "CONSTANT", "COLUMN_REF", "BETWEEN", "CASE")
 )
-"""Classes of nodes that give the same for the same row each time, functions as far as they do."""
+"""Classes of nodes with the same value for the same row each time; functions only if DuckDB calls them consistent."""
 
 _MOMENTS: Final = re.compile(r"now|today|tomorrow|yesterday|current_|local", re.IGNORECASE)
 _SELECT_KEYS: Final = ("where_clause", "group_expressions", "group_sets", "having", "sample", "qualify", "modifiers")
@@ -45,10 +45,10 @@ class SqlExpression:
     """A vetted expression.
 
     Attributes:
-        text: What the person wrote, names that need it now in double quotes.
-        paths: Columns and struct fields that it reads.
+        text: The text of the user, with names in double quotes where they need them.
+        paths: Columns and struct fields that the expression reads.
         type: DuckDB's name of its type.
-        is_stable: It surely is the same for the same row each time.
+        is_stable: Whether its value is surely the same for the same row each time.
     """
 
     text: str
@@ -58,7 +58,7 @@ class SqlExpression:
 
     @property
     def sql(self) -> str:
-        """The text as one operand, safe to put between other SQL."""
+        """The text as one operand, safe to embed in other SQL."""
         return f"({self.text}\n)"
 
 
@@ -72,7 +72,8 @@ def parse_sql(text: str, schema: pa.Schema, what: str, parameters: Parameters = 
         parameters: Values that will be bound.
 
     Raises:
-        InvalidInputError: Bad syntax, an unknown column, more than an expression, or parameters that do not fit.
+        InvalidInputError: The text has bad syntax or an unknown column, is no expression of one row, or does not fit
+            the parameters.
     """
     if not isinstance(text, str):
         raise InvalidInputError(f"bad {what}", expected="SQL text", found=type(text).__name__)
@@ -94,7 +95,7 @@ def parse_sql(text: str, schema: pa.Schema, what: str, parameters: Parameters = 
 
 
 def operand_paths(text: str, parts: Sequence[str], schema: pa.Schema, what: str) -> tuple[tuple[Path, ...], ...]:
-    """Return the columns that parts of a condition read, each an operand of the AND, OR and NOT that it is made of.
+    """Return the columns that each part of a condition reads; parts are operands of its ANDs, ORs and NOTs.
 
     Args:
         text: The condition.
@@ -103,7 +104,7 @@ def operand_paths(text: str, parts: Sequence[str], schema: pa.Schema, what: str)
         what: What the text is, for messages.
 
     Raises:
-        InvalidInputError: See `parse_sql`; or DuckDB does not see a part as an operand.
+        InvalidInputError: See `parse_sql`; or a part is no operand in the syntax tree of DuckDB.
     """
     whole, *trees = _parse(text, what, parts)
     operands = [_placeless(operand) for operand in _operands(whole)]
@@ -122,7 +123,7 @@ def bind_conditions(conditions: Sequence[Opaque], reads: Sequence[tuple[Path, ..
         schema: Columns of the table.
 
     Raises:
-        InvalidInputError: DuckDB refuses one of them, or the parameters do not fit.
+        InvalidInputError: DuckDB refuses a condition, or its parameters do not fit.
     """
     columns = _empty_columns([path for paths in reads for path in paths], schema, "filter")
     text = " AND ".join(condition.sql for condition in conditions)
@@ -134,7 +135,7 @@ def bind_conditions(conditions: Sequence[Opaque], reads: Sequence[tuple[Path, ..
 
 
 def all_parameters(each: Sequence[Parameters]) -> Parameters:
-    """Return the parameters of several texts as those of one text with all of them, in order."""
+    """Return the parameters of several texts as those of the text that joins them, in order."""
     bound = [parameters for parameters in each if parameters]
     if not bound:
         return None
@@ -144,7 +145,7 @@ def all_parameters(each: Sequence[Parameters]) -> Parameters:
 
 
 def refuse_loose_ends(text: str, what: str) -> None:
-    """Refuse text that would close a parenthesis put around it, with InvalidInputError."""
+    """Raise InvalidInputError for text that would close a parenthesis put around it."""
     loose_end = unbalanced(QUOTED.sub(" ", text)) if text.strip() else "an empty text"
     if loose_end is not None:
         raise InvalidInputError(f"bad {what}", where=repr(text), expected="one SQL expression", found=loose_end)
@@ -181,7 +182,7 @@ def _parse(text: str, what: str, parts: Sequence[str] = ()) -> list[Any]:
 
 
 def _operands(tree: Any) -> Iterator[Any]:
-    """Yield the operands of the AND, OR and NOT that a condition is made of."""
+    """Yield the operands of the ANDs, ORs and NOTs of a condition."""
     if tree["class"] == "CONJUNCTION" or tree["type"] == "OPERATOR_NOT":
         for child in tree["children"]:
             yield from _operands(child)
@@ -190,7 +191,7 @@ def _operands(tree: Any) -> Iterator[Any]:
 
 
 def _placeless(node: Any) -> Any:
-    """Return a syntax tree without the places of its parts in the text, and without the numbers of parameters."""
+    """Return a syntax tree without positions in the text, and without the numbers of parameters."""
     if isinstance(node, dict):
         is_place = node.get("class") == "PARAMETER"
         return {
@@ -202,7 +203,7 @@ def _placeless(node: Any) -> Any:
 
 
 def _empty_columns(paths: Iterable[Path], schema: pa.Schema, what: str) -> dict[str, pa.Array]:
-    """Return the columns without rows for DuckDB to bind names to."""
+    """Return columns without rows, for DuckDB to bind names to."""
     roots = {path[0] for path in paths}
     _refuse_twins(roots, what)
     return {name: pa.nulls(0, schema.field(name).type) for name in schema.names if name in roots}
@@ -237,9 +238,9 @@ def _resolve(tree: Any, schema: pa.Schema, what: str, text: str) -> tuple[Path, 
 
 
 def _is_stable(tree: Any, text: str) -> bool:
-    """Return whether an expression is made of columns, constants and functions of which DuckDB says that they are pure.
+    """Return whether an expression consists of columns, constants, and functions that DuckDB calls consistent.
 
-    Texts may be read as moments, in comparisons, too: those that are others each day are not taken for constants.
+    Texts may be cast to timestamps, in comparisons, too: those such as 'today' do not count as constants.
     """
     if _MOMENTS.search(text):
         return False
@@ -253,7 +254,7 @@ def _is_stable(tree: Any, text: str) -> bool:
 
 @cache
 def _pure_functions() -> frozenset[str]:
-    """Return the names that stand for scalar functions alone which give the same for the same arguments each time."""
+    """Return the names that stand only for scalar functions with the same value for the same arguments each time."""
     rows = query(
         "SELECT lower(function_name) FROM duckdb_functions() GROUP BY 1"
         " HAVING bool_and(function_type = 'scalar' AND coalesce(stability, '') = 'CONSISTENT')"
@@ -262,7 +263,7 @@ def _pure_functions() -> frozenset[str]:
 
 
 def _descend(field: pa.Field, names: Sequence[str]) -> Path:
-    """Return the path as far down as structs go; what is left of the names is for DuckDB to judge."""
+    """Return the path as far down as structs go; DuckDB resolves the rest of the names."""
     path: Path = (field.name,)
     type_ = field.type
     for name in names:
@@ -290,7 +291,7 @@ def _refuse_twins(roots: set[str], what: str) -> None:
 
 
 def _no_column(name: str, schema: pa.Schema, what: str, text: str) -> InvalidInputError:
-    """Return the error for a name that is not a column; one in double quotes may be meant as text."""
+    """Return the error for a name that is not a column; a name in double quotes may be meant as a text."""
     error = unknown_column(name, schema.names, repr(text), f"bad {what}: ")
     structs = [field for field in schema if pa.types.is_struct(field.type)]
     inside = [f"'{field.name}.{name}'" for field in structs if field.type.get_field_index(name) >= 0]

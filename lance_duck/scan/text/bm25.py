@@ -4,8 +4,8 @@
     norm   = 1.2 · (0.25 + 0.75 · length / average)
     score  = Σ idf · (2.2 · frequency / (frequency + norm))             over the terms of the query, in their order
 
-Terms that stand for one word of a fuzzy query are added up first, in the order of their bytes. Lance adds these in the
-order of their ids in a partition: the last bit differs where a document has three or more spellings of a word.
+Scores of the terms that one word of a fuzzy query stands for are added up first, in the order of the terms' bytes.
+Lance adds these in the order of their ids in a partition: the last bit differs if a document has three or more of them.
 
 N: documents; df: documents that have the term; length: terms of a document; average: that of all documents.
 """
@@ -31,13 +31,13 @@ HALF: Final = np.float32(0.5)
 
 @dataclass(frozen=True)
 class Statistics:
-    """What scores depend on besides the document: of all documents, whether a filter lets them pass or not.
+    """Statistics of all documents that scores depend on, whether a filter passes the documents or not.
 
     Attributes:
-        num_documents: Documents.
-        total_tokens: Terms of all documents.
-        rounds_lengths: Documents count as long as the shortest that has the same code of a length, as in an index whose
-            blocks have 256 documents.
+        num_documents: Number of documents.
+        total_tokens: Number of terms of all documents.
+        rounds_lengths: Whether lengths are rounded down to the least one of the same code, as in an index whose blocks
+            have 256 documents.
     """
 
     num_documents: int
@@ -52,12 +52,12 @@ class Statistics:
         return np.float32(self.total_tokens) / np.float32(self.num_documents)
 
     def idf(self, document_frequency: int) -> np.float32:
-        """Return the weight of a term that so many documents have."""
+        """Return the weight of a term that `document_frequency` documents have."""
         count, frequency = np.float32(self.num_documents), np.float32(document_frequency)
         return natural_log((count - frequency + HALF) / (frequency + HALF) + ONE)
 
     def norms(self, lengths: NDArray[Any]) -> Scores:
-        """Return the norms of documents of some lengths."""
+        """Return the norms of documents by their lengths."""
         if self.rounds_lengths:
             lengths = length_floors()[length_codes(lengths)]
         scaled: Scores = K1 * ((ONE - B) + B * lengths.astype(np.float32) / self.average)
@@ -68,8 +68,8 @@ def term_scores(idf: np.float32, frequencies: NDArray[Any], norms: Scores) -> Sc
     """Return what a term adds to the scores of documents.
 
     Args:
-        idf: Its weight.
-        frequencies: How often each document has it, at least 1.
+        idf: Weight of the term.
+        frequencies: How often each document has the term, at least 1.
         norms: Norm of each document.
     """
     counts = frequencies.astype(np.float32)

@@ -1,4 +1,4 @@
-"""Columns of texts: what can be searched, through which index, by which analyser."""
+"""Columns of texts that can be searched."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class TextColumn:
     Attributes:
         path: Its dotted path, names in backticks where they need them.
         type: Arrow type: a text, or a list of texts, or lists of such lists.
-        is_json: The texts are JSON.
-        read: Path of what is read: of the column, or of the outermost list around it.
-        below: Struct fields that lead from there to the texts.
+        is_json: Whether the texts are JSON.
+        read: Path of the column that is read: this column, or the outermost list around it.
+        below: Names of the struct fields on the way from there to the texts.
     """
 
     path: str
@@ -38,14 +38,14 @@ class TextColumn:
 
 
 def text_column(schema: Schema, name: str) -> TextColumn:
-    """Resolve a column of texts, whose names may be in another case where only one fits.
+    """Resolve a column of texts; names may differ by case if only one column fits.
 
-    A path leaves out the items of lists: "ls.t" is field t of the structs in list ls.
+    A path has no part for the items of lists: "ls.t" is field t of the structs in list ls.
 
     Raises:
         UnknownColumnError: There is no such column.
-        WrongTypeError: It holds no texts.
-        UnsupportedError: It holds JSON in lists.
+        WrongTypeError: The column holds no texts.
+        UnsupportedError: The column holds JSON in lists.
     """
     field = _field(schema, name)
     path = None if field is None else field_path(schema, field.id)
@@ -70,14 +70,14 @@ def text_columns(schema: Schema) -> Sequence[str]:
 
 
 def frozen(analyzer: Mapping[str, Any] | None) -> tuple[tuple[str, Any], ...] | None:
-    """Return parameters of an analyser in a form that can be a key."""
+    """Return parameters of an analyser as a hashable key."""
     if analyzer is None:
         return None
     return tuple(sorted((name, tuple(value) if isinstance(value, list) else value) for name, value in analyzer.items()))
 
 
 def _field(schema: Schema, name: str) -> Field | None:
-    """Return the field of a path, None where there is none."""
+    """Return the field of a path; None if there is none."""
     whole = name if name in schema.names else find_name(name, schema.names)
     try:
         return (

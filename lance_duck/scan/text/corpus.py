@@ -1,4 +1,4 @@
-"""The documents of one column, of all places, with one scale of scores."""
+"""The documents of one column in all its places, scored by common statistics."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class Allowed:
     """Rows that may be found.
 
     Attributes:
-        filtered: Rows that pass the filter; None: all do.
-        fragments: Fragments that are searched, also by the filter; None: all.
+        filtered: Rows that pass the filter; None if all do.
+        fragments: Ids of the fragments that are searched; None for all.
     """
 
     filtered: PassingRows | None = None
@@ -35,7 +35,7 @@ class Allowed:
 
     @cached_property
     def rows(self) -> Addresses | None:
-        """Addresses of the rows that pass the filter, ascending; None: all do."""
+        """Addresses of the rows that pass the filter, ascending; None if all do."""
         return None if self.filtered is None else self.filtered.rows.rows()
 
     def mask(self, addresses: Addresses) -> NDArray[np.bool_]:
@@ -52,11 +52,11 @@ class Corpus:
     """The documents of a column.
 
     Attributes:
-        places: Where they are; no row is in two of them.
-        allowed: Rows that may be found; the others count in statistics.
-        analyse: Returns rows, which ascend, with all their tokens, for places that keep no positions.
+        places: Places that hold the documents; no row is in two of them.
+        allowed: Rows that may be found; others count in statistics.
+        analyse: Analyses ascending rows, with all their tokens, for places that hold no positions.
         rounds_lengths: See `Statistics`.
-        by_element: Documents are list elements, else rows.
+        by_element: Whether documents are list elements, and not rows.
     """
 
     places: Sequence[Place]
@@ -67,7 +67,7 @@ class Corpus:
 
     @cached_property
     def statistics(self) -> Statistics:
-        """What all scores are computed with."""
+        """The statistics by which all documents are scored."""
         return Statistics(
             sum(place.num_documents for place in self.places),
             sum(place.total_tokens for place in self.places),
@@ -75,7 +75,7 @@ class Corpus:
         )
 
     def frequencies(self, terms: Iterable[bytes]) -> Mapping[bytes, int]:
-        """Return how many documents have each of some terms; those that none has are left out."""
+        """Return how many documents have each of some terms; terms that no document has are left out."""
         distinct = dict.fromkeys(terms)
         totals: Counter[bytes] = Counter()
         for place in self.places:
@@ -83,9 +83,9 @@ class Corpus:
         return totals
 
     def expanded(self, words: Iterable[Word], most: int | None) -> tuple[tuple[bytes, ...], ...]:
-        """Return the terms that words stand for, in order of their bytes, `most` of all together.
+        """Return the terms that each word stands for, in order of their bytes, at most `most` in all.
 
-        Words at one position are alternatives, each once: n-grams are, which all have position 0.
+        Distinct words at one position are alternatives, as n-grams are, which all have position 0.
         """
         listed = list(words)
         plain = [replace(word, position=0) for word in listed]
@@ -97,17 +97,17 @@ class Corpus:
         return tuple(tuple(slot) for slot in slots.values())
 
     def names(self, place: Place, documents: NDArray[np.int64]) -> Names:
-        """Return the names of documents of a place, in the order of these: see `Matches`.
+        """Return the names of documents of a place, in the order of the documents: see `Matches`.
 
-        The name of a row is its address. List elements are numbered through all places of the corpus, in their order;
-        those of another place are numbered as they are there.
+        The name of a row is its address. List elements are numbered consecutively over all places of the
+        corpus, in their order; those of a place outside the corpus have their numbers in that place.
         """
         if not self.by_element:
             return place.addresses[documents]
         return documents.astype(np.uint64) + np.uint64(self._firsts.get(place, 0))
 
     def documents(self, names: Names) -> tuple[Addresses, tuple[NDArray[np.uint32], ...]]:
-        """Return the row of each of some documents, which ascend by name, and its place in lists: `Place.elements`."""
+        """Return the row of each of some documents, ascending by name, and its place in lists: see `Place.elements`."""
         if not self.by_element:
             return names, ()
         ends = np.searchsorted(names, [len(place.addresses) + self._firsts[place] for place in self.places])
@@ -125,7 +125,7 @@ class Corpus:
         return place.addresses[names - np.uint64(self._firsts.get(place, 0))] if self.by_element else names
 
     def named(self, place: Place, names: Names, rows: AnalysedRows, documents: NDArray[np.int64]) -> Names:
-        """Return those of some documents of a place, by name, that are among documents of rows analysed again."""
+        """Return the names, among those of a place, of documents of rows that were analysed anew."""
         if not self.by_element:
             return names[is_among(names, rows.addresses[documents])]
         offsets = (names - np.uint64(self._firsts.get(place, 0))).astype(np.int64)
@@ -142,7 +142,7 @@ class Corpus:
         return mask if place.lives is None else mask & place.lives[documents]
 
     def mask(self, place: IndexedRows) -> NDArray[np.bool_] | None:
-        """Return which documents of a place may be found; None if all may."""
+        """Return for each document of a place whether it may be found; None if all may."""
         return place.allowed(self.allowed.filtered, self.allowed.fragments)
 
     @cached_property
@@ -152,7 +152,7 @@ class Corpus:
         return dict(zip(self.places, [0, *ends], strict=False))
 
     def _terms_of(self, word: Word, most: int | None) -> Sequence[bytes]:
-        """Return the terms that a word stands for, in order: at least `most`, if there are so many."""
+        """Return the terms that a word stands for, in order: at least `most`, if there are as many."""
         if word.is_exact:
             return () if word.term is None else (word.term,)
         return sorted({term for place in self.places for term in place.matching(word, most)})

@@ -1,4 +1,4 @@
-"""What a full-text search will do, in words."""
+"""Descriptions, in words, of what a full-text search will do."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lance_duck.text.parameters import AnalyserParameters
 
 _DEFAULTS = AnalyserParameters()
 _MOST_TERMS: Final = 16
-"""Terms of a query that are listed."""
+"""Terms of a query that a description lists."""
 
 
 def explain_text_search(
@@ -34,7 +34,7 @@ def explain_text_search(
 
 
 def describe_analyser(parameters: AnalyserParameters) -> str:
-    """Return an analyser in words: base tokenizer, language, and what differs from the defaults."""
+    """Describe an analyser: base tokenizer, language, and parameters that differ from the defaults."""
     pairs = {
         name: value
         for name, value in vars(parameters).items()
@@ -46,7 +46,7 @@ def describe_analyser(parameters: AnalyserParameters) -> str:
 
 
 def _tree(query: FullTextQuery, label: str = "query") -> Iterator[str]:
-    """Yield a query, one line for each query of words, deeper ones farther to the right."""
+    """Yield a line for each query of words in a tree, indented by depth."""
     if isinstance(query, BooleanQuery):
         yield f"{label}: BooleanQuery"
         for occur, each in query.queries:
@@ -71,7 +71,7 @@ def _terms(search: TextSearch, key: Key, route: TextRoute) -> Iterator[str]:
                 totals[term] += count
         documents = sum(place.num_documents for place in places)
     except BrokenSegmentError:
-        return  # the search itself will set it aside
+        return  # the search will set the segment aside
     edits = {word.term: word.edits for word in words}
     listed = [f"{term.decode()}{_edits(edits[term])} in {totals[term]}" for term in list(terms)[:_MOST_TERMS]]
     more = f" and {len(terms) - _MOST_TERMS} more" if len(terms) > _MOST_TERMS else ""
@@ -79,7 +79,7 @@ def _terms(search: TextSearch, key: Key, route: TextRoute) -> Iterator[str]:
 
 
 def _edits(edits: int) -> str:
-    """Return how far a word may be from those of a row: `duck~1`."""
+    """Return the suffix for the edits that a word allows: `duck~1`."""
     return f"~{edits}" if edits else ""
 
 

@@ -20,12 +20,12 @@ from lance_duck.scan.text.search import TextSearch
 
 @dataclass(frozen=True, eq=False)
 class FullTextFilter:
-    """The rows that match a query: see `scan.filters.Filter`. They are searched for once, when they are asked for.
+    """Filter of the rows that match a query: see `scan.filters.Filter`. The search runs once, when its rows are needed.
 
     Attributes:
         search: The search, of the whole table.
-        implied_exactly: True: `implied` is as good as the filter.
-        evaluator: Of whose work it is, in words.
+        implied_exactly: True, since `implied` is equivalent to the filter.
+        evaluator: Name of the evaluator, for explanations.
     """
 
     search: TextSearch
@@ -37,12 +37,12 @@ class FullTextFilter:
         return ((ROW_ADDRESS,),)
 
     def mask(self, columns: Columns, num_rows: int) -> pa.BooleanArray:
-        """Return the rows that match."""
+        """Return the mask of the rows that match."""
         return pc.is_in(columns[ROW_ADDRESS], value_set=self._rows)
 
     @property
     def implied(self) -> Predicate:
-        """The rows by address: what is asked instead."""
+        """The predicate on addresses that is true for the rows that match."""
         return In((ROW_ADDRESS,), self._rows)
 
     @cached_property
@@ -57,7 +57,7 @@ def with_text_filter(table: TableScan, options: ScanOptions) -> ScanOptions:
     """Return options whose filter, where it is a full-text query, is a `FullTextFilter`.
 
     Raises:
-        InvalidInputError: The query makes no sense for this table, or has parameters beside it.
+        InvalidInputError: The query does not fit this table, or parameters are given with it.
     """
     query = options.filter
     if not isinstance(query, FullTextQuery):
@@ -66,5 +66,5 @@ def with_text_filter(table: TableScan, options: ScanOptions) -> ScanOptions:
         raise InvalidInputError("parameters without SQL text", found=type(query).__name__)
     workers = None if options.use_threads else 1
     search = TextSearch(table, query, table.plan(ScanOptions(columns=[])), workers=workers)
-    _ = search.words  # what makes no sense is refused now
+    _ = search.words  # bad queries are refused now
     return replace(options, filter=FullTextFilter(search))

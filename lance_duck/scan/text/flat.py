@@ -1,4 +1,4 @@
-"""Rows that no index covers: their texts are read and analysed, and kept for the next queries where they are few."""
+"""Rows that no index covers: their texts are read, analysed, and cached for later queries if they are few."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ Narrow = Callable[[AnalysedRows], AnalysedRows]
 
 @dataclass(frozen=True, eq=False)
 class FlatTexts:
-    """The texts of a column, analysed when they are asked for.
+    """The texts of a column, analysed when they are needed.
 
     Attributes:
-        table: The table; its restriction does not matter.
+        table: The table; its restriction is ignored.
         column: The column.
-        analyser: How texts are analysed.
-        by_element: Documents are list elements.
+        analyser: Analyser of the texts.
+        by_element: Whether documents are list elements.
         workers: Threads; None for one for each core.
     """
 
@@ -43,14 +43,14 @@ class FlatTexts:
     workers: int | None = None
 
     def analysed(self, fragments: Sequence[Fragment], narrow: Narrow) -> list[AnalysedRows]:
-        """Return the living rows of some fragments, with what is left of them by a function, which is asked in threads.
+        """Return the living rows of some fragments, each group of rows narrowed by a function, which runs in threads.
 
-        Tokens of all rows are in memory at once only where they are kept for the next time anyway.
+        Tokens of all rows are in memory at once only if they are cached.
         """
         return [rows for group in _groups(fragments) for rows in self._group(group, narrow)]
 
     def rows(self, addresses: Addresses) -> AnalysedRows:
-        """Return some rows, which ascend."""
+        """Return the analysed rows at some ascending addresses."""
         projection = project(self.table.snapshot.schema, [self.column.read])
         return self._of(addresses, self.table.taker.by_address(addresses, projection))
 
@@ -88,7 +88,7 @@ class FlatTexts:
 
 
 class _AnalysedTexts:
-    """Texts that queries of a table have analysed."""
+    """Cache of the texts that queries of a table have analysed."""
 
     def __init__(self) -> None:
         self.groups: SizedCache[list[AnalysedRows]] = SizedCache(
@@ -97,12 +97,12 @@ class _AnalysedTexts:
 
     @property
     def nbytes(self) -> int:
-        """Bytes that they take."""
+        """Bytes of the cached texts."""
         return self.groups.nbytes
 
 
 def _groups(fragments: Sequence[Fragment]) -> Iterator[Sequence[Fragment]]:
-    """Cut fragments into groups that are analysed, and kept, together: appends leave most groups as they are."""
+    """Cut fragments into groups that are analysed and cached together; appends leave most groups unchanged."""
     group: list[Fragment] = []
     count = 0
     for fragment in fragments:

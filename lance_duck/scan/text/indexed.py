@@ -1,4 +1,4 @@
-"""Partitions of the segments of an index as places: their documents are rows, where these live and are covered."""
+"""Partitions of the segments of an index as places: their documents are the living rows that a segment covers."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ from lance_duck.text.elements import list_depth
 from lance_duck.wire.below_lists import listed_field
 
 MOST_WORDS: Final = 1 << 15
-"""Words of a query that `IndexedRows.scored` takes: it counts them in 16 bits."""
+"""Words of a query up to which `IndexedRows.scored` works: it counts them in 16 bits."""
 
 
 class BrokenSegmentError(Exception):
-    """A segment is broken, as a search came to see: its rows have to be analysed.
+    """A search found a segment broken: the texts of its rows have to be analysed.
 
     Attributes:
         segment: The segment.
-        reason: What is wrong with it.
+        reason: The error that it raised.
     """
 
     def __init__(self, segment: Segment, reason: Exception) -> None:
@@ -50,12 +50,12 @@ class BrokenSegmentError(Exception):
 
 @dataclass(frozen=True, eq=False)
 class Scoring:
-    """How documents are scored.
+    """Scoring of the documents of a partition.
 
     Attributes:
-        average: Terms of a document on average.
-        mask: Whether each document may be found; None if all may.
-        most: Documents to find, the best; None: all.
+        average: Average number of terms of a document.
+        mask: bool (documents,): whether each may be found; None if all may.
+        most: Best documents to find; None for all.
     """
 
     average: np.float32
@@ -66,14 +66,14 @@ class Scoring:
 class IndexedRows:
     """The documents of a partition in one version of the table: see `Place`. Safe to use from several threads.
 
-    Statistics are those that the documents have once the index is optimized. Then documents are gone whose fragment the
-    segment does not answer for, and those of deleted rows, too, if rows are named by stable row ids.
-    Whatever is wrong with the partition is a BrokenSegmentError.
+    Statistics are those of the documents that remain once the index is optimized: without documents of fragments that
+    the segment does not answer for, and, if rows are named by stable row ids, without those of deleted rows. Any error
+    of the partition is raised as a BrokenSegmentError.
 
     Attributes:
         partition: The partition.
-        addresses: Address of each document; meaningless where none lives.
-        lives: Whether each is a living row of a fragment that its segment answers for.
+        addresses: uint64 (documents,): address of the row; meaningless if the row is deleted.
+        lives: bool (documents,): whether the row is living, in a fragment that the segment answers for.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class IndexedRows:
     @property
     def lengths(self) -> NDArray[np.uint32]:
         """See `Place.lengths`."""
-        return self.partition.documents.num_tokens  # read when the rows were named
+        return self.partition.documents.num_tokens  # in memory since row ids were read
 
     @cached_property
     def num_documents(self) -> int:
@@ -163,8 +163,8 @@ class IndexedRows:
         """Return whether each document may be found; None if all may.
 
         Args:
-            filtered: Rows that pass a filter; None: all do.
-            fragments: Those that are searched; None: all.
+            filtered: Rows that pass a filter; None if all do.
+            fragments: Ids of the fragments that are searched; None for all.
         """
         searched = frozenset(self._segment.fragments.tolist()) if fragments is None else fragments
         if filtered is None:
@@ -179,12 +179,12 @@ class IndexedRows:
     def weighted(
         self, slots: Sequence[Sequence[bytes]], weights: Mapping[bytes, np.float32], *, every: bool
     ) -> WeightedTerms:
-        """Return terms as the partition has them.
+        """Return terms with their weights, by their ids in the partition.
 
         Args:
             slots: Terms that each word of a query stands for.
             weights: The idf of each term.
-            every: A document must have a term of each word.
+            every: Whether a document must have a term of each word.
         """
         listed = [(term, number) for number, slot in enumerate(slots) for term in slot]
         with self._watched():
@@ -199,7 +199,7 @@ class IndexedRows:
         )
 
     def scored(self, terms: WeightedTerms, search: Scoring) -> tuple[NDArray[np.int64], Scores]:
-        """Return documents that match, and their scores: all, ascending; or the best, the best first."""
+        """Return documents that match, and their scores: all, ascending, or the best, best first."""
         with self._watched():
             average = float(search.average)
             if search.most is None:
@@ -212,12 +212,12 @@ class IndexedRows:
         """Return documents in which terms come in their order, and their scores, in any order: see `scored`.
 
         Args:
-            terms: A term for each word; every one is asked for.
-            search: What else is asked.
-            order: How the words follow each other.
+            terms: A term for each word, all of which a document must have.
+            search: Mask, and number of documents to find.
+            order: Distances at which the words follow each other.
 
         Returns:
-            None: positions of all documents are to be read, see `best_phrases`.
+            The documents and their scores; None if positions of all documents have to be read: see `best_phrases`.
         """
         with self._watched():
             average = float(search.average)
@@ -230,7 +230,7 @@ class IndexedRows:
 
     @cached_property
     def _keys(self) -> NDArray[np.uint64]:
-        """What orders documents of one score: `_rowid`, of list elements their place in this order."""
+        """Keys that order documents of equal score: `_rowid`, or for list elements their place in this order."""
         if not self.elements:
             return self.row_ids
         order: list[NDArray[Any]] = [*reversed(self.elements), self.row_ids]
@@ -244,7 +244,7 @@ class IndexedRows:
         return self.partition.positions(ids, bounds, frequencies) if self.partition.has_positions else None
 
     def _matching(self, word: Word, most: int | None) -> Sequence[bytes]:
-        """Return terms that a word stands for, those of documents that do not count, too: see `matching`."""
+        """Return the terms that a word stands for, also those only of documents that do not count: see `matching`."""
         with self._watched():
             limit = self.partition.num_terms if most is None else most
             parts: list[list[bytes] | None] = []
@@ -270,7 +270,7 @@ class IndexedRows:
 
 
 def segment_rows(snapshot: Snapshot, segment: Segment) -> Sequence[IndexedRows]:
-    """Return the documents of a segment, by partition; found once for a version.
+    """Return the documents of a segment, by partition; computed once for a version.
 
     Raises:
         BrokenSegmentError: The segment is broken.
@@ -292,14 +292,14 @@ def segment_rows(snapshot: Snapshot, segment: Segment) -> Sequence[IndexedRows]:
 
 
 def _check_once(addresses: Sequence[Addresses]) -> None:
-    """Refuse rows that are several documents: pylance merges the old text of an updated row with its new one."""
+    """Refuse rows with several documents: pylance merges the old text of an updated row with the new one."""
     listed = np.concatenate([np.empty(0, np.uint64), *addresses])
     if not (listed[1:] > listed[:-1]).all() and len(np.unique(listed)) < len(listed):
         raise CorruptError("rows with an old text and a new one", remedy="build the index again")
 
 
 def _check_levels(index: InvertedSegment, depth: int) -> None:
-    """Refuse documents that do not say where in the lists of their row they are, or some of which do."""
+    """Refuse documents whose number of list levels is not that of the column."""
     expected = depth if index.parameters.document_granularity == LIST_ELEMENT else 0
     for partition in index.partitions:
         if partition.num_levels != expected:
@@ -309,7 +309,7 @@ def _check_levels(index: InvertedSegment, depth: int) -> None:
 
 
 def set_aside(snapshot: Snapshot, broken: BrokenSegmentError) -> None:
-    """Do not ask a segment again, with one IndexWarning."""
+    """Stop using a broken segment, with one IndexWarning."""
 
     def refuse(_: object) -> None:
         raise broken.reason

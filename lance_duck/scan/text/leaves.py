@@ -1,4 +1,4 @@
-"""Queries of words: the rows that match, with their scores, document by document."""
+"""Matches of queries of words, with their scores."""
 
 from __future__ import annotations
 
@@ -26,28 +26,28 @@ def match(weights: Weights, query: MatchQuery | PrefixQuery, most: int | None = 
     """Return the rows that have words of a query.
 
     Args:
-        weights: Weights of its words, in the documents that are searched.
+        weights: Weights of the words of the query, in the documents that are searched.
         query: The query.
-        most: The best rows, so many of them, are enough; there may be more. None: all rows are asked for.
+        most: Best rows that the result must have, among any others; None for all rows.
     """
-    most = most if query.boost == 1 else None  # rounding can make equal scores of others
+    most = most if query.boost == 1 else None  # after rounding, other scores may be equal
     every = query.operator is FullTextOperator.AND
     return Matches.union([weights.matches(place, every, most) for place in weights.corpus.places]).times(query.boost)
 
 
 def phrase(weights: Weights, query: PhraseQuery, words: Sequence[Word], most: int | None = None) -> Matches:
-    """Return the rows that have words in their order; scores are those of `match`, whose arguments these are."""
+    """Return the rows that have words in their order, with the scores of `match`; arguments as of `match`."""
     return Matches.union([_phrase(weights, query, words, place, most) for place in weights.corpus.places])
 
 
 def match_among(weights: Weights, query: MatchQuery | PhraseQuery, words: Sequence[Word], place: Place) -> Matches:
-    """Return the rows of a place that match a query, with the scores that the documents of a corpus give them.
+    """Return the rows of a place that match a query, with scores by the statistics of a corpus.
 
     Args:
         weights: Weights of the words, in the corpus.
         query: The query.
-        words: Its words.
-        place: Any rows that were analysed; they need not be of the corpus.
+        words: Words of the query.
+        place: Any analysed rows; they need not be in the corpus.
     """
     if isinstance(query, PhraseQuery):
         return _phrase(weights, query, words, place)
@@ -81,7 +81,7 @@ def combined_fields(corpora: Sequence[Corpus], query: CombinedFieldsQuery, words
 
 @dataclass(frozen=True)
 class _Together(Statistics):
-    """Statistics of several columns as one."""
+    """Weighted statistics of several columns that are scored as one."""
 
     total_tokens: float  # type: ignore[assignment]
 
@@ -90,8 +90,8 @@ class Weights:
     """The terms of a query, with their weights.
 
     Args:
-        corpus: The documents.
-        slots: Terms that each word stands for.
+        corpus: Documents whose statistics give the weights.
+        slots: Terms that each word of the query stands for.
     """
 
     def __init__(self, corpus: Corpus, slots: Sequence[Sequence[bytes]]) -> None:
@@ -112,7 +112,7 @@ class Weights:
         return cls(corpus, corpus.expanded(words, most))
 
     def over(self, corpus: Corpus) -> Weights:
-        """Return the same for a corpus of the same places, of which other rows may be found."""
+        """Return the same weights for a corpus of the same places, in which other rows may be found."""
         result = copy(self)
         result._corpus = corpus
         return result
@@ -128,7 +128,7 @@ class Weights:
         return self._terms
 
     def matches(self, place: Place, every: bool, most: int | None = None) -> Matches:
-        """Return the rows of a place that have a term, or where `every` is true one of each slot; see `match`."""
+        """Return the rows of a place that have a term, or with `every` a term of each slot; see `match`."""
         if self._has_no_terms(place):
             return Matches.none()
         if isinstance(place, IndexedRows) and len(self._slots) <= MOST_WORDS:
@@ -157,7 +157,7 @@ class Weights:
         """Return the rows of a place that have words in their order; see `match`.
 
         Returns:
-            None: the place does not know, or words stand at one place of the query, or for no term.
+            The rows; None if the place holds no positions, if words share a position, or if one stands for no term.
         """
         terms = [word.term for word in words if word.term is not None]
         places = np.array([word.position for word in words], np.int64)
@@ -170,18 +170,18 @@ class Weights:
         return None if ranking is None else Matches.of(self._corpus.names(place, ranking[0]), ranking[1])
 
     def _has_no_terms(self, place: Place) -> bool:
-        """Return whether a place has deleted rows alone, or all rows together no term to take an average of."""
+        """Return whether a place has only deleted rows, or the corpus has no term at all to average."""
         return not place.num_documents or not self._statistics.total_tokens
 
     def _terms_of(self, place: IndexedRows, every: bool) -> WeightedTerms:
-        """Return the terms as a place has them, found once."""
+        """Return the terms by their ids in a place; looked up once."""
         terms = self._weighted.get((place, every))
         if terms is None:
             terms = self._weighted[place, every] = place.weighted(self._slots, self._idf, every=every)
         return terms
 
     def _in_order(self, place: IndexedRows, phrase: Sequence[bytes]) -> WeightedTerms:
-        """Return the terms of the phrase, one for each word, as a place has them; found once."""
+        """Return the terms of the phrase, one for each word, by their ids in a place; looked up once."""
         terms = self._ordered.get(place)
         if terms is None:
             terms = self._ordered[place] = place.weighted([(term,) for term in phrase], self._idf, every=True)
@@ -204,7 +204,7 @@ def _phrase(
 
 
 def _with_phrase(corpus: Corpus, place: Place, names: Names, words: Sequence[Word], slop: int) -> Names:
-    """Return the documents, which ascend by name, in which words come in their order."""
+    """Return the names, ascending, of documents in which words come in their order."""
     terms = [word.term for word in words if word.term is not None]
     postings = place.postings(terms, with_positions=True)
     if all(each.positions is not None for each in postings.values()):
@@ -217,8 +217,8 @@ def _with_phrase(corpus: Corpus, place: Place, names: Names, words: Sequence[Wor
 def _ends(postings: Mapping[bytes, PostingList], words: Sequence[Word], slop: int) -> Documents:
     """Return the documents, ascending, in which words come in their order.
 
-    A place of a word is a number: document * 2^32 + position. Of each word those places are kept that follow a place
-    of the word before, at the distance that the words have in the query, or up to `slop` places farther.
+    An occurrence of a word is a number: document * 2^32 + position. For each word, only those occurrences remain that
+    follow one of the word before, at the distance of the two words in the query, or up to `slop` positions farther.
     """
     ends: Addresses | None = None
     last = 0
@@ -240,7 +240,7 @@ def _ends(postings: Mapping[bytes, PostingList], words: Sequence[Word], slop: in
 
 
 def _rows_of(corpus: Corpus, terms: Sequence[bytes]) -> Addresses:
-    """Return the rows that have one of some terms, in any order, also repeatedly."""
+    """Return the rows that have one of some terms, in any order, with repetitions."""
     pieces = [np.empty(0, np.uint64)]
     for place in corpus.places:
         for postings in place.postings(terms).values():
@@ -250,7 +250,7 @@ def _rows_of(corpus: Corpus, terms: Sequence[bytes]) -> Addresses:
 
 
 def _weighted(corpora: Sequence[Corpus], weights: Sequence[float], rows: Addresses, term: bytes | None) -> Scores:
-    """Return how often rows, which ascend, have a term in all columns, weighted; for None, how many terms they have."""
+    """Return the weighted frequency of a term in all columns of ascending rows; for None, their weighted lengths."""
     sums = np.zeros(len(rows), np.float32)
     for corpus, weight in zip(corpora, weights, strict=True):
         for place in corpus.places:

@@ -1,4 +1,4 @@
-"""Documents that match, with their scores, and how matches of several queries become those of one."""
+"""Documents that match, with their scores, and combinations of the matches of several queries."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class Matches:
     """Documents that match.
 
     Attributes:
-        names: The name of each, ascending, each once: of a row its address, of a list element see `Corpus.names`.
-        scores: float32.
+        names: uint64 (n,), ascending, distinct: addresses of rows, or numbers of list elements: see `Corpus.names`.
+        scores: float32 (n,).
     """
 
     names: Names
@@ -36,13 +36,13 @@ class Matches:
 
     @classmethod
     def of(cls, names: Names, scores: Scores) -> Matches:
-        """Return documents in any order, each once."""
+        """Make matches of distinct documents in any order."""
         order = np.argsort(names, kind="stable")
         return cls(names[order], scores[order])
 
     @classmethod
     def union(cls, parts: Sequence[Matches]) -> Matches:
-        """Return the documents of several places, none of which is in two of them."""
+        """Join the matches of several places; no document is in two of them."""
         if len(parts) == 1:
             return parts[0]
         names = np.concatenate([np.empty(0, np.uint64), *(part.names for part in parts)])
@@ -54,16 +54,16 @@ class Matches:
         return Matches(self.names[mask], self.scores[mask])
 
     def among(self, names: Names) -> Matches:
-        """Return the documents that are among others, which ascend."""
+        """Return the documents that are among ascending names."""
         return self.where(is_among(self.names, names))
 
     def times(self, factor: float) -> Matches:
-        """Return the same documents with scores that are so many times as high."""
+        """Return the documents with their scores multiplied by a factor."""
         return self if factor == 1 else Matches(self.names, self.scores * np.float32(factor))
 
 
 def is_among(names: Names, others: Names) -> NDArray[np.bool_]:
-    """Return whether each of some documents is among others, which ascend."""
+    """Return for each name whether it is among other, ascending names."""
     if not len(others):
         return np.zeros(len(names), np.bool_)
     places = np.searchsorted(others, names)
@@ -84,7 +84,7 @@ def union_matches(parts: Sequence[Matches]) -> Matches:
 
 
 def plus(matches: Matches, parts: Sequence[Matches], factor: float = 1) -> Matches:
-    """Return documents with the scores that they have in parts added, in order, so many times each."""
+    """Return documents with their scores in parts added, in order, each multiplied by a factor."""
     scores = matches.scores.copy()
     for part in parts:
         places = np.flatnonzero(is_among(matches.names, part.names))
@@ -103,5 +103,5 @@ def best_of(parts: Sequence[Matches]) -> Matches:
 
 
 def without(matches: Matches, others: Matches) -> Matches:
-    """Return the documents that are not among others."""
+    """Return the documents that are not among other matches."""
     return matches.where(~is_among(matches.names, others.names))

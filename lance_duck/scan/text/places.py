@@ -1,4 +1,4 @@
-"""Documents of one place, inverted: rows that were analysed, or a partition of a segment."""
+"""Places of documents, with inverted terms: rows that were analysed, or a partition of a segment."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ class PostingList:
     """The documents of one term.
 
     Attributes:
-        documents: Ids, ascending; int64.
-        frequencies: How often each has it, at least 1.
-        positions: Where, document by document, `frequencies` of them each, ascending; None: not kept.
+        documents: int64 (n,): ids of the documents, ascending.
+        frequencies: uint32 (n,): how often each document has the term, at least 1.
+        positions: uint32: positions of the term, document by document, `frequencies` of each, ascending; None if
+            they are not stored.
     """
 
     documents: NDArray[np.int64]
@@ -40,11 +41,11 @@ class PostingList:
 
 
 class Place(Protocol):
-    """Some documents, numbered from 0, and their terms."""
+    """Documents, numbered from 0, and their terms."""
 
     @property
     def addresses(self) -> Addresses:
-        """Row of each document; meaningless where none lives."""
+        """Address of the row of each document; meaningless if the row is deleted."""
 
     @property
     def elements(self) -> tuple[NDArray[np.uint32], ...]:
@@ -52,11 +53,11 @@ class Place(Protocol):
 
     @property
     def lives(self) -> NDArray[np.bool_] | None:
-        """Whether each is a living row that is looked for here; None: all are. Others count in statistics alone."""
+        """Whether each document is a living row to search; None if all are. Others count only in statistics."""
 
     @property
     def lengths(self) -> NDArray[np.uint32]:
-        """Terms of each."""
+        """Number of terms of each document."""
 
     @property
     def num_documents(self) -> int:
@@ -64,28 +65,28 @@ class Place(Protocol):
 
     @property
     def total_tokens(self) -> int:
-        """Terms of all documents."""
+        """Number of terms of all documents."""
 
     def matching(self, word: Word, most: int | None) -> Sequence[bytes]:
-        """Return the terms that a word stands for, in order: all, or `most` of them at least."""
+        """Return the terms that a word stands for, in order: all, or at least the first `most`."""
 
     def frequencies(self, terms: Iterable[bytes]) -> Mapping[bytes, int]:
-        """Return how many documents have each of some terms; a term that none has may be left out."""
+        """Return how many documents have each of some terms; a term that no document has may be left out."""
 
     def postings(self, terms: Iterable[bytes], with_positions: bool = False) -> Mapping[bytes, PostingList]:
-        """Return the documents of each of some terms, with positions if asked for; a term that none has is left out."""
+        """Return the postings of some terms, perhaps with positions; a term that no document has is left out."""
 
 
 @dataclass(frozen=True, eq=False)
 class AnalysedRows:
-    """Rows whose texts were analysed. A row is a document, even if it has no term: it is counted nowhere then.
+    """Rows whose texts were analysed. A row is a document; one without terms does not count in statistics.
 
-    Of list elements each is a document instead, and all are counted.
+    If documents are list elements, each element is a document, and all of them count.
 
     Attributes:
-        addresses: Address of the row of each document.
-        lengths: Terms of each.
-        tokens: Their tokens; after `narrowed`, of some terms alone.
+        addresses: uint64 (documents,): address of the row.
+        lengths: uint32 (documents,): number of terms.
+        tokens: Tokens of the documents; after `narrowed`, only those of some terms.
         elements: See `Place.elements`.
     """
 
@@ -102,7 +103,7 @@ class AnalysedRows:
             addresses: Addresses of the rows.
             texts: Text of each row; see `Analyser.analyse`.
             analyser: Makes the tokens.
-            by_element: Documents are list elements.
+            by_element: Whether documents are list elements.
         """
         elements = tuple[NDArray[np.uint32], ...]()
         if by_element:
@@ -113,7 +114,7 @@ class AnalysedRows:
 
     @property
     def lives(self) -> None:
-        """None: all rows live."""
+        """None, since all rows are living."""
         return
 
     @property
@@ -132,19 +133,19 @@ class AnalysedRows:
 
     @cached_property
     def total_tokens(self) -> int:
-        """Terms of all rows."""
+        """Number of terms of all rows."""
         return int(self.lengths.sum(dtype=np.uint64))
 
     @property
     def nbytes(self) -> int:
-        """Bytes that it holds in memory."""
+        """Bytes of memory that the rows and tokens take."""
         tokens = self.tokens
         arrays: list[NDArray[Any]] = [self.addresses, self.lengths, *self.elements]
         arrays += [tokens.term_ids, tokens.positions, tokens.bounds]
         return sum(array.nbytes for array in arrays) + int(tokens.terms.nbytes)
 
     def narrowed(self, terms: Iterable[bytes]) -> AnalysedRows:
-        """Return the same rows with tokens of some terms alone."""
+        """Return the rows with only the tokens of some terms."""
         tokens = self.tokens
         is_term = np.zeros(len(tokens.terms), np.bool_)
         ids = self._ids(terms)
@@ -165,7 +166,7 @@ class AnalysedRows:
         return {term: len(postings) for term, postings in self.postings(terms).items()}
 
     def postings(self, terms: Iterable[bytes], with_positions: bool = False) -> Mapping[bytes, PostingList]:
-        """See `Place.postings`; positions are always there."""
+        """See `Place.postings`; positions are always included."""
         inverted = self._inverted
         return {term: inverted[term] for term in terms if term in inverted}
 

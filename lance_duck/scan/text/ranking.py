@@ -1,4 +1,4 @@
-"""The order of a result: by score, the best first; rows of one score by row id, their list elements as they stand."""
+"""The order of a result: by score, best first; rows of equal score by row id, list elements of a row in their order."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class Ranking:
     """Rows in the order of a result.
 
     Attributes:
-        addresses: Addresses of the rows; of list elements that of the row of each.
-        scores: float32.
+        addresses: uint64 (n,): address of the row, or of the row of a list element.
+        scores: float32 (n,).
         elements: See `Place.elements`.
     """
 
@@ -42,7 +42,7 @@ class Ranking:
 
     @property
     def by_row(self) -> Matches:
-        """The rows, each with the greatest score of its elements."""
+        """Return the rows, each with the greatest score of its elements."""
         if not self.elements:
             return Matches.of(self.addresses, self.scores)
         rows, places = np.unique(self.addresses, return_inverse=True)
@@ -52,7 +52,7 @@ class Ranking:
 
 
 def ranked(snapshot: Snapshot, ranking: Ranking, most: int | None = None) -> Ranking:
-    """Return the best of rows in any order, at most `most` of them (None for all)."""
+    """Return the best of some rows, at most `most` (None for all), best first."""
     if most is not None and most < len(ranking):
         if most == 0:
             return ranking.take(np.empty(0, np.int64))
@@ -63,7 +63,7 @@ def ranked(snapshot: Snapshot, ranking: Ranking, most: int | None = None) -> Ran
 
 
 def row_ids(snapshot: Snapshot, addresses: Addresses) -> NDArray[np.uint64]:
-    """Return the `_rowid` of rows."""
+    """Return the `_rowid` of rows by address."""
     if not snapshot.has_stable_row_ids:
         return addresses
     ids = np.empty(len(addresses), np.uint64)

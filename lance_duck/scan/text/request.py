@@ -1,4 +1,4 @@
-"""Whatever a caller writes as a full-text query, as one query tree.
+"""All forms of a full-text query, as one query tree.
 
 "words"                                   over all columns with an index, else the only column of texts
 '"two words"'                             a phrase
@@ -47,15 +47,15 @@ _WORDS: Final[Mapping[str, type[MatchQuery] | type[PrefixQuery] | type[PhraseQue
 
 
 def full_text_query(request: Any, snapshot: Snapshot) -> FullTextQuery:
-    """Return the query tree of what a caller wrote.
+    """Return the query tree of any form of a full-text query.
 
     Args:
         request: Text, a dict, or a query.
         snapshot: The version of the table, whose columns are searched where the request names none.
 
     Raises:
-        InvalidInputError: It makes no sense, or there is no column to search.
-        WrongTypeError: It is of another type.
+        InvalidInputError: The request is no valid query, or there is no column to search.
+        WrongTypeError: The request is of another type.
     """
     if isinstance(request, FullTextQuery):
         return request
@@ -83,14 +83,14 @@ def full_text_query(request: Any, snapshot: Snapshot) -> FullTextQuery:
 
 
 def query_of_text(text: str, column: str) -> FullTextQuery:
-    """Return the query that a text says.
+    """Return the query of a text.
 
     Args:
-        text: Words, a phrase in double quotes, or, where it begins with a brace, the JSON form of a query.
-        column: The texts; in the JSON form, where a match, a prefix or a phrase names none.
+        text: Words, a phrase in double quotes, or, if it begins with a brace, the JSON form of a query.
+        column: Column to search; in the JSON form, for each match, prefix or phrase that names none.
 
     Raises:
-        InvalidInputError, WrongTypeError: It is not such a form.
+        InvalidInputError, WrongTypeError: The text is none of these.
     """
     if not text.lstrip().startswith("{"):
         return _over(text, [column], None)
@@ -107,16 +107,16 @@ def query_of_text(text: str, column: str) -> FullTextQuery:
 def text_search_arguments(
     q: str | Mapping[str, Any] | FullTextQuery, k: int | None, column: str | None, options: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the arguments of a scan that `LanceDataset.search` makes of words.
+    """Return the arguments of the scan that `LanceDataset.search` runs for words.
 
     Args:
         q: The words, or a query.
-        k: Rows at most, unless the options say it; None: 10.
-        column: The texts; None: as for `full_text_query`.
+        k: Rows at most, unless the options have a limit; None for 10.
+        column: Column to search; None for those of `full_text_query`.
         options: Arguments of a scan.
 
     Raises:
-        InvalidInputError: Options of a search for vectors, or a column beside a query that names columns.
+        InvalidInputError: An option is for searches of vectors, or `column` is given with a query that names columns.
     """
     vector_options = sorted(NEAREST_ARGUMENTS & options.keys())
     if vector_options:
@@ -136,10 +136,10 @@ def text_search_arguments(
 
 
 def query_of_json(form: Mapping[str, Any], depth: int = 1) -> FullTextQuery:
-    """Return the query of its JSON form: a dict of one key, the kind.
+    """Return the query of a JSON form: a dict of one key, the kind.
 
     Raises:
-        InvalidInputError, WrongTypeError: It is not such a form.
+        InvalidInputError, WrongTypeError: The dict is no such form.
     """
     if depth > MOST_NESTED:
         raise InvalidInputError("queries in one another", where=_WHERE, expected=f"at most {MOST_NESTED}")
@@ -164,7 +164,7 @@ def _over(
 ) -> FullTextQuery:
     """Return the query of words, or of a phrase in double quotes, over some columns.
 
-    Only what the documents of a single column are counts: those of several are rows.
+    The granularity counts only for a single column: documents of several columns are rows.
     """
     is_phrase = len(text) > 1 and text.startswith('"') and text.endswith('"')
     if len(columns) == 1:
@@ -182,7 +182,7 @@ def _over(
 
 
 def _columns(snapshot: Snapshot) -> Mapping[str, DocumentGranularity | None]:
-    """Return the columns that are searched where none is named, and what their documents are."""
+    """Return the columns to search if a query names none, and the granularity of their documents."""
     indexed = indexed_text_columns(snapshot)
     if indexed:
         return indexed
@@ -211,7 +211,7 @@ def _words(kind: str, value: Mapping[str, Any]) -> FullTextQuery:
 
 
 def _with_column(form: Any, column: str, depth: int) -> Any:
-    """Return a JSON form whose words have a column; what is too deep, or no form, stays as it is."""
+    """Return a JSON form in which each query of words has a column; invalid or too deep parts stay as they are."""
     if depth > 2 * MOST_NESTED:
         return form
     if isinstance(form, list):

@@ -1,4 +1,4 @@
-"""Which segments answer for which fragments of a column, which fragments are analysed, how, and why."""
+"""Routes of full-text searches: the segments that answer, the fragments whose texts are analysed, how, and why."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from lance_duck.text.parameters import AnalyserParameters
 
 @dataclass(frozen=True, eq=False)
 class TextRoute:
-    """How a column is searched.
+    """The route of a search to one column.
 
     Attributes:
         column: The column.
-        analyser: What makes terms of its texts, and of queries.
-        name: The index that is asked; None: none is.
-        segments: Its segments.
-        open: Fragments that no segment covers; their texts are read.
-        reasons: Why an index is not asked, or a part of it is not.
+        analyser: Analyser of its texts, and of queries.
+        name: Name of the index that is searched; None if none is.
+        segments: Segments of the index.
+        open: Ids of the fragments that no segment covers, whose texts are read.
+        reasons: Why an index, or a segment of it, is not searched.
         rounds_lengths: See `bm25.Statistics`.
         by_element: Documents are list elements, else rows.
     """
@@ -50,19 +50,19 @@ def text_route(
     analyzer: Mapping[str, Any] | None,
     granularity: DocumentGranularity | None = None,
 ) -> TextRoute:
-    """Decide how a column is searched; opens segments, to see how they analyse.
+    """Decide how a column is searched; opens segments, to learn how they analyse.
 
-    What is decided for a column is remembered with the version, for as long as no other segment is seen to be broken.
+    The route is cached with the version, until another segment is found to be broken.
 
     Args:
         snapshot: The version of the table.
-        name: The column.
-        analyzer: Parameters of the analyser that the query names; None: those of the index, or the defaults.
-        granularity: What a document is; None: as indexes have it.
+        name: Path of the column.
+        analyzer: Parameters of the analyser in the query; None for those of the index, or the defaults.
+        granularity: Granularity of documents; None for that of the indexes.
 
     Raises:
-        InvalidInputError, UnsupportedError: There is no such analyser, or no such column: see `text_column`; or indexes
-            of rows and of list elements are there, and `granularity` is None.
+        InvalidInputError, UnsupportedError: There is no such analyser, or no such column: see `text_column`; or the
+            column has indexes of rows and of list elements, and `granularity` is None.
     """
     if analyzer is not None:
         return _decided(snapshot, text_column(snapshot.schema, name), analyzer, granularity)
@@ -120,7 +120,7 @@ def _refusal(index: ColumnIndex, manner: _Manner, expected: _Manner | None, *, b
 
 
 def indexed_text_columns(snapshot: Snapshot) -> Mapping[str, DocumentGranularity]:
-    """Return the paths of the columns that have a full-text index, and what its documents are: rows, if both are."""
+    """Return the columns with a full-text index, and the granularity of its documents: rows if there are both."""
     columns: dict[str, DocumentGranularity] = {}
     for index in catalog(snapshot):
         if index.path is not None and index.segments and index.kind is INVERTED:
@@ -149,18 +149,18 @@ def _by_element(snapshot: Snapshot, column: TextColumn, granularity: DocumentGra
 
 
 def _lists_elements(index: ColumnIndex) -> bool:
-    """Return whether documents of an index are list elements, as its entry in the manifest says."""
+    """Return whether documents of an index are list elements, by its entry in the manifest."""
     return is_by_element(index.segments[-1].metadata.details)
 
 
 @dataclass(frozen=True)
 class _Manner:
-    """How texts are analysed, and lengths counted.
+    """The manner in which texts are analysed, and lengths counted.
 
     Attributes:
-        parameters: Parameters of the analyser, without what concerns the index alone.
+        parameters: Parameters of the analyser, without those of the index alone.
         rounds_lengths: See `bm25.Statistics`.
-        by_element: Documents are list elements.
+        by_element: Whether documents are list elements.
     """
 
     parameters: AnalyserParameters
@@ -176,7 +176,7 @@ _DEFAULTS: Final = AnalyserParameters()
 
 
 def _parameters(column: TextColumn, analyzer: Mapping[str, Any]) -> AnalyserParameters:
-    """Return the parameters that a query names, as they are for the documents of a column."""
+    """Return the parameters of a query, completed for the documents of a column."""
     parameters = AnalyserParameters.from_arguments(analyzer, "analyzer")
     return replace(parameters, lance_tokenizer="json" if column.is_json else "text")
 
@@ -186,7 +186,7 @@ def _full_text_indexes(snapshot: Snapshot, path: str) -> Sequence[ColumnIndex]:
 
 
 def _manner(snapshot: Snapshot, segment: Segment, column: TextColumn, reasons: list[str]) -> _Manner | None:
-    """Return how a segment analyses; None, with a reason: it cannot be asked."""
+    """Return the manner of a segment; None, with a reason added, if it cannot be used."""
     if not len(segment.fragments):
         return None
     key = "full-text settings", segment.uuid

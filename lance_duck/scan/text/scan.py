@@ -1,4 +1,4 @@
-"""A scan that is a full-text search: decided when a scanner is made, done when its result is asked for."""
+"""A scan that is a full-text search: decided when a scanner is made, run when its result is read."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ class TextScan(ScoredScan):
 
     Args:
         table: The table.
-        options: What the caller asked for.
-        fragment: The only fragment to search, None for those of the options.
+        options: The options of the scan.
+        fragment: The only fragment to search; None for those of the options.
         by_row: See `TextSearch`.
 
     Raises:
-        InvalidInputError: What was asked makes no sense for this table.
-        UnsupportedError: What was asked is known, and not supported with a search.
+        InvalidInputError: An option does not fit this table.
+        UnsupportedError: An option is not supported with a search.
     """
 
     def __init__(
@@ -50,12 +50,12 @@ class TextScan(ScoredScan):
                 raise UnsupportedError(f"{name} is not supported", where="full_text_query")
         before, condition = on_scores(table.snapshot.schema, options, (SCORE,))
         self._search = replace(_prepared(table, before, fragment), by_row=by_row)
-        _ = self._search.words  # what makes no sense is refused now
+        _ = self._search.words  # bad queries are refused now
         super().__init__(table, options, (DOC_INDEX, SCORE) if self.by_element else (SCORE,), condition)
 
     @property
     def by_element(self) -> bool:
-        """Whether documents are list elements, so that a row may come several times."""
+        """Whether documents are list elements, so that a row may be found several times."""
         return self._search.by_element and not self._search.by_row
 
     @property
@@ -78,7 +78,7 @@ class TextScan(ScoredScan):
 
     @property
     def cover(self) -> tuple[list[frozenset[int]], frozenset[int]]:
-        """Fragments of each segment that is asked of the first column, and those that no segment covers."""
+        """Fragments of each segment that is searched for the first column, and those that no segment covers."""
         route = next(iter(self._search.routes.values()))
         return [frozenset(segment.fragments.tolist()) for segment in route.segments], route.open
 

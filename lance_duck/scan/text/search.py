@@ -56,7 +56,7 @@ _NOTHING: Final = Ranking(np.empty(0, np.uint64), np.empty(0, np.float32))
 
 
 _QUERIES: Final = 256
-"""Queries of words of which a version remembers what follows from the index: some kilobytes each. Not measured."""
+"""Queries of words whose routes and weights a version caches, of some kilobytes each. Not measured."""
 
 
 @dataclass(eq=False)
@@ -64,9 +64,9 @@ class KnownLeaf:
     """A query of words with the routes to its columns.
 
     Attributes:
-        routes: How its columns are searched.
-        words: Its words.
-        weights: Their weights, where indexes cover all rows; None: not known.
+        routes: Routes to the columns of the query.
+        words: Words of the query.
+        weights: Weights of the words if indexes cover all rows; else None.
     """
 
     routes: tuple[TextRoute, ...]
@@ -80,15 +80,15 @@ class TextSearch:
 
     Attributes:
         table: The table.
-        query: What is asked.
+        query: The query tree.
         plan: The rows that may be found: fragments, and a filter that holds before the search.
         post: A filter that is applied to the best rows; None for none.
-        fast: Rows that no segment covers are left out, of statistics, too.
+        fast: Whether rows that no segment covers are left out, also of statistics.
         workers: Threads; None for one for each core.
-        by_row: Where documents are list elements, a row is found once, by its best element.
+        by_row: Whether a row is found only once, by its best element, if documents are list elements.
 
     Raises:
-        InvalidInputError: A column is unknown or holds no texts, or an analyser makes no sense: from `routes`.
+        InvalidInputError: From `routes`: a column is unknown or holds no texts, or an analyser is invalid.
     """
 
     table: TableScan
@@ -100,11 +100,11 @@ class TextSearch:
     by_row: bool = False
 
     def run(self, most: int | None = None, log: list[str] | None = None) -> Ranking:
-        """Return the best rows, the best first.
+        """Return the best rows, best first.
 
         Args:
-            most: Rows to find, before the filter that is applied to them; None: all.
-            log: Takes what was done, in words.
+            most: Rows to find, before `post` is applied to them; None for all.
+            log: List to which lines about what was done are added; None for none.
         """
         is_by_row = self.by_row and self.by_element
         enough = most if self.post is None and isinstance(self.query, _OF_ONE_COLUMN) and not is_by_row else None
@@ -123,9 +123,9 @@ class TextSearch:
         return result.where(is_among(result.addresses, passing.rows()))
 
     def matches(self, log: list[str] | None = None, most: int | None = None) -> Matches:
-        """Return the rows that match, by address: all, or with the best, so many of them, any number of the others.
+        """Return the rows that match, by address: all of them, or the `most` best ones and any number of others.
 
-        Where documents are list elements, a row matches by its best element.
+        If documents are list elements, a row has the score of its best element.
         """
         return self._found(log, None if self.by_element else most).by_row
 
@@ -139,22 +139,22 @@ class TextSearch:
         return self._asked(lambda search: search._found_now([] if log is None else log, most))
 
     def text_matcher(self) -> TextMatcher:
-        """Return what asks this query, which is one of words in one column, of texts at hand.
+        """Return the matcher of texts at hand for this query, which must be one of words in one column.
 
         Raises:
-            InvalidInputError: It is another kind of query.
+            InvalidInputError: The query is of another kind.
         """
         return self._asked(lambda search: _TextRun(search, Allowed(), []).text_matcher())
 
     def _asked(self, do: Callable[[TextSearch], _T]) -> _T:
-        """Run a step of the search, and again without each segment that turns out to be broken."""
+        """Run a step of the search, and repeat it without each segment that turns out to be broken."""
         search = self
         while True:
             try:
                 return do(search)
             except BrokenSegmentError as broken:
                 set_aside(self.table.snapshot, broken)
-                search = replace(search)  # a copy decides its routes again
+                search = replace(search)  # a copy decides its routes anew
 
     def _found_now(self, log: list[str], most: int | None) -> Ranking:
         allowed = self.allowed()
@@ -176,7 +176,7 @@ class TextSearch:
 
     @cached_property
     def routes(self) -> dict[Key, TextRoute]:
-        """How each column is searched, by `key_of`."""
+        """Route to each column, by the keys of `keys_of`."""
         snapshot = self.table.snapshot
         routes: dict[Key, TextRoute] = {}
         for leaf in leaves_of(self.query):
@@ -194,7 +194,7 @@ class TextSearch:
         return {leaf: self.known_of(leaf).words for leaf in leaves_of(self.query)}
 
     def known_of(self, leaf: Leaf) -> KnownLeaf:
-        """Return what is known of a query of words: remembered with the version, for as long as its routes are."""
+        """Return a query of words with its routes and weights, cached with the version as long as its routes are."""
         routes = tuple(self.routes[key] for key in self.keys_of(leaf))
 
         def make() -> KnownLeaf:
@@ -207,7 +207,7 @@ class TextSearch:
 
     @cached_property
     def named(self) -> ScanPlan:
-        """The scan of the rows that may be found, by address."""
+        """The scan for the addresses of the rows that may be found."""
         return replace(self.plan, projection=project(self.plan.schema, [ROW_ADDRESS]))
 
     def keys_of(self, leaf: Leaf) -> list[Key]:
@@ -224,7 +224,7 @@ class TextSearch:
         return list(terms)
 
     def allowed(self) -> Allowed:
-        """Return the rows that may be found; a filter is looked for now unless a cache has its rows."""
+        """Return the rows that may be found; those of a filter come from the cache, or from a scan now."""
         condition = self.plan.filter
         is_whole = self.plan.fragments is self.table.snapshot.fragments
         if condition is None:
@@ -242,7 +242,7 @@ class TextSearch:
 
 
 def leaves_of(query: FullTextQuery) -> Iterator[Leaf]:
-    """Yield the queries of words of a tree; of several columns, one for each where these are scored apart."""
+    """Yield the queries of words of a tree; one for each column of a query whose columns are scored separately."""
     match query:
         case BooleanQuery():
             for _, each in query.queries:
@@ -257,7 +257,7 @@ def leaves_of(query: FullTextQuery) -> Iterator[Leaf]:
 
 
 def sought_leaves(query: FullTextQuery) -> Iterator[Leaf]:
-    """Yield the queries of words of a tree but for those that rows must not match, or had better not."""
+    """Yield the queries of words of a tree, except those of MUST_NOT and of negative queries."""
     match query:
         case BooleanQuery():
             for occur, each in query.queries:
@@ -270,12 +270,12 @@ def sought_leaves(query: FullTextQuery) -> Iterator[Leaf]:
 
 
 class _TextRun:
-    """A search under way.
+    """A full-text search with the rows that may be found.
 
     Args:
         search: The search.
         allowed: Rows that may be found.
-        log: Takes what is done, in words.
+        log: List to which lines about what was done are added.
     """
 
     def __init__(self, search: TextSearch, allowed: Allowed, log: list[str]) -> None:
@@ -322,14 +322,14 @@ class _TextRun:
             result = union_matches(should)
         elif not should:
             result = intersect_matches(must)
-        else:  # Lance adds up the scores of each kind first
+        else:  # Lance adds up the scores of each role first
             result = plus(intersect_matches(must), [union_matches(should)])
         for each in must_not:
             result = without(result, each)
         return result
 
     def _weights(self, leaf: MatchQuery | PrefixQuery | PhraseQuery) -> Weights:
-        """Return the weights of words; those that follow from an index alone are remembered."""
+        """Return the weights of words; those that follow from an index alone are cached."""
         (corpus,) = self._corpora_of(leaf)
         leaf_cache = self._search.known_of(leaf)
         if not all(isinstance(place, IndexedRows) for place in corpus.places):
@@ -375,12 +375,12 @@ def _of_columns(query: MultiMatchQuery) -> Sequence[MatchQuery]:
 
 
 def _granularity(leaf: Leaf) -> DocumentGranularity | None:
-    """Return what a document is: a row, for several columns scored as one; else None, for what the index has."""
+    """Return the granularity of documents: rows for several columns scored as one; else None, for that of the index."""
     return DocumentGranularity.ROW if isinstance(leaf, CombinedFieldsQuery) else leaf.document_granularity
 
 
 def _check_documents(routes: Sequence[TextRoute]) -> None:
-    """Refuse queries of which some find rows, others list elements, or elements of several columns."""
+    """Refuse trees in which some queries find rows and others list elements, or elements of several columns."""
     first = routes[0]
     for route in routes[1:]:
         if route.by_element != first.by_element:

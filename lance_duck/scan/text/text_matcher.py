@@ -1,4 +1,4 @@
-"""A query of words, asked of texts at hand, with the scores that the rows of a table give them.
+"""Matching of texts at hand by a query of words, with scores by the statistics of a table.
 
 A text matches, and has a score, as if it were a row: the plain reference of a search through an index.
 """
@@ -26,10 +26,10 @@ class TextMatcher:
 
     Attributes:
         query: The query.
-        words: Its words.
-        weights: What they weigh among the rows of the table.
-        analyser: That of the column.
-        by_element: Documents are list elements: a text has the score of its best element.
+        words: Words of the query.
+        weights: Weights of the words among the rows of the table.
+        analyser: Analyser of the column.
+        by_element: Whether documents are list elements, so that a list has the score of its best element.
     """
 
     query: MatchQuery | PhraseQuery
@@ -39,7 +39,7 @@ class TextMatcher:
     by_element: bool = False
 
     def scores(self, texts: pa.Array | pa.ChunkedArray) -> NDArray[np.float32]:
-        """Return the score of each text, NaN where it does not match; null texts do not.
+        """Return the score of each text, float32; NaN if it does not match, as null texts.
 
         Args:
             texts: Texts, or lists of them, as `Analyser.analyse` takes them.

@@ -17,10 +17,11 @@ _LARGEST: Final = 3.4028234663852886e38  # of float32, in which scores are compu
 
 
 def check_text(name: str, value: object, where: str) -> None:
-    """Refuse what is not a string.
+    """Refuse a value that is not a string.
 
     Raises:
-        InvalidInputError, WrongTypeError: It is none.
+        WrongTypeError: The value is no string.
+        InvalidInputError: The string has a lone surrogate.
     """
     if not isinstance(value, str):
         raise WrongTypeError(name, where=where, expected="a string", found=type(value).__name__)
@@ -29,10 +30,10 @@ def check_text(name: str, value: object, where: str) -> None:
 
 
 def check_analyzer(analyzer: object, where: str) -> None:
-    """Refuse what cannot be parameters of an analyser.
+    """Refuse a value that cannot be parameters of an analyser.
 
     Raises:
-        WrongTypeError: It is not a dict.
+        WrongTypeError: The value is neither None nor a dict.
     """
     if analyzer is not None and not isinstance(analyzer, Mapping):
         raise WrongTypeError("analyzer", where=where, expected="a dict of parameters", found=type(analyzer).__name__)
@@ -42,7 +43,7 @@ def column_names(columns: object, where: str) -> tuple[str, ...]:
     """Return the columns of a query of several columns, at least one.
 
     Raises:
-        InvalidInputError, WrongTypeError: They are not a list of names, or an empty one.
+        InvalidInputError, WrongTypeError: The value is not a list of names, or is empty.
     """
     if isinstance(columns, str | bytes) or not isinstance(columns, Iterable):
         raise WrongTypeError("columns", where=where, expected="a list of names", found=repr(columns))
@@ -58,7 +59,8 @@ def weights(boosts: object, columns: Sequence[str], where: str) -> tuple[float, 
     """Return the boosts of columns, one for each, finite and 0 or more.
 
     Raises:
-        InvalidInputError, WrongTypeError: They are not such numbers, or another number of them.
+        InvalidInputError, WrongTypeError: The value is not a list of such numbers, or of another length than the
+        columns.
     """
     if isinstance(boosts, str | bytes) or not isinstance(boosts, Iterable):
         raise WrongTypeError("boosts", where=where, expected="a list of numbers", found=repr(boosts))
@@ -70,10 +72,10 @@ def weights(boosts: object, columns: Sequence[str], where: str) -> tuple[float, 
 
 
 def checked_number(name: str, value: Any, least: float = 0.0) -> float:
-    """Return a number that float32 holds, `least` or more.
+    """Return a value that must be a number that float32 holds, of at least `least`.
 
     Raises:
-        InvalidInputError, WrongTypeError: It is none.
+        InvalidInputError, WrongTypeError: The value is no such number.
     """
     if isinstance(value, bool | str) or not hasattr(value, "__float__"):
         raise WrongTypeError(name, expected="a number", found=repr(value))
@@ -85,10 +87,10 @@ def checked_number(name: str, value: Any, least: float = 0.0) -> float:
 
 
 def checked_whole(name: str, value: Any) -> int:
-    """Return a whole number of 32 bits, 0 or more.
+    """Return a value that must be a whole number from 0 to 2^32 - 1.
 
     Raises:
-        InvalidInputError, WrongTypeError: It is none.
+        InvalidInputError, WrongTypeError: The value is no such number.
     """
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise WrongTypeError(name, expected="a whole number", found=repr(value))
@@ -98,7 +100,7 @@ def checked_whole(name: str, value: Any) -> int:
 
 
 def member(kind: type[_E], name: str, value: object) -> _E:
-    """Return a member of an enumeration, which may also be given by its value, in any case.
+    """Return a member of an enumeration, from itself or from its value, in any case.
 
     Raises:
         InvalidInputError, WrongTypeError: There is no such member.

@@ -22,17 +22,17 @@ from lance_duck.scan.text.query.checks import (
 )
 
 MOST_WEIGHT: Final = 1 << 20
-"""The greatest weight of a field in a `CombinedFieldsQuery`, as in pylance."""
+"""Greatest weight of a column in a `CombinedFieldsQuery`, as in pylance."""
 
 MOST_NESTED: Final = 128
-"""Queries in one another, at most: far more than anyone writes, and far less than the stack holds."""
+"""Depth of nested queries at most: far more than anyone writes, and far less than the stack holds."""
 
 MOST_QUERIES: Final = 4096
-"""Queries in a tree, at most: one that is there twice is searched twice, so that `q = q & q` doubles a tree."""
+"""Queries in a tree at most: an object that is there twice is searched twice, so `q = q & q` doubles a tree."""
 
 
 class FullTextQueryType(Enum):
-    """What a query is."""
+    """The kind of a query."""
 
     MATCH = "match"
     MATCH_PHRASE = "match_phrase"
@@ -44,21 +44,21 @@ class FullTextQueryType(Enum):
 
 
 class FullTextOperator(Enum):
-    """Whether all words of a query have to be there, or one of them."""
+    """Whether a row must have all words of a query, or at least one."""
 
     AND = "AND"
     OR = "OR"
 
 
 class DocumentGranularity(StrEnum):
-    """What one document is: a row, or an element of its list."""
+    """The unit of a document: a row, or an element of its list."""
 
     ROW = "row"
     LIST_ELEMENT = "list_element"
 
 
 class Occur(Enum):
-    """How a query counts in a `BooleanQuery`."""
+    """The role of a query in a `BooleanQuery`."""
 
     SHOULD = "SHOULD"
     MUST = "MUST"
@@ -66,32 +66,32 @@ class Occur(Enum):
 
 
 class FullTextQuery(ABC):
-    """A query: `&` of two matches rows that both match, `|` rows that either does; scores add up."""
+    """A full-text query: `a & b` matches rows that both match, `a | b` rows that either does; scores add up."""
 
     _type: ClassVar[FullTextQueryType]
 
     def query_type(self) -> FullTextQueryType:
-        """Return what the query is."""
+        """Return the kind of the query."""
         return self._type
 
     @property
     @abstractmethod
     def columns_searched(self) -> tuple[str, ...]:
-        """Columns that it names, each once, in order."""
+        """Columns that the query names, each once, in order."""
 
     @property
     def parts(self) -> tuple[FullTextQuery, ...]:
-        """Queries that it is made of; () for a query of words."""
+        """Queries that make up this one; () for a query of words."""
         return ()
 
     @cached_property
     def depth(self) -> int:
-        """Queries in one another: 1 for a query of words."""
+        """Depth of nested queries: 1 for a query of words."""
         return 1 + max((part.depth for part in self.parts), default=0)
 
     @cached_property
     def size(self) -> int:
-        """Queries in the tree."""
+        """Number of queries in the tree."""
         return 1 + sum(part.size for part in self.parts)
 
     def __str__(self) -> str:
@@ -149,25 +149,25 @@ class _WordsOfColumns(FullTextQuery):
 
 @dataclass(frozen=True)
 class MatchQuery(_WordsOfColumn):
-    """Rows that have words of a text, or words near to them.
+    """Query of the rows that have words of a text, or words near to them.
 
     Attributes:
-        query: The words; the analyser of the column makes terms of them. A word that comes twice counts twice.
-        column: Where to search.
-        boost: Scores are multiplied by it; 0 or more.
-        fuzziness: Edits of a character (insert, delete, replace) up to which a word of a row is a word of the query.
-            None: by its length in bytes, none up to 2, one up to 5, else two.
-        max_expansions: Words that all words of a fuzzy query together may stand for, in order of their bytes.
-        operator: AND: all words have to be there.
-        prefix_length: Characters at the beginning of a word that fuzziness leaves alone.
-        document_granularity: What a document is. LIST_ELEMENT: each element of the lists of the column, and each that
-            matches is a row of the result, with its place in column `_doc_index`. None: as the index has it, or a row.
-        analyzer: Parameters of the analyser, by the names that `create_scalar_index` has for them, where they are to be
-            other than those of the index. None: those of the index; without an index the defaults.
+        query: The words; the analyser of the column makes terms of them. A word that occurs twice counts twice.
+        column: Dotted path of the column to search.
+        boost: Factor of scores, 0 or more.
+        fuzziness: Edits of a character (insert, delete, replace) up to which a word of a row matches a word of the
+            query. None: by the length of the word in bytes: none up to 2, one up to 5, else two.
+        max_expansions: Terms at most that all words of a fuzzy query together stand for, in order of their bytes.
+        operator: AND: a row must have all words; OR: at least one.
+        prefix_length: Characters at the beginning of a word that must be equal in spite of fuzziness.
+        document_granularity: ROW, or LIST_ELEMENT: each element of the lists of the column is a document, and each that
+            matches is a row of the result, with its place in column `_doc_index`. None: that of the index, else ROW.
+        analyzer: Parameters of the analyser, by the names of `create_scalar_index`. None: those of the index, or
+            without an index the defaults.
 
     Raises:
-        InvalidInputError: A number out of its range.
-        WrongTypeError: A value of another type.
+        InvalidInputError: A number is out of its range.
+        WrongTypeError: A value is of another type.
     """
 
     _type = FullTextQueryType.MATCH
@@ -195,17 +195,17 @@ class MatchQuery(_WordsOfColumn):
 
 @dataclass(frozen=True)
 class PrefixQuery(_WordsOfColumn):
-    """Rows that have words that begin as the words of a text do: `PrefixQuery("duc", "body")` is `duc*`.
+    """Query of the rows that have words with some prefixes: `PrefixQuery("duc", "body")` is `duc*`.
 
-    pylance has no such query. The words are not stemmed, but compared with what the analyser of the column makes of the
-    words of a row; a row also matches by the whole word, as it does for `MatchQuery`.
+    pylance has no such query. Prefixes are not stemmed, but compared with the terms that the analyser of the column
+    makes of a row; a row also matches by the whole word, as for `MatchQuery`.
 
     Attributes:
-        query: Beginnings of words.
-        column: Where to search.
-        boost: Scores are multiplied by it; 0 or more.
-        max_expansions: Words that all beginnings together may stand for, in order of their bytes; None: all.
-        operator: AND: each beginning has to be there.
+        query: Prefixes of words.
+        column: Dotted path of the column to search.
+        boost: Factor of scores, 0 or more.
+        max_expansions: Terms at most that all prefixes together stand for, in order of their bytes; None for all.
+        operator: AND: a row must have a word with each prefix; OR: with at least one.
         document_granularity: See `MatchQuery`.
         analyzer: See `MatchQuery`.
 
@@ -234,12 +234,12 @@ class PrefixQuery(_WordsOfColumn):
 
 @dataclass(frozen=True)
 class PhraseQuery(_WordsOfColumn):
-    """Rows that have the words of a text in their order.
+    """Query of the rows that have the words of a text in their order.
 
     Attributes:
-        query: The words. Where the analyser leaves words out, as many others have to be in their place.
-        column: Where to search.
-        slop: Words that may stand between two words of the query besides those that stand there in the query.
+        query: The words. A word that the analyser leaves out stands for any one word.
+        column: Dotted path of the column to search.
+        slop: Additional words that may stand between two neighbouring words of the query.
         document_granularity: See `MatchQuery`.
         analyzer: See `MatchQuery`.
 
@@ -263,12 +263,12 @@ class PhraseQuery(_WordsOfColumn):
 
 @dataclass(frozen=True)
 class BoostQuery(FullTextQuery):
-    """Rows of one query; those that another query matches, too, lose a part of its score, and may be below 0 then.
+    """Query of the rows of one query, with lower scores for those that another query matches, too, perhaps below 0.
 
     Attributes:
-        positive: The rows.
-        negative: What is not wanted so much.
-        negative_boost: Its score is multiplied by this, and taken away.
+        positive: Query of the rows.
+        negative: Query whose matches are demoted.
+        negative_boost: Factor of the score of `negative` that is subtracted.
 
     Raises:
         InvalidInputError, WrongTypeError: See `MatchQuery`.
@@ -292,24 +292,24 @@ class BoostQuery(FullTextQuery):
 
     @property
     def columns_searched(self) -> tuple[str, ...]:
-        """Columns of both."""
+        """Columns of both queries."""
         return tuple(dict.fromkeys((*self.positive.columns_searched, *self.negative.columns_searched)))
 
     @property
     def parts(self) -> tuple[FullTextQuery, ...]:
-        """Both."""
+        """The positive and the negative query."""
         return self.positive, self.negative
 
 
 @dataclass(frozen=True)
 class MultiMatchQuery(_WordsOfColumns):
-    """Rows that have words of a text in one of several columns; the score is that of the best column.
+    """Query of the rows that have words of a text in one of several columns; their score is that of the best column.
 
     Attributes:
         query: See `MatchQuery`.
-        columns: Where to search; each column has statistics of its own.
-        boosts: A factor for the scores of each column; None: 1 each.
-        operator: AND: all words have to be in the same column.
+        columns: Columns to search; each has statistics of its own.
+        boosts: Factor of the scores of each column; None for 1 each.
+        operator: AND: one column must have all words; OR: at least one.
         analyzer: See `MatchQuery`.
 
     Raises:
@@ -327,7 +327,7 @@ class MultiMatchQuery(_WordsOfColumns):
 
     @property
     def match_queries(self) -> tuple[MatchQuery, ...]:
-        """A query for each column."""
+        """One query for each column."""
         boosts = self.boosts or [1.0] * len(self.columns)
         return tuple(
             MatchQuery(self.query, column, boost=boost, operator=self.operator, analyzer=self.analyzer)
@@ -337,13 +337,13 @@ class MultiMatchQuery(_WordsOfColumns):
 
 @dataclass(frozen=True)
 class CombinedFieldsQuery(_WordsOfColumns):
-    """Rows that have words of a text in several columns, as if these were one (BM25F).
+    """Query of the rows that have words of a text in several columns, as if these were one (BM25F).
 
     Attributes:
         query: See `MatchQuery`.
-        columns: Where to search, each once; all have the same analyser.
-        boosts: How much a word of each column counts, from 1 to `MOST_WEIGHT`; None: 1 each.
-        operator: AND: each word has to be in one of the columns.
+        columns: Columns to search, each once; all must have the same analyser.
+        boosts: Weight of a word in each column, from 1 to `MOST_WEIGHT`; None for 1 each.
+        operator: AND: each word must be in one of the columns; OR: at least one word.
         analyzer: See `MatchQuery`.
 
     Raises:
@@ -377,14 +377,14 @@ class CombinedFieldsQuery(_WordsOfColumns):
 
 @dataclass(frozen=True)
 class BooleanQuery(FullTextQuery):
-    """Rows of all MUST queries and of no MUST_NOT query; without a MUST query, of at least one SHOULD query.
+    """Query of the rows of all MUST queries and no MUST_NOT query; without a MUST query, of at least one SHOULD query.
 
     Attributes:
         queries: Pairs of `Occur` and query. Scores of MUST and SHOULD queries that match add up.
 
     Raises:
         InvalidInputError: No query is MUST or SHOULD.
-        WrongTypeError: A value of another type.
+        WrongTypeError: A value is of another type.
     """
 
     _type = FullTextQueryType.BOOLEAN
@@ -423,7 +423,7 @@ class BooleanQuery(FullTextQuery):
         return tuple(query for _, query in self.queries)
 
     def of(self, occur: Occur) -> Iterator[FullTextQuery]:
-        """Yield the queries that count so."""
+        """Yield the queries of a role."""
         return (query for each, query in self.queries if each is occur)
 
 
@@ -437,7 +437,7 @@ def _check_query(name: str, value: object) -> None:
 
 
 def no_query(name: str, value: object, where: str | None = None) -> WrongTypeError:
-    """Return the error for a value that is not a query of this package: it may be one of another."""
+    """Return the error for a value that is not a query of this package, perhaps one of pylance."""
     kind = type(value)
     found = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
     remedy = "build it of lance_duck.query" if kind.__name__ in _NAMES else None

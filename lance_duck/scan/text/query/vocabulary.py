@@ -1,4 +1,4 @@
-"""Terms of a vocabulary that a word of a query stands for: those near to it, and those that begin as it does."""
+"""Terms of a vocabulary that a word of a query stands for: those near to it, and those with it as a prefix."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def matching_terms(terms: pa.LargeBinaryArray, word: Word) -> list[bytes]:
     """Return the terms that a word stands for, in order of their bytes.
 
     Args:
-        terms: Distinct, large_binary, without nulls, in any order.
+        terms: Distinct terms, large_binary, without nulls, in any order.
         word: The word.
     """
     matches: set[bytes] = set()
@@ -31,7 +31,7 @@ def matching_terms(terms: pa.LargeBinaryArray, word: Word) -> list[bytes]:
 
 
 def marked_by(query: WordQuery, texts: pa.Array | pa.ChunkedArray, analyser: Analyser) -> Iterator[Wanted]:
-    """Yield the terms that a query of words stands for in some texts, or the phrase that it is.
+    """Yield the terms that a query of words stands for in some texts, or its phrase.
 
     Args:
         query: The query.
@@ -47,13 +47,13 @@ def marked_by(query: WordQuery, texts: pa.Array | pa.ChunkedArray, analyser: Ana
 
 
 def near_terms(terms: pa.LargeBinaryArray, term: bytes, edits: int, fixed: int = 0) -> list[bytes]:
-    """Return the terms that so many edits (insert, delete, replace a character) make of a term, at most.
+    """Return the terms within some edits (insert, delete, replace a character) of a term.
 
     Args:
-        terms: Distinct, large_binary, without nulls.
-        term: UTF-8.
-        edits: Edits, at most.
-        fixed: Characters at the beginning that have to be the same.
+        terms: Distinct terms, large_binary, without nulls.
+        term: The term, in UTF-8.
+        edits: Edits at most.
+        fixed: Characters at the beginning that must be equal.
     """
     text = term.decode("utf-8", "replace")
     sizes = pc.binary_length(terms)
@@ -82,7 +82,7 @@ def _code_points(text: str) -> NDArray[np.uint32]:
 
 
 def _texts(terms: pa.LargeBinaryArray) -> pa.LargeStringArray:
-    """Return terms as texts; what is not UTF-8, in the files of a broken index, is replaced."""
+    """Return terms as texts; bytes that are not UTF-8, in files of a broken index, are replaced."""
     try:
         return terms.cast(pa.large_string())
     except pa.ArrowInvalid:
@@ -90,7 +90,7 @@ def _texts(terms: pa.LargeBinaryArray) -> pa.LargeStringArray:
 
 
 def _characters(texts: pa.LargeStringArray, lengths: NDArray[np.int64]) -> NDArray[np.uint32]:
-    """Return the characters of texts, one text in a column, filled up with 0."""
+    """Return the characters of texts as a matrix, one text in a column, padded with 0."""
     matrix = np.zeros((len(texts), int(lengths.max(initial=0))), np.uint32)
     matrix[np.arange(matrix.shape[1]) < lengths[:, None]] = _code_points("".join(texts.to_pylist()))
     return np.ascontiguousarray(matrix.T)
@@ -101,7 +101,7 @@ def _distances(
 ) -> NDArray[np.int64]:
     """Return Levenshtein distances of a word to texts, correct up to `most`, of lengths that differ by no more.
 
-    Row i of the table of distances is kept from column i - band to i + band, for all texts at once.
+    Row i of the table of distances is held from column i - band to i + band, for all texts at once.
     """
     band = min(most, max(len(word), texts.shape[0]))
     far = len(word) + texts.shape[0] + 1

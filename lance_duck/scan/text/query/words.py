@@ -1,4 +1,4 @@
-"""The words of a query, and what terms of a column each of them stands for."""
+"""The words of a query, and the terms of a column that each word stands for."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class Word:
     """A word of a query, analysed.
 
     Attributes:
-        term: What the analyser makes of it, UTF-8; None: it leaves the word out.
-        position: Its place among the words.
-        edits: Edits of a character up to which a term is meant, too.
-        fixed: Characters at the beginning that edits leave alone.
-        beginning: Terms that begin so are meant, too, UTF-8; None: none are.
+        term: The term that the analyser makes of the word, in UTF-8; None if it leaves the word out.
+        position: Position of the word in the query.
+        edits: Edits of a character up to which the word stands for other terms, too.
+        fixed: Characters at the beginning that edits must not change.
+        beginning: Prefix, in UTF-8, of other terms that the word stands for; None for none.
     """
 
     term: bytes | None
@@ -31,7 +31,7 @@ class Word:
 
     @property
     def is_exact(self) -> bool:
-        """Whether it stands for its own term alone."""
+        """Whether the word stands for its own term only."""
         return not self.edits and self.beginning is None
 
 
@@ -67,7 +67,7 @@ def _edits(word: Word, fuzziness: int | None) -> int:
 
 
 def _beginnings(text: str, analyser: Analyser) -> tuple[Word, ...]:
-    """Return words that stand for the terms that begin so: as they are written, but for case and accents."""
+    """Return words that stand for the terms with some prefixes, of which only case and accents are normalized."""
     plain = Analyser(replace(analyser.parameters, stem=False, remove_stop_words=False))
     terms = {token.position: token.text.encode() for token in analyser.terms_of_query(text)}
     return tuple(
