@@ -261,7 +261,7 @@ class Snapshot:
             store, base = self.place(data_file.base_id)
             is_root = base is None or base.is_dataset_root
             path = paths.data_file(data_file.path, is_dataset_root=is_root)
-            file = run(open_data_file(store.open(path, data_file.file_size), data_file, checksums=store.checksums))
+            file = run(open_data_file(store.open(path, data_file.exact_size), data_file, checksums=store.checksums))
             return replace(file, beside=BlobStore(store, data_file.path, is_root, self._bases.open_external))
 
         return self._files.get((data_file.base_id, data_file.path), open_)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -196,6 +198,20 @@ def test_rows_that_pylance_adds_while_a_table_is_compacted_are_kept(evolved: str
         ld.optimize.Compaction.commit(dataset, done)
     ld.dataset(evolved).optimize.compact_files(data_storage_version="2.2")
     assert ld.dataset(evolved).count_rows() == lance.dataset(evolved).count_rows() == 86
+
+
+def test_a_manifest_that_counts_less_bytes_than_a_file_has(tmp_path: Path) -> None:
+    """As those of pylance 1.0.4 to 4.0.2 do."""
+    table = pa.table({"a": range(9)})
+    source = lance.write_dataset(table, str(tmp_path / "s.lance"), data_storage_version="legacy")
+    fragment = source.get_fragment(0).metadata.to_json()
+    fragment["files"][0]["file_size_bytes"] -= 100
+    operation = lance.LanceOperation.Overwrite(source.schema, [lance.FragmentMetadata.from_json(json.dumps(fragment))])
+    shutil.copytree(tmp_path / "s.lance" / "data", tmp_path / "t.lance" / "data")
+    lance.LanceDataset.commit(str(tmp_path / "t.lance"), operation)
+    dataset = ld.dataset(str(tmp_path / "t.lance"))
+    assert dataset.to_table() == table
+    dataset.validate()
 
 
 def test_an_update_of_the_first_column(tmp_path: Path) -> None:

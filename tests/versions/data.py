@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-FILE_VERSIONS = ("2.0", "2.1", "2.2")
+FILE_VERSIONS = ("0.1", "2.0", "2.1", "2.2")
 ROWS = (7_000, 20_000)
 """Rows of the fragments of tables of many kinds: of pages whose levels are short runs, and long ones."""
 INDEXED_ROWS = (3_000, 3_000)
@@ -48,9 +48,10 @@ def kinds(rows: int, seed: int, file_version: str) -> pa.Table:
         for ending, mask in holes.items():
             if mask is None:
                 columns[name] = array
-            elif file_version != "2.0" or not pa.types.is_struct(array.type):
+            elif _has_nulls(array.type, file_version):
                 columns[name + ending] = array.take(pa.array(place, mask=mask))
-    columns["null_items"] = pa.ListArray.from_arrays(_offsets(rng, rows, 5), pa.nulls(_SLOTS * rows, pa.int32()))
+    if file_version != "0.1":
+        columns["null_items"] = pa.ListArray.from_arrays(_offsets(rng, rows, 5), pa.nulls(_SLOTS * rows, pa.int32()))
     columns["all_null"] = pa.nulls(rows, pa.string())
     return pa.table(columns)
 
@@ -58,7 +59,17 @@ def kinds(rows: int, seed: int, file_version: str) -> pa.Table:
 _SLOTS = 8
 
 
+def _has_nulls(type_: pa.DataType, file_version: str) -> bool:
+    """Whether a version of files tells nulls of a type from its values."""
+    if file_version == "0.1":
+        return bool(pa.types.is_string(type_) or pa.types.is_large_string(type_) or pa.types.is_binary(type_))
+    return file_version != "2.0" or not pa.types.is_struct(type_)
+
+
 def _plain(rng: np.random.Generator, rows: int, file_version: str) -> Iterator[tuple[str, pa.Array]]:
+    shortest = int(file_version == "0.1")  # where values without bytes are null
+    words = pa.array([word for word in WORDS if len(word) >= shortest])
+    few = pa.array(rng.integers(0, len(words), rows).astype("int32"))
     yield "int8", pa.array(rng.integers(-100, 100, rows).astype("int8"))
     yield "small", pa.array(rng.integers(0, 7, rows).astype("int32"))
     yield "sorted", pa.array(np.sort(rng.integers(0, 10 * rows, rows)))
@@ -73,22 +84,22 @@ def _plain(rng: np.random.Generator, rows: int, file_version: str) -> Iterator[t
     yield "timestamp", pa.array(rng.integers(0, 1 << 50, rows)).view(pa.timestamp("us", "UTC"))
     yield "text", _texts(rng, rows, 3, 24)
     yield "word", pa.array([f"word {i % 997}" for i in range(rows)])
-    yield "few", pa.array(np.array(WORDS, object)[rng.integers(0, len(WORDS), rows)].tolist(), pa.string())
+    yield "few", words.take(few)
     yield "one_text", pa.array(["the same"] * rows)
     yield "long_text", _texts(rng, rows, 250, 400)
-    yield "large_text", _texts(rng, rows, 0, 9).cast(pa.large_string())
-    yield "binary", _texts(rng, rows, 0, 30).cast(pa.binary())
+    yield "large_text", _texts(rng, rows, shortest, 9).cast(pa.large_string())
+    yield "binary", _texts(rng, rows, shortest, 30).cast(pa.binary())
     yield "fixed_binary", pa.array([rng.bytes(16) for _ in range(rows)], pa.binary(16))
-    yield "dictionary", pa.array(np.array(WORDS, object)[rng.integers(0, 7, rows)].tolist()).dictionary_encode()
+    yield "dictionary", pa.DictionaryArray.from_arrays(few, words)
     yield "vector", pa.FixedSizeListArray.from_arrays(pa.array(rng.random(rows * DIM, "f4")), DIM)
     yield "wide_vector", pa.FixedSizeListArray.from_arrays(pa.array(rng.random(rows * 128, "f4")), 128)
-    numbers = pa.array(rng.integers(-1000, 1000, _SLOTS * rows), mask=rng.random(_SLOTS * rows) < 0.1)
+    numbers = pa.array(rng.integers(-1000, 1000, _SLOTS * rows), mask=rng.random(_SLOTS * rows) < (0.1 if not shortest else 0))
     yield "list", pa.ListArray.from_arrays(_offsets(rng, rows, 5), numbers)
     yield "full_list", pa.ListArray.from_arrays(pa.array(np.arange(rows + 1, dtype="i4") * 2), numbers[: 2 * rows])
-    yield "list_text", pa.ListArray.from_arrays(_offsets(rng, rows, 3), _texts(rng, 4 * rows, 0, 9))
+    yield "list_text", pa.ListArray.from_arrays(_offsets(rng, rows, 3), _texts(rng, 4 * rows, shortest, 9))
     inner = pa.ListArray.from_arrays(_offsets(rng, 4 * rows, 2), pa.array(rng.integers(0, 9, 12 * rows)))
     yield "list_list", pa.ListArray.from_arrays(_offsets(rng, rows, 3), inner)
-    pair = pa.StructArray.from_arrays([numbers[: 4 * rows], _texts(rng, 4 * rows, 0, 9)], ["a", "s"])
+    pair = pa.StructArray.from_arrays([numbers[: 4 * rows], _texts(rng, 4 * rows, shortest, 9)], ["a", "s"])
     yield "struct", pair[:rows]
     yield "list_struct", pa.ListArray.from_arrays(_offsets(rng, rows, 3), pair)
     if file_version == "2.2":

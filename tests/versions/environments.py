@@ -22,7 +22,7 @@ LONGEST = 900
 def file_versions(version: str) -> tuple[str, ...]:
     """The file versions that a pylance writes and reads."""
     numbers = tuple(int(part) for part in version.split(".")[:2])
-    return ("2.0", "2.1", "2.2") if numbers >= FIRST_WITH_22 else ("2.0", "2.1")
+    return ("0.1", "2.0", "2.1", "2.2") if numbers >= FIRST_WITH_22 else ("0.1", "2.0", "2.1")
 
 
 def python_of(version: str) -> Path:

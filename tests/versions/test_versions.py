@@ -29,9 +29,8 @@ def ours(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("version", PYLANCES)
 def test_each_reads_what_the_other_wrote(version: str, ours: Path, tmp_path: Path) -> None:
     written = they_write(version, tmp_path)
-    assert {f"{file} {name}" for file in file_versions(version) for name in ("kinds", "deleted", "stable")} <= {
-        what for what, how in written.items() if how == "ok"
-    }
+    tables = {f"{file} {name}" for file in file_versions(version) for name in ("kinds", "deleted", "stable")}
+    assert tables - {"0.1 stable"} <= {what for what, how in written.items() if how == "ok"}
     there = they_read(version, ours)
     if there.failures():
         own = they_read_their_own(version, tmp_path)

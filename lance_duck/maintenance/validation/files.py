@@ -72,7 +72,7 @@ def check_data_file(snapshot: Snapshot, file: DataFile) -> FileCheck:
     """Compare a data file with its checksums."""
     store, base = snapshot.place(file.base_id)
     path = paths.data_file(file.path, is_dataset_root=base is None or base.is_dataset_root)
-    return _container(store, path, "data", file.file_size)
+    return _container(store, path, "data", file.exact_size)
 
 
 def check_deletions(snapshot: Snapshot, fragment: Fragment) -> FileCheck | None:

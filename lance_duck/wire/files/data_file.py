@@ -46,6 +46,11 @@ class DataFile:
         """Version of the file format: "0.1", "2.0", "2.1"; a file may still say another one itself."""
         return version_text(self.file_version)
 
+    @property
+    def exact_size(self) -> int | None:
+        """Bytes of the file; None if not known, as of version 0.1: pylance 1 to 4 count less than there is."""
+        return None if self.version == LEGACY else self.file_size
+
     def column_of(self, field_id: int) -> int | None:
         """Return the column of a field in this file, or None if the file has no column of its own for it.
 
