@@ -93,7 +93,9 @@ def _plain(rng: np.random.Generator, rows: int, file_version: str) -> Iterator[t
     yield "dictionary", pa.DictionaryArray.from_arrays(few, words)
     yield "vector", pa.FixedSizeListArray.from_arrays(pa.array(rng.random(rows * DIM, "f4")), DIM)
     yield "wide_vector", pa.FixedSizeListArray.from_arrays(pa.array(rng.random(rows * 128, "f4")), 128)
-    numbers = pa.array(rng.integers(-1000, 1000, _SLOTS * rows), mask=rng.random(_SLOTS * rows) < (0.1 if not shortest else 0))
+    numbers = pa.array(
+        rng.integers(-1000, 1000, _SLOTS * rows), mask=rng.random(_SLOTS * rows) < (0.1 if not shortest else 0)
+    )
     yield "list", pa.ListArray.from_arrays(_offsets(rng, rows, 5), numbers)
     yield "full_list", pa.ListArray.from_arrays(pa.array(np.arange(rows + 1, dtype="i4") * 2), numbers[: 2 * rows])
     yield "list_text", pa.ListArray.from_arrays(_offsets(rng, rows, 3), _texts(rng, 4 * rows, shortest, 9))
