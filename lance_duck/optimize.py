@@ -215,7 +215,7 @@ class Compaction:
         """
         settings = compaction_options(options, dataset.handle.snapshot.config)
         groups = [
-            rewriting.Rewritten(
+            rewriting.RewrittenGroup(
                 r.read_version,
                 tuple(map(fragment_metadata.fragment_from, r.old_fragments)),
                 tuple(map(fragment_metadata.fragment_from, r.new_fragments)),
@@ -481,7 +481,7 @@ def _compact(
     return _metrics(compacted.landed)
 
 
-def _metrics(done: Sequence[rewriting.Rewritten]) -> CompactionMetrics:
+def _metrics(done: Sequence[rewriting.RewrittenGroup]) -> CompactionMetrics:
     return CompactionMetrics(
         sum(len(r.old) for r in done),
         sum(len(r.new) for r in done),

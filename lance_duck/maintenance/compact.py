@@ -20,10 +20,10 @@ from lance_duck.commit import REFUSALS, ReserveFragments, Rewrite, RewriteGroup,
 from lance_duck.errors import InvalidInputError, RetryableError, UnsupportedError
 from lance_duck.index.segment_uuids import sweep_parts
 from lance_duck.maintenance.costs import BATCHES_AHEAD, COMPACTION_RETRIES
-from lance_duck.maintenance.index_remap import Follow, Followed, amend_reuse, follow_indexes
+from lance_duck.maintenance.index_remap import Follow, RemappedSegments, amend_reuse, follow_indexes
 from lance_duck.maintenance.options import CompactionOptions
 from lance_duck.maintenance.plan import Candidate, plan_groups
-from lance_duck.maintenance.rewrite import RewriteOrder, Rewritten, target_version
+from lance_duck.maintenance.rewrite import RewriteOrder, RewrittenGroup, target_version
 from lance_duck.maintenance.segments import check_deferrable, covered_fragments, kept_fragments
 from lance_duck.snapshot import Snapshot
 from lance_duck.wire import paths
@@ -32,12 +32,12 @@ from lance_duck.write import discard_fragments
 
 Progress = Callable[[int, int], Any]
 
-Write = Callable[[Snapshot, Sequence[RewriteOrder]], Sequence[Rewritten]]
+Write = Callable[[Snapshot, Sequence[RewriteOrder]], Sequence[RewrittenGroup]]
 """Writes the groups of a batch, which are of the version."""
 
 
 @dataclass
-class Compacted:
+class CompactionOutcome:
     """What a compaction did.
 
     Attributes:
@@ -48,7 +48,7 @@ class Compacted:
     """
 
     snapshot: Snapshot
-    landed: list[Rewritten] = field(default_factory=list)
+    landed: list[RewrittenGroup] = field(default_factory=list)
     commits: int = 0
     again: int = 0
 
@@ -81,7 +81,7 @@ def compact(
     options: CompactionOptions,
     properties: Mapping[str, str] | None = None,
     progress: Progress | None = None,
-) -> Compacted:
+) -> CompactionOutcome:
     """Compact a table by threads, as one change.
 
     Args:
@@ -93,7 +93,7 @@ def compact(
     Raises:
         RetryableError: Other writers were in the way each time.
     """
-    return _Compaction(Compacted(snapshot), options, partial(_write_by_threads, progress), properties).run()
+    return _Compaction(CompactionOutcome(snapshot), options, partial(_write_by_threads, progress), properties).run()
 
 
 def compact_in_parts(
@@ -104,7 +104,7 @@ def compact_in_parts(
     batch: Callable[[int], int],
     follow: Follow | None = None,
     properties: Mapping[str, str] | None = None,
-) -> Compacted:
+) -> CompactionOutcome:
     """Compact a table by other processes.
 
     A batch is committed as soon as it is written, while the next one is; what ends version 0.1 is one batch. After an
@@ -122,12 +122,12 @@ def compact_in_parts(
         RetryableError: Other writers were in the way of a group each time.
     """
     batches = None if _ends_legacy(snapshot, options) else batch
-    return _Compaction(Compacted(snapshot), options, write, properties, batches, follow, uuid4()).run()
+    return _Compaction(CompactionOutcome(snapshot), options, write, properties, batches, follow, uuid4()).run()
 
 
 def commit_rewrites(
     snapshot: Snapshot,
-    rewrites: Sequence[Rewritten],
+    rewrites: Sequence[RewrittenGroup],
     options: CompactionOptions | None = None,
     properties: Mapping[str, str] | None = None,
 ) -> Snapshot:
@@ -161,7 +161,7 @@ def commit_rewrites(
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedCommit:
     """All that there is to commit.
 
     Attributes:
@@ -172,7 +172,7 @@ class Prepared:
 
     read: Snapshot
     groups: tuple[RewriteGroup, ...]
-    followed: Followed
+    followed: RemappedSegments
 
     def commit(self, properties: Mapping[str, str] | None) -> Snapshot:
         """Commit it; where that surely failed, what index segments have done is removed."""
@@ -186,11 +186,11 @@ class Prepared:
 
 def prepare(
     read: Snapshot,
-    rewrites: Sequence[Rewritten],
+    rewrites: Sequence[RewrittenGroup],
     options: CompactionOptions,
     follow: Follow | None = None,
     change: UUID | None = None,
-) -> Prepared:
+) -> PreparedCommit:
     """Reserve ids for the new fragments, and let index segments follow.
 
     Of a table that was of version 0.1 nothing is reserved: no other fragment can come in between.
@@ -209,7 +209,7 @@ def prepare(
         reserved = commit(read, ReserveFragments(count)) if count else read
         first = (reserved.manifest.max_fragment_id or 0) - count + 1
     groups = tuple(_numbered(rewrites, first))
-    return Prepared(read, groups, follow_indexes(read, groups, options, follow, change))
+    return PreparedCommit(read, groups, follow_indexes(read, groups, options, follow, change))
 
 
 @dataclass
@@ -224,7 +224,7 @@ class _Compaction:
         lost: Fragments whose groups alone are planned again; None: all are.
     """
 
-    done: Compacted
+    done: CompactionOutcome
     options: CompactionOptions
     write: Write
     properties: Mapping[str, str] | None
@@ -235,7 +235,7 @@ class _Compaction:
     segments: set[UUID] = field(default_factory=set)
     lost: set[int] | None = None
 
-    def run(self) -> Compacted:
+    def run(self) -> CompactionOutcome:
         """Plan, write and commit until no group is left."""
         try:
             run_again(self.done.snapshot, self._round, COMPACTION_RETRIES)
@@ -262,7 +262,7 @@ class _Compaction:
             remedy="compact again when there are fewer changes",
         )
 
-    def _batches(self, now: Snapshot, groups: Sequence[Sequence[Fragment]]) -> Iterator[Sequence[Rewritten]]:
+    def _batches(self, now: Snapshot, groups: Sequence[Sequence[Fragment]]) -> Iterator[Sequence[RewrittenGroup]]:
         """Yield batches in their order, the next one being written meanwhile."""
         orders = [RewriteOrder(now.version, tuple(f.id for f in g), self.options, self.change) for g in groups]
         if self.batch is None:
@@ -278,7 +278,7 @@ class _Compaction:
                 for future in futures:
                     future.cancel()
 
-    def _land(self, groups: Sequence[Rewritten]) -> list[Rewritten]:
+    def _land(self, groups: Sequence[RewrittenGroup]) -> list[RewrittenGroup]:
         """Commit groups; returns those of which fragments are others by now."""
         now = self.done.snapshot
         is_newest = self.batch is None or now.latest_version() == now.version  # all at once begins where it was read
@@ -290,7 +290,7 @@ class _Compaction:
                 if not any(file.path in stays for fragment in group.new for file in fragment.files):
                     discard_fragments(now.store, group.new)
 
-    def _commit(self, groups: Sequence[Rewritten], now: Snapshot) -> list[Rewritten]:
+    def _commit(self, groups: Sequence[RewrittenGroup], now: Snapshot) -> list[RewrittenGroup]:
         unchanged = _unchanged(groups, now)
         lost = [group for group, holds in zip(groups, unchanged, strict=True) if not holds]
         if len(lost) == len(groups) or (lost and self.batch is None):
@@ -309,7 +309,7 @@ class _Compaction:
         self.done.commits += 1
         return lost
 
-    def _keep(self, prepared: Prepared) -> None:
+    def _keep(self, prepared: PreparedCommit) -> None:
         self.stays += [fragment for group in prepared.groups for fragment in group.new_fragments]
         self.segments |= {metadata.uuid for metadata in prepared.followed.written}
 
@@ -330,7 +330,7 @@ def _ends_legacy(snapshot: Snapshot, options: CompactionOptions) -> bool:
     return snapshot.manifest.has_legacy_files and target_version(snapshot, options) != LEGACY
 
 
-def _unchanged(groups: Sequence[Rewritten], now: Snapshot) -> list[bool]:
+def _unchanged(groups: Sequence[RewrittenGroup], now: Snapshot) -> list[bool]:
     """Return which groups have fragments that are still what they were when they were read, under the same indexes."""
     if all(group.read_version == now.version for group in groups):
         return [True] * len(groups)
@@ -344,9 +344,9 @@ def _unchanged(groups: Sequence[Rewritten], now: Snapshot) -> list[bool]:
 
 def _write_by_threads(
     progress: Progress | None, snapshot: Snapshot, orders: Sequence[RewriteOrder]
-) -> Sequence[Rewritten]:
+) -> Sequence[RewrittenGroup]:
     """Write groups here; when one fails, what the others wrote is removed."""
-    groups: list[Rewritten] = []
+    groups: list[RewrittenGroup] = []
     with ThreadPoolExecutor(orders[0].options.writers, "lance_duck-compact") as pool:
         futures = [pool.submit(order.write, snapshot) for order in orders]
         try:
@@ -364,7 +364,7 @@ def _write_by_threads(
     return groups
 
 
-def _numbered(rewrites: Iterable[Rewritten], first: int) -> Iterator[RewriteGroup]:
+def _numbered(rewrites: Iterable[RewrittenGroup], first: int) -> Iterator[RewriteGroup]:
     for group in rewrites:
         new = tuple(replace(f, id=first + i) for i, f in enumerate(group.new))
         first += len(new)

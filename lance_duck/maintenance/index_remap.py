@@ -33,7 +33,7 @@ from lance_duck.wire.index import FRAGMENT_REUSE, SYSTEM, IndexMetadata
 
 
 @dataclass
-class Followed:
+class RemappedSegments:
     """What goes into the commit beside the fragments.
 
     Attributes:
@@ -103,7 +103,7 @@ def follow_indexes(
     options: CompactionOptions,
     follow: Follow | None = None,
     change: UUID | None = None,
-) -> Followed:
+) -> RemappedSegments:
     """Let index segments follow the rows of rewritten fragments.
 
     A segment that is broken is left uncovered, with a warning.
@@ -118,7 +118,7 @@ def follow_indexes(
     Raises:
         StoreError: The disk or the service failed; nothing is left behind.
     """
-    followed = Followed()
+    followed = RemappedSegments()
     if not options.remap_indices:
         return followed
     concerned = [s for s in snapshot.indices if _is_concerned(snapshot, s, groups)]
@@ -142,7 +142,7 @@ def follow_indexes(
 
 
 def amend_reuse(
-    read: Snapshot, followed: Followed
+    read: Snapshot, followed: RemappedSegments
 ) -> Callable[[Snapshot, ManifestDraft, Callable[[str], None]], None] | None:
     """Return what puts the fragment reuse index of the next version in place; None where there is nothing to do.
 
@@ -202,7 +202,7 @@ def _outcomes(
     return follow(orders) if orders else ()
 
 
-def _remap(segments: Sequence[Segment], outcomes: Iterable[RemapOutcome], followed: Followed) -> set[UUID]:
+def _remap(segments: Sequence[Segment], outcomes: Iterable[RemapOutcome], followed: RemappedSegments) -> set[UUID]:
     """Take in segments that were rewritten; returns those that are broken."""
     broken = set()
     for segment, outcome in zip(segments, outcomes, strict=True):

@@ -27,7 +27,7 @@ _S = TypeVar("_S", RowIdSequence, VersionSequence)
 
 
 @dataclass(frozen=True)
-class Rewritten:
+class RewrittenGroup:
     """A group of fragments, and what takes their place.
 
     Attributes:
@@ -67,14 +67,14 @@ class RewriteOrder:
     options: CompactionOptions
     change: UUID | None = None
 
-    def write(self, snapshot: Snapshot) -> Rewritten:
+    def write(self, snapshot: Snapshot) -> RewrittenGroup:
         """Write the group; see `rewrite`."""
         return rewrite(snapshot, [snapshot.fragment(i) for i in self.fragments], self.options, self.change)
 
 
 def rewrite(
     snapshot: Snapshot, fragments: Sequence[Fragment], options: CompactionOptions, transaction: UUID | None = None
-) -> Rewritten:
+) -> RewrittenGroup:
     """Write the live rows of fragments into new ones, in order.
 
     Args:
@@ -89,12 +89,12 @@ def rewrite(
     """
     live = sum(snapshot.num_rows(f) for f in fragments)
     if not live:
-        return Rewritten(snapshot.version, tuple(fragments), ())
+        return RewrittenGroup(snapshot.version, tuple(fragments), ())
     write_options = _write_options(snapshot, options, -(-live // fragments_for(live, options)))
     write_options = replace(write_options, transaction=transaction)
     new = write_new_fragments(snapshot.store, snapshot.schema, _batches(snapshot, fragments, options), write_options)
     try:
-        return Rewritten(snapshot.version, tuple(fragments), tuple(_with_lineage(snapshot, fragments, new)))
+        return RewrittenGroup(snapshot.version, tuple(fragments), tuple(_with_lineage(snapshot, fragments, new)))
     except BaseException:
         discard_fragments(snapshot.store, new)
         raise

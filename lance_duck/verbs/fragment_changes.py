@@ -26,7 +26,7 @@ from lance_duck.verbs.columns.new_columns import JoinedColumns, NewColumns
 from lance_duck.verbs.columns.schema_change import add_fields, next_field_id
 from lance_duck.verbs.public.bases import new_bases, with_base_options
 from lance_duck.verbs.writing.settings import WriteSettings
-from lance_duck.verbs.writing.staged import Staged, stage_append, stage_new
+from lance_duck.verbs.writing.staged import StagedRows, stage_append, stage_new
 from lance_duck.verbs.writing.write_table import MODES, current_version, new_location
 from lance_duck.wire.fragment import Fragment
 from lance_duck.wire.schema import Schema
@@ -40,7 +40,7 @@ def stage_fragments(
     schema: pa.Schema | None,
     mode: str,
     settings: WriteSettings,
-) -> tuple[Staged, Snapshot | None]:
+) -> tuple[StagedRows, Snapshot | None]:
     """Write data as fragments of a table that need not exist.
 
     Args:
@@ -66,7 +66,7 @@ def stage_fragments(
 
 def _stage(
     data: Any, target: Any, schema: pa.Schema | None, mode: str, settings: WriteSettings, current: Snapshot | None
-) -> Staged:
+) -> StagedRows:
     reader = to_reader(data, schema)
     if current is None:
         bases = {base.id: base for base in new_bases(settings.initial_bases or (), {}, "initial_bases")}

@@ -25,7 +25,7 @@ from lance_duck.scan.projection import CREATED_AT, ROW_ID
 from lance_duck.snapshot import Snapshot
 from lance_duck.verbs.rows.draft import UncommittedFiles
 from lance_duck.verbs.rows.find import rows_at
-from lance_duck.verbs.rows.rows_moved import Deleted, delete_offsets, moved_rows
+from lance_duck.verbs.rows.rows_moved import RowDeletion, delete_offsets, moved_rows
 from lance_duck.verbs.writing.schema_compat import check_still_fits
 from lance_duck.wire.fragment import Fragment
 from lance_duck.write.files import discard_fragments, write_new_fragments
@@ -144,7 +144,7 @@ class PendingChanges:
             self.base.store.delete(sorted(self._deletions - _deletion_files(self.base)))
 
 
-def _folded(base: Snapshot, fragments: Sequence[Fragment], deletion: Deleted) -> Operation | None:
+def _folded(base: Snapshot, fragments: Sequence[Fragment], deletion: RowDeletion) -> Operation | None:
     """Return the operation of all changes; None if nothing is left of them."""
     if not fragments:
         return Delete(deletion.updated, deletion.removed) if deletion.affected else None

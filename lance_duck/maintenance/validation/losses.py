@@ -90,7 +90,7 @@ def find_losses(snapshot: Snapshot) -> Losses:
 
 
 @dataclass(frozen=True, slots=True)
-class _Lost:
+class _FragmentLosses:
     """What of a fragment cannot be read."""
 
     rows: NDArray[np.uint32]
@@ -99,7 +99,7 @@ class _Lost:
     overlays: tuple[Overlay, ...]
 
 
-def _lost(snapshot: Snapshot, fragment: Fragment) -> _Lost:
+def _lost(snapshot: Snapshot, fragment: Fragment) -> _FragmentLosses:
     total = snapshot.physical_rows(fragment)
     _check_rows(snapshot, fragment, total)
     try:
@@ -120,7 +120,7 @@ def _lost(snapshot: Snapshot, fragment: Fragment) -> _Lost:
             names.append(field.name)
     if deletions is not None:
         lost[deletions.deleted] = False
-    return _Lost(np.flatnonzero(lost).astype(np.uint32), tuple(names), is_known, broken)
+    return _FragmentLosses(np.flatnonzero(lost).astype(np.uint32), tuple(names), is_known, broken)
 
 
 def _check_rows(snapshot: Snapshot, fragment: Fragment, total: int) -> None:

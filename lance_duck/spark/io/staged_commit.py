@@ -25,7 +25,7 @@ from lance_duck.spark.table_ref import TableRef
 from lance_duck.store import Store
 from lance_duck.verbs.writing.settings import WriteSettings
 from lance_duck.verbs.writing.staged import (
-    Staging,
+    StagingWriter,
     commit_added,
     commit_created,
     commit_replaced,
@@ -50,7 +50,7 @@ class Landing:
     """
 
     place: TableRef
-    staging: Staging
+    staging: StagingWriter
     base: int
     mode: str
     uuid: UUID

@@ -23,7 +23,7 @@ from lance_duck.spark.table_ref import TableRef
 from lance_duck.verbs.indexes.kinds import IndexSpec
 from lance_duck.verbs.indexes.rows import rows_of, runs_of
 from lance_duck.verbs.indexes.segment_orders import SegmentOrder, SkippedIndex
-from lance_duck.verbs.indexes.training import MEMORY, Drawn, SampleOrder, trained
+from lance_duck.verbs.indexes.training import MEMORY, SampleOrder, SampleVectors, trained
 from lance_duck.wire.index import IndexMetadata
 
 
@@ -123,7 +123,7 @@ class _VectorTasks:
         self._left: list[Shared] = []
         self.parts = slots(tasks.spark)
 
-    def draw(self, orders: Sequence[SampleOrder]) -> list[Drawn]:
+    def draw(self, orders: Sequence[SampleOrder]) -> list[SampleVectors]:
         return self._run(_draw, orders, "sample")
 
     def bounds(self, orders: Sequence[SampleOrder]) -> list[tuple[float, float]]:
@@ -147,7 +147,7 @@ def _write(place: TableRef, job: tuple[SegmentOrder, Shared | SkippedIndex | Non
     return order.write(place.pinned(order.version).handle.snapshot, {} if parameters is None else parameters.value)
 
 
-def _draw(place: TableRef, order: SampleOrder) -> Drawn:
+def _draw(place: TableRef, order: SampleOrder) -> SampleVectors:
     return order.draw(place.pinned(order.version).handle.snapshot)
 
 

@@ -28,8 +28,8 @@ from lance_duck.verbs.row_methods import RETRIES, TIMEOUT, DeleteResult, UpdateR
 from lance_duck.verbs.rows.assignments import Assignments
 from lance_duck.verbs.rows.delete import commit_delete, write_delete
 from lance_duck.verbs.rows.draft import UncommittedFiles
-from lance_duck.verbs.rows.rows_moved import Deleted
-from lance_duck.verbs.rows.update import Updated, commit_update, write_update
+from lance_duck.verbs.rows.rows_moved import RowDeletion
+from lance_duck.verbs.rows.update import WrittenUpdate, commit_update, write_update
 from lance_duck.wire.fragment import Fragment
 from lance_duck.write.options import WriteOptions
 
@@ -90,7 +90,7 @@ def delete(
                 note=lambda part: _note(draft, part),
                 words=f"rows of {shown(place.uri)} are deleted",
             )
-            return commit_delete(draft, Deleted.joined(parts), where, properties)
+            return commit_delete(draft, RowDeletion.joined(parts), where, properties)
 
     _, count = run_again(place.dataset().handle.base, attempt, conflict_retries, retry_timeout.total_seconds())
     refresh_views(spark, place)
@@ -162,7 +162,7 @@ def update(
                 note=lambda part: _note(draft, part.deleted, part.fragments),
                 words=f"rows of {shown(place.uri)} are updated",
             )
-            return commit_update(snapshot, updates, Updated.joined(parts), draft, properties)
+            return commit_update(snapshot, updates, WrittenUpdate.joined(parts), draft, properties)
 
     _, count = run_again(place.dataset().handle.base, attempt, conflict_retries, retry_timeout.total_seconds())
     refresh_views(spark, place)
@@ -189,7 +189,7 @@ def _is_whole(text: Any) -> bool:
     return isinstance(text, str) and has_subquery(text)
 
 
-def _delete(job: _FragmentShare, where: FilterLike) -> Deleted:
+def _delete(job: _FragmentShare, where: FilterLike) -> RowDeletion:
     snapshot = job.place.pinned(job.version).handle.snapshot
     with UncommittedFiles(snapshot) as draft:
         deletion = write_delete(snapshot, where, draft, job.fragments)
@@ -199,15 +199,15 @@ def _delete(job: _FragmentShare, where: FilterLike) -> Deleted:
 
 def _update(
     job: _FragmentShare, updates: Mapping[str, str], where: FilterLike | None, options: WriteOptions
-) -> Updated:
+) -> WrittenUpdate:
     snapshot = job.place.pinned(job.version).handle.snapshot
     with UncommittedFiles(snapshot) as draft:
         result = write_update(snapshot, updates, where, options, draft, job.fragments)
         snapshot.store.sync()
-    return Updated(result.fragments, result.deleted.packed)
+    return WrittenUpdate(result.fragments, result.deleted.packed)
 
 
-def _note(draft: UncommittedFiles, deletion: Deleted, fragments: Iterable[Fragment] = ()) -> None:
+def _note(draft: UncommittedFiles, deletion: RowDeletion, fragments: Iterable[Fragment] = ()) -> None:
     """Remember what a task wrote."""
     draft.note_fragments(list(fragments))
     for fragment in deletion.updated:

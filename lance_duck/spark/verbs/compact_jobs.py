@@ -13,10 +13,10 @@ from pyspark.sql import SparkSession
 
 from lance_duck.arguments import checked_call
 from lance_duck.errors import InvalidInputError
-from lance_duck.maintenance.compact import Compacted, compact_in_parts
+from lance_duck.maintenance.compact import CompactionOutcome, compact_in_parts
 from lance_duck.maintenance.index_remap import RemapOrder, RemapOutcome
 from lance_duck.maintenance.options import CompactionArguments, compaction_options
-from lance_duck.maintenance.rewrite import RewriteOrder, Rewritten
+from lance_duck.maintenance.rewrite import RewriteOrder, RewrittenGroup
 from lance_duck.optimize import CompactionMetrics
 from lance_duck.snapshot import Snapshot
 from lance_duck.spark.costs import COMMITS, COMMITS_WITH_INDEXES
@@ -119,9 +119,9 @@ class _CompactionTasks:
         self._progress = progress
         self._written = self._known = 0
 
-    def write(self, _: Snapshot, orders: Sequence[RewriteOrder]) -> list[Rewritten]:
+    def write(self, _: Snapshot, orders: Sequence[RewriteOrder]) -> list[RewrittenGroup]:
         self._known += len(orders)
-        groups: list[Rewritten] = self._run(orders, "compaction")
+        groups: list[RewrittenGroup] = self._run(orders, "compaction")
         self._written += len(orders)
         if self._progress is not None:
             self._progress(self._written, self._known)
@@ -148,7 +148,7 @@ def _batch(spark: SparkSession, snapshot: Snapshot, groups: int) -> int:
     return max(-(-groups // commits), 2 * slots(spark)) if groups else 1
 
 
-def _figures(result: Compacted, seconds: float) -> CompactionFigures:
+def _figures(result: CompactionOutcome, seconds: float) -> CompactionFigures:
     landed = result.landed
     return CompactionFigures(
         sum(len(r.old) for r in landed),
@@ -163,5 +163,5 @@ def _figures(result: Compacted, seconds: float) -> CompactionFigures:
     )
 
 
-def _write(place: TableRef, order: RewriteOrder | RemapOrder) -> Rewritten | RemapOutcome:
+def _write(place: TableRef, order: RewriteOrder | RemapOrder) -> RewrittenGroup | RemapOutcome:
     return order.write(place.pinned(order.version).handle.snapshot)

@@ -43,7 +43,7 @@ from lance_duck.verbs.merge.source import MergeSource
 from lance_duck.verbs.rows.draft import UncommittedFiles
 from lance_duck.verbs.rows.key_bytes import key_bytes
 from lance_duck.verbs.rows.keys import KeyIndex
-from lance_duck.verbs.rows.rows_moved import Deleted, Offsets, delete_offsets
+from lance_duck.verbs.rows.rows_moved import Offsets, RowDeletion, delete_offsets
 from lance_duck.wire.schema import Schema
 from lance_duck.write.coerce import coerce
 from lance_duck.write.options import WriteOptions
@@ -315,27 +315,29 @@ def _pairs(batch: pa.RecordBatch, names: tuple[str, ...]) -> Pairs:
 
 def _deleter(
     spark: SparkSession, place: TableRef, snapshot: Snapshot, draft: UncommittedFiles
-) -> Callable[[Offsets], Deleted]:
+) -> Callable[[Offsets], RowDeletion]:
     """Write deletion files: those of many fragments by tasks."""
 
-    def note(deletion: Deleted) -> None:
+    def note(deletion: RowDeletion) -> None:
         for fragment in deletion.updated:
             assert fragment.deletion_file is not None
             draft.note(fragment.deletion_file.path(fragment.id))
 
-    def delete(rows: Offsets) -> Deleted:
+    def delete(rows: Offsets) -> RowDeletion:
         if len(rows) <= DRIVER_DELETIONS:
             return delete_offsets(snapshot, rows, draft)
         ids = sorted(rows)
         jobs = [rows.only(ids[start : start + DRIVER_DELETIONS]) for start in range(0, len(ids), DRIVER_DELETIONS)]
         version = snapshot.version
         words = f"rows of {shown(place.uri)} are deleted"
-        return Deleted.joined(run_jobs(spark, lambda job: _delete(place, version, job), jobs, note=note, words=words))
+        return RowDeletion.joined(
+            run_jobs(spark, lambda job: _delete(place, version, job), jobs, note=note, words=words)
+        )
 
     return delete
 
 
-def _delete(place: TableRef, version: int, rows: Offsets) -> Deleted:
+def _delete(place: TableRef, version: int, rows: Offsets) -> RowDeletion:
     snapshot = place.pinned(version).handle.snapshot
     with UncommittedFiles(snapshot) as draft:
         deletion = delete_offsets(snapshot, rows, draft)

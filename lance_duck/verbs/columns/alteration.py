@@ -30,7 +30,7 @@ class Alteration:
 
 
 @dataclass(frozen=True)
-class Altered:
+class AlteredSchema:
     """What the schema becomes.
 
     Attributes:
@@ -53,7 +53,7 @@ def parse_alterations(raw: Iterable[Any]) -> list[Alteration]:
     return [_parse(one) for one in raw]
 
 
-def alter_schema(schema: Schema, alterations: Sequence[Alteration], version: str, first_id: int) -> Altered:
+def alter_schema(schema: Schema, alterations: Sequence[Alteration], version: str, first_id: int) -> AlteredSchema:
     """Apply changes of columns to a schema.
 
     Args:
@@ -97,7 +97,7 @@ def alter_schema(schema: Schema, alterations: Sequence[Alteration], version: str
     altered = replace_fields(schema, change)
     _check_siblings(altered.fields)
     tightened = [i for i, a in targets.items() if a.nullable is False and schema.by_id(i).nullable]
-    return Altered(altered, casts, tuple(tightened))
+    return AlteredSchema(altered, casts, tuple(tightened))
 
 
 def _below(field: Field, change: Any) -> tuple[Field, ...]:

@@ -11,14 +11,14 @@ from lance_duck.commit.operations import Merge, Operation
 from lance_duck.errors import InvalidInputError
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import Snapshot
-from lance_duck.verbs.columns.alteration import Altered
+from lance_duck.verbs.columns.alteration import AlteredSchema
 from lance_duck.verbs.columns.files import ColumnFiles, LiveRows, with_file
 from lance_duck.verbs.columns.schema_change import only, path_of
 from lance_duck.wire.column_path import quoted_name
 from lance_duck.wire.schema import Field, Schema
 
 
-def cast_columns(snapshot: Snapshot, altered: Altered) -> tuple[ColumnFiles, Callable[[], Operation]]:
+def cast_columns(snapshot: Snapshot, altered: AlteredSchema) -> tuple[ColumnFiles, Callable[[], Operation]]:
     """Return where files for cast columns are written, and what writes them and makes the operation."""
     schema = only(altered.schema, set(altered.casts.values()))
     files = ColumnFiles(snapshot, schema, snapshot.data_storage_version)
@@ -51,7 +51,7 @@ def check_no_nulls(snapshot: Snapshot, field_ids: Sequence[int]) -> None:
                     )
 
 
-def _sources(schema: Schema, altered: Altered) -> dict[str, str]:
+def _sources(schema: Schema, altered: AlteredSchema) -> dict[str, str]:
     """Return the name of the column that a column with casts had before, by the name that it gets."""
     sources = {}
     for old_id, new_id in altered.casts.items():
@@ -60,7 +60,7 @@ def _sources(schema: Schema, altered: Altered) -> dict[str, str]:
 
 
 def _cast(
-    batches: pa.RecordBatchReader, before: Sequence[Field], schema: Schema, altered: Altered
+    batches: pa.RecordBatchReader, before: Sequence[Field], schema: Schema, altered: AlteredSchema
 ) -> Iterator[pa.RecordBatch]:
     origins = {new: old for old, new in altered.casts.items()}
     for batch in batches:

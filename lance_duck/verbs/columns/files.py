@@ -96,7 +96,7 @@ def spread(
         yield last.take(pa.array(np.zeros(physical_rows - at, np.int64)))
 
 
-class Earlier:
+class EarlierFiles:
     """Files that attempts which lost a race wrote for fragments; those of fragments that are as they were serve again.
 
     Without it a table that is always appended to would never get a new column.
@@ -142,7 +142,7 @@ class ColumnFiles:
         snapshot: Snapshot,
         schema: Schema,
         version: str,
-        earlier: Earlier | None = None,
+        earlier: EarlierFiles | None = None,
         transaction: UUID | None = None,
     ) -> None:
         self._snapshot = snapshot

@@ -153,7 +153,7 @@ class ColumnChanges(TableMethods):
 
     def _add(self, source: made_columns.NewColumns, message: str | None, properties: Properties) -> None:
         commit_properties = _properties(message, properties)
-        earlier = column_files.Earlier()
+        earlier = column_files.EarlierFiles()
 
         def attempt(snapshot: Snapshot) -> Snapshot:
             try:
@@ -179,7 +179,7 @@ def _properties(message: str | None, properties: Properties) -> dict[str, str] |
 
 
 def _add(
-    snapshot: Snapshot, source: made_columns.NewColumns, properties: Properties, earlier: column_files.Earlier
+    snapshot: Snapshot, source: made_columns.NewColumns, properties: Properties, earlier: column_files.EarlierFiles
 ) -> Snapshot:
     table = TableScan(snapshot)
     columns = schema_change.add_fields(

@@ -15,7 +15,7 @@ from lance_duck.errors import IncompatibleError, InvalidInputError
 from lance_duck.scan.projection import ROW_ADDRESS
 from lance_duck.snapshot import Snapshot
 from lance_duck.verbs.columns.files import ColumnFiles, live_rows, with_file
-from lance_duck.verbs.columns.schema_change import Added, add_fields, next_field_id
+from lance_duck.verbs.columns.schema_change import ColumnAddition, add_fields, next_field_id
 from lance_duck.verbs.costs import ROWS_AT_ONCE
 from lance_duck.verbs.rows.draft import UncommittedFiles
 from lance_duck.wire.fragment import DataFile
@@ -37,7 +37,7 @@ class ColumnValues:
     rows: pa.RecordBatch
 
 
-def plan_columns(snapshot: Snapshot, arrow: pa.Schema) -> Added:
+def plan_columns(snapshot: Snapshot, arrow: pa.Schema) -> ColumnAddition:
     """Return what new columns make of the schema of a version.
 
     Raises:
@@ -68,7 +68,7 @@ def write_values(
     if fragment_id not in snapshot.fragments.ids():
         raise _unknown(snapshot, fragment_id << 32)
     fragment = snapshot.fragment(fragment_id)
-    placed = _Placed(snapshot, fragment_id, live_rows(snapshot, fragment))
+    placed = _ValuePlacer(snapshot, fragment_id, live_rows(snapshot, fragment))
     files = ColumnFiles(snapshot, new, snapshot.data_storage_version, transaction=transaction)
     try:
         return files.write(fragment, placed.batches(values)), placed.count
@@ -96,7 +96,7 @@ def check_same_rows(base: Snapshot, snapshot: Snapshot) -> None:
 
 def commit_columns(
     snapshot: Snapshot,
-    columns: Added,
+    columns: ColumnAddition,
     files: Mapping[int, DataFile],
     draft: UncommittedFiles,
     properties: Mapping[str, str] | None = None,
@@ -123,7 +123,7 @@ def commit_columns(
     return draft.commit(Merge(fragments, columns.whole, not columns.tightens), properties=properties)
 
 
-class _Placed:
+class _ValuePlacer:
     """Gives each row of a fragment that is not deleted its values."""
 
     def __init__(self, snapshot: Snapshot, fragment_id: int, live: Offsets | None) -> None:

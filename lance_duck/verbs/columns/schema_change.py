@@ -17,7 +17,7 @@ _LISTS = ("list", "large_list", "list.struct", "large_list.struct")
 
 
 @dataclass(frozen=True)
-class Added:
+class ColumnAddition:
     """Columns that a schema gets.
 
     Attributes:
@@ -47,7 +47,7 @@ def next_field_id(snapshot: Snapshot) -> int:
     return max(*ids, snapshot.manifest.proto.max_allocated_field_id, -1, -1) + 1
 
 
-def add_fields(schema: Schema, arrow: pa.Schema, version: str, first_id: int, *, lists: bool = False) -> Added:
+def add_fields(schema: Schema, arrow: pa.Schema, version: str, first_id: int, *, lists: bool = False) -> ColumnAddition:
     """Add columns, at the end; a struct may get members.
 
     Args:
@@ -64,7 +64,7 @@ def add_fields(schema: Schema, arrow: pa.Schema, version: str, first_id: int, *,
     new_schema = schema_from_arrow(arrow.remove_metadata(), version, first_id, schema)
     fields, new = _extend(schema.fields, new_schema.fields, (), lists=lists)
     metadata = dict(schema.metadata) | {k.decode(): v.decode() for k, v in (arrow.metadata or {}).items()}
-    return Added(Schema(fields, metadata), Schema(new))
+    return ColumnAddition(Schema(fields, metadata), Schema(new))
 
 
 def drop_fields(schema: Schema, paths: Iterable[str]) -> Schema:

@@ -29,7 +29,7 @@ from lance_duck.wire.pb import table_pb2
 
 
 @dataclass(frozen=True)
-class _Made:
+class _MadeSegment:
     snapshot: Snapshot
     key: Hashable
     segment: IndexMetadata
@@ -53,7 +53,7 @@ class MadeSegments:
         flags.check_writable(snapshot.manifest.writer_flags, snapshot.uri)
         self._snapshot = snapshot
         self._change = change
-        self._made: dict[UUID, _Made] = {}
+        self._made: dict[UUID, _MadeSegment] = {}
         self._committing = False
         self._committed: set[object] = set()
 
@@ -65,7 +65,7 @@ class MadeSegments:
             key: What else the segment depends on.
             segment: Not part of the table yet.
         """
-        self._made[segment.uuid] = _Made(snapshot, key, segment)
+        self._made[segment.uuid] = _MadeSegment(snapshot, key, segment)
         return segment
 
     def holding(self, snapshot: Snapshot, key: Hashable) -> list[IndexMetadata]:

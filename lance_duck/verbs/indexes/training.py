@@ -37,7 +37,7 @@ MEMORY: Final = 2 << 30
 
 
 @dataclass(frozen=True)
-class Drawn:
+class SampleVectors:
     """Vectors that were read; pickles.
 
     Attributes:
@@ -67,10 +67,10 @@ class SampleOrder:
     fragments: tuple[int, ...]
     positions: NDArray[np.int64] | None = None
 
-    def draw(self, snapshot: Snapshot) -> Drawn:
+    def draw(self, snapshot: Snapshot) -> SampleVectors:
         """Read them."""
         values, usable = zip(*self._pieces(snapshot), strict=True)
-        return Drawn(np.concatenate(values), np.concatenate(usable))
+        return SampleVectors(np.concatenate(values), np.concatenate(usable))
 
     def bounds(self, snapshot: Snapshot) -> tuple[float, float]:
         """Return the least and the greatest number of the usable ones, infinite where there are none."""
@@ -98,7 +98,7 @@ class SampleOrder:
 class VectorReaders(Protocol):
     """Where vectors are read: any processes that reach the table."""
 
-    def draw(self, orders: Sequence[SampleOrder]) -> list[Drawn]:
+    def draw(self, orders: Sequence[SampleOrder]) -> list[SampleVectors]:
         """Read vectors, and bring them here."""
 
     def bounds(self, orders: Sequence[SampleOrder]) -> list[tuple[float, float]]:
@@ -152,7 +152,7 @@ def trained(
     return parameters
 
 
-class _Sampled:
+class _SampledVectors:
     """A sample that stands for all vectors: as many, and what training asks of them."""
 
     def __init__(self, count: int, samples: Mapping[int, NDArray[Any]]) -> None:
@@ -214,7 +214,7 @@ class _Training:
                 vectors.add(np.zeros(int(sample.usable.sum()), np.uint64), sample.values[sample.usable])
             return train(self.spec, vectors, self.item)
 
-    def _sampled(self, spec: VectorSpec, total: int, rate: int) -> _Sampled | None:
+    def _sampled(self, spec: VectorSpec, total: int, rate: int) -> _SampledVectors | None:
         """Read both samples, `rate` times as large as needed; None if too few vectors are usable."""
         centroids = spec.sample_rate * spec.partitions_for(total) if spec.centroids is None else 0
         codebook = spec.sample_rate << spec.bits if spec.storage == "PQ" and spec.codebook is None else 0
@@ -232,7 +232,7 @@ class _Training:
         least[SEED + 1] = 1 << spec.bits if codebook else 0
         if any(len(samples[seed]) < least[seed] for seed in samples):
             return None
-        return _Sampled(round(total * share), samples)
+        return _SampledVectors(round(total * share), samples)
 
     def _in_rounds(self, total: int, count: int) -> NDArray[np.float32]:
         """Return the centroids of a sample that stays where it is read."""

@@ -208,7 +208,7 @@ class MergeInsertBuilder:
         def attempt(source: MergeSource) -> str:
             snapshot = self._dataset.handle.snapshot
             options = self._options(snapshot)
-            with _Undone(snapshot, options.bases) as draft:
+            with _DiscardedFiles(snapshot, options.bases) as draft:
                 merged = write_merge(snapshot, self._plan, source, options, draft)
             took = time.perf_counter() - began
             return explain_merge(self._plan, snapshot, source.table.column_names, metrics=metrics_of(merged, took))
@@ -247,7 +247,7 @@ class MergeInsertBuilder:
         return self
 
 
-class _Undone(UncommittedFiles):
+class _DiscardedFiles(UncommittedFiles):
     """Files of a merge that is not committed, deleted in any case."""
 
     def __exit__(self, *_: object) -> None:

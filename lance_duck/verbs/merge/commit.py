@@ -19,7 +19,7 @@ from lance_duck.verbs.merge.plan import MergePlan, repeated_key
 from lance_duck.verbs.rows.draft import UncommittedFiles
 from lance_duck.verbs.rows.find import rows_at
 from lance_duck.verbs.rows.keys import KeyIndex
-from lance_duck.verbs.rows.rows_moved import Deleted, Offsets
+from lance_duck.verbs.rows.rows_moved import Offsets, RowDeletion
 from lance_duck.wire.schema_write import primary_key
 
 MOST_KEYS: Final = 1 << 24
@@ -38,7 +38,7 @@ class MergeResult(TypedDict):
 
 
 @dataclass(frozen=True)
-class Merged:
+class WrittenMerge:
     """A merge whose files are written.
 
     Attributes:
@@ -59,8 +59,8 @@ def joined_parts(
     plan: MergePlan,
     columns: Collection[str],
     parts: Sequence[MergePart],
-    delete: Callable[[Offsets], Deleted],
-) -> Merged:
+    delete: Callable[[Offsets], RowDeletion],
+) -> WrittenMerge:
     """Return what the parts of a merge come to.
 
     Args:
@@ -95,11 +95,11 @@ def joined_parts(
         "num_updated_rows": sum(part.updated.count for part in parts),
         "num_deleted_rows": sum(part.deleted.count for part in parts),
     }
-    return Merged(operation, deletion.affected, guard, result)
+    return WrittenMerge(operation, deletion.affected, guard, result)
 
 
 def commit_merge(
-    draft: UncommittedFiles, merged: Merged, properties: Mapping[str, str] | None = None
+    draft: UncommittedFiles, merged: WrittenMerge, properties: Mapping[str, str] | None = None
 ) -> tuple[Snapshot, MergeResult]:
     """Commit a merge whose files are written.
 

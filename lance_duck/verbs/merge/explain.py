@@ -10,7 +10,7 @@ from lance_duck.markup import PlanText
 from lance_duck.redact import shown
 from lance_duck.scan.projection import ROW_ADDRESS
 from lance_duck.snapshot import Snapshot
-from lance_duck.verbs.merge.commit import Merged
+from lance_duck.verbs.merge.commit import WrittenMerge
 from lance_duck.verbs.merge.plan import UPDATE, MergePlan
 
 
@@ -29,7 +29,7 @@ def explain_merge(
     return PlanText("\n".join(_lines(plan, snapshot, names, schema, metrics)) + "\n")
 
 
-def metrics_of(merged: Merged, seconds: float) -> str:
+def metrics_of(merged: WrittenMerge, seconds: float) -> str:
     """Return what a merge wrote and how long it took."""
     files = [file for fragment in merged.operation.new_fragments for file in fragment.files]
     counts: dict[str, object] = {

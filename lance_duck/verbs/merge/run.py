@@ -8,7 +8,7 @@ from lance_duck.commit.operations import REWRITE_COLUMNS
 from lance_duck.scan.blobs.copies import kept_blobs
 from lance_duck.snapshot import Snapshot
 from lance_duck.verbs.merge.columns import check_columns, rewrite_columns
-from lance_duck.verbs.merge.commit import Merged, MergeResult, joined_parts
+from lance_duck.verbs.merge.commit import MergeResult, WrittenMerge, joined_parts
 from lance_duck.verbs.merge.match import MergeMatches, match_rows
 from lance_duck.verbs.merge.parts import MergePart
 from lance_duck.verbs.merge.plan import MergePlan
@@ -22,7 +22,7 @@ from lance_duck.write.options import WriteOptions
 
 def write_merge(
     snapshot: Snapshot, plan: MergePlan, source: MergeSource, options: WriteOptions, draft: UncommittedFiles
-) -> Merged:
+) -> WrittenMerge:
     """Find and write the rows of a merge.
 
     Raises:
@@ -40,7 +40,7 @@ def write_merge(
             "num_updated_rows": len(matches.updated),
             "num_deleted_rows": 0,
         }
-        return Merged(update, None, None, counts)
+        return WrittenMerge(update, None, None, counts)
     part = _write_rows(snapshot, source, matches, options, draft)
     return joined_parts(snapshot, plan, source.schema.names, [part], lambda rows: delete_offsets(snapshot, rows, draft))
 

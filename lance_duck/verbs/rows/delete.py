@@ -16,7 +16,7 @@ from lance_duck.scan.projection import ROW_ADDRESS
 from lance_duck.snapshot import Snapshot
 from lance_duck.verbs.rows.draft import UncommittedFiles
 from lance_duck.verbs.rows.find import find_rows
-from lance_duck.verbs.rows.rows_moved import Deleted, delete_addresses
+from lance_duck.verbs.rows.rows_moved import RowDeletion, delete_addresses
 
 EVERYTHING: Final = "true"
 
@@ -39,7 +39,7 @@ def delete_rows(
 
 def write_delete(
     snapshot: Snapshot, predicate: FilterLike, draft: UncommittedFiles, fragments: Sequence[int] | None = None
-) -> Deleted:
+) -> RowDeletion:
     """Find the rows of a delete and write their deletion files.
 
     Args:
@@ -59,7 +59,7 @@ def write_delete(
 
 
 def commit_delete(
-    draft: UncommittedFiles, deletion: Deleted, predicate: FilterLike, properties: Mapping[str, str] | None = None
+    draft: UncommittedFiles, deletion: RowDeletion, predicate: FilterLike, properties: Mapping[str, str] | None = None
 ) -> tuple[Snapshot, int]:
     """Commit a delete whose deletion files are written.
 

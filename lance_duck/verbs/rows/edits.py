@@ -17,7 +17,7 @@ from lance_duck.snapshot import Snapshot
 from lance_duck.verbs.costs import ROWS_AT_ONCE
 from lance_duck.verbs.rows.draft import UncommittedFiles
 from lance_duck.verbs.rows.find import rows_at
-from lance_duck.verbs.rows.rows_moved import Deleted, delete_addresses, moved_rows
+from lance_duck.verbs.rows.rows_moved import RowDeletion, delete_addresses, moved_rows
 from lance_duck.wire.fragment import Fragment
 from lance_duck.write.files import write_new_fragments
 from lance_duck.write.options import WriteOptions
@@ -106,7 +106,7 @@ def write_edits(snapshot: Snapshot, edits: RowEdits, draft: UncommittedFiles, pr
 
 
 def _operation(
-    snapshot: Snapshot, edits: RowEdits, fragments: Sequence[Fragment], deletion: Deleted, predicate: str
+    snapshot: Snapshot, edits: RowEdits, fragments: Sequence[Fragment], deletion: RowDeletion, predicate: str
 ) -> Operation:
     if not fragments:
         return Delete(deletion.updated, deletion.removed, predicate)

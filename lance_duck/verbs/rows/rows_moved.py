@@ -22,7 +22,7 @@ Addresses = NDArray[np.uint64]
 
 
 @dataclass(frozen=True)
-class Deleted:
+class RowDeletion:
     """Rows that a change takes out of their fragments.
 
     Attributes:
@@ -42,12 +42,12 @@ class Deleted:
         return affected.count if isinstance(affected, Offsets) else sum(map(len, affected.values()))
 
     @property
-    def packed(self) -> Deleted:
+    def packed(self) -> RowDeletion:
         """The same rows in a form that pickles in few bytes."""
         return replace(self, affected=Offsets.of(self.affected))
 
     @classmethod
-    def joined(cls, parts: Iterable[Deleted]) -> Deleted:
+    def joined(cls, parts: Iterable[RowDeletion]) -> RowDeletion:
         """Join several; no fragment is in two of them."""
         parts = list(parts)
         return cls(
@@ -124,7 +124,7 @@ class Offsets(Mapping[int, NDArray[np.uint32]]):
         return Offsets, (bitmaps,)
 
 
-def delete_addresses(snapshot: Snapshot, addresses: Addresses, draft: UncommittedFiles) -> Deleted:
+def delete_addresses(snapshot: Snapshot, addresses: Addresses, draft: UncommittedFiles) -> RowDeletion:
     """Write the deletion files for rows that live.
 
     Args:
@@ -135,7 +135,9 @@ def delete_addresses(snapshot: Snapshot, addresses: Addresses, draft: Uncommitte
     return delete_offsets(snapshot, offsets_by_fragment(addresses), draft)
 
 
-def delete_offsets(snapshot: Snapshot, affected: Mapping[int, NDArray[np.uint32]], draft: UncommittedFiles) -> Deleted:
+def delete_offsets(
+    snapshot: Snapshot, affected: Mapping[int, NDArray[np.uint32]], draft: UncommittedFiles
+) -> RowDeletion:
     """Write the deletion files for rows that live.
 
     Args:
@@ -160,7 +162,7 @@ def delete_offsets(snapshot: Snapshot, affected: Mapping[int, NDArray[np.uint32]
     workers = 1 if local_path(snapshot.uri) is not None else DELETION_WRITERS
     fragments = list(map_ordered(write, affected.items(), workers=workers))
     empty_ids = [fragment_id for fragment_id, fragment in zip(affected, fragments, strict=True) if fragment is None]
-    return Deleted(tuple(fragment for fragment in fragments if fragment is not None), tuple(empty_ids), affected)
+    return RowDeletion(tuple(fragment for fragment in fragments if fragment is not None), tuple(empty_ids), affected)
 
 
 def offsets_by_fragment(addresses: Addresses) -> dict[int, NDArray[np.uint32]]:

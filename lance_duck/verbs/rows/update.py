@@ -20,7 +20,7 @@ from lance_duck.snapshot import Snapshot
 from lance_duck.verbs.rows.assignments import Assignments
 from lance_duck.verbs.rows.draft import UncommittedFiles
 from lance_duck.verbs.rows.find import find_rows, joined_batches
-from lance_duck.verbs.rows.rows_moved import Deleted, delete_addresses, moved_rows
+from lance_duck.verbs.rows.rows_moved import RowDeletion, delete_addresses, moved_rows
 from lance_duck.wire.fragment import Fragment
 from lance_duck.write.files import write_new_fragments
 from lance_duck.write.options import WriteOptions
@@ -56,7 +56,7 @@ def update_rows(
 
 
 @dataclass(frozen=True)
-class Updated:
+class WrittenUpdate:
     """Rows with new values that are written, and not committed.
 
     Attributes:
@@ -65,13 +65,13 @@ class Updated:
     """
 
     fragments: tuple[Fragment, ...]
-    deleted: Deleted
+    deleted: RowDeletion
 
     @classmethod
-    def joined(cls, parts: Sequence[Updated]) -> Updated:
+    def joined(cls, parts: Sequence[WrittenUpdate]) -> WrittenUpdate:
         """Join several; no fragment was changed by two of them."""
         fragments = tuple(fragment for part in parts for fragment in part.fragments)
-        return cls(fragments, Deleted.joined(part.deleted for part in parts))
+        return cls(fragments, RowDeletion.joined(part.deleted for part in parts))
 
 
 def write_update(
@@ -81,7 +81,7 @@ def write_update(
     options: WriteOptions,
     draft: UncommittedFiles,
     fragments: Sequence[int] | None = None,
-) -> Updated:
+) -> WrittenUpdate:
     """Find the rows of an update, and write them anew.
 
     Args:
@@ -104,16 +104,16 @@ def write_update(
     draft.note_fragments(new_fragments)
     deletion = delete_addresses(snapshot, joined(rows.addresses, np.uint64), draft)
     if snapshot.has_stable_row_ids:
-        return Updated(
+        return WrittenUpdate(
             moved_rows(new_fragments, joined(rows.ids, np.uint64), joined(rows.created, np.uint64)), deletion
         )
-    return Updated(tuple(new_fragments), deletion)
+    return WrittenUpdate(tuple(new_fragments), deletion)
 
 
 def commit_update(
     snapshot: Snapshot,
     updates: Mapping[str, str],
-    update: Updated,
+    update: WrittenUpdate,
     draft: UncommittedFiles,
     properties: Mapping[str, str] | None = None,
 ) -> tuple[Snapshot, int]:

@@ -62,38 +62,38 @@ def unchanged_fragments(fragments: Mapping[int, tuple[str, ...]], now: Snapshot)
     return frozenset(i for i, f in there if tuple(file.path for file in f.files) == fragments[i])
 
 
-_Found = tuple[int, ...] | None
+_NewFragments = tuple[int, ...] | None
 
 
-def _appended(message: Any, now: Snapshot) -> _Found:
+def _appended(message: Any, now: Snapshot) -> _NewFragments:
     return _with_files(now, message.fragments)
 
 
-def _updated(message: Any, now: Snapshot) -> _Found:
+def _updated(message: Any, now: Snapshot) -> _NewFragments:
     if message.removed_fragment_ids or message.updated_fragments:
         return None
     return _with_files(now, message.new_fragments)
 
 
-def _deleted(message: Any, now: Snapshot) -> _Found:
+def _deleted(message: Any, now: Snapshot) -> _NewFragments:
     return None if message.updated_fragments or message.deleted_fragment_ids else ()
 
 
-def _overwritten(message: Any, now: Snapshot) -> _Found:
+def _overwritten(message: Any, now: Snapshot) -> _NewFragments:
     before = _before(now)
     was_empty = now.version == 1 if before is None else not len(before.fragments)
     return tuple(now.fragments.ids()) if was_empty else None
 
 
-def _cloned(message: Any, now: Snapshot) -> _Found:
+def _cloned(message: Any, now: Snapshot) -> _NewFragments:
     return tuple(now.fragments.ids())
 
 
-def _changed(message: Any, now: Snapshot) -> _Found:
+def _changed(message: Any, now: Snapshot) -> _NewFragments:
     return None
 
 
-_TELL: Final[dict[str, Callable[[Any, Snapshot], _Found]]] = {
+_TELL: Final[dict[str, Callable[[Any, Snapshot], _NewFragments]]] = {
     "Append": _appended,
     "Clone": _cloned,
     "DataOverlay": _changed,
@@ -124,7 +124,7 @@ def _with_files(now: Snapshot, fragments: Iterable[Any]) -> tuple[int, ...]:
     return tuple(reversed(result))
 
 
-def _compared(now: Snapshot) -> _Found:
+def _compared(now: Snapshot) -> _NewFragments:
     """Return the new fragments, where all those before are as they were."""
     before = _before(now)
     if before is None:

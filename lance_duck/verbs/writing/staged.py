@@ -34,7 +34,7 @@ from lance_duck.write.options import Base, storage_version
 
 
 @dataclass(frozen=True)
-class Staged:
+class StagedRows:
     """Fragments that are written and not committed; `sync` is called before another process commits them.
 
     Attributes:
@@ -75,7 +75,7 @@ class Staged:
 
 
 @dataclass(frozen=True)
-class Staging:
+class StagingWriter:
     """How rows are written before they are committed; it pickles, to be done at many places.
 
     Attributes:
@@ -98,7 +98,7 @@ class Staging:
     transaction: UUID | None = None
     committed_here: bool = True
 
-    def write(self, batches: Iterable[pa.RecordBatch]) -> Staged:
+    def write(self, batches: Iterable[pa.RecordBatch]) -> StagedRows:
         """Write rows.
 
         Raises:
@@ -110,13 +110,13 @@ class Staging:
         fragments = write_new_fragments(self.location.store(), self.schema, batches, options)
         return self.staged(fragments, targets)
 
-    def staged(self, fragments: Iterable[Fragment], bases: Iterable[Base | None] = ()) -> Staged:
+    def staged(self, fragments: Iterable[Fragment], bases: Iterable[Base | None] = ()) -> StagedRows:
         """Return what was written, here or elsewhere."""
         initial = tuple(self.bases.values()) if self.is_new else ()
-        return Staged(self.schema, tuple(fragments), self.location, tuple(bases), initial, self.transaction)
+        return StagedRows(self.schema, tuple(fragments), self.location, tuple(bases), initial, self.transaction)
 
 
-def stage_append(reader: pa.RecordBatchReader, snapshot: Snapshot, settings: WriteSettings) -> Staged:
+def stage_append(reader: pa.RecordBatchReader, snapshot: Snapshot, settings: WriteSettings) -> StagedRows:
     """Write rows for a table that there is; columns may be missing where they may be null.
 
     Raises:
@@ -125,10 +125,10 @@ def stage_append(reader: pa.RecordBatchReader, snapshot: Snapshot, settings: Wri
     return staging_append(reader.schema, snapshot, settings).write(reader)
 
 
-def staging_append(source: pa.Schema, snapshot: Snapshot, settings: WriteSettings) -> Staging:
+def staging_append(source: pa.Schema, snapshot: Snapshot, settings: WriteSettings) -> StagingWriter:
     """Return how rows of some schema are written for a table that there is; see `stage_append`."""
     schema = fitting(snapshot.schema, without_pandas(source))
-    return Staging(schema, snapshot.location, dict(snapshot.base_paths), settings, snapshot.data_storage_version)
+    return StagingWriter(schema, snapshot.location, dict(snapshot.base_paths), settings, snapshot.data_storage_version)
 
 
 def stage_new(
@@ -137,7 +137,7 @@ def stage_new(
     bases: Mapping[int, BasePath],
     settings: WriteSettings,
     replaced: Snapshot | None = None,
-) -> Staged:
+) -> StagedRows:
     """Write rows for a new schema.
 
     Raises:
@@ -153,7 +153,7 @@ def staging_new(
     bases: Mapping[int, BasePath],
     settings: WriteSettings,
     replaced: Snapshot | None = None,
-) -> Staging:
+) -> StagingWriter:
     """Return how rows are written for a new schema; see `stage_new`."""
     version = settings.data_storage_version or (None if replaced is None else replaced.data_storage_version)
     first = 0
@@ -163,11 +163,11 @@ def staging_new(
     reserved = [name for name in schema.names if name in HIDDEN]
     if reserved:
         raise InvalidInputError(f"column {reserved[0]!r} has a reserved name", where="schema", remedy="rename it")
-    return Staging(schema, location, dict(bases), settings, version, replaced is None)
+    return StagingWriter(schema, location, dict(bases), settings, version, replaced is None)
 
 
 def commit_created(
-    staged: Staged,
+    staged: StagedRows,
     settings: WriteSettings,
     other: Callable[[], Snapshot | None] | None = None,
     config: Mapping[str, str] | None = None,
@@ -212,7 +212,7 @@ def commit_created(
 
 
 def commit_added(
-    staged: Staged,
+    staged: StagedRows,
     current: Snapshot,
     settings: WriteSettings,
     *,
@@ -235,7 +235,7 @@ def commit_added(
 
 
 def commit_replaced(
-    staged: Staged,
+    staged: StagedRows,
     current: Snapshot,
     settings: WriteSettings,
     *,
@@ -264,7 +264,7 @@ def commit_replaced(
 
 
 def _add(
-    staged: Staged,
+    staged: StagedRows,
     current: Snapshot,
     settings: WriteSettings,
     uuid: str | None,

@@ -15,7 +15,7 @@ from lance_duck.store import local_path, new_folder
 from lance_duck.verbs.public.bases import new_bases, snapshot_bases, with_base_options
 from lance_duck.verbs.writing.settings import WriteSettings, auto_cleanup_config
 from lance_duck.verbs.writing.staged import (
-    Staged,
+    StagedRows,
     commit_added,
     commit_created,
     commit_replaced,
@@ -88,7 +88,7 @@ def _create(reader: pa.RecordBatchReader, target: Any, settings: WriteSettings, 
         return commit_created(staged, settings, lambda: _joined(target, settings, mode, staged, bool(bases)))
 
 
-def _joined(target: Any, settings: WriteSettings, mode: str, staged: Staged, has_bases: bool) -> Snapshot | None:
+def _joined(target: Any, settings: WriteSettings, mode: str, staged: StagedRows, has_bases: bool) -> Snapshot | None:
     """Return the table that another writer has just created, if the rows fit there."""
     snapshot = current_version(target, settings) if mode == "append" and not has_bases else None
     return snapshot if snapshot is not None and snapshot.schema.fields == staged.schema.fields else None

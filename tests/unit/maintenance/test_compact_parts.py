@@ -14,7 +14,7 @@ import pytest
 import lance_duck as ld
 from lance_duck.errors import RetryableError, StoreError
 from lance_duck.maintenance import compact
-from lance_duck.maintenance.compact import Compacted, compact_in_parts
+from lance_duck.maintenance.compact import CompactionOutcome, compact_in_parts
 from lance_duck.maintenance.options import CompactionOptions
 
 OPTIONS = CompactionOptions(target_rows_per_fragment=18)
@@ -38,7 +38,7 @@ def elsewhere(path: Path, orders: Sequence[Any]) -> list[Any]:
     return list(pickle.loads(pickle.dumps(done)))
 
 
-def compacted(path: Path, write: Callable[[Any], Any] | None = None, batch: int = 1, **more: Any) -> Compacted:
+def compacted(path: Path, write: Callable[[Any], Any] | None = None, batch: int = 1, **more: Any) -> CompactionOutcome:
     def anywhere(orders: Sequence[Any]) -> list[Any]:
         return elsewhere(path, orders)
 
