@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         AlreadyExistsError,
         CommitConflictError,
         CorruptError,
+        DataMismatchError,
         FormatError,
         IncompatibleError,
         IndexExistsError,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from lance_duck.recall import RecallReport, recall_report
     from lance_duck.scan.options import ColumnOrdering
     from lance_duck.scan.scanner import LanceScanner
+    from lance_duck.schema import json_to_schema, schema_to_json
     from lance_duck.store import ExternalManifestStore, register_manifest_store
     from lance_duck.text.tokenize import tokenize
     from lance_duck.text.tokens import FtsToken
@@ -60,6 +62,7 @@ lazy.package(
             "AlreadyExistsError",
             "CommitConflictError",
             "CorruptError",
+            "DataMismatchError",
             "FormatError",
             "IncompatibleError",
             "IndexExistsError",
@@ -85,6 +88,7 @@ lazy.package(
         "recall": ("RecallReport", "recall_report"),
         "scan.options": ("ColumnOrdering",),
         "scan.scanner": ("LanceScanner",),
+        "schema": ("json_to_schema", "schema_to_json"),
         "store": ("ExternalManifestStore", "register_manifest_store"),
         "query.marks": ("highlight", "snippet"),
         "text.tokenize": ("tokenize",),
@@ -115,6 +119,7 @@ __all__ = [
     "CommitConflictError",
     "Connection",
     "CorruptError",
+    "DataMismatchError",
     "DatasetBasePath",
     "DirectoryNamespace",
     "ExternalManifestStore",
@@ -155,10 +160,12 @@ __all__ = [
     "connect_namespace",
     "dataset",
     "highlight",
+    "json_to_schema",
     "query",
     "recall_report",
     "register",
     "register_manifest_store",
+    "schema_to_json",
     "snippet",
     "tokenize",
     "warm_up",

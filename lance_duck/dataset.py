@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Self, Unpack
@@ -15,7 +15,7 @@ import pyarrow.dataset as pads
 
 from lance_duck import lazy
 from lance_duck.arguments import checked_call, checked_calls, refuse_unsupported
-from lance_duck.errors import InvalidInputError
+from lance_duck.errors import InvalidInputError, WrongTypeError
 from lance_duck.optimize import Upkeep
 from lance_duck.redact import shown
 from lance_duck.scan.arguments import CountArguments, HeadArguments, ScanArguments, TakeArguments
@@ -24,15 +24,14 @@ from lance_duck.scan.duckdb.nodes import predicate_from_node
 from lance_duck.scan.duckdb.pushed import ByCaller
 from lance_duck.scan.duckdb.source import ScanSource
 from lance_duck.scan.filters import FilterLike
-from lance_duck.scan.options import ScanOptions
+from lance_duck.scan.options import ROW_NAMES, ScanOptions, checked_defaults
 from lance_duck.scan.polars.methods import PolarsFrames
 from lance_duck.scan.predicate.tree import Predicate
 from lance_duck.scan.projection import ColumnsLike
 from lance_duck.scan.scanner import LanceScanner
 from lance_duck.scan.searches.methods import Searches
 from lance_duck.scan.table_scan import TableScan
-from lance_duck.scan.text.query.tree import FullTextQuery
-from lance_duck.snapshot import Snapshot, Version, open_snapshot
+from lance_duck.snapshot import CommitLock, Snapshot, Version, open_snapshot
 from lance_duck.verbs.columns.methods import ColumnChanges
 from lance_duck.verbs.handle import Handle
 from lance_duck.verbs.indexes.methods import IndexChanges
@@ -50,23 +49,21 @@ if TYPE_CHECKING:
     from lance_duck.maintenance import auto_cleanup
     from lance_duck.scan import sql_query
     from lance_duck.scan.indexes import indexed_columns as indexed
-    from lance_duck.scan.nearest import prepared_search
+    from lance_duck.scan.searches import request as search_request
     from lance_duck.verbs import markup
+    from lance_duck.verbs.public import named_tables
 else:
     fragment_handle = lazy.modules(globals(), "lance_duck", "fragment")
     auto_cleanup = lazy.modules(globals(), "lance_duck.maintenance", "auto_cleanup")
     sql_query = lazy.modules(globals(), "lance_duck.scan", "sql_query")
     indexed = lazy.modules(globals(), "lance_duck.scan.indexes", "indexed_columns")
-    prepared_search = lazy.modules(globals(), "lance_duck.scan.nearest", "prepared_search")
+    search_request = lazy.modules(globals(), "lance_duck.scan.searches", "request")
     markup = lazy.modules(globals(), "lance_duck.verbs", "markup")
+    named_tables = lazy.modules(globals(), "lance_duck.verbs.public", "named_tables")
 
 _REMEDIES: Final = MappingProxyType(
     {
-        "commit_lock": 'name a store that decides who was first: storage_options={"manifest_store": …}',
-        "default_scan_options": "pass them to scanner, to_table and to_batches",
         "session": None,
-        "namespace_client": None,
-        "table_id": None,
         "base_store_params": None,
     }
 )
@@ -74,34 +71,42 @@ _REMEDIES: Final = MappingProxyType(
 
 @checked_call
 def dataset(
-    uri: str | os.PathLike[str],
+    uri: str | os.PathLike[str] | None = None,
     version: Version | None = None,
     asof: datetime | date | str | None = None,
     block_size: int | None = None,
-    commit_lock: None = None,
+    commit_lock: CommitLock | None = None,
     index_cache_size: int | None = None,
     storage_options: Mapping[str, str] | None = None,
+    default_scan_options: Mapping[str, Any] | None = None,
     *,
     metadata_cache_size_bytes: int | None = None,
     index_cache_size_bytes: int | None = None,
     read_params: Mapping[str, Any] | None = None,
+    namespace_client: Any = None,
+    table_id: Sequence[str] | None = None,
     **refused: Any,
 ) -> LanceDataset:
     """Open a Lance table.
 
     Args:
-        uri: Path or URI of the table.
+        uri: Path or URI of the table; None where `namespace_client` knows it.
         version: A number, the name of a tag, or (branch, number or tag or None for its latest); None: the latest.
         asof: Open the newest version that was committed before this moment; local time when it names no zone.
         block_size: Without effect: what is read at once is decided from the sizes of columns and batches.
-        commit_lock: Refused: see the setting "manifest_store" for stores that need one.
+        commit_lock: Called with the number of each version that changes of this handle make; the context manager that
+            it returns is entered before the version appears. Which of two writers was first the store says, too.
         index_cache_size: Without effect: what open indexes may take of memory is limited for all tables together.
         storage_options: Settings of the object store.
+        default_scan_options: Arguments of `LanceDataset.scanner` for scans that do not give them, but for those that
+            choose or order rows; `_rowid` and `_rowaddr`, where they ask for these, are in `LanceDataset.schema`.
         metadata_cache_size_bytes: Without effect: see `index_cache_size`.
         index_cache_size_bytes: Without effect: see `index_cache_size`.
         read_params: Without effect: see `block_size`.
-        refused: Arguments of pylance that are not supported: default_scan_options (pass them to `scanner`), session,
-            namespace_client, table_id, base_store_params.
+        namespace_client: A catalog that is asked where the table is, and for settings of its store: a
+            `lance_namespace.LanceNamespace`, or what `connect_namespace` returns.
+        table_id: Parts of the name of the table in that catalog.
+        refused: Arguments of pylance that are not supported: session, base_store_params.
 
     Raises:
         NotFoundError: No table, version, tag or branch.
@@ -109,8 +114,12 @@ def dataset(
         UnsupportedError: An argument that is not supported.
         FormatError: The table cannot be read.
     """
-    refuse_unsupported(dataset, {"commit_lock": commit_lock, **refused}, _REMEDIES)
-    return LanceDataset(uri, version, asof, storage_options)
+    refuse_unsupported(dataset, refused, _REMEDIES)
+    if namespace_client is not None or table_id is not None:
+        uri, storage_options = named_tables.named_place(uri, namespace_client, table_id, storage_options, None)
+    if uri is None:
+        raise WrongTypeError("uri", expected="a path or URI", found="None of type NoneType")
+    return LanceDataset(uri, version, asof, storage_options, default_scan_options, commit_lock)
 
 
 @checked_calls
@@ -153,13 +162,16 @@ class LanceDataset(
         version: Version | None = None,
         asof: datetime | date | str | None = None,
         storage_options: Mapping[str, str] | None = None,
+        default_scan_options: Mapping[str, Any] | None = None,
+        commit_lock: CommitLock | None = None,
         *,
         table: TableScan | None = None,
     ) -> None:
+        self._defaults = checked_defaults(default_scan_options or {})
         if version is not None and asof is not None:
             raise InvalidInputError("both version and asof", where="dataset", expected="one of them")
         if table is None:
-            table = TableScan(open_snapshot(uri, version, asof, storage_options))
+            table = TableScan(open_snapshot(uri, version, asof, storage_options, commit_lock))
         self.handle = _DatasetHandle(self, os.fspath(uri), table)
         self._show(table)
 
@@ -168,12 +180,16 @@ class LanceDataset(
         pads.UnionDataset.__init__(self, table.snapshot.schema.scan_arrow, [table.as_pieces()])
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _reopen, (self.uri, self.handle.snapshot, self.handle.table.restriction)
+        return _reopen, (self.uri, self.handle.snapshot, self.handle.table.restriction, self._defaults)
 
     @property
     def schema(self) -> pa.Schema:
         """The columns, as Arrow types."""
-        return self.handle.snapshot.schema.arrow
+        schema = self.handle.snapshot.schema.arrow
+        if not self._defaults:
+            return schema
+        names = [name for option, name in ROW_NAMES.items() if self._defaults.get(option)]
+        return pa.schema([*schema, *(pa.field(name, pa.uint64()) for name in names)], schema.metadata)
 
     @property
     def partition_expression(self) -> Any:
@@ -193,7 +209,7 @@ class LanceDataset(
         snapshot = self.handle.snapshot.checkout(version, asof)
         moved = snapshot.location.uri != self.handle.snapshot.location.uri
         table = TableScan(snapshot, self.handle.table.restriction)
-        return type(self)(snapshot.uri if moved else self.uri, table=table)
+        return type(self)(snapshot.uri if moved else self.uri, default_scan_options=self._defaults, table=table)
 
     def checkout_latest(self) -> None:
         """Move this handle to the newest version."""
@@ -232,7 +248,10 @@ class LanceDataset(
             UnsupportedError: An option that is known but not supported.
         """
         rows = {"columns": columns, "filter": filter, "limit": limit, "offset": offset, "nearest": nearest}
-        scan = ScanOptions.of({**options, **rows, "batch_size": batch_size})
+        arguments = {**options, **rows, "batch_size": batch_size}
+        if self._defaults:
+            arguments = {**self._defaults, **{name: each for name, each in arguments.items() if each is not None}}
+        scan = ScanOptions.of(arguments)
         return LanceScanner(
             self.handle.table, scan, handle=lambda fragment: fragment_handle.LanceFragment(self, fragment.id)
         )
@@ -250,10 +269,10 @@ class LanceDataset(
         **options: Unpack[ScanArguments],
     ) -> pa.Table:
         """Read rows into memory; the arguments are those of `scanner`."""
-        if nearest is None or options.get("full_text_query") is not None or isinstance(filter, FullTextQuery):
+        if nearest is None or self._defaults:
             return self.scan(columns, filter, limit, offset, nearest, batch_size, **options).to_table()
         rows = {"columns": columns, "filter": filter, "limit": limit, "offset": offset, "nearest": nearest}
-        return prepared_search.search_table(self.handle.table, {**options, **rows, "batch_size": batch_size})
+        return search_request.read_table(self.handle.table, {**options, **rows, "batch_size": batch_size})
 
     def to_batches(
         self,
@@ -373,7 +392,8 @@ class LanceDataset(
 
     def filter(self, expression: FilterLike) -> Self:
         """Return the dataset with only the rows that pass a filter; nothing is read yet."""
-        return type(self)(self.uri, table=self.handle.table.restricted(expression))
+        table = self.handle.table.restricted(expression)
+        return type(self)(self.uri, default_scan_options=self._defaults, table=table)
 
     def sort_by(self, sorting: Any, **options: Any) -> pads.InMemoryDataset:
         """Return the rows in order, in memory; see `pyarrow.dataset.Dataset.sort_by`."""
@@ -454,8 +474,8 @@ class _DatasetHandle(Handle):
             auto_cleanup.auto_cleanup(snapshot)
 
 
-def _reopen(uri: str, snapshot: Snapshot, restriction: Any) -> LanceDataset:
-    return LanceDataset(uri, table=TableScan(snapshot, restriction))
+def _reopen(uri: str, snapshot: Snapshot, restriction: Any, defaults: Mapping[str, Any]) -> LanceDataset:
+    return LanceDataset(uri, default_scan_options=defaults, table=TableScan(snapshot, restriction))
 
 
 def _in_memory(what: str, compute: Callable[..., pa.Table], *args: Any, **options: Any) -> pads.InMemoryDataset:

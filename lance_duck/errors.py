@@ -6,6 +6,7 @@
     ├── AlreadyExistsError      also FileExistsError and ValueError
     │   └── IndexExistsError    also RuntimeError
     ├── InvalidInputError       also ValueError
+    │   ├── DataMismatchError   also OSError
     │   ├── UnknownColumnError  also KeyError
     │   └── WrongTypeError      also TypeError
     ├── FormatError
@@ -108,6 +109,10 @@ class InvalidInputError(LanceDuckError, ValueError):
     """An argument, filter or column name that makes no sense for this table."""
 
 
+class DataMismatchError(InvalidInputError, OSError):
+    """Data that do not fit the table: other columns, types or lengths, or nulls where none may be."""
+
+
 class UnknownColumnError(InvalidInputError, KeyError):
     """The table has no such column."""
 
@@ -134,6 +139,9 @@ class CorruptError(FormatError, OSError):
 
 class CommitConflictError(LanceDuckError, OSError):
     """Another writer committed first."""
+
+    def __init__(self, what: str = "another writer was first", **parts: Any) -> None:
+        super().__init__(what, **parts)
 
 
 class RetryableError(CommitConflictError):

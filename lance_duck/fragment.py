@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 
 from lance_duck.arguments import checked_call, checked_calls, declared_arguments
-from lance_duck.errors import InvalidInputError, UnsupportedError
+from lance_duck.errors import DataMismatchError, InvalidInputError, UnsupportedError
 from lance_duck.maintenance.validation.validate import validate
 from lance_duck.progress import FragmentWriteProgress
 from lance_duck.scan.arguments import CountArguments, HeadArguments, TakeArguments
@@ -246,7 +246,7 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
         staged, _ = stage_fragments(data, dataset_uri, schema, mode, settings)
         if len(staged.fragments) != 1:
             staged.discard()
-            raise InvalidInputError(
+            raise DataMismatchError(
                 "data of one fragment", where="data", expected="at least one row, and fewer than 2^32"
             )
         return replace(metadata_of(staged.fragments[0]), id=fragment_id or 0)

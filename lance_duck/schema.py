@@ -1,5 +1,6 @@
-"""LanceSchema: the columns of a table with the ids of their fields."""
+"""LanceSchema: the columns of a table with the ids of their fields; and Arrow schemas as JSON."""
 
 from lance_duck.verbs.public.lance_schema import LanceField, LanceSchema
+from lance_duck.verbs.public.schema_json import json_to_schema, schema_to_json
 
-__all__ = ["LanceField", "LanceSchema"]
+__all__ = ["LanceField", "LanceSchema", "json_to_schema", "schema_to_json"]

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import uuid
+from collections.abc import Sequence
+from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, Final, Unpack
+from typing import TYPE_CHECKING, Any, Final, Unpack
 
 import pyarrow as pa
 
+from lance_duck import lazy
 from lance_duck.arguments import checked_call, declared_arguments
 from lance_duck.dataset import LanceDataset
 from lance_duck.errors import InvalidInputError
@@ -16,6 +20,11 @@ from lance_duck.scan.table_scan import TableScan
 from lance_duck.verbs.writing.settings import WriteArguments, WriteSettings
 from lance_duck.verbs.writing.write_table import write_table
 
+if TYPE_CHECKING:
+    from lance_duck.verbs.public import named_tables
+else:
+    named_tables = lazy.modules(globals(), "lance_duck.verbs.public", "named_tables")
+
 
 @checked_call
 def write_dataset(
@@ -23,6 +32,9 @@ def write_dataset(
     uri: str | os.PathLike[str] | LanceDataset | None = None,
     schema: pa.Schema | None = None,
     mode: str = "create",
+    *,
+    namespace_client: Any = None,
+    table_id: Sequence[str] | None = None,
     **settings: Unpack[WriteArguments],
 ) -> LanceDataset:
     """Write data to a table, and return it at its new version.
@@ -31,7 +43,8 @@ def write_dataset(
         data_obj: A pyarrow Table, RecordBatch, RecordBatchReader, Dataset or Scanner, batches with their schema, a
             pandas or polars frame, a DuckDB relation, a list of dicts, a dict of arrays, or anything with
             `__arrow_c_stream__`.
-        uri: Path or URI of the table, or a handle on it.
+        uri: Path or URI of the table, or a handle on it. "memory://name" is a table in memory, for as long as the
+            process lives; "memory://" alone a new one each time, with a name of its own (`LanceDataset.uri`).
         schema: Schema of data that do not know theirs.
         mode: "create" makes a table and fails where there is one. "append" adds rows, to the columns of the same
             names, or makes the table. "overwrite" replaces rows and schema by a new version, or makes the table;
@@ -63,8 +76,10 @@ def write_dataset(
         allow_external_blob_outside_bases: Let references lead anywhere, not only into base paths of the table that are
             no roots of tables.
         blob_pack_file_size_threshold: Bytes of a file with several blobs; 1 GiB.
-        settings: The arguments from `max_rows_per_file` on, by name. These arguments of pylance are not supported:
-            commit_lock (see the setting "manifest_store"), session, namespace_client, table_id.
+        namespace_client: A catalog that says where the table is, and is told of a new one: see `lance_duck.dataset`.
+        table_id: Parts of the name of the table in that catalog.
+        commit_lock: Held while the version appears: see `lance_duck.dataset`.
+        settings: The arguments from `max_rows_per_file` on, by name. pylance's `session` is not supported.
 
     Raises:
         AlreadyExistsError: The table exists, and the mode is "create".
@@ -74,6 +89,9 @@ def write_dataset(
         StoreError: The disk or the object store failed. Whatever fails, there is no new version.
     """
     write = WriteSettings.of(declared_arguments(write_dataset, settings, WriteArguments, _REMEDIES))
+    if namespace_client is not None or table_id is not None:
+        uri, options = named_tables.named_place(uri, namespace_client, table_id, write.storage_options, mode)
+        write = replace(write, storage_options=options)
     target = _target(uri)
     snapshot = write_table(data_obj, target, schema, mode, write)
     auto_cleanup(snapshot)
@@ -82,17 +100,18 @@ def write_dataset(
 
 _REMEDIES: Final = MappingProxyType(
     {
-        "commit_lock": 'name a store that decides who was first: storage_options={"manifest_store": …}',
-        "namespace_client": None,
-        "table_id": None,
         "session": None,
     }
 )
+
+_NAMELESS: Final = "memory://"
 
 
 def _target(uri: Any) -> Any:
     if uri is None:
         raise InvalidInputError("not a path of a table", where="uri", expected="a path, a URI or a LanceDataset")
+    if uri == _NAMELESS:
+        return f"{_NAMELESS}{uuid.uuid4()}"
     return uri.handle.snapshot if isinstance(uri, LanceDataset) else uri
 
 

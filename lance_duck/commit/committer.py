@@ -40,7 +40,7 @@ from lance_duck.errors import (
 )
 from lance_duck.retry import RetryPolicy
 from lance_duck.snapshot import Snapshot, versions
-from lance_duck.snapshot.publish import publish_manifest, write_version_hint
+from lance_duck.snapshot.publish import CommitLock, publish_manifest, write_version_hint
 from lance_duck.store import Store, local_path
 from lance_duck.wire import flags, paths
 from lance_duck.wire.fragment import LEGACY
@@ -184,6 +184,7 @@ def publish(
     name: ManifestName,
     not_before: datetime | None = None,
     values: Mapping[int, pa.Array] = MappingProxyType({}),
+    lock: CommitLock | None = None,
 ) -> Manifest:
     """Write a version that has been built, and make it visible.
 
@@ -194,6 +195,7 @@ def publish(
         name: Number of the version, and the naming of its manifest.
         not_before: Time of the version before, so that times ascend although clocks differ.
         values: Values of dictionaries: see `dictionaries_of`.
+        lock: Held while the version appears; see `Location`.
 
     Raises:
         AlreadyExistsError: The version exists already.
@@ -211,10 +213,10 @@ def publish(
         # manifest fails.
         with ThreadPoolExecutor(1, thread_name_prefix="lance_duck-hint") as pool:
             hint = pool.submit(write_version_hint, store, name.version)
-            publish_manifest(store, name, data, beside)
+            publish_manifest(store, name, data, beside, lock)
             hint.result()
     else:
-        publish_manifest(store, name, data, beside)
+        publish_manifest(store, name, data, beside, lock)
         if name.naming:
             write_version_hint(store, name.version)
     return Manifest(f"{store.uri}/{name.path}", len(data), draft.manifest, data)
@@ -342,5 +344,5 @@ class _Commit:
         draft = build_manifest(draft_of(base), transaction, name.version, restored)
         if self.amend is not None:
             self.amend(base, draft, self._written.append)
-        values = dictionaries_of(draft, base.followed_by, base)
-        return base.followed_by(publish(base.store, draft, transaction, name, base.timestamp, values))
+        values, lock = dictionaries_of(draft, base.followed_by, base), self._read.location.commit_lock
+        return base.followed_by(publish(base.store, draft, transaction, name, base.timestamp, values, lock))

@@ -146,8 +146,8 @@ def _publish_first(
     location: Location, draft: ManifestDraft, transaction: transaction_pb2.Transaction, name: ManifestName
 ) -> Snapshot:
     try:
-        values = dictionaries_of(draft, lambda manifest: Snapshot(location, manifest))
-        return Snapshot(location, publish(_store(location, draft), draft, transaction, name, values=values))
+        values, lock = dictionaries_of(draft, lambda manifest: Snapshot(location, manifest)), location.commit_lock
+        return Snapshot(location, publish(_store(location, draft), draft, transaction, name, values=values, lock=lock))
     except (AlreadyExistsError, StoreError) as error:
         own = _own_version(location, transaction, name)
         if own is not None:

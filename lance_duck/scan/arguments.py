@@ -10,6 +10,7 @@ from lance_duck.scan.evaluator.types import Parameters
 from lance_duck.scan.filters import FilterLike
 from lance_duck.scan.options import HasFragment, OrderBy, ScanOptions
 from lance_duck.scan.projection import ColumnsLike
+from lance_duck.scan.statistics import StatisticsCallback
 
 
 @has_defaults(ScanOptions)
@@ -36,6 +37,9 @@ class ScanArguments(TypedDict, total=False):
     late_materialization: bool | list[str] | None
     disable_scoring_autoprojection: bool | None
     cache_metadata: bool | None
+    row_addr_allowlist: bytes | Iterable[int] | None
+    row_addr_blocklist: bytes | Iterable[int] | None
+    scan_stats_callback: StatisticsCallback | None
     fast_search: bool | None
     full_text_query: Any
     hybrid: Mapping[str, Any] | None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeAlias, TypeVar, runtime_checkable
 
 import pyarrow as pa
@@ -16,7 +17,8 @@ from lance_duck.scan.costs import LONG_TEXT
 from lance_duck.scan.evaluator.types import Parameters
 from lance_duck.scan.filters import Filter, FilterLike, all_filters, make_filter, parameters_key
 from lance_duck.scan.plan import ScanPlan
-from lance_duck.scan.projection import ColumnsLike, Projection, project, readable_schema
+from lance_duck.scan.projection import ROW_ADDRESS, ROW_ID, ColumnsLike, Projection, project, readable_schema
+from lance_duck.scan.statistics import StatisticsCallback
 from lance_duck.snapshot import Snapshot
 from lance_duck.wire.fragment import Fragment
 from lance_duck.wire.schema import Schema
@@ -64,7 +66,7 @@ class ScanOptions:
         parameters: Values bound to `?`, `$1` or `$name` of the filter.
         limit: Rows at most.
         offset: Rows to leave out first.
-        batch_size: Rows of a batch at most.
+        batch_size: Rows of a batch at most; None: what LANCE_DEFAULT_BATCH_SIZE in the environment says, if anything.
         batch_size_bytes: Bytes of a batch, about.
         strict_batch_size: All batches but the last have exactly `batch_size` rows. They may cross fragments, as small
             batches of a filtered scan do in any case.
@@ -84,6 +86,10 @@ class ScanOptions:
         prefilter: False: apply the filter to the rows that a search finds; else the search finds only rows that pass
             it.
         fast_search: Leave rows that no index covers out of a search.
+        row_addr_allowlist: Rows to scan or to search, no others: row ids, or the bytes of a row address map of them, as
+            pylance writes it.
+        row_addr_blocklist: Rows to leave out; likewise.
+        scan_stats_callback: Called with `ScanStatistics` when the rows have been read to their end.
         disable_scoring_autoprojection: Add `_distance` or `_score` to the result of a search only if `columns` names
             it.
 
@@ -95,9 +101,6 @@ class ScanOptions:
         late_materialization: Without effect: which columns to read before a filter is decided from their sizes.
         cache_metadata: Without effect: metadata of open files is always kept.
         index_segments: Refused.
-        row_addr_allowlist: Refused.
-        row_addr_blocklist: Refused.
-        scan_stats_callback: Refused: see `LanceScanner.analyze_plan`.
         memory_pool: Refused.
         fragment_scan_options: Refused.
     """
@@ -132,9 +135,9 @@ class ScanOptions:
     hybrid: Mapping[str, Any] | None = None
     index_segments: Any = None
     fast_search: bool | None = None
-    row_addr_allowlist: bytes | None = None
-    row_addr_blocklist: bytes | None = None
-    scan_stats_callback: Callable[..., None] | None = None
+    row_addr_allowlist: bytes | Iterable[int] | None = None
+    row_addr_blocklist: bytes | Iterable[int] | None = None
+    scan_stats_callback: StatisticsCallback | None = None
     memory_pool: Any = None
     fragment_scan_options: Any = None
 
@@ -157,6 +160,9 @@ class ScanOptions:
                 raise WrongTypeError(name, where="scan", expected="a list", found=repr(value))
         if self.blob_handling not in (None, *_BLOBS):
             raise unknown_value("blob_handling", self.blob_handling, _BLOBS)
+        if self.scan_stats_callback is not None and not callable(self.scan_stats_callback):
+            found = type(self.scan_stats_callback).__name__
+            raise WrongTypeError("scan_stats_callback", where="scan", expected="a function", found=found)
         if self.include_deleted_rows and not self.with_row_id:
             raise InvalidInputError(
                 "include_deleted_rows is set but with_row_id is false",
@@ -183,10 +189,31 @@ class ScanOptions:
 _LEAST: Final = {"limit": 0, "offset": 0, "batch_size": 1, "batch_size_bytes": 1}
 """Options that are whole numbers, and how small they may be."""
 
-_REFUSED: Final = (
-    *("index_segments", "row_addr_allowlist", "row_addr_blocklist"),
-    *("scan_stats_callback", "memory_pool", "fragment_scan_options"),
+_OF_ROWS: Final = (
+    *("columns", "filter", "parameters", "limit", "offset", "fragments", "include_deleted_rows", "order_by"),
+    *("nearest", "full_text_query", "hybrid", "row_addr_allowlist", "row_addr_blocklist"),
 )
+ROW_NAMES: Final = MappingProxyType({"with_row_id": ROW_ID, "with_row_address": ROW_ADDRESS})
+
+
+def checked_defaults(options: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return options for all scans of a dataset, which leave it the rows and columns that it has for SQL, too.
+
+    Raises:
+        WrongTypeError: There is no such option.
+        UnsupportedError: One chooses rows or columns, or puts rows in order.
+    """
+    ScanOptions.of(options)
+    for name in _OF_ROWS:
+        if options.get(name) is not None:
+            remedy = (
+                "dataset.filter(…) keeps rows" if name == "filter" else "pass it to scanner, to_table or to_batches"
+            )
+            raise UnsupportedError(f"{name} is not supported", where="default_scan_options", remedy=remedy)
+    return {name: value for name, value in options.items() if value is not None}
+
+
+_REFUSED: Final = ("index_segments", "memory_pool", "fragment_scan_options")
 
 
 def plan_scan(
@@ -209,7 +236,7 @@ def plan_scan(
     Raises:
         InvalidInputError: Unknown columns or fragments, or a bad filter.
     """
-    for name in ("nearest", "full_text_query"):
+    for name in ("nearest", "full_text_query", "row_addr_allowlist", "row_addr_blocklist"):
         if getattr(options, name) is not None:
             raise UnsupportedError(f"{name} is not supported here", where="scan", remedy="use dataset.scanner(…)")
     schema = snapshot.schema.with_blob_bytes() if options.blob_handling == "all_binary" else snapshot.schema

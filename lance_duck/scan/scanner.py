@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import pyarrow as pa
 import pyarrow.dataset as pads
@@ -17,6 +18,7 @@ from lance_duck.redact import shown
 from lance_duck.scan.nearest.queries import Queries
 from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.plan import ScanPlan
+from lance_duck.scan.statistics import count_reads
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.scan.text.query.tree import FullTextQuery
 from lance_duck.wire.fragment import Fragment
@@ -26,13 +28,18 @@ if TYPE_CHECKING:
     from lance_duck.scan.hybrid import scan as hybrid
     from lance_duck.scan.nearest import extremes
     from lance_duck.scan.nearest import scan as nearest
+    from lance_duck.scan.predicate import row_lists
     from lance_duck.scan.text import filter as text_filter
     from lance_duck.scan.text import scan as texts
 else:
     explain = lazy.modules(globals(), "lance_duck.scan", "explain")
     hybrid = lazy.modules(globals(), "lance_duck.scan.hybrid", "scan")
     extremes, nearest = lazy.modules(globals(), "lance_duck.scan.nearest", "extremes", "scan")
+    row_lists = lazy.modules(globals(), "lance_duck.scan.predicate", "row_lists")
     text_filter, texts = lazy.modules(globals(), "lance_duck.scan.text", "filter", "scan")
+
+BATCH_SIZE: Final = "LANCE_DEFAULT_BATCH_SIZE"
+"""Variable of the environment with the rows of a batch at most, for scans that do not say."""
 
 
 class _SearchScan(Protocol):
@@ -106,6 +113,10 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
     ) -> None:
         if isinstance(options.filter, FullTextQuery):
             options = text_filter.with_text_filter(table, options)
+        if options.row_addr_allowlist is not None or options.row_addr_blocklist is not None:
+            table, options = _with_row_lists(table, options)
+        if options.batch_size is None and BATCH_SIZE in os.environ:
+            options = replace(options, batch_size=_rows_of(os.environ[BATCH_SIZE]))
         self._table = table
         self._options = options
         self._handle = handle
@@ -195,9 +206,9 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
 
     def to_reader(self) -> pa.RecordBatchReader:
         """Stream the result."""
-        if self._search is not None:
-            return pa.RecordBatchReader.from_batches(self._search.schema, self._search.batches())
-        return self._table.reader(self._plan, self._options)
+        if self._options.scan_stats_callback is not None:
+            return pa.RecordBatchReader.from_batches(self.projected_schema, self._told())
+        return self._reader()
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the batches of the result."""
@@ -205,9 +216,9 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
 
     def to_table(self) -> pa.Table:
         """Read the result into memory."""
-        if self._search is not None:
-            return self._search.table()
-        return self.to_reader().read_all()
+        if self._search is None or self._options.scan_stats_callback is not None:
+            return self.to_reader().read_all()
+        return self._search.table()
 
     def to_pandas(self, **kwargs: Any) -> Any:
         """Read the result into a pandas DataFrame; arguments go to `pyarrow.Table.to_pandas`."""
@@ -226,9 +237,9 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
 
     def count_rows(self) -> int:
         """Return the number of rows of the result; without a filter, from metadata alone."""
-        if self._search is not None:
-            return self._search.count()
-        return self._table.count(self._plan)
+        with count_reads(self._options.scan_stats_callback) as statistics:
+            statistics.rows = self._table.count(self._plan) if self._search is None else self._search.count()
+        return statistics.rows
 
     def head(self, num_rows: int) -> pa.Table:
         """Return the first rows of the result."""
@@ -268,6 +279,19 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
             return PlanText(self._search.analyze(count_rows))
         return PlanText(explain.analyze(self._table, self._plan, self._options, counting=count_rows))
 
+    def _reader(self) -> pa.RecordBatchReader:
+        if self._search is not None:
+            return pa.RecordBatchReader.from_batches(self._search.schema, self._search.batches())
+        return self._table.reader(self._plan, self._options)
+
+    def _told(self) -> Iterator[pa.RecordBatch]:
+        """Yield the batches, and tell the callback what it took."""
+        with count_reads(self._options.scan_stats_callback) as statistics:
+            for batch in self._reader():
+                statistics.rows += batch.num_rows
+                statistics.batches += 1
+                yield batch
+
     @property
     def _is_mixed(self) -> bool:
         """Whether batches may hold rows of several fragments."""
@@ -294,3 +318,27 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
 
     def __repr__(self) -> str:
         return f"<LanceScanner of {shown(self._table.snapshot.uri)}: {', '.join(self.projected_schema.names)}>"
+
+
+def _rows_of(text: str) -> int:
+    """Return the rows of a batch that the environment asks for."""
+    if not text.isdecimal() or not int(text):
+        raise InvalidInputError("rows of a batch", where=BATCH_SIZE, expected="a number from 1 on", found=repr(text))
+    return int(text)
+
+
+_ROW_LISTS: Final = ("row_addr_allowlist", "row_addr_blocklist")
+
+
+def _with_row_lists(table: TableScan, options: ScanOptions) -> tuple[TableScan, ScanOptions]:
+    """Return a table that has only the rows that lists of the options leave, and the options without these."""
+    snapshot = table.snapshot
+    fragments = {fragment.id: fragment for fragment in snapshot.fragments}
+
+    def rows_of(fragment_id: int) -> int | None:
+        return snapshot.physical_rows(fragments[fragment_id]) if fragment_id in fragments else None
+
+    for name in _ROW_LISTS:
+        condition = row_lists.listed_rows(getattr(options, name), name, rows_of, excluded=name == _ROW_LISTS[1])
+        table = table if condition is None else table.restricted(condition)
+    return table, replace(options, row_addr_allowlist=None, row_addr_blocklist=None)

@@ -6,6 +6,8 @@ Where a store cannot put a file only if it is absent, an external manifest store
 Never here: filters, indexes, and decisions about conflicts.
 """
 
-from lance_duck.snapshot.snapshot import Location, Snapshot, Version, open_snapshot
+from lance_duck.snapshot.location import Location
+from lance_duck.snapshot.publish import CommitLock
+from lance_duck.snapshot.snapshot import Snapshot, Version, open_snapshot
 
-__all__ = ["Location", "Snapshot", "Version", "open_snapshot"]
+__all__ = ["CommitLock", "Location", "Snapshot", "Version", "open_snapshot"]

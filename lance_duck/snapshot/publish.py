@@ -15,15 +15,26 @@ import contextlib
 import json
 import os
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from typing import TypeAlias
 
 from lance_duck.errors import AlreadyExistsError, LanceDuckError, NotFoundError, StoreError
 from lance_duck.store import ExternalManifestStore, Store, local_path
 from lance_duck.wire import paths
 from lance_duck.wire.paths import ManifestName
 
+CommitLock: TypeAlias = Callable[[int], AbstractContextManager[object]]
+"""Called with the number of a version; what it returns is entered before that version is put, and left afterwards."""
 
-def publish_manifest(store: Store, name: ManifestName, data: bytes, beside: Mapping[str, bytes] | None = None) -> None:
+
+def publish_manifest(
+    store: Store,
+    name: ManifestName,
+    data: bytes,
+    beside: Mapping[str, bytes] | None = None,
+    lock: CommitLock | None = None,
+) -> None:
     """Make a version visible. All files that it names must be written; they are flushed first (`Store.sync`).
 
     Args:
@@ -31,11 +42,17 @@ def publish_manifest(store: Store, name: ManifestName, data: bytes, beside: Mapp
         name: Version and naming; a detached version (naming 0) is never the latest.
         data: The manifest file.
         beside: Small files that the manifest names, by path, which are put first.
+        lock: Held meanwhile; None for none. What it raises is not caught.
 
     Raises:
         AlreadyExistsError: The version is taken; perhaps by this very call, when an answer was lost.
         StoreError: The write failed, or its outcome is not known: read the newest version to see.
     """
+    with contextlib.nullcontext() if lock is None else lock(name.version):
+        _publish(store, name, data, beside)
+
+
+def _publish(store: Store, name: ManifestName, data: bytes, beside: Mapping[str, bytes] | None) -> None:
     external = store.external
     if external is None or name.naming == 0:
         store.put_if_absent(name.path, data, beside)

@@ -9,13 +9,11 @@ A file named in the manifest lies below the root of the table, or below the base
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date, datetime
 from functools import cached_property
 from os import PathLike
-from os.path import abspath
 from typing import Any, TypeVar, cast
-from urllib.parse import urlsplit
 
 from lance_duck.cache import LruCache, SizedCache
 from lance_duck.errors import CorruptError, InvalidInputError, NotFoundError, UnsupportedError
@@ -33,7 +31,9 @@ from lance_duck.rows import (
 )
 from lance_duck.snapshot import refs, versions
 from lance_duck.snapshot.costs import CACHED_DERIVED, CACHED_FILES, CACHED_SEQUENCES, SHARED_BYTES
-from lance_duck.store import ByteSource, Store, checked_place, join_uri, local_path, open_source, open_store, run
+from lance_duck.snapshot.location import Location
+from lance_duck.snapshot.publish import CommitLock
+from lance_duck.store import ByteSource, Store, join_uri, open_source, run
 from lance_duck.wire import flags, paths
 from lance_duck.wire.fragment import DataFile, DeletionFile, ExternalFile, Fragment, Fragments
 from lance_duck.wire.index import IndexMetadata
@@ -50,6 +50,7 @@ def open_snapshot(
     version: Version | None = None,
     asof: datetime | date | str | None = None,
     storage_options: Mapping[str, str] | None = None,
+    commit_lock: CommitLock | None = None,
 ) -> Snapshot:
     """Open one version of a table.
 
@@ -58,70 +59,13 @@ def open_snapshot(
         version: A number (of the branch at `uri`), a tag, or (branch, number, tag or None); None for the latest.
         asof: A time; the newest version that was committed before it is opened. Ignored when `version` is given.
         storage_options: Settings of the object store. "base_{id}.{name}" is a setting for one base path alone.
+        commit_lock: See `Location`.
 
     Raises:
         NotFoundError: There is no such table, version, tag or branch.
         FormatError: The manifest cannot be read.
     """
-    return _open(Location.of(uri, storage_options), version, asof)
-
-
-@dataclass(frozen=True)
-class Location:
-    """The place of a branch of a table.
-
-    Attributes:
-        uri: Path or URI.
-        storage_options: Storage options as the user gave them.
-    """
-
-    uri: str
-    storage_options: Mapping[str, str]
-
-    @classmethod
-    def of(cls, uri: str | PathLike[str], storage_options: Mapping[str, str] | None = None) -> Location:
-        """Return the location that a user names.
-
-        Raises:
-            WrongTypeError: The value is not a path or URI, or the settings are not a dict of strings.
-            InvalidInputError: The path is not valid.
-        """
-        text = checked_place(uri, storage_options)
-        path = local_path(text)
-        return cls(text if path is None else abspath(path), dict(storage_options or {}))
-
-    def store(self, uri: str | None = None, base_id: int | None = None, allowed: tuple[str, ...] = ()) -> Store:
-        """Open the store at `uri`, or at the location itself, with the settings for a base path."""
-        own = f"base_{base_id}."
-        options = {k: v for k, v in self.storage_options.items() if not _is_scoped(k)}
-        options |= {k.removeprefix(own): v for k, v in self.storage_options.items() if k.startswith(own)}
-        return open_store(self.uri if uri is None else uri, options, allowed)
-
-    def options_for(self, uri: str) -> Mapping[str, str]:
-        """Return the options to open `uri` with: those of the table, unless it lies in another kind of store.
-
-        A local table needs no options for itself, so its options are for the stores that it refers to.
-        """
-        own = urlsplit(self.uri).scheme if local_path(self.uri) is None else ""
-        if own and own != urlsplit(uri).scheme:
-            return {}
-        return {k: v for k, v in self.storage_options.items() if not _is_scoped(k)}
-
-    def base_uri(self, base: BasePath) -> str:
-        """Return the URI of a base path of the table; a relative one lies below the table."""
-        is_local = local_path(base.path) is not None
-        if not is_local or base.path.startswith(("/", "~", "file:")):
-            return base.path
-        return join_uri(self.uri, base.path)
-
-    def at(self, uri: str) -> Location:
-        """Return another place, with the same settings."""
-        return Location(uri, self.storage_options)
-
-    @cached_property
-    def root(self) -> Location:
-        """Location of the main branch, with the tags and branches."""
-        return self.at(refs.root_uri(self.uri, {k: v for k, v in self.storage_options.items() if not _is_scoped(k)}))
+    return _open(Location.of(uri, storage_options, commit_lock), version, asof)
 
 
 class Snapshot:
@@ -494,7 +438,3 @@ def _resolve(location: Location, version: Version | None) -> tuple[Location, int
 def _reopen(location: Location, manifest_path: str) -> Snapshot:
     store = location.store()
     return Snapshot(location, versions.load_manifest(store, manifest_path.removeprefix(store.uri).lstrip("/")), store)
-
-
-def _is_scoped(option: str) -> bool:
-    return option.startswith("base_") and "." in option

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_duck.arrow.types import is_text
-from lance_duck.errors import InvalidInputError
+from lance_duck.errors import DataMismatchError, InvalidInputError
 from lance_duck.wire.schema import Field
 from lance_duck.write.plain_casts import (
     Cast,
@@ -146,10 +146,10 @@ def match_names(names: list[str], fields: tuple[Field, ...], where: str | None) 
     at = where or "data"
     twice = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
     if twice:
-        raise InvalidInputError("duplicate columns", where=at, found=", ".join(twice))
+        raise DataMismatchError("duplicate columns", where=at, found=", ".join(twice))
     extra = [name for name in names if name not in {f.name for f in fields}]
     if extra:
-        raise InvalidInputError(
+        raise DataMismatchError(
             "columns that the table does not have",
             where=at,
             expected=", ".join(f.name for f in fields) or "none",
@@ -158,7 +158,7 @@ def match_names(names: list[str], fields: tuple[Field, ...], where: str | None) 
         )
     missing = [f.name for f in fields if f.name not in set(names) and not f.nullable]
     if missing:
-        raise InvalidInputError("columns that may not be null are missing", where=at, expected=", ".join(missing))
+        raise DataMismatchError("columns that may not be null are missing", where=at, expected=", ".join(missing))
     place = {name: i for i, name in enumerate(names)}
     return [place.get(f.name) for f in fields]
 
@@ -277,5 +277,5 @@ def _items_of_one_length(array: pa.Array, size: int, where: str) -> pa.Array:
     return array.values.take(pa.array(places.reshape(-1), mask=nulls))
 
 
-def _wrong_length(where: str, row: int, size: int, length: object) -> InvalidInputError:
-    return InvalidInputError("vector of another length", where=f"{where}, row {row}", expected=size, found=length)
+def _wrong_length(where: str, row: int, size: int, length: object) -> DataMismatchError:
+    return DataMismatchError("vector of another length", where=f"{where}, row {row}", expected=size, found=length)

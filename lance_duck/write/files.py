@@ -15,7 +15,7 @@ from uuid import uuid4
 import pyarrow as pa
 
 from lance_duck import lazy
-from lance_duck.errors import InvalidInputError, LanceDuckError
+from lance_duck.errors import DataMismatchError, LanceDuckError
 from lance_duck.file.write.contract import page_bytes
 from lance_duck.file.write.writer import VERSIONS, FileWriter, WrittenFile
 from lance_duck.store import Sink, Store
@@ -86,7 +86,7 @@ def write_columns(
                 break
         if run.rows != num_rows:
             row_count = "more" if run.rows > num_rows else run.rows
-            raise InvalidInputError("rows of new columns", expected=f"{num_rows}, as the fragment has", found=row_count)
+            raise DataMismatchError("rows of new columns", expected=f"{num_rows}, as the fragment has", found=row_count)
         (fragment,) = run.finish(empty=True)
         return fragment.files[0]
     except BaseException:

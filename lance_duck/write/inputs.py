@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.dataset as pads
 
-from lance_duck.errors import InvalidInputError, LanceDuckError
+from lance_duck.errors import InvalidInputError, LanceDuckError, WrongTypeError
 from lance_duck.wire.schema import BLOB_KEY, Field
 from lance_duck.wire.schema_write import schema_from_arrow
 from lance_duck.write.relations import relation_reader
@@ -75,7 +75,7 @@ def _to_reader(data: Any, schema: pa.Schema | None) -> pa.RecordBatchReader:
         return _to_reader(data(), schema)
     if isinstance(data, Iterable) and not isinstance(data, str | bytes):
         return _from_items(data, schema)
-    raise InvalidInputError("data of this kind", where="data", expected=_KINDS, found=type(data).__name__)
+    raise WrongTypeError("data of this kind", where="data", expected=_KINDS, found=type(data).__name__)
 
 
 def _from_dataset(data: pads.Dataset) -> pa.RecordBatchReader:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_duck.arrow.types import is_bytes, is_text
-from lance_duck.errors import InvalidInputError
+from lance_duck.errors import DataMismatchError, InvalidInputError
 from lance_duck.wire.schema import Field
 
 _MOST_DIGITS: Final = 76
@@ -105,9 +105,9 @@ def blob_cast(source: pa.DataType, field: Field, where: str) -> Cast:
     return cast
 
 
-def mismatch(source: pa.DataType, target: pa.DataType, where: str) -> InvalidInputError:
+def mismatch(source: pa.DataType, target: pa.DataType, where: str) -> DataMismatchError:
     """Return the error for a type that cannot become another."""
-    return InvalidInputError(
+    return DataMismatchError(
         "data of another type", where=where, expected=target, found=source, remedy="cast it before it is written"
     )
 
@@ -117,7 +117,7 @@ def with_row(error: InvalidInputError, change: Callable[[int], int]) -> InvalidI
     where, separator, row = str(error.where or "").rpartition(", row ")
     if not separator or not row.isdigit():
         return error
-    return InvalidInputError(
+    return type(error)(
         error.what,
         where=f"{where}, row {change(int(row))}",
         expected=error.expected,

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import lance
+import lance_namespace
 import lancedb
 import pyarrow as pa
 import pytest
@@ -158,3 +160,22 @@ def test_a_table_that_is_taken_from_the_list_is_not_known_in_sql(tmp_path: Path)
     namespace.deregister_table("t")
     with ld.connect(tmp_path) as con:
         assert con.execute("SHOW TABLES FROM lance").fetchall() == [("u",)]
+
+
+def test_tables_are_written_and_opened_by_a_client_and_a_name(tmp_path: Path) -> None:
+    client = lance_namespace.connect("dir", {"root": str(tmp_path)})
+    table = ld.write_dataset(ROWS, namespace_client=client, table_id=["t"])
+    table = ld.write_dataset(ROWS, namespace_client=client, table_id=["t"], mode="append")
+    assert ld.dataset(namespace_client=client, table_id=["t"], version=1).count_rows() == 2
+    assert lance.dataset(namespace_client=client, table_id=["t"]).count_rows() == table.count_rows() == 4
+    ours = ld.connect_namespace("dir", {"root": str(tmp_path)})
+    assert ld.write_dataset(ROWS, namespace_client=ours, table_id=["u"], mode="overwrite").count_rows() == 2
+    assert lance.dataset(namespace_client=client, table_id=["u"]).count_rows() == 2
+    with pytest.raises(AlreadyExistsError, match="t: the catalog refuses declare_table"):
+        ld.write_dataset(ROWS, namespace_client=client, table_id=["t"])
+    with pytest.raises(NotFoundError, match="none: the catalog refuses describe_table"):
+        ld.dataset(namespace_client=client, table_id=["none"])
+    with pytest.raises(InvalidInputError, match="both uri and namespace_client"):
+        ld.dataset("t", namespace_client=client, table_id=["t"])
+    with pytest.raises(InvalidInputError, match="expected a LanceNamespace"):
+        ld.dataset(namespace_client=3, table_id=["t"])

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as pds
 import pytest
+from lance.dataset import serialize_row_addrs
 from oracle.cases import Cases
 from oracle.compare import assert_tables_same
 
@@ -413,3 +414,28 @@ def _same_kind(theirs: BaseException, ours: BaseException) -> None:
     assert expected <= {k for k in KINDS if isinstance(ours, k)}, f"pylance: {theirs!r}; ours: {ours!r}"
     if not isinstance(theirs, TypeError):
         assert isinstance(ours, LanceDuckError), repr(ours)
+
+
+def test_lists_of_rows_as_pylance_writes_them(both: Both) -> None:
+    rows = lance.dataset(str(both[1].uri)).to_table(columns=["_rowid"])["_rowid"].to_pylist()[::7]
+    blob = serialize_row_addrs(rows)
+    for options in ({"row_addr_allowlist": blob}, {"row_addr_blocklist": blob, "filter": "a > 0"}):
+        theirs, ours = (d.scanner(columns=["Mixed Case"], **options).to_table() for d in both)
+        assert_tables_same(ours, theirs)
+
+
+JSON_TYPES = [
+    *(pa.bool_(), pa.uint16(), pa.float16(), pa.large_string(), pa.binary(3), pa.date64(), pa.time32("ms")),
+    *(pa.timestamp("us"), pa.timestamp("s", "UTC"), pa.duration("ms"), pa.decimal256(40, 3), pa.json_(), pa.uuid()),
+    *(pa.dictionary(pa.int8(), pa.string()), pa.large_list(pa.field("item", pa.int8(), False)), pa.list_(pa.int8(), 2)),
+    pa.list_(pa.struct([pa.field("x", pa.int8(), metadata={"a": "b"})])),
+]
+
+
+@pytest.mark.parametrize("type_", JSON_TYPES, ids=str)
+def test_a_schema_is_the_same_json(type_: pa.DataType) -> None:
+    schema = pa.schema([pa.field("c", type_, False, {"k": "v"})], {"m": "n"})
+    made = ld.schema_to_json(schema)
+    assert made == lance.schema_to_json(schema)
+    for back in (ld.json_to_schema(made), lance.json_to_schema(made)):
+        assert back.equals(schema, check_metadata=True)

@@ -234,7 +234,7 @@ def test_a_misspelt_name_is_answered_with_the_nearest(
         (lambda t: ld.dataset(t.uri, storage_options={"fsync": None}), "storage option 'fsync': expected a string"),
         (lambda _: ld.dataset(None), "uri: expected a path or URI, found None of type NoneType"),
         (lambda _: ld.dataset(b"x"), "uri: expected a path or URI, found b'x' of type bytes"),
-        (lambda _: ld.dataset(), "dataset: missing 1 required positional argument: 'uri'"),
+        (lambda _: ld.dataset(), "uri: expected a path or URI, found None of type NoneType"),
         (lambda t: t.slice("a", 3), "slice: start: expected int, found 'a' of type str"),
         (lambda t: t.checkout_version(), "missing 1 required positional argument: 'version'"),
         (lambda t: t.restore(3), "takes 1 positional argument but 2 were given"),
@@ -453,10 +453,7 @@ def keys(*declarations: type) -> set[str]:
 
 
 POSITIONAL = {"columns", "filter", "limit", "offset", "nearest", "batch_size"}
-REFUSED_OPTIONS = {
-    *("index_segments", "row_addr_allowlist", "row_addr_blocklist"),
-    *("scan_stats_callback", "memory_pool", "fragment_scan_options"),
-}
+REFUSED_OPTIONS = {"index_segments", "memory_pool", "fragment_scan_options"}
 
 
 def test_declared_arguments_are_the_options_that_there_are() -> None:

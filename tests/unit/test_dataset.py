@@ -324,9 +324,32 @@ def test_settings_of_how_to_read_are_taken_and_others_refused() -> None:
     plain = ld.dataset(place).to_table()
     assert ld.dataset(place, block_size=4096, read_params={"cache_repetition_index": True}).to_table() == plain
     assert ld.dataset(place, metadata_cache_size_bytes=0, default_scan_options=None, session=None).to_table() == plain
-    with pytest.raises(UnsupportedError, match="default_scan_options is not supported; pass them to scanner"):
-        ld.dataset(place, default_scan_options={"with_row_id": True})
-    with pytest.raises(UnsupportedError, match="manifest_store"):
-        ld.dataset(place, commit_lock=lambda version: None)  # type: ignore[arg-type]
+    with pytest.raises(UnsupportedError, match="session is not supported"):
+        ld.dataset(place, session=object())
+    with pytest.raises(ld.WrongTypeError, match="commit_lock: expected a function"):
+        ld.dataset(place, commit_lock=3)  # type: ignore[arg-type]
     with pytest.raises(InvalidInputError, match="unknown argument 'colour'"):
         ld.dataset(place, colour="red")
+
+
+def test_default_options_hold_for_scans_that_do_not_say(tmp_path: Path) -> None:
+    uri = tmp_path / "t.lance"
+    ld.write_dataset(pa.table({"a": range(6)}), uri)
+    dataset = ld.dataset(uri, default_scan_options={"with_row_id": True, "batch_size": 4})
+    for each in (dataset, pickle.loads(pickle.dumps(dataset)), dataset.checkout_version(1)):
+        assert each.schema.names == each.to_table().schema.names == ["a", "_rowid"]
+    assert [batch.num_rows for batch in dataset.to_batches()] == [4, 2]
+    assert [batch.num_rows for batch in dataset.to_batches(batch_size=6)] == [6]
+    assert dataset.to_table(with_row_id=False).schema.names == ["a"]
+    assert dataset.filter("a > 3").to_table()["_rowid"].to_pylist() == [4, 5]
+    with ld.connect({"t": dataset}) as con:
+        assert con.sql("SELECT a FROM t WHERE _rowid = 5").fetchall() == [(5,)]
+
+
+def test_default_options_choose_no_rows(tmp_path: Path) -> None:
+    uri = tmp_path / "t.lance"
+    ld.write_dataset(pa.table({"a": range(6)}), uri)
+    with pytest.raises(UnsupportedError, match=r"default_scan_options: filter is not supported; dataset\.filter"):
+        ld.dataset(uri, default_scan_options={"filter": "a > 1"})
+    with pytest.raises(ld.WrongTypeError, match="unknown option 'batch'"):
+        ld.dataset(uri, default_scan_options={"batch": 3})

@@ -45,6 +45,7 @@ def test_every_kind_shows_its_message_and_survives_pickling(kind: type[errors.La
         (errors.AlreadyExistsError, (FileExistsError,)),
         (errors.IndexNotFoundError, (errors.NotFoundError, KeyError, RuntimeError)),
         (errors.IndexExistsError, (errors.AlreadyExistsError, RuntimeError)),
+        (errors.DataMismatchError, (errors.InvalidInputError, OSError)),
         (errors.UnknownColumnError, (errors.InvalidInputError, KeyError)),
         (errors.WrongTypeError, (errors.InvalidInputError, TypeError)),
         (errors.NotIndexableError, (errors.UnsupportedError, TypeError, NotImplementedError)),

@@ -2,13 +2,14 @@ from __future__ import annotations
 
 import pickle
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 import lance_duck as ld
-from lance_duck.errors import InvalidInputError
-from lance_duck.schema import LanceSchema
+from lance_duck.errors import InvalidInputError, LanceDuckError, UnsupportedError
+from lance_duck.schema import LanceSchema, json_to_schema, schema_to_json
 
 ARROW = pa.schema(
     [
@@ -69,3 +70,58 @@ def test_a_projection_by_ids_renames_columns(tmp_path: Path) -> None:
     assert transaction is not None
     assert isinstance(transaction.operation, ld.LanceOperation.Project)
     assert transaction.operation.schema == renamed
+
+
+JSON = {
+    "fields": [
+        {
+            "name": "vec",
+            "type": {
+                "type": "fixed_size_list",
+                "fields": [{"name": "item", "type": {"type": "float"}, "nullable": True}],
+                "length": 32,
+            },
+            "nullable": False,
+        },
+        {"name": "at", "type": {"type": "timestamp:ms:UTC"}, "nullable": True, "metadata": {"unit": "none"}},
+    ],
+    "metadata": {"made": "by hand"},
+}
+
+
+def test_a_schema_as_json_names_logical_types_and_what_is_below() -> None:
+    fields = [
+        pa.field("vec", pa.list_(pa.float32(), 32), False),
+        pa.field("at", pa.timestamp("ms", "UTC"), True, {"unit": "none"}),
+    ]
+    schema = pa.schema(fields, {"made": "by hand"})
+    assert schema_to_json(schema) == JSON
+    assert json_to_schema(JSON).equals(schema, check_metadata=True)
+
+
+@pytest.mark.parametrize(
+    "type_", [pa.map_(pa.string(), pa.int8()), pa.string_view(), pa.list_(pa.list_view(pa.int8()))]
+)
+def test_types_that_have_no_json_are_refused_by_name(type_: pa.DataType) -> None:
+    with pytest.raises(UnsupportedError, match=r"x.*"):
+        schema_to_json(pa.schema([("x", type_)]))
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        {},
+        {"fields": [{"name": "x"}]},
+        {"fields": [{"name": "x", "type": {"type": "int64"}}]},
+        {"fields": [{"name": "x", "type": {"type": "list"}, "nullable": True}]},
+        {"fields": [{"name": "x", "type": {"type": "list", "fields": []}, "nullable": True}]},
+        {"fields": [{"name": "x", "type": {"type": "fixed_size_binary"}, "nullable": True}]},
+        {"fields": [{"name": "x", "type": {"type": "nothing"}, "nullable": True}]},
+        {"fields": [], "metadata": {"x": 1}},
+        {"fields": [3]},
+    ],
+    ids=str,
+)
+def test_json_that_is_no_schema_is_refused(damaged: dict[str, Any]) -> None:
+    with pytest.raises(LanceDuckError):
+        json_to_schema(damaged)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_duck.errors import InvalidInputError
+from lance_duck.errors import DataMismatchError
 from lance_duck.wire.schema import Field
 
 
@@ -15,12 +15,12 @@ def check_nulls(array: pa.Array, field: Field) -> None:
     What is below a null counts as absent, not as null.
 
     Raises:
-        InvalidInputError: Names the column and the first such row.
+        DataMismatchError: Names the column and the first such row.
     """
     problem = _find(array, field, f"column {field.name!r}")
     if problem is not None:
         where, row = problem
-        raise InvalidInputError("null in a column that allows none", where=f"{where}, row {row}")
+        raise DataMismatchError("null in a column that allows none", where=f"{where}, row {row}")
 
 
 def _find(array: pa.Array, field: Field, where: str) -> tuple[str, int] | None:

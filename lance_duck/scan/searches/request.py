@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
@@ -67,7 +67,16 @@ def read_table(table: TableScan, arguments: Mapping[str, Any]) -> pa.Table:
         table: The table.
         arguments: Arguments of `ScanOptions`.
     """
-    is_plain = arguments.get("full_text_query") is None and not isinstance(arguments.get("filter"), FullTextQuery)
-    if arguments.get("nearest") is not None and is_plain:
+    if _is_plain_search(arguments):
         return search_table(table, {"columns": None, "filter": None, **arguments})
     return LanceScanner(table, ScanOptions.of(arguments)).to_table()
+
+
+_SEEN_TO_BY_SCANNER: Final = ("full_text_query", "row_addr_allowlist", "row_addr_blocklist", "scan_stats_callback")
+
+
+def _is_plain_search(arguments: Mapping[str, Any]) -> bool:
+    """Return whether arguments ask for rows near a vector, and for nothing that a `LanceScanner` sees to."""
+    if arguments.get("nearest") is None or isinstance(arguments.get("filter"), FullTextQuery):
+        return False
+    return all(arguments.get(name) is None for name in _SEEN_TO_BY_SCANNER)

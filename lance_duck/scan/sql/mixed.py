@@ -20,6 +20,7 @@ from lance_duck.scan.costs import LONG_TEXT
 from lance_duck.scan.evaluator.types import Parameters
 from lance_duck.scan.predicate import leaves
 from lance_duck.scan.predicate.tree import And, Not, Opaque, Or, Path, Predicate, all_of, any_of
+from lance_duck.scan.sql.arrow_casts import with_casts
 from lance_duck.scan.sql.constants import computed, constant_tokens, ends_constant
 from lance_duck.scan.sql.literals import Literal, NotSimpleError
 from lance_duck.scan.sql.names import quote_names
@@ -87,7 +88,7 @@ def read_sql(text: str, schema: pa.Schema, parameters: Parameters = None) -> Pre
         tree = parser.whole()
         if not parser.pieces:
             return tree
-        quoted = quote_names(text, schema.names)
+        quoted = with_casts(quote_names(text, schema.names))
         if quoted != text:
             text, parser = quoted, _MixedParser(quoted, schema, parameters)
             tree = parser.whole()

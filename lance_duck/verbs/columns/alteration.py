@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from lance_duck.arrow.types import is_list
-from lance_duck.errors import InvalidInputError
+from lance_duck.errors import DataMismatchError, InvalidInputError
 from lance_duck.verbs.columns.schema_change import check_column_name, replace_fields
 from lance_duck.wire.logical import EXTENSION_METADATA, EXTENSION_NAME
 from lance_duck.wire.schema import Field, Schema
@@ -196,6 +196,6 @@ def _check_siblings(fields: Sequence[Field]) -> None:
     names = [field.name for field in fields]
     double = next((name for name in names if names.count(name) > 1), None)
     if double is not None:
-        raise InvalidInputError(f"column {double!r} already exists", where="alter_columns")
+        raise DataMismatchError(f"column {double!r} already exists", where="alter_columns")
     for field in fields:
         _check_siblings(field.children)

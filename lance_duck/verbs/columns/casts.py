@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_duck.commit.operations import Merge, Operation
-from lance_duck.errors import InvalidInputError
+from lance_duck.errors import DataMismatchError, InvalidInputError
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import Snapshot
 from lance_duck.verbs.columns.alteration import AlteredSchema
@@ -46,7 +46,7 @@ def check_no_nulls(snapshot: Snapshot, field_ids: Sequence[int]) -> None:
         for fragment in snapshot.fragments:
             for batch in rows.of(fragment):
                 if _has_nulls(batch.column(0), steps):
-                    raise InvalidInputError(
+                    raise DataMismatchError(
                         "column with nulls cannot be made non-nullable", where=".".join(field.name for field in steps)
                     )
 

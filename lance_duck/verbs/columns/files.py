@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from lance_duck.errors import InvalidInputError, UnsupportedError
+from lance_duck.errors import DataMismatchError, UnsupportedError
 from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.projection import ColumnsLike
 from lance_duck.scan.table_scan import TableScan
@@ -227,5 +227,5 @@ def _discard(store: Store, files: Iterable[DataFile]) -> None:
     discard_fragments(store, [Fragment(0, (file,), None, 0, None, None, None) for file in files])
 
 
-def _wrong_rows(where: str, expected: int, count: object) -> InvalidInputError:
-    return InvalidInputError("new columns of other length than the table", where=where, expected=expected, found=count)
+def _wrong_rows(where: str, expected: int, count: object) -> DataMismatchError:
+    return DataMismatchError("new columns of other length than the table", where=where, expected=expected, found=count)

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_duck.arguments import unknown_column
-from lance_duck.errors import CorruptError, InvalidInputError, LanceDuckError
+from lance_duck.errors import CorruptError, DataMismatchError, InvalidInputError, LanceDuckError
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.verbs.columns.files import LiveRows
 from lance_duck.verbs.columns.schema_change import check_new_names
@@ -219,7 +219,7 @@ class StreamColumns(_Plain):
     def finish(self) -> None:
         rest = self._next()
         if rest is not None:
-            raise InvalidInputError("more values for new columns than the table has rows", where="add_columns")
+            raise DataMismatchError("more values for new columns than the table has rows", where="add_columns")
 
     def _next(self) -> pa.RecordBatch | None:
         source = chain([] if self._left is None else [self._left], self._reader)

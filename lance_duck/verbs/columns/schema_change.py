@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from lance_duck.errors import InvalidInputError
+from lance_duck.errors import DataMismatchError, InvalidInputError
 from lance_duck.snapshot import Snapshot
 from lance_duck.wire.column_path import split_path
 from lance_duck.wire.schema import Field, Schema
@@ -121,7 +121,7 @@ def check_column_name(name: str, siblings: Sequence[Field], path: str) -> None:
     if not isinstance(name, str) or not name or "." in name:
         raise InvalidInputError("not a name for a column", where=path, expected="text without dots", found=repr(name))
     if any(field.name == name for field in siblings):
-        raise InvalidInputError(f"column {name!r} already exists", where=path)
+        raise DataMismatchError(f"column {name!r} already exists", where=path)
 
 
 def check_new_names(schema: Schema, paths: Iterable[str]) -> None:
@@ -166,7 +166,7 @@ def _may_grow(existing: Field, field: Field, *, lists: bool) -> bool:
 
 
 def _exists(path: Sequence[str]) -> InvalidInputError:
-    return InvalidInputError(f"column {'.'.join(path)!r} already exists", where="schema")
+    return DataMismatchError(f"column {'.'.join(path)!r} already exists", where="schema")
 
 
 def _without(field: Field, field_ids: set[int]) -> Field | None:

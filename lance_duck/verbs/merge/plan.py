@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from lance_duck.errors import InvalidInputError
+from lance_duck.errors import DataMismatchError, InvalidInputError
 from lance_duck.scan.evaluator.expressions import evaluate_sql
 from lance_duck.scan.filters import Filter, make_filter
 from lance_duck.scan.projection import readable_schema
@@ -153,9 +153,9 @@ def lost_rows(plan: MergePlan, condition: Filter | None, rows: pa.Table) -> NDAr
     return np.asarray(condition.mask(columns, rows.num_rows), np.bool_)
 
 
-def repeated_key(key: str) -> InvalidInputError:
+def repeated_key(key: str) -> DataMismatchError:
     """Return the error of a source that has a key more than once."""
-    return InvalidInputError(
+    return DataMismatchError(
         "Ambiguous merge: the source has a key more than once",
         where="merge_insert",
         found=key,

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from lance_duck.errors import InvalidInputError, StoreError
+from lance_duck.errors import DataMismatchError, LanceDuckError, StoreError
 from lance_duck.file.write.contract import num_bytes
 from lance_duck.verbs.costs import BYTES_AT_ONCE, JOINED_SOURCE_BYTES, ROWS_AT_ONCE
 from lance_duck.verbs.rows.keys import KeyIndex
@@ -164,6 +164,9 @@ class _Spill:
                     file.write_batch(batch)
             with pa.memory_map(self._path) as source:
                 return pa.ipc.open_file(source).read_all()
+        except LanceDuckError:
+            self.delete()
+            raise
         except OSError as error:
             self.delete()
             raise StoreError(
@@ -221,10 +224,10 @@ def _check_names(names: Sequence[str], schema: Schema, on: Sequence[str]) -> Non
     where = "source of a merge"
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
-        raise InvalidInputError("duplicate columns", where=where, found=", ".join(repeated))
+        raise DataMismatchError("duplicate columns", where=where, found=", ".join(repeated))
     unknown = [name for name in names if name not in schema.names]
     if unknown:
-        raise InvalidInputError(
+        raise DataMismatchError(
             "columns that the table does not have",
             where=where,
             expected=f"some of {', '.join(schema.names)}",
@@ -232,4 +235,4 @@ def _check_names(names: Sequence[str], schema: Schema, on: Sequence[str]) -> Non
         )
     lost = [name for name in on if name not in names]
     if lost:
-        raise InvalidInputError("key columns are missing", where=where, expected=", ".join(on), found=", ".join(names))
+        raise DataMismatchError("key columns are missing", where=where, expected=", ".join(on), found=", ".join(names))

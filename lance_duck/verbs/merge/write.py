@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from lance_duck.errors import InvalidInputError
+from lance_duck.errors import DataMismatchError
 from lance_duck.scan.projection import ROW_ADDRESS
 from lance_duck.snapshot import Snapshot
 from lance_duck.verbs.merge.match import MergeMatches
@@ -78,7 +78,7 @@ def _one(column: pa.ChunkedArray) -> pa.Array:
 def _refuse_missing(source: MergeSource) -> None:
     strict = [field.name for field in source.missing if not field.nullable]
     if strict:
-        raise InvalidInputError(
+        raise DataMismatchError(
             "inserted rows lack columns that may not be null",
             where="source of a merge",
             expected=", ".join(strict),

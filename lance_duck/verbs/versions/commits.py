@@ -12,7 +12,7 @@ from lance_duck import lazy
 from lance_duck.arguments import checked_calls, refuse_unsupported
 from lance_duck.errors import InvalidInputError, NotFoundError, UnsupportedError
 from lance_duck.scan.table_scan import TableScan
-from lance_duck.snapshot import Location, Snapshot, open_snapshot
+from lance_duck.snapshot import CommitLock, Location, Snapshot, open_snapshot
 from lance_duck.snapshot.versions import latest_version
 from lance_duck.verbs.handle import TableMethods
 
@@ -32,7 +32,6 @@ TIMEOUT: Final = timedelta(minutes=30)
 
 _REMEDIES: Final = MappingProxyType(
     {
-        "commit_lock": 'name a store that decides who was first: storage_options={"manifest_store": …}',
         "namespace_client": None,
         "table_id": None,
         "namespace_client_managed_versioning": None,
@@ -51,7 +50,7 @@ class Commits(TableMethods):
         base_uri: str | os.PathLike[str] | Commits,
         operation: lance_operation.LanceOperation.BaseOperation | lance_operation.Transaction,
         read_version: int | None = None,
-        commit_lock: None = None,
+        commit_lock: CommitLock | None = None,
         storage_options: Mapping[str, str] | None = None,
         enable_v2_manifest_paths: bool | None = None,
         detached: bool | None = False,
@@ -69,7 +68,7 @@ class Commits(TableMethods):
             base_uri: Path or URI of the table, or a handle on it.
             operation: What changes, or a transaction that says so.
             read_version: Version that the change was made from; Overwrite and Restore need none.
-            commit_lock: Refused: see the setting "manifest_store" for stores that need one.
+            commit_lock: See `lance_duck.dataset`; None: that of the handle, if there is one.
             storage_options: Settings of the object store.
             enable_v2_manifest_paths: Of a new table: name manifests so that the newest sorts first; the default.
             detached: Make a version that is none of the table's, and never the latest.
@@ -88,9 +87,9 @@ class Commits(TableMethods):
             InvalidInputError: The operation makes no sense.
             StoreError: The disk or the object store failed.
         """
-        refuse_unsupported(Commits.commit, {"commit_lock": commit_lock, **unsupported}, _REMEDIES)
+        refuse_unsupported(Commits.commit, unsupported, _REMEDIES)
         transaction = _transaction(operation, read_version, commit_message, transaction_properties)
-        location, uri = _place(base_uri, storage_options)
+        location, uri = _place(base_uri, storage_options, commit_lock)
         read = None if _takes_latest(transaction, read_version) else transaction.read_version
         base = _base(base_uri, location, read)
         operation_ = operation_convert.to_operation(transaction.operation, None if base is None else base.schema)
@@ -115,7 +114,7 @@ class Commits(TableMethods):
         cls,
         dest: str | os.PathLike[str] | Commits,
         transactions: Sequence[lance_operation.Transaction],
-        commit_lock: None = None,
+        commit_lock: CommitLock | None = None,
         storage_options: Mapping[str, str] | None = None,
         enable_v2_manifest_paths: bool | None = None,
         detached: bool | None = False,
@@ -202,21 +201,29 @@ def _takes_latest(transaction: lance_operation.Transaction, read_version: int | 
     return replaces and read_version is None and not transaction.read_version
 
 
-def _place(target: str | os.PathLike[str] | Commits, options: Mapping[str, str] | None) -> tuple[Location, str]:
+def _place(
+    target: str | os.PathLike[str] | Commits, options: Mapping[str, str] | None, lock: CommitLock | None
+) -> tuple[Location, str]:
     if isinstance(target, Commits):
         location = target.handle.snapshot.location
-        return Location(location.uri, {**location.storage_options, **(options or {})}), location.uri
+        options = {**location.storage_options, **(options or {})}
+        return Location.of(location.uri, options, lock or location.commit_lock), location.uri
     if not isinstance(target, str | os.PathLike):
         raise InvalidInputError("base_uri", expected="a path, a URI or a dataset", found=type(target).__name__)
-    return Location.of(target, options), os.fspath(target)
+    return Location.of(target, options, lock), os.fspath(target)
 
 
 def _base(target: str | os.PathLike[str] | Commits, location: Location, read_version: int | None) -> Snapshot | None:
     """Return the version that a change was made from; None when there is no table yet."""
     if isinstance(target, Commits) and read_version == target.handle.snapshot.version:
-        return target.handle.snapshot
+        snapshot = target.handle.snapshot
+        if snapshot.location.commit_lock is location.commit_lock:
+            return snapshot
     try:
-        return open_snapshot(location.uri, read_version or None, storage_options=location.storage_options)
+        lock = location.commit_lock
+        return open_snapshot(
+            location.uri, read_version or None, storage_options=location.storage_options, commit_lock=lock
+        )
     except NotFoundError:
         if read_version and _is_table(location):
             raise

@@ -7,7 +7,7 @@ from operator import is_
 
 import pyarrow as pa
 
-from lance_duck.errors import IncompatibleError, InvalidInputError
+from lance_duck.errors import DataMismatchError, IncompatibleError
 from lance_duck.snapshot import Snapshot
 from lance_duck.wire.schema import Field, Schema
 
@@ -16,14 +16,14 @@ def fitting(schema: Schema, source: pa.Schema) -> Schema:
     """Return the columns of a table that data have; members of structs likewise.
 
     Raises:
-        InvalidInputError: The data have other columns, or lack some that may not be null.
+        DataMismatchError: The data have other columns, or lack some that may not be null.
     """
     unknown = [name for name in source.names if name not in schema.names]
     missing = [field.name for field in schema.fields if field.name not in source.names and not field.nullable]
     if unknown or missing:
         what = f"columns {', '.join(map(repr, unknown))} are not in the table" if unknown else ""
         lack = f"columns {', '.join(map(repr, missing))} are missing and cannot be null" if missing else ""
-        raise InvalidInputError(
+        raise DataMismatchError(
             " and ".join(filter(None, (what, lack))), where="data", expected=", ".join(schema.names) or "none"
         )
     present = {field.name: field for field in source}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypedDict, runtime
 from lance_duck import lazy
 from lance_duck.arguments import has_defaults
 from lance_duck.errors import InvalidInputError
-from lance_duck.snapshot import Location
+from lance_duck.snapshot import CommitLock, Location
 from lance_duck.store import open_source
 from lance_duck.verbs.change import transaction_properties
 from lance_duck.wire.fragment import Fragment
@@ -51,6 +51,7 @@ class WriteSettings:
     progress: Callable[[WriteProgress], None] | FragmentProgress | bool | None = None
     fragment_id: int = 0
     storage_options: Mapping[str, str] | None = field(default=None, repr=False)
+    commit_lock: CommitLock | None = field(default=None, repr=False)
     data_storage_version: str | None = None
     enable_v2_manifest_paths: bool = True
     enable_stable_row_ids: bool = False
@@ -143,6 +144,7 @@ class FragmentArguments(TypedDict, total=False):
 class WriteArguments(FragmentArguments, total=False):
     """Keyword arguments of `write_dataset`, explained there."""
 
+    commit_lock: CommitLock | None
     enable_v2_manifest_paths: bool
     auto_cleanup_options: Mapping[str, int] | None
     commit_message: str | None

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from lance_duck.arguments import unknown_value
 from lance_duck.errors import AlreadyExistsError, InvalidInputError, NotFoundError
-from lance_duck.snapshot import Location, Snapshot, open_snapshot
+from lance_duck.snapshot import CommitLock, Location, Snapshot, open_snapshot
 from lance_duck.store import local_path, new_folder
 from lance_duck.verbs.public.bases import new_bases, snapshot_bases, with_base_options
 from lance_duck.verbs.writing.settings import WriteSettings, auto_cleanup_config
@@ -82,7 +82,8 @@ def write_table(
 
 def _create(reader: pa.RecordBatchReader, target: Any, settings: WriteSettings, mode: str) -> Snapshot:
     bases = {base.id: base for base in new_bases(settings.initial_bases or (), {}, "initial_bases")}
-    location = new_location(target, with_base_options(settings.storage_options, settings.base_store_params, bases))
+    options = with_base_options(settings.storage_options, settings.base_store_params, bases)
+    location = new_location(target, options, settings.commit_lock)
     with new_folder(local_path(location.uri)):
         staged = stage_new(reader, location, bases, settings)
         return commit_created(staged, settings, lambda: _joined(target, settings, mode, staged, bool(bases)))
@@ -94,7 +95,7 @@ def _joined(target: Any, settings: WriteSettings, mode: str, staged: StagedRows,
     return snapshot if snapshot is not None and snapshot.schema.fields == staged.schema.fields else None
 
 
-def new_location(target: Any, storage_options: Mapping[str, str]) -> Location:
+def new_location(target: Any, storage_options: Mapping[str, str], commit_lock: CommitLock | None = None) -> Location:
     """Return where a table will be.
 
     Raises:
@@ -102,20 +103,23 @@ def new_location(target: Any, storage_options: Mapping[str, str]) -> Location:
     """
     if not isinstance(target, str | os.PathLike) or not os.fspath(target):
         raise InvalidInputError("not a path of a table", where="uri", expected="a path or URI", found=repr(target))
-    return Location.of(target, storage_options)
+    return Location.of(target, storage_options, commit_lock)
 
 
 def current_version(target: Any, settings: WriteSettings) -> Snapshot | None:
     """Return the newest version of the table that is written to; None when there is none."""
+    lock = settings.commit_lock
     if isinstance(target, Snapshot):
-        return target.checkout()
+        place = target.location
+        is_open = lock is None or lock is place.commit_lock
+        return target.checkout() if is_open else open_snapshot(place.uri, None, None, place.storage_options, lock)
     new_location(target, {})
     try:
-        snapshot = open_snapshot(target, storage_options=settings.storage_options)
+        snapshot = open_snapshot(target, storage_options=settings.storage_options, commit_lock=lock)
     except NotFoundError:
         return None
     options = with_base_options(settings.storage_options, settings.base_store_params, snapshot_bases(snapshot))
-    return open_snapshot(target, storage_options=options) if settings.base_store_params else snapshot
+    return open_snapshot(target, None, None, options, lock) if settings.base_store_params else snapshot
 
 
 def _check_metadata(schema: pa.Schema) -> None:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 import lance_duck as ld
 from lance_duck.query import BooleanQuery, MatchQuery, MultiMatchQuery, Occur, PrefixQuery
+from lance_duck.rows.row_set import RowSet
+from lance_duck.rows.row_set_bytes import row_address_map
+from lance_duck.scan.statistics import ScanStatistics
 
 TEXTS = ["Ducks swim", None, "the lake of a duck"]
 
@@ -44,3 +49,64 @@ def test_what_was_not_searched_is_not_marked(dataset: ld.LanceDataset) -> None:
         dataset.scanner().highlight(pa.array(TEXTS), "a")
     with pytest.raises(ld.LanceDuckError, match="column: expected one of a, found b"):
         dataset.scanner(full_text_query=MatchQuery("duck", "a")).highlight(pa.array(TEXTS), "b")
+
+
+@pytest.fixture
+def numbers(tmp_path: Path) -> ld.LanceDataset:
+    vectors = pa.FixedSizeListArray.from_arrays(pa.array(range(20), pa.float32()), 2)
+    table = pa.table({"a": pa.array(range(10)), "v": vectors})
+    return ld.write_dataset(table, tmp_path / "n.lance", max_rows_per_file=4)
+
+
+SECOND = 1 << 32  # first row of the second fragment
+NEAREST = {"column": "v", "q": [0.0, 0.0], "k": 2}
+
+
+def test_lists_of_rows_are_all_that_a_scan_or_a_search_gives(numbers: ld.LanceDataset) -> None:
+    rows = [1, 2, SECOND + 1]
+    assert numbers.to_table(["a"], row_addr_allowlist=rows)["a"].to_pylist() == [1, 2, 5]
+    assert numbers.to_table(["a"], "a > 1", row_addr_allowlist=rows)["a"].to_pylist() == [2, 5]
+    assert numbers.to_table(["a"], row_addr_allowlist=rows, row_addr_blocklist=[2])["a"].to_pylist() == [1, 5]
+    assert numbers.to_table(["a"], nearest=NEAREST, row_addr_allowlist=rows[1:])["a"].to_pylist() == [2, 5]
+    assert numbers.to_table(["a"], nearest=NEAREST, row_addr_blocklist=rows)["a"].to_pylist() == [0, 3]
+    assert numbers.count_rows(row_addr_blocklist=rows) == 7
+    assert numbers.search([0.0, 0.0], k=1, columns=["a"], row_addr_allowlist=rows)["a"].to_pylist() == [1]
+
+
+def test_lists_of_rows_come_as_maps_too(numbers: ld.LanceDataset) -> None:
+    rows = row_address_map(RowSet.of(np.array([3, SECOND], np.uint64)))
+    assert numbers.to_table(["a"], row_addr_allowlist=rows)["a"].to_pylist() == [3, 4]
+    whole = bytes([1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0])  # all of fragment 1
+    assert numbers.to_table(["a"], row_addr_allowlist=whole)["a"].to_pylist() == [4, 5, 6, 7]
+
+
+@pytest.mark.parametrize("rows", [b"zz", [-1], [None], ["x"], 3])
+def test_lists_of_no_rows_are_refused(rows: Any, numbers: ld.LanceDataset) -> None:
+    with pytest.raises(ld.InvalidInputError, match="row_addr_allowlist"):
+        numbers.to_table(row_addr_allowlist=rows)
+
+
+def test_a_callback_is_told_what_a_scan_took_once_it_has_ended(numbers: ld.LanceDataset) -> None:
+    told: list[ScanStatistics] = []
+    batches = numbers.to_batches(scan_stats_callback=told.append)
+    next(batches)
+    assert told == []
+    assert sum(batch.num_rows for batch in batches) == 6
+    (scan,) = told
+    assert (scan.rows, scan.batches) == (10, 3)
+    assert scan.iops == scan.requests > 0
+    assert scan.bytes_read >= 10 * (8 + 8)
+    assert scan.all_counts == {"iops": scan.iops, **vars(scan)}
+    assert numbers.to_table(nearest=NEAREST, scan_stats_callback=told.append).num_rows == told[-1].rows == 2
+    assert numbers.count_rows("a > 3", scan_stats_callback=told.append) == told[-1].rows == 6
+
+
+def test_rows_of_a_batch_come_from_the_environment_where_a_scan_does_not_say(
+    numbers: ld.LanceDataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LANCE_DEFAULT_BATCH_SIZE", "3")
+    assert [batch.num_rows for batch in numbers.to_batches()] == [3, 1, 3, 1, 2]
+    assert [batch.num_rows for batch in numbers.to_batches(batch_size=4)] == [4, 4, 2]
+    monkeypatch.setenv("LANCE_DEFAULT_BATCH_SIZE", "many")
+    with pytest.raises(ld.InvalidInputError, match="LANCE_DEFAULT_BATCH_SIZE: rows of a batch"):
+        numbers.to_table()

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -114,8 +116,8 @@ def test_arguments_that_make_no_sense_are_refused(table: ld.LanceDataset, tmp_pa
     one = append(table)
     with pytest.raises(InvalidInputError, match="no read_version"):
         commit(table, one)
-    with pytest.raises(UnsupportedError, match="commit_lock is not supported"):
-        commit(table, one, 1, lambda version: None)
+    with pytest.raises(InvalidInputError, match="commit_lock: expected a function, found int"):
+        commit(table, one, 1, 3)
     with pytest.raises(InvalidInputError, match="unknown argument 'odd'"):
         commit(table, one, 1, odd=1)
     with pytest.raises(InvalidInputError, match="found int"):
@@ -145,3 +147,39 @@ def test_a_table_is_not_created_twice(tmp_path: Path) -> None:
     assert ld.LanceDataset.commit(tmp_path / "t", made).version == 2
     with pytest.raises(AlreadyExistsError):
         ld.write_dataset(ROWS, tmp_path / "t")
+
+
+def test_a_lock_is_held_while_each_version_appears(tmp_path: Path) -> None:
+    uri, steps = tmp_path / "locked.lance", []
+    rows = pa.table({"x": [1, 2]})
+
+    @contextmanager
+    def lock(version: int) -> Iterator[None]:
+        steps.append((version, "before", (uri / "_versions").exists() and len(ld.dataset(uri).versions())))
+        yield
+        steps.append((version, "after", len(ld.dataset(uri).versions())))
+
+    table = ld.write_dataset(rows, uri, commit_lock=lock)
+    table.delete("x = 1")
+    opened = ld.dataset(uri, commit_lock=lock)
+    opened.insert(rows)
+    ld.write_dataset(rows, ld.dataset(uri), mode="append", commit_lock=lock)
+    ld.LanceDataset.commit(opened, LanceOperation.Append([]), read_version=4)
+    ld.LanceDataset.commit(uri, LanceOperation.Append([]), read_version=5, commit_lock=lock)
+    assert steps == [step for n in range(1, 7) for step in ((n, "before", n - 1), (n, "after", n))]
+
+
+def test_a_lock_that_is_not_given_leaves_the_table_as_it_was(tmp_path: Path) -> None:
+    uri = tmp_path / "locked.lance"
+    rows = pa.table({"x": [1, 2]})
+
+    def lock(version: int) -> Any:
+        raise ld.CommitConflictError
+
+    with pytest.raises(ld.CommitConflictError, match="another writer was first"):
+        ld.write_dataset(rows, uri, commit_lock=lock)
+    assert not uri.exists()
+    ld.write_dataset(rows, uri)
+    with pytest.raises(ld.CommitConflictError):
+        ld.dataset(uri, commit_lock=lock).delete("x = 1")
+    assert (ld.dataset(uri).version, ld.dataset(uri).count_rows()) == (1, 2)

@@ -149,9 +149,9 @@ def test_versions_of_files(place: str, hasty: dict[str, str]) -> None:
         ({"max_rows_per_file": 0}, InvalidInputError, "max_rows_per_file"),
         ({"max_bytes_per_file": -1}, InvalidInputError, "max_bytes_per_file"),
         ({"progress": 3}, InvalidInputError, "progress"),
-        ({"commit_lock": print}, UnsupportedError, "manifest_store"),
+        ({"commit_lock": 3}, InvalidInputError, "commit_lock: expected a function"),
         ({"session": object()}, UnsupportedError, "session"),
-        ({"namespace_client": object()}, UnsupportedError, "namespace_client"),
+        ({"namespace_client": object()}, InvalidInputError, "namespace_client and table_id: expected both"),
         ({"colour": "red"}, InvalidInputError, "unknown argument 'colour'"),
         ({"transaction_properties": {"a": 1}}, InvalidInputError, "not a string"),
         ({"target_bases": ["none"]}, InvalidInputError, "base path 'none' not found"),
@@ -341,3 +341,9 @@ def test_an_append_that_raced_with_another_table_says_so(tmp_path: Path) -> None
     with pytest.raises(AlreadyExistsError):
         ld.write_dataset(rows(), path, pa.schema({"a": pa.int64()}), mode="append")
     assert len(list((path / "data").iterdir())) == 1
+
+
+def test_memory_without_a_name_is_a_new_table_each_time() -> None:
+    one, two = (ld.write_dataset(pa.table({"x": range(n)}), "memory://") for n in (1, 2))
+    one.insert(pa.table({"x": [5, 6]}))
+    assert [each.count_rows() for each in (one, two, ld.dataset(one.uri))] == [3, 2, 3]

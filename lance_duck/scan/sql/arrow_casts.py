@@ -1,0 +1,102 @@
+"""`arrow_cast(x, 'Float32')`, which Lance's own filters have, as a CAST of DuckDB."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from lance_duck.errors import InvalidInputError
+from lance_duck.scan.sql.literals import NotSimpleError
+from lance_duck.scan.sql.tokens import SqlToken, tokens
+
+_NAME: Final = "arrow_cast"
+_PLAIN: Final = {
+    "Int8": "TINYINT",
+    "Int16": "SMALLINT",
+    "Int32": "INTEGER",
+    "Int64": "BIGINT",
+    "UInt8": "UTINYINT",
+    "UInt16": "USMALLINT",
+    "UInt32": "UINTEGER",
+    "UInt64": "UBIGINT",
+    "Float32": "FLOAT",
+    "Float64": "DOUBLE",
+    "Boolean": "BOOLEAN",
+    "Date32": "DATE",
+    **dict.fromkeys(("Utf8", "LargeUtf8", "Utf8View"), "VARCHAR"),
+    **dict.fromkeys(("Binary", "LargeBinary", "BinaryView"), "BLOB"),
+    "Time64(Microsecond)": "TIME",
+    "Timestamp(Second,None)": "TIMESTAMP_S",
+    "Timestamp(Millisecond,None)": "TIMESTAMP_MS",
+    "Timestamp(Microsecond,None)": "TIMESTAMP",
+    "Timestamp(Nanosecond,None)": "TIMESTAMP_NS",
+}
+"""Types of Arrow, as arrow_cast spells them without spaces, that DuckDB has."""
+
+_PATTERNS: Final = (
+    (re.compile(r"Decimal128\((\d+),(\d+)\)"), "DECIMAL({0},{1})"),
+    (re.compile(r"Timestamp\(\w+,Some\(\"[^\"]+\"\)\)"), "TIMESTAMPTZ"),
+)
+_LIST: Final = re.compile(r"(?:Large)?List\((.*)\)")
+_VECTOR: Final = re.compile(r"FixedSizeList\((\d+),(.*)\)")
+_OPENING: Final = ("(", "[", "{")
+_CLOSING: Final = (")", "]", "}")
+
+
+def with_casts(text: str) -> str:
+    """Return SQL text with a CAST for each arrow_cast.
+
+    Raises:
+        InvalidInputError: A type that Arrow does not have, or DuckDB.
+    """
+    if _NAME not in text.lower():
+        return text
+    try:
+        words = tokens(text, simple=False)
+    except NotSimpleError:
+        return text
+    calls = [i for i, word in enumerate(words[:-1]) if word.text.lower() == _NAME and words[i + 1].text == "("]
+    for place in reversed(calls):  # inner ones first, and the text before a place stays as it is
+        text = _replaced(text, words, place)
+        words = tokens(text, simple=False)
+    return text
+
+
+def _replaced(text: str, words: Sequence[SqlToken], place: int) -> str:
+    """Return the text with the call at a place written as a CAST; as it is, where it is not of that form."""
+    depth, comma = 0, -1
+    for i in range(place + 1, len(words)):
+        mark = words[i].text if words[i].kind in ("mark", "other") else ""
+        depth += (mark in _OPENING) - (mark in _CLOSING)
+        if mark == "," and depth == 1:
+            comma = i
+        if depth == 0:
+            break
+    else:
+        return text
+    if comma < 0 or i != comma + 2 or words[comma + 1].kind != "text":
+        return text
+    type_ = duckdb_type_name(words[comma + 1].text[1:-1].replace("''", "'"))
+    value = text[words[place + 1].stop : words[comma].start]
+    return f"{text[: words[place].start]}CAST({value} AS {type_}){text[words[i].stop :]}"
+
+
+def duckdb_type_name(name: str) -> str:
+    """Return what DuckDB calls a type of Arrow. Raises InvalidInputError."""
+    spelled = name.replace(" ", "")
+    plain = _PLAIN.get(spelled)
+    if plain is not None:
+        return plain
+    for pattern, form in _PATTERNS:
+        match = pattern.fullmatch(spelled)
+        if match is not None:
+            return form.format(*match.groups())
+    vector = _VECTOR.fullmatch(spelled)
+    if vector is not None:
+        return f"{duckdb_type_name(vector[2])}[{vector[1]}]"
+    items = _LIST.fullmatch(spelled)
+    if items is not None:
+        return f"{duckdb_type_name(items[1])}[]"
+    expected = "a type that DuckDB has, such as 'Int32', 'Utf8' or 'FixedSizeList(8, Float32)'"
+    raise InvalidInputError("type", where=_NAME, expected=expected, found=repr(name))

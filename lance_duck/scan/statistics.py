@@ -1,0 +1,53 @@
+"""What a scan took, for a function of the caller's that is told once the scan has ended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from typing import TypeAlias
+
+from lance_duck.store.request import watched
+
+
+@dataclass(eq=False)
+class ScanStatistics:
+    """What was read, by all scans of the process that ran meanwhile.
+
+    Attributes:
+        requests: Ranges of bytes that were asked for.
+        bytes_read: Their bytes.
+        rows: Rows of the result.
+        batches: Batches that they came in.
+    """
+
+    requests: int = 0
+    bytes_read: int = 0
+    rows: int = 0
+    batches: int = 0
+
+    @property
+    def iops(self) -> int:
+        """The number of `requests`: neighbouring ones are merged by the store alone."""
+        return self.requests
+
+    @property
+    def all_counts(self) -> dict[str, int]:
+        """All of the above, by name."""
+        return {"iops": self.iops, **asdict(self)}
+
+
+StatisticsCallback: TypeAlias = Callable[[ScanStatistics], object]
+
+
+@contextmanager
+def count_reads(callback: StatisticsCallback | None) -> Iterator[ScanStatistics]:
+    """Count what is read meanwhile, and tell the callback in the end; where there is none, count nothing."""
+    statistics = ScanStatistics()
+    if callback is None:
+        yield statistics
+        return
+    with watched() as reads:
+        yield statistics
+    statistics.requests, statistics.bytes_read = reads.ranges, reads.size
+    callback(statistics)

@@ -1,0 +1,107 @@
+"""Tables by the names that a catalog has for them: pylance's `namespace_client=` and `table_id=`.
+
+A client is any `lance_namespace.LanceNamespace` (folders, REST services, Glue, Hive, Unity, …), or a namespace of this
+package. Only its `describe_table` and `declare_table` are called: bytes go straight to the store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from lance_duck.errors import (
+    AlreadyExistsError,
+    InvalidInputError,
+    LanceDuckError,
+    NotFoundError,
+    StoreError,
+    UnsupportedError,
+    WrongTypeError,
+)
+from lance_duck.redact import remember
+
+_KINDS: Final = {"NotFoundError": NotFoundError, "AlreadyExistsError": AlreadyExistsError}
+"""What the names of a client's errors end with: the errors of `lance_namespace`, and those of other libraries."""
+
+
+def named_place(
+    uri: Any, client: Any, table_id: Sequence[str] | None, storage_options: Mapping[str, str] | None, mode: str | None
+) -> tuple[Any, Mapping[str, str] | None]:
+    """Return where a table is, and the settings of its store: those of the catalog win.
+
+    Args:
+        uri: The place, where no catalog is asked.
+        client: The catalog.
+        table_id: Parts of the name of the table in it.
+        storage_options: Settings of the caller.
+        mode: How the table is to be written: the name is declared to the catalog for "create", and otherwise where it
+            is not there; None: the table is opened.
+
+    Raises:
+        InvalidInputError: Both a place and a catalog, or neither, or a catalog without a name or the other way.
+        NotFoundError: The catalog has no such table.
+        AlreadyExistsError: It has, and the mode is "create".
+        UnsupportedError: The catalog keeps the versions of the table itself.
+        StoreError: The catalog failed.
+    """
+    if client is None and table_id is None:
+        return uri, storage_options
+    if client is None or table_id is None:
+        raise InvalidInputError("namespace_client and table_id", expected="both, or none of them")
+    if uri is not None:
+        raise InvalidInputError("both uri and namespace_client", expected="one of them")
+    if isinstance(table_id, str) or not isinstance(table_id, Sequence):
+        raise WrongTypeError(
+            "table_id", expected='a list of texts, such as ["namespace", "table"]', found=repr(table_id)
+        )
+    answer = _answer(client, list(table_id), mode)
+    if getattr(answer, "managed_versioning", None) is True:
+        raise UnsupportedError("a catalog that keeps the versions of tables itself", where=_name(table_id))
+    location = getattr(answer, "location", None)
+    if not isinstance(location, str) or not location:
+        raise StoreError("answer of the catalog", where=_name(table_id), expected="a location", found=repr(location))
+    options = getattr(answer, "storage_options", None)
+    remember(options)
+    return location, {**(storage_options or {}), **options} if options else storage_options
+
+
+def _answer(client: Any, table_id: list[str], mode: str | None) -> Any:
+    """Ask the catalog where a table is, or will be."""
+    if mode is None:
+        return _asked(client, "describe_table", "DescribeTableRequest", table_id)
+    if mode != "create":
+        try:
+            return _asked(client, "describe_table", "DescribeTableRequest", table_id)
+        except NotFoundError:
+            pass
+    return _asked(client, "declare_table", "DeclareTableRequest", table_id)
+
+
+def _asked(client: Any, method: str, request: str, table_id: list[str]) -> Any:
+    call = getattr(client, method, None)
+    if call is None:
+        expected = "a LanceNamespace, or what connect_namespace returns"
+        raise WrongTypeError("namespace_client", expected=expected, found=type(client).__name__)
+    try:
+        return call(table_id if hasattr(client, "open_table") else _request(request, table_id))
+    except LanceDuckError:
+        raise
+    except Exception as error:
+        kinds = (kind for end, kind in _KINDS.items() if type(error).__name__.endswith(end))
+        kind = next(kinds, StoreError)
+        raise kind(f"the catalog refuses {method}", where=_name(table_id), found=str(error)) from error
+
+
+def _request(name: str, table_id: list[str]) -> Any:
+    """Return a request as clients of `lance_namespace` take them."""
+    try:
+        import lance_namespace
+    except ModuleNotFoundError as error:
+        raise UnsupportedError(
+            "clients of catalogs need lance_namespace", where="namespace_client", remedy="pip install lance-namespace"
+        ) from error
+    return getattr(lance_namespace, name)(id=table_id)
+
+
+def _name(table_id: Sequence[str]) -> str:
+    return "$".join(table_id)

@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import lance_duck as ld
+from lance_duck.scan.sql.arrow_casts import with_casts
+
+
+@pytest.mark.parametrize(
+    ("text", "cast"),
+    [
+        ("arrow_cast(a, 'Int32')", "CAST(a AS INTEGER)"),
+        ("ARROW_CAST( f(a, 1) , 'Utf8') = b", "CAST( f(a, 1)  AS VARCHAR) = b"),
+        ("arrow_cast(arrow_cast(a, 'Utf8'), 'Date32')", "CAST(CAST(a AS VARCHAR) AS DATE)"),
+        ("arrow_cast([1, 2], 'FixedSizeList(2, Float32)')", "CAST([1, 2] AS FLOAT[2])"),
+        ("arrow_cast(a, 'List(LargeList(Int8))')", "CAST(a AS TINYINT[][])"),
+        ("arrow_cast(a, 'Decimal128(10, 2)')", "CAST(a AS DECIMAL(10,2))"),
+        ("arrow_cast(a, 'Timestamp(Millisecond, None)')", "CAST(a AS TIMESTAMP_MS)"),
+        ("arrow_cast(a, 'Timestamp(Second, Some(\"UTC\"))')", "CAST(a AS TIMESTAMPTZ)"),
+        ("s = 'arrow_cast(a, ''Int32'')'", "s = 'arrow_cast(a, ''Int32'')'"),
+        ("arrow_cast(a, b)", "arrow_cast(a, b)"),
+        ("arrow_cast(a", "arrow_cast(a"),
+    ],
+)
+def test_a_call_becomes_a_cast_of_duckdb(text: str, cast: str) -> None:
+    assert with_casts(text) == cast
+
+
+def test_a_type_that_duckdb_lacks_is_named() -> None:
+    with pytest.raises(ld.InvalidInputError, match=r"arrow_cast: type: .* found 'Float16'"):
+        with_casts("arrow_cast(a, 'FixedSizeList(2, Float16)')")
+
+
+def test_filters_and_new_columns_have_it(tmp_path: Path) -> None:
+    dataset = ld.write_dataset(pa.table({"a": [1, 2, 3]}), tmp_path / "t.lance")
+    assert dataset.to_table(filter="arrow_cast(a, 'Utf8') = '2' OR a = 3")["a"].to_pylist() == [2, 3]
+    dataset.add_columns({"v": "arrow_cast(NULL, 'FixedSizeList(4, Float32)')"})
+    assert dataset.schema.field("v").type == pa.list_(pa.float32(), 4)
