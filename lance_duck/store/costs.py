@@ -48,6 +48,10 @@ RESIDENT_BYTES: Final = 64 << 20
 """Bytes of memory maps that may be touched before the longest unused are released: `benchmarks/memory.py` measures what
 a scan takes with it."""
 
+NOTED_AHEAD: Final = 64 << 10
+"""Bytes of a map that are counted as touched before they are, so that most reads of single rows need not be: to count
+takes 1 us, a tenth of such a read. The system maps as many around a page that is touched. Not measured by itself."""
+
 RANGES_AHEAD: Final = 64
 """Ranges of a page or less, read together, up to which each is asked for ahead: 1 µs each. Not measured."""
 

@@ -28,7 +28,7 @@ from lance_duck.errors import CorruptError, LanceDuckError, NotFoundError, Store
 from lance_duck.forks import Lock
 from lance_duck.store import pages
 from lance_duck.store.base import check_range
-from lance_duck.store.costs import OPEN_FILES, RANGES_AHEAD, READS_TRUSTED, RESIDENT_BYTES, SAMPLED_PLACES
+from lance_duck.store.costs import NOTED_AHEAD, OPEN_FILES, RANGES_AHEAD, READS_TRUSTED, RESIDENT_BYTES, SAMPLED_PLACES
 from lance_duck.store.request import Bytes
 
 try:
@@ -64,6 +64,7 @@ class MappedFile:
             raise CorruptError(
                 "file has another size than its manifest says", where=path, expected=size, found=self.size
             )
+        self._noted = 0  # bytes that `residency` counts and that were not read yet
         self._trusted: dict[int, int] = {}  # by place: number of reads that go unchecked, after one that was in memory
         self._bytes: Bytes = _EMPTY if self._map is None else np.frombuffer(self._map, np.uint8)
 
@@ -80,14 +81,14 @@ class MappedFile:
             start = offset - offset % mmap.PAGESIZE
             if (offset + length - start > mmap.PAGESIZE or is_one_of_few) and length and _CAN_PLAN:
                 self._map.madvise(mmap.MADV_WILLNEED, start, offset + length - start)  # type: ignore[union-attr]
-        residency.touch(self, touched)
+        self._touch(touched)
         return pieces
 
     def look(self, offset: int, size: int, touched: int) -> Bytes:
         """Return a view of bytes, of which only about `touched` will be read; it is unknown which."""
         if offset < 0 or size < 0 or offset + size > self.size:
             check_range(self.path, self.size, offset, size)
-        residency.touch(self, min(size, touched))
+        self._touch(min(size, touched))
         return self._bytes[offset : offset + size]
 
     def read_ahead(self, offset: int, rows: Int64s, spans: Spans) -> None:
@@ -122,10 +123,19 @@ class MappedFile:
         """Release the pages of a range that will not be read soon; views of it stay valid."""
         if self._map is None or not _CAN_RELEASE:
             return
+        self._noted = 0
         stop = self.size if size is None else min(offset + size, self.size)
         start = offset - offset % mmap.PAGESIZE
         if 0 <= start < stop:
             self._map.madvise(mmap.MADV_DONTNEED, start, stop - start)
+
+    def _touch(self, size: int) -> None:
+        """Note that bytes are about to be read, unless as many were noted ahead."""
+        ahead = self._noted - size
+        if ahead < 0:
+            residency.touch(self, size + NOTED_AHEAD)
+            ahead = NOTED_AHEAD
+        self._noted = ahead
 
 
 class Residency:
