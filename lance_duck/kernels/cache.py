@@ -2,13 +2,13 @@
 
     offset  size  field
     0       32    SHA-256 of the rest
-    32      …     pickle of what numba keeps of a compiled function: its machine code, its types
+    32      …     pickle of a compiled function as numba keeps it: its machine code, its types
 
-A file is named after all that decides what is in it: the kernel, its types, the processor, numba, Python, and the text
-of all kernels. So there is no index that two processes would have to agree on: whoever compiles a kernel puts its file
-there in one step, and two who compile the same kernel put the same there. A file that is damaged is as good as none.
+A file is named after all that determines its content: the kernel, its types, the processor, numba, Python, and the text
+of all kernels. So there is no index that two processes would have to agree on: a process that compiles a kernel puts
+its file there in one step, and two that compile the same kernel put the same file. A damaged file counts as missing.
 
-Files are written to the first folder of these that takes them, and looked for in all of them:
+Files are written to the first of these folders that takes them, and looked for in all of them:
 
     $NUMBA_CACHE_DIR/lance_duck          where the variable is set
     lance_duck/kernels/__pycache__            beside the code, as Python's own compiled modules
@@ -43,11 +43,11 @@ _user_folder: Final[Any] = appdirs.user_cache_dir
 
 
 class KernelCache:
-    """What numba asks for compiled versions of one kernel, and gives them to.
+    """The cache of one kernel's compiled versions, as numba uses it.
 
     Args:
         function: The kernel's Python function.
-        folders: Where files may be; those of the process by default.
+        folders: Folders of files; those of the process by default.
     """
 
     def __init__(self, function: Callable[..., Any], folders: Sequence[Path] | None = None) -> None:
@@ -58,20 +58,20 @@ class KernelCache:
 
     @property
     def folders(self) -> Sequence[Path]:
-        """Where files may be, the one that is written to first."""
+        """Folders where files may be; the first one is written to."""
         return cache_folders() if self._folders is None else self._folders
 
     @property
     def cache_path(self) -> str:
-        """The folder that is written to, for numba's statistics."""
+        """Folder that is written to, for numba's statistics."""
         return str(next(iter(self.folders), ""))
 
     def load_overload(self, signature: Any, target: Any) -> Any:
         """Return the kernel compiled for a signature; None if no folder has it, or its file is damaged.
 
-        The target is not refreshed, as numba's own cache does: that imports all that numba can compile, which takes
-        five times as long as reading the kernels of a first scan (`benchmarks/first_use.py`), and machine code needs
-        nothing of it. numba refreshes the target itself when it compiles.
+        Unlike in numba's own cache the target is not refreshed: that would import all that numba can compile, which
+        takes five times as long as reading the kernels of a first scan (`benchmarks/first_use.py`), and machine code
+        does not need it. numba refreshes the target itself when it compiles.
         """
         name = self._file(signature, target)
         for folder in self.folders:
@@ -82,7 +82,7 @@ class KernelCache:
         return None
 
     def save_overload(self, signature: Any, result: Any) -> None:
-        """Keep a compiled kernel, if a folder takes it."""
+        """Write a compiled kernel to disk, if a folder takes it."""
         data = _dumps(result._reduce())
         name = self._file(signature, result.target_context)
         for folder in self.folders:
@@ -91,7 +91,7 @@ class KernelCache:
                 return
 
     def flush(self) -> None:
-        """Forget nothing: a file never becomes wrong."""
+        """Do nothing: a file never becomes wrong."""
 
     def _file(self, signature: Any, target: Any) -> str:
         processor = target.codegen().magic_tuple()
@@ -101,7 +101,7 @@ class KernelCache:
 
 @cache
 def stamp_of_sources(source: Path, folder: Path = Path(__file__).parent) -> str:
-    """Return the digest of a source file and of all sources of kernels, whose code it may have taken in.
+    """Return the digest of a source file and of all sources of kernels, whose code it may have inlined.
 
     The time of a file is left out: an image keeps it in whole seconds.
     """
@@ -110,7 +110,7 @@ def stamp_of_sources(source: Path, folder: Path = Path(__file__).parent) -> str:
 
 @cache
 def _stamp_of_folder(folder: Path) -> str:
-    """Return the digest of all sources below a folder: once for a process, for it costs as much as a few kernels."""
+    """Return the digest of all sources below a folder, computed once in a process: it costs as much as some kernels."""
     digest = hashlib.sha256()
     for path in sorted(folder.rglob("*.py")):
         digest.update(b"%s %d %s" % _sized_text(path))
@@ -120,14 +120,14 @@ def _stamp_of_folder(folder: Path) -> str:
 def _sized_text(path: Path) -> tuple[bytes, int, bytes]:
     try:
         text = path.read_bytes()
-    except OSError:  # a zip file, or code that was typed in
+    except OSError:  # inside a zip file, or typed into a shell
         text = b""
     return path.name.encode(), len(text), text
 
 
 @cache
 def cache_folders() -> tuple[Path, ...]:
-    """Return the folders where compiled kernels may be, one that can be written to first if there is one."""
+    """Return the folders where compiled kernels may be; a folder that can be written to comes first."""
     own = Path(__file__).parent / "__pycache__"
     setting = os.environ.get("NUMBA_CACHE_DIR")
     folders = [Path(setting, "lance_duck"), own] if setting else [own, Path(_user_folder("lance_duck"))]

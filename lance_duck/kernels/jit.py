@@ -1,14 +1,14 @@
-"""How kernels are compiled: without the GIL, cached on disk, without exceptions for division by zero.
+"""The compiler of kernels: without the GIL, cached on disk, without exceptions for division by zero.
 
 A kernel allocates nothing, so that numba need not count references to arrays either, which it would do at each call of
 one kernel by another.
 
-A kernel checks every offset and length against its buffers before it touches them, and reports what it found as a
-status (`kernels/status.py`): compiled code does not check bounds and must not raise.
+A kernel checks every offset and length against its buffers before it touches them, and reports errors as a status
+(`kernels/status.py`): compiled code does not check bounds and must not raise.
 
-Half of the time that numba takes for a small function goes into ways to call it that nobody takes
+Half of the time that numba takes for a small function goes into entry points that are never used
 (`benchmarks/first_use.py`). So no kernel gets a wrapper for C, and a subroutine, which only kernels call, none for
-Python either; and a constant argument is compiled as any number is, not once more for each constant.
+Python either; and a constant argument is compiled like any number, not once more for each constant.
 
 A subroutine becomes part of each kernel that calls it. LLVM would leave the larger ones as calls, which doubles the
 time of a kernel that calls one for each text.
@@ -35,10 +35,10 @@ R = TypeVar("R")
 S = TypeVar("S", bound=np.generic)
 
 OPTIONS: Final[Any] = MappingProxyType({"nogil": True, "error_model": "numpy", "_nrt": False, "no_cfunc_wrapper": True})
-"""`_nrt`: numba's run time, which allocates and counts references."""
+"""Options of numba for all kernels. `_nrt` is its run time, which allocates and counts references."""
 
 _SUMS: Final = frozenset({"reassoc", "contract", "nsz"})
-"""What may be done to sums: NaN and infinity stay what they are."""
+"""Liberties that the compiler may take with sums; NaN and infinity stay what they are."""
 
 
 class Kernel(CPUDispatcher):
@@ -63,7 +63,7 @@ class Subroutine(Kernel):
     """A function that only kernels call."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
-        """Refuse: there is no way from Python into it."""
+        """Refuse the call: a subroutine has no entry point for Python."""
         raise TypeError(f"{self.py_func.__name__} is a subroutine of kernels, which Python cannot call")
 
 
@@ -78,12 +78,12 @@ def summing_kernel(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def subroutine(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile `function` as `kernel` does, for kernels alone."""
+    """Compile `function` as `kernel` does, to be called by kernels only."""
     return _compiled(function, {**OPTIONS, "no_cpython_wrapper": True, "forceinline": True}, Subroutine)
 
 
 def summing_subroutine(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile `function` as `summing_kernel` does, for kernels alone."""
+    """Compile `function` as `summing_kernel` does, to be called by kernels only."""
     options = {**OPTIONS, "no_cpython_wrapper": True, "forceinline": True, "fastmath": set(_SUMS)}
     return _compiled(function, options, Subroutine)
 

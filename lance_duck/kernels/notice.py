@@ -1,4 +1,4 @@
-"""One line on stderr when kernels are compiled for so long that a user wonders."""
+"""The notice on stderr that kernels are being compiled, when this takes so long that a user wonders."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ QUIET: Final = "LANCE_DUCK_QUIET"
 
 
 class FirstUse:
-    """Measures how long a process compiles kernels, and says so once.
+    """The time that a process compiles kernels, of which a user is told once.
 
-    numba compiles one function at a time; a kernel that calls others is compiled while they are.
+    numba compiles one function at a time; a kernel that calls others is still being compiled while they are.
     """
 
     def __init__(self) -> None:
@@ -26,11 +26,11 @@ class FirstUse:
         self._silent = False
 
     def enter(self) -> None:
-        """Note that a kernel is asked for, maybe by one that is being compiled."""
+        """Note that a kernel is requested, perhaps by one that is being compiled."""
         self._depth += 1
 
     def missed(self) -> None:
-        """Note that a kernel is on no disk, and is compiled now."""
+        """Note that a kernel is in no cache on disk, and is compiled now."""
         self.compiled += 1
         if self._start is None:
             self._start = time.monotonic()

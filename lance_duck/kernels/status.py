@@ -1,4 +1,4 @@
-"""What a kernel reports: 0, or a code in the low byte and the place (chunk or value) above it."""
+"""The status of a kernel: 0, or a code in the low byte and the place (chunk or value) above it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _TEXT: Final = {
 
 
 def text(status: int) -> str:
-    """Return what a status says."""
+    """Return the meaning of a status, for messages."""
     return _TEXT[status & 0xFF]
 
 

@@ -176,7 +176,7 @@ def _value_text(
     floats: Float64s,
     num_floats: int,
 ) -> tuple[int, int, int]:
-    """Return one value, as (status, end of the text, floats seen)."""
+    """Write the text of one value; return (status, end of the text, floats seen)."""
     status = _open(data, start, end, stack, 0)
     if status != OK:
         return status, at, num_floats
@@ -238,11 +238,11 @@ def jsonb_text(
     Args:
         data: The values.
         offsets: (n + 1,), within `data`; an empty value has no text.
-        stack: Room for nesting: FRAME numbers a level.
+        stack: Room for nesting: FRAME numbers for each level.
         out: Receives the text, or nothing when it is empty.
         ends_out: (n + 1,), receives the offsets of the texts.
         texts: Texts of the floats, one after the other.
-        ends: Their offsets, or empty when they are not known: then they have no text.
+        ends: Offsets of these texts, or empty when they are not known: then floats have no text.
         floats: Receives the floats, as many as it takes.
         totals: (2,), receives the bytes of text and the number of floats.
 

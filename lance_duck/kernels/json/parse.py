@@ -1,8 +1,8 @@
-"""Kernel of JSON text: one value into a tape of nodes, in the order of the text.
+"""Kernel that parses JSON text: one value into a tape of nodes, in the order of the text.
 
 A node is a row of the tape: its kind, where its payload begins in the scratch, the bytes that its value takes as JSONB,
-its number of children, and the first row after it and all below it; two numbers more are for who writes it. A member of
-an object is two nodes, key and value.
+its number of children, and the first row after it and all nodes below it; two more numbers are for the kernel that
+writes it. A member of an object is two nodes, key and value.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _blanks(data: Bytes, at: int, stop: int) -> int:
 
 @subroutine
 def _hex(data: Bytes, at: int, stop: int) -> int:
-    """Return four hexadecimal digits, -1 when they are not."""
+    """Return the value of four hexadecimal digits; -1 when there are none."""
     if stop - at < 4:
         return -1
     value = 0
@@ -58,7 +58,7 @@ def _hex(data: Bytes, at: int, stop: int) -> int:
 
 @subroutine
 def _put_code(scratch: Bytes, end: int, code: int) -> int:
-    """Return a code point as UTF-8."""
+    """Write a code point as UTF-8; return where it ends."""
     if code < 0x80:
         scratch[end] = code
         return end + 1
@@ -72,9 +72,9 @@ def _put_code(scratch: Bytes, end: int, code: int) -> int:
 
 @subroutine
 def _put_escape(data: Bytes, at: int, stop: int, scratch: Bytes, end: int) -> tuple[int, int]:
-    r"""Return the escape at `at`, as (first byte after it, bytes used); (-1, used) when it is none.
+    r"""Write the character of the escape at `at`; return (first byte after it, bytes used), (-1, used) for no escape.
 
-    A \u that is half of a pair stays as it is written, and what stands in the place of its other half.
+    A \u that is half of a pair stays as it is written, and so does what follows in place of the other half.
     """
     if stop - at < 2:
         return -1, end
@@ -100,7 +100,7 @@ def _put_escape(data: Bytes, at: int, stop: int, scratch: Bytes, end: int) -> tu
 
 @subroutine
 def _string(data: Bytes, at: int, stop: int, scratch: Bytes, end: int) -> tuple[int, int, int]:
-    """Return the string whose quote is at `at`, as (status, first byte after it, bytes used)."""
+    """Write the string whose quote is at `at`; return (status, first byte after it, bytes used)."""
     at += 1
     while at < stop:
         byte = data[at]
@@ -127,7 +127,7 @@ def _digits(data: Bytes, at: int, stop: int) -> int:
 
 @subroutine
 def _is_infinite(data: Bytes, start: int, point: int, mantissa: int, exponent: int) -> bool:
-    """Return whether digits from `start` to `mantissa`, the point at `point`, are too large for a float."""
+    """Return whether the digits from `start` to `mantissa`, with the point at `point`, are too large for a float."""
     at = start
     while at < mantissa and (data[at] == 48 or data[at] == 46):
         at += 1
@@ -165,7 +165,7 @@ def _put_integer(scratch: Bytes, place: int, value: np.uint64, negative: bool) -
 
 @subroutine
 def _put_float_span(scratch: Bytes, place: int, start: int, stop: int) -> int:
-    """Return where the text of a float begins and ends, in the place of its 8 bytes and 8 more."""
+    """Write where the text of a float begins and ends, in the place of its 8 bytes and 8 more."""
     for i in range(8):
         scratch[place + i] = (start >> (8 * i)) & 255
         scratch[place + 8 + i] = (stop >> (8 * i)) & 255
@@ -190,7 +190,7 @@ def _exponent(data: Bytes, at: int, stop: int) -> tuple[int, int]:
 
 @subroutine
 def _number(data: Bytes, start: int, stop: int, scratch: Bytes, place: int) -> tuple[int, int, int, int]:
-    """Return the number at `start`, as (status, first byte after it, bytes used, kind)."""
+    """Write the number at `start`; return (status, first byte after it, bytes used, kind)."""
     negative = data[start] == 45
     first = start + 1 if negative else start
     point = mantissa = end = _digits(data, first, stop)
@@ -221,7 +221,7 @@ def _number(data: Bytes, start: int, stop: int, scratch: Bytes, place: int) -> t
 
 @subroutine
 def _word(data: Bytes, at: int, stop: int) -> int:
-    """Return which of the words stands at `at`, -1 for none."""
+    """Return the number of the word at `at`; -1 when it is none of the words."""
     for word in range(len(_WORD_KINDS)):
         size = _WORD_ENDS[word + 1] - _WORD_ENDS[word]
         if stop - at >= size:
@@ -235,7 +235,7 @@ def _word(data: Bytes, at: int, stop: int) -> int:
 
 @subroutine
 def _scalar(data: Bytes, at: int, stop: int, scratch: Bytes, place: int, tape: Tape, node: int) -> tuple[int, int, int]:
-    """Read the scalar at `at` into a node; returns (status, first byte after it, bytes used)."""
+    """Read the scalar at `at` into a node; return (status, first byte after it, bytes used)."""
     status, begin, kind, byte = OK, place, STRING, data[at]
     if byte == 34:
         status, at, place = _string(data, at, stop, scratch, place)
@@ -285,7 +285,7 @@ def _open(tape: Tape, node: int, is_object: bool, stack: Int64s, depth: int) -> 
 
 @subroutine
 def _key(data: Bytes, at: int, stop: int, scratch: Bytes, place: int, tape: Tape, node: int) -> tuple[int, int, int]:
-    """Return the key at `at` and the colon after it, as `_scalar` does."""
+    """Read the key at `at` and the colon after it, as `_scalar` does."""
     if data[at] != 34:
         return BAD_PLACE, at, place
     status, at, place = _scalar(data, at, stop, scratch, place, tape, node)
@@ -304,14 +304,14 @@ def parse_value(data: Bytes, at: int, stop: int, tape: Tape, stack: Int64s, scra
     Args:
         data: The text.
         at: First byte of the value.
-        stop: One past its last.
-        tape: Receives the nodes; NO_ROOM when they are more.
-        stack: Room for nesting, one number a level.
-        scratch: Receives strings without escapes, numbers as JSONB (floats as the extent of their text); at least
-            16 bytes, and 4 for each of the value.
+        stop: One past its last byte.
+        tape: Receives the nodes; the status is NO_ROOM when there are more.
+        stack: Room for nesting, one number for each level.
+        scratch: Receives strings without escapes, and numbers as JSONB (floats as the extent of their text); at least
+            16 bytes, and 4 for each byte of the value.
 
     Returns:
-        Status, place in the text that it is about, nodes.
+        Status, the place in the text that it is about, number of nodes.
     """
     depth, nodes, place, status = -1, 0, 0, OK
     first = wants_key = after = False

@@ -1,4 +1,4 @@
-"""Kernels that set bits: sets of numbers that come in any order."""
+"""Kernels that set bits, for sets of numbers that come in any order."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def bounds_of_names(names: UInt64s, bounds: UInt64s) -> None:
 
     Args:
         names: 64-bit names, at least one.
-        bounds: (3,), written.
+        bounds: uint64 (3,), written.
     """
     low = high = names[0] >> np.uint64(32)
     within = np.uint64(0)
@@ -41,9 +41,9 @@ def set_bits(names: UInt64s, least: int, words: NDArray[np.uint64]) -> None:
     """Set a bit for each name.
 
     Args:
-        names: 64-bit names; within the bounds that the rows of `words` give.
+        names: 64-bit names, within the bounds that the shape of `words` sets.
         least: Upper half that the first row of `words` stands for.
-        words: uint64 (upper halves, lower halves / 64), written: one bit a lower half, lowest first.
+        words: uint64 (upper halves, lower halves / 64), written: a bit for each lower half, lowest first.
     """
     first = np.uint64(least)
     for i in range(len(names)):

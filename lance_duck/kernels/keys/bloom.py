@@ -26,7 +26,7 @@ def insert_hashes(words: NDArray[np.uint32], hashes: NDArray[np.uint64]) -> None
 
 @kernel
 def find_hashes(filters: NDArray[np.uint32], hashes: NDArray[np.uint64], is_maybe: NDArray[np.bool_]) -> None:
-    """Say of each filter, (filters, blocks, 8), of at least one block, whether it may hold one of some hashes."""
+    """Write for each filter, (filters, blocks, 8) of at least one block, whether it may hold one of some hashes."""
     blocks = np.uint64(filters.shape[1])
     for k in range(len(filters)):
         is_maybe[k] = False

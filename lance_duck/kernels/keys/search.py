@@ -1,4 +1,4 @@
-"""Kernels for values of any length in order: where others belong, whether they ascend, and words to sort them by."""
+"""Kernels for sorted values of any length: search among them, check of their order, and words to sort them by."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from lance_duck.kernels.jit import kernel, subroutine
 from lance_duck.kernels.memory import Bytes
 
 Offsets = NDArray[Any]
-"""int32 or int64, one more than there are values."""
+"""Offsets of values: int32 or int64, one more than values."""
 
 
 @subroutine
 def _compare(left: Bytes, a: Any, a_end: Any, right: Bytes, b: Any, b_end: Any) -> Any:
-    """Compare bytewise, the shorter first: < 0, 0 or > 0. Both extents lie inside their buffers."""
+    """Compare two values bytewise, a prefix first: < 0, 0 or > 0. Both extents lie inside their buffers."""
     size = min(a_end - a, b_end - b)
     for i in range(size):
         x, y = left[a + i], right[b + i]
@@ -28,25 +28,25 @@ def _compare(left: Bytes, a: Any, a_end: Any, right: Bytes, b: Any, b_end: Any) 
 
 @kernel
 def find_bytes(
-    offsets: Offsets, data: Bytes, wanted: Offsets, wanted_data: Bytes, after_equal: bool, places: NDArray[np.int64]
+    offsets: Offsets, data: Bytes, targets: Offsets, target_data: Bytes, after_equal: bool, places: NDArray[np.int64]
 ) -> int:
     """Find where values belong among sorted ones.
 
     Args:
         offsets: Offsets of the sorted values.
-        data: Their bytes.
-        wanted: Offsets of the values to place.
-        wanted_data: Their bytes.
-        after_equal: Behind values that are equal to them; else before.
-        places: One for each wanted value, written: how many of the sorted ones lie before it.
+        data: Bytes of the sorted values.
+        targets: Offsets of the values to place.
+        target_data: Bytes of the values to place.
+        after_equal: Whether a value belongs behind values that are equal to it; else before.
+        places: int64, one for each target, written: the number of sorted values before it.
 
     Returns:
         A status.
     """
-    size, wanted_size = len(data), len(wanted_data)
-    for i in range(len(wanted) - 1):
-        begin, end = np.int64(wanted[i]), np.int64(wanted[i + 1])
-        if begin < 0 or end < begin or end > wanted_size:
+    size, target_size = len(data), len(target_data)
+    for i in range(len(targets) - 1):
+        begin, end = np.int64(targets[i]), np.int64(targets[i + 1])
+        if begin < 0 or end < begin or end > target_size:
             return status.BAD_OFFSETS | (i << 8)
         low, high = np.int64(0), np.int64(len(offsets) - 1)
         while low < high:
@@ -54,7 +54,7 @@ def find_bytes(
             at, stop = np.int64(offsets[middle]), np.int64(offsets[middle + 1])
             if at < 0 or stop < at or stop > size:
                 return status.BAD_OFFSETS | (i << 8)
-            order = _compare(data, at, stop, wanted_data, begin, end)
+            order = _compare(data, at, stop, target_data, begin, end)
             if order < 0 or (after_equal and order == 0):
                 low = middle + 1
             else:
@@ -65,7 +65,7 @@ def find_bytes(
 
 @kernel
 def descent(offsets: Offsets, data: Bytes) -> int:
-    """Return the first value that is less than its predecessor or has bad offsets; -1 if all ascend."""
+    """Return the place of the first value that is less than its predecessor or has bad offsets; -1 if all ascend."""
     size = len(data)
     previous = np.int64(0)
     for i in range(len(offsets) - 1):
@@ -84,10 +84,10 @@ def head_words(offsets: Offsets, data: Bytes, skip: int, places: NDArray[np.int6
 
     Args:
         offsets: Offsets of the values.
-        data: Their bytes.
-        skip: Bytes of each value before the word.
-        places: Which values.
-        words: One for each place, written.
+        data: Bytes of the values.
+        skip: Number of bytes of each value before the word.
+        places: int64 (n,), places of the values that words are cut from.
+        words: uint64 (n,), written.
 
     Returns:
         A status.

@@ -4,7 +4,7 @@ A block is a matrix of T rows and 1024 / T lanes, so that a row is 1024 bits. Va
 ORDER[r // 8] * 16 + (r % 8) * 128 + l. The values of a lane are packed one after the other, lowest bit first, into W
 words of T bits; word j of lane l is word j * 1024 / T + l of the block.
 
-One row, all lanes at once, is the unit of work: shift, or in the next word, mask, store.
+One row of all lanes is the unit of work: shift, combine with the next word, mask, store.
 """
 
 from __future__ import annotations
@@ -140,10 +140,10 @@ def unpack_inline(
     Args:
         data: Holds the chunks; the extents have been checked.
         starts: Byte offset of each chunk.
-        sizes: Bytes of each chunk.
-        counts: Values of each chunk.
-        out: counts.sum() words.
-        scratch: 1024 words.
+        sizes: Number of bytes of each chunk.
+        counts: Number of values of each chunk.
+        out: counts.sum() words, written.
+        scratch: 1024 words, for work.
 
     Returns:
         A status.
@@ -218,7 +218,7 @@ def unpack_fixed(
     """Unpack chunks of blocks of one width; the last values of a chunk may be left unpacked.
 
     The tail (count % 1024 values) is raw words when the buffer is exactly that long, otherwise a padded block.
-    Arguments and result as for unpack_inline, and `width`: W, 1 to T.
+    Arguments and result are those of `unpack_inline`, and `width`: W, 1 to T.
     """
     word = out.itemsize
     packed = width * ROW_BYTES

@@ -1,6 +1,6 @@
 """Kernels that pack FastLanes blocks; their form is described in `kernels/numbers/bitpacking.py`.
 
-One word of all lanes at once is the unit of work: it is put together from rows in a register and stored when full.
+One word of all lanes is the unit of work: it is assembled from rows in a register and stored when full.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from lance_duck.kernels.numbers.bitpacking import BLOCK, ORDER, ROW_BYTES, Word
 
 
 def _row(left: bool, fresh: bool) -> Any:
-    """Return a step: out[target] (or 0 when fresh) | a row of words, shifted left or right."""
+    """Return an intrinsic for the step out[target] (or 0 when fresh) | a row of words, shifted left or right."""
 
     def pack(
         typing_context: Any, out: Any, target: Any, words: Any, source: Any, shift: Any
@@ -89,7 +89,7 @@ def pack_block_reference(out: Bytes, place: int, words: NDArray[Word], first: in
 
 @kernel
 def bit_width(words: NDArray[Word], first: int, count: int) -> int:
-    """Return the bits of the widest of words[first : first + count]; 0 when all are 0."""
+    """Return the number of bits of the widest of words[first : first + count]; 0 when all are 0."""
     bits = words[first] & words.dtype.type(0)
     for i in range(count):
         bits |= words[first + i]
@@ -129,7 +129,7 @@ def pack_inline(
         counts: Values of each chunk.
         scratch: 1024 words.
         out: 1025 words for each block, written.
-        ends: One a chunk, written: where its bytes end in `out`.
+        ends: int64, one for each chunk, written: where its bytes end in `out`.
 
     Returns:
         Bytes written.
@@ -177,7 +177,7 @@ def pack_inline_reference(
 
 @kernel
 def pack_fixed(words: NDArray[Word], counts: NDArray[np.int64], width: int, scratch: NDArray[Word], out: Bytes) -> None:
-    """Pack chunks to blocks of one width; the last values of a chunk stay words when these are not longer.
+    """Pack chunks to blocks of one width; the last values of a chunk stay words where these take no more bytes.
 
     Args:
         words: counts.sum() values of at most `width` bits.

@@ -1,4 +1,4 @@
-"""Kernels that put the bytes of values together, and take them apart."""
+"""Kernels of byte stream split: values joined from streams of their bytes, and split to such streams."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ def join_streams(data: Bytes, starts: NDArray[np.int64], counts: NDArray[np.int6
     """Join byte streams to values.
 
     Args:
-        data: Holds the buffers, each with stream 0 (lowest bytes), stream 1, … of its values; the caller has checked.
+        data: Holds the buffers, each with stream 0 (lowest bytes), stream 1, … of its values; the extents have been
+            checked.
         starts: Byte offset of each buffer.
         counts: Values of each buffer.
         out: counts.sum() uint32 or uint64, written.
@@ -63,7 +64,7 @@ def split_streams(data: Bytes, width: int, counts: NDArray[np.int64], out: Bytes
         data: counts.sum() values of `width` bytes.
         width: Bytes of a value.
         counts: Values of each chunk.
-        out: As many bytes, written.
+        out: counts.sum() * width bytes, written.
     """
     place = 0
     for i in range(len(counts)):

@@ -11,7 +11,7 @@ from lance_duck.kernels.jit import kernel
 from lance_duck.kernels.memory import Bytes, copy, load_u8, load_u64, store_u8, store_u64
 
 SPREAD = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little").view(np.uint64).ravel()
-"""Byte → its eight bits as eight bytes, lowest bit first."""
+"""The eight bits of each byte, as eight bytes, lowest bit first."""
 
 
 @kernel
@@ -36,7 +36,7 @@ def join_bytes_reference(data: Bytes, starts: NDArray[np.int64], sizes: NDArray[
 def join_low_words(
     data: Bytes, starts: NDArray[np.int64], counts: NDArray[np.int64], words: int, out: NDArray[np.int64]
 ) -> bool:
-    """Keep the lowest of the 64-bit words of each number.
+    """Write the lowest of the 64-bit words of each number.
 
     The caller has checked that counts[i] numbers lie in `data` from starts[i] on, and that `out` has room for all.
 
@@ -68,7 +68,7 @@ def join_low_words(
 def join_low_words_reference(
     data: Bytes, starts: NDArray[np.int64], counts: NDArray[np.int64], words: int, out: NDArray[np.int64]
 ) -> bool:
-    """Return the same, number by number."""
+    """Compute the plain reference, number by number."""
     size = 8 * words
     places = [
         start + i * size for start, count in zip(starts.tolist(), counts.tolist(), strict=True) for i in range(count)

@@ -1,4 +1,4 @@
-"""Kernels that keep the low words of wide integers."""
+"""Kernels that narrow wide integers to their low words."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from lance_duck.kernels.jit import kernel
 
 @kernel
 def low_words(words: NDArray[np.int64], stride: int, out: NDArray[Any], lost: NDArray[np.uint8]) -> bool:
-    """Keep what fits of each number of `stride` little-endian 64-bit words.
+    """Write the low words of each number of `stride` little-endian 64-bit words.
 
     Args:
         words: Numbers, one after the other.
         stride: Words of a number, at least as many as `out` has for it.
-        out: int32 or int64 (numbers,), or int64 (numbers * kept words,); written.
+        out: int32 or int64 (numbers,), or int64 (numbers * low words,); written.
         lost: uint8 (numbers,), written: 1 where the number does not fit.
 
     Returns:
@@ -50,7 +50,7 @@ def low_words(words: NDArray[np.int64], stride: int, out: NDArray[Any], lost: ND
 
 
 def low_words_reference(words: NDArray[np.int64], stride: int, out: NDArray[Any], lost: NDArray[np.uint8]) -> bool:
-    """Return the same, number by number."""
+    """Compute the plain reference, number by number."""
     size = out.nbytes // max(len(lost), 1)
     for i in range(len(lost)):
         raw = words[i * stride : (i + 1) * stride].tobytes()

@@ -1,4 +1,4 @@
-"""Kernel that looks at numbers, to see which encoding they are for."""
+"""Kernel that collects statistics of numbers, by which an encoding is chosen."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from lance_duck.kernels.numbers.bitpacking import BLOCK
 
 @kernel
 def collect_number_stats(words: NDArray[Any], bits_out: NDArray[np.uint64]) -> int:
-    """Count runs, and finds the bits that blocks of 1024 values use.
+    """Count runs, and find the bits that blocks of 1024 values use.
 
     Args:
         words: Unsigned numbers.
-        bits_out: One a block, written: all of its values, or-ed.
+        bits_out: One for each block, written: all of its values, or-ed.
 
     Returns:
-        Runs of equal values.
+        Number of runs of equal values.
     """
     runs = 0
     count = len(words)

@@ -23,15 +23,15 @@ def find_fields(
     starts: NDArray[np.int64],
     sizes: NDArray[np.int64],
 ) -> int:
-    """Walk through the fields of each row.
+    """Find where the fields of each row begin, and their sizes.
 
     Args:
         data: Row i is data[offsets[i] : offsets[i + 1]]; the offsets have been checked.
-        offsets: Rows + 1.
-        fixed: Bytes of each field, 0 when it has a length before it.
-        lengths: Bytes of that length, 4 or 8.
+        offsets: (rows + 1,).
+        fixed: (fields,), bytes of each field, 0 when it has a length before it.
+        lengths: (fields,), bytes of that length, 4 or 8.
         starts: (fields, rows), written: where each field's bytes begin; NULL_ROW in a row without bytes.
-        sizes: (fields, rows), written: their number.
+        sizes: (fields, rows), written: number of these bytes.
 
     Returns:
         A status.

@@ -1,4 +1,4 @@
-"""Kernels that put the fields of packed rows next to each other."""
+"""Kernels that write the fields of packed rows next to each other."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Kernel that expands runs.
 
 A run is written as a pattern of 8 bytes, 64 bytes at a time: most runs take one step, so that the processor need not
-guess how many, and what is too much is overwritten by the next run.
+guess how many, and surplus bytes are overwritten by the next run.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SLACK: Final = STEP
 
 @subroutine
 def _pattern(data: Bytes, place: int, width: int) -> np.uint64:
-    """Return a value over and over, in 8 bytes."""
+    """Return 8 bytes that repeat a value."""
     if width == 1:
         return np.uint64(load_u8(data, place)) * np.uint64(0x0101010101010101)
     if width == 2:
@@ -41,7 +41,7 @@ def expand_runs(
     width: int,
     out: Bytes,
 ) -> int:
-    """Expand the runs of chunks; what they hold beyond a chunk's count is left out.
+    """Expand the runs of chunks; values beyond a chunk's count are left out.
 
     Args:
         data: Holds the buffers; the extents have been checked.

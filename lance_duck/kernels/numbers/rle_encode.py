@@ -20,7 +20,7 @@ def count_runs(words: NDArray[Any], counts: NDArray[np.int64], runs: NDArray[np.
     Args:
         words: counts.sum() values.
         counts: Values of each chunk.
-        runs: One a chunk, written.
+        runs: One for each chunk, written.
     """
     place = 0
     for i in range(len(counts)):
@@ -43,7 +43,7 @@ def count_runs_reference(words: NDArray[Any], counts: NDArray[np.int64], runs: N
 
 @kernel
 def find_runs(words: NDArray[Any], counts: NDArray[np.int64], values: NDArray[Any], lengths: Bytes) -> None:
-    """Write the value and the length of each run; there is room for as many as count_runs finds."""
+    """Write the value and the length of each run; there is room for as many as `count_runs` counts."""
     place = 0
     run = 0
     for i in range(len(counts)):

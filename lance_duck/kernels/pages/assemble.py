@@ -1,4 +1,4 @@
-"""Kernels that fold levels into offsets and validity; what the levels mean is said in `encoding.layouts.assemble`.
+"""Kernels that assemble offsets and validity of levels; `encoding.layouts.assemble` says what levels mean.
 
 An empty `def_` stands for zeros throughout. Nothing is written beyond the arrays given: each has room for every entry.
 """
@@ -27,7 +27,7 @@ def fold_items(rep: Bytes, def_: Bytes, begins: int, base: int, visible: int, va
         begins: Least repetition level that begins a slot.
         base: Highest level of a slot that is not null.
         visible: Highest level of an entry that has a slot.
-        valid: Room for a flag an entry, and one more.
+        valid: Room for a flag for each entry, and one more.
     """
     slots = 0
     if len(rep) == 0:
@@ -58,11 +58,11 @@ def fold_list(rep: Bytes, def_: Bytes, form: Int64s, offsets: Offsets, valid: By
     Args:
         rep: Repetition levels.
         def_: Full definition levels.
-        form: Least repetition level that begins a slot, the same of the layer inside; highest level of an entry that
-            has a slot, the same of the layer inside; highest level of a slot that is not null (but for the next but
-            one, which is an empty list).
-        offsets: Room for one number an entry, and one more.
-        valid: Room for a flag an entry, and one more, when there are definition levels.
+        form: Least repetition level that begins a slot, here and in the layer inside; highest level of an entry that
+            has a slot, here and in the layer inside; highest level of a slot that is not null (except for the level two
+            above it, which is an empty list).
+        offsets: Room for a number for each entry, and one more.
+        valid: Room for a flag for each entry, and one more, when there are definition levels.
     """
     begins, begins_inside, visible, visible_inside, base = form
     slots = items = nulls = 0
@@ -115,14 +115,15 @@ def map_levels_reference(levels: Bytes, table: Bytes, out: Bytes) -> None:
 
 @kernel
 def row_bounds(rep: Bytes, max_rep: int, chunks: Int64s, rows: Int64s, bounds: Int64s) -> bool:
-    """Find where rows begin.
+    """Find the levels at which rows begin.
 
     Args:
         rep: Repetition levels of some chunks.
         max_rep: Level that begins a row.
-        chunks: (k + 1,), levels before each chunk, the last len(rep).
-        rows: (k + 1,), rows that must begin before each chunk.
-        bounds: Rows in ascending order, each counted from the first that begins; replaced by the levels before it.
+        chunks: (k + 1,), number of levels before each chunk, the last len(rep).
+        rows: (k + 1,), number of rows that must begin before each chunk.
+        bounds: Rows in ascending order, counted from the first that begins; each replaced by the number of levels
+            before it.
 
     Returns:
         False when a chunk has another number of rows.
@@ -175,9 +176,9 @@ def choose_entries(
         def_: Definition levels, or empty: then each entry has a value.
         visible: Highest level of an entry that has a value.
         starts: First entry of each range; ranges ascend, do not overlap, and lie within the levels.
-        stops: The entry after each.
+        stops: The entry after each range.
         rep_out: Room for all entries of the ranges.
-        def_out: The same, or empty when there are no definition levels.
+        def_out: Room for all entries of the ranges, or empty when there are no definition levels.
         items: Room for all entries of the ranges, and one more.
     """
     at = slot = count = slots = 0

@@ -26,15 +26,15 @@ def read_headers(
     """Find the buffers of chunks.
 
     Args:
-        data: Holds the chunks; the caller has checked that.
+        data: Holds the chunks; the extents have been checked.
         begins: (k,), where each chunk begins.
-        lengths: (k,), its bytes.
-        levels: Level buffers in a chunk.
-        buffers: Value buffers in a chunk.
+        lengths: (k,), number of bytes of each chunk.
+        levels: Number of level buffers in a chunk.
+        buffers: Number of value buffers in a chunk.
         width: Bytes of the size of a value buffer: 2 or 4.
         starts: (levels + buffers, k), written: where each buffer begins.
-        sizes: The same of their bytes.
-        counts: (k,), written: number of levels.
+        sizes: (levels + buffers, k), written: number of bytes of each buffer.
+        counts: (k,), written: number of levels of each chunk.
 
     Returns:
         False when a header or a buffer reaches beyond its chunk.

@@ -1,4 +1,4 @@
-"""Kernels that put pages together from levels and parts of buffers."""
+"""Kernels that join levels and parts of buffers to pages."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ Int64s = NDArray[np.int64]
 
 @kernel
 def cut_levels(def_: Bytes, visible: int, values: Int64s, ends: Int64s) -> None:
-    """Write for each chunk where its entries end: right after its last value; in the last chunk, after all.
+    """Write for each chunk where its entries end: right after its last value, or after all entries in the last chunk.
 
     Args:
         def_: Definition levels.
         visible: Highest level of an entry that has a value.
-        values: (k,), values up to the end of each chunk; ascending, the last is the number of visible entries.
+        values: (k,), number of values up to the end of each chunk; ascending, the last is that of visible entries.
         ends: (k,), written.
     """
     slots = at = 0
@@ -41,13 +41,13 @@ def cut_levels_reference(def_: Bytes, visible: int, values: Int64s, ends: Int64s
 
 @kernel
 def place_parts(data: Bytes, ends: Int64s, places: Int64s, out: Bytes) -> bool:
-    """Copy the parts of `data`, one after the other, to their places; False when one does not fit.
+    """Copy the parts of `data` to their places; return False when a part does not fit.
 
     Args:
-        data: The parts.
+        data: The parts, one after the other.
         ends: (k,), where each part ends.
-        places: (k,), where it goes.
-        out: Written there, nowhere else.
+        places: (k,), where each part goes.
+        out: Written at these places, nowhere else.
     """
     start = 0
     for i in range(len(ends)):

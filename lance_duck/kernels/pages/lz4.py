@@ -1,6 +1,6 @@
 """Kernel that decompresses LZ4 blocks.
 
-A block is a row of sequences: a token (4 bits literals, 4 bits match), more literal length, the literals, a u16
+A block is a series of sequences: a token (4 bits literals, 4 bits match), more literal length, the literals, a u16
 distance, more match length. A length of 15 goes on in the next bytes, up to the first that is not 255. The match is 4
 bytes longer than stored. The last sequence ends with its literals.
 """
@@ -34,21 +34,21 @@ def _copy_match(out: Bytes, place: int, distance: int, length: int) -> None:
 
 @subroutine
 def _length(data: Bytes, at: int, end: int, length: int) -> tuple[int, int]:
-    """Return a length that may go on at `at`, and where it ends; the end is -1 when the bytes run out."""
+    """Return a length that may continue at `at`, and where it ends; the end is -1 when the bytes run out."""
     if length != _MORE:
         return length, at
     while at < end:
-        more: Any = np.int64(load_u8(data, at))
+        byte: Any = np.int64(load_u8(data, at))
         at += 1
-        length += more
-        if more != 255:
+        length += byte
+        if byte != 255:
             return length, at
     return length, -1
 
 
 @subroutine
 def decompress_block(data: Bytes, start: int, size: int, out: Bytes, place: int, room: int) -> int:
-    """Decompress one block to out[place:]; `room` bytes must come out, and SLACK more may be written.
+    """Decompress one block to out[place:]; it must give `room` bytes, and SLACK more may be written.
 
     Returns:
         A status without a place.
@@ -117,7 +117,7 @@ def decompress_blocks(
 def decompress_blocks_reference(
     data: Bytes, starts: NDArray[np.int64], sizes: NDArray[np.int64], ends: NDArray[np.int64], out: Bytes
 ) -> int:
-    """Return the same, byte by byte."""
+    """Compute the plain reference, byte by byte."""
     place = 0
     for i, (start, size, end) in enumerate(zip(starts.tolist(), sizes.tolist(), ends.tolist(), strict=True)):
         result = _decompress_reference(data[start : start + size].tolist(), end - place)
@@ -133,10 +133,10 @@ def _decompress_reference(block: list[int], room: int) -> list[int] | int:
     rest = iter(block)
 
     def length(first: int) -> int:
-        more = 255 if first == _MORE else 0
-        while more == 255:
-            more = next(rest)
-            first += more
+        byte = 255 if first == _MORE else 0
+        while byte == 255:
+            byte = next(rest)
+            first += byte
         return first
 
     try:

@@ -1,4 +1,4 @@
-"""Kernels that find single values in miniblock chunks, of which nothing else is looked at.
+"""Kernels that find single values in miniblock chunks, without reading anything else of the chunks.
 
 The header of a chunk is described in `encoding.layouts.chunks`, offsets in `encoding.codecs.variable`.
 """
@@ -26,12 +26,12 @@ def find_values(
     Args:
         data: All chunks of a page.
         offsets: (k + 1,), where each chunk begins in `data`; checked to lie within.
-        items: (k + 1,), rows before each chunk, ascending from 0.
-        rows: (n,), any rows.
-        levels: Level buffers in a chunk, 0 or 1.
+        items: (k + 1,), number of rows before each chunk, ascending from 0.
+        rows: (n,), rows in any order.
+        levels: Number of level buffers in a chunk, 0 or 1.
         width: Bytes of the size of a value buffer, 2 or 4.
-        places: (6, n), written: for each row its place in its chunk, the values of the chunk, where the value buffer
-            begins and its bytes, and the same of the level buffer, if there is one.
+        places: (6, n), written: for each row its place in its chunk, the number of values of the chunk, the begin and
+            the size of the value buffer, and those of the level buffer, if there is one.
 
     Returns:
         A status, with the place of a row.
@@ -108,12 +108,12 @@ def find_texts(
 
     Args:
         data: Holds the buffers; the extents have been checked.
-        places: Which value of its buffer each one is.
-        starts: Where its buffer begins.
-        sizes: Bytes of its buffer.
+        places: (n,), place of each value in its buffer.
+        starts: (n,), where the buffer of each value begins.
+        sizes: (n,), number of bytes of that buffer.
         width: Bytes of an offset, 4 or 8.
-        begins: As many as places, written: where each value begins in `data`.
-        ends: One more, written: where each ends when they are put one after the other, 0 first.
+        begins: (n,), written: where each value begins in `data`.
+        ends: (n + 1,), written: 0, and where each value ends when they are laid end to end.
 
     Returns:
         A status, with the place of a value.

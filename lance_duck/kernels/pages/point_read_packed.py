@@ -49,10 +49,10 @@ def unpack_some(data: Bytes, places: Int64s, starts: Int64s, sizes: Int64s, out:
 
     Args:
         data: Holds the buffers; the extents have been checked.
-        places: Which value of its buffer each one is.
-        starts: Where its buffer begins.
-        sizes: Bytes of its buffer.
-        out: Unsigned words of T bits, as many as places, written.
+        places: (n,), place of each value in its buffer.
+        starts: (n,), where the buffer of each value begins.
+        sizes: (n,), number of bytes of that buffer.
+        out: (n,), unsigned words of T bits, written.
 
     Returns:
         A status, with the place of a value.
@@ -83,7 +83,7 @@ def unpack_some(data: Bytes, places: Int64s, starts: Int64s, sizes: Int64s, out:
 
 
 def unpack_some_reference(data: Bytes, places: Int64s, starts: Int64s, sizes: Int64s, out: NDArray[Word]) -> int:
-    """Return the same, by whole blocks."""
+    """Compute the plain reference, by whole blocks."""
     word = out.itemsize
     scratch = np.empty(BLOCK, out.dtype)
     for i, (place, start, size) in enumerate(zip(places.tolist(), starts.tolist(), sizes.tolist(), strict=True)):
@@ -109,7 +109,8 @@ def unpack_some_fixed(
 ) -> int:
     """Unpack single values of blocks of one width, of which the last may be plain words.
 
-    Arguments and result as for unpack_some, and `counts`: values in the buffer of each, `width`: W, 1 to T.
+    Arguments and result are those of `unpack_some`, and `counts`: (n,), number of values in the buffer of each value,
+    and `width`: W, 1 to T.
     """
     size = out.itemsize
     packed = width * ROW_BYTES
@@ -131,7 +132,7 @@ def unpack_some_fixed(
 def unpack_some_fixed_reference(
     data: Bytes, places: Int64s, counts: Int64s, starts: Int64s, sizes: Int64s, width: int, out: NDArray[Word]
 ) -> int:
-    """Return the same, by whole buffers."""
+    """Compute the plain reference, by whole buffers."""
     scratch = np.empty(BLOCK, out.dtype)
     for i, place in enumerate(places.tolist()):
         values = np.empty(int(counts[i]), out.dtype)

@@ -1,4 +1,4 @@
-"""Kernels that unfold offsets and validity into marks; what the marks mean is said in `encoding.write.shred`.
+"""Kernels that shred offsets and validity into marks; `encoding.write.shred` says what the marks mean.
 
 Empty marks stand for zeros throughout, and empty flags for ones.
 """
@@ -35,9 +35,9 @@ def mark_nulls(holes: Bytes, valid: Bytes, hidden: int, mark: int, out: Bytes) -
 
     Args:
         holes: Marks of all entries.
-        valid: A flag for each slot; those beyond its end are valid.
+        valid: A flag for each slot; slots beyond its end are valid.
         hidden: Highest mark of an entry without a slot.
-        mark: For slots that are null.
+        mark: Mark of slots that are null.
         out: Room for all entries.
     """
     slot = 0
@@ -63,18 +63,18 @@ def mark_nulls_reference(holes: Bytes, valid: Bytes, hidden: int, mark: int, out
 
 @kernel
 def measure_lists(holes: Bytes, offsets: Offsets, valid: Bytes, hidden: int, totals: Int64s) -> bool:
-    """Measure what `unfold_lists` writes.
+    """Measure the entries and items that `unfold_lists` writes.
 
     Args:
         holes: Marks of all entries, or empty: then each entry has a slot.
         offsets: One for each slot, and one more.
         valid: A flag for each slot, or empty.
         hidden: Highest mark of an entry without a slot.
-        totals: Receives ENTRIES; ITEMS below lists that are neither null nor hidden; the FIRST of these; IS_DENSE, 1
-            when there are no others between them; HAS_HOLES, 1 when some entry has a mark.
+        totals: Receives ENTRIES; ITEMS below lists that are neither null nor hidden; the FIRST of these items;
+            IS_DENSE, 1 when no other items lie between them; HAS_HOLES, 1 when some entry has a mark.
 
     Returns:
-        False when offsets descend, or there are fewer than slots.
+        False when offsets descend, or are too few for the slots.
     """
     count = len(holes) if len(holes) else len(offsets) - 1
     slot = entries = items = has_holes = 0
@@ -123,15 +123,15 @@ def unfold_lists(
     """Write the entries of the items of lists, which `measure_lists` has accepted and counted.
 
     Args:
-        begins: Which list each entry goes on in, or empty: each begins a row.
+        begins: Number of the list layer in which each entry continues a list, or empty: then each begins a row.
         holes: Marks of all entries, or empty: then each entry has a slot.
         offsets: One for each slot, and one more.
         valid: A flag for each slot, or empty.
         form: Highest mark of an entry without a slot; mark of null lists (the next is that of empty ones); number of
             this list layer, from 1 for the outermost.
         begins_out: Room for ENTRIES.
-        holes_out: The same, or empty when there are no holes.
-        places: Room for ITEMS, or empty: receives the place of each item among all that there are.
+        holes_out: Room for ENTRIES, or empty when there are no holes.
+        places: Room for ITEMS, or empty: receives the place of each item among all items.
     """
     hidden, mark, layer = form
     count = len(holes) if len(holes) else len(offsets) - 1

@@ -1,7 +1,8 @@
 """Kernels of the full-zip layout: split a stream of entries into levels and values.
 
-An entry is a control word of 0, 1, 2 or 4 bytes, (rep << bits_def) | def, then the value if the entry has one: with
-values of one width each entry with def <= max_visible, else a length and that many bytes each entry with def == 0.
+An entry is a control word of 0, 1, 2 or 4 bytes, (rep << bits_def) | def, then the value if the entry has one. Among
+values of one width each entry with def <= max_visible has one; of any length each entry with def == 0, as a length and
+that many bytes.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def count_entries(data: Bytes, form: Int64s, totals: Int64s) -> int:
         totals: int64 (4,), receives the counts.
 
     Returns:
-        0, 1 when the stream ends within an entry, 2 when a level is too high.
+        0; 1 when the stream ends within an entry, 2 when a level is too high.
     """
     control, bits, width, fixed = form[CONTROL], form[BITS_DEF], form[WIDTH], form[IS_FIXED]
     mask = (1 << bits) - 1
@@ -81,8 +82,9 @@ def count_entries(data: Bytes, form: Int64s, totals: Int64s) -> int:
 def split_entries(data: Bytes, form: Int64s, rep: Bytes, def_: Bytes, offsets: Int64s, values: Bytes) -> None:
     """Write the levels of all entries, and the values and their offsets.
 
-    `count_entries` has accepted the stream, and the arrays have the sizes that it counted: `rep` and `def_` one an
-    entry (or none at all), `offsets` one a slot and one more (none for values of one width), `values` their bytes.
+    `count_entries` has accepted the stream, and the arrays have the sizes that it counted: `rep` and `def_` a level
+    for each entry (or none at all), `offsets` one for each slot and one more (none for values of one width), `values`
+    the bytes of all values.
     """
     control, bits, width, fixed = form[CONTROL], form[BITS_DEF], form[WIDTH], form[IS_FIXED]
     mask = (1 << bits) - 1
@@ -115,7 +117,7 @@ def split_entries(data: Bytes, form: Int64s, rep: Bytes, def_: Bytes, offsets: I
 
 
 def split_entries_reference(data: bytes, form: list[int]) -> tuple[list[int], list[int], list[bytes]]:
-    """Return the levels of all entries and the values of all slots, plainly."""
+    """Compute the plain reference: the levels of all entries and the values of all slots."""
     control, bits, width = form[CONTROL], form[BITS_DEF], form[WIDTH]
     rep, def_, values = [], [], []
     at = 0

@@ -1,6 +1,6 @@
 """Kernels of the full-zip layout that zip levels and values into a stream of entries; see `unzip_entries`.
 
-The caller has made room for all entries: a control word each, and each value that there is.
+The caller has made room for the control words of all entries, and for all values.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ def zip_fixed(words: Bytes, def_: Bytes, form: Int64s, data: Bytes, places: Int6
 
     Args:
         words: Control words, one after the other.
-        def_: Definition levels, or empty: all 0.
+        def_: Definition levels, or empty if all are 0.
         form: CONTROL bytes of a word; highest level of an entry with a value (VISIBLE); WIDTH of a value in bytes.
         data: The values.
-        places: One more than entries; receives where each begins.
+        places: One more than entries; receives where each entry begins, and where the last one ends.
         out: Receives the entries.
     """
     control, visible, width = form
@@ -52,11 +52,11 @@ def zip_variable(
 
     Args:
         words: Control words, one after the other.
-        def_: Definition levels, or empty: all 0.
+        def_: Definition levels, or empty if all are 0.
         form: CONTROL bytes of a word; highest level of an entry with a slot (VISIBLE); WIDTH of a length in bytes.
         offsets: Offsets of the slots' values in `data`; those of nulls are left out.
         data: The values.
-        places: One more than entries; receives where each begins.
+        places: One more than entries; receives where each entry begins, and where the last one ends.
         out: Receives the entries.
     """
     control, visible, width = form
@@ -86,7 +86,7 @@ def zip_variable(
 def zip_reference(
     words: list[bytes], def_: list[int], visible: int, width: int, values: list[bytes], is_fixed: bool
 ) -> tuple[bytes, list[int]]:
-    """Return the entries and where each begins, plainly."""
+    """Compute the plain reference: the entries, and where each begins."""
     out, places, slots = b"", [], iter(values)
     for word, level in zip(words, def_, strict=True):
         places.append(len(out))

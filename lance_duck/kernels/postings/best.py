@@ -1,18 +1,18 @@
-"""Kernels that find the documents with the greatest scores; bounds of blocks say what need not be looked at.
+"""Kernels that find the documents with the greatest scores; bounds of blocks tell which blocks can be skipped.
 
 Arithmetic is that of `kernels.postings.scores`. Arguments that the kernels share come in tuples:
 
     postings   of several terms: bytes of all blocks; where each block begins, and where the last one ends; the first
-               block of each term, and behind the last one of the last; documents of each term; documents of a block;
-               whether numbers of the last block of a term are varints; the last document of each block, as its impacts
-               say
-    scoring    the idf of each term, more than 0; the norm of each document; whether each document may match, empty:
-               all may; the key of each document
-    windows    (terms, windows): what a term adds at most to the score of a document of a window of so many ids, 0: it
-               has none there; what a document of each window reaches at most, less than 0: none can match; windows, the
-               most promising first; ids of a window
-    best       written: scores of the best, in no order, as many as are wanted; their ids
-    counts     two numbers, 0 before; written: documents that were found, blocks that were decoded
+               block of each term, and one past the last block; number of documents of each term; number of documents of
+               a block; whether numbers of the last block of a term are varints; the last document of each block, by its
+               impacts
+    scoring    the idf of each term, more than 0; the norm of each document; whether each document may match, empty if
+               all may; the key of each document, by which equal scores are ordered
+    windows    (terms, windows), the most that a term adds to the score of a document in a window of ids, 0 if it has
+               none there; the highest score in each window, less than 0 if no document can match; windows, the most
+               promising first; number of ids of a window
+    best       written: scores of the best documents, in no order, as many as are asked for; their ids
+    counts     two numbers, 0 before; written: number of documents found, number of blocks decoded
 """
 
 from __future__ import annotations
@@ -31,11 +31,12 @@ Int64s = NDArray[np.int64]
 Float32s = NDArray[np.float32]
 
 DENSE_SHARE: Final = 8
-"""Adding up a posting takes 2 ns, keeping it by term 12, looking one up 5 (`benchmarks/postings.py`)."""
+"""Postings of optional terms for each other posting, up to which all are added up: adding up a posting takes 2 ns,
+storing it by term 12, looking one up 5 (`benchmarks/postings.py`)."""
 CHUNK: Final = 64
-"""Sums that are compared with the threshold together."""
+"""Number of sums that are compared with the threshold at once."""
 _ROUNDED: Final = 1 - 1e-7
-"""Makes what is rounded to float32 no greater than before."""
+"""Factor that keeps a number from growing when it is rounded to float32."""
 _LEAST: Final = np.float32(1e-37)
 
 
@@ -55,9 +56,9 @@ def find_best_of_term(
     Args:
         postings: See above; of one term.
         scoring: See above.
-        bounds: What the term adds at most to the score of a document of each block; a little too large.
+        bounds: The most that the term adds to the score of a document of each block; a little too large.
         order: Blocks in the order of their bounds, the greatest first.
-        least: Documents below this score are not wanted.
+        least: Lowest score of a document that is returned.
         best: See above.
         room: (2, documents of a block), for work.
         counts: See above.
@@ -69,10 +70,10 @@ def find_best_of_term(
     weights, norms, mask, keys = scoring
     scores, documents = best
     ids, frequencies = room[0], room[1]
-    kept = np.int64(0)
+    num_best = np.int64(0)
     for number in range(len(order)):
         block = order[number]
-        threshold = max(least, np.float64(scores[0])) if kept == len(scores) else least
+        threshold = max(least, np.float64(scores[0])) if num_best == len(scores) else least
         if bounds[block] < threshold:
             break
         count = min(block_size, lengths[0] - block * block_size)
@@ -87,8 +88,8 @@ def find_best_of_term(
                 continue
             score = score_of(weights[0], frequencies[i], norms[document])
             if score >= threshold:
-                kept = push(scores, documents, keys, kept, score, document)
-    counts[0] = kept
+                num_best = push(scores, documents, keys, num_best, score, document)
+    counts[0] = num_best
     return status.OK
 
 
@@ -102,10 +103,10 @@ def find_best_of_any(
         postings: See above.
         scoring: See above.
         windows: See above.
-        least: Documents below this score are not wanted.
+        least: Lowest score of a document that is returned.
         best: See above.
-        work: (2, terms, documents of a block); a number for each term, -1; (terms, ids of a window), 0 everywhere; ids
-            of a window, 0 everywhere; ids of a window; terms; the word that each term stands for, ascending.
+        work: (2, terms, documents of a block); (terms,), all -1; (terms, ids of a window), all 0; (ids of a window,),
+            all 0; (ids of a window,); (terms,); the word that each term stands for, ascending.
         counts: See above.
 
     Returns:
@@ -118,18 +119,18 @@ def find_best_of_any(
     has_variants = False
     for i in range(1, len(slots)):
         has_variants |= slots[i] == slots[i - 1]
-    kept = np.int64(0)
+    num_best = np.int64(0)
     for number in range(len(order)):
         window = order[number]
         start = window * size
-        threshold = max(least, np.float64(scores[0])) if kept == len(scores) else least
+        threshold = max(least, np.float64(scores[0])) if num_best == len(scores) else least
         if totals[window] < 0 or totals[window] < threshold:
             continue
         optional = _order_terms(window_bounds, window, threshold, sequence)
         is_dense = not has_variants and _is_dense(lengths, sequence, optional)
-        found = np.int64(0)
+        num_touched = np.int64(0)
         for stage in range(len(sequence)):
-            # Sums are in the order of the terms; else those come first that can reach the threshold.
+            # Sums are made in the order of the terms; otherwise terms that can reach the threshold come first.
             term = np.int64(stage) if is_dense else sequence[len(sequence) - 1 - stage]
             if window_bounds[term, window] == 0:
                 continue
@@ -138,27 +139,35 @@ def find_best_of_any(
                 code = read_block(postings, term, block, room, decoded, counts)
                 if code != status.OK:
                     return int(code | (term << 8))
-                found = _take(
-                    postings, scoring, term, block, start, stage < len(sequence) - optional, is_dense, work, found
+                num_touched = _take(
+                    postings, scoring, term, block, start, stage < len(sequence) - optional, is_dense, work, num_touched
                 )
                 block += 1
-            if not is_dense and found == 0 and stage + 1 >= len(sequence) - optional:
+            if not is_dense and num_touched == 0 and stage + 1 >= len(sequence) - optional:
                 break
         if is_dense:
-            kept = _settle_sums(parts[0], start, threshold, best, scoring[3], kept)
+            num_best = _settle_sums(parts[0], start, threshold, best, scoring[3], num_best)
         else:
-            kept = _settle(parts, slots, marks, touched, found, start, threshold, best, scoring[3], kept)
-    counts[0] = kept
+            num_best = _settle(parts, slots, marks, touched, num_touched, start, threshold, best, scoring[3], num_best)
+    counts[0] = num_best
     return status.OK
 
 
 @subroutine
 def _take(
-    postings: Any, scoring: Any, term: Any, block: Any, start: Any, is_new: Any, is_dense: Any, work: Any, found: Any
+    postings: Any,
+    scoring: Any,
+    term: Any,
+    block: Any,
+    start: Any,
+    is_new: Any,
+    is_dense: Any,
+    work: Any,
+    num_touched: Any,
 ) -> Any:
-    """Keep what a term adds to the documents of a block that lie in a window; returns how many there are now.
+    """Note what a term adds to the documents of a block that lie in a window; return the number of documents so far.
 
-    It is added to sums, or kept by term: of new documents, or of those alone that are known.
+    It is added to sums, or stored by term: for new documents, too, or only for those that are known.
     """
     weights, norms, mask, _ = scoring
     room, _, parts, marks, touched, _, _ = work
@@ -169,7 +178,7 @@ def _take(
     high = count if np.int64(ids[count - 1]) < start + len(marks) else lower_place(ids, low, count, start + len(marks))
     if is_dense:
         _add(ids, frequencies, low, high, weight, norms, mask, start, parts[0])
-        return found
+        return num_touched
     scores = parts[term]
     for i in range(low, high):
         document = np.int64(ids[i])
@@ -178,17 +187,17 @@ def _take(
             if not is_new or (len(mask) and not mask[document]):
                 continue
             marks[place] = 1
-            touched[found] = place
-            found += 1
+            touched[num_touched] = place
+            num_touched += 1
         scores[place] = score_of(weight, frequencies[i], norms[document])
-    return found
+    return num_touched
 
 
 @subroutine
 def _add(
     ids: Any, frequencies: Any, low: Any, high: Any, weight: Any, norms: Any, mask: Any, start: Any, sums: Any
 ) -> None:
-    """Add what a term adds to the scores of documents of a window."""
+    """Add a term's part of the scores of documents in a window."""
     first = np.uint64(start)
     if len(mask):
         for i in range(low, high):
@@ -204,14 +213,14 @@ def _add(
 
 
 @subroutine
-def _settle_sums(sums: Any, start: Any, least: Any, best: Any, keys: Any, kept: Any) -> Any:
-    """Keep the best documents of a window by their sums, and forget these; returns how many of the best there are now.
+def _settle_sums(sums: Any, start: Any, least: Any, best: Any, keys: Any, num_best: Any) -> Any:
+    """Keep the best documents of a window by their sums, and clear these; return the number of best documents so far.
 
     A sum is more than 0 where there is a document.
     """
     scores, documents = best
     rounded = max(np.float32(least * _ROUNDED), _LEAST)
-    begin, count = np.uint64(0), np.uint64(len(sums))  # indexes that may be negative are not looked at many at once
+    begin, count = np.uint64(0), np.uint64(len(sums))  # unsigned, for loops with signed indexes are not vectorized
     while begin < count:
         end = min(begin + np.uint64(CHUNK), count)
         hits = np.int32(0)
@@ -220,11 +229,11 @@ def _settle_sums(sums: Any, start: Any, least: Any, best: Any, keys: Any, kept: 
         if hits:
             for place in range(begin, end):
                 if sums[place] >= rounded and sums[place] >= least:
-                    kept = push(scores, documents, keys, kept, sums[place], start + np.int64(place))
+                    num_best = push(scores, documents, keys, num_best, sums[place], start + np.int64(place))
         for place in range(begin, end):
             sums[place] = np.float32(0)
         begin = end
-    return kept
+    return num_best
 
 
 @subroutine
@@ -233,16 +242,16 @@ def _settle(
     slots: Any,
     marks: Any,
     touched: Any,
-    found: Any,
+    num_touched: Any,
     start: Any,
     least: Any,
     best: Any,
     keys: Any,
-    kept: Any,
+    num_best: Any,
 ) -> Any:
-    """Score the documents of a window and forget them; returns how many of the best there are now."""
+    """Score the documents of a window and clear them; return the number of best documents so far."""
     scores, documents = best
-    for i in range(found):
+    for i in range(num_touched):
         place = touched[i]
         score, variants = np.float32(0), np.float32(0)
         for term in range(len(parts)):
@@ -253,13 +262,13 @@ def _settle(
                 variants = np.float32(0)
         marks[place] = 0
         if score >= least:
-            kept = push(scores, documents, keys, kept, score, start + place)
-    return kept
+            num_best = push(scores, documents, keys, num_best, score, start + place)
+    return num_best
 
 
 @subroutine
 def _order_terms(bounds: Any, window: Any, threshold: Any, sequence: Any) -> Any:
-    """Sort terms by their bounds in a window, the least first; returns how many of them cannot reach the threshold."""
+    """Sort terms by their bounds in a window, the least first; return how many together stay below the threshold."""
     for i in range(len(sequence)):
         j = i
         while j > 0 and bounds[sequence[j - 1], window] > bounds[i, window]:
@@ -277,21 +286,21 @@ def _order_terms(bounds: Any, window: Any, threshold: Any, sequence: Any) -> Any
 
 @subroutine
 def _is_dense(lengths: Any, sequence: Any, optional: Any) -> Any:
-    """Return whether it is quicker to add up all terms than to look up the optional ones."""
-    few, many = np.int64(0), np.int64(0)
+    """Return whether it is faster to add up all terms than to look up the optional ones."""
+    required_postings, optional_postings = np.int64(0), np.int64(0)
     for i in range(len(sequence)):
         if i < optional:
-            many += lengths[sequence[i]]
+            optional_postings += lengths[sequence[i]]
         else:
-            few += lengths[sequence[i]]
-    return few * DENSE_SHARE > many
+            required_postings += lengths[sequence[i]]
+    return required_postings * DENSE_SHARE > optional_postings
 
 
 @subroutine
-def push(scores: Any, documents: Any, keys: Any, kept: Any, score: Any, document: Any) -> Any:
-    """Put a document into a heap whose root is the worst of the best; returns how many there are."""
-    if kept < len(scores):
-        place = kept
+def push(scores: Any, documents: Any, keys: Any, num_best: Any, score: Any, document: Any) -> Any:
+    """Put a document into the heap of the best, whose root is the worst; return the number of documents in it."""
+    if num_best < len(scores):
+        place = num_best
         while place > 0:
             above = (place - 1) >> 1
             if _is_worse(scores[above], keys[documents[above]], score, keys[document]):
@@ -301,16 +310,16 @@ def push(scores: Any, documents: Any, keys: Any, kept: Any, score: Any, document
             place = above
         scores[place] = score
         documents[place] = document
-        return kept + 1
+        return num_best + 1
     if not _is_worse(scores[0], keys[documents[0]], score, keys[document]):
-        return kept
+        return num_best
     place = np.int64(0)
     while True:
         below = place * 2 + 1
-        if below >= kept:
+        if below >= num_best:
             break
         right = below + 1
-        if right < kept and _is_worse(scores[right], keys[documents[right]], scores[below], keys[documents[below]]):
+        if right < num_best and _is_worse(scores[right], keys[documents[right]], scores[below], keys[documents[below]]):
             below = right
         if not _is_worse(scores[below], keys[documents[below]], score, keys[document]):
             break
@@ -319,7 +328,7 @@ def push(scores: Any, documents: Any, keys: Any, kept: Any, score: Any, document
         place = below
     scores[place] = score
     documents[place] = document
-    return kept
+    return num_best
 
 
 @subroutine

@@ -23,7 +23,7 @@ Int64s = NDArray[np.int64]
 UInt32s = NDArray[np.uint32]
 
 LARGE: Final = 256
-"""Documents of a block without a score, whose frequencies have exceptions; other blocks have 128."""
+"""Number of documents of a block without a score, whose frequencies have exceptions; other blocks have 128."""
 MOST_EXCEPTIONS: Final = 31
 
 
@@ -44,13 +44,13 @@ def decode_postings(
     Args:
         data: Bytes of all blocks.
         offsets: Where each block begins, and where the last one ends.
-        lists: The first block of each term, and behind the last one of the last; one more than terms.
-        lengths: Documents of each term.
+        lists: (terms + 1,), the first block of each term, and one past the last block.
+        lengths: Number of documents of each term.
         block_size: 128 or 256.
-        is_varint: Numbers of the last block of a term are varints; else words.
-        limit: Documents of the partition: ids are below.
-        ids: `lengths.sum()`, written: ascending in each term.
-        frequencies: As many, written: at least 1.
+        is_varint: Whether numbers of the last block of a term are varints; else words.
+        limit: Number of documents of the partition: ids are below it.
+        ids: (lengths.sum(),), written: ascending in each term.
+        frequencies: (lengths.sum(),), written: at least 1.
 
     Returns:
         A status; its place is a term.
@@ -92,9 +92,9 @@ def decode_block(
     frequencies: Any,
     place: Any,
 ) -> Any:
-    """Decode a block of `count` documents between two offsets inside `data` to `place`; returns a status without place.
+    """Decode a block of `count` documents between two offsets inside `data` to `place`; return a status without place.
 
-    Ids are sums modulo 2**32: that they ascend is for the caller to check.
+    Ids are sums modulo 2**32: the caller checks that they ascend.
     """
     if count < block_size:
         return _decode_tail(data, _first_byte(begin, block_size), end, count, is_varint, ids, frequencies, place)
@@ -116,7 +116,7 @@ def decode_block(
 def decode_documents(
     data: Any, begin: Any, end: Any, count: Any, block_size: Any, is_varint: Any, ids: Any, frequencies: Any
 ) -> Any:
-    """Decode the documents of a block, and where it is not full its frequencies; see `decode_block`."""
+    """Decode the documents of a block, and if it is not full also its frequencies; see `decode_block`."""
     if count < block_size:
         return _decode_tail(data, _first_byte(begin, block_size), end, count, is_varint, ids, frequencies, 0)
     return _decode_full(data, begin, end, block_size, ids, 0)[1]
@@ -140,13 +140,13 @@ def frequency_in(data: Any, begin: Any, end: Any, i: Any) -> Any:
 
 @subroutine
 def _first_byte(begin: Any, block_size: Any) -> Any:
-    """Return where a block begins behind its score, if it has one."""
+    """Return where a block begins after its score, if it has one."""
     return begin if block_size == LARGE else begin + 4
 
 
 @subroutine
 def _decode_full(data: Any, begin: Any, end: Any, block_size: Any, ids: Any, place: Any) -> Any:
-    """Decode the documents of a full block; returns (where its frequencies begin, a status without place)."""
+    """Decode the documents of a full block; return (where its frequencies begin, a status without place)."""
     at, lanes = _first_byte(begin, block_size), block_size >> 5
     if end - at < 6:
         return at, status.TOO_SHORT
@@ -228,17 +228,17 @@ def encode_postings(
 
     Args:
         bounds: Where the postings of each term begin, and where the last one's end; ascending, within `ids`.
-        ids: Documents, ascending in each term.
-        frequencies: As many, at least 1.
+        ids: (postings,), documents, ascending in each term.
+        frequencies: (postings,), at least 1.
         scores: Upper bound of the score of each block; not read for blocks of 256.
         block_size: 128 or 256.
-        is_varint: Numbers of the last block of a term are varints; else words.
+        is_varint: Whether numbers of the last block of a term are varints; else words.
         out: Written; 10 bytes for each posting and each block are enough.
         offsets: Written: where each block begins, and where the last one ends.
-        scratch: 256 numbers.
+        scratch: (256,), for work.
 
     Returns:
-        Bytes that were written; -1 if `out` or `offsets` is too small.
+        Number of bytes written; -1 if `out` or `offsets` is too small.
     """
     at, block = np.int64(0), 0
     words = scores.view(np.uint32)

@@ -14,7 +14,7 @@ _POLYNOMIAL: Final = 0x82F63B78
 
 
 def _tables() -> NDArray[np.uint32]:
-    """Return what a byte adds to the remainder, by how many bytes follow it: (8, 256)."""
+    """Return the remainder of each byte, by the number of bytes that follow it: (8, 256)."""
     table: NDArray[Any] = np.arange(256, dtype=np.uint32)
     for _ in range(8):
         table = (table >> 1) ^ np.where(table & 1, np.uint32(_POLYNOMIAL), np.uint32(0))

@@ -14,9 +14,9 @@ from lance_duck.kernels.memory import Bytes
 Int64s = NDArray[np.int64]
 
 INDEXED: Final = 32
-"""Transitions above which a node has an index of 256 bytes."""
+"""Number of transitions above which a node has an index of 256 bytes."""
 
-# Fields of a node that was read. Its parts lie before its state byte, in this order backwards.
+# Fields of a node that was read. Its parts precede its state byte, the first one of these closest to it.
 STATE, COUNT, INPUTS, DELTAS, DELTA_BYTES, OUTPUTS, OUTPUT_BYTES, FIRST, IS_FINAL, INPUT = range(10)
 NODE_FIELDS: Final = 10
 
@@ -28,13 +28,13 @@ def read_node(data: Any, low: Any, address: Any, has_index: Any, common: Any, no
     Args:
         data: The automaton.
         low: Where nodes begin.
-        address: Of the node: its last byte, or 0 for the one that is final and has nothing.
-        has_index: Nodes with more than 32 transitions have an index.
-        common: The bytes that one state byte can stand for.
-        node: `NODE_FIELDS` numbers, written.
+        address: Address of the node: its last byte, or 0 for the final node without transitions and output.
+        has_index: Whether nodes with more than 32 transitions have an index.
+        common: The bytes for which a code in the state byte stands.
+        node: (`NODE_FIELDS`,), written.
 
     Returns:
-        Whether the node lies behind `low`.
+        Whether the node lies after `low`.
     """
     node[COUNT] = 0
     node[OUTPUT_BYTES] = 0
@@ -113,7 +113,7 @@ def _read_single(data: Any, low: Any, address: Any, common: Any, node: Any) -> A
 
 @subroutine
 def input_of(data: Any, node: Any, i: Any) -> Any:
-    """Return the byte of a transition of a node that was read; they ascend."""
+    """Return the byte of transition `i` of a node that was read; these ascend."""
     if node[STATE] >= 128:
         return node[INPUT]
     return np.int64(data[node[INPUTS] + node[COUNT] - 1 - i])
@@ -121,7 +121,7 @@ def input_of(data: Any, node: Any, i: Any) -> Any:
 
 @subroutine
 def output_of(data: Any, node: Any, i: Any) -> Any:
-    """Return the output of a transition."""
+    """Return the output of transition `i` of a node."""
     if node[STATE] >= 192 or node[OUTPUT_BYTES] == 0:
         return np.int64(0)
     return _word(data, node[OUTPUTS] + (node[COUNT] - 1 - i) * node[OUTPUT_BYTES], node[OUTPUT_BYTES])
@@ -137,7 +137,7 @@ def final_output(data: Any, node: Any) -> Any:
 
 @subroutine
 def target_of(data: Any, node: Any, i: Any) -> Any:
-    """Return the address of the node behind a transition: 0, or before this node; -1 if it is neither."""
+    """Return the address of the node that transition `i` leads to, 0 or before this node; -1 if it is neither."""
     if node[STATE] >= 192:
         return node[FIRST] - 1
     at = node[DELTAS] + (node[COUNT] - 1 - i) * node[DELTA_BYTES]
@@ -145,6 +145,19 @@ def target_of(data: Any, node: Any, i: Any) -> Any:
     if delta == 0:
         return np.int64(0)
     return node[FIRST] - delta if 0 < delta < node[FIRST] else np.int64(-1)
+
+
+@subroutine
+def follow(data: Any, node: Any, transition: Any, key: Any, depth: Any) -> Any:
+    """Write the byte of a transition to `key`; return (the address of its node, a status without place)."""
+    byte = input_of(data, node, transition)
+    if transition > 0 and byte <= np.int64(key[depth]):
+        return np.int64(-1), status.BAD_CODE
+    address = target_of(data, node, transition)
+    if address < 0:
+        return address, status.BAD_OFFSETS
+    key[depth] = np.uint8(byte)
+    return address, status.OK
 
 
 @subroutine
@@ -173,12 +186,12 @@ def find_terms(
         data: The automaton without what follows its nodes.
         low: Where nodes begin.
         root: Address of the root.
-        has_index: Nodes with more than 32 transitions have an index.
-        common: The bytes that one state byte can stand for.
+        has_index: Whether nodes with more than 32 transitions have an index.
+        common: The bytes for which a code in the state byte stands.
         keys: Bytes of the keys.
-        offsets: Where each begins, and where the last one ends.
-        node: `NODE_FIELDS` numbers, for work.
-        ids: Written: the value of each; -1: it is not there.
+        offsets: Where each key begins, and where the last one ends.
+        node: (`NODE_FIELDS`,), for work.
+        ids: Written: the value of each key; -1 if the automaton does not have it.
 
     Returns:
         A status; its place is a key.
@@ -230,27 +243,28 @@ def list_terms(
         data: The automaton without what follows its nodes.
         low: Where nodes begin.
         root: Address of the root.
-        has_index: Nodes with more than 32 transitions have an index.
-        common: The bytes that one state byte can stand for.
-        stack: (longest key + 1, NODE_FIELDS + 2) numbers, for work.
+        has_index: Whether nodes with more than 32 transitions have an index.
+        common: The bytes for which a code in the state byte stands.
+        stack: (longest key + 1, NODE_FIELDS + 2), for work.
         key: As many bytes as the stack has rows, for work.
         keys: Written: bytes of the keys; as many as were counted.
-        offsets: Written: where each key begins, and where the last one ends; one more than keys.
-        ids: Written: the value of each.
-        totals: Written: keys, bytes of all, bytes of the longest. Before: the most keys and bytes that may be.
-        is_counting: Write only `totals`.
+        offsets: (keys + 1,), written: where each key begins, and where the last one ends.
+        ids: Written: the value of each key.
+        totals: (3,): before, the largest number of keys and of their bytes; written: number of keys, bytes of all keys,
+            bytes of the longest.
+        is_counting: Whether only `totals` is written.
 
     Returns:
-        A status; TOO_SHORT also where the stack is, BAD_LENGTH where there are more keys or bytes than may be.
+        A status; TOO_SHORT also where the stack is, BAD_LENGTH where there are more keys or bytes than allowed.
     """
-    most, limit, count, size, longest = totals[0], totals[1], np.int64(0), np.int64(0), np.int64(0)
-    if not is_counting and (most >= len(offsets) or most > len(ids) or limit > len(keys)):
+    max_keys, limit, count, size, longest = totals[0], totals[1], np.int64(0), np.int64(0), np.int64(0)
+    if not is_counting and (max_keys >= len(offsets) or max_keys > len(ids) or limit > len(keys)):
         return status.BAD_LENGTH
     depth = 0
     address, value = np.int64(root), np.int64(0)
     while depth >= 0:
         node = stack[depth]
-        if address >= 0:  # a node that is met for the first time
+        if address >= 0:  # the node is new on the stack
             if not read_node(data, low, address, has_index, common, node):
                 return int(status.BAD_OFFSETS | (count << 8))
             node[NODE_FIELDS] = 0
@@ -258,7 +272,7 @@ def list_terms(
             if node[COUNT] == 0 and not node[IS_FINAL] and depth > 0:
                 return int(status.BAD_CODE | (count << 8))
             if node[IS_FINAL]:
-                if count >= most or depth > limit - size:
+                if count >= max_keys or depth > limit - size:
                     return int(status.BAD_LENGTH | (count << 8))
                 if not is_counting:
                     offsets[count] = size
@@ -275,14 +289,10 @@ def list_terms(
             continue
         if depth + 1 >= len(stack):
             return int(status.TOO_SHORT | (count << 8))
-        byte = input_of(data, node, transition)
-        if transition > 0 and byte <= np.int64(key[depth]):
-            return int(status.BAD_CODE | (count << 8))
-        address = target_of(data, node, transition)
-        if address < 0:
-            return int(status.BAD_OFFSETS | (count << 8))
+        address, code = follow(data, node, transition, key, depth)
+        if code != status.OK:
+            return int(code | (count << 8))
         value = node[NODE_FIELDS + 1] + output_of(data, node, transition)
-        key[depth] = np.uint8(byte)
         node[NODE_FIELDS] = transition + 1
         depth += 1
     if not is_counting:

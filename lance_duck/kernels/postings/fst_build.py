@@ -1,8 +1,8 @@
 """Kernel that makes the automaton of sorted terms, equal nodes shared; `index.inverted.codecs.fst` has its bytes.
 
-The nodes on the way of the last key are open: their last transition may get another target. Where the next key leaves
-that way, the nodes behind are closed, the last one first: an equal one that is remembered takes the place of a node,
-else it is written. Of the closed nodes as many are remembered as the table has slots: a new one replaces one of four.
+The nodes on the path of the last key are open: their last transition may get another target. Where the next key leaves
+that path, the nodes after it are closed, the last one first: a node is replaced by an equal one that is remembered, or
+else written. As many closed nodes are remembered as the table has slots: a new one replaces one of four.
 """
 
 from __future__ import annotations
@@ -49,36 +49,29 @@ def build_fst(
     Args:
         keys: Bytes of the keys.
         offsets: Where each key begins, and where the last one ends; the keys ascend, and are distinct.
-        values: The value of each, at least 0.
-        codes: 256: the code that stands for a byte in a state byte, 0: none does.
-        inputs: For work: as many as the keys have bytes.
-        transitions: (bytes of keys, TRANSITION_FIELDS) numbers, for work.
-        open_nodes: (longest key + 1, NODE_FIELDS) numbers, for work.
-        table: (a power of 2, NODE_FIELDS) numbers, for work: -1 everywhere.
-        state: `STATE_FIELDS` numbers, for work: -1, 0, 0.
+        values: The value of each key, at least 0.
+        codes: (256,), the code that stands for a byte in a state byte, 0 if none does.
+        inputs: (bytes of keys,), for work.
+        transitions: (bytes of keys, TRANSITION_FIELDS), for work.
+        open_nodes: (longest key + 1, NODE_FIELDS), for work.
+        table: (a power of 2, NODE_FIELDS), for work: all -1.
+        state: (STATE_FIELDS,), for work: -1, 0, 0.
         out: Written from `begin`.
-        begin: Bytes before the first node, at least 2.
+        begin: Number of bytes before the first node, at least 2.
 
     Returns:
-        Where the nodes end: the root is the last; -1 where `out` is too small, -2 where keys are not in order.
+        Where the nodes end, with the root as the last; -1 if `out` is too small, -2 if keys are not in order.
     """
     at, previous, previous_end = np.int64(begin), np.int64(0), np.int64(0)
     _open(open_nodes[0])
     for i in range(len(values)):
-        first, end, rest = offsets[i], offsets[i + 1], values[i]
-        common, most = np.int64(0), min(end - first, previous_end - previous)
-        while common < most and keys[first + common] == keys[previous + common]:
+        first, end = offsets[i], offsets[i + 1]
+        common, shortest = np.int64(0), min(end - first, previous_end - previous)
+        while common < shortest and keys[first + common] == keys[previous + common]:
             common += 1
-        if i > 0 and (common == end - first or (common < most and keys[first + common] < keys[previous + common])):
+        if i > 0 and (common == end - first or (common < shortest and keys[first + common] < keys[previous + common])):
             return -2
-        for depth in range(common):
-            head = open_nodes[depth, HEAD]
-            shared = min(rest, transitions[head, OUTPUT])
-            surplus = transitions[head, OUTPUT] - shared
-            transitions[head, OUTPUT] = shared
-            rest -= shared
-            if surplus:
-                _push(open_nodes[depth + 1], transitions, surplus)
+        output = _share_outputs(open_nodes, transitions, common, values[i])
         for depth in range(previous_end - previous, common, -1):
             at = _close(open_nodes, depth, codes, inputs, transitions, table, state, out, at)
             if at < 0:
@@ -86,15 +79,15 @@ def build_fst(
         for depth in range(common, end - first):
             place = _allocate(transitions, state)
             inputs[place] = keys[first + depth]
-            transitions[place, OUTPUT] = rest
+            transitions[place, OUTPUT] = output
             transitions[place, TARGET] = 0
             transitions[place, NEXT] = open_nodes[depth, HEAD]
             open_nodes[depth, HEAD] = place
             open_nodes[depth, COUNT] += 1
             _open(open_nodes[depth + 1])
-            rest = np.int64(0)
+            output = np.int64(0)
         open_nodes[end - first, IS_FINAL] = 1
-        open_nodes[end - first, FINAL_OUTPUT] = rest
+        open_nodes[end - first, FINAL_OUTPUT] = output
         previous, previous_end = first, end
     for depth in range(previous_end - previous, 0, -1):
         at = _close(open_nodes, depth, codes, inputs, transitions, table, state, out, at)
@@ -114,8 +107,23 @@ def _open(node: Any) -> None:
 
 
 @subroutine
+def _share_outputs(open_nodes: Any, transitions: Any, common: Any, value: Any) -> Any:
+    """Lower the outputs on the first `common` transitions of the open path to what a value shares; return its rest."""
+    rest = np.int64(value)
+    for depth in range(common):
+        head = open_nodes[depth, HEAD]
+        shared = min(rest, transitions[head, OUTPUT])
+        surplus = transitions[head, OUTPUT] - shared
+        transitions[head, OUTPUT] = shared
+        rest -= shared
+        if surplus:
+            _push(open_nodes[depth + 1], transitions, surplus)
+    return rest
+
+
+@subroutine
 def _push(node: Any, transitions: Any, surplus: Any) -> None:
-    """Add an output that the way to a node gave up to all that leads on from it."""
+    """Add the output that the path to a node gave up to all outputs of the node."""
     place = node[HEAD]
     while place >= 0:
         transitions[place, OUTPUT] += surplus
@@ -156,7 +164,7 @@ def _close(
     out: Any,
     at: Any,
 ) -> Any:
-    """Write the open node at a depth, or find an equal one; returns where the nodes end, -1: `out` is too small."""
+    """Write the open node at a depth, or find an equal one; return where the nodes end, -1 if `out` is too small."""
     node = open_nodes[depth]
     above = open_nodes[depth - 1, HEAD]
     if node[COUNT] == 0 and node[FINAL_OUTPUT] == 0:
@@ -205,21 +213,21 @@ def _is_equal(node: Any, other: Any, inputs: Any, transitions: Any) -> Any:
     for field in (COUNT, IS_FINAL, FINAL_OUTPUT):
         if node[field] != other[field]:
             return False
-    here, there = node[HEAD], other[HEAD]
-    while here >= 0:
-        if inputs[here] != inputs[there]:
+    own, others = node[HEAD], other[HEAD]
+    while own >= 0:
+        if inputs[own] != inputs[others]:
             return False
-        if transitions[here, OUTPUT] != transitions[there, OUTPUT]:
+        if transitions[own, OUTPUT] != transitions[others, OUTPUT]:
             return False
-        if transitions[here, TARGET] != transitions[there, TARGET]:
+        if transitions[own, TARGET] != transitions[others, TARGET]:
             return False
-        here, there = transitions[here, NEXT], transitions[there, NEXT]
+        own, others = transitions[own, NEXT], transitions[others, NEXT]
     return True
 
 
 @subroutine
 def _size_of(value: Any) -> Any:
-    """Return the bytes of a number, at least 1."""
+    """Return the number of bytes that a number takes, at least 1."""
     rest, size = np.int64(value) >> 8, np.int64(1)
     while rest:
         rest >>= 8
@@ -242,7 +250,7 @@ def _delta(transitions: Any, place: Any, at: Any) -> Any:
 
 @subroutine
 def _write_node(node: Any, codes: Any, inputs: Any, transitions: Any, out: Any, at: Any) -> Any:
-    """Write a node; returns where it ends."""
+    """Write a node; return where it ends."""
     if node[COUNT] == 1 and not node[IS_FINAL]:
         return _write_single(node, codes, inputs, transitions, out, at)
     start, output_bytes, delta_bytes = at, np.int64(0), np.int64(1)
@@ -290,7 +298,7 @@ def _write_node(node: Any, codes: Any, inputs: Any, transitions: Any, out: Any, 
 
 @subroutine
 def _write_single(node: Any, codes: Any, inputs: Any, transitions: Any, out: Any, at: Any) -> Any:
-    """Write a node that is not final and has one transition."""
+    """Write a node that is not final and has one transition; return where it ends."""
     place = node[HEAD]
     output = transitions[place, OUTPUT]
     is_next = output == 0 and transitions[place, TARGET] == at - 1

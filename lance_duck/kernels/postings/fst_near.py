@@ -1,7 +1,7 @@
 """A kernel that finds the terms of an automaton that are near to a word, or begin as it does.
 
-The automaton is walked in order of its bytes; a row of the table of Levenshtein distances belongs to each character on
-the way, and what lies below a row without a small number is left out.
+The automaton is walked in the order of its bytes. Each character on the path has a row of the table of Levenshtein
+distances; where a row has no number that is small enough, the walk goes no deeper.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from numpy.typing import NDArray
 from lance_duck.kernels import status
 from lance_duck.kernels.jit import kernel, subroutine
 from lance_duck.kernels.memory import Bytes
-from lance_duck.kernels.postings.fst import COUNT, IS_FINAL, NODE_FIELDS, input_of, read_node, target_of
+from lance_duck.kernels.postings.fst import COUNT, IS_FINAL, NODE_FIELDS, follow, read_node
 
 Int64s = NDArray[np.int64]
 
-# Fields of a node on the way, behind those of the node itself: the next transition; bytes before it, characters among
-# them; of the last character what is known of it, bytes that it has, and bytes that are missing.
+# Fields of a node on the path, after those of the node itself: its next transition; the number of bytes before it, and
+# of characters among these; of the last character the bits so far, its number of bytes, and that of its missing bytes.
 _NEXT, _DEPTH, _LENGTH, _CODE, _SIZE, _MISSING = range(NODE_FIELDS, NODE_FIELDS + 6)
 STACK_FIELDS: Final = NODE_FIELDS + 6
 VISITS: Final = 64
-"""Nodes that are visited, at most, for each byte of the automaton: broken ones may have endlessly many ways."""
+"""Most visits of nodes for each byte of the automaton: a broken one may have endlessly many paths."""
 
 
 @kernel
@@ -36,45 +36,45 @@ def near_terms(
     key: Bytes,
     keys: Bytes,
     offsets: Int64s,
-    found: Int64s,
+    num_terms: Int64s,
 ) -> int:
-    """Write the terms, in order, that so many edits make of a word, or that begin with it.
+    """Write the terms, in order, that are within some edits of a word, or that begin with it.
 
     Args:
-        automaton: Its bytes, where nodes begin, address of the root, whether large nodes have an index, the bytes that
-            one state byte can stand for: see `fst.find_terms`.
-        word: Code points.
-        limits: Edits of a character at most; characters at the beginning that have to be the same; terms at most;
-            whether all terms that begin with these characters are meant, whatever follows.
-        stack: (longest way + 1, STACK_FIELDS) numbers, for work.
-        rows: (as many, characters of the word + 1) numbers, for work.
-        key: As many bytes, for work.
+        automaton: Its bytes, where nodes begin, address of the root, whether large nodes have an index, the bytes for
+            which a code in the state byte stands: see `fst.find_terms`.
+        word: Code points of the word.
+        limits: Largest number of edits; number of leading characters that must be equal; largest number of terms; 1 if
+            all terms that begin with these characters are meant, whatever follows.
+        stack: (longest path + 1, STACK_FIELDS), for work.
+        rows: (longest path + 1, characters of the word + 1), for work.
+        key: (longest path + 1,), for work.
         keys: Written: bytes of the terms.
-        offsets: Written: where each begins, and where the last one ends; one more than there may be.
-        found: Written: one number, the terms.
+        offsets: (largest number of terms + 1,), written: where each term begins, and where the last one ends.
+        num_terms: (1,), written: number of terms.
 
     Returns:
-        A status without place: TOO_SHORT where what is for work is, BAD_LENGTH where there are more terms or bytes than
-        may be written, others where the automaton is broken, or a term no UTF-8.
+        A status without place: TOO_SHORT where `stack` is, BAD_LENGTH where there are more terms or bytes than may be
+        written, others where the automaton is broken, or a term is not UTF-8.
     """
     data, low, root, has_index, common = automaton
     visits, depth = VISITS * len(data), np.int64(0)
-    found[0] = offsets[0] = 0
+    num_terms[0] = offsets[0] = 0
     for column in range(rows.shape[1]):
         rows[0, column] = column
     for field in range(STACK_FIELDS):
         stack[0, field] = 0
     address = np.int64(root)
-    while depth >= 0 and found[0] < limits[2]:
+    while depth >= 0 and num_terms[0] < limits[2]:
         node = stack[depth]
-        if address >= 0:  # a node that is met for the first time
+        if address >= 0:  # the node is new on the stack
             visits -= 1
             if visits < 0 or not read_node(data, low, address, has_index, common, node):
                 return status.BAD_OFFSETS
             if node[COUNT] == 0 and not node[IS_FINAL] and depth > 0:
                 return status.BAD_CODE
             if node[IS_FINAL]:
-                code = _write(node, rows[depth], len(word), limits, key, keys, offsets, found)
+                code = _write(node, rows[depth], len(word), limits, key, keys, offsets, num_terms)
                 if code != status.OK:
                     return int(code)
         if node[_NEXT] == node[COUNT]:
@@ -83,16 +83,12 @@ def near_terms(
             continue
         if depth + 1 >= len(stack):
             return status.TOO_SHORT
-        byte = input_of(data, node, node[_NEXT])
-        if node[_NEXT] > 0 and byte <= np.int64(key[depth]):
-            return status.BAD_CODE
-        address = target_of(data, node, node[_NEXT])
-        if address < 0:
-            return status.BAD_OFFSETS
-        key[depth] = np.uint8(byte)
+        address, code = follow(data, node, node[_NEXT], key, depth)
+        if code != status.OK:
+            return int(code)
         node[_NEXT] += 1
         below = stack[depth + 1]
-        code = _enter(node, below, byte)
+        code = _enter(node, below, np.int64(key[depth]))
         if code != status.OK:
             return int(code)
         below[_DEPTH] = depth + 1
@@ -109,7 +105,7 @@ def near_terms(
 
 @subroutine
 def _enter(above: Any, node: Any, byte: Any) -> Any:
-    """Begin a node below another one, by a byte; returns a status: BAD_VALUE where it is not UTF-8."""
+    """Begin a node below another one, by a byte; return a status: BAD_VALUE where the bytes are not UTF-8."""
     node[_NEXT] = 0
     node[_LENGTH] = above[_LENGTH]
     if above[_MISSING] > 0:
@@ -131,7 +127,7 @@ def _enter(above: Any, node: Any, byte: Any) -> Any:
 
 @subroutine
 def _is_code_point(code: Any, size: Any) -> Any:
-    """Return whether a number is a code point that UTF-8 writes with so many bytes."""
+    """Return whether a number is a code point that UTF-8 writes with `size` bytes."""
     if size == 2:
         return code >= 0x80
     if size == 3:
@@ -141,10 +137,10 @@ def _is_code_point(code: Any, size: Any) -> Any:
 
 @subroutine
 def _advance(word: Any, limits: Any, node: Any, above: Any, row: Any) -> Any:
-    """Write the distances of what is read so far, one character more, to beginnings of the word.
+    """Write the distances of the characters so far, one more than above, to all beginnings of the word.
 
     Returns:
-        Whether a term that begins so may be near enough.
+        Whether a term that begins with these characters may be near enough.
     """
     length, code = node[_LENGTH], node[_CODE]
     node[_LENGTH] = length + 1
@@ -162,8 +158,10 @@ def _advance(word: Any, limits: Any, node: Any, above: Any, row: Any) -> Any:
 
 
 @subroutine
-def _write(node: Any, row: Any, word_length: Any, limits: Any, key: Any, keys: Any, offsets: Any, found: Any) -> Any:
-    """Write the term that ends at a node, if it is near enough; returns a status."""
+def _write(
+    node: Any, row: Any, word_length: Any, limits: Any, key: Any, keys: Any, offsets: Any, num_terms: Any
+) -> Any:
+    """Write the term that ends at a node, if it is near enough; return a status."""
     if node[_MISSING] > 0:
         return status.BAD_VALUE
     if limits[3] != 0:
@@ -171,12 +169,12 @@ def _write(node: Any, row: Any, word_length: Any, limits: Any, key: Any, keys: A
             return status.OK
     elif row[word_length] > limits[0] or node[_LENGTH] < min(limits[1], word_length):
         return status.OK
-    count = found[0]
+    count = num_terms[0]
     begin, size = offsets[count], node[_DEPTH]
     if count + 1 >= len(offsets) or size > len(keys) - begin:
         return status.BAD_LENGTH
     for i in range(size):
         keys[begin + i] = key[i]
     offsets[count + 1] = begin + size
-    found[0] = count + 1
+    num_terms[0] = count + 1
     return status.OK

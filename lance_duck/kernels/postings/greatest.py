@@ -1,4 +1,4 @@
-"""A kernel that says what a block of postings gives at most, by the statistics of its own partition."""
+"""A kernel that finds the greatest score in each block of postings, by the statistics of its own partition."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ def find_greatest(
 
     Args:
         bounds: Where the postings of each term begin, and where the last one's end; ascending, within `ids`.
-        ids: Documents.
-        frequencies: As many, at least 1.
+        ids: (postings,), documents.
+        frequencies: (postings,), at least 1.
         weights: The idf of each term.
         norms: Norm of each document.
-        block_size: Postings of a block.
+        block_size: Number of postings of a block.
         out: Written: one for each block.
 
     Returns:
-        Blocks; -1 if `out` is too small or an id is out of range.
+        Number of blocks; -1 if `out` is too small or an id is out of range.
     """
     block = 0
     for term in range(len(bounds) - 1):

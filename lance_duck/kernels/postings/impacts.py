@@ -17,16 +17,16 @@ UInt32s = NDArray[np.uint32]
 
 CODES: Final = 256
 GROUP: Final = 32
-"""Blocks that an entry of the second level covers."""
+"""Number of blocks that an entry of the second level covers."""
 HEAD_BYTES: Final = 8
-"""Bytes of an entry before its pairs, at most."""
+"""Most bytes of an entry before its pairs."""
 PAIR_BYTES: Final = 6
-"""Bytes of a pair, at most."""
+"""Most bytes of a pair."""
 
 
 @kernel
 def write_length_codes(lengths: UInt32s, codes: NDArray[np.uint8]) -> None:
-    """Write the code of each length: the length itself below 4, else its four highest bits and how many follow."""
+    """Write the code of each length: the length below 4, else its four highest bits and the number of lower ones."""
     for i in range(len(lengths)):
         bits = bits_of(lengths[i])
         if bits < 4:
@@ -54,20 +54,20 @@ def encode_impacts(
     offsets: Int64s,
     best: NDArray[np.uint32],
 ) -> int:
-    """Encode the impacts of postings: of each term an entry for each block, then one for each 32 blocks.
+    """Encode the impacts of postings: for each term an entry for each block, then one for each 32 blocks.
 
     Args:
         bounds: Where the postings of each term begin, and where the last one's end.
-        ids: Documents, ascending in each term, below `len(codes)`.
-        frequencies: As many.
+        ids: (postings,), documents, ascending in each term, below `len(codes)`.
+        frequencies: (postings,), frequency of each posting.
         codes: Code of the length of each document.
-        block_size: Postings of a block.
+        block_size: Number of postings of a block.
         out: Written; 8 bytes for each entry and 12 for each posting are enough.
         offsets: Written: where each entry begins, and where the last one ends.
-        best: (1, 256) numbers.
+        best: (1, 256), for work.
 
     Returns:
-        Bytes that were written; -1 if `out` or `offsets` is too small or an id is out of range.
+        Number of bytes written; -1 if `out` or `offsets` is too small or an id is out of range.
     """
     at, entry = np.int64(0), 0
     for term in range(len(bounds) - 1):
@@ -92,10 +92,10 @@ def encode_impacts(
 
 @subroutine
 def _encode_entry(best: Any, last: Any, out: Any, at: Any) -> Any:
-    most, count = np.uint32(0), 0
+    highest, count = np.uint32(0), 0
     for code in range(CODES):
-        if best[0, code] > most:
-            most = best[0, code]
+        if best[0, code] > highest:
+            highest = best[0, code]
             count += 1
     at = write_varint(out, write_varint(out, at, last), count)
     frequency, previous = np.int64(0), np.int64(0)
@@ -121,11 +121,11 @@ def decode_impacts(
 
     Args:
         data: Bytes of all entries.
-        offsets: Where each begins, and where the last one ends.
-        last_ids: Written: the last document of each.
-        pairs: Written: where the pairs of each begin, and where the last one's end.
-        frequencies: Written; one for each byte of the entries is enough.
-        codes: Written, as many.
+        offsets: Where each entry begins, and where the last one ends.
+        last_ids: Written: the last document of each entry.
+        pairs: Written: where the pairs of each entry begin, and where the last one's end.
+        frequencies: Written: frequency of each pair; room for one for each byte of the entries is enough.
+        codes: Written: code of each pair; of the size of `frequencies`.
 
     Returns:
         A status; its place is an entry.

@@ -1,6 +1,6 @@
-"""Subroutines of posting blocks: numbers packed in lanes, numbers of 7 bits a byte.
+"""Subroutines of posting blocks: numbers packed in lanes, and varints of 7 bits in each byte.
 
-A group is 32 rows of 4 or 8 values, a value of each row in each lane. The values of a lane are packed one after the
+A group is 32 rows of 4 or 8 values, one in each lane. The values of a lane are packed one after the
 other, lowest bit first, into `width` words of 32 bits; word k of lane l lies at byte (k * lanes + l) * 4.
 """
 
@@ -15,7 +15,7 @@ from lance_duck.kernels.memory import load_u32, store_u8, store_u32
 
 ROWS: Final = 32
 VARINT_BYTES: Final = 5
-"""Bytes that a number of 35 bits takes at most."""
+"""Most bytes of a number of 35 bits."""
 
 
 @subroutine
@@ -38,7 +38,7 @@ def unpack_lanes(data: Any, source: Any, width: Any, lanes: Any, out: Any, place
 
 @subroutine
 def _unpack_row(data: Any, at: Any, stride: Any, shift: Any, is_split: Any, mask: Any, out: Any, place: Any) -> None:
-    """Unpack a value of each of four lanes; all are read before one is written, so that it is done for all at once."""
+    """Unpack a value of each of four lanes; all are read before one is written, so that the compiler vectorizes it."""
     right = np.uint32(shift)
     a, b = np.uint32(load_u32(data, at) >> right), np.uint32(load_u32(data, at + 4) >> right)
     c, d = np.uint32(load_u32(data, at + 8) >> right), np.uint32(load_u32(data, at + 12) >> right)
@@ -78,7 +78,7 @@ def pack_lanes(values: Any, place: Any, width: Any, lanes: Any, out: Any, target
 
 @subroutine
 def bits_of(value: Any) -> Any:
-    """Return the number of bits of a number; 0 of 0."""
+    """Return the number of bits of a number; 0 for 0."""
     rest = np.uint64(value)
     bits = np.int64(0)
     while rest:
@@ -89,10 +89,10 @@ def bits_of(value: Any) -> Any:
 
 @subroutine
 def read_varint(data: Any, at: Any, end: Any) -> Any:
-    """Read a number of at most 35 bits, 7 a byte, the lowest first, the highest bit of a byte set where more follow.
+    """Read a varint of at most 35 bits: 7 in each byte, the lowest first, its highest bit set where more follow.
 
     Returns:
-        (number, where it ends); -1 in place of the end where it does not end before `end`, or is longer.
+        (number, where it ends); -1 in place of the end if the varint does not end before `end`, or is too long.
     """
     value, shift, place = np.int64(0), np.int64(0), np.int64(at)
     while place < end and shift < VARINT_BYTES * 7:
@@ -107,7 +107,7 @@ def read_varint(data: Any, at: Any, end: Any) -> Any:
 
 @subroutine
 def write_varint(out: Any, at: Any, value: Any) -> Any:
-    """Write a number of at most 35 bits; returns where it ends."""
+    """Write a number of at most 35 bits as a varint; return where it ends."""
     rest, place = np.int64(value), np.int64(at)
     while rest > 127:
         store_u8(out, place, np.uint8((rest & 127) | 128))
@@ -119,7 +119,7 @@ def write_varint(out: Any, at: Any, value: Any) -> Any:
 
 @subroutine
 def varint_size(value: Any) -> Any:
-    """Return the bytes that a number takes."""
+    """Return the number of bytes of a number as a varint."""
     rest, size = np.int64(value) >> 7, np.int64(1)
     while rest:
         rest >>= 7

@@ -1,15 +1,15 @@
-"""A kernel that finds the documents with the greatest scores among those in which words come in their order.
+"""A kernel that finds the documents with the greatest scores among those that have a phrase: words in their order.
 
-Documents that have all words are found as `kernels.postings.best_of_all` finds them. Positions of one are read only
-where its score reaches the threshold, and group by group.
-`kernels.postings.best` says what `postings`, `scoring`, `windows` and `best` are.
+Documents that have all words are found as by `kernels.postings.best_of_all`. The positions of a document are read only
+if its score reaches the threshold, group by group.
+`kernels.postings.best` describes `postings`, `scoring`, `windows` and `best`.
 
     phrase     of the words: bytes of all positions; where each block of them begins and ends, block by block as in
-               `postings`; whether numbers are packed in groups; how far each word is behind the one before, 0 for the
-               first; places more than these that are allowed
+               `postings`; whether numbers are packed in groups; the distance of each word from the one before, 0 for
+               the first; the number of places by which a distance may be longer
     work       see `kernels.postings.best_of_all`
-    reading    (words * 128) the numbers of a group of each word; (words, POSITION_STATE), all -1: see `_COUNTED`;
-               (2, n) positions of a document
+    reading    (words * 128,), the numbers of a group of each word; (words, POSITION_STATE), all -1: see `_COUNTED`;
+               (2, n), positions of a document
 """
 
 from __future__ import annotations
@@ -30,16 +30,17 @@ from lance_duck.kernels.postings.reading import block_of_posting, count_of, read
 Int64s = NDArray[np.int64]
 
 _COUNTED: Final = 0
-"""The block whose numbers are counted; the place of a document in it, numbers before that one, numbers of all."""
+"""Fields of a word's state: the block whose numbers are counted; the place of a document in it, the number of positions
+before that document, and of the whole block."""
 _PLACE: Final = 1
 _FIRST: Final = 2
 _TOTAL: Final = 3
 _BLOCK: Final = 4
-"""The block of the group that is decoded; its number in the block; where the next one begins."""
+"""Fields of a word's state: the block of the decoded group; the group's number in the block; where the next begins."""
 _GROUP: Final = 5
 _NEXT: Final = 6
 POSITION_STATE: Final = 7
-"""Numbers that say what is read of a word."""
+"""Number of fields of a word's state."""
 
 
 @kernel
@@ -53,19 +54,19 @@ def find_best_phrases(
     reading: Any,
     counts: Int64s,
 ) -> int:
-    """Find the best documents in which words come in their order.
+    """Find the best documents that have a phrase.
 
     Args:
-        postings: Of the words, in their order: one that comes again is there again.
+        postings: Postings of the words, in their order; those of a repeated word come repeatedly.
         scoring: See `kernels.postings.best`.
-        windows: See there.
+        windows: See `kernels.postings.best`.
         phrase: See above.
         best: See `kernels.postings.best`.
         work: See above.
         reading: See above.
-        counts: Three numbers, 0 before; written: documents that were found, blocks of postings that were decoded, and
-            the positions of a document, if these are too many for `reading`: then nothing was found, and the bytes at
-            hand can have so many.
+        counts: Three numbers, 0 before; written: number of documents found, number of blocks of postings decoded, and
+            the number of positions of a document, if `reading` has no room for them: then nothing is found, and the
+            bytes at hand justify that number.
 
     Returns:
         A status; its place is a word.
@@ -73,37 +74,37 @@ def find_best_phrases(
     _, totals, order, size = windows
     mask, keys = scoring[2], scoring[3]
     scores, documents = best
-    kept = np.int64(0)
+    num_best = np.int64(0)
     for number in range(len(order)):
         window = order[number]
-        threshold = np.float64(scores[0]) if kept == len(scores) else 0.0
+        threshold = np.float64(scores[0]) if num_best == len(scores) else 0.0
         if totals[window] < 0 or totals[window] < threshold:
             continue
-        found, code = intersect_window(postings, mask, window * size, size, work, counts)
+        num_candidates, code = intersect_window(postings, mask, window * size, size, work, counts)
         if code != status.OK:
             return int(code)
-        for i in range(found):
+        for i in range(num_candidates):
             document = work[4][0, i]
             score, code = score_row(postings, scoring, work, i, counts)
             if code != status.OK:
                 return int(code)
-            if score < (np.float64(scores[0]) if kept == len(scores) else 0.0):
+            if score < (np.float64(scores[0]) if num_best == len(scores) else 0.0):
                 continue
             follows, code = _has_phrase(postings, phrase, work, i, reading, counts)
             if code != status.OK or counts[2]:
                 return int(code)
             if follows:
-                kept = push(scores, documents, keys, kept, score, document)
-    counts[0] = kept
+                num_best = push(scores, documents, keys, num_best, score, document)
+    counts[0] = num_best
     return status.OK
 
 
 @subroutine
 def _has_phrase(postings: Any, phrase: Any, work: Any, row: Any, reading: Any, counts: Any) -> Any:
-    """Look whether words come in their order in a document, one of those that `work` has.
+    """Check whether a document, a row of `work`, has the phrase.
 
     Returns:
-        (whether they do, a status).
+        (whether it has, a status).
     """
     data, begins, ends, has_groups, distances, slop = phrase
     groups, progress, positions = reading
@@ -138,7 +139,7 @@ def _has_phrase(postings: Any, phrase: Any, work: Any, row: Any, reading: Any, c
 
 @subroutine
 def _count_numbers(frequencies: Any, documents: Any, block: Any, place: Any, state: Any) -> None:
-    """Count the positions of a block, and those before a document of it."""
+    """Count the positions of a block, and those before one of its documents."""
     if state[_COUNTED] != block:
         total = np.int64(0)
         for i in range(documents):
@@ -164,18 +165,18 @@ def _read_positions(
     count: Any,
     out: Any,
 ) -> Any:
-    """Read `count` positions of the document that was counted; returns a status without place.
+    """Read the positions of the document that `_count_numbers` went to; return a status without place.
 
     Args:
         data: Bytes of all positions.
         span: Where the block begins and ends.
-        has_groups: Whether numbers are packed.
+        has_groups: Whether numbers are packed in groups.
         groups: Numbers of a group of each word.
         state: State of the word, see `_COUNTED`.
-        room: Where the group of the word is in `groups`.
-        block: The block.
-        count: Positions of the document.
-        out: Written.
+        room: Where the word's group lies in `groups`.
+        block: Number of the block.
+        count: Number of positions of the document.
+        out: Written: the positions.
     """
     if state[_BLOCK] != block:
         state[_BLOCK], state[_GROUP], state[_NEXT] = block, -1, span[0]
@@ -196,7 +197,7 @@ def _read_positions(
 
 @subroutine
 def _load_group(data: Any, span: Any, has_groups: Any, groups: Any, state: Any, room: Any, group: Any) -> Any:
-    """Decode a group of numbers of a block; packed ones before it are skipped. See `_read_positions`."""
+    """Decode a group of numbers of a block, skipping packed groups before it; see `_read_positions`."""
     if state[_GROUP] > group:
         state[_GROUP], state[_NEXT] = -1, span[0]
     at, end = state[_NEXT], span[1]
@@ -226,16 +227,16 @@ def _load_group(data: Any, span: Any, has_groups: Any, groups: Any, state: Any, 
 
 
 @subroutine
-def _keep_following(before: Any, many: Any, mine: Any, count: Any, distance: Any, slop: Any) -> Any:
-    """Keep positions at a distance behind one of `many` others, or up to `slop` farther; returns how many there are."""
-    kept, at = np.int64(0), np.int64(0)
+def _keep_following(before: Any, num_before: Any, mine: Any, count: Any, distance: Any, slop: Any) -> Any:
+    """Keep positions at a distance after one of `num_before` others, or up to `slop` farther; return their number."""
+    num_positions, at = np.int64(0), np.int64(0)
     for i in range(count):
         highest = mine[i] - distance
-        while at < many and before[at] < highest - slop:
+        while at < num_before and before[at] < highest - slop:
             at += 1
-        if at == many:
+        if at == num_before:
             break
         if before[at] <= highest:
-            mine[kept] = mine[i]
-            kept += 1
-    return kept
+            mine[num_positions] = mine[i]
+            num_positions += 1
+    return num_positions

@@ -37,12 +37,12 @@ def decode_positions(
         data: Bytes of all terms.
         terms: Where the bytes of each term begin, and where the last one's end.
         starts: Where each block begins, counted from the start of its term.
-        lists: The first block of each term, and behind the last one of the last.
+        lists: (terms + 1,), the first block of each term, and one past the last block.
         bounds: Where the postings of each term begin, and where the last one's end.
-        frequencies: Positions of each posting.
-        block_size: Postings of a block.
-        has_groups: Each 128 numbers of a block are packed; else all are varints.
-        positions: `frequencies.sum()`, written: ascending in each posting.
+        frequencies: Number of positions of each posting.
+        block_size: Number of postings of a block.
+        has_groups: Whether each 128 numbers of a block are packed; else all are varints.
+        positions: (frequencies.sum(),), written: ascending in each posting.
 
     Returns:
         A status; its place is a term.
@@ -79,7 +79,7 @@ def decode_positions(
 
 @subroutine
 def _decode_deltas(data: Any, at: Any, end: Any, count: Any, has_groups: Any, out: Any, place: Any) -> Any:
-    """Decode `count` numbers between two offsets inside `data` to `place`; returns a status without place."""
+    """Decode `count` numbers between two offsets inside `data` to `place`; return a status without place."""
     rest = count
     while has_groups and rest >= GROUP:
         if at >= end:
@@ -103,7 +103,7 @@ def _decode_deltas(data: Any, at: Any, end: Any, count: Any, has_groups: Any, ou
 
 @subroutine
 def _sum_up(frequencies: Any, posting: Any, stop: Any, positions: Any, place: Any) -> Any:
-    """Make positions of differences in each of some postings; False where one is beyond 32 bits."""
+    """Sum up the differences of each posting to positions, in place; return False where one is beyond 32 bits."""
     for i in range(posting, stop):
         value = np.int64(0)
         for j in range(place, place + np.int64(frequencies[i])):
@@ -126,20 +126,20 @@ def encode_positions(
     starts: UInt32s,
     scratch: UInt32s,
 ) -> int:
-    """Encode positions, each 128 numbers of a block packed.
+    """Encode positions, with each 128 numbers of a block packed.
 
     Args:
         bounds: Where the postings of each term begin, and where the last one's end.
-        frequencies: Positions of each posting; their sum is the number of positions.
-        positions: Ascending in each posting.
-        block_size: Postings of a block.
+        frequencies: Number of positions of each posting.
+        positions: (frequencies.sum(),), ascending in each posting.
+        block_size: Number of postings of a block.
         out: Written; 5 bytes for each position and one for each block are enough.
         terms: Written: where the bytes of each term begin, and where the last one's end.
         starts: Written: where each block begins, counted from the start of its term.
-        scratch: 128 numbers.
+        scratch: (128,), for work.
 
     Returns:
-        Bytes that were written; -1 if `out` or `starts` is too small, -2 if the bytes of a term do not fit 32 bits.
+        Number of bytes written; -1 if `out` or `starts` is too small, -2 if the bytes of a term do not fit 32 bits.
     """
     at, place, block = np.int64(0), np.int64(0), 0
     for term in range(len(bounds) - 1):
@@ -185,13 +185,13 @@ def _encode_group(values: Any, out: Any, at: Any) -> Any:
 
 @kernel
 def decode_old_positions(data: Bytes, offsets: Int64s, frequencies: UInt32s, positions: UInt32s) -> int:
-    """Decode positions of format 1, which has a value of its own for each posting.
+    """Decode positions of format 1, which has a separate value for each posting.
 
     Args:
         data: Bytes of all postings.
-        offsets: Where those of each posting begin, and where the last one's end; one more than postings.
-        frequencies: Positions of each posting.
-        positions: `frequencies.sum()`, written.
+        offsets: (postings + 1,), where the bytes of each posting begin, and where the last one's end.
+        frequencies: Number of positions of each posting.
+        positions: (frequencies.sum(),), written.
 
     Returns:
         A status; its place is a posting.
@@ -242,17 +242,17 @@ def _decode_old(data: Any, at: Any, end: Any, count: Any, out: Any, place: Any) 
 def encode_old_positions(
     frequencies: UInt32s, positions: UInt32s, out: Bytes, offsets: Int64s, scratch: UInt32s
 ) -> int:
-    """Encode positions of format 1: of each posting their number, then each 128 of them, then the rest, if any.
+    """Encode positions of format 1: for each posting their number, then each 128 of them, then the rest, if any.
 
     Args:
-        frequencies: Positions of each posting; their sum is the number of positions.
-        positions: Ascending in each posting.
+        frequencies: Number of positions of each posting.
+        positions: (frequencies.sum(),), ascending in each posting.
         out: Written; 5 bytes for each position and 4 for each posting are enough.
         offsets: Written: where each of these parts begins, and where the last one ends.
-        scratch: 128 numbers.
+        scratch: (128,), for work.
 
     Returns:
-        Bytes that were written; -1 if `out` or `offsets` is too small.
+        Number of bytes written; -1 if `out` or `offsets` is too small.
     """
     at, place, part = np.int64(0), np.int64(0), 0
     for i in range(len(frequencies)):

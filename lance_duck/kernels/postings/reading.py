@@ -1,6 +1,6 @@
-"""Subroutines that read blocks of postings, of several terms, where they are needed.
+"""Subroutines that read blocks of the postings of several terms on demand.
 
-`kernels.postings.best` says what `postings` are.
+`kernels.postings.best` describes `postings`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from lance_duck.kernels.postings.blocks import LARGE, decode_block, decode_docum
 
 @subroutine
 def read_block(postings: Any, term: Any, block: Any, room: Any, decoded: Any, counts: Any) -> Any:
-    """Decode a block of a term, unless it is the one that was decoded last; returns a status without place."""
+    """Decode a block of a term, unless it is the one that was decoded last; return a status without place."""
     if decoded[term] == block:
         return status.OK
     data, offsets, lists, lengths, block_size, is_varint, last = postings
@@ -30,9 +30,9 @@ def read_block(postings: Any, term: Any, block: Any, room: Any, decoded: Any, co
 
 @subroutine
 def read_documents(postings: Any, term: Any, block: Any, room: Any, state: Any, counts: Any) -> Any:
-    """Decode the documents of a block of a term, unless `room` has them; returns a status without place.
+    """Decode the documents of a block of a term, unless `room` has them; return a status without place.
 
-    Of `state` each term has two numbers: the block whose documents are in `room`, and that whose frequencies are.
+    In `state` each term has two numbers: the block whose documents are in `room`, and the one whose frequencies are.
     """
     if state[0, term] == block:
         return status.OK
@@ -57,7 +57,7 @@ def read_documents(postings: Any, term: Any, block: Any, room: Any, state: Any, 
 
 @subroutine
 def read_frequencies(postings: Any, term: Any, block: Any, room: Any, state: Any, counts: Any) -> Any:
-    """Decode a block of a term, unless `room` has its frequencies; returns a status without place."""
+    """Decode a block of a term, unless `room` has its frequencies; return a status without place."""
     if state[1, term] == block:
         return status.OK
     code = read_block(postings, term, block, room, state[1], counts)
@@ -67,7 +67,7 @@ def read_frequencies(postings: Any, term: Any, block: Any, room: Any, state: Any
 
 @subroutine
 def frequency_of(postings: Any, term: Any, block: Any, i: Any, room: Any, state: Any, counts: Any) -> Any:
-    """Return how often a document of a block of a term, whose documents were decoded, has the term; 0: it is broken."""
+    """Return the frequency of a term in a document of a block whose documents were decoded; 0 if the block is broken."""
     data, offsets, lists, lengths, block_size, _, _ = postings
     if block_size == LARGE or count_of(lists, lengths, block_size, term, block) < block_size:
         if read_frequencies(postings, term, block, room, state, counts) != status.OK:
@@ -78,13 +78,13 @@ def frequency_of(postings: Any, term: Any, block: Any, i: Any, room: Any, state:
 
 @subroutine
 def count_of(lists: Any, lengths: Any, block_size: Any, term: Any, block: Any) -> Any:
-    """Return the documents of a block."""
+    """Return the number of documents of a block."""
     return min(block_size, lengths[term] - (block - lists[term]) * block_size)
 
 
 @subroutine
 def block_of_posting(postings: Any, term: Any, posting: Any) -> Any:
-    """Return (the block of a posting of a term, its place there)."""
+    """Return (the block of a term's posting, the posting's place in it)."""
     if postings[4] == LARGE:
         return postings[2][term] + (posting >> 8), posting & 255
     return postings[2][term] + (posting >> 7), posting & 127
@@ -92,7 +92,7 @@ def block_of_posting(postings: Any, term: Any, posting: Any) -> Any:
 
 @subroutine
 def decode_known(data: Any, span: Any, count: Any, block_size: Any, is_varint: Any, ids: Any, frequencies: Any) -> Any:
-    """Decode a block, whose last document is known, and check it; returns a status without place."""
+    """Decode a block whose last document is known, and check it; return a status without place."""
     begin, end, last = span
     code = decode_block(data, begin, end, count, block_size, is_varint, ids, frequencies, 0)
     if code != status.OK:
@@ -105,7 +105,7 @@ def decode_known(data: Any, span: Any, count: Any, block_size: Any, is_varint: A
 
 @subroutine
 def first_block(last: Any, low: Any, high: Any, start: Any) -> Any:
-    """Return the first block that ends at a document or behind it."""
+    """Return the first block that ends at a document or after it."""
     while low < high:
         middle = (low + high) >> 1
         if last[middle] < start:
@@ -117,7 +117,7 @@ def first_block(last: Any, low: Any, high: Any, start: Any) -> Any:
 
 @subroutine
 def lower_place(ids: Any, low: Any, high: Any, document: Any) -> Any:
-    """Return the place of the first id, of those that ascend, that is not below a document; `high` - 1 if all are."""
+    """Return the place of the first of ascending ids that is not below a document; `high` - 1 if all are below."""
     high = high - 1
     while low < high:
         middle = (low + high) >> 1

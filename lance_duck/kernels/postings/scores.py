@@ -1,7 +1,7 @@
-"""Kernels that score documents from compressed postings, and bound what blocks of them can reach.
+"""Kernels that score documents from compressed postings, and bound the scores in blocks.
 
 All arithmetic of scores is float32, operation by operation, and a document's terms are added in the order of the query,
-those of one word first: the bits are those of the plain reference. Bounds are float64, and a little too large.
+those of the same word first: the bits are those of the plain reference. Bounds are float64, and a little too large.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Float64s = NDArray[np.float64]
 
 SATURATION: Final = np.float32(np.float32(1.2) + np.float32(1))
 GROUP: Final = 32
-"""Blocks that an entry of the second level of impacts covers."""
+"""Number of blocks that an entry of the second level of impacts covers."""
 
 
 @kernel
@@ -50,20 +50,21 @@ def accumulate(
     Args:
         data: Bytes of all blocks.
         offsets: Where each block begins, and where the last one ends: inside `data`, ascending.
-        lists: The first block of each term, and behind the last one of the last.
-        lengths: Documents of each term; they fit the blocks.
+        lists: (terms + 1,), the first block of each term, and one past the last block.
+        lengths: Number of documents of each term; they fit the blocks.
         block_size: 128 or 256.
-        is_varint: Numbers of the last block of a term are varints.
+        is_varint: Whether numbers of the last block of a term are varints; else words.
         weights: The idf of each term.
         slots: The word of the query that each term stands for; ascending from 0.
         norms: The norm of each document of the partition.
-        mask: Whether each document may match; empty: all may.
-        every: A document must have a term of each slot.
-        scores: One for each document, added to.
-        sums: As many, 0 before and after; empty: each term stands for a word of its own.
-        hits: One for each document, 0 before: how many slots it has, if each before that one; else whether it has any.
-        ids: As many numbers as a block has documents, for work.
-        frequencies: As many.
+        mask: Whether each document may match; empty if all may.
+        every: Whether a document must have a term of each slot.
+        scores: (documents,), added to.
+        sums: (documents,), 0 before and after; empty if each term stands for another word.
+        hits: (documents,), 0 before; written: with `every` the number of leading slots that a document has, else 1 if
+            it has any.
+        ids: (block_size,), for work.
+        frequencies: (block_size,), for work.
 
     Returns:
         A status; its place is a term.
@@ -101,7 +102,7 @@ def accumulate(
 
 @subroutine
 def score_of(weight: Any, frequency: Any, norm: Any) -> Any:
-    """Return what a term adds to the score of a document."""
+    """Return a term's part of the score of a document."""
     count = np.float32(frequency)
     return np.float32(weight * np.float32(np.float32(SATURATION * count) / np.float32(count + norm)))
 
@@ -120,20 +121,21 @@ def bound_blocks(
     last: Int64s,
     bounds: Float64s,
 ) -> int:
-    """Bound the score that a term adds to a document of each of its blocks.
+    """Bound a term's part of the score of a document in each of its blocks.
 
     Args:
-        lists: The first block of each term, and behind the last one of the last; from 0.
-        entries: The first entry of each term, and behind the last one of the last: one for each block, then others.
+        lists: (terms + 1,), the first block of each term, and one past the last block; from 0.
+        entries: (terms + 1,), the first entry of each term, and one past the last entry; a term has an entry for each
+            block, then others.
         last_ids: The last document of each entry.
         pairs: Where the pairs of each entry begin, and where the last one's end.
         frequencies: Frequency of each pair.
-        codes: Of each pair: the code of a length.
+        codes: Code of the length of each pair.
         weights: The idf of each term.
         norms: The norm of the least length of each code.
-        num_documents: Documents of the partition.
+        num_documents: Number of documents of the partition.
         last: Written: the last document of each block.
-        bounds: Written: of each block.
+        bounds: Written: the bound of each block.
 
     Returns:
         A status; its place is a term.
@@ -159,14 +161,14 @@ def bound_blocks(
 
 @kernel
 def bound_windows(lists: Int64s, last: Int64s, bounds: Float64s, size: int, out: Float64s) -> None:
-    """Bound the score that a term adds to a document of each window of so many ids.
+    """Bound a term's part of the score of a document in each window of ids.
 
     Args:
-        lists: The first block of each term, and behind the last one of the last.
-        last: The last document of each block: below `size` times the windows.
+        lists: (terms + 1,), the first block of each term, and one past the last block.
+        last: The last document of each block: below `size` times the number of windows.
         bounds: Bound of each block.
-        size: Ids of a window.
-        out: (terms, windows), 0 before; written, and 0 where the term has no document.
+        size: Number of ids of a window.
+        out: (terms, windows), 0 before; written: the bounds, 0 where the term has no document.
     """
     for term in range(len(lists) - 1):
         first = np.int64(0)

@@ -1,7 +1,7 @@
-"""Kernels that sort postings by term, counting first: tokens of documents, and postings of other partitions.
+"""Kernels that sort postings by term, after counting them: of the tokens of documents, or of other partitions.
 
-Terms have numbers of their own in each batch of tokens, and in each partition; `numbers` has what each is in the
-result. Every kernel counts or fills for one batch or partition; the next one goes on where it ended.
+Each batch of tokens, and each partition, numbers its terms in its own way; `numbers` maps these to the numbers of the
+result. A call of a kernel counts or fills for one batch or partition, and the next call continues where it ended.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ UInt32s = NDArray[np.uint32]
 Int64s = NDArray[np.int64]
 
 NO_DOCUMENT = 0xFFFFFFFF
-"""What `last` begins with: no document has this id."""
+"""Initial value of `last`: no document has this id."""
 
 
 @kernel
 def count_tokens(
     term_ids: UInt32s, numbers: Int64s, bounds: Int64s, first: int, last: UInt32s, postings: Int64s, tokens: Int64s
 ) -> int:
-    """Count postings and tokens of each term.
+    """Count the postings and the tokens of each term.
 
     Args:
-        term_ids: Term of each token, document by document.
-        numbers: Of each term of the batch, its number in the result.
-        bounds: Where the tokens of each document begin, and where the last one's end.
-        first: Id of the first document; the last one's is below `NO_DOCUMENT`.
-        last: Document of each term that was counted last, of all terms of the result; written.
-        postings: Documents of each term; added to.
-        tokens: Tokens of each term; added to.
+        term_ids: (tokens,), term of each token, document by document.
+        numbers: (terms of the batch,), number of each term in the result.
+        bounds: (documents + 1,), where the tokens of each document begin, and where the last one's end.
+        first: Id of the first document; the last document's id is below `NO_DOCUMENT`.
+        last: (terms of the result,), the document that was counted last for each term; written.
+        postings: (terms of the result,), number of documents of each term; added to.
+        tokens: (terms of the result,), number of tokens of each term; added to.
 
     Returns:
         A status.
@@ -81,17 +81,19 @@ def fill_tokens(
     document_ids: UInt32s,
     frequencies: UInt32s,
 ) -> int:
-    """Write the postings of each term behind those that it has.
+    """Append a batch's postings to those of each term.
+
+    The first four arguments have been checked by `count_tokens`, which describes them.
 
     Args:
-        term_ids: As for `count_tokens`, which has found nothing wrong with them.
-        numbers: Likewise.
-        bounds: Likewise.
-        first: Likewise.
-        last: Document of each term that was written last; written.
-        ends: Where the next posting of each term goes; written.
-        document_ids: Documents of all postings; written.
-        frequencies: Frequencies of all postings; written.
+        term_ids: Term of each token.
+        numbers: Number of each term in the result.
+        bounds: Where the tokens of each document begin.
+        first: Id of the first document.
+        last: (terms of the result,), the document that was written last for each term; written.
+        ends: (terms of the result,), where the next posting of each term goes; written.
+        document_ids: Documents of all postings of the result; written.
+        frequencies: Frequencies of all postings of the result; written.
 
     Returns:
         A status.
@@ -134,14 +136,16 @@ def fill_tokens_reference(
 
 @kernel
 def fill_positions(term_ids: UInt32s, numbers: Int64s, positions: UInt32s, ends: Int64s, out: UInt32s) -> int:
-    """Write the positions of each term behind those that it has.
+    """Append a batch's positions to those of each term.
+
+    The first two arguments have been checked by `count_tokens`, which describes them.
 
     Args:
-        term_ids: As for `count_tokens`, which has found nothing wrong with them.
-        numbers: Likewise.
-        positions: Position of each token.
-        ends: Where the next position of each term goes; written.
-        out: Positions of all postings; written.
+        term_ids: Term of each token.
+        numbers: Number of each term in the result.
+        positions: (tokens,), position of each token.
+        ends: (terms of the result,), where the next position of each term goes; written.
+        out: Positions of all postings of the result; written.
 
     Returns:
         A status.
@@ -168,15 +172,15 @@ def fill_positions_reference(term_ids: UInt32s, numbers: Int64s, positions: UInt
 def count_living(
     bounds: Int64s, document_ids: UInt32s, frequencies: UInt32s, names: Int64s, numbers: Int64s, counts: Int64s
 ) -> int:
-    """Count the postings of a partition that stay, and their tokens.
+    """Count the live postings of a partition, and their tokens.
 
     Args:
-        bounds: Where the postings of each term begin, and where the last one's end.
-        document_ids: Document of each posting.
-        frequencies: Frequency of each posting.
-        names: New id of each document; negative: it is gone.
-        numbers: Of each term, its number in the result.
-        counts: (2, terms of the result) postings and tokens of each; added to.
+        bounds: (terms of the partition + 1,), where the postings of each term begin, and where the last one's end.
+        document_ids: (postings,), document of each posting.
+        frequencies: (postings,), frequency of each posting.
+        names: (documents,), new id of each document; negative if it is gone.
+        numbers: (terms of the partition,), number of each term in the result.
+        counts: (2, terms of the result), number of postings and of tokens of each term; added to.
 
     Returns:
         A status.
@@ -225,17 +229,19 @@ def fill_living(
     new_documents: UInt32s,
     new_frequencies: UInt32s,
 ) -> int:
-    """Write the postings of a partition that stay, each term's behind those that it has.
+    """Append a partition's live postings to those of each term.
+
+    The first five arguments have been checked by `count_living`, which describes them.
 
     Args:
-        bounds: As for `count_living`, which has found nothing wrong with them.
-        document_ids: Likewise.
-        frequencies: Likewise.
-        names: Likewise.
-        numbers: Likewise.
-        ends: Where the next posting of each term goes; written.
-        new_documents: New ids of the documents of all postings; written.
-        new_frequencies: Frequencies of all postings; written.
+        bounds: Where the postings of each term begin.
+        document_ids: Document of each posting.
+        frequencies: Frequency of each posting.
+        names: New id of each document.
+        numbers: Number of each term in the result.
+        ends: (terms of the result,), where the next posting of each term goes; written.
+        new_documents: New ids of the documents of all postings of the result; written.
+        new_frequencies: Frequencies of all postings of the result; written.
 
     Returns:
         A status.
@@ -287,17 +293,19 @@ def fill_living_positions(
     ends: Int64s,
     out: UInt32s,
 ) -> int:
-    """Write the positions of the postings of a partition that stay, each term's behind those that it has.
+    """Append the positions of a partition's live postings to those of each term.
+
+    The first five arguments have been checked by `count_living`, which describes them.
 
     Args:
-        bounds: As for `count_living`, which has found nothing wrong with them.
-        document_ids: Likewise.
-        frequencies: Likewise.
-        names: Likewise.
-        numbers: Likewise.
-        positions: Of each posting in turn, `frequencies` of them.
-        ends: Where the next position of each term goes; written.
-        out: Positions of all postings; written.
+        bounds: Where the postings of each term begin.
+        document_ids: Document of each posting.
+        frequencies: Frequency of each posting.
+        names: New id of each document.
+        numbers: Number of each term in the result.
+        positions: (frequencies.sum(),), positions of each posting in turn.
+        ends: (terms of the result,), where the next position of each term goes; written.
+        out: Positions of all postings of the result; written.
 
     Returns:
         A status.

@@ -1,4 +1,4 @@
-"""Kernel that tells plain ASCII apart."""
+"""Kernel that recognizes ASCII."""
 
 from __future__ import annotations
 

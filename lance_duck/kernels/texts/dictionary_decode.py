@@ -25,13 +25,13 @@ def number_bytes(
 
     Args:
         data: Bytes of the values, one after the other from `start` on: as many as `places`, checked by the caller.
-        start: Where the first value is.
-        places: count, written: number of each value.
-        firsts: 256 or more, written: where each distinct value comes first.
-        table: 256 or more, all -1, written: numbers by value.
+        start: Offset of the first value.
+        places: uint32 (count,), written: number of each value.
+        firsts: int64, 256 or more, written: place of the first occurrence of each distinct value.
+        table: int32, 256 or more, all -1, written: numbers by value.
 
     Returns:
-        How many distinct values there are.
+        Number of distinct values.
     """
     count = 0
     for i in range(len(places)):
@@ -64,7 +64,7 @@ def are_bytes(offsets: NDArray[Any]) -> bool:
     """Return whether each value is one byte.
 
     Args:
-        offsets: count + 1.
+        offsets: (count + 1,).
     """
     same: Any = True
     first: Any = np.int64(offsets[0])
@@ -83,17 +83,17 @@ def are_bytes_reference(offsets: NDArray[Any]) -> bool:
 def number_texts(
     offsets: NDArray[Any], data: Bytes, places: NDArray[np.uint32], firsts: NDArray[np.int64], table: NDArray[np.int32]
 ) -> int:
-    """Number distinct values in the order in which they come.
+    """Number distinct values in order of their first occurrence.
 
     Args:
-        offsets: count + 1, ascending, within the data: checked by the caller.
+        offsets: (count + 1,), ascending, within the data: checked by the caller.
         data: Bytes of the values.
-        places: count, written: number of each value.
-        firsts: MOST, written: where each distinct value comes first.
-        table: ROOM, all -1, written: numbers by hash, then those of values of one byte.
+        places: uint32 (count,), written: number of each value.
+        firsts: int64 (MOST,), written: place of the first occurrence of each distinct value.
+        table: int32 (ROOM,), all -1, written: numbers by hash, then those of values of one byte.
 
     Returns:
-        How many distinct values there are; -1 when there are more than MOST.
+        Number of distinct values; -1 when there are more than MOST.
     """
     count = 0
     for i in range(len(places)):

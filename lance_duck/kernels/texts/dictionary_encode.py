@@ -1,4 +1,4 @@
-"""Kernels that number distinct values, for dictionaries: a hash table of the values that came first."""
+"""Kernels that number distinct values for dictionaries, by a hash table of their first occurrences."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from lance_duck.kernels.texts.variable import Offsets
 def number_variable(
     offsets: Offsets, data: Bytes, places: NDArray[np.uint32], firsts: NDArray[np.int64], table: NDArray[np.int32]
 ) -> int:
-    """Number distinct values in the order in which they come.
+    """Number distinct values in order of their first occurrence.
 
     Args:
-        offsets: count + 1, ascending, within the data: checked by the caller.
+        offsets: (count + 1,), ascending, within the data: checked by the caller.
         data: Bytes of the values.
-        places: count, written: number of each value.
-        firsts: Written: where each distinct value comes first; as many as there may be.
-        table: -1 in each slot; a power of two of them, at least twice as many as firsts.
+        places: uint32 (count,), written: number of each value.
+        firsts: int64, one for each distinct value allowed, written: place of its first occurrence.
+        table: int32, -1 in each slot; a power of two of them, at least twice as many as firsts.
 
     Returns:
-        How many distinct values there are; -1 when there are more than firsts.
+        Number of distinct values; -1 when there are more than firsts.
     """
     last = len(table) - 1
     count = 0
@@ -56,7 +56,7 @@ def number_variable_reference(
 def number_fixed(
     data: Bytes, words: int, places: NDArray[np.uint32], firsts: NDArray[np.int64], table: NDArray[np.int32]
 ) -> int:
-    """Return the same as number_variable, for values of `words` * 8 bytes, one after the other."""
+    """Number distinct values as `number_variable` does, for values of `words` * 8 bytes, one after the other."""
     last = len(table) - 1
     count = 0
     for i in range(len(places)):

@@ -16,7 +16,7 @@ _HALF = np.uint64(32)
 
 @subroutine
 def next_word(data: Bytes, place: int, size: int) -> Any:
-    """Return the next bytes, eight at most and `size` at most, as a little-endian number."""
+    """Return the next `size` bytes, at most eight, as a little-endian number."""
     if place + 8 <= len(data):
         word: Any = load_u64(data, place)
         return word if size >= 8 else word & ((np.uint64(1) << np.uint64(8 * size)) - np.uint64(1))
@@ -42,10 +42,10 @@ def text_number(
     Args:
         offsets: Where each text begins, one more than texts.
         data: Bytes of the texts.
-        i: The text.
-        firsts: Where each distinct text comes first.
-        table: Numbers of distinct texts by hash; negative in a free slot, of which there is one at least.
-        last: Slots of the table less one; as many as a power of two.
+        i: Place of the text.
+        firsts: Place of the first occurrence of each distinct text.
+        table: Numbers of distinct texts by hash; negative in a free slot, of which there is at least one.
+        last: Number of slots of the table, a power of two, less one.
     """
     start: Any = np.int64(offsets[i])
     size: Any = np.int64(offsets[i + 1]) - start

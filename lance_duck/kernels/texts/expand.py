@@ -1,4 +1,4 @@
-"""Kernels that put the texts of a dictionary in place of its indices, each of which the caller has checked."""
+"""Kernels that replace indices, each of which the caller has checked, by the texts of a dictionary."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SLACK = 16
 
 @kernel
 def expand_offsets(ends: Offsets, indices: Indices, offsets: Offsets) -> None:
-    """Write the offsets, from 0 on, of items that end at `ends` (items + 1); the caller knows that they fit."""
+    """Write the offsets of the texts of indices, from 0; items end at `ends` (items + 1), and the sums fit."""
     place = np.int64(0)
     offsets[0] = place
     for i in range(len(indices)):
@@ -34,7 +34,7 @@ def expand_offsets_reference(ends: Offsets, indices: Indices, offsets: Offsets) 
 
 @kernel
 def expand_bytes(data: Bytes, ends: Offsets, indices: Indices, offsets: Offsets, out: Bytes) -> None:
-    """Write the bytes of items at `offsets`; `out` has SLACK bytes more than they take."""
+    """Write the bytes of the item of each index at its offset; `out` has SLACK bytes more than they take."""
     whole = len(data) - SLACK
     for i in range(len(indices)):
         item = np.int64(indices[i])
@@ -56,7 +56,7 @@ def expand_bytes_reference(data: Bytes, ends: Offsets, indices: Indices, offsets
 
 @kernel
 def expand_views(views: NDArray[np.uint64], indices: Indices, out: NDArray[np.uint64]) -> None:
-    """Write the view of an item for each index, see `kernels.texts.views`."""
+    """Write the view of the item of each index, see `kernels.texts.views`."""
     for i in range(len(indices)):
         item = np.int64(indices[i])
         out[i, 0] = views[item, 0]

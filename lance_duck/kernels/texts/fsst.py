@@ -1,9 +1,9 @@
 """Kernel that expands FSST codes.
 
-Code c < n stands for the `lengths[c]` bytes of `symbols[c]`, code 255 for the byte behind it. The codes of all values
-are one stream, of which eight are expanded at a time, each with one 8-byte store; the next overwrites what is too much.
-Where each code went is kept for a piece of the stream, from which the offsets of the values are then picked: values are
-short, and a branch at the end of each would cost more than the codes.
+Code c < n stands for the `lengths[c]` bytes of `symbols[c]`, code 255 for the byte after it. The codes of all values
+are one stream, of which eight are expanded at a time, each with one 8-byte store whose surplus the next one overwrites.
+The place of each code's bytes is recorded for a piece of the stream, and the offsets of the values are picked from
+these: values are short, and a branch at the end of each would cost more than its codes.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ def _expand_piece(
     place: Any,
     places: NDArray[np.int64],
 ) -> tuple[int, int, int]:
-    """Expand codes[at:last], or PIECE of them and what an escape or a word of eight takes beyond.
+    """Expand codes[at:last], or PIECE of them and as many more as complete an escape or a word of eight.
 
     Returns:
-        Where the next code is, or -1 when the last one is an escape; where its bytes go; all lengths, or-ed.
+        Place of the next code, or -1 when the last one is an escape; where its bytes go; all lengths, or-ed.
     """
     base = at
     limit = min(base + PIECE, last)
@@ -104,10 +104,10 @@ def expand(
 
     Args:
         codes: Value i is codes[ends[i] : ends[i + 1]]; the offsets have been checked.
-        ends: Number of values + 1.
+        ends: (values + 1,).
         symbols: uint64 (256,), bytes of each symbol, little-endian.
         lengths: uint8 (256,), bytes of each symbol, 1 to 8; NO_SYMBOL for codes that have none.
-        offsets: Number of values + 1, written: offsets into `out`.
+        offsets: (values + 1,), written: offsets into `out`.
         out: 8 bytes for each byte of codes and SLACK more, written.
         places: int64 (PLACES,), scratch.
 
@@ -146,7 +146,7 @@ def expand_reference(
     out: Bytes,
     places: NDArray[np.int64],
 ) -> int:
-    """Return the same, code by code."""
+    """Compute the plain reference, code by code."""
     table = [int(s).to_bytes(8, "little")[:n] for s, n in zip(symbols.tolist(), lengths.tolist(), strict=True)]
     result = bytearray()
     offsets[0] = 0

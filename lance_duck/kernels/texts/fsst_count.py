@@ -15,7 +15,7 @@ from lance_duck.kernels.texts.fsst_table import BYTE, Table, longest_form, symbo
 from lance_duck.kernels.texts.variable import Offsets
 
 KINDS: Final = 512
-"""Codes that are counted: bytes that are escaped, then 256 + code."""
+"""Kinds of codes that are counted: escaped bytes, then 256 + code."""
 
 
 @kernel
@@ -26,14 +26,14 @@ def count_codes(
     singles: NDArray[np.int32],
     pairs: NDArray[np.int32],
 ) -> None:
-    """Count what compress would write; a symbol of several bytes counts also as its first byte alone.
+    """Count the codes that `compress` would write; a symbol of several bytes counts as its first byte, too.
 
     Args:
-        data: As for compress, as are the next two.
-        offsets: The same.
-        table: The same.
-        singles: KINDS, raised: how often each byte is escaped, and each code comes.
-        pairs: KINDS * KINDS, raised: how often one comes behind another, at [before * KINDS + behind].
+        data: See `compress`.
+        offsets: See `compress`.
+        table: See `compress`.
+        singles: (KINDS,), added to: occurrences of each escaped byte and of each code.
+        pairs: (KINDS * KINDS,), added to: occurrences of one after another, at [first * KINDS + second].
     """
     for i in range(len(offsets) - 1):
         at: Any = np.int64(offsets[i])
@@ -62,7 +62,7 @@ def count_codes_reference(
     singles: NDArray[np.int32],
     pairs: NDArray[np.int32],
 ) -> None:
-    """Do the same from the codes, in plain Python."""
+    """Compute the plain reference from the codes, in Python."""
     symbols = {code: symbol for symbol, code in symbols_of(table).items()}
     ends, out = np.empty(len(offsets), np.int64), np.empty(2 * len(data) + SLACK, np.uint8)
     compress_reference(data, offsets, table, 0, ends, out, out)

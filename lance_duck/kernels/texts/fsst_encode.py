@@ -17,13 +17,13 @@ SLACK: Final = 8
 
 @subroutine
 def _next_word(data: Bytes, at: int, end: int) -> Any:
-    """Return eight bytes at `at`; those from `end` on may be anything."""
+    """Return the eight bytes at `at`; those from `end` on are arbitrary."""
     return load_u64(data, at) if at + 8 <= len(data) else word_at(data, at, end)
 
 
 @subroutine
 def _skip_empty(offsets: Offsets, value: int, last: int, place: Any, ends: Offsets) -> int:
-    """Return the first value from `value` on that has bytes; the ends of those before it are written."""
+    """Write the ends of empty values from `value` on; return the first value that has bytes."""
     while value < last and offsets[value] == offsets[value + 1]:
         ends[value + 1] = place
         value += 1
@@ -42,7 +42,7 @@ def _finish(
     ends: Offsets,
     out: Bytes,
 ) -> Any:
-    """Replace the bytes from `at` in a value on, up to the value `last`; returns where they end in `out`."""
+    """Replace the bytes from `at` in a value on, up to the value `last`; return where their codes end in `out`."""
     while value < last:
         end: Any = np.int64(offsets[value + 1])
         while at < end:
@@ -66,21 +66,21 @@ def compress(
     out: Bytes,
     spare: Bytes,
 ) -> int:
-    """Replace the bytes of each value by codes, at each place the longest symbol.
+    """Replace the bytes of each value by codes, each time that of the longest symbol.
 
-    Each code waits for the one before it, so that two values at a time, one of each half, take hardly longer than one.
+    Each code depends on the one before it, so that two values at a time, one of each half, take hardly longer than one.
 
     Args:
         data: Bytes of the values; the offsets lie in it.
-        offsets: Number of values + 1, ascending.
+        offsets: (values + 1,), ascending.
         table: Table of symbols.
         middle: First value of the second half.
-        ends: Number of values + 1, written: offsets into `out`, from 0.
+        ends: (values + 1,), written: offsets into `out`, from 0.
         out: Twice the bytes of the values and SLACK more, written.
         spare: Twice the bytes of the second half and SLACK more, scratch.
 
     Returns:
-        Bytes written.
+        Number of bytes written.
     """
     count = len(offsets) - 1
     place: Any = np.int64(0)
@@ -129,7 +129,7 @@ def compress_reference(
     out: Bytes,
     spare: Bytes,
 ) -> int:
-    """Return the same, with the symbols in a dictionary."""
+    """Compute the plain reference, with the symbols in a dictionary."""
     numbers = symbols_of(table)
     codes = bytearray()
     ends[0] = 0

@@ -1,11 +1,12 @@
-"""The table in which the symbol at a place is found, and its kernels.
+"""The table of FSST symbols, which finds the longest one at a place, and its kernels.
 
-The longest symbol is found by two look-ups. Symbols of three bytes and more sit in a hash table of their first three
+The longest symbol is found by two look-ups. Symbols of three bytes and more lie in a hash table of their first three
 bytes, one to a slot, so that of symbols that begin alike just one is in a table. Shorter ones are found by the next two
 bytes:
 
     slots   symbol, mask of its bytes (0: no symbol, and the symbol is 1, which no masked word equals), form
-    short   form of the symbol of two bytes, else of one byte, else an escape; then, for each byte, without those of two
+    short   for each two bytes: form of the symbol of both, else of the first one, else of an escape; then, for each
+            byte: form of its symbol, else of an escape
     form    code | bytes of the symbol << 8; code 255 is an escape, of one byte
 """
 
@@ -33,7 +34,7 @@ _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 BYTE = np.uint64(0xFF)
 
 Table = tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.uint16], NDArray[np.uint16]]
-"""Symbols, masks and forms of the slots; short forms."""
+"""A table of symbols: symbols, masks and forms of the slots, and short forms."""
 
 
 @subroutine
@@ -56,16 +57,16 @@ def fill_table(
     short: NDArray[np.uint16],
     symbol_numbers: NDArray[np.int64],
 ) -> int:
-    """Take symbols, the first ones first, as long as there are codes and their slots are free.
+    """Assign codes to symbols, in order, as long as there are codes and the symbols' slots are free.
 
     Args:
-        symbols: Little-endian, the bytes behind a symbol 0; all different.
-        lengths: Bytes of each, 1 to 8.
-        slot_symbols: SLOTS, written.
-        slot_masks: SLOTS, written.
-        slot_forms: SLOTS, written.
-        short: SHORT, written.
-        symbol_numbers: MAX_SYMBOLS, written: the symbol of each code.
+        symbols: Bytes of each symbol, little-endian, 0 behind its end; all different.
+        lengths: Number of bytes of each symbol, 1 to 8.
+        slot_symbols: (SLOTS,), written.
+        slot_masks: (SLOTS,), written.
+        slot_forms: (SLOTS,), written.
+        short: (SHORT,), written.
+        symbol_numbers: (MAX_SYMBOLS,), written: the symbol of each code.
 
     Returns:
         Number of codes.
@@ -134,7 +135,7 @@ def fill_table_reference(
 
 @subroutine
 def word_at(data: Bytes, at: int, end: int) -> Any:
-    """Return the eight bytes at `at`, those from `end` on as 0."""
+    """Return the eight bytes at `at`, with 0 from `end` on."""
     size = end - at
     if at + 8 <= len(data):
         word: Any = load_u64(data, at)
@@ -154,7 +155,7 @@ def longest_form(
     slot_forms: NDArray[np.uint16],
     short: NDArray[np.uint16],
 ) -> Any:
-    """Return the form of the longest symbol that begins `word`, of which `left` bytes count, one at least.
+    """Return the form of the longest symbol that begins `word`, of which `size` bytes count, at least one.
 
     There are no branches: which symbol is next cannot be predicted.
     """

@@ -63,7 +63,7 @@ def gather_fixed_reference(data: Bytes, starts: NDArray[np.int64], width: int, o
 
 @kernel
 def look_up_fixed(items: Bytes, count: int, width: int, indices: NDArray[Any], out: Bytes) -> int:
-    """Copy the entry of a dictionary that each index names.
+    """Copy the dictionary entry of each index.
 
     Args:
         items: count * width bytes.
@@ -111,7 +111,7 @@ def gather_variable(data: Bytes, starts: NDArray[np.int64], offsets: Offsets, ou
     Args:
         data: Holds the values; the caller has checked their extents. A value without bytes may start anywhere.
         starts: Byte offset of each value.
-        offsets: Number of values + 1, ascending from 0.
+        offsets: (values + 1,), ascending from 0.
         out: offsets[-1] bytes, written.
     """
     whole = len(data) - 8
@@ -139,14 +139,14 @@ def gather_variable_reference(data: Bytes, starts: NDArray[np.int64], offsets: O
 def select_extents(
     offsets: Offsets, indices: NDArray[np.int64], size: int, starts: NDArray[np.int64], ends: Offsets
 ) -> int:
-    """Return where the values at `indices` begin, and where they end when they are put one after the other.
+    """Write where the values at `indices` begin, and where they end when they are laid end to end.
 
     Args:
         offsets: Offsets of all values; the caller has checked the indices against them.
-        indices: Chosen values.
-        size: Bytes of data.
-        starts: len(indices), written.
-        ends: len(indices) + 1, int64, written.
+        indices: (n,), places of the values.
+        size: Number of bytes of the data.
+        starts: int64 (n,), written.
+        ends: (n + 1,), written.
 
     Returns:
         A status.

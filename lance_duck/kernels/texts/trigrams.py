@@ -1,7 +1,7 @@
 """Kernel that groups texts by their trigrams.
 
-A character is a class, or several: a letter or digit is one, below 256, and what is neither ends a run. Three classes
-in a row are a trigram, with the number (first * 37 + second) * 37 + third.
+A character has one class or several: each letter or digit that it becomes is one, below 256, and anything else ends a
+run. Three classes in a row are a trigram, with the number (first * 37 + second) * 37 + third.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ Offsets = NDArray[np.int64]
 BASE: Final = 37
 CLASSES: Final = 256
 TRIGRAMS: Final = ((CLASSES - 1) * BASE + CLASSES - 1) * BASE + CLASSES
-"""Numbers that a trigram may have are below this one."""
+"""Bound of the numbers of trigrams, which are below it."""
 
 BREAK: Final = -1
-"""The class of what ends a run."""
+"""The class of characters that end a run."""
 
 
 @subroutine
 def _code_point(data: Any, at: int, end: int) -> tuple[int, int]:
-    """Return the code point of several bytes that begins at a place, and where it ends; -1 for broken bytes."""
+    """Return the code point of several bytes that begins at `at`, and where it ends; -1 for broken bytes."""
     first = int(data[at])
     size = 2 if first < 0xE0 else 3 if first < 0xF0 else 4
     if first < 0xC0 or at + size > end:
@@ -54,19 +54,19 @@ def group_by_trigram(
     ends: Offsets,
     texts: NDArray[np.uint32],
 ) -> int:
-    """Find which texts have each trigram; called twice, at first with no `texts`, to count them.
+    """Find the texts that have each trigram; called twice, first without `texts`, to count them.
 
     Args:
         data: Bytes of the texts, UTF-8.
         offsets: Where each text begins, and where the last one ends.
-        is_valid: Whether each is a text; null ones have no trigrams.
-        places: For each code point a place in `starts`; the first place is of characters that end a run.
-        starts: Where the classes of each place begin; those of the last end where it says in one more.
-        classes: Classes, `BREAK` ends a run.
-        last: By trigram, all 0 before each call: which text, counted from 1, had it last.
-        ends: By trigram. To count: all 0, and afterwards the texts that have it. Else: where its texts begin in
-            `texts`, and afterwards where they end.
-        texts: Gets the numbers of the texts that have each trigram, ascending.
+        is_valid: Whether each text is not null; null texts have no trigrams.
+        places: For each code point its place in `starts`; place 0 is that of characters that end a run.
+        starts: Where the classes of each place begin, and where those of the last one end.
+        classes: The classes of all places; `BREAK` ends a run.
+        last: By trigram, all 0 before each call: the last text that had it, counted from 1.
+        ends: By trigram. To count: all 0, and afterwards the number of texts that have it. Else: where its texts begin
+            in `texts`, and afterwards where they end.
+        texts: Receives the numbers of the texts that have each trigram, ascending.
 
     Returns:
         A status.

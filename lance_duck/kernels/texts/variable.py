@@ -1,4 +1,4 @@
-"""Kernels for values of any length: join the chunks, gather values, check offsets."""
+"""Kernels for values of any length: join chunks, check offsets."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lance_duck.kernels.jit import kernel
 from lance_duck.kernels.memory import Bytes, copy, load_u32, load_u64
 
 Offsets = NDArray[Any]
-"""int32 or int64."""
+"""Offsets of values: int32 or int64."""
 
 
 @kernel
@@ -25,15 +25,16 @@ def join_variable(
     offsets: Offsets,
     out: Bytes,
 ) -> int:
-    """Join buffers of offsets (from the start of the buffer) and bytes.
+    """Join buffers, each of offsets (from the start of the buffer) and bytes.
 
     Args:
-        data: Holds the buffers; the extents have been checked, and that counts[i] + 1 offsets fit each that has values.
+        data: Holds the buffers; the extents have been checked, and so has room for counts[i] + 1 offsets in each buffer
+            that has values.
         starts: Byte offset of each buffer.
         sizes: Bytes of each buffer.
         counts: Values of each buffer.
         width: Bytes of a stored offset, 4 or 8.
-        offsets: counts.sum() + 1, written: offsets into `out`.
+        offsets: (counts.sum() + 1,), written: offsets into `out`.
         out: At least as many bytes as the buffers hold behind their offsets, written.
 
     Returns:

@@ -14,16 +14,16 @@ from lance_duck.kernels.texts.variable import Offsets
 
 @kernel
 def cut_variable(offsets: Offsets, width: int, limit: int, most: int, counts: NDArray[np.int64]) -> int:
-    """Find chunks of as many values, a power of two, as stay within `limit` bytes, but of two at least.
+    """Find chunks of as many values, a power of two and at least two, as stay within `limit` bytes.
 
-    The last chunk takes what is left as soon as that fits, and may have one value.
+    The last chunk takes all remaining values as soon as they fit, and may have one value.
 
     Args:
-        offsets: Number of values + 1, ascending; there is a value.
+        offsets: (values + 1,), ascending, of at least one value.
         width: Bytes of a stored offset.
         limit: Bytes of a chunk.
-        most: Values of a chunk, a power of two, 2 or more.
-        counts: One for each value, written.
+        most: Largest number of values of a chunk, a power of two, 2 or more.
+        counts: Room for as many as values, written: number of values of each chunk.
 
     Returns:
         Number of chunks.
@@ -81,11 +81,11 @@ def split_variable(
 
     Args:
         data: Bytes of the values; the offsets lie in it.
-        offsets: counts.sum() + 1, ascending.
-        counts: Values of each chunk.
+        offsets: (counts.sum() + 1,), ascending.
+        counts: Number of values of each chunk.
         width: Bytes of a stored offset, 4 or 8.
         out: Room for all chunks, written.
-        ends: One a chunk, written: where its bytes end in `out`.
+        ends: One for each chunk, written: where its bytes end in `out`.
     """
     place = 0
     first = 0

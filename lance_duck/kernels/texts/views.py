@@ -1,4 +1,4 @@
-"""Kernel of string views: 16 bytes a value, as Arrow lays them out (little-endian).
+"""Kernel of string views: 16 bytes for each value, as Arrow lays them out (little-endian).
 
 offset | size | field
 0      | 4    | length
@@ -23,12 +23,12 @@ INLINE = 12
 
 @kernel
 def string_views(data: Bytes, offsets: NDArray[np.integer], views: NDArray[np.uint64]) -> bool:
-    """Write the view of each value; False when offsets do not ascend within `data`.
+    """Write the view of each value; return False when offsets do not ascend within `data`.
 
     Args:
         data: uint8, less than 2 GiB.
         offsets: (n + 1,).
-        views: uint64 (n, 2).
+        views: uint64 (n, 2), written.
     """
     size = np.int64(len(data))
     start = np.int64(offsets[0])
@@ -65,7 +65,7 @@ def string_views(data: Bytes, offsets: NDArray[np.integer], views: NDArray[np.ui
 
 
 def string_views_reference(data: bytes, offsets: list[int]) -> bytes:
-    """Return the views of all values, plainly."""
+    """Compute the plain reference: the views of all values."""
     parts = []
     for start, stop in pairwise(offsets):
         value = data[start:stop]

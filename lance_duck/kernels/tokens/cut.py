@@ -1,7 +1,7 @@
 """Kernels that cut tokens: runs of characters that belong to words, and n-grams.
 
-Both go on where they stopped. `state` is int64, (4,): the text, the byte in it that is next, tokens, distinct words.
-UTF-8 that is damaged is cut somewhere, inside its text.
+Both continue where they stopped. `state` is int64 (4,): the text, the next byte of the text, the number of tokens, that
+of distinct words. Damaged UTF-8 is cut somewhere inside its text.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ CODE_POINTS = 0x110000
 
 @subroutine
 def _size_at(data: Bytes, at: Any, stop: Any) -> Any:
-    """Return how many bytes the character at a place has, at most up to the end of the text."""
+    """Return the number of bytes of the character at `at`, at most up to the end of the text."""
     lead = data[at]
     size = 1
     if lead >= 0xF0:
@@ -42,7 +42,7 @@ def _size_at(data: Bytes, at: Any, stop: Any) -> Any:
 
 @subroutine
 def _code_point(data: Bytes, at: Any, size: Any) -> Any:
-    """Return the code point of `size` bytes; those of damaged UTF-8 may be any below CODE_POINTS."""
+    """Return the code point of `size` bytes; for damaged UTF-8 any number below CODE_POINTS."""
     lead = np.int64(data[at])
     if size == 1:
         return lead
@@ -70,15 +70,15 @@ def cut_words(
 
     Args:
         data: UTF-8 of all texts.
-        offsets: Where each text begins, one more than texts.
-        members: CODE_POINTS, 1 for a character that belongs to words.
-        limit: A token of so many bytes or more is LONG.
+        offsets: Where each text begins, and where the last one ends.
+        members: (CODE_POINTS,), 1 for a character that belongs to words.
+        limit: Number of bytes from which on a token is LONG.
         slots: See `word_number`.
-        starts: Where each distinct word is first, written.
-        sizes: Its bytes, written.
+        starts: First occurrence of each distinct word, written.
+        sizes: Number of bytes of each distinct word, written.
         ids: Number of each token's word, or LONG, written.
         spans: (n, 2): begin and end of each token in the data, written; as many as ids, or none.
-        bounds: Tokens before each text, one more than texts, written from the second one on.
+        bounds: Number of tokens before each text, one more than texts, written from the second one on.
         state: See above, written.
 
     Returns:
@@ -119,7 +119,7 @@ def _put_token(
     spans: NDArray[np.int64],
     state: NDArray[np.int64],
 ) -> Any:
-    """Write a token, and its word where that is new, and count both; returns DONE, TOKENS_FULL or WORDS_FULL."""
+    """Write a token, and its word if that is new, and count both; return DONE, TOKENS_FULL or WORDS_FULL."""
     count, words = state[2], state[3]
     if count == len(ids):
         return TOKENS_FULL
@@ -137,7 +137,7 @@ def _put_token(
 
 @subroutine
 def _next_run(data: Bytes, at: Any, stop: Any, members: Bytes) -> Any:
-    """Return begin and end of the next run; both are `stop` where there is none."""
+    """Return the begin and the end of the next run; both are `stop` if there is none."""
     inside = False
     begin = stop
     while at < stop:
@@ -169,25 +169,25 @@ def cut_ngrams(
     bounds: NDArray[np.int64],
     state: NDArray[np.int64],
 ) -> int:
-    """Cut all runs of some lengths, by their begin, then by their length; those that are too long are left out.
+    """Cut all n-grams of some lengths, ordered by begin, then by length; those that are too long are left out.
 
     Args:
         data: UTF-8 of all texts.
-        offsets: Where each text begins, one more than texts.
-        lengths: The fewest and the most characters, at least 1; whether only those at the begin of a text count.
-        limit: A token has fewer bytes.
+        offsets: Where each text begins, and where the last one ends.
+        lengths: Smallest and largest number of characters, at least 1; 1 if only n-grams at the begin of a text count.
+        limit: Number of bytes from which on a token is left out.
         slots: See `word_number`.
-        starts: Where each distinct word is first, written.
-        sizes: Its bytes, written.
+        starts: First occurrence of each distinct word, written.
+        sizes: Number of bytes of each distinct word, written.
         ids: Number of each token's word, written.
         spans: (n, 2): begin and end of each token in the data, written; as many as ids, or none.
-        bounds: Tokens before each text, one more than texts, written from the second one on.
+        bounds: Number of tokens before each text, one more than texts, written from the second one on.
         state: See above, written.
 
     Returns:
         DONE, TOKENS_FULL, WORDS_FULL or BAD_OFFSETS.
     """
-    fewest, most, only_first = lengths[0], lengths[1], lengths[2] != 0
+    shortest, longest, only_first = lengths[0], lengths[1], lengths[2] != 0
     text, at = state[0], state[1]
     while text < len(offsets) - 1:
         if at < 0:
@@ -197,16 +197,16 @@ def cut_ngrams(
             return BAD_OFFSETS
         end = at
         length = 0
-        while length < fewest and end < stop:
+        while length < shortest and end < stop:
             end += _size_at(data, end, stop)
             length += 1
-        while length == fewest:
+        while length == shortest:
             before = state[2]
-            last, wide = end, fewest
+            last, wide = end, shortest
             full = DONE
             while last - at < limit:
                 full = _put_token(data, at, last, limit, slots, starts, sizes, ids, spans, state)
-                if full != DONE or wide == most or last == stop:
+                if full != DONE or wide == longest or last == stop:
                     break
                 last += _size_at(data, last, stop)
                 wide += 1

@@ -1,4 +1,4 @@
-"""Kernel that replaces words by the terms that became of them, and leaves out tokens whose word became none."""
+"""Kernel that replaces words by their terms, and leaves out tokens whose word has no term."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ def keep_tokens(
     terms: NDArray[np.uint32],
     has_positions: bool,
     positions: NDArray[np.uint32],
-    kept: NDArray[np.int64],
+    new_bounds: NDArray[np.int64],
 ) -> int:
     """Write the term of each token that is kept over `ids`, in order.
 
     Args:
         ids: Word of each token, or LONG; overwritten.
-        bounds: Tokens before each text, one more than texts, the last one len(ids).
+        bounds: Number of tokens before each text, one more than texts, the last one len(ids).
         terms: Term of each word, or DROPPED.
-        has_positions: Write places of tokens in their texts; else zeros.
+        has_positions: Whether to write the places of tokens in their texts; else zeros.
         positions: As many as tokens, written for those that are kept.
-        kept: Tokens that are kept before each text, written; as many as bounds.
+        new_bounds: Number of kept tokens before each text, written; as many as bounds.
 
     Returns:
-        How many tokens are kept; -1: bounds do not ascend, or a word has no term.
+        Number of kept tokens; -1 if bounds do not ascend, or a word is not in `terms`.
     """
     count = 0
-    kept[0] = 0
+    new_bounds[0] = 0
     for text in range(len(bounds) - 1):
         begin, end = bounds[text], bounds[text + 1]
         if begin < 0 or end < begin or end > len(ids):
@@ -50,7 +50,7 @@ def keep_tokens(
                 ids[count] = term
                 positions[count] = i - begin if has_positions else 0
                 count += 1
-        kept[text + 1] = count
+        new_bounds[text + 1] = count
     return count
 
 
@@ -60,7 +60,7 @@ def keep_tokens_reference(
     terms: NDArray[np.uint32],
     has_positions: bool,
     positions: NDArray[np.uint32],
-    kept: NDArray[np.int64],
+    new_bounds: NDArray[np.int64],
 ) -> int:
     """Compute the plain reference, in numpy."""
     of_tokens = np.append(terms, np.uint32(DROPPED))[np.minimum(ids, len(terms))]
@@ -69,5 +69,5 @@ def keep_tokens_reference(
     count = int(keep.sum())
     ids[:count] = of_tokens[keep]
     positions[:count] = places[keep] if has_positions else 0
-    kept[:] = np.concatenate([[0], np.cumsum(keep)])[bounds]
+    new_bounds[:] = np.concatenate([[0], np.cumsum(keep)])[bounds]
     return count

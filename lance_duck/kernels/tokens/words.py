@@ -4,7 +4,7 @@ A slot of the table is two words of 64 bits:
 
 bits   | field
 0-63   | the first 8 bytes of the word, the first one lowest, zeros behind its end
-64-95  | number of the word, and 1; 0: the slot is free
+64-95  | number of the word, plus 1; 0 in a free slot
 96-103 | bytes of the word, 255 for all longer ones
 104-127| high bits of its hash
 """
@@ -21,10 +21,10 @@ from lance_duck.kernels.memory import Bytes
 from lance_duck.kernels.texts.distinct import mix_word, next_word
 
 Slots = NDArray[np.uint64]
-"""2 * a power of two."""
+"""A hash table: twice a power of two words."""
 
 LONG = 0xFFFFFFFF
-"""Stands for a token that is too long, in place of the number of its word."""
+"""In place of the number of a word: the token is too long."""
 
 FULL = -1
 """There are more distinct words than places for them."""
@@ -56,16 +56,16 @@ def _same(data: Bytes, start: Any, other: Any, size: Any) -> Any:
 def word_number(
     data: Bytes, start: Any, size: Any, slots: Slots, starts: NDArray[np.int64], sizes: NDArray[np.int64], count: Any
 ) -> Any:
-    """Return the number of a word, `count` for a new one, which is put into the table; FULL: there is no place for it.
+    """Return the number of a word: `count` for a new one, which is put into the table, FULL if it has no place.
 
     Args:
         data: Holds `size` bytes from `start` on.
-        start: Start of the word.
-        size: Its bytes.
+        start: Where the word begins.
+        size: Number of bytes of the word.
         slots: The table, more than half of it free when all places are taken.
-        starts: Where each word is, written for a new one.
-        sizes: Bytes of each word, written for a new one.
-        count: Words that there are.
+        starts: First occurrence of each word, written for a new one.
+        sizes: Number of bytes of each word, written for a new one.
+        count: Number of words so far.
     """
     head = next_word(data, start, size)
     mixed = _hash(data, start, size, head)
@@ -92,7 +92,7 @@ def word_number(
 
 @kernel
 def fill_slots(data: Bytes, starts: NDArray[np.int64], sizes: NDArray[np.int64], slots: Slots) -> None:
-    """Put words that are distinct, and lie within the data, into a new table, all of whose slots are 0."""
+    """Put distinct words, which lie within the data, into a new table, whose slots are all 0."""
     last = np.int64(len(slots) // 2 - 1)
     for number in range(len(starts)):
         start, size = starts[number], sizes[number]

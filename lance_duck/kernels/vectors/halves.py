@@ -1,7 +1,7 @@
-"""Partitions of vectors cut in two, each by k-means with two centroids, begun along its longest axis.
+"""Kernels that cut partitions of vectors in two, each by k-means with two centroids, begun along its longest axis.
 
-Sums are of float64; vectors are compared less the mean of their partition, and scaled, so that no product is infinite.
-Their plain reference is in `tests/unit/kernels/vectors`.
+Sums are float64; vectors are compared after their partition's mean is subtracted, and scaled, so that no product is
+infinite. The plain reference is in `tests/unit/kernels/vectors`.
 """
 
 from __future__ import annotations
@@ -41,16 +41,17 @@ def halve_partitions(
     """Cut partitions in two.
 
     Args:
-        vectors: (n, dim), whose squared distances are finite.
-        order: Rows by partition.
-        starts: (partitions + 1,): where those of each begin in `order`.
-        inside: (most rows of a partition, dim), to work in.
-        sides: (most rows of a partition,), to work in.
-        work: (`WORK_ROWS`, dim), to work in.
-        middles: (partitions, dim), filled with means; of those without rows it is left alone.
-        halves: (partitions, 2, dim), filled with the means of halves.
-        gains: (partitions,), filled with what the sum of squared distances loses; 0 of those that are not cut.
-        pairs: (partitions,), filled with the pairs of a vector of one half and one of the other; 0 likewise.
+        vectors: float32 (n, dim), whose squared distances are finite.
+        order: int64 (n,), rows ordered by partition.
+        starts: int64 (partitions + 1,), where the rows of each partition begin in `order`.
+        inside: float32 (rows of the largest partition, dim), for work.
+        sides: bool (rows of the largest partition,), for work.
+        work: float64 (`WORK_ROWS`, dim), for work.
+        middles: float32 (partitions, dim), filled with means; left alone for partitions without rows.
+        halves: float32 (partitions, 2, dim), filled with the means of halves.
+        gains: float64 (partitions,), filled with the loss of the sum of squared distances; 0 for partitions not cut.
+        pairs: int64 (partitions,), filled with the number of pairs of a vector of one half and one of the other; 0 for
+            partitions not cut.
     """
     dim = vectors.shape[1]
     for part in range(len(gains)):
@@ -91,7 +92,7 @@ def halve_partitions(
 
 @summing_subroutine
 def centred(vectors: Floats, order: Places, first: int, count: int, inside: Floats, middle: Doubles) -> float:
-    """Fill `inside` with vectors less their mean, scaled; return the scale, 0 where all are the same."""
+    """Fill `inside` with vectors minus their mean, scaled; return the scale, 0 where all are the same."""
     dim = vectors.shape[1]
     middle[:] = 0.0
     for i in range(count):
@@ -115,7 +116,7 @@ def centred(vectors: Floats, order: Places, first: int, count: int, inside: Floa
 
 @summing_subroutine
 def begin_sides(inside: Floats, count: int, sides: Sides, work: Doubles) -> None:
-    """Put vectors on sides of about the axis along which they differ most."""
+    """Assign vectors to the two sides of the axis along which they differ most, found approximately."""
     dim = inside.shape[1]
     longest, place = -1.0, 0
     for i in range(count):
@@ -148,7 +149,7 @@ def begin_sides(inside: Floats, count: int, sides: Sides, work: Doubles) -> None
 
 @summing_subroutine
 def half_means(inside: Floats, count: int, sides: Sides, work: Doubles) -> int:
-    """Fill rows 1 and 2 of `work` with the means of both sides, unless one is empty; return the rows of the first."""
+    """Fill rows 1 and 2 of `work` with the means of both sides, unless one is empty; return the size of the first."""
     dim = inside.shape[1]
     work[1:3, :] = 0.0
     ones = 0

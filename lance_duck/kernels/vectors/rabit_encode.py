@@ -1,9 +1,9 @@
-"""Vectors as signs and further bits, at the scale that turns them least: the codes of RaBitQ.
+"""The codes of RaBitQ: vectors as signs and further bits, at the scale that changes their direction least.
 
-A number x becomes its sign and u, the whole number of |x| times a scale, at most 2 ** bits - 1; it is read as u + 1 / 2
-with the sign of x. Of a negative number the further bits are those of 2 ** bits - 1 - u. The scale is the best of a
-range of them, then of ever smaller steps to either side of it. The angle between a vector and its code is as narrow as
-faiss finds it, which tries every scale; `tests/unit/kernels/vectors` compares them.
+A number x becomes its sign and u, the integer part of |x| times a scale, at most 2 ** bits - 1; it is read as u + 1 / 2
+with the sign of x. The further bits of a negative number are those of 2 ** bits - 1 - u. The scale is the best of a
+range, then refined by ever smaller steps to either side. The angle between a vector and its code is as narrow as faiss
+finds it, which tries every scale; `tests/unit/kernels/vectors` compares them.
 """
 
 from __future__ import annotations
@@ -29,28 +29,28 @@ def fit_codes(vectors: Floats, bits: int, sizes: Floats, codes: Floats, signs: B
     """Find the codes of vectors.
 
     Args:
-        vectors: (n, dim), finite.
+        vectors: float32 (n, dim), finite.
         bits: Further bits of a number, 0 to 8.
-        sizes: (dim,), to work in.
-        codes: (n, dim), filled with the numbers as they are read, times their signs.
-        signs: (n, dim / 8), zeros; bits of signs are set, least bit first: 1 from zero on.
-        further: (n, dim * bits / 8), zeros; further bits are set, number after number, least bit first.
+        sizes: float32 (dim,), for work.
+        codes: float32 (n, dim), filled with the numbers as they are read, with their signs.
+        signs: uint8 (n, dim / 8), zeros; the bits of numbers that are not negative are set, least bit first.
+        further: uint8 (n, dim * bits / 8), zeros; further bits are set, number after number, least bit first.
     """
     dim = vectors.shape[1]
-    most = (np.int64(1) << bits) - 1
-    top, half = np.float32(most), np.float32(0.5)
+    largest_code = (np.int64(1) << bits) - 1
+    top, half = np.float32(largest_code), np.float32(0.5)
     for i in range(len(vectors)):
         largest = np.float32(0)
         for j in range(dim):
             sizes[j] = abs(vectors[i, j])
             largest = max(largest, sizes[j])
-        best, chosen, step = np.float32(-1), np.float32(0), np.float32(_STEP)
+        best, best_scale, step = np.float32(-1), np.float32(0), np.float32(_STEP)
         scale = np.float32(_FIRST) * (top + np.float32(1)) / largest if largest > 0 else np.float32(0)
         for trial in range(_STEPS + 2 * _HALVINGS):
             if trial >= _STEPS:
                 if (trial - _STEPS) % 2 == 0:
                     step = np.sqrt(step)
-                    scale = chosen / step
+                    scale = best_scale / step
                 else:
                     scale = scale * step * step
             along, square = np.float32(0), np.float32(0)
@@ -59,18 +59,18 @@ def fit_codes(vectors: Floats, bits: int, sizes: Floats, codes: Floats, signs: B
                 along += sizes[j] * code
                 square += code * code
             if along * along / square > best:
-                best, chosen = along * along / square, scale
+                best, best_scale = along * along / square, scale
             if trial < _STEPS:
                 scale *= step
         place = 0
         for j in range(dim):
-            number = np.int64(min(np.float32(np.int32(sizes[j] * chosen)), top))
+            number = np.int64(min(np.float32(np.int32(sizes[j] * best_scale)), top))
             codes[i, j] = np.float32(number) + half
             if vectors[i, j] >= 0:
                 signs[i, j >> 3] |= np.uint8(1 << (j & 7))
             else:
                 codes[i, j] = -codes[i, j]
-                number = most - number
+                number = largest_code - number
             for bit in range(bits):
                 further[i, place >> 3] |= np.uint8(((number >> bit) & 1) << (place & 7))
                 place += 1
