@@ -1,4 +1,4 @@
-"""Arrow types that a leaf can be read as, other than the type it is stored as.
+"""Forms of a leaf: Arrow types that it can be read as, other than the type that it is stored as.
 
 stored                                  | forms
 string, large_string, string_view      | one another
@@ -7,7 +7,7 @@ JSON, as text                           | those of string; binary, large_binary:
 blob description of 2.1                 | binary, large_binary: its bytes
 decimal128, decimal256                  | decimals of fewer bits, string
 halffloat, fixed_size_binary(2)         | float32
-any of them, and any other              | dictionary(index, form)
+all of these, and any other             | dictionary(index, form)
 fixed_size_list(item)                   | fixed_size_list(form of the item)
 """
 
@@ -21,7 +21,7 @@ from lance_duck.wire.schema import Field
 
 
 def check_form(field: Field, stored: pa.DataType, target: pa.DataType) -> None:
-    """Check that a leaf can be given as `wanted`; both are storage types.
+    """Check that a leaf can be read as `target`; both types are storage types.
 
     Raises:
         InvalidInputError: The leaf has no such form.

@@ -1,8 +1,8 @@
-"""Sidecars and external files with the blobs of one data file.
+"""Files with the blobs of one data file: sidecars and external files.
 
 data/{stem}.lance                                        the data file
 data/{stem}/{id, 32 binary digits, reversed}.blob        sidecars: one large blob, or many packed end to end
-_blobs/{uuid}.blob                                       the same, of any data files below the same root
+_blobs/{uuid}.blob                                       blobs that all data files below the same root may share
 {any URI}, or {name} below a base path of the table      external files, which the table does not own
 """
 
@@ -21,14 +21,14 @@ from lance_duck.wire import paths
 _MANAGED: Final = re.compile(rf"{paths.MANAGED_BLOBS}/[^/\\\x00]+\.blob")
 
 External = Callable[[int, str], ByteSource]
-"""Opens an external file, from the id of its base path (0: none) and its name below it or its URI."""
+"""Opens an external file, from the id of its base path and its name below it, or from 0 and its URI."""
 
 
 class BlobStore:
-    """Opens files with blobs of one data file; the last ones stay open. Safe to use from several threads.
+    """The open files with blobs of one data file; those used last stay open. Safe to use from several threads.
 
     Args:
-        store: Where the data file lies.
+        store: Store of the data file.
         data_file: Name of the data file in the manifest.
         is_dataset_root: Whether the store is laid out like a table.
         open_external: Opens files that the table does not own.
@@ -56,12 +56,12 @@ class BlobStore:
         """Open a file of the table by its path below the root that the data file lies in.
 
         Args:
-            base_id: Base path where the file is looked for if it is not there; 0: none.
+            base_id: Base path below which the file is sought otherwise; 0 for none.
             name: The path.
 
         Raises:
             NotFoundError: There is no such file.
-            CorruptError: The path is none of such a file.
+            CorruptError: The path is not one of such a file.
         """
         if not _MANAGED.fullmatch(name):
             expected = f"{paths.MANAGED_BLOBS}/(name).blob"
@@ -69,7 +69,7 @@ class BlobStore:
         return self._managed.get((base_id, name), lambda: self._open_managed(base_id, name))
 
     def external(self, base_id: int, name: str) -> ByteSource:
-        """Open an external file; a name below the base path with this id, or (0) a URI.
+        """Open an external file, by a name below the base path with this id, or by a URI if the id is 0.
 
         Raises:
             NotFoundError: There is no such file.

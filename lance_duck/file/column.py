@@ -26,7 +26,7 @@ __all__ = ["ColumnReader", "Locate", "Rows", "open_column"]
 
 
 class ColumnReader(Protocol):
-    """Reads one top-level column of a fragment. Safe to use from several threads."""
+    """A reader of one top-level column of a fragment. Safe to use from several threads."""
 
     @property
     def arrow_type(self) -> pa.DataType:
@@ -37,31 +37,31 @@ class ColumnReader(Protocol):
         """Rows of the fragment, deleted ones among them."""
 
     def read(self, rows: Rows) -> Request[pa.Array]:
-        """Return the rows of the column.
+        """Return rows of the column.
 
         Raises:
             CorruptError: A file contradicts itself.
-            UnsupportedError: An encoding that is not read.
+            UnsupportedError: A page has an encoding that is not supported.
         """
 
     def read_points(self, rows: NDArray[np.int64]) -> pa.Array | None:
-        """Return what `read` gives, at once and without a request: for a few rows of mapped files.
+        """Return the same array as `read`, but at once, without a request: for a few rows of mapped files.
 
         Args:
             rows: Ascending, at least one.
 
         Returns:
-            None where nothing is faster than `read`.
+            The array, or None where nothing is faster than `read`.
 
         Raises:
-            CorruptError: As `read`.
+            CorruptError: A file contradicts itself.
         """
 
     def is_dictionary(self) -> bool:
         """Return whether every page is dictionary-encoded, so that `dictionary(int32, value)` costs nothing."""
 
     def has_no_nulls(self) -> bool:
-        """Return whether the descriptions of the pages tell that no row is null; False where only the values do."""
+        """Return whether no row is null by the descriptions of the pages; False where only the values tell."""
 
 
 def open_column(field: Field, locate: Locate, num_rows: int, arrow_type: pa.DataType | None = None) -> ColumnReader:
@@ -71,11 +71,11 @@ def open_column(field: Field, locate: Locate, num_rows: int, arrow_type: pa.Data
         field: The field.
         locate: From a field id to its file and physical column; None when the fragment has no values for it.
         num_rows: Physical rows of the fragment.
-        arrow_type: Form to give the values: `field.to_arrow(scan=True).type` unless given.
+        arrow_type: Form of the values; `field.to_arrow(scan=True).type` by default.
 
     Raises:
         CorruptError: The pages do not have `num_rows` rows.
-        UnsupportedError: A type that is not read.
+        UnsupportedError: The type is not supported.
     """
     arrow_type = arrow_type or field.to_arrow(scan=True).type
     kinds = part_versions(field, locate)

@@ -1,4 +1,4 @@
-"""What one data file consists of, as its metadata tells."""
+"""Descriptions of data files: columns, pages, buffers and sizes, by their metadata alone."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MESSAGES: Final[Mapping[str, type[Message]]] = {
 
 @dataclass(frozen=True)
 class BufferDescription:
-    """`size` bytes at `position` of the file."""
+    """A buffer: `size` bytes at `position` of the file."""
 
     position: int
     size: int
@@ -47,7 +47,7 @@ class ColumnDescription:
 
 @dataclass(frozen=True)
 class FileMetadata:
-    """What a file consists of; sizes are in bytes.
+    """The metadata of a file; sizes are in bytes.
 
     `major_version` and `minor_version` are those of the footer, where 0 and 3 stand for 2.0.
     """
@@ -65,7 +65,7 @@ class FileMetadata:
 
 @dataclass(frozen=True)
 class ColumnStatistics:
-    """Pages of a physical column, and the bytes of their buffers."""
+    """The number of pages of a physical column, and of bytes of their buffers."""
 
     num_pages: int
     size_bytes: int
@@ -73,7 +73,7 @@ class ColumnStatistics:
 
 @dataclass(frozen=True)
 class FileStatistics:
-    """One entry for each physical column."""
+    """The statistics of a file, an entry for each physical column."""
 
     columns: list[ColumnStatistics]
 
@@ -90,7 +90,7 @@ def describe_file(file: LanceFile, schema: pa.Schema) -> FileMetadata:
     global_buffers = _buffers(file.global_extents)
     num_global_bytes = sum(buffer.size for buffer in global_buffers)
     num_data_bytes, num_metadata_bytes = max(0, columns_start - num_global_bytes), global_table - columns_start
-    if file.version == (0, 1):  # has other fields before the version: all that is not a page describes the pages
+    if file.version == (0, 1):  # its footer has other fields: all bytes that are not pages count as column metadata
         num_data_bytes = sum(buffer.size for column in columns for page in column.pages for buffer in page.buffers)
         num_metadata_bytes = file.source.size - num_data_bytes
     return FileMetadata(
@@ -130,7 +130,7 @@ def _buffers(extents: Sequence[Extent]) -> list[BufferDescription]:
 
 
 def _text(encoding: EncodingDescription) -> str:
-    """Return the encoding as protobuf text; its name alone, when it is none that is known."""
+    """Return an encoding as protobuf text; just its name, if it is unknown."""
     if encoding.name not in _MESSAGES:
         return encoding.name
     message = _MESSAGES[encoding.name]()

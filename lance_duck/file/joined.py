@@ -74,7 +74,7 @@ class JoinedFile(LanceFile):
         """Return the pages of a physical column of all files.
 
         Raises:
-            CorruptError: As `LanceFile.column`.
+            CorruptError: The metadata is broken, or there is no such column.
             UnsupportedError: The column has bytes beside its pages, or is of several encodings.
         """
         metadata = self._joined.get(index)

@@ -1,4 +1,4 @@
-"""One physical column of a 2.1 or 2.2 file: its pages, read as one."""
+"""One physical column of a 2.1 or 2.2 file, whose pages are read as one."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ class LeafValues:
     """Rows of a physical column.
 
     Attributes:
-        values: One a slot of the innermost layer.
-        entries: Levels in full form, of all layers.
+        values: A value for each slot of the innermost layer.
+        entries: Levels of all layers, in full form.
     """
 
     values: pa.Array
@@ -56,16 +56,16 @@ class LeafValues:
 
 
 class LeafColumn:
-    """Reads a physical column.
+    """A reader of a physical column.
 
     Args:
         file: The file.
         column: Index of the physical column.
-        structure: Layers that the schema gives it.
-        num_rows: Rows that it must have.
-        arrow_type: Storage type to give the values.
+        structure: Layers that the schema gives the column.
+        num_rows: Number of rows that the column must have.
+        arrow_type: Storage type of the arrays that are returned.
         stored: Storage type of the values in the file.
-        is_json: Whether the values are JSONB to be given as text.
+        is_json: Whether the values are JSONB that is returned as text.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class LeafColumn:
         return bool(self._pages) and all(self._reader(i).is_dictionary for i in range(len(self._pages)))
 
     def has_no_nulls(self) -> bool:
-        """Return whether the pages tell, without their values, that each slot has one."""
+        """Return whether each slot has a value, by the descriptions of the pages alone."""
         return not any(self._reader(i).has_levels for i in range(len(self._pages)))
 
     def read(self, rows: Rows) -> Request[LeafValues]:
@@ -129,7 +129,7 @@ class LeafColumn:
         return LeafValues(values, self._entries(leaves))
 
     def read_points(self, rows: NDArray[np.int64]) -> pa.Array | None:
-        """Return the values of a few rows at once, without a request; None where `read` does it.
+        """Return the values of a few rows at once, without a request; None where they must be read by `read`.
 
         Args:
             rows: Ascending, at least one.
@@ -145,7 +145,7 @@ class LeafColumn:
         return concatenate(arrays)
 
     def _read_alike(self) -> Request[list[Leaf] | None]:
-        """Read all pages, neighbours that are of one kind as one; None where most are of a kind of their own."""
+        """Read all pages, runs of pages that are decoded alike as one; return None where such runs are mostly single."""
         layouts = [self._layout(page) for page in self._pages]
         runs = [[*run] for _, run in groupby(range(len(self._pages)), lambda place: decoding_key(layouts[place]))]
         if 2 * len(runs) > len(self._pages):
@@ -165,7 +165,7 @@ class LeafColumn:
         return leaves
 
     def _read_lists(self, parts: list[tuple[int, Rows]]) -> Request[list[Leaf] | None]:
-        """Read rows of pages with lists, neighbours of one kind as one; None where most are of a kind of their own."""
+        """Read rows of pages with lists as `_read_alike` reads pages; return None where runs are mostly single."""
         readers = [self._reader(page) for page, _ in parts]
         keys = [reader.lists_key if isinstance(reader, MiniBlockReader) else None for reader in readers]
         runs = [[*run] for _, run in groupby(range(len(parts)), keys.__getitem__)]
@@ -190,7 +190,7 @@ class LeafColumn:
         return layout
 
     def _with_blobs(self, leaf: Leaf) -> Request[Leaf]:
-        """Return the bytes of blobs in place of their descriptions."""
+        """Return a leaf with the bytes of blobs in place of their descriptions."""
         if not isinstance(leaf.block, PackedStruct):
             return leaf
         if len(leaf.block.fields) == BLOB_V1_SCAN.num_fields:
@@ -212,7 +212,7 @@ class LeafColumn:
         return reader
 
     def _read_page(self, page: int, rows: Rows) -> Request[Leaf]:
-        """Read rows of a page; all of it in one round, where a second costs more than the bytes between the rows."""
+        """Read rows of a page; the whole page if a second round would cost more than the bytes between the rows."""
         reader = self._reader(page)
         request = reader.read(rows)
         if not self._source.remote or reader.is_prepared or not _is_most(self._pages[page], rows):
@@ -230,7 +230,7 @@ class LeafColumn:
         return expand_ranges(rows * self._stride, (rows + 1) * self._stride)
 
     def _split(self, rows: Rows) -> list[tuple[int, Rows]]:
-        """Return the rows by page, counted from the start of each."""
+        """Split rows by page; rows of a page are counted from its start."""
         if isinstance(rows, slice):
             start, stop = slice_bounds(rows)
             first = int(self._first.searchsorted(start, side="right")) - 1
@@ -272,7 +272,7 @@ class LeafColumn:
             raise CorruptError("values of a page", where=self._where, expected=leaf.num_slots, found=block.count)
 
     def _valid(self, leaf: Leaf) -> Levels | None:
-        """Return one flag a slot; None when all are valid."""
+        """Return a flag for each slot; None when all are valid."""
         return None if leaf.def_ is None else _slot_flags(leaf.def_, leaf.layers, leaf.num_slots)
 
     def _entries(self, leaves: list[Leaf]) -> LevelEntries:
@@ -286,7 +286,7 @@ class LeafColumn:
 
 
 def _is_most(page: Page, rows: Rows) -> bool:
-    """Return whether a remote read of rows brings most bytes of their page anyway, or all of them are few."""
+    """Return whether a remote read of rows fetches most bytes of their page anyway, or the page is small."""
     size = sum(size for _, size in page.buffers)
     if size <= SMALL_PAGE:
         return isinstance(rows, slice) or len(rows) > 0

@@ -26,9 +26,9 @@ class ColumnMetadata:
     """One physical column.
 
     Attributes:
-        pages: In row order.
+        pages: Pages, in the order of their rows.
         buffers: Buffers that belong to the whole column.
-        encoding: How the column is laid out; None when the file does not say.
+        encoding: Encoding of the whole column; None when the file does not say.
     """
 
     pages: tuple[Page, ...]
@@ -37,7 +37,7 @@ class ColumnMetadata:
 
     @property
     def num_rows(self) -> int:
-        """Sum of the page lengths."""
+        """Number of rows of all pages."""
         return sum(page.num_rows for page in self.pages)
 
 
@@ -46,7 +46,7 @@ def parse_column_metadata(data: bytes, source: ByteSource, column: int) -> Colum
 
     Raises:
         CorruptError: The message is broken, or a buffer lies outside the file.
-        UnsupportedError: An encoding is not stored with the metadata.
+        UnsupportedError: An encoding is stored outside the metadata.
     """
     where = f"{source.path}: column {column}"
     message = file2_pb2.ColumnMetadata()

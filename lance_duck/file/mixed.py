@@ -1,4 +1,4 @@
-"""A struct whose fields lie in files of different versions: each version is read on its own and the parts joined."""
+"""Structs whose fields lie in files of different versions: each version is read separately, then parts are joined."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from lance_duck.wire.schema import Field
 
 
 class SingleVersionReader(Protocol):
-    """Reads the fields in files of one kind; the others come as nulls."""
+    """A reader of the fields in files of one kind, which gives other fields as nulls."""
 
     def read(self, rows: Rows) -> Request[pa.Array]:
         """Return the rows of the column."""
 
 
 class MixedColumn:
-    """Reads a struct from 2.0 files and later ones.
+    """A reader of a struct that lies in 2.0 files and later ones.
 
     Args:
         field: The struct.
-        locate: Where its fields are.
-        num_rows: Rows of the fragment.
-        arrow_type: What to give.
+        locate: From a field id to its file and physical column.
+        num_rows: Number of rows of the fragment.
+        arrow_type: Type of the arrays that are returned.
         older: Reader of the fields in 2.0 files.
-        newer: Reader of the fields in later files; structs of 2.0 have no nulls, so that theirs are those that count.
+        newer: Reader of the fields in later files, whose nulls count: structs of 2.0 have none.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class MixedColumn:
         _check(field, locate)
 
     def read_points(self, rows: NDArray[np.int64]) -> pa.Array | None:
-        """Return None: `read` does it."""
+        """Return None: rows are read by `read` alone."""
         return None
 
     def is_dictionary(self) -> bool:
@@ -59,7 +59,7 @@ class MixedColumn:
         return False
 
     def has_no_nulls(self) -> bool:
-        """Return False: the values tell."""
+        """Return False: only the values tell."""
         return False
 
     def read(self, rows: Rows) -> Request[pa.Array]:

@@ -1,4 +1,4 @@
-"""Columns of 2.1 and 2.2 files: physical columns for the leaves of a field, folded into its type."""
+"""Columns of 2.1 and 2.2 files: physical columns for the leaves of a field, assembled to its type."""
 
 from __future__ import annotations
 
@@ -26,16 +26,15 @@ Locate = Callable[[int], tuple[LanceFile, int] | None]
 
 @dataclass(frozen=True, slots=True)
 class FieldNode:
-    """A field of the column.
+    """A field of the column, in the tree of its fields.
 
     Attributes:
-        arrow_type: What it gives.
-        leaf: Place of its physical column among the leaves, for a leaf that is there.
-        guide: Leaf and layer that tell its structure; None when no leaf is there below it.
-        others: The same as `guide`, of leaves in other files, for a struct in no list: it is there where one of the
-            files has it.
+        arrow_type: Type of the field's arrays.
+        leaf: Place of its physical column among the leaves, for a leaf that the fragment has.
+        guide: Place and layer of the leaf that tells its structure; None when the fragment has no leaf below it.
+        others: Likewise for leaves in other files, for a struct in no list: it is valid where any file has it.
         children: Fields below it.
-        is_valid: Whether a struct without a guide is there: empty structs have no levels and are never null.
+        is_valid: Whether a struct without a guide is valid: empty structs have no levels and are never null.
     """
 
     arrow_type: pa.DataType
@@ -47,7 +46,7 @@ class FieldNode:
 
 
 class NestedColumn:
-    """Reads a field of a 2.1 or 2.2 file."""
+    """A reader of a field of a 2.1 or 2.2 file."""
 
     def __init__(self, field: Field, locate: Locate, num_rows: int, arrow_type: pa.DataType) -> None:
         self.arrow_type = arrow_type
@@ -57,15 +56,15 @@ class NestedColumn:
         self._root = _NodeBuilder(locate, num_rows, self._leaves, []).build(field, arrow_type, ())
 
     def is_dictionary(self) -> bool:
-        """Return whether the column is one leaf all of whose pages are dictionary-encoded."""
+        """Return whether the column is a single leaf whose pages are all dictionary-encoded."""
         return self._root.leaf is not None and self._leaves[self._root.leaf].is_dictionary()
 
     def has_no_nulls(self) -> bool:
-        """Return whether the column is one leaf whose pages have no nulls."""
+        """Return whether the column is a single leaf whose pages have no nulls."""
         return self._root.leaf is not None and self._leaves[self._root.leaf].has_no_nulls()
 
     def read(self, rows: Rows) -> Request[pa.Array]:
-        """Read rows."""
+        """Read rows: see `ColumnReader.read`."""
         count = check_rows(rows, self.num_rows)
         leaves = yield from gather([leaf.read(rows) for leaf in self._leaves])
         return self._assemble(self._root, leaves, count)
@@ -97,8 +96,8 @@ class NestedColumn:
         count, valid = item_slots(self._leaves[leaf].structure, layer, leaves[leaf].entries)
         self._expect(count, slots)
         for leaf, layer in node.others if valid is not None else ():
-            there, flags = item_slots(self._leaves[leaf].structure, layer, leaves[leaf].entries)
-            self._expect(there, slots)
+            is_there, flags = item_slots(self._leaves[leaf].structure, layer, leaves[leaf].entries)
+            self._expect(is_there, slots)
             valid = None if valid is None or flags is None else valid | flags
         inner = count * storage.list_size if pa.types.is_fixed_size_list(storage) else count
         children = [self._assemble(child, leaves, inner) for child in node.children]
@@ -127,7 +126,7 @@ class NestedColumn:
         return pa.py_buffer(offsets.astype(np.int32, copy=False))
 
     def _expect_no_nulls(self, entries: pa.StructArray) -> None:
-        """Refuse null entries and keys of a map, and count nulls: Arrow ends the process over them."""
+        """Refuse null entries and keys of a map, for which Arrow ends the process; nulls are counted for that."""
         if entries.null_count or entries.field(0).null_count:
             raise CorruptError("a map with null entries or keys", where=self._where)
 
@@ -140,7 +139,7 @@ class NestedColumn:
 
 @dataclass(frozen=True, slots=True)
 class _NodeBuilder:
-    """Builds the nodes of a field and opens its leaves."""
+    """A builder of the nodes of a field, which opens its leaves."""
 
     locate: Locate
     num_rows: int
@@ -168,7 +167,7 @@ class _NodeBuilder:
         return FieldNode(arrow_type, None, guide, children, others=tuple(others))
 
     def _guides(self, first: int, around: int, *, several: bool) -> list[tuple[int, int]]:
-        """Return the first of the leaves from `first` on, or the first in each file, with the layer of the field."""
+        """Return the first leaf from `first` on, or with `several` the first of each file, with the field's layer."""
         by_file = {id(self.files[i]): i for i in reversed(range(first, len(self.files)))}
         guides = sorted(by_file.values()) if several else [first]
         return [(i, len(self.leaves[i].structure.lists) - 1 - around) for i in guides]

@@ -1,4 +1,4 @@
-"""Data files of all versions: which container a file is, by the version in the last bytes of its footer.
+"""Opening of data files of all versions: the version at the end of the footer tells the container.
 
 offset from the end | size | field (little-endian)
 8                   | 2    | major version
@@ -34,13 +34,13 @@ def open_data_file(source: ByteSource, named: DataFile | None = None, *, checksu
 
     Args:
         source: The file.
-        named: What a manifest says of it, if it is in one.
+        named: The file as its manifest names it, if it is in one.
         checksums: Whether bytes are compared with the checksums of the file, if it has some.
 
     Raises:
-        CorruptError: Not a Lance file, or cut short, or contradicting itself, or not what was written; or the manifest
-            names columns by numbers that a file of its version does not have.
-        UnsupportedError: A version that is not read.
+        CorruptError: The file is not a Lance file, is cut short, contradicts itself, or is not what was written; or the
+            manifest names columns by numbers that a file of its version does not have.
+        UnsupportedError: The version is not read.
     """
     size = min(source.size, TAIL_BYTES)
     if size < FOOTER.size:
@@ -54,6 +54,6 @@ def open_data_file(source: ByteSource, named: DataFile | None = None, *, checksu
 
 
 def _is_legacy(tail: Bytes, size: int) -> bool:
-    """Return whether a file of `size` bytes is one of 0.1: not one with checksums, whose version is damaged."""
+    """Return whether a file of `size` bytes is one of 0.1, and not one with checksums whose version is damaged."""
     major, minor, magic = _END.unpack(tail[-_END.size :].tobytes())
     return magic == MAGIC and (major, minor) in LEGACY_VERSIONS and not has_trailer(tail.tobytes(), size)

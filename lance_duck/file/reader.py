@@ -2,7 +2,7 @@
 
     data buffers and global buffers      each at a multiple of 64 bytes, in any order
     checksums                            in files that lance_duck wrote, before global buffer 0: `checksums.container`
-    column metadata                      one protobuf message a column, back to back
+    column metadata                      a protobuf message for each column, back to back
     column metadata table                num_columns x (u64 position, u64 size)
     global buffer table                  num_global_buffers x (u64 position, u64 size)
     footer                               40 bytes
@@ -57,15 +57,15 @@ LEGACY_VERSIONS = {(0, 0): "0.1", (0, 1): "0.1", (0, 2): "0.1"}
 
 @dataclass(frozen=True)
 class LanceFile:
-    """An open data file: its footer, tables and descriptor; columns are parsed when asked for.
+    """An open data file: its footer, tables and descriptor; columns are parsed on demand.
 
     Attributes:
-        source: Where the bytes are.
-        version: (2, 0), (2, 1), (2, 2) or (2, 3); (0, 1) of a `LegacyFile`.
-        num_rows: Rows that the descriptor claims.
-        num_columns: Physical columns.
-        descriptor: Schema and length.
-        beside: Where blobs lie that are not in the file; None for a file that is opened alone.
+        source: Source of the bytes.
+        version: (2, 0), (2, 1), (2, 2) or (2, 3); (0, 1) for a `LegacyFile`.
+        num_rows: Number of rows, by the descriptor.
+        num_columns: Number of physical columns.
+        descriptor: Schema and number of rows.
+        beside: Files of blobs that are not in the data file; None for a file that is opened alone.
         is_in_memory: Whether all bytes of the source are in memory, so that reading them at once costs nothing.
     """
 
@@ -83,12 +83,12 @@ class LanceFile:
 
     @property
     def num_global_buffers(self) -> int:
-        """Global buffers, the descriptor among them."""
+        """Number of global buffers, the descriptor included."""
         return len(self._global_buffers)
 
     @property
     def global_extents(self) -> Sequence[Extent]:
-        """Where the global buffers lie."""
+        """Positions and sizes of the global buffers."""
         return self._global_buffers
 
     @property
@@ -140,7 +140,7 @@ class Footer:
         """Return the version of the file, as `LanceFile.version` has it.
 
         Raises:
-            UnsupportedError: A version that is not read.
+            UnsupportedError: The version is not read.
         """
         version = VERSIONS.get(self.written_version)
         if version is None:
@@ -161,11 +161,11 @@ def open_file(source: ByteSource, *, checksums: bool = True, tail: Bytes | None 
     Args:
         source: The file.
         checksums: Whether bytes are compared with the checksums of the file, if it has some.
-        tail: Its last bytes, at least the footer, where they have been read.
+        tail: The last bytes of the file, at least the footer, if they have been read.
 
     Raises:
-        CorruptError: Not a Lance file, or cut short, or contradicting itself, or not what was written.
-        UnsupportedError: A version that is not read.
+        CorruptError: The file is not a Lance file, is cut short, contradicts itself, or is not what was written.
+        UnsupportedError: The version is not read.
     """
     if source.size < FOOTER.size:
         raise CorruptError(
@@ -190,7 +190,7 @@ def open_file(source: ByteSource, *, checksums: bool = True, tail: Bytes | None 
     checked = source
     if checksums:
         checked = yield from _checked(source, data[:before], data[before:], first, tail, tail_start)
-    version = footer.read_version(source)  # only now: a version that a flipped bit made is damage
+    version = footer.read_version(source)  # only after the checks: a flipped bit in the version is damage
     descriptor = _parsed_descriptor(data[before:], source)
     return LanceFile(checked, version, descriptor.length, footer.num_columns, descriptor, columns, global_extents)
 
@@ -206,15 +206,15 @@ def _piece(source: ByteSource, start: int, stop: int, tail: Bytes, tail_start: i
 def _checked(
     source: ByteSource, before: bytes, descriptor: bytes, first: int, tail: Bytes, tail_start: int
 ) -> Request[ByteSource]:
-    """Compare the end of a file with its checksum, and return the source that does so with the rest.
+    """Compare the end of a file with its checksum, and return a source that checks all other bytes.
 
     Args:
         source: The file.
-        before: What lies before global buffer 0.
+        before: Bytes before global buffer 0.
         descriptor: Global buffer 0.
-        first: Where global buffer 0 begins.
+        first: Position of global buffer 0.
         tail: The end of the file.
-        tail_start: Where that begins.
+        tail_start: Position of `tail`.
     """
     where = source.path
     trailer = marked_trailer(where, before, descriptor, first, tail, source.size)
@@ -254,11 +254,11 @@ def marked_trailer(
 
 
 def parse_footer(data: bytes, source: ByteSource) -> Footer:
-    """Check magic and positions.
+    """Parse a footer, and check its magic and positions.
 
     Raises:
-        CorruptError: Wrong magic, or positions that do not lie in the file.
-        UnsupportedError: Such positions in a file of a version that is not read.
+        CorruptError: The magic is wrong, or positions do not lie in the file.
+        UnsupportedError: Positions do not lie in the file, which is of a version that is not read.
     """
     columns, column_table, global_table, num_global, num_columns, major, minor, magic = FOOTER.unpack(data)
     if magic != MAGIC:

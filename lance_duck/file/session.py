@@ -1,4 +1,4 @@
-"""LanceFileSession: the files below one place, without a table."""
+"""LanceFileSession: data files below one directory, without a table."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from lance_duck.store import Store, copy_bytes, is_temporary, local_path, open_s
 
 @dataclass(frozen=True)
 class ListResult:
-    """What lies directly in a directory, relative to the place of the session.
+    """The directories and files directly in a directory, relative to the root of the session.
 
     Attributes:
-        common_prefixes: Directories.
-        objects: Files.
+        common_prefixes: Paths of the directories.
+        objects: Paths of the files.
     """
 
     common_prefixes: list[str]
@@ -31,7 +31,7 @@ class ListResult:
 
 @checked_calls
 class LanceFileSession:
-    """Reads and writes files below one place, with one connection to it. All paths are relative to the place.
+    """A directory whose files are read and written over one connection. All paths are relative to this root.
 
     Args:
         base_path: Path or URI of a directory.
@@ -39,7 +39,7 @@ class LanceFileSession:
 
     Raises:
         UnsupportedError: The scheme is not known.
-        InvalidInputError: The URI or a setting makes no sense. All methods raise it for a path that leads elsewhere.
+        InvalidInputError: The URI or a setting makes no sense. All methods raise it for a path that leaves the root.
     """
 
     def __init__(self, base_path: str | os.PathLike[str], storage_options: Mapping[str, str] | None = None) -> None:
@@ -71,15 +71,15 @@ class LanceFileSession:
         )
 
     def contains(self, path: str) -> bool:
-        """Return whether there is such a file."""
+        """Return whether a file exists."""
         return self._store.exists(path)
 
     def list(self, path: str | None = None) -> builtins.list[str]:
-        """Return all files below a directory, at any depth, by name; None stands for the place itself."""
+        """Return all files below a directory, at any depth, by name; None stands for the root."""
         return sorted(entry.path for entry in self._store.walk(path or "") if not is_temporary(entry.path))
 
     def list_with_delimiter(self, path: str | None = None) -> ListResult:
-        """Return what lies directly in a directory, out of all that is below it; None stands for the place itself."""
+        """Return the directories and files directly in a directory; None stands for the root."""
         inside = (path or "").strip("/")
         begin = f"{inside}/" if inside else ""
         below = [file.removeprefix(begin) for file in self.list(inside)]
@@ -91,7 +91,7 @@ class LanceFileSession:
 
         Raises:
             NotFoundError: There is no such file.
-            CorruptError: The file does not have these bytes.
+            CorruptError: The range reaches beyond the end of the file.
         """
         (content,) = self._store.open(path).read([(offset, length)])
         return content.tobytes()
@@ -107,7 +107,7 @@ class LanceFileSession:
         self._store.delete([path])
 
     def upload_file(self, local_path: str | os.PathLike[str], remote_path: str) -> None:
-        """Copy a file of the local disk to the session.
+        """Copy a file from the local disk to the session.
 
         Raises:
             NotFoundError: There is no such file.
@@ -116,7 +116,7 @@ class LanceFileSession:
             copy_bytes(open_source(os.path.abspath(local_path)), sink)
 
     def download_file(self, remote_path: str, local_path: str | os.PathLike[str]) -> None:
-        """Copy a file of the session to the local disk.
+        """Copy a file from the session to the local disk.
 
         Raises:
             NotFoundError: There is no such file.

@@ -1,4 +1,4 @@
-"""A data file that is read by itself, without a table."""
+"""LanceFileReader: a data file that is read without a table."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from lance_duck.wire.schema import Schema, schema_from_proto
 
 @dataclass(frozen=True)
 class ReaderResults:
-    """Rows of a file, to be read once.
+    """Rows of a file, which can be read once.
 
     Attributes:
         reader: The rows as a stream.
@@ -45,18 +45,18 @@ class ReaderResults:
 
 @checked_calls
 class LanceFileReader:
-    """Reads one data file; blobs are given as their bytes. Safe to use from several threads.
+    """A reader of one data file, which gives blobs as their bytes. Safe to use from several threads.
 
     Args:
         path: Path or URI of the file.
         storage_options: Settings of the object store.
-        columns: Names of the columns to read ("a.b" for a field of a struct), in the order wanted; None: all.
-        store: Root of relative paths; None: the path is opened by itself.
+        columns: Names of the columns to read ("a.b" for a field of a struct), in the order of the result; None for all.
+        store: Root of relative paths; None if the path needs no root.
 
     Raises:
         NotFoundError: There is no such file.
         FormatError: The file is not a data file, or one of a version that is not read.
-        InvalidInputError: An unknown column, or none.
+        InvalidInputError: A column is unknown, or there are no columns.
     """
 
     def __init__(
@@ -82,8 +82,8 @@ class LanceFileReader:
         """Read all rows.
 
         Args:
-            batch_size: Rows of a batch at most.
-            batch_readahead: Without effect: rows are read when they are asked for.
+            batch_size: Most rows of a batch.
+            batch_readahead: Without effect: rows are read on demand.
         """
         return self.read_range(0, self._file.num_rows, batch_size=batch_size, batch_readahead=batch_readahead)
 
@@ -95,8 +95,8 @@ class LanceFileReader:
         Args:
             start: First row.
             num_rows: Number of rows.
-            batch_size: Rows of a batch at most.
-            batch_readahead: Without effect: rows are read when they are asked for.
+            batch_size: Most rows of a batch.
+            batch_readahead: Without effect: rows are read on demand.
 
         Raises:
             InvalidInputError: The file does not have these rows.
@@ -112,27 +112,27 @@ class LanceFileReader:
         """Read rows by position.
 
         Args:
-            indices: Positions, which must ascend.
-            batch_size: Rows of a batch at most.
-            batch_readahead: Without effect: rows are read when they are asked for.
+            indices: Positions of rows, which must ascend.
+            batch_size: Most rows of a batch.
+            batch_readahead: Without effect: rows are read on demand.
 
         Raises:
-            InvalidInputError: Positions that do not ascend, or that the file does not have.
+            InvalidInputError: Positions do not ascend, or the file does not have one.
         """
         rows = _positions(indices, self._file.num_rows, self._path)
         step = _batch_rows(batch_size)
         return self._stream(self._batch(rows[at : at + step]) for at in range(0, len(rows), step))
 
     def metadata(self) -> FileMetadata:
-        """Return what the file consists of."""
+        """Describe the file: its schema, columns, pages and buffers."""
         return describe_file(self._file, self._whole.arrow)
 
     def file_statistics(self) -> FileStatistics:
-        """Return the pages and bytes of each physical column."""
+        """Return the number of pages and bytes of each physical column."""
         return file_statistics(self._file)
 
     def read_global_buffer(self, index: int) -> bytes:
-        """Return the bytes of a global buffer; buffer 0 has the schema.
+        """Return the bytes of a global buffer; buffer 0 is the descriptor, with the schema.
 
         Raises:
             InvalidInputError: There is no such buffer.

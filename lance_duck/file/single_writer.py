@@ -1,4 +1,4 @@
-"""A data file that is written by itself, without a table."""
+"""LanceFileWriter: a data file that is written without a table."""
 
 from __future__ import annotations
 
@@ -24,25 +24,26 @@ _STABLE = "2.2"
 
 @checked_calls
 class LanceFileWriter:
-    """Writes one data file. It appears when it is closed, whole; as a context manager not at all when the block fails.
+    """A writer of one data file.
+
+    The file appears, whole, when the writer is closed. In a `with` block that fails it does not appear at all.
 
     Args:
         path: Path or URI of the file.
         schema: Columns of the file; None for those of the first batch.
-        data_cache_bytes: Bytes of values that wait for their pages to be full, over all columns; by default 8 MiB for
-            each.
-        version: "2.0", "2.1", "2.2" or "stable"; None is "2.2".
+        data_cache_bytes: Bytes of values that wait for full pages, over all columns; by default 8 MiB for each column.
+        version: "2.0", "2.1", "2.2" or "stable"; None for "2.2".
         storage_options: Settings of the object store.
         max_page_bytes: Most bytes of values of a page.
-        store: The store that the path is in, where that is open already; None: it is opened.
+        store: The store of the path, if it is open already.
 
     Attributes:
         closed: Whether `close` was called.
         size_bytes: Bytes of the file; None until it is closed.
 
     Raises:
-        InvalidInputError: An unknown version, or a schema with duplicate names.
-        UnsupportedError: A type that Lance, or the version, does not have.
+        InvalidInputError: The version is unknown, or the schema has duplicate names.
+        UnsupportedError: Lance, or the version, does not have a type.
         StoreError: The place cannot be written to.
     """
 
@@ -74,8 +75,8 @@ class LanceFileWriter:
         """Append rows.
 
         Raises:
-            InvalidInputError: The batch is of another schema than the file, is broken, or has a null where the schema
-                allows none; it is left out.
+            InvalidInputError: The batch has another schema than the file, is broken, or has a null where the schema
+                allows none; it is not written.
             StoreError: The file cannot be written; nothing of it is left.
         """
         if self.closed:
@@ -84,7 +85,7 @@ class LanceFileWriter:
             self._write(part)
 
     def close(self) -> int | None:
-        """Finish the file; returns its number of rows, None when it was closed before.
+        """Finish the file, and return its number of rows; None when it was closed before.
 
         Raises:
             InvalidInputError: There is neither a schema nor a batch.
@@ -112,7 +113,7 @@ class LanceFileWriter:
         self._metadata[key] = value
 
     def add_global_buffer(self, data: bytes) -> int:
-        """Add a buffer that belongs to the whole file; returns its index, from 1 upwards."""
+        """Add a buffer that belongs to the whole file, and return its index, from 1 upwards."""
         self._global_buffers.append(bytes(data))
         return len(self._global_buffers)
 
@@ -171,12 +172,12 @@ class LanceFileWriter:
 
 
 def stable_version() -> str:
-    """Return the version of data files that is written unless another is asked for."""
+    """Return the version of data files that is written by default."""
     return _STABLE
 
 
 def file_place(path: str | os.PathLike[str], storage_options: Mapping[str, str] | None) -> tuple[Store, str]:
-    """Return the directory of a file as a store, and its name."""
+    """Return the directory of a file as a store, and the file's name."""
     text = os.fspath(path)
     local = local_path(text)
     whole = text if local is None else os.path.abspath(local)

@@ -1,6 +1,6 @@
 """Blobs of a data file: where their bytes lie, from the descriptions of a column, and files that read them.
 
 You hold: descriptions, as a column reader gives them. You get: places (`places`), and binary files that read their
-bytes when they are asked for (`file`).
-Never here: writing of blobs (`file/write/blobs`), and which rows are meant (`scan/blobs`).
+bytes on demand (`file`).
+Never here: writing of blobs (`file/write/blobs`), and the choice of rows (`scan/blobs`).
 """

@@ -18,7 +18,7 @@ class BlobColumn:
         blob_column: A pyarrow Array or ChunkedArray of binary or large_binary.
 
     Raises:
-        InvalidInputError: The column is something else.
+        InvalidInputError: The column is of another type.
     """
 
     def __init__(self, blob_column: Any) -> None:

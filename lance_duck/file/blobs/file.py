@@ -1,4 +1,4 @@
-"""A blob as a file that is read where, and when, its reader asks."""
+"""A blob as a file, of which only the bytes that are asked for are read."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from lance_duck.store.request import ByteRange
 
 @checked_calls
 class BlobFile(io.BufferedIOBase):
-    """A blob as a binary file, read only. Nothing is opened or read before it is asked for.
+    """A blob as a binary file, read-only. Nothing is opened or read before the first read.
 
-    Reads that go on where the one before ended fetch `buffer_size` bytes at once; others fetch what they ask for alone.
+    A read that continues where the one before ended fetches `buffer_size` bytes at once; others fetch just their bytes.
     For one thread at a time.
 
     Args:
         place: Where the blob lies.
-        buffer_size: Bytes to read ahead; 0: none.
+        buffer_size: Bytes to read ahead; 0 for none.
 
     Raises:
-        CorruptError: From the first read, when the blob reaches beyond the end of its file.
-        NotFoundError: Likewise, when its file is missing.
+        CorruptError: Raised by the first read, when the blob reaches beyond the end of its file.
+        NotFoundError: Raised by the first read, when the file of the blob is missing.
     """
 
     def __init__(self, place: BlobPlace, buffer_size: int = BLOB_BUFFER_BYTES) -> None:
@@ -58,10 +58,10 @@ class BlobFile(io.BufferedIOBase):
         return self._position
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Move the next read, also beyond the end; returns the position.
+        """Move the position of the next read, perhaps beyond the end, and return it.
 
         Raises:
-            ValueError: A position before the start, another `whence` than 0, 1 and 2, or a closed file.
+            ValueError: The position is before the start, `whence` is not 0, 1 or 2, or the file is closed.
         """
         self._check_open()
         if whence not in (io.SEEK_SET, io.SEEK_CUR, io.SEEK_END):
@@ -73,7 +73,7 @@ class BlobFile(io.BufferedIOBase):
         return self._position
 
     def read(self, size: int | None = -1, /) -> bytes:
-        """Read `size` bytes, or fewer at the end; all that are left when it is negative or None."""
+        """Read `size` bytes, or fewer at the end; all up to the end when it is negative or None."""
         self._check_open()
         remaining = max(0, self._opened().size - self._position)
         data = self._take(remaining if size is None or size < 0 else min(size, remaining))
@@ -86,11 +86,11 @@ class BlobFile(io.BufferedIOBase):
         return self.read(io.DEFAULT_BUFFER_SIZE if size < 0 else size)
 
     def readall(self) -> bytes:
-        """Read all that is left."""
+        """Read all bytes up to the end."""
         return self.read()
 
     def readinto(self, buffer: Any, /) -> int:
-        """Read into a writable buffer as much as it holds; returns the number of bytes."""
+        """Fill a writable buffer, or less of it at the end; return the number of bytes read."""
         view = memoryview(buffer).cast("B")
         data = self.read(len(view))
         view[: len(data)] = data
@@ -105,7 +105,7 @@ class BlobFile(io.BufferedIOBase):
         return self.read_ranges([(offset, length)])[0]
 
     def read_ranges(self, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
-        """Read several (offset, length) at once, as `read_range` does each."""
+        """Read several ranges (offset, length) at once, each as `read_range` does."""
         self._check_open()
         extent = self._opened()
         for offset, length in ranges:
@@ -114,7 +114,7 @@ class BlobFile(io.BufferedIOBase):
         return [part.tobytes() for part in pieces]
 
     def close(self) -> None:
-        """Let go of the file; a second time does nothing."""
+        """Close the file; a second call does nothing."""
         self._extent = None
         self._ahead = b""
         super().close()
@@ -124,7 +124,7 @@ class BlobFile(io.BufferedIOBase):
         return f"<BlobFile size={'unknown' if size is None else size}>"
 
     def _take(self, size: int) -> bytes:
-        """Return the bytes from the position on, from those read ahead where they are there."""
+        """Return the bytes from the position on, from those that were read ahead if possible."""
         within = self._position - self._ahead_at
         buffered = self._ahead[within : within + size] if 0 <= within < len(self._ahead) else b""
         missing = size - len(buffered)
@@ -156,7 +156,7 @@ def check_part(offset: int, length: int, size: int) -> None:
 
 
 def check_buffer_size(buffer_size: Any) -> int:
-    """Return a buffer size. Raises InvalidInputError when it is not a whole number from 0 on."""
+    """Return a checked buffer size. Raises InvalidInputError if it is not a whole number of at least 0."""
     if isinstance(buffer_size, bool) or not isinstance(buffer_size, int) or buffer_size < 0:
         raise InvalidInputError("buffer_size", expected="a whole number >= 0", found=repr(buffer_size))
     return buffer_size

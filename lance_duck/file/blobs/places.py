@@ -1,4 +1,4 @@
-"""Where the bytes of blobs lie, from the descriptions that a column holds.
+"""Places of blobs: where their bytes lie, from the descriptions that a column holds.
 
 A description of `lance.blob.v2`, a packed struct:
 
@@ -39,20 +39,20 @@ MANAGED: Final = 4
 
 
 class BlobLocation(Protocol):
-    """Bytes that lie somewhere; nothing is opened before it is asked."""
+    """The place of some bytes; nothing is opened before `extent` is called."""
 
     def extent(self) -> ByteRange:
-        """Open the file, and say which of its bytes are meant.
+        """Open the file, and return the range of the bytes in it.
 
         Raises:
             NotFoundError: There is no such file.
-            CorruptError: The bytes are not inside it.
+            CorruptError: The bytes are not inside the file.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class BlobPlace:
-    """Where one blob lies; the attributes after `file` are those of its description."""
+    """The place of one blob; the attributes after `file` are those of its description."""
 
     file: LanceFile
     kind: int
@@ -63,7 +63,7 @@ class BlobPlace:
 
     @property
     def size(self) -> int | None:
-        """Bytes of the blob; None when only the file that it is can tell."""
+        """Bytes of the blob; None for the rest of a file, whose size only the file tells."""
         return None if self.kind == EXTERNAL and not self.stored_size else self.stored_size
 
     def extent(self) -> ByteRange:
@@ -97,11 +97,11 @@ def blob_places(descriptions: pa.StructArray, file: LanceFile) -> list[BlobPlace
     """Return the places of blobs, None for nulls; nothing is opened.
 
     Args:
-        descriptions: As a scan gives them: (position, size), or with kind, blob_id and blob_uri.
+        descriptions: Descriptions as a scan gives them: (position, size), or with kind, blob_id and blob_uri.
         file: The data file that they come from.
 
     Raises:
-        CorruptError: A description that makes no sense.
+        CorruptError: A description makes no sense.
     """
     if len(descriptions) == 0:
         return []
@@ -122,7 +122,7 @@ def blob_places(descriptions: pa.StructArray, file: LanceFile) -> list[BlobPlace
 
 
 def inline_extents(descriptions: pa.StructArray) -> tuple[NDArray[np.uint64], NDArray[np.uint64]] | None:
-    """Return the positions and sizes of blobs that all lie in the data file, or None."""
+    """Return the positions and sizes of blobs, uint64 each; None unless all blobs lie in the data file."""
     kinds, positions, sizes = (
         descriptions.field(name).to_numpy(zero_copy_only=False) for name in ("kind", "position", "size")
     )
@@ -133,7 +133,7 @@ def inline_extents(descriptions: pa.StructArray) -> tuple[NDArray[np.uint64], ND
 
 
 def read_places(places: Sequence[BlobLocation | None]) -> Request[list[Bytes]]:
-    """Read whole blobs; none for None. Few files are open at once, however many the blobs lie in.
+    """Read whole blobs; no bytes for None. Few files are open at once, however many files the blobs lie in.
 
     Raises:
         NotFoundError: A file that a blob lies in is missing.
@@ -152,7 +152,7 @@ def read_places(places: Sequence[BlobLocation | None]) -> Request[list[Bytes]]:
             at += 1
         data = iter((yield [extent for extent in extents if extent is not None and extent.size]))
         parts = [next(data) if extent is not None and extent.size else _NONE for extent in extents]
-        # A view keeps its file open: what is not the last is copied.
+        # A view keeps its file open, so all parts but the last ones are copied.
         pieces += parts if at == len(places) else [part.copy() for part in parts]
     return pieces
 

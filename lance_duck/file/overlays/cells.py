@@ -1,4 +1,4 @@
-"""Values of an array replaced in some places, at any depth of structs."""
+"""Replacement of an array's values in some places, at any depth of structs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Offsets = NDArray[np.int64]
 def replace_cells(
     array: pa.Array, path: Sequence[int], places: Sequence[Offsets], values: Sequence[pa.Array]
 ) -> pa.Array:
-    """Return the array where the unit at a path has other values in some places."""
+    """Return an array in which the unit at a path has new values in some places."""
     if not path:
         sources = np.arange(len(array))
         sources[np.concatenate(places)] = len(array) + np.arange(sum(map(len, values)))
@@ -30,7 +30,7 @@ def replace_cells(
 
 
 def _picked(array: pa.Array, places: Offsets) -> pa.Array:
-    """Return values by their places; pyarrow has no kernel that does it for views."""
+    """Take values by their places; pyarrow's own kernel does not take views."""
     if not is_view(array.type):
         return array.take(pa.array(places))
     flat = pa.large_string() if pa.types.is_string_view(array.type) else pa.large_binary()

@@ -1,7 +1,7 @@
 """A column some of whose cells have newer values in other files.
 
 Cells are replaced leaf by leaf: a struct is null where the file of the fragment says so, whatever an overlay holds for
-its fields; a list is replaced whole. That is how pylance reads them.
+its fields; a list is replaced as a whole. pylance reads them in the same way.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class OverlayLayer:
     Attributes:
         locate: From a field id to its place in the file of the overlay.
         offsets: int64, ascending: rows of the fragment that have a value.
-        num_rows: Rows of the column in the file; those beyond the offsets are of no row of the fragment.
+        num_rows: Number of rows of the column in the file; rows beyond the offsets belong to no row of the fragment.
     """
 
     locate: Locate
@@ -44,8 +44,8 @@ class Unit:
     """A part of a column that is replaced as a whole.
 
     Attributes:
-        path: Places of the children on the way from the column to it; () is the column.
-        field: Its field.
+        path: Places of the children on the way from the column to the part; () for the column itself.
+        field: Field of the part.
     """
 
     path: tuple[int, ...]
@@ -53,12 +53,12 @@ class Unit:
 
 
 class OverlaidColumn:
-    """Reads a column below overlays. Safe to use from several threads.
+    """A reader of a column with overlays. Safe to use from several threads.
 
     Args:
         field: The column.
         base: Reader of the fragment's own values.
-        layers: Layers of the units that have some, each winning over those before it.
+        layers: Units that have overlays, each with its layers, of which each wins over those before it.
 
     Raises:
         UnsupportedError: A blob has new values.
@@ -89,16 +89,16 @@ class OverlaidColumn:
         return None
 
     def is_dictionary(self) -> bool:
-        """Return False: the values of overlays need not be."""
+        """Return False: the values of overlays need not be dictionary-encoded."""
         return False
 
     def has_no_nulls(self) -> bool:
-        """Return False: the values tell."""
+        """Return False: only the values tell."""
         return False
 
 
 def units_of(field: Field, path: tuple[int, ...] = ()) -> Iterator[Unit]:
-    """Yield the parts of a column that are replaced each as a whole: what is not a struct outside lists."""
+    """Yield the parts of a column that are each replaced as a whole: those that are not structs outside of lists."""
     if field.logical_type != "struct" or field.is_packed or field.blob_version:
         yield Unit(path, field)
         return
@@ -124,7 +124,7 @@ class _Patch:
         self._owners, self._ranks = owners[first], ranks[first]
 
     def hits(self, rows: Offsets) -> list[tuple[Offsets, _UnitReader, Offsets]]:
-        """Return places among rows, by the readers that have their values, and where each of these has them."""
+        """Return, for each reader that has values, the places in `rows` that have one, and the value's row in its file."""
         if not len(self._offsets):
             return []
         at = np.minimum(np.searchsorted(self._offsets, rows), len(self._offsets) - 1)
@@ -139,7 +139,7 @@ class _Patch:
 
 @dataclass(frozen=True)
 class _UnitReader:
-    """Reader of a unit that has only structs above it, by a column of its own."""
+    """A reader of a unit below structs, through a column that has nothing else."""
 
     column: ColumnReader
     depth: int
@@ -152,7 +152,7 @@ class _UnitReader:
 
 
 def _narrowed(field: Field, arrow_type: pa.DataType, path: Sequence[int]) -> tuple[Field, pa.DataType]:
-    """Return a column with nothing but what leads to a unit, and its type."""
+    """Return a column with only the fields that lead to a unit, and its type."""
     if not path:
         return field, arrow_type
     storage = storage_type(arrow_type)
@@ -161,6 +161,6 @@ def _narrowed(field: Field, arrow_type: pa.DataType, path: Sequence[int]) -> tup
 
 
 def _check_whole(field: Field, locate: Locate) -> None:
-    missing = [leaf.name for leaf in field.walk() if not leaf.children and locate(leaf.id) is None]
-    if missing and locate(field.id) is None:
-        raise CorruptError("overlay without a part of a list", where=f"column {field.name}", found=missing[0])
+    absent = [leaf.name for leaf in field.walk() if not leaf.children and locate(leaf.id) is None]
+    if absent and locate(field.id) is None:
+        raise CorruptError("overlay without a part of a list", where=f"column {field.name}", found=absent[0])

@@ -1,4 +1,4 @@
-"""Columns of 2.0 files: each field has a column of its own, and lists read their ends first.
+"""Columns of 2.0 files: each field has a physical column, and lists read their ends first.
 
 You hold: an open file of version 2.0 and a field. You get: a tree of nodes that reads rows by requests, as Arrow arrays
 of the type asked for.

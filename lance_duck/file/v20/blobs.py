@@ -24,12 +24,12 @@ from lance_duck.file.v20.nodes import LeafNode
 from lance_duck.store.request import ByteSource, Request
 
 DESCRIPTORS = pa.struct([("position", pa.uint64()), ("size", pa.uint64())])
-"""Where the bytes of a blob lie in the file."""
+"""Type of descriptors: where the bytes of a blob lie in the file."""
 
 
 @dataclass(frozen=True, slots=True)
 class BlobNode:
-    """Byte strings that lie elsewhere in the file."""
+    """A field of blobs, whose bytes lie outside the pages."""
 
     arrow_type: pa.DataType
     descriptors: LeafNode

@@ -44,8 +44,8 @@ class Column20:
     """A column of a 2.0 file; implements `ColumnReader`.
 
     Attributes:
-        arrow_type: What `read` gives.
-        num_rows: Rows of the column.
+        arrow_type: Type of the arrays that `read` gives.
+        num_rows: Number of rows of the column.
     """
 
     node: V20Node
@@ -56,13 +56,13 @@ class Column20:
         """Read a slice, or rows in ascending order.
 
         Raises:
-            InvalidInputError: Rows outside the column.
+            InvalidInputError: Rows lie outside the column.
             CorruptError: The bytes contradict themselves.
         """
         return (yield from self.node.read(runs_of_rows(rows, self.num_rows)))
 
     def read_points(self, rows: NDArray[np.int64]) -> pa.Array | None:
-        """Return None: `read` does it."""
+        """Return None: rows are read by `read` alone."""
         return None
 
     def is_dictionary(self) -> bool:
@@ -70,23 +70,23 @@ class Column20:
         return self.node.is_dictionary
 
     def has_no_nulls(self) -> bool:
-        """Return False: the values tell."""
+        """Return False: only the values tell."""
         return False
 
 
 def open_column20(field: Field, locate: Locate, num_rows: int, arrow_type: pa.DataType | None = None) -> Column20:
-    """Open a field of a 2.0 file, with all below it.
+    """Open a field of a 2.0 file, with all fields below it.
 
     Args:
         field: The field.
-        locate: Field id → file and physical column; None when the file does not have it: read as nulls.
-        num_rows: Rows of the file.
-        arrow_type: Form to give the values, for example `string_view`; a blob column gives its bytes as `large_binary`.
-            `field.to_arrow(scan=True).type` unless given.
+        locate: From a field id to its file and physical column; None when the file does not have it, and it is null.
+        num_rows: Number of rows of the file.
+        arrow_type: Form of the values, for example `string_view`; a blob column gives its bytes as `large_binary`.
+            `field.to_arrow(scan=True).type` by default.
 
     Raises:
         CorruptError: The columns do not have `num_rows` rows, or contradict themselves.
-        UnsupportedError: An encoding that is not read, or a child in a file of another version.
+        UnsupportedError: An encoding is not supported, or a child lies in a file of another version.
     """
     type_ = field.to_arrow(scan=True).type if arrow_type is None else arrow_type
     node = _open(field, locate, type_)
@@ -124,7 +124,7 @@ def _open(field: Field, locate: Locate, arrow_type: pa.DataType) -> V20Node:
 
 
 def _open_parent(field: Field, locate: Locate, arrow_type: pa.DataType) -> V20Node:
-    """Return a struct whose own column is missing: null, unless a field below it is there."""
+    """Open a struct whose own column is missing: null, unless a field below it exists."""
     if all(locate(below.id) is None for below in field.walk()):
         return MissingNode(arrow_type)
     return _struct(field, locate, arrow_type, None)

@@ -29,10 +29,10 @@ class ListPages:
     """Pages of the ends of lists.
 
     Attributes:
-        bounds: int64, first list of each page and one past the last.
-        items: int64, the same of the rows of the item's column.
+        bounds: int64 (pages + 1,), first list of each page, and one past the last list.
+        items: int64 (pages + 1,), first row of the item's column for each page, and one past the last row.
         ends: Ends of each page.
-        where: Each page, for messages.
+        where: Name of each page, for messages.
     """
 
     bounds: Ints
@@ -42,16 +42,16 @@ class ListPages:
 
     @property
     def num_rows(self) -> int:
-        """Lists of all pages."""
+        """Number of lists of all pages."""
         return int(self.bounds[-1])
 
     @property
     def num_items(self) -> int:
-        """Items of all lists."""
+        """Number of items of all lists."""
         return int(self.items[-1])
 
     def read(self, runs: RowRuns) -> Request[EndRows]:
-        """Return the runs of lists; their items are counted over all pages."""
+        """Read runs of lists; their items are counted over all pages."""
         parts = runs.split(self.bounds)
         ends = yield from gather([located(self.ends[page].read(part), self.where[page]) for page, part in parts])
         if not ends:
@@ -74,7 +74,7 @@ def list_pages(column: ColumnMetadata, where: str) -> ListPages:
     """Open the pages of a list column.
 
     Raises:
-        CorruptError: A page is none of lists, or they claim more rows than a file can have.
+        CorruptError: A page is not one of lists, or pages claim more rows than a file can have.
     """
     recent = recent_buffers()
     bounds = page_bounds(column, where)
@@ -91,14 +91,14 @@ def list_pages(column: ColumnMetadata, where: str) -> ListPages:
 
 @dataclass(frozen=True, slots=True)
 class _Listed:
-    """Rows of which each ends at an item, beside the node of all items."""
+    """Rows that each end at an item, beside the node of all items."""
 
     arrow_type: pa.DataType
     pages: ListPages
 
     @property
     def num_rows(self) -> int:
-        """Rows of all pages."""
+        """Number of rows of all pages."""
         return self.pages.num_rows
 
     @property
@@ -146,10 +146,10 @@ def _flags(rows: EndRows) -> Bytes:
 
 
 def list_offsets(offsets: Ints, storage: pa.DataType, where: str) -> NDArray[np.int32] | Ints:
-    """Return the offsets of the width that the Arrow type has.
+    """Return offsets in the width of an Arrow type.
 
     Raises:
-        InvalidInputError: More items than 32 bits can count.
+        InvalidInputError: There are more items than 32 bits can count.
     """
     if pa.types.is_large_list(storage):
         return offsets

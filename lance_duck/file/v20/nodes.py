@@ -1,4 +1,4 @@
-"""Columns of 2.0 files as trees: what a node of one is, and the nodes of values, structs and missing fields."""
+"""Columns of 2.0 files as trees: the interface of nodes, and the nodes of values, structs and missing fields."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ MAX_ROWS = 2**62
 
 
 class V20Node(Protocol):
-    """A field with all below it."""
+    """A field with all fields below it."""
 
     @property
     def num_rows(self) -> int | None:
-        """Rows, None when any row can be read (as null)."""
+        """Number of rows; None when any row can be read, as a null."""
 
     @property
     def is_dictionary(self) -> bool:
@@ -44,14 +44,14 @@ class V20Node(Protocol):
 
 
 class LeafNode:
-    """Values, in pages, which are opened when they are needed.
+    """Values, in pages that are opened when they are needed.
 
     Args:
         column: The physical column.
         stored_type: Arrow type that the values have in the file.
-        arrow_type: What to give.
-        where: Column, for messages.
-        is_json: Whether the values are JSONB to be given as text.
+        arrow_type: Type of the arrays that are returned.
+        where: Name of the column, for messages.
+        is_json: Whether the values are JSONB that is returned as text.
 
     Raises:
         CorruptError: The pages claim more rows than a file can have.
@@ -77,7 +77,7 @@ class LeafNode:
 
     @property
     def num_rows(self) -> int:
-        """Rows of all pages."""
+        """Number of rows of all pages."""
         return int(self._bounds[-1])
 
     @property
@@ -114,10 +114,10 @@ class LeafNode:
 
 
 def page_bounds(column: ColumnMetadata, where: str) -> Ints:
-    """Return the first row of each page, and one past the last row, int64.
+    """Return the first row of each page, and one past the last row; int64 (pages + 1,).
 
     Raises:
-        CorruptError: More rows than a file can have.
+        CorruptError: There are more rows than a file can have.
     """
     if column.num_rows > MAX_ROWS:
         raise CorruptError("rows of a column", where=where, expected=f"at most {MAX_ROWS}", found=column.num_rows)
@@ -132,7 +132,7 @@ class MissingNode:
 
     @property
     def num_rows(self) -> None:
-        """None: it has as many rows as one likes."""
+        """None: any row can be read."""
         return None
 
     @property
@@ -160,14 +160,14 @@ class StructNode:
         return False
 
     def read(self, runs: RowRuns) -> Request[pa.Array]:
-        """Return the structs of what the children give."""
+        """Return the structs of the rows, made of the children's arrays."""
         children = yield from gather([child.read(runs) for child in self.children])
         storage = storage_type(self.arrow_type)
         return with_type(pa.Array.from_buffers(storage, runs.count, [None], children=children), self.arrow_type)
 
 
 def located(request: Request[T], where: str) -> Request[T]:
-    """Return the same request; errors about bytes that do not name the page say `where`."""
+    """Drive a request, and add `where` to errors about bytes that do not name the page."""
     try:
         return (yield from request)
     except FormatError as error:

@@ -1,4 +1,4 @@
-"""How blobs are written: which lie where, and what becomes of external files."""
+"""Options of blobs that are written: where they lie, and what becomes of external files."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _URI: Final = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]+://?.")
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """Where a blob of `lance.blob.v2` goes, by its bytes.
+    """The sizes by which the place of a `lance.blob.v2` is chosen.
 
     Attributes:
-        inline: At most so many lie in the data file.
-        packed: At most so many lie with others in a file beside it, more in one of their own.
-        pack_file: Bytes of a file with several; the next blob that would make it larger begins a new one.
+        inline: Bytes up to which a blob lies in the data file.
+        packed: Bytes up to which a blob lies with others in a file beside it; a larger one has a file of its own.
+        pack_file: Bytes of a file with several blobs; a blob that would make it larger begins a new file.
     """
 
     inline: int = INLINE_BYTES
@@ -39,14 +39,14 @@ class Thresholds:
 
     @classmethod
     def from_metadata(cls, metadata: Mapping[str, str], pack_file: int | None = None) -> Thresholds:
-        """Return what the metadata of a field ask for.
+        """Return the thresholds that the metadata of a field set.
 
         Args:
             metadata: Metadata of the field.
-            pack_file: Bytes of a pack file, where the metadata do not say.
+            pack_file: Bytes of a pack file, where the metadata does not say.
 
         Raises:
-            InvalidInputError: A threshold that is not a number, or too small.
+            InvalidInputError: A threshold is not a number, or too small.
         """
         default = cls(pack_file=PACK_FILE_BYTES if pack_file is None else pack_file)
         return cls(
@@ -58,13 +58,13 @@ class Thresholds:
 
 @dataclass(frozen=True)
 class BlobOptions:
-    """What a write does with blobs.
+    """Options of a write for blobs.
 
     Attributes:
         external_mode: "reference" keeps the URI of an external file, "ingest" copies its bytes.
-        allow_outside_bases: Whether references may lead anywhere; if not, into one of the bases alone.
+        allow_outside_bases: Whether references may lead anywhere; otherwise only below one of the bases.
         bases: Base paths of the table that are not roots of tables, by id.
-        pack_file_bytes: Bytes of a file with several blobs; None for the usual.
+        pack_file_bytes: Bytes of a file with several blobs; None for the default.
         open: Opens an external file.
     """
 
@@ -87,14 +87,14 @@ class BlobOptions:
             raise InvalidInputError("blob_pack_file_size_threshold", expected="a whole number >= 1", found=repr(size))
 
     def with_references(self) -> BlobOptions:
-        """Return the same options for references that a table already holds: they are kept, wherever they lead."""
+        """Return the options for references that a table already has, which are kept wherever they lead."""
         return replace(self, external_mode="reference", allow_outside_bases=True)
 
     def place(self, uri: str, where: str) -> tuple[int, str]:
-        """Return the id of the base path that a file lies below, and its name there; (0, its URI) outside all.
+        """Return the id of the base path that a file lies below, and its name there; (0, its URI) if there is none.
 
         Raises:
-            InvalidInputError: The file lies outside and may not, or its name is not an absolute URI.
+            InvalidInputError: The file lies outside all base paths and may not, or its name is not an absolute URI.
         """
         below = [(base_id, name) for base_id, base in self.bases.items() if (name := _below(uri, base)) is not None]
         if below:
@@ -113,11 +113,11 @@ class BlobOptions:
 
 
 def _below(uri: str, base: str) -> str | None:
-    """Return the name of a file below a base path, None when it lies elsewhere."""
-    here, root = local_path(uri), local_path(base)
-    if (here is None) != (root is None):
+    """Return the name of a file below a base path; None when it lies elsewhere."""
+    file_path, base_path = local_path(uri), local_path(base)
+    if (file_path is None) != (base_path is None):
         return None
-    whole, prefix = (uri, base) if here is None or root is None else (here, root)
+    whole, prefix = (uri, base) if file_path is None or base_path is None else (file_path, base_path)
     prefix = prefix.rstrip("/") + "/"
     name = whole[len(prefix) :]
     inside = whole.startswith(prefix) and name and ".." not in name.split("/")

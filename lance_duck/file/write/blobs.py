@@ -1,4 +1,4 @@
-"""The bytes of blobs out, and the descriptions that a column holds of them; see `file.blobs.places`.
+"""Writing of blobs: their bytes, and the descriptions that a column holds of them; see `file.blobs.places`.
 
 {data file}                 bytes of small blobs, before the page that describes them
 {data file's stem}/…blob    one large blob, or many of middle size end to end
@@ -33,7 +33,7 @@ def append_values(array: pa.Array, space: Space) -> tuple[Places, Places]:
     """Write the values of a large binary array into the data file, end to end.
 
     Returns:
-        Position and size of each; (0, 0) for a null and for a value without bytes.
+        Position and size of each value, uint64; (0, 0) for a null and for a value without bytes.
     """
     offsets, data = _large_binary(array)
     sizes = np.diff(offsets)
@@ -50,58 +50,58 @@ def append_values(array: pa.Array, space: Space) -> tuple[Places, Places]:
 
 
 class Blobs(Protocol):
-    """Writes the blobs of one column, and says where they are."""
+    """A writer of the blobs of one column, which describes where they are."""
 
     def describe(self, array: pa.Array) -> pa.StructArray:
-        """Write blobs, in the storage type of their column; returns what describes each, null where the blob is."""
+        """Write blobs, in the storage type of their column; return their descriptions, null where a blob is null."""
 
     def close(self) -> None:
-        """Finish what is open beside the data file."""
+        """Finish the file that is open beside the data file, if any."""
 
 
 def open_blobs(field: Field, space: Space, where: str) -> Blobs:
-    """Return what writes the blobs of a column.
+    """Return a writer of the blobs of a column.
 
     Args:
         field: The column, a blob.
-        space: Where bytes go.
-        where: Column, for messages.
+        space: Space that bytes are written to.
+        where: Name of the column, for messages.
 
     Raises:
-        InvalidInputError: The metadata of the field make no sense.
+        InvalidInputError: The metadata of the field makes no sense.
     """
     return BlobWriter(field, space, where) if field.blob_version == 2 else PlainBlobWriter(space)
 
 
 class PlainBlobWriter:
-    """Writes the blobs of one column of bytes: all of them into the data file.
+    """A writer of the blobs of one column of bytes, all of which go into the data file.
 
     Args:
-        space: Where bytes go.
+        space: Space that bytes are written to.
     """
 
     def __init__(self, space: Space) -> None:
         self._space = space
 
     def describe(self, array: pa.Array) -> pa.StructArray:
-        """Return the position and size of each; (0, 0) for one without bytes."""
+        """Write blobs; return the position and size of each, (0, 0) for one without bytes."""
         positions, sizes = append_values(_binary(array), self._space)
         return _struct(BLOB_V1_SCAN, [pa.array(positions), pa.array(sizes)], array)
 
     def close(self) -> None:
-        """Close nothing."""
+        """Do nothing: no file is open beside the data file."""
 
 
 class BlobWriter:
-    """Writes the blobs of one column of `lance.blob.v2`.
+    """A writer of the blobs of one column of `lance.blob.v2`.
 
     Args:
         field: The column.
-        space: Where bytes go.
-        where: Column, for messages.
+        space: Space that bytes are written to.
+        where: Name of the column, for messages.
 
     Raises:
-        InvalidInputError: The metadata of the field make no sense.
+        InvalidInputError: The metadata of the field makes no sense.
     """
 
     def __init__(self, field: Field, space: Space, where: str) -> None:
@@ -114,15 +114,15 @@ class BlobWriter:
         self._rows = 0
 
     def describe(self, array: pa.Array) -> pa.StructArray:
-        """Write blobs; returns what describes each, null where the blob is.
+        """Write blobs; return their descriptions, null where a blob is null.
 
         Args:
             array: Structs of data (large_binary) and uri (string), exactly one of them not null, and for parts of
                 external files position and size.
 
         Raises:
-            InvalidInputError: Both or none of data and uri, or a URI that may not be referred to.
-            UnsupportedError: A blob that must lie beside the data file, where nothing can.
+            InvalidInputError: A blob has both or neither of data and uri, or a URI that may not be referred to.
+            UnsupportedError: A blob must lie beside the data file, where no file can.
             StoreError: The disk or the service failed.
             NotFoundError: An external file to be copied is missing.
         """
@@ -172,7 +172,7 @@ class BlobWriter:
         self._end(sink)
 
     def _begin(self, size: int, row: int, columns: _Columns) -> Sink:
-        """Return where the bytes of a blob of this size go, beside the data file; describes it."""
+        """Describe a blob of this size beside the data file, and return the sink for its bytes."""
         if size > self._thresholds.packed:
             columns.ids[row], sink = self._space.sidecar()
             columns.kinds[row], columns.sizes[row] = DEDICATED, size
@@ -204,7 +204,7 @@ class BlobWriter:
         columns.uris = dict(zip(rows.tolist(), (name for _, name in places), strict=True))
 
     def _parts(self, array: pa.StructArray, rows: NDArray[np.int64]) -> tuple[Places, Places]:
-        """Return the position and size of the parts of external files; (0, 0) for all of one."""
+        """Return the position and size of the parts of external files; (0, 0) for a whole file."""
         if array.type.num_fields < _NUM_MEMBERS:
             return np.zeros(len(rows), np.uint64), np.zeros(len(rows), np.uint64)
         position, size = (array.field(name).take(pa.array(rows)) for name in ("position", "size"))
@@ -218,7 +218,7 @@ class BlobWriter:
         return position.fill_null(0).to_numpy(), size.fill_null(0).to_numpy()
 
     def _ingest(self, uri: str, position: int, size: int, row: int, columns: _Columns) -> None:
-        """Copy a part of an external file, all of it from `position` on when `size` is 0."""
+        """Copy a part of an external file; all bytes from `position` on when `size` is 0."""
         source = self._options.open(uri)
         size = size or max(0, source.size - position)
         if position + size > source.size:
@@ -239,7 +239,7 @@ class BlobWriter:
 
 
 class _Columns:
-    """Descriptions that are being made, at first of empty blobs in the data file."""
+    """Descriptions under construction, at first of empty blobs in the data file."""
 
     def __init__(self, count: int) -> None:
         self.kinds = np.full(count, INLINE, np.uint8)
@@ -273,5 +273,5 @@ def _large_binary(array: pa.LargeBinaryArray) -> tuple[NDArray[np.int64], Bytes]
 
 
 def _struct(kind: pa.StructType, members: list[pa.Array], nulls: pa.Array) -> pa.StructArray:
-    """Return the structs that are null where `nulls` is."""
+    """Return structs of some members, null where `nulls` is."""
     return pa.StructArray.from_buffers(kind, len(nulls), [validity_buffer(valid_flags(nulls))], children=members)

@@ -1,4 +1,4 @@
-"""Columns of 2.1 and 2.2 files on their way out: a field's arrays become the pages of its physical columns."""
+"""Writing of columns of 2.1 and 2.2 files: a field's arrays become the pages of its physical columns."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from lance_duck.wire.schema import Field
 
 @dataclass(frozen=True, slots=True)
 class _FieldWriter:
-    """A field with others below it, or a leaf.
+    """A field, in the tree of the fields of a column.
 
     Attributes:
         field: The field.
-        leaf: Number of its physical column, or None.
+        leaf: Number of its physical column; None for a field that has none.
         children: Fields below it.
     """
 
@@ -31,16 +31,16 @@ class _FieldWriter:
 
 
 class NestedColumnWriter:
-    """Writes a field of a 2.1 or 2.2 file.
+    """A writer of a field of a 2.1 or 2.2 file.
 
     Args:
         field: The field.
         version: "2.1" or "2.2".
-        space: Where bytes go that are not pages.
+        space: Space that bytes other than pages are written to.
         page_bytes: Bytes of values and levels, before compression, that make a page.
 
     Raises:
-        UnsupportedError: A type that the version cannot hold.
+        UnsupportedError: The version cannot hold the type.
     """
 
     def __init__(self, field: Field, version: str, space: Space, page_bytes: int = PAGE_BYTES) -> None:
@@ -53,7 +53,7 @@ class NestedColumnWriter:
 
     @property
     def num_columns(self) -> int:
-        """Physical columns of the field."""
+        """Number of physical columns of the field."""
         return len(self._leaves)
 
     @property
@@ -62,11 +62,11 @@ class NestedColumnWriter:
         return sum(leaf.waiting_bytes for leaf in self._leaves)
 
     def write(self, array: pa.Array) -> Pages:
-        """Take rows; returns the pages that are full.
+        """Add rows, and return the pages that are full.
 
         Raises:
             InvalidInputError: The array does not fit the field.
-            UnsupportedError: Values that the version cannot hold.
+            UnsupportedError: The version cannot hold the values.
         """
         pages: Pages = []
         size = num_bytes(array)
@@ -80,7 +80,7 @@ class NestedColumnWriter:
         return pages
 
     def finish(self) -> Pages:
-        """Return the pages of the rows that are left."""
+        """Return the pages of the remaining rows."""
         return [(i, page) for i, leaf in enumerate(self._leaves) for page in leaf.rest()]
 
     def _build(self, field: Field, around: tuple[Layer, ...], where: str) -> _FieldWriter:
@@ -112,7 +112,7 @@ class NestedColumnWriter:
         return Layer(kind != "struct", field.nullable)
 
     def _ravel(self, node: _FieldWriter, array: pa.Array, outline: Outline, num_rows: int, where: str) -> None:
-        """Unfold an array, down to the leaves."""
+        """Shred an array, down to the leaves."""
         while isinstance(array, pa.ExtensionArray):
             array = array.storage
         if node.leaf is not None:
@@ -141,6 +141,6 @@ def open_v21_column(field: Field, version: str, space: Space, page_bytes: int = 
     """Return a writer of a top-level field for a 2.1 or 2.2 file.
 
     Raises:
-        UnsupportedError: A type that the version cannot hold.
+        UnsupportedError: The version cannot hold the type.
     """
     return NestedColumnWriter(field, version, space, page_bytes)

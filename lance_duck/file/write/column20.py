@@ -1,4 +1,4 @@
-"""Columns of 2.0 files out, as `file.v20.columns` reads them: a physical column for each field, parents first."""
+"""Writing of columns of 2.0 files, which `file.v20.columns` reads: a physical column for each field, parents first."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def open_v20_column(field: Field, version: str, space: Space, page_bytes: int = 
     """Begin a top-level field of a 2.0 file.
 
     Raises:
-        UnsupportedError: A type that 2.0 files do not have.
+        UnsupportedError: The type is one that 2.0 files do not have.
     """
     return _Column20(field, space, page_bytes)
 
@@ -89,17 +89,17 @@ class _Column20:
 
 
 class _V20FieldWriter(Protocol):
-    """A field with all below it; pages go to a list as they are full."""
+    """A writer of a field with all fields below it, which adds full pages to a list."""
 
     @property
     def waiting_bytes(self) -> int:
-        """Bytes of values that are in no page yet."""
+        """Number of bytes of values that are in no page yet."""
 
     def write(self, array: pa.Array, first_row: int) -> None:
-        """Take values, those of top-level rows from `first_row` on."""
+        """Add the values of top-level rows from `first_row` on."""
 
     def finish(self) -> None:
-        """Make pages of what is left."""
+        """Make pages of the remaining values."""
 
 
 class _Values:
@@ -132,7 +132,7 @@ class _Values:
 
 
 class _Blobs:
-    """A column of places in the file; the place of a null is (1, 0)."""
+    """A column of blobs, as places in the file; the place of a null is (1, 0)."""
 
     def __init__(self, places: _Values, space: Space) -> None:
         self._places, self._space = places, space
@@ -154,7 +154,7 @@ class _Blobs:
 
 
 class _Structs:
-    """A column that only counts, and the columns of its members."""
+    """A column of structs, which only counts rows, and the columns of its members."""
 
     def __init__(self, column: int, pages: Pages, members: list[_V20FieldWriter], path: str) -> None:
         self._column, self._pages, self._members, self._path = column, pages, members, path

@@ -14,60 +14,60 @@ from lance_duck.file.write.blob_options import BlobOptions
 from lance_duck.store import Buffer, Sink
 
 Deferred = Callable[[], Sequence[EncodedPage]]
-"""Encodes rows that are already set apart, in any thread: one page, or a few."""
+"""A function that encodes rows to one page or a few, in any thread."""
 
 Pages = list[tuple[int, EncodedPage | Deferred]]
-"""Pages to be written in this order, each with its physical column, counted from the first of the field."""
+"""Pages in the order of writing, each with its physical column, counted from the field's first one."""
 
 
 class Space(Protocol):
-    """Where column writers put bytes that are not pages: the bytes of blobs. Safe to use from several threads."""
+    """The space for bytes of a column that are not pages, those of blobs. Safe to use from several threads."""
 
     @property
     def blobs(self) -> BlobOptions:
-        """What is asked of blobs."""
+        """Options for blobs."""
 
     def append(self, data: Buffer) -> int:
-        """Write a buffer into the data file now, at a multiple of 64; returns its position in the file."""
+        """Write a buffer into the data file at once, at a multiple of 64, and return its position in the file."""
 
     def sidecar(self) -> tuple[int, Sink]:
-        """Begin a new file beside the data file: its blob id, from 1 upwards, and where its bytes go.
+        """Begin a new file beside the data file, and return its blob id, from 1 upwards, and its sink.
 
         The new file appears with the data file, or not at all; the caller closes it.
         """
 
 
 class ColumnWriter(Protocol):
-    """Encodes one top-level field of a file. Used by one thread at a time, which need not always be the same."""
+    """A writer of one top-level field of a file. Used by one thread at a time, not always by the same."""
 
     @property
     def num_columns(self) -> int:
-        """Physical columns of the field."""
+        """Number of physical columns of the field."""
 
     @property
     def waiting_bytes(self) -> int:
-        """Bytes of values that wait for their pages to be full, about."""
+        """Approximate number of bytes of values that wait for full pages."""
 
     def write(self, array: pa.Array) -> Pages:
-        """Take rows of the field's storage type; returns the pages that are full.
+        """Add rows of the field's storage type, and return the pages that are full.
 
         The array may be kept until its page is full. First rows of pages count from the start of the file.
         """
 
     def finish(self) -> Pages:
-        """Return the pages of the rows that are left."""
+        """Return the pages of the remaining rows."""
 
 
 def page_bytes(num_columns: int, data_cache_bytes: int | None = None, max_page_bytes: int | None = None) -> int:
     """Return the bytes of values after which a page of a column is cut.
 
     Args:
-        num_columns: Top-level columns of the file.
-        data_cache_bytes: What all of them may keep together; None: 8 MiB each.
-        max_page_bytes: Most bytes of a page; None: 32 MiB.
+        num_columns: Number of top-level columns of the file.
+        data_cache_bytes: Bytes that all columns together may keep; None for 8 MiB for each.
+        max_page_bytes: Most bytes of a page; None for 32 MiB.
 
     Raises:
-        InvalidInputError: A limit below 1.
+        InvalidInputError: A limit is below 1.
     """
     for name, limit in (("data_cache_bytes", data_cache_bytes), ("max_page_bytes", max_page_bytes)):
         if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
@@ -77,7 +77,7 @@ def page_bytes(num_columns: int, data_cache_bytes: int | None = None, max_page_b
 
 
 def num_bytes(data: pa.Array | pa.RecordBatch) -> int:
-    """Return the bytes that the values of an array or a batch take; about, where views of texts cannot be measured."""
+    """Return the bytes of the values of an array or a batch; an estimate where views of texts cannot be measured."""
     try:
         return int(data.nbytes)
     except pa.ArrowTypeError:  # views, before pyarrow 23

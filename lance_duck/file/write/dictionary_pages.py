@@ -1,4 +1,4 @@
-"""Pages of texts that repeat far apart: they grow, to share one dictionary."""
+"""Growth of pages of texts that repeat far apart, so that they share one dictionary."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from lance_duck.file.write.pending_rows import values_bytes
 
 
 def come_again(arrays: list[pa.Array], worth: int) -> bool:
-    """Return whether a sample of texts repeats itself, and their distinct ones take at least about `worth` bytes.
+    """Return whether texts repeat, by a sample, and the distinct ones take at least about `worth` bytes.
 
     Args:
         arrays: Arrays of one type, one after the other.
-        worth: Bytes of distinct texts from which on it matters how often they are stored.
+        worth: Bytes of distinct texts from which on storing them once pays.
     """
     if not arrays or not has_offsets(arrays[0].type):
         return False

@@ -1,4 +1,4 @@
-"""A pool of encoder threads: work of one column in order, of several columns in parallel."""
+"""A pool of encoder threads: the work of one column is done in order, that of several columns in parallel."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Encoded = list[tuple[int, "Future[Sequence[EncodedPage]]"]]
 
 @dataclass(slots=True, eq=False)
 class Lane:
-    """Work that is done one after the other."""
+    """A queue of work that is done in order, one at a time."""
 
     waiting: deque[tuple[Work, Future[Encoded]]] = field(default_factory=deque)
     is_running: bool = False
@@ -26,10 +26,10 @@ class Lane:
 
 
 class Lanes:
-    """A few threads; each takes the next work of a lane that nobody is at, or encodes a page that was deferred.
+    """A few threads; each takes the next work of a lane without a thread, or encodes a deferred page.
 
     Args:
-        threads: How many.
+        threads: Number of threads.
     """
 
     def __init__(self, threads: int) -> None:
@@ -39,12 +39,12 @@ class Lanes:
         self._born = forks.count()
 
     def submit(self, lane: Lane, work: Work) -> Future[Encoded]:
-        """Do work after that which the lane has; gives its pages, which may still be on their way.
+        """Append work to a lane; return a future of its pages, each of which is a future itself.
 
-        Once work of a lane has failed, what follows in it fails alike.
+        After work of a lane has failed, all later work of the lane fails with the same error.
 
         Raises:
-            ForkedError: The lanes are those of a process that this one was forked from.
+            ForkedError: The threads are those of a process that this one was forked from.
         """
         forks.check_not_forked(
             self._born, "a write that the parent process began cannot go on in a forked child", remedy="rewrite"
@@ -58,7 +58,7 @@ class Lanes:
         return future
 
     def close(self) -> None:
-        """Drop all work that has not begun, and wait for that which has."""
+        """Drop all work that has not begun, and wait for the rest."""
         self._is_closed = True
         if forks.count() == self._born:
             self._pool.shutdown(wait=True, cancel_futures=True)
@@ -87,7 +87,7 @@ class Lanes:
 
 
 def all_done(encoded: Sequence[Future[Encoded]]) -> bool:
-    """Return whether nothing of it has to be waited for."""
+    """Return whether all pages are encoded."""
     return all(
         future.done() and (future.exception() is not None or all(page.done() for _, page in future.result()))
         for future in encoded

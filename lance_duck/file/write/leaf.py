@@ -1,4 +1,4 @@
-"""One physical column on its way out: rows gather until they make a page."""
+"""Writing of one physical column: rows gather until they make a page."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Layer:
     Attributes:
         is_list: Whether it is a list of any size.
         nullable: Whether the schema lets it be null.
-        dimension: Slots of the layer inside it that make one of its own: 1 but for fixed-size lists.
+        dimension: Number of slots of the layer inside that make one of this layer: 1 except for fixed-size lists.
     """
 
     is_list: bool
@@ -46,15 +46,15 @@ class Layer:
 
 
 class LeafWriter:
-    """Gathers the rows of a physical column.
+    """A writer of a physical column, which gathers rows to pages.
 
     Args:
         field: Field of the column.
-        layers: Around its values and of them, innermost first.
-        choice: What the field asks for.
-        space: Where the bytes of blobs go.
+        layers: Layers of the values and around them, innermost first.
+        choice: Encoding options of the field.
+        space: Space that the bytes of blobs are written to.
         page_bytes: Bytes that make a page.
-        where: Column, for messages.
+        where: Name of the column, for messages.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class LeafWriter:
         self._first_row = 0
 
     def add(self, array: pa.Array, outline: Outline, num_rows: int) -> None:
-        """Take rows: an array of slots, and the entries of the layers around it."""
+        """Add rows: an array of slots, and the entries of the layers around it."""
         values = self._stored(array)
         inside = unfold_items(outline, values)
         if self._is_empty and (inside.holes is not None or inside.begins is not None):
@@ -103,11 +103,11 @@ class LeafWriter:
 
     @property
     def waiting_bytes(self) -> int:
-        """Bytes of the rows that are in no page yet."""
+        """Number of bytes of the rows that are in no page yet."""
         return self._size
 
     def full(self) -> Iterator[Deferred]:
-        """Yield pages of the rows that fill one, to be encoded in any thread."""
+        """Yield the full pages, to be encoded in any thread."""
         while self._size >= self._limit:
             if self._limit * 2 <= self._most and come_again(
                 [part.values for part in self._parts], self._page_bytes // 4
@@ -125,14 +125,14 @@ class LeafWriter:
                 self._size = tail.num_bytes
 
     def rest(self) -> Iterator[Deferred]:
-        """Yield pages of all rows that are left."""
+        """Yield pages of all remaining rows."""
         if self._parts:
             yield self._flush()
         if self._blobs is not None:
             self._blobs.close()
 
     def own(self) -> None:
-        """Copy the last rows taken, so that the arrays they came in may go."""
+        """Copy the rows added last, so that the arrays that they came in can be released."""
         if self._parts:
             self._parts[-1] = self._parts[-1].owned()
 

@@ -1,4 +1,4 @@
-"""Nulls where a schema allows none."""
+"""The check for nulls where a schema allows none."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from lance_duck.wire.schema import Field
 def check_nulls(array: pa.Array, field: Field) -> None:
     """Refuse an array of a field's storage type with a null, at any depth, where the field allows none.
 
-    What is below a null counts as absent, not as null.
+    Values below a null count as absent, not as null.
 
     Raises:
-        DataMismatchError: Names the column and the first such row.
+        DataMismatchError: There is such a null; the message has the column and the first such row.
     """
     problem = _find(array, field, f"column {field.name!r}")
     if problem is not None:

@@ -13,7 +13,7 @@ def open_column_writer(field: Field, version: str, space: Space, page_bytes: int
     """Begin a column of a new file.
 
     Raises:
-        UnsupportedError: A type that the version does not have.
+        UnsupportedError: The version does not have the type.
     """
     opener = open_20 if version == "2.0" else open_newer
     return opener(field, version, space, page_bytes)

@@ -1,4 +1,4 @@
-"""Buffering of arrays until they fill a page."""
+"""Paging: arrays gather until they fill a page."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 Part = tuple[pa.Array, int]
-"""The values of a page, and the top-level row of the first."""
+"""The values of a page, and the top-level row of the first value."""
 
 
 class Paging:
-    """Joins arrays to pages of about `page_bytes`, and cuts those that are larger.
+    """A buffer that joins arrays to pages of about `page_bytes`, and cuts those that are larger.
 
     Args:
         page_bytes: Bytes of values in a page.
@@ -25,7 +25,7 @@ class Paging:
         self._num_bytes = 0
 
     def add(self, array: pa.Array, first_row: int) -> Iterator[Part]:
-        """Take an array of a storage type; yields the pages that are full."""
+        """Add an array of a storage type; yield the pages that are full."""
         if len(array) == 0:
             return
         size = num_bytes(array)
@@ -34,16 +34,16 @@ class Paging:
         if self._num_bytes >= self._page_bytes:
             yield from self.rest()
         else:
-            # What waits must not keep alive the larger buffers that it is a part of.
+            # A waiting array must not keep alive the larger buffers that it is a part of.
             self._waiting[-1] = (pa.concat_arrays([array]), first_row)
 
     @property
     def waiting_bytes(self) -> int:
-        """Bytes of the values that are in no page yet."""
+        """Number of bytes of the values that are in no page yet."""
         return self._num_bytes
 
     def rest(self) -> Iterator[Part]:
-        """Yield what waits, as pages; none afterwards."""
+        """Yield the waiting values as pages; none wait afterwards."""
         waiting, size = self._waiting, self._num_bytes
         self._waiting, self._num_bytes = [], 0
         if not waiting:
@@ -66,12 +66,12 @@ class Paging:
 
 
 def num_bytes(array: pa.Array) -> int:
-    """Return the bytes that the values of an array take; of a dictionary those of the indices alone."""
+    """Return the number of bytes of the values of an array; for a dictionary, of the indices alone."""
     return int(array.indices.nbytes if pa.types.is_dictionary(array.type) else array.nbytes)
 
 
 def _joined(arrays: list[pa.Array]) -> pa.Array | None:
-    """Return the arrays end to end; None for dictionaries that have too many items together for their indices."""
+    """Return the arrays end to end; None for dictionaries that together have too many items for their indices."""
     if len(arrays) == 1:
         return arrays[0]
     if not pa.types.is_dictionary(arrays[0].type):

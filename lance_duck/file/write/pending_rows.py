@@ -1,4 +1,4 @@
-"""Rows of a physical column that wait to become a page."""
+"""Rows of a physical column that wait for a full page."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class PendingRows:
     """Some rows of a physical column.
 
     Attributes:
-        values: One for each slot, of a storage type.
-        outline: Entries of the rows, all layers unfolded.
-        num_rows: Rows.
-        stride: Entries of a row in columns without lists.
+        values: A value for each slot, of a storage type.
+        outline: Entries of the rows, with all layers shredded.
+        num_rows: Number of rows.
+        stride: Number of entries of a row in columns without lists.
     """
 
     values: pa.Array
@@ -33,16 +33,16 @@ class PendingRows:
 
     @property
     def num_bytes(self) -> int:
-        """Bytes of values and levels; rows without either count as a bit."""
+        """Number of bytes of values and levels; rows without either count as a bit."""
         return values_bytes(self.values) + self.outline.count * self._marks + self.num_rows // 8 + 1
 
     @property
     def _marks(self) -> int:
-        """Bytes of an entry's marks."""
+        """Number of bytes of an entry's marks."""
         return (self.outline.begins is not None) + (self.outline.holes is not None)
 
     def cut(self, room: int, at_least: int) -> tuple[PendingRows | None, PendingRows | None]:
-        """Return the rows that take at most `room` bytes, but `at_least` so many, and the others."""
+        """Return the rows that take at most `room` bytes, but at least `at_least` rows, and the remaining ones."""
         rows, entry, slot = self._fitting(room, at_least)
         if rows <= 0:
             return None, self
@@ -53,7 +53,7 @@ class PendingRows:
         )
 
     def _fitting(self, room: int, at_least: int) -> tuple[int, int, int]:
-        """Return how many rows fit into `room` bytes, `at_least` so many, with their entries and slots."""
+        """Return the number of rows that fit into `room` bytes, at least `at_least`, and of their entries and slots."""
         if self.outline.begins is None and not has_offsets(self.values.type):
             each = self.stride * (values_bytes(self.values) / max(1, len(self.values)) + self._marks) + 1 / 8
             rows = min(max(int(room / each), at_least), self.num_rows)
@@ -64,7 +64,7 @@ class PendingRows:
         return rows, int(entries[rows]), int(slots[rows])
 
     def owned(self) -> PendingRows:
-        """Return the same rows, in memory of which they use most."""
+        """Return the rows in buffers of which they use most, copied if necessary."""
         outline = self.outline
         own_outline = Outline(
             outline.count, _own(outline.begins), _own(outline.holes), outline.hidden, outline.marks, outline.lists
@@ -73,7 +73,7 @@ class PendingRows:
         return PendingRows(values, own_outline, self.num_rows, self.stride)
 
     def _bounds(self) -> tuple[Int64s, Int64s]:
-        """Return the entries and slots before each row, and after all."""
+        """Return the number of entries and of slots before each row, and of all; int64 (rows + 1,)."""
         begins, holes = self.outline.begins, self.outline.holes
         if begins is None:
             entries = np.arange(self.num_rows + 1, dtype=np.int64) * self.stride
@@ -98,12 +98,12 @@ class PendingRows:
 
 
 def values_bytes(values: pa.Array) -> int:
-    """Return the bytes of an array, without its dictionary."""
+    """Return the number of bytes of an array, without its dictionary."""
     return int(values.indices.nbytes if pa.types.is_dictionary(values.type) else values.nbytes)
 
 
 def slot_costs(values: pa.Array, slots: Int64s) -> Int64s:
-    """Return the bytes of the values before each of these slots."""
+    """Return the number of bytes of the values before each of some slots."""
     if has_offsets(values.type) and len(values):
         word = 8 if values.type in (pa.large_string(), pa.large_binary()) else 4
         offsets = np.frombuffer(values.buffers()[1], dtype=f"<i{word}")[values.offset :]
@@ -112,7 +112,7 @@ def slot_costs(values: pa.Array, slots: Int64s) -> Int64s:
 
 
 def join_pending_rows(parts: list[PendingRows]) -> list[PendingRows]:
-    """Return the rows of all parts as one, or as few where dictionaries together are too large for their indices."""
+    """Join parts to one, or to a few where their dictionaries together are too large for the indices."""
     if len(parts) < 2:
         return parts
     try:

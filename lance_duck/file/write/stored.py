@@ -1,4 +1,4 @@
-"""Arrays in the form in which files store them."""
+"""Arrays in the types in which files store them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def stored_type(field: Field) -> pa.DataType:
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
-    """Return the type without extension types in it."""
+    """Return a type without extension types at any depth."""
     kind = storage_type(kind)
     if pa.types.is_fixed_size_list(kind):
         return pa.list_(plain_type(kind.value_type), kind.list_size)
@@ -28,10 +28,10 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
 
 
 def stored_array(array: pa.Array, field: Field, kind: pa.DataType, where: str) -> pa.Array:
-    """Return the array as a storage type; itself where it has it. JSON comes as text, or as JSONB in binary values.
+    """Return an array in its storage type; itself where it has that. JSON comes as text, or as JSONB in binary values.
 
     Raises:
-        InvalidInputError: Values that do not fit.
+        InvalidInputError: Values do not fit the type.
     """
     while isinstance(array, pa.ExtensionArray):
         array = array.storage
@@ -56,7 +56,7 @@ def _jsonb(texts: pa.Array, where: str) -> pa.Array:
 
 
 def _same(type_: pa.DataType, kind: pa.DataType) -> bool:
-    """Return whether two types have the same buffers, whatever their items are called."""
+    """Return whether two types have the same buffers, regardless of the names of their items."""
     if pa.types.is_fixed_size_list(type_) and pa.types.is_fixed_size_list(kind):
         return type_.list_size == kind.list_size and _same(type_.value_type, kind.value_type)
     if pa.types.is_struct(type_) and pa.types.is_struct(kind) and type_.num_fields == kind.num_fields:
@@ -66,7 +66,7 @@ def _same(type_: pa.DataType, kind: pa.DataType) -> bool:
 
 
 def _dictionary(array: pa.DictionaryArray, kind: pa.DictionaryType, where: str) -> pa.Array:
-    """Return a dictionary without nulls and without items that no value needs, when they are many."""
+    """Return a dictionary array without nulls in the dictionary, and without unused items when they are many."""
     plain = array.type.value_type == kind.value_type and array.type.index_type == kind.index_type
     if plain and not array.dictionary.null_count and len(array.dictionary) <= max(1, len(array)):
         return array

@@ -1,4 +1,4 @@
-"""What follows the pages of a data file: global buffers, checksums, metadata of the columns, tables and footer."""
+"""The tail of a data file, after its pages: global buffers, checksums, column metadata, tables and footer."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class ColumnTail:
     message: file2_pb2.ColumnMetadata = field(default_factory=file2_pb2.ColumnMetadata)
 
     def add(self, page: EncodedPage, extents: Iterable[Extent]) -> None:
-        """Note a page whose buffers lie at these places."""
+        """Add a page whose buffers lie at these places."""
         places = list(extents)
         self.message.pages.add(
             buffer_offsets=[offset for offset, _ in places],
@@ -51,14 +51,14 @@ class ColumnTail:
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What a file holds.
+    """The contents of a file.
 
     Attributes:
         schema: Columns of the file.
         version: (major, minor), as manifests have it.
         columns: Physical columns of the file.
         global_buffers: Global buffers after the descriptor.
-        num_rows: Rows.
+        num_rows: Number of rows.
     """
 
     schema: Schema
@@ -70,7 +70,7 @@ class Contents:
 
 @dataclass(frozen=True, slots=True)
 class WrittenBuffers:
-    """What was written so far, for its checksums.
+    """The buffers written so far, for their checksums.
 
     Attributes:
         extents: Position and size of each buffer.
@@ -81,21 +81,21 @@ class WrittenBuffers:
     digests: list[Digests] = field(default_factory=list)
 
     def add(self, position: int, data: Buffer, block_digests: Digests) -> None:
-        """Note a buffer."""
+        """Add a buffer."""
         self.extents.append((position, memoryview(data).nbytes))
         self.digests.append(block_digests)
 
 
 def write_tail(sink: Sink, append: Callable[[Buffer], int], contents: Contents, written: WrittenBuffers | None) -> None:
-    """Write all that follows the pages.
+    """Write all bytes that follow the pages.
 
-    Global buffer 0 comes last of the global buffers, so that who opens the file need not read the others with it.
+    Global buffer 0 comes last of the global buffers, so that opening the file need not read the others with it.
 
     Args:
         sink: The file.
-        append: Writes a buffer to it at a multiple of 64, and returns its position.
+        append: Writes a buffer to the file at a multiple of 64, and returns its position.
         contents: Contents of the file.
-        written: What `append` wrote; None: the file has no checksums.
+        written: Buffers that `append` wrote; None if the file has no checksums.
     """
     places = [(append(buffer), memoryview(buffer).nbytes) for buffer in contents.global_buffers]
     start = append(b"")
@@ -127,7 +127,7 @@ def _empty_descriptor(schema: Schema) -> bytes:
 
 
 def _tail(contents: Contents, global_extents: Sequence[Extent], descriptor: bytes, position: int) -> bytes:
-    """Return global buffer 0, which begins at `position`, and all that follows it."""
+    """Return global buffer 0, which begins at `position`, and all bytes that follow it."""
     columns, version = contents.columns, contents.version
     blobs = _blob_columns(contents.schema, version)
     parts, extents = [descriptor], []
@@ -158,7 +158,7 @@ def _packed(url: str, message: Message) -> file2_pb2.Encoding:
 
 
 def _blob_columns(schema: Schema, version: tuple[int, int]) -> set[int]:
-    """Return the columns of a 2.0 file whose pages say where blobs lie."""
+    """Return the columns of a 2.0 file whose pages hold descriptors of blobs."""
     if version != (2, 0):
         return set()
     places = physical_columns(schema.fields, version)

@@ -1,7 +1,7 @@
 """New data files; `file.reader` has the layout of the container.
 
 pages, bytes of blobs       as they come, each buffer at a multiple of 64
-global buffers              what was added, from 1 upwards
+global buffers              those that were added, from 1 upwards
 checksums                   see `checksums.container`
 global buffer 0             FileDescriptor
 column metadata, its table, table of global buffers, footer
@@ -43,14 +43,14 @@ _PROCESSORS: Final = cpu_count() or 1
 
 @dataclass(frozen=True, slots=True)
 class WrittenFile:
-    """What a finished file holds.
+    """The facts about a finished file that its manifest needs.
 
     Attributes:
-        num_rows: Rows.
-        size: Bytes.
+        num_rows: Number of rows.
+        size: Number of bytes.
         version: (major, minor), as manifests have it.
         fields: Ids of the fields that have a column, depth first.
-        column_indices: Column of each of them.
+        column_indices: Column of each of these fields.
     """
 
     num_rows: int
@@ -61,24 +61,24 @@ class WrittenFile:
 
 
 class FileWriter:
-    """Writes one data file, page by page: what it keeps in memory does not grow with the file.
+    """A writer of one data file, page by page: its memory does not grow with the file.
 
-    Used by one thread at a time; columns are encoded by several. As a context manager it gives the file up when the
-    block fails; `finish` is for the caller to call.
+    Used by one thread at a time; columns are encoded by several. As a context manager it gives up the file when the
+    block fails; the caller calls `finish`.
 
     Args:
-        sink: Where the bytes go; closed by `finish`, aborted by `abort`.
+        sink: Sink of the file; closed by `finish`, aborted by `abort`.
         schema: The columns.
         version: "2.0", "2.1" or "2.2".
-        page_bytes: Bytes of values of a page, about.
+        page_bytes: Approximate number of bytes of values in a page.
         open_sidecar: Begins the file beside this one that has a given blob id; None where there can be none.
-        blobs: What is asked of blobs.
-        threads: Threads that encode; None for as many as there are processors.
+        blobs: Options for blobs.
+        threads: Number of threads that encode; None for as many as processors.
         checksums: Whether the file has checksums.
 
     Raises:
-        InvalidInputError: Another version.
-        UnsupportedError: A column that this version does not have.
+        InvalidInputError: The version is another one.
+        UnsupportedError: The version cannot hold a column.
     """
 
     def __init__(
@@ -108,26 +108,25 @@ class FileWriter:
         self._lanes: Lanes | None = None
         self._pending: list[pa.RecordBatch] = []
         self._pending_bytes = 0
-        self._known_bytes = self._new_bytes = 0  # of the file when it was last known, and of rows since then
+        self._known_bytes = self._new_bytes = 0  # of the file when last measured, and of rows added since then
         self._rounds: deque[_Round] = deque()
 
     @property
     def num_rows(self) -> int:
-        """Rows written so far."""
+        """Number of rows written so far."""
         return self._num_rows
 
     def tell(self) -> int:
-        """Return bytes of the file so far, and of values that wait for their pages to be full, before they are encoded.
+        """Return the number of bytes of the file so far, plus those of values that wait for full pages, unencoded.
 
-        The file will be about this large or smaller.
+        The file will be about this large, or smaller.
         """
         return self._sink.position + self._pending_bytes + sum(later.size for later in self._rounds)
 
     def reaches(self, size: int) -> bool:
-        """Return whether the file has this many bytes: those written, and those that wait for their pages to be full.
+        """Return whether the file has this many bytes, counting those written and those that wait for full pages.
 
-        The answer depends on the rows alone, not on how far the threads are: they are waited for where it has to be
-        known.
+        The answer depends on the rows alone, not on the progress of the threads, which are waited for if necessary.
         """
         if self._known_bytes + self._new_bytes < size:
             return False
@@ -165,12 +164,12 @@ class FileWriter:
         self._metadata[key] = value
 
     def add_global_buffer(self, data: Buffer) -> int:
-        """Add a buffer that belongs to the whole file; returns its index, from 1 upwards."""
+        """Add a buffer that belongs to the whole file, and return its index, from 1 upwards."""
         self._global_buffers.append(data)
         return len(self._global_buffers)
 
     def finish(self) -> WrittenFile:
-        """Write what is left, and make the file appear.
+        """Write all remaining rows and the tail, and make the file appear.
 
         Raises:
             StoreError: The disk or the service failed; nothing of the file is left.
@@ -194,7 +193,7 @@ class FileWriter:
         return WrittenFile(self._num_rows, self._sink.position, self._version, tuple(places), tuple(places.values()))
 
     def abort(self) -> None:
-        """Leave nothing of the file. Never raises."""
+        """Give up the file, and leave nothing of it. Never raises."""
         self._close_lanes()
         self._rounds.clear()
         self._space.abort()
@@ -208,7 +207,7 @@ class FileWriter:
         self.abort()
 
     def _encode(self, *, last: bool = False) -> None:
-        """Hand the batches that wait to the columns, and write what pages there are."""
+        """Hand the waiting batches to the columns, and write the pages that are ready."""
         batches, size = self._pending, self._pending_bytes
         self._pending, self._pending_bytes = [], 0
         works = [partial(_feed, c.writer, [b.column(i) for b in batches], last) for i, c in enumerate(self._columns)]
@@ -242,7 +241,7 @@ class FileWriter:
 
 @dataclass(frozen=True, slots=True)
 class _Round:
-    """Batches on their way: their bytes, and for each column its pages."""
+    """Batches that are being encoded together: their number of bytes, and the pages of each column."""
 
     size: int
     encoded: list[Future[Encoded]]

@@ -67,7 +67,7 @@ def read_frequencies(postings: Any, term: Any, block: Any, room: Any, state: Any
 
 @subroutine
 def frequency_of(postings: Any, term: Any, block: Any, i: Any, room: Any, state: Any, counts: Any) -> Any:
-    """Return the frequency of a term in a document of a block whose documents were decoded; 0 if the block is broken."""
+    """Return the frequency of a term in a document of a block whose documents were decoded; 0 if it is broken."""
     data, offsets, lists, lengths, block_size, _, _ = postings
     if block_size == LARGE or count_of(lists, lengths, block_size, term, block) < block_size:
         if read_frequencies(postings, term, block, room, state, counts) != status.OK:
