@@ -96,8 +96,8 @@ class NestedColumn:
         count, valid = item_slots(self._leaves[leaf].structure, layer, leaves[leaf].entries)
         self._expect(count, slots)
         for leaf, layer in node.others if valid is not None else ():
-            is_there, flags = item_slots(self._leaves[leaf].structure, layer, leaves[leaf].entries)
-            self._expect(is_there, slots)
+            num_slots, flags = item_slots(self._leaves[leaf].structure, layer, leaves[leaf].entries)
+            self._expect(num_slots, slots)
             valid = None if valid is None or flags is None else valid | flags
         inner = count * storage.list_size if pa.types.is_fixed_size_list(storage) else count
         children = [self._assemble(child, leaves, inner) for child in node.children]

@@ -1,4 +1,4 @@
-"""Columns of 0.1 files: batches of rows that all columns share, and no nulls but those of empty texts.
+"""Columns of 0.1 files: batches of rows that all columns share, and no nulls except for empty texts.
 
 You hold: the bytes of a file of version 0.1 and a field. You get: a `LegacyFile`, and a tree of nodes that reads rows
 by requests, as Arrow arrays of the type asked for; structs, missing fields and the column are those of `file/v20`. Or

@@ -14,8 +14,8 @@
     10     | 2    | 1 or 2, which mean the same; 0 in the oldest files
     12     | 4    | magic "LANC"
 
-The page table has a row for each id from the lowest to the highest field of the manifest, also for ids in between that
-the file does not have, and structs: (0, 0). A length counts rows, and in lists rows and one. Files that pylance 0.5
+The page table has a row for each id from the lowest to the highest field of the manifest, with (0, 0) for structs and
+for ids in between that the file does not have. A length counts rows, and one more in lists. Files that pylance 0.5
 added to a fragment have rows from id 0 on.
 """
 
@@ -84,7 +84,7 @@ class LegacyFile(LanceFile):
         """Return the position of the values of a dictionary, and their number.
 
         Raises:
-            CorruptError: The field has none, or the position lies outside the file.
+            CorruptError: The field has no dictionary, or the position lies outside the file.
         """
         proto = next((f for f in self.descriptor.schema.fields if f.id == field_id), None)
         where = f"{self.source.path}: dictionary of field {field_id}"
@@ -114,7 +114,7 @@ class LegacyFile(LanceFile):
         return self.pages[row, :, 0], self.pages[row, :, 1]
 
     def column(self, index: int) -> ColumnMetadata:
-        """Describe the pages of a field: where they lie, as far as the page table tells without reading them.
+        """Describe the places of a field's pages, as far as the page table tells without reading them.
 
         Raises:
             CorruptError: There is no such field.
@@ -145,11 +145,11 @@ class LegacyFile(LanceFile):
 
     @cached_property
     def _ends(self) -> Int64s:
-        """Where pages end, ascending, and 0."""
+        """Ends of all pages, ascending, and 0."""
         ends = [np.zeros(1, np.int64)]
         for number, kind in self.fields.items():
             positions, lengths = self.page_row(number)
-            with suppress(UnsupportedError):  # a column that is not read is not in the way of others
+            with suppress(UnsupportedError):  # a column that is not read does not prevent reading others
                 sizes = np.zeros_like(lengths) if kind.logical_type == "struct" else page_sizes(kind, lengths)
                 ends.append(positions + np.clip(sizes, 0, self.source.size - positions))
         return np.sort(np.concatenate(ends))
@@ -161,7 +161,7 @@ def is_texts(kind: Field) -> bool:
 
 
 def page_sizes(kind: Field, lengths: Int64s) -> Int64s:
-    """Return the bytes of pages of a field at their positions, given their lengths; at least 0.
+    """Return the sizes of pages of a field at their positions, from their lengths; in bytes, at least 0.
 
     Raises:
         UnsupportedError: The type is unknown.
@@ -175,10 +175,10 @@ def page_sizes(kind: Field, lengths: Int64s) -> Int64s:
 
 
 def storage_bits(type_: pa.DataType) -> int:
-    """Return the bits of a value of a storage type of one width: of a dictionary those of a place in it.
+    """Return the bits of a value of a fixed-width storage type; for a dictionary, of an index.
 
     Raises:
-        UnsupportedError: It has no width, or a huge one.
+        UnsupportedError: The type has no fixed width, or a huge one.
     """
     if pa.types.is_null(type_):
         return 0
@@ -200,11 +200,11 @@ def _stored(kind: Field) -> pa.DataType:
 
 
 def open_legacy(source: ByteSource, tail: Bytes) -> Request[LegacyFile]:
-    """Read metadata, fields and page table.
+    """Read the metadata, the fields and the page table of a file.
 
     Args:
         source: The file.
-        tail: Its end, at least the footer.
+        tail: The end of the file, at least the footer.
 
     Raises:
         CorruptError: The file contradicts itself, or is cut short.
@@ -234,13 +234,13 @@ def open_legacy(source: ByteSource, tail: Bytes) -> Request[LegacyFile]:
 
 @dataclass(frozen=True, slots=True)
 class _End:
-    """The end of a file, of which some has been read."""
+    """The end of a file, of which the last bytes have been read."""
 
     source: ByteSource
     tail: Bytes
 
     def read(self, position: int, size: int, what: str) -> Request[Bytes]:
-        """Return bytes before the footer; CorruptError where they do not lie there."""
+        """Return bytes before the footer. Raises CorruptError where the range reaches into it."""
         limit = self.source.size - FOOTER.size
         if position + size > limit:
             raise CorruptError(
@@ -256,7 +256,7 @@ class _End:
         return data
 
     def message(self, position: int, parse: Callable[[bytes], _M], what: str) -> Request[_M]:
-        """Return the message behind its length."""
+        """Return the message after its length."""
         (size,) = _LENGTH.unpack((yield from self.read(position, _LENGTH.size, what)).tobytes())
         data = yield from self.read(position + _LENGTH.size, size, what)
         try:
@@ -266,7 +266,7 @@ class _End:
 
 
 def _first_row(metadata: file_pb2.Metadata, manifest: table_pb2.Manifest, ids: list[int], batches: int) -> int:
-    """Return the id of the first row of the page table: 0 where the table fills what lies before the manifest so."""
+    """Return the id of the first row of the page table: 0 if rows from 0 on fill the bytes before the manifest."""
     space = metadata.manifest_position - metadata.page_table_position
     has_more = metadata.HasField("statistics") or any(f.HasField("dictionary") for f in manifest.fields)
     return 0 if not has_more and batches and space == (max(ids) + 1) * batches * _ENTRY else min(ids)

@@ -1,7 +1,7 @@
 """Fields of 0.1 files as trees: nodes of values, dictionaries and lists; `file/v20` has those of structs.
 
-There is no validity: a null was written as whatever lay below it. Only of values of any length in a nullable field one
-without bytes is null, as every reader of the format has it.
+There is no validity: a null was written as whatever value lay below it. Only in nullable fields with values of any
+length is a value without bytes null, as every reader of the format has it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ ReadBlock = Callable[[Batches, RowRuns], Request[Block]]
 
 
 def block_reader(stored: pa.DataType) -> ReadBlock:
-    """Return what reads the values of a storage type: no dictionary, and not null."""
+    """Return the reader of values of a storage type, which is no dictionary, and not null."""
     if pa.types.is_fixed_size_list(stored):
         return _list_reader(int(stored.list_size), block_reader(storage_type(stored.value_type)))
     if pa.types.is_boolean(stored):
@@ -63,7 +63,7 @@ class BatchedNode:
     """A field with pages of its own.
 
     Attributes:
-        arrow_type: What it gives.
+        arrow_type: Type of the arrays that are returned.
         pages: The pages.
     """
 
@@ -72,7 +72,7 @@ class BatchedNode:
 
     @property
     def num_rows(self) -> int:
-        """Values of all batches."""
+        """Number of values of all batches."""
         return self.pages.num_rows
 
     @property
@@ -86,14 +86,14 @@ class NullNode(BatchedNode):
     """A field of nulls, which take no bytes."""
 
     def read(self, runs: RowRuns) -> Request[pa.Array]:
-        """Return as many nulls."""
+        """Return a null for each row."""
         yield from ()
         return pa.nulls(runs.count, self.arrow_type)
 
 
 @dataclass(frozen=True, slots=True)
 class ValueNode(BatchedNode):
-    """Values of one width, fixed-size lists among them; none is null.
+    """Values of one width, fixed-size lists included, without nulls.
 
     Attributes:
         stored: Storage type of the values in the file.
@@ -114,7 +114,7 @@ class LengthyNode(BatchedNode):
 
     Attributes:
         nullable: Whether a value without bytes is null.
-        is_json: Whether they are JSONB to be given as text.
+        is_json: Whether values are JSONB that is returned as text.
     """
 
     nullable: bool
@@ -131,13 +131,13 @@ class LengthyNode(BatchedNode):
 
 @dataclass(frozen=True, slots=True)
 class DictionaryNode(BatchedNode):
-    """Places in a dictionary that all batches share.
+    """Indices into a dictionary that all batches share.
 
     Attributes:
-        values: Where its values lie, as one batch.
+        values: Values of the dictionary, as one batch.
         stored: Storage type of the field, a dictionary.
-        is_text: Whether they are of any length.
-        nullable: Whether such a value without bytes is null.
+        is_text: Whether the values are of any length.
+        nullable: Whether a value of any length without bytes is null.
     """
 
     values: Batches
@@ -181,12 +181,12 @@ class DictionaryNode(BatchedNode):
 
 @dataclass(frozen=True, slots=True)
 class BatchedLists(BatchedNode):
-    """Lists, none of them null.
+    """Lists without nulls.
 
     Attributes:
-        offset: Type of the offsets.
-        items: The items; None of rows where they are in no file.
-        item_bounds: int64 (num_batches + 1,), items before each batch, and their number.
+        offset: Dtype of the offsets.
+        items: Node of the items; its number of rows is None where no file has them.
+        item_bounds: int64 (num_batches + 1,), number of items before each batch, and of all.
     """
 
     offset: np.dtype[Any]
@@ -209,7 +209,7 @@ class BatchedLists(BatchedNode):
 
 
 def _filled(block: Block) -> Bytes | None:
-    """Return one flag for each value of any length: whether it has bytes; None when all have, or are of one width."""
+    """Return a flag for each value, whether it has bytes; None when all values have some, or are of one width."""
     if not isinstance(block, VariableWidth):
         return None
     filled = np.not_equal(block.offsets[1:], block.offsets[:-1])

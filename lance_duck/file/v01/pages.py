@@ -1,9 +1,9 @@
-"""Pages of 0.1 files: what of them holds chosen rows, and what that is.
+"""Pages of 0.1 files: the bytes that hold some rows, and their values.
 
     page              | bytes
     one width         | values at its position, little-endian; of fixed-size lists the items, one after the other
     bool              | bits, the lowest of each byte first
-    any length        | the values, then int64 (n + 1): where each begins and ends in the file; its position is of these
+    any length        | the values, then int64 (n + 1): where each begins and ends in the file; the position is of these
     list, large_list  | int32 or int64 (n + 1): where each begins and ends among the items of the batch
     null, struct      | nothing
 
@@ -36,9 +36,9 @@ class Batches:
 
     Attributes:
         source: The file.
-        bounds: int64 (num_batches + 1,), ascending: first value of each batch among all of the field, and their number.
-        positions: int64 (num_batches,), where each page lies.
-        where: Field, for messages.
+        bounds: int64 (num_batches + 1,), ascending: number of the field's values before each batch, and of all.
+        positions: int64 (num_batches,), position of each page in the file.
+        where: Name of the field, for messages.
     """
 
     source: ByteSource
@@ -48,15 +48,15 @@ class Batches:
 
     @property
     def num_rows(self) -> int:
-        """Values of all batches."""
+        """Number of values of all batches."""
         return int(self.bounds[-1])
 
     def scaled(self, factor: int) -> Batches:
-        """Return the pages of the parts, if each value has `factor` parts; the caller has checked for overflow."""
+        """Return the pages with each value counted as `factor` parts; the caller has checked for overflow."""
         return Batches(self.source, self.bounds * factor, self.positions, self.where)
 
     def cut(self, runs: RowRuns) -> Pieces:
-        """Return the runs, cut where batches end."""
+        """Cut runs where batches end."""
         inner = self.bounds[1:-1]
         if len(runs.starts) == 0 or len(inner) == 0:
             batches = np.zeros(len(runs.starts), np.int64)
@@ -69,10 +69,10 @@ class Batches:
         return Pieces(batches, starts - self.bounds[batches], stops - self.bounds[batches])
 
     def ranges(self, starts: Int64s, sizes: Int64s) -> list[ByteRange]:
-        """Return ranges of bytes, given where each begins in the file.
+        """Return ranges of bytes, by where each begins in the file.
 
         Raises:
-            CorruptError: One lies outside the file, or together they are longer than it.
+            CorruptError: A range lies outside the file, or together they are longer than the file.
         """
         whole = self.source.size
         if len(starts) and (starts.min() < 0 or sizes.min() < 0 or (starts > whole - sizes).any()):
@@ -88,9 +88,9 @@ class Pieces:
     """Runs of values, each in one batch; no run is empty.
 
     Attributes:
-        batches: int64, number of the batch.
-        starts: int64, first value, counted from the start of the batch.
-        stops: int64, one past the last.
+        batches: int64 (n,), number of the batch.
+        starts: int64 (n,), first value, counted from the start of the batch.
+        stops: int64 (n,), one past the last value.
     """
 
     batches: Int64s
@@ -99,19 +99,19 @@ class Pieces:
 
     @property
     def counts(self) -> Int64s:
-        """Values of each run, int64."""
+        """Number of values of each run, int64."""
         return self.stops - self.starts
 
 
 def read_values(pages: Batches, runs: RowRuns, width: int) -> Request[Bytes]:
-    """Return values of `width` bytes each."""
+    """Read values of `width` bytes each."""
     pieces = pages.cut(runs)
     starts = pages.positions[pieces.batches] + pieces.starts * width
     return joined((yield pages.ranges(starts, pieces.counts * width)), np.uint8)
 
 
 def read_flags(pages: Batches, runs: RowRuns) -> Request[Bytes]:
-    """Return a byte (0 or 1) for each value of pages of bits."""
+    """Read a byte (0 or 1) for each value of pages of bits."""
     pieces = pages.cut(runs)
     first, last = pieces.starts // 8, (pieces.stops + 7) // 8
     data = yield pages.ranges(pages.positions[pieces.batches] + first, last - first)
@@ -124,10 +124,10 @@ def read_offsets(pages: Batches, pieces: Pieces, dtype: np.dtype[Any]) -> Reques
     """Read the offsets of values of any length, or of lists.
 
     Returns:
-        For each piece where it begins and where it ends, and for each value its length, all int64.
+        Begin and end of each piece, and the length of each value, all int64.
 
     Raises:
-        CorruptError: They do not ascend.
+        CorruptError: The offsets do not ascend.
     """
     starts = pages.positions[pieces.batches] + pieces.starts * dtype.itemsize
     data = yield pages.ranges(starts, (pieces.counts + 1) * dtype.itemsize)
@@ -141,7 +141,7 @@ def read_offsets(pages: Batches, pieces: Pieces, dtype: np.dtype[Any]) -> Reques
 
 
 def read_texts(pages: Batches, runs: RowRuns) -> Request[VariableWidth]:
-    """Return values of any length: first their offsets, then their bytes."""
+    """Read values of any length: first their offsets, then their bytes."""
     firsts, lasts, lengths = yield from read_offsets(pages, pages.cut(runs), OFFSET)
     data = yield pages.ranges(firsts, lasts - firsts)
     offsets = np.zeros(len(lengths) + 1, np.int64)
