@@ -1,7 +1,7 @@
-"""Decoded values on their way from page buffers to Arrow: the currency of the codecs.
+"""Blocks: decoded values between page buffers and Arrow, the currency of the codecs.
 
-A block holds value slots only; which of them are null is known by the definition levels (2.1, 2.2) or a validity
-block (2.0). The content of a null slot is undefined but safe to read.
+A block holds value slots only; definition levels (2.1, 2.2) or a validity block (2.0) tell which of them are null. The
+content of a null slot is undefined but safe to read.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class FixedWidth:
 
     Attributes:
         bits: 1, or a multiple of 8; 0 when all values are null and none has data.
-        data: uint8, C-contiguous, little-endian values, count * bits / 8 bytes; for bits == 1 a byte (0 or 1) a value.
+        data: uint8, C-contiguous, little-endian values, count * bits / 8 bytes; for bits == 1 a byte (0 or 1) each.
         count: Number of values.
     """
 
@@ -49,10 +49,10 @@ class VariableWidth:
 
 @dataclass(frozen=True, slots=True)
 class Dictionary:
-    """Values as places in `items`.
+    """Values as indices into `items`.
 
     Attributes:
-        indices: Unsigned integers, each < items.count (checked by who builds the block).
+        indices: Unsigned integers, each < items.count (checked by the code that builds the block).
         items: The distinct values.
     """
 
@@ -71,7 +71,7 @@ class FixedSizeList:
 
     Attributes:
         items: count * dimension values.
-        validity: One byte (0 or 1) an item, or None when no item is null.
+        validity: A byte (0 or 1) for each item, or None when no item is null.
     """
 
     dimension: int

@@ -1,6 +1,6 @@
 """Split-block Bloom filters, as Parquet has them.
 
-blocks of 8 words of 32 bits, little-endian. A value sets one bit in each word of one block:
+A filter is blocks of 8 words of 32 bits, little-endian. A value sets one bit in each word of one block:
 h = XXH64(value), block (h >> 32) * blocks >> 32, word i: bit (low 32 bits of h) * salt_i mod 2^32 >> 27
 """
 
@@ -58,12 +58,12 @@ def new_filter(blocks: int) -> Words:
 
 
 def insert(words: Words, hashes: Hashes) -> None:
-    """Put values into a filter, (blocks, 8)."""
+    """Insert values, by their hashes, into a filter, (blocks, 8)."""
     bloom.insert_hashes(words, readonly(hashes))
 
 
 def may_hold_any(filters: Words, hashes: Hashes) -> NDArray[np.bool_]:
-    """Say of each of some filters, (filters, blocks, 8), whether it may hold one of some values."""
+    """Return whether each of some filters, (filters, blocks, 8), may hold one of some values, by their hashes."""
     result = np.zeros(len(filters), np.bool_)
     if filters.shape[1]:
         bloom.find_hashes(readonly(filters), readonly(hashes), result)
@@ -72,9 +72,9 @@ def may_hold_any(filters: Words, hashes: Hashes) -> NDArray[np.bool_]:
 
 @cache
 def blocks_for(items: int, probability: float) -> int:
-    """Return the number of blocks, a power of two, for so many values and at most this probability of error.
+    """Return the number of blocks, a power of two, for `items` values and at most this probability of error.
 
-    From 1 block to 128 MiB, whatever the probability is then.
+    The filter has at least 1 block and at most 128 MiB, whatever the probability is then.
     """
     low, high = 0, 64
     while high > low + 1:
@@ -84,7 +84,7 @@ def blocks_for(items: int, probability: float) -> int:
 
 
 def _wrong(items: int, log2_bytes: int) -> float:
-    """Return the probability that a filter of 2^log2_bytes is wrong: the values in a block are Poisson distributed."""
+    """Return the probability of error of a filter of 2^log2_bytes bytes; values per block are Poisson distributed."""
     bits = 8.0 * 2**log2_bytes
     if not items:
         return 0.0

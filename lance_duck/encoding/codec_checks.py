@@ -15,14 +15,15 @@ from lance_duck.kernels.memory import Bytes
 
 MAX_VALUES: Final = 1 << 48
 MOST_UNSTORED: Final = 1 << 24
-"""Values that a chunk may hold of which no byte tells, as in a long run: a bound of memory. Writers cut at 2^15."""
+"""Most values of a chunk beyond those that its bytes account for, as in a long run: a bound of memory. Writers cut at
+2^15."""
 WORDS: Final[dict[int, np.dtype[Any]]] = {
     8: np.dtype("u1"),
     16: np.dtype("<u2"),
     32: np.dtype("<u4"),
     64: np.dtype("<u8"),
 }
-"""Unsigned words by their bits."""
+"""Dtypes of unsigned words by their bits."""
 
 
 def no_form(encoding: str, form: str) -> UnsupportedError:
@@ -31,7 +32,7 @@ def no_form(encoding: str, form: str) -> UnsupportedError:
 
 
 def one_chunk(buffer: Bytes, count: int) -> Chunks:
-    """Return one buffer as one chunk. Raises CorruptError for a count that no buffer can hold."""
+    """Return a buffer as a single chunk. Raises CorruptError for a count that no buffer can hold."""
     if not 0 <= count <= MAX_VALUES:
         raise CorruptError("number of values", where="page", expected=f"0 to {MAX_VALUES}", found=count)
     starts = np.zeros((1, 1), np.int64)
@@ -42,8 +43,8 @@ def justified(counts: NDArray[np.int64], most: NDArray[np.int64], encoding: str)
     """Return the sum of `counts`.
 
     Args:
-        counts: int64 (k,), value slots in each chunk.
-        most: int64 (k,), the values that each chunk's bytes can hold.
+        counts: int64 (k,), number of value slots in each chunk.
+        most: int64 (k,), number of values that each chunk's bytes can hold.
         encoding: Name of the encoding, for the error.
 
     Raises:

@@ -11,7 +11,7 @@ from lance_duck.kernels.memory import Bytes
 from lance_duck.wire.pb import encodings21_pb2 as pb
 
 ChunkBuffer = tuple[Bytes, NDArray[np.int64]]
-"""One buffer of all k chunks: uint8, the chunks' parts one after the other, and int64 (k,), where each part ends."""
+"""A buffer of all k chunks: uint8, the chunks' parts one after the other, and int64 (k,), where each part ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class DictionaryBuffer:
     """The dictionary of a page.
 
     Attributes:
-        encoding: How its values are compressed.
+        encoding: Encoding of the values.
         data: uint8, the compressed values.
         count: Number of values, 1 or more.
     """
@@ -34,8 +34,8 @@ class MiniBlockValues:
     """The values of a miniblock page, cut into chunks and compressed.
 
     Attributes:
-        encoding: How the values, or with a dictionary the places in it, are compressed.
-        counts: int64 (k,), values of each chunk, k >= 1; a power of two in all but the last.
+        encoding: Encoding of the values, or with a dictionary of the indices into it.
+        counts: int64 (k,), number of values of each chunk, k >= 1; a power of two in all but the last.
         buffers: The value buffers, in order.
         dictionary: Distinct values that the values are indices of, or None.
     """
@@ -47,5 +47,5 @@ class MiniBlockValues:
 
     @property
     def num_buffers(self) -> int:
-        """Value buffers in a chunk."""
+        """Number of value buffers in a chunk."""
         return len(self.buffers)

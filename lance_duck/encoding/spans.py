@@ -1,4 +1,4 @@
-"""Ranges of bytes as parts of one array."""
+"""Byte ranges of a source as parts of one array."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from lance_duck.store.request import ByteRange, Bytes
 def join_ranges(ranges: Sequence[ByteRange], pieces: Sequence[Bytes]) -> tuple[Bytes, NDArray[np.int64]]:
     """Return the bytes that hold all ranges of one source, and where each begins in them.
 
-    Views of a mapped file are parts of one array already, which is not copied; other ranges are put one after the
-    other.
+    Views of a mapped file are parts of one array already, which is not copied; other ranges are joined end to end.
     """
     if len(pieces) == 1:
         return pieces[0], np.zeros(1, dtype=np.int64)

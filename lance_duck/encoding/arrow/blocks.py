@@ -15,7 +15,7 @@ from lance_duck.errors import CorruptError, InvalidInputError
 
 
 def validity_buffer(valid: Valid) -> pa.Buffer | None:
-    """Return the Arrow validity bitmap of one flag per slot; None when all slots are valid."""
+    """Return the Arrow validity bitmap of flags, one for each slot; None when all slots are valid."""
     return None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
 
 
@@ -25,16 +25,16 @@ def block_to_arrow(
     """Return the array of a storage type (no extension type) with the values of a block.
 
     Args:
-        block: Values, one a slot.
-        arrow_type: What to make of them: what the file stores, or another form of it (string_view, dictionary, a
+        block: Values, one for each slot.
+        arrow_type: Type of the array: the one that the file stores, or another form of it (string_view, dictionary, a
             narrower decimal, float32 for half floats, string for decimals).
-        valid: One flag a slot, or None when all are valid.
-        where: Column, for messages.
-        stored: What the file stores; needed to tell bfloat16 from halffloat, and for decimals as text.
+        valid: A flag for each slot, or None when all are valid.
+        where: Name of the column, for messages.
+        stored: Type that the file stores; needed to tell bfloat16 from halffloat, and for decimals as text.
 
     Raises:
         CorruptError: The block does not hold values of this type.
-        InvalidInputError: More bytes than 32-bit offsets can address.
+        InvalidInputError: There are more bytes than 32-bit offsets can address.
     """
     if valid is not None and len(valid) != block.count:
         raise CorruptError("flags of nulls", where=where, expected=f"{block.count} of them", found=len(valid))
@@ -87,7 +87,7 @@ def _fixed(
 
 
 def _as_list(block: FixedWidth, arrow_type: pa.DataType, where: str) -> FixedSizeList:
-    """Return the items of lists whose encoding says no more than their width."""
+    """Return a block of lists, of whose values the encoding tells only the width."""
     size = arrow_type.list_size
     bits = block.bits // size if size else 0
     if not size or bits * size != block.bits or bits % 8:
@@ -122,12 +122,12 @@ def _check_indices(block: Dictionary, where: str) -> Dictionary:
 
 
 def _narrow_items(items: Block, arrow_type: pa.DataType, where: str, stored: pa.DataType | None) -> Block:
-    """Return the dictionary entries in the wanted type if all of them fit; values are checked again one by one."""
+    """Return the dictionary's items in an Arrow type if all of them fit; values are checked again one by one."""
     if not isinstance(items, FixedWidth):
         return items
     try:
         return narrow(items, stored, arrow_type, where)
-    except CorruptError:  # an entry that only nulls name may hold anything
+    except CorruptError:  # an item that only nulls refer to may hold anything
         return items
 
 

@@ -1,7 +1,7 @@
-"""Dictionaries of Arrow arrays: cut down to the entries that rows use, and put together.
+"""Dictionaries of Arrow arrays: cut down to the entries that rows use, and combined.
 
-A page has one dictionary for all of its rows. Of a selective scan a batch holds few of them: with the whole dictionary
-it would be larger, and slower for every consumer, than with its values written out.
+A page has one dictionary for all of its rows. A batch of a selective scan holds few of these rows: with the whole
+dictionary it would be larger, and slower for every consumer, than with its values written out.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from lance_duck.errors import UnsupportedError
 
 
 def compact_dictionaries(array: pa.Array) -> pa.Array:
-    """Return the same values with dictionaries, also those in structs and lists, of no more entries than rows.
+    """Return an array whose dictionaries, also those in structs and lists, have no more entries than rows.
 
     A dictionary is cut where it has more entries than there are rows: then the cut one is smaller whatever the rows
-    hold, and to find the entries in use takes less than any consumer needs to look at all of them once
+    hold, and finding the entries in use takes less than any consumer needs to read all of them once
     (`benchmarks/selective.py`). Entries keep their order.
     """
     return _compacted(array, always=False)
 
 
 def concatenate(arrays: Sequence[pa.Array]) -> pa.Array:
-    """Return the values of arrays of one type one after the other; their dictionaries are put together.
+    """Return the values of arrays of one type one after the other, with combined dictionaries.
 
     Raises:
-        UnsupportedError: The dictionaries have more entries that are in use than their index can count.
+        UnsupportedError: The dictionaries have more entries in use than their index type can count.
     """
     if len(arrays) == 1:
         return arrays[0]
@@ -40,7 +40,7 @@ def concatenate(arrays: Sequence[pa.Array]) -> pa.Array:
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         if not holds_dictionaries(arrays[0].type):
             raise
-    try:  # pyarrow puts no dictionaries together that have nulls, and entries that no row uses need no room
+    try:  # pyarrow combines no dictionaries with nulls, and entries that no row uses need no room
         return pa.concat_arrays([_compacted(array, always=True) for array in arrays])
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise UnsupportedError(
@@ -76,12 +76,12 @@ def _compacted(array: pa.Array, *, always: bool) -> pa.Array:
 
 
 def _cut(array: pa.DictionaryArray) -> pa.DictionaryArray:
-    """Leave out entries that no row uses, and those that are null."""
+    """Return an array without the dictionary entries that no row uses, or that are null."""
     if array.dictionary.null_count:
         array = _without_null_entries(array)
     indices = array.indices
     valid = indices.is_valid().to_numpy(zero_copy_only=False) if indices.null_count else None
-    # Slots of nulls may name anything.
+    # Indices of nulls may be anything.
     places = (indices if valid is None else indices.fill_null(0)).to_numpy(zero_copy_only=False)
     entry_numbers = _used(places if valid is None else places[valid], len(array.dictionary))
     renumbered = np.zeros(max(1, len(array.dictionary)), places.dtype)
@@ -92,14 +92,14 @@ def _cut(array: pa.DictionaryArray) -> pa.DictionaryArray:
 
 
 def _without_null_entries(array: pa.DictionaryArray) -> pa.DictionaryArray:
-    """Make the rows null that name a null entry."""
+    """Return an array whose rows are null where they refer to a null entry."""
     valid = array.dictionary.is_valid().take(array.indices).fill_null(False)
     indices = pc.if_else(valid, array.indices, pa.scalar(None, array.indices.type))
     return pa.DictionaryArray.from_arrays(indices, array.dictionary, ordered=array.type.ordered, safe=False)
 
 
 def _used(places: NDArray[Any], count: int) -> NDArray[np.int64]:
-    """Return the entries that places name, ascending, of so many."""
+    """Return the entries in use, of `count` entries, ascending."""
     flags = np.zeros(count, np.bool_)
     flags[places] = True
     return np.flatnonzero(flags)

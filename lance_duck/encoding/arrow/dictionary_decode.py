@@ -1,4 +1,4 @@
-"""Repeated texts decoded into a dictionary array."""
+"""Decoding of repeated texts into a dictionary."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lance_duck.kernels.texts.variable import ascending_within
 
 
 def dictionary_of_repeats(block: VariableWidth) -> Dictionary | None:
-    """Return the same values as places among the distinct ones, in order of first use; None when those are many.
+    """Return values as a dictionary of the distinct ones, in order of first use; None when there are many of these.
 
     Raises:
         CorruptError: Offsets do not ascend within the data.

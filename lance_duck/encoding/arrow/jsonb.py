@@ -1,13 +1,13 @@
 """JSONB: binary JSON, big-endian, and its text.
 
     size       | field of a value
-    4          | kind in the high four bits (2 scalar, 4 object, 8 array), number of members in the others
+    4          | kind in the high four bits (2 scalar, 4 object, 8 array), number of members in the low ones
     4 x n      | object: an entry for each key
     4 x n      | an entry for each member (a scalar has one)
     any        | the keys of an object, then the members, one after the other
 
     an entry   | meaning
-    bits 28-30 | 0 null, 1 string, 2 number, 3 false, 4 true, 5 a value of its own
+    bits 28-30 | 0 null, 1 string, 2 number, 3 false, 4 true, 5 an object or array
     bits 0-27  | bytes of the member
 
     a number   | meaning of its first byte; the others are the number, big-endian
@@ -42,7 +42,7 @@ def jsonb_to_text(block: Block, where: str) -> Block:
 
     Raises:
         CorruptError: A value is not JSONB.
-        UnsupportedError: Nesting deeper than 512 levels.
+        UnsupportedError: A value is nested deeper than 512 levels.
     """
     if isinstance(block, Dictionary):
         return Dictionary(block.indices, jsonb_to_text(block.items, where))
@@ -69,7 +69,7 @@ def jsonb_to_text(block: Block, where: str) -> Block:
 
 
 def float_text(value: float) -> str:
-    """Return the shortest JSON text of a float; null for what JSON cannot say."""
+    """Return the shortest JSON text of a float; null for NaN and the infinities, which JSON does not have."""
     text = repr(value)
     if "n" in text:
         return "null"
@@ -83,7 +83,7 @@ def float_text(value: float) -> str:
 
 
 def jsonb_to_text_reference(value: bytes) -> str:
-    """Return the text of one value, plainly."""
+    """Return the text of one value: the plain reference of `jsonb_to_text`."""
     head = int.from_bytes(value[:4], "big")
     kind = head >> 28
     count = 1 if kind == 2 else head & 0x0FFFFFFF

@@ -1,7 +1,7 @@
 """JSON text to JSONB, whose bytes `encoding.arrow.jsonb` describes.
 
-The members of an object are in the order of the bytes of their keys. A whole number that 64 bits hold takes the fewest
-bytes, unsigned where it is not negative; any other number is a float. An empty text is null.
+The members of an object are sorted by the bytes of their keys. A whole number that fits 64 bits takes the fewest bytes,
+unsigned where it is not negative; any other number is a float. An empty text is null.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ def encode_jsonb(texts: pa.Array, where: str = "JSON") -> VariableWidth:
 
     Args:
         texts: Texts, string or large_string.
-        where: Column, for messages.
+        where: Name of the column, for messages.
 
     Raises:
-        InvalidInputError: A text is not JSON, or no array of texts; the message names its row.
+        InvalidInputError: A text is not JSON, and the message names its row; or the array is not one of texts.
     """
     if not (pa.types.is_string(texts.type) or pa.types.is_large_string(texts.type)):
         raise InvalidInputError("JSON to encode", where=where, expected="texts", found=texts.type)
@@ -74,7 +74,7 @@ def encode_jsonb_reference(text: str) -> bytes:
 
 
 class _Encoder:
-    """Room that is used again for each slice of the texts."""
+    """An encoder whose buffers are used again for each slice of the texts."""
 
     def __init__(self, data: Bytes, where: str) -> None:
         self._data, self._where = data, where
@@ -142,7 +142,7 @@ def _text_buffers(texts: pa.Array) -> tuple[Bytes, NDArray[np.int64]]:
 
 
 def _slice_bounds(offsets: NDArray[np.int64]) -> list[int]:
-    """Return the rows at which slices of about `_SLICE` bytes begin, and their number last."""
+    """Return the rows at which slices of about `_SLICE` bytes begin, and the number of rows."""
     rows, total = len(offsets) - 1, int(offsets[-1] - offsets[0])
     cuts = np.searchsorted(offsets, offsets[0] + np.arange(_SLICE, total, _SLICE))
     return [int(cut) for cut in np.unique([0, *cuts, rows])]

@@ -1,6 +1,6 @@
-"""Fixed-width values in narrower Arrow types, for consumers that would convert them.
+"""Fixed-width values in other Arrow types, for consumers that would convert them.
 
-stored                            | given
+stored                            | returned
 decimal128, decimal256            | decimal32, decimal64, decimal128: the low bytes
 halffloat                         | float32
 fixed_size_binary(2), bfloat16    | float32
@@ -28,14 +28,14 @@ Valid = NDArray[np.bool_] | Bytes | None
 def narrow(
     block: FixedWidth, stored: pa.DataType | None, type_: pa.DataType, where: str, valid: Valid = None
 ) -> FixedWidth:
-    """Return the values as `wanted` has them; as they are when there is nothing to do.
+    """Return values in the layout of `type_`; as they are when there is nothing to convert.
 
     Args:
         block: Values.
-        stored: What they are in the file, which tells bfloat16 from halffloat; None: what their width says.
-        type_: What to give.
-        where: Column, for messages.
-        valid: One flag a value, or None when all are valid; what a null holds need not fit.
+        stored: Type of the values in the file, which tells bfloat16 from halffloat; None for what the width says.
+        type_: Type of the result.
+        where: Name of the column, for messages.
+        valid: A flag for each value, or None when all are valid; the values of nulls need not fit.
 
     Raises:
         CorruptError: A decimal does not fit.

@@ -1,4 +1,4 @@
-"""Rows of a block: by place, and a range of them without a copy."""
+"""Rows of a block: taken by their places, or as a range without a copy."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def take(block: Block, indices: NDArray[np.int64]) -> Block:
         indices: int64 (n,).
 
     Returns:
-        A block of the same kind and n values, with memory of its own except for a dictionary's items.
+        A block of the same kind with n values, in its own memory except for a dictionary's items.
 
     Raises:
         CorruptError: An index is outside the block, or the block is smaller than it says.
@@ -39,7 +39,7 @@ def take(block: Block, indices: NDArray[np.int64]) -> Block:
 
 
 def look_up(block: Dictionary) -> Block:
-    """Return the values that a dictionary block stands for; raises CorruptError for an index outside the dictionary."""
+    """Return the values of a dictionary block. Raises CorruptError for an index outside the dictionary."""
     items = block.items
     if not isinstance(items, FixedWidth) or not items.bits:
         return take(items, block.indices.astype(np.int64))
@@ -84,7 +84,7 @@ def _take_bytes(data: Bytes, width: int, indices: NDArray[np.int64]) -> Bytes:
 
 
 def _take_items(items: Block, dimension: int, indices: NDArray[np.int64]) -> Block:
-    """Return the items of the lists at `indices`: lists of fixed width are gathered whole."""
+    """Return the items of the lists at `indices`; fixed-width lists are gathered as a whole."""
     if isinstance(items, FixedWidth):
         data = _take_bytes(items.data, _width(items.bits) * dimension, indices)
         return FixedWidth(items.bits, data, len(indices) * dimension)
@@ -120,5 +120,5 @@ def _slice(block: Block, start: int, stop: int) -> Block:
 
 
 def _width(bits: int) -> int:
-    """Return the bytes of a value."""
+    """Return the number of bytes of a value."""
     return 1 if bits == 1 else bits // 8

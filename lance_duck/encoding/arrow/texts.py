@@ -1,4 +1,4 @@
-"""Texts and bytes of any length as Arrow arrays: with offsets or as views, from dictionaries or not."""
+"""Texts and bytes of any length as Arrow arrays: with offsets or as views, looked up in dictionaries or not."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from lance_duck.kernels.texts.views import string_views
 
 
 def texts_to_arrow(block: VariableWidth, arrow_type: pa.DataType, bitmap: pa.Buffer | None, where: str) -> pa.Array:
-    """Return the array of values of any length; texts are checked to be UTF-8, since who takes them in relies on it.
+    """Return the array of values of any length; texts are checked to be UTF-8, since consumers rely on it.
 
     Raises:
         CorruptError: The type has another form, offsets lead out of the data, or a text is not UTF-8.
-        InvalidInputError: More bytes than 32-bit offsets can address.
+        InvalidInputError: There are more bytes than 32-bit offsets can address.
     """
     array = _to_arrow(block, arrow_type, bitmap, where)
     if not is_bytes(arrow_type):
@@ -32,10 +32,10 @@ def texts_to_arrow(block: VariableWidth, arrow_type: pa.DataType, bitmap: pa.Buf
 
 
 def check_utf8(array: pa.Array, block: VariableWidth, where: str) -> None:
-    """Check that the valid texts of an array, made of a block, are UTF-8; ASCII alone costs next to nothing.
+    """Check that the valid texts of an array, made of a block, are UTF-8; the check of pure ASCII is nearly free.
 
     Raises:
-        CorruptError: One is not.
+        CorruptError: A text is not UTF-8.
     """
     if is_ascii(readonly(block.data[int(block.offsets[0]) : int(block.offsets[-1])])):
         return
@@ -71,7 +71,7 @@ def looked_up_texts(
 
     Raises:
         CorruptError: The type has another form, or offsets lead out of the data.
-        InvalidInputError: More bytes than 32-bit offsets can address.
+        InvalidInputError: There are more bytes than 32-bit offsets can address.
     """
     indices = readonly(block.indices)
     if not is_view(arrow_type):

@@ -7,8 +7,8 @@ Inline: blocks of 1024 values, each with a width of its own; the last may hold f
     T / 8   W * 128  packed values
 
 Out of line: W is in the page's description. Whole blocks of W * 128 bytes, then the last n % 1024 values: as T-bit
-words when the buffer ends exactly behind them, otherwise as one more block, padded. Of W = 0 there are no bytes: all
-values are 0, as are levels of a page without nulls whose neighbours have some.
+words when the buffer ends exactly after them, otherwise as one more block, padded. With W = 0 there are no bytes and
+all values are 0, as are the levels of a page without nulls whose neighbours have some.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class InlineBitpacking(ChunkCodec):
         return pb.CompressiveEncoding(inline_bitpacking=message)
 
     def encode_chunks(self, block: Block, counts: NDArray[np.int64]) -> tuple[ChunkBuffer, ...]:
-        """Return the blocks of 1024 values, or of what is left of a chunk, each as wide as its widest value."""
+        """Return the blocks of 1024 values, or of the rest of a chunk, each as wide as its widest value."""
         words = unsigned_words(block, self.bits, self.name)
         blocks = int(((counts + BLOCK - 1) // BLOCK).sum())
         out = np.empty(blocks * (words.itemsize + BLOCK * words.itemsize), np.uint8)
@@ -136,7 +136,7 @@ class OutOfLineBitpacking(ChunkCodec):
         return ((out, ends),)
 
     def sizes(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the bytes of chunks of so many values."""
+        """Return the number of bytes of chunks of `counts` values."""
         packed = self.width * ROW_BYTES
         tails: NDArray[np.int64] = np.minimum(counts % BLOCK * (self.bits // 8), packed)
         return counts // BLOCK * packed + tails

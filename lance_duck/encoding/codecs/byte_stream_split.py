@@ -49,7 +49,7 @@ class ByteStreamSplit(ChunkCodec):
         return cls(bits)
 
     def decode_chunks(self, chunks: Chunks) -> FixedWidth:
-        """Put the values of all chunks together."""
+        """Join the byte streams of all chunks to values."""
         total = justified(chunks.counts, chunks.sizes[0] // (self.bits // 8), self.name)
         out: NDArray[Any] = unset(total, WORDS[self.bits])
         join_streams(readonly(chunks.data), chunks.starts[0], chunks.counts, out)

@@ -1,4 +1,4 @@
-"""The common part of codecs of fixed-width values that know chunks alone: a block is one chunk."""
+"""The common part of codecs of fixed-width values that know only chunks: a block is one chunk."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class ChunkCodec(ABC):
     """A `Codec` with one buffer to a chunk, which never encodes values one by one.
 
     Attributes:
-        name: For errors.
+        name: Name of the encoding, for errors.
     """
 
     __slots__ = ()

@@ -1,6 +1,6 @@
-"""Constant: items that are all null, of which nothing is stored.
+"""Constant: items that are all null, for which nothing is stored.
 
-The encoding stands only inside fixed size lists, whose validity says how many items there are.
+The encoding occurs only inside fixed-size lists, which tell how many items there are.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Lists of one size, their items one after the other.
+"""Fixed-size lists, with their items one after the other.
 
-In a miniblock chunk each level of lists that holds nulls has a buffer of validity, outermost first, then the buffers of
-the items. Validity has a bit for each item of that level, lowest bit first, 1: valid; the last byte is padded.
+In a miniblock chunk each level of lists that holds nulls has a buffer of validity, outermost first, then come the
+buffers of the items. Validity has a bit for each item of that level, 1 if valid, lowest bit first; the last byte is
+padded.
 
 In full zip a value of d items (d1 * d2 * … for lists of lists) is
 
@@ -37,7 +38,7 @@ from lance_duck.kernels.numbers.flat_encode import gather_bits
 from lance_duck.wire.pb import encodings21_pb2 as pb
 
 MAX_ITEMS: Final = 1 << 40
-"""Items of a chunk, so that their number cannot overflow; the codec of the items knows how many its bytes can hold."""
+"""Most items of a chunk, so that sizes cannot overflow; the codec of the items checks how many its bytes can hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,7 @@ class FixedSizeListCodec:
 
     @property
     def num_buffers(self) -> int:
-        """Those of the items, and one of validity if they may be null."""
+        """Number of buffers of the items, and one of validity if items may be null."""
         return self.inner.num_buffers + self.has_validity
 
     def decode_chunks(self, chunks: Chunks) -> FixedSizeList:
@@ -118,7 +119,7 @@ class FixedSizeListCodec:
 
     @property
     def value_bytes(self) -> int:
-        """Bytes of a list that is encoded by itself."""
+        """Number of bytes of a list that is encoded by itself."""
         return self._value_bytes(*self._levels())
 
     def to_proto(self) -> pb.CompressiveEncoding:
@@ -172,7 +173,7 @@ class FixedSizeListCodec:
         return size + (items * bits + 7) // 8
 
     def _levels(self) -> tuple[list[FixedSizeListCodec], int]:
-        """Return this and all inner levels of lists, outermost first, and the bits of an item (0: all null)."""
+        """Return this codec and those of inner lists, outermost first, and the bits of an item (0 if all are null)."""
         levels = [self]
         while isinstance(inner := levels[-1].inner, FixedSizeListCodec):
             levels.append(inner)
@@ -184,14 +185,14 @@ class FixedSizeListCodec:
 
 
 def _lists(block: Block, dimension: int) -> FixedSizeList:
-    """Return `block` when it holds lists of this size."""
+    """Return `block` if it holds lists of this size. Raises CorruptError."""
     if not isinstance(block, FixedSizeList) or block.dimension != dimension:
         raise CorruptError("values are not lists", where="fixed size list encoding", expected=f"{dimension} items")
     return block
 
 
 def _validity(lists: FixedSizeList) -> Bytes:
-    """Return one byte an item."""
+    """Return the validity of lists' items, a byte for each item."""
     return np.ones(lists.items.count, np.uint8) if lists.validity is None else lists.validity
 
 

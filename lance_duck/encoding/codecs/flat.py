@@ -113,10 +113,10 @@ class Flat:
 
 @dataclass(frozen=True, slots=True)
 class LowFlat:
-    """Flat integers of 128 or 256 bits for who wants 64: narrow where all of a read fit, else as they are.
+    """Flat integers of 128 or 256 bits, narrowed to 64 where all of a read fit, else as they are.
 
     Attributes:
-        whole: The encoding.
+        whole: The encoding of whole values.
     """
 
     whole: Flat
@@ -152,13 +152,13 @@ class LowFlat:
         return self.whole.to_proto()
 
     def encode_chunks(self, block: Block, counts: NDArray[np.int64]) -> tuple[ChunkBuffer, ...]:
-        """Whole values."""
+        """Encode whole values."""
         return self.whole.encode_chunks(block, counts)
 
     def encode_block(self, block: Block) -> Bytes:
-        """Whole values."""
+        """Encode whole values."""
         return self.whole.encode_block(block)
 
     def encode_values(self, block: Block) -> FixedWidth:
-        """Whole values."""
+        """Encode whole values."""
         return self.whole.encode_values(block)

@@ -1,4 +1,4 @@
-"""FSST: strings as codes for symbols of up to 8 bytes, one table to a page.
+"""FSST: strings as codes for symbols of up to 8 bytes, with one table for each page.
 
 The values inside are of variable width; each of their bytes is a code. Code c < n is symbol c, 255 is an escape: the
 next byte stands for itself. The symbol table, 2312 bytes in the page's description:
@@ -8,7 +8,7 @@ next byte stands for itself. The symbol table, 2312 bytes in the page's descript
     1           2       used by the encoder only
     3           1       bit 0: 1 when the values are codes, 0 when they are plain
     4           4       b"TSSF"
-    8           n * 8   symbols, padded with anything
+    8           n * 8   symbols, with arbitrary padding
     8 + n * 8   n       bytes of each symbol, 1 to 8
 """
 
@@ -47,10 +47,10 @@ class Fsst:
 
     Attributes:
         inner: Codec of the codes; gives VariableWidth.
-        coded: False when the values are plain.
-        symbols: uint64 (256,).
-        lengths: uint8 (256,), 1 to 8, NO_SYMBOL for codes without one.
-        table: Where symbols are found by who encodes, else None.
+        coded: Whether values are codes; else they are plain.
+        symbols: uint64 (256,), symbol of each code.
+        lengths: uint8 (256,), bytes of each symbol, 1 to 8; NO_SYMBOL for codes without one.
+        table: Table that finds symbols, in a codec that encodes; else None.
     """
 
     inner: Codec
@@ -68,7 +68,7 @@ class Fsst:
 
     @classmethod
     def from_proto(cls, message: pb.Fsst, codec: Callable[[pb.CompressiveEncoding], Codec]) -> Fsst:
-        """Raise CorruptError for a symbol table that is none."""
+        """Raise CorruptError for a broken symbol table."""
         table = np.frombuffer(message.symbol_table, np.uint8)
         count = int(table[0]) if len(table) else 0
         if len(table) < 8 + 9 * count or table[4:8].tobytes() != MAGIC:
@@ -129,7 +129,7 @@ class Fsst:
         return self.inner.encode_values(self.replace(block))
 
     def replace(self, block: Block) -> VariableWidth:
-        """Return the values as codes. Raises UnsupportedError for a codec that was made to read."""
+        """Return the values as codes. Raises UnsupportedError for a codec that can only read."""
         values = variable_values(block, "fsst")
         if self.table is None:
             raise no_form("fsst without a trained table", "written")

@@ -1,7 +1,7 @@
 """Training of FSST symbol tables on a sample, in rounds.
 
-Each round encodes the sample with the symbols of the last one, counts them and their neighbours, and takes those
-symbols and pairs of symbols that stand for most bytes.
+Each round encodes the sample with the symbols of the last one, counts codes and pairs of neighbouring codes, and takes
+the symbols and pairs that stand for the most bytes.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ from lance_duck.kernels.texts.take import gather_variable
 SAMPLE: Final = 1 << 15
 """Bytes of a sample."""
 SMALL: Final = 1 << 20
-"""Bytes of values below which half a sample and fewer rounds are enough for what can be won."""
+"""Bytes of values below which half a sample and fewer rounds suffice, as there is less to gain."""
 PIECE: Final = 512
-"""Bytes of a value that are sampled together."""
+"""Bytes of a sampled piece of a value."""
 ROUNDS: Final = 7
 FEWER_ROUNDS: Final = 5
 MAX_SYMBOL: Final = 8
 ALONE: Final = 2
-"""What a symbol of one byte is worth: it saves an escape."""
+"""Gain of a symbol of one byte, which saves an escape."""
 LEAST: Final = 3
-"""How often a symbol has to come in the sample."""
+"""Occurrences in the sample that a symbol needs."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SymbolTable:
-    """Symbols, and where they are found.
+    """A table of symbols.
 
     Attributes:
         symbols: uint64 (n,), little-endian, n <= 255: the symbol of each code.
-        lengths: uint8 (n,), its bytes.
-        places: Where kernels find them: see `kernels/texts/fsst_table.py`.
+        lengths: uint8 (n,), number of bytes of each symbol.
+        places: The table by which kernels find symbols: see `kernels/texts/fsst_table.py`.
     """
 
     symbols: NDArray[np.uint64]
@@ -68,7 +68,7 @@ def train(sample: VariableWidth, rounds: int = ROUNDS) -> SymbolTable:
 
 
 def sample_values(values: VariableWidth, seed: int, size: int = SAMPLE) -> VariableWidth:
-    """Return pieces of values from all over the block, about `size` bytes of them; fewer when there are not so many."""
+    """Return pieces of values from all over the block, about `size` bytes; fewer if the block has not so many."""
     starts, lengths = values.offsets[:-1], np.diff(values.offsets)
     mean = max(1, int(np.minimum(lengths[:: max(1, len(lengths) // 1024)], PIECE).mean()))
     count = min(values.count, size // mean + 1)
@@ -85,7 +85,7 @@ def sample_values(values: VariableWidth, seed: int, size: int = SAMPLE) -> Varia
 
 
 def _table(symbols: NDArray[np.uint64], lengths: Bytes) -> SymbolTable:
-    """Return a table of as many of these symbols as it takes, the first ones first."""
+    """Return a table of symbols, in order, as far as it has room for them."""
     slots = kernels.SLOTS
     places = (
         np.empty(slots, np.uint64),
@@ -101,7 +101,7 @@ def _table(symbols: NDArray[np.uint64], lengths: Bytes) -> SymbolTable:
 def _best(
     table: SymbolTable, singles: NDArray[np.int32], pairs: NDArray[np.int32], grow: bool
 ) -> tuple[NDArray[np.uint64], Bytes]:
-    """Return candidates for symbols, with `grow` also pairs of them, those that stand for most bytes first."""
+    """Return candidates for symbols, with `grow` also pairs of symbols, those that stand for the most bytes first."""
     symbols = np.concatenate([np.arange(256, dtype=np.uint64), table.symbols])
     lengths = np.concatenate([np.ones(256, np.int64), table.lengths.astype(np.int64)])
     alone = np.flatnonzero(singles >= LEAST)
@@ -122,7 +122,7 @@ def _best(
 def _merge(
     words: NDArray[np.uint64], sizes: NDArray[np.int64], gains: NDArray[Any]
 ) -> tuple[NDArray[np.uint64], Bytes]:
-    """Return each symbol once, those of the highest gain first."""
+    """Return each distinct symbol, those of the highest gain first."""
     order = np.lexsort((words, sizes))
     words, sizes, gains = words[order], sizes[order], gains[order]
     first = np.ones(len(words), bool)

@@ -1,4 +1,4 @@
-"""General compression around another encoding: LZ4 blocks or ZSTD frames, each behind its raw length.
+"""General compression around another encoding: LZ4 blocks or ZSTD frames, each after its raw length.
 
     scheme   offset   size   field
     LZ4      0        4      raw length
@@ -6,11 +6,11 @@
     ZSTD     0        8      raw length
              8               ZSTD frame; a buffer may also be a bare frame
 
-In a miniblock chunk the first buffer is compressed, the others are not. In full zip each value is.
+In a miniblock chunk the first buffer is compressed, the others are not. In full zip each value is compressed.
 
-A raw length is believed as far as its bytes can justify it. LZ4 gives at most 255 bytes for each of its own. ZSTD may
-give far more, so that only `ZSTD_TRUST` times the bytes are allocated at once; beyond that, and for bare frames, memory
-grows with what really comes out.
+A raw length is trusted as far as the compressed bytes can justify it. LZ4 gives at most 255 bytes for each of its own.
+ZSTD may give far more, so that only `ZSTD_TRUST` times the compressed bytes are allocated at once; beyond that, and for
+bare frames, memory grows with the actual output.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ ZSTD_TRUST: Final = 256
 ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
 ZSTD_RESERVED_BIT: Final = 0x08
 STEP: Final = 1 << 20
-"""Bytes that a frame of unknown length is decompressed to at once."""
+"""Bytes that a frame of unknown length is decompressed to in one step."""
 SCHEMES: Final = {pb.COMPRESSION_ALGORITHM_LZ4: "lz4", pb.COMPRESSION_ALGORITHM_ZSTD: "zstd"}
 ZSTD_LEVEL: Final = 3
 Int64s = NDArray[np.int64]
@@ -103,7 +103,7 @@ class General:
         return self.inner.decode_values(VariableWidth(ends, data))
 
     def decompress(self, buffer: Bytes) -> Bytes:
-        """Return what the inner encoding has of a buffer."""
+        """Return the decompressed buffer, in the inner encoding."""
         raw, _ = self._decompress(buffer, np.zeros(1, np.int64), np.array([len(buffer)], np.int64))
         return raw
 
@@ -131,7 +131,7 @@ class General:
         return self._compress(data, np.array([0, len(data)], np.int64))[0]
 
     def encode_values(self, block: Block) -> VariableWidth:
-        """Return each value compressed; with ZSTD one without bytes stays so."""
+        """Compress each value; with ZSTD a value without bytes stays so."""
         values = variable_values(self.inner.encode_values(block), "general")
         data, ends = self._compress(values.data, values.offsets)
         offsets: NDArray[Any] = np.zeros(values.count + 1, np.int32 if len(data) <= MAX_INT32 else np.int64)
@@ -166,7 +166,7 @@ class General:
     def _decompress(
         self, data: Bytes, starts: NDArray[np.int64], sizes: NDArray[np.int64]
     ) -> tuple[Bytes, NDArray[np.int64]]:
-        """Return raw bytes of the buffers, joined, and how many each gave."""
+        """Return the raw bytes of the buffers, joined, and the number of bytes of each."""
         return (_lz4 if self.scheme == "lz4" else _zstd)(data, starts, sizes)
 
 
@@ -199,7 +199,7 @@ def _joined(parts: list[Any]) -> tuple[Bytes, Int64s]:
 
 
 def _behind_lengths(data: Bytes, sizes: Int64s, lengths: NDArray[Any]) -> ChunkBuffer:
-    """Return compressed parts, each behind its raw length, and where each ends."""
+    """Return compressed parts, each after its raw length, and where each ends."""
     head = lengths.itemsize
     starts = np.stack([np.arange(len(sizes)) * head, len(sizes) * head + np.cumsum(sizes) - sizes], 1)
     source = np.concatenate([lengths.view(np.uint8), data])
@@ -251,7 +251,7 @@ def _zstd_buffer(buffer: Bytes) -> Bytes:
 
 
 def _zstd_stream(frame: Bytes, raw_size: int | None) -> Bytes:
-    """Return what the frame gives, at most STEP bytes beyond `raw_size`, which it must be when given."""
+    """Return the content of a frame; it must have `raw_size` bytes, unless that is None."""
     parts, size = [], 0
     try:
         stream = pa.CompressedInputStream(pa.BufferReader(frame), "zstd")

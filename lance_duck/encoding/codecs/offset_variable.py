@@ -1,7 +1,7 @@
 """Values of any length whose offsets are a sequence of numbers: 2.3 files.
 
 chunk buffer | content
-0            | the offsets, n + 1 of them from 0 on, in their encoding; missing where nothing is stored of them
+0            | the offsets, n + 1 of them from 0 on, in their encoding; missing where nothing is stored for them
 last         | the bytes of the values
 """
 
@@ -28,10 +28,10 @@ _NAME = "variable"
 
 @dataclass(frozen=True, slots=True)
 class OffsetVariable:
-    """Offsets of their own, and bytes; it is read alone.
+    """Offsets in an encoding of their own, and bytes; the codec only reads.
 
     Attributes:
-        offsets: Where each value begins and ends, of each chunk.
+        offsets: The sequence of the offsets of each chunk.
         message: The description.
     """
 
@@ -54,7 +54,7 @@ class OffsetVariable:
 
     @property
     def num_buffers(self) -> int:
-        """Those of the offsets, and the bytes."""
+        """Number of buffers of the offsets, and one of the bytes."""
         return self.offsets.num_buffers + 1
 
     def decode_chunks(self, chunks: Chunks) -> VariableWidth:
@@ -65,7 +65,7 @@ class OffsetVariable:
         ends = np.cumsum(counts)
         firsts, lasts = offsets[ends - counts], offsets[ends - 1]
         lengths = np.delete(np.diff(offsets), ends[:-1] - 1)
-        # Differences of offsets that are not negative do not wrap, and add up to the last one.
+        # If no offset and no difference of offsets is negative, none wraps, and they ascend to the last one.
         if (offsets < 0).any() or (lengths < 0).any() or (lasts > chunks.sizes[-1]).any():
             raise CorruptError("offsets of a chunk", where="variable encoding", expected="ascending, within its bytes")
         begins = chunks.starts[-1]

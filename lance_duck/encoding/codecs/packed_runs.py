@@ -1,7 +1,7 @@
 """Run lengths whose values or lengths are encoded once more: 2.3 files.
 
 A miniblock chunk has two buffers, the values of the runs and their lengths, each in an encoding of its own. The number
-of runs follows from the one that is plain, compressed as a whole or not.
+of runs follows from the buffer that is plain, compressed as a whole or not.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _NAME = "rle with encoded parts"
 
 @dataclass(frozen=True, slots=True)
 class PackedRuns:
-    """Runs of equal values; they are read alone.
+    """Runs of equal values; the codec only reads.
 
     Attributes:
-        values: Codec of the values, one a run.
+        values: Codec of the values, one for each run.
         lengths: Codec of the run lengths.
         message: The description.
     """

@@ -124,7 +124,7 @@ class PackedStructCodec:
 
 
 def _row_dtype(width: int) -> np.dtype[Any]:
-    """Return a type of this many bytes that numpy copies fast."""
+    """Return a dtype of `width` bytes that numpy copies fast."""
     return np.dtype(f"u{width}") if width in (1, 2, 4, 8) else np.dtype(f"V{width}")
 
 
@@ -133,9 +133,9 @@ class PackedField:
     """A field of a variable packed struct.
 
     Attributes:
-        fixed: Bytes of a value, or 0 when values have a length of their own.
+        fixed: Bytes of a value, or 0 when each value has a length before it.
         length: Bytes of that length, 4 or 8, or 0.
-        codec: What the values were compressed with.
+        codec: Codec of the values.
     """
 
     fixed: int
@@ -233,7 +233,7 @@ class VariablePackedStruct:
 
 
 def _fields(block: Block, count: int) -> tuple[Block, ...]:
-    """Return the fields of `block`, when it is a packed struct of so many."""
+    """Return the fields of `block` if it is a packed struct of `count` fields. Raises CorruptError."""
     if not isinstance(block, blocks.PackedStruct) or len(block.fields) != count:
         raise CorruptError("values are not packed structs", where="packed struct encoding", expected=f"{count} fields")
     return block.fields
@@ -256,7 +256,7 @@ def _field(message: pb.VariablePackedStruct.FieldEncoding, codec: Codec) -> Pack
 
 
 def _gather(data: Bytes, field: PackedField, starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> Block:
-    """Return the bytes of one field; find_fields has checked the places."""
+    """Return the values of one field; `find_fields` has checked their places."""
     count = len(starts)
     if field.fixed:
         present = starts != NULL_ROW

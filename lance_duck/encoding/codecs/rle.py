@@ -1,8 +1,7 @@
-"""Run lengths: each value once, with how often it comes.
+"""Run-length encoding: the value and the length of each run.
 
 A miniblock chunk has two buffers: r values of b bits, and r run lengths, of a byte each; in 2.3 also of 16 or 32 bits.
-Runs beyond the chunk's number of
-values are to be ignored. In block form (levels) they are one buffer:
+Runs beyond the chunk's number of values are ignored. In block form (levels) they are one buffer:
 
     offset   size        field
     0        8           v, bytes of the values
@@ -50,7 +49,7 @@ class Rle:
 
     Attributes:
         bits: Bits of a value: 8, 16, 32 or 64.
-        length_bits: Bits of a run length: 8, 16 or 32; what is written has 8.
+        length_bits: Bits of a run length: 8, 16 or 32; written ones have 8.
     """
 
     bits: int
@@ -115,12 +114,12 @@ class Rle:
         return pb.CompressiveEncoding(rle=pb.Rle(values=values, run_lengths=lengths))
 
     def encode_chunks(self, block: Block, counts: NDArray[np.int64]) -> tuple[ChunkBuffer, ...]:
-        """Return the values of the runs, and their lengths; a chunk begins a run."""
+        """Return the values of the runs, and their lengths; each chunk begins a new run."""
         values, lengths, ends = self._runs(block, counts)
         return (values.view(np.uint8), ends * values.itemsize), (lengths, ends)
 
     def encode_blocks(self, block: Block, counts: NDArray[np.int64]) -> ChunkBuffer:
-        """Return the same, each chunk as one buffer in block form: what decode_blocks reads."""
+        """Encode each chunk to one buffer in block form: what decode_blocks reads."""
         values, lengths, ends = self._runs(block, counts)
         sizes = np.diff(ends, prepend=0)
         out_ends = np.cumsum(HEAD + sizes * (values.itemsize + 1))

@@ -1,11 +1,11 @@
-"""Numbers that follow from few: offsets of texts, and places of nulls and lists, in 2.3 files.
+"""Sequences of numbers in 2.3 files, as offsets of texts and places of nulls and lists, which may be computed.
 
     encoding   | stored                                       | values
     range      | nothing                                      | start, start + step, …
-    constant   | nothing                                      | one value; without a value: no numbers at all
+    constant   | nothing                                      | one value; without a value no numbers at all
     delta      | the deltas, in an encoding of their own      | base, base + the first, …: one more than deltas
 
-DeltaNumbers wrap at the width of the values. They begin again in each chunk.
+Deltas wrap at the width of the values. Sequences begin anew in each chunk.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ FromProto = Callable[[pb.CompressiveEncoding], Codec]
 
 
 class NumberSequence(Protocol):
-    """Reads numbers of one width."""
+    """A reader of numbers of one width."""
 
     @property
     def num_buffers(self) -> int:
-        """Buffers of a chunk: 1, or 0 where nothing is stored."""
+        """Number of buffers of a chunk: 1, or 0 where nothing is stored."""
 
     @property
     def bits(self) -> int:
@@ -42,13 +42,13 @@ class NumberSequence(Protocol):
         """Return the numbers of all chunks, in order: counts.sum() of them.
 
         Raises:
-            CorruptError: The bytes cannot hold them.
+            CorruptError: The bytes cannot hold the numbers.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class RangeNumbers:
-    """Numbers of which nothing is stored: `start`, and so on by `step`."""
+    """Numbers that are not stored: `start`, `start + step`, and so on."""
 
     bits: int
     start: int
@@ -72,7 +72,7 @@ class RangeNumbers:
 
 @dataclass(frozen=True, slots=True)
 class DeltaNumbers:
-    """A number, and its sums with what is stored.
+    """A base number, and its sums with stored differences.
 
     Attributes:
         bits: Bits of a number.
@@ -110,7 +110,7 @@ class DeltaNumbers:
 
 @dataclass(frozen=True, slots=True)
 class StoredNumbers:
-    """Numbers in an encoding that values have, too."""
+    """Numbers in an encoding that values may have, too."""
 
     bits: int
     codec: Codec
@@ -127,16 +127,16 @@ class StoredNumbers:
 
 
 def sequence_from_proto(encoding: pb.CompressiveEncoding, bits: int, codec_from_proto: FromProto) -> NumberSequence:
-    """Return what reads numbers.
+    """Return the reader of a sequence of numbers.
 
     Args:
-        encoding: Their description.
-        bits: Bits of a number, where the description does not say it.
-        codec_from_proto: For encodings that values have, too.
+        encoding: Description of the sequence.
+        bits: Bits of a number, where the description does not say.
+        codec_from_proto: Returns the codec of an encoding that values may have, too.
 
     Raises:
         CorruptError: The description contradicts itself.
-        UnsupportedError: An encoding that is not read.
+        UnsupportedError: The encoding is not supported.
     """
     kind = encoding.WhichOneof("compression")
     if kind == "range":

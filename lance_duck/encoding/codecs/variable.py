@@ -1,6 +1,6 @@
 """Values of any length, uncompressed.
 
-A miniblock chunk's buffer, w = 4 or 8 bytes to an offset:
+The buffer of a miniblock chunk, with offsets of w = 4 or 8 bytes:
 
     offset       size          field
     0            (n + 1) * w   offsets from the start of the buffer; the first is (n + 1) * w
@@ -14,7 +14,7 @@ A block, which is a dictionary or the content of a general block:
     2 * w    p - 2 * w        n + 1 offsets from p
     p                         bytes of the values
 
-Old writers stored the bits in 1 byte and n behind them, so that the offsets begin at 1 + 2 * w and the place w before
+Old writers stored the bits in 1 byte and n after them, so that the offsets begin at 1 + 2 * w and the place w before
 that; a block is of this kind when one of its bytes 1 to 3 is not 0.
 """
 
@@ -46,7 +46,7 @@ class Variable:
     """Offsets and bytes.
 
     Attributes:
-        offset_bits: Bits of an offset in chunks, 32 or 64; a block says it for itself.
+        offset_bits: Bits of an offset in chunks, 32 or 64; a block names its own.
     """
 
     offset_bits: int
@@ -80,7 +80,7 @@ class Variable:
         return VariableWidth(offsets, data[: int(offsets[-1])])
 
     def decode_block(self, buffer: Bytes, count: int) -> VariableWidth:
-        """Return the views of one buffer."""
+        """Return the values of one buffer, as views."""
         width, place, start = _block_head(buffer)
         if not start <= place <= len(buffer) or (place - start) // width <= count or count < 0:
             raise CorruptError(
@@ -138,7 +138,7 @@ class Variable:
 
 
 def _block_head(buffer: Bytes) -> tuple[int, int, int]:
-    """Return the width of an offset, place of the bytes, place of the offsets."""
+    """Return the bytes of an offset, the place of the values' bytes, and the place of the offsets."""
     old = bool(buffer[1:4].any())
     bits = int.from_bytes(buffer[: 1 if old else 4].tobytes(), "little")
     if bits not in (32, 64):

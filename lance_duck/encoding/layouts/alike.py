@@ -1,7 +1,7 @@
-"""Pages of one layout, decoded as one.
+"""Decoding of several pages of the same layout as one.
 
-Whole small pages become as many chunks, one of each page, of a page of all their rows; of pages with lists, all chunks
-that hold wanted rows become those of one page.
+Whole small pages, of one chunk each, become the chunks of one page of all their rows; of pages with lists, all chunks
+that hold some of the rows become those of one page.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Int64s = NDArray[np.int64]
 
 
 def decoding_key(layout: MiniBlockLayout | None) -> object | None:
-    """Return what pages that are decoded together have in common; None for a page that is decoded by itself.
+    """Return a key that is equal for pages that can be decoded together; None for a page that is decoded by itself.
 
     Lists have levels that cross pages, and each page has a dictionary of its own.
     """
@@ -35,15 +35,15 @@ def read_alike(pages: Sequence[Page], layouts: Sequence[MiniBlockLayout]) -> Req
     """Read all rows of pages of one kind, which lie in one source that is in memory.
 
     Args:
-        pages: At least one.
-        layouts: The layout of each; all of one kind, see `decoding_key`.
+        pages: The pages, at least one.
+        layouts: The layout of each page; all of one kind, see `decoding_key`.
 
     Returns:
-        None: one of them is not of one chunk, or says something else of itself in another place. Reading it alone says
-        what is wrong, if anything is.
+        The rows; None if a page is not of one chunk, or contradicts itself. Reading that page alone tells what is
+        wrong, if anything is.
 
     Raises:
-        CorruptError: As reading one of the pages does.
+        CorruptError: Reading one of the pages would raise it.
     """
     layout, first = layouts[0], pages[0]
     width = 4 if layout.shape.large else 2
@@ -72,11 +72,11 @@ def read_lists(readers: Sequence[MiniBlockReader], rows: Sequence[Rows]) -> Requ
 
     Args:
         readers: Readers of pages of one source, all of one `lists_key`.
-        rows: The rows of each, counted from its start: for all a range, up to the end of the page and from the start
-            of the next, or for all their offsets.
+        rows: The rows of each page, counted from its start: for all pages ranges, which go up to the end of a page and
+            on from the start of the next, or for all pages offsets.
 
     Returns:
-        None: a page contradicts itself. Reading it alone says which and how.
+        The rows; None if a page contradicts itself. Reading pages alone tells which and how.
     """
     before = np.cumsum([0, *(reader.num_rows for reader in readers[:-1])]).tolist()
     wanted: Rows

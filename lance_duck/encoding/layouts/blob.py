@@ -26,7 +26,7 @@ _GAP = 64
 
 
 class BlobReader:
-    """Reads the descriptions of a blob page: blocks are packed structs (position, size)."""
+    """A reader of the descriptions of a blob page: its blocks are packed structs (position, size)."""
 
     def __init__(self, page: Page, inner: PageReader, layers: Layers) -> None:
         if layers.max_rep:
@@ -52,11 +52,11 @@ class BlobReader:
 
     @property
     def has_levels(self) -> bool:
-        """Return True: the descriptions of blobs say which are null."""
+        """Return True: the descriptions of blobs tell which are null."""
         return True
 
     def read_points(self, rows: NDArray[np.int64]) -> Leaf | None:
-        """Return None: `read` does it."""
+        """Return None: rows are read by `read` alone."""
         return None
 
     def read(self, rows: Rows) -> Request[Leaf]:
@@ -83,10 +83,10 @@ class BlobReader:
 
 
 def read_blobs(block: PackedStruct, source: ByteSource, where: str) -> Request[VariableWidth]:
-    """Return the bytes that descriptions (position, size) stand for.
+    """Read the bytes that descriptions (position, size) stand for.
 
     Raises:
-        CorruptError: A description leads out of the file, or they overlap.
+        CorruptError: A description leads out of the file, or descriptions overlap.
     """
     position, size = block.fields
     return (yield from read_extents(_numbers(position, where), _numbers(size, where), source, where))
@@ -98,13 +98,13 @@ def read_extents(
     """Read bytes from many places of one file; extents that lie close together are read as one range.
 
     Args:
-        positions: First bytes; nothing is read where there are no bytes.
-        sizes: Numbers of bytes.
+        positions: First byte of each extent.
+        sizes: Number of bytes of each extent; nothing is read for 0.
         source: The file.
-        where: Column, for messages.
+        where: Name of the column, for messages.
 
     Raises:
-        CorruptError: An extent leads out of the file, or they overlap.
+        CorruptError: An extent leads out of the file, or extents overlap.
     """
     filled = sizes > 0
     if np.any(sizes > source.size) or np.any(positions[filled] > source.size - sizes[filled]):

@@ -28,14 +28,14 @@ class MiniBlockLayout:
 
     Attributes:
         layers: Meaning of the levels.
-        shape: What the chunk headers hold.
+        shape: Fields of the chunk headers.
         rep: Codec of the repetition levels, or None.
         def_: Codec of the definition levels, or None.
         values: Codec of the values.
         dictionary: Codec of the dictionary, or None.
-        num_dictionary_items: Values in the dictionary.
-        num_items: Value slots in the page.
-        rep_index_depth: 0 when there is no repetition index.
+        num_dictionary_items: Number of values in the dictionary.
+        num_items: Number of value slots in the page.
+        rep_index_depth: Depth of the repetition index; 0 when there is none.
     """
 
     layers: Layers
@@ -54,7 +54,7 @@ class LevelChunks:
     """Levels of some chunks, one after the other.
 
     Attributes:
-        counts: int64 (chunks,), levels of each chunk.
+        counts: int64 (chunks,), number of levels of each chunk.
     """
 
     rep: Levels | None
@@ -62,7 +62,7 @@ class LevelChunks:
     counts: Int64s
 
     def before(self) -> Int64s:
-        """Return the levels before each chunk: int64 (chunks + 1,)."""
+        """Return the number of levels before each chunk, and of all: int64 (chunks + 1,)."""
         return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(self.counts)])
 
 
@@ -77,7 +77,7 @@ def fetch_range(page: Page, table: ChunkTable, first: int, last: int, shape: Chu
 
 
 def fetch_chunks(page: Page, table: ChunkTable, chunks: Int64s, shape: ChunkShape) -> Request[ParsedChunks]:
-    """Fetch chunks, given in ascending order, those that adjoin as one range, and find their buffers."""
+    """Fetch chunks, given in ascending order, adjacent ones as one range, and find their buffers."""
     starts, sizes = table.offsets[chunks], table.sizes[chunks]
     if len(chunks) == 0:
         return parse_chunks(np.empty(0, dtype=np.uint8), starts, sizes, sizes, shape, page.where)
@@ -99,7 +99,7 @@ def decode_levels_of(parsed: ParsedChunks, layout: MiniBlockLayout, where: str) 
     """Decode the levels of chunks, and check them against the number of value slots.
 
     Raises:
-        CorruptError: A level is too high, or there are too few or too many.
+        CorruptError: A level is too high, or there are too few or too many levels.
     """
     rep = def_ = None
     items = counts = parsed.values.counts
@@ -135,10 +135,10 @@ def decode_values(
 def dictionary_of_indices(
     block: Block, dictionary: Block, layers: Layers, def_: Levels | None, where: str
 ) -> Dictionary:
-    """Return the values as places in a dictionary.
+    """Return values that are indices as a dictionary block.
 
     Raises:
-        CorruptError: The values are not numbers, or the number of a valid value is too high.
+        CorruptError: The values are not unsigned integers, or the index of a valid value is too high.
     """
     if not isinstance(block, FixedWidth) or block.bits not in (8, 16, 32, 64):
         raise CorruptError("dictionary indices", where=where, expected="unsigned integers")
@@ -153,7 +153,7 @@ def dictionary_of_indices(
 
 
 def plain_width(codec: Codec) -> int | None:
-    """Return the bytes of a value when chunks hold values as they are, one after the other; else None."""
+    """Return the number of bytes of a value if chunks hold values uncompressed, one after the other; else None."""
     if isinstance(codec, LowFlat):
         codec = codec.whole
     if isinstance(codec, Flat) and codec.bits % 8 == 0:
@@ -165,15 +165,15 @@ def plain_width(codec: Codec) -> int | None:
 
 
 def take_plain(parsed: ParsedChunks, codec: Codec, width: int, chunk: Int64s, place: Int64s, where: str) -> Block:
-    """Return the values at places in chunks of plain values, of which no other value is touched.
+    """Return the values at places in chunks of plain values, without touching other values.
 
     Args:
         parsed: The chunks.
         codec: Codec of the values.
-        width: `plain_width` of it.
-        chunk: For each value its chunk, by order.
-        place: Place of the value in the chunk.
-        where: Page, for messages.
+        width: `plain_width` of the codec.
+        chunk: int64 (n,), number of each value's chunk among those parsed.
+        place: int64 (n,), place of each value in its chunk.
+        where: Name of the page, for messages.
 
     Raises:
         CorruptError: A chunk is too short for its values.

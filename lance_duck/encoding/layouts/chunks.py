@@ -1,9 +1,9 @@
 """Chunks of a miniblock page: the table that lists them and the header of each.
 
-The chunk table (page buffer 0) has one little-endian word a chunk, u16 in 2.1 and u32 in 2.2 (`has_large_chunk`):
+The chunk table (page buffer 0) has a little-endian word for each chunk, u16 in 2.1 and u32 in 2.2 (`has_large_chunk`):
 
     bits     | field
-    0 - 3    | log2 of the value slots; 0 in the last chunk, which takes what remains of the page's items
+    0 - 3    | log2 of the value slots; 0 in the last chunk, which takes the rest of the page's items
     4 -      | bytes / 8 - 1
 
 A chunk (in page buffer 1) is its header, then its buffers, the header and each buffer padded to 8 bytes:
@@ -33,13 +33,13 @@ Int64s = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class ChunkTable:
-    """Where the chunks of a page lie.
+    """The places of the chunks of a page.
 
     Attributes:
         offsets: int64 (k + 1,), byte offsets in the chunk buffer.
-        items: int64 (k + 1,), value slots before each chunk.
-        sizes: int64 (k,), bytes of each chunk.
-        counts: int64 (k,), value slots of each chunk.
+        items: int64 (k + 1,), number of value slots before each chunk.
+        sizes: int64 (k,), number of bytes of each chunk.
+        counts: int64 (k,), number of value slots of each chunk.
     """
 
     offsets: Int64s
@@ -49,13 +49,13 @@ class ChunkTable:
 
     @property
     def num_chunks(self) -> int:
-        """Chunks in the page."""
+        """Number of chunks in the page."""
         return len(self.offsets) - 1
 
 
 @dataclass(frozen=True, slots=True)
 class ChunkShape:
-    """What the header of each chunk of a page holds."""
+    """The fields of the header of each chunk of a page."""
 
     has_rep: bool
     has_def: bool
@@ -84,9 +84,9 @@ def parse_chunk_table(words: Bytes, large: bool, num_items: int, buffer_size: in
     Args:
         words: Page buffer 0.
         large: Whether words are u32.
-        num_items: Value slots in the page.
-        buffer_size: Bytes of page buffer 1.
-        where: Page, for messages.
+        num_items: Number of value slots in the page.
+        buffer_size: Number of bytes of page buffer 1.
+        where: Name of the page, for messages.
 
     Raises:
         CorruptError: The chunks do not fill the buffer, or hold more items than the page.
@@ -116,10 +116,10 @@ def parse_chunks(
     Args:
         data: Bytes that hold the chunks.
         starts: (k,), where each chunk begins; chunks lie within `data`.
-        sizes: (k,), its bytes.
-        items: (k,), its value slots.
-        shape: What the headers hold.
-        where: Page, for messages.
+        sizes: (k,), number of bytes of each chunk.
+        items: (k,), number of value slots of each chunk.
+        shape: Fields of the headers.
+        where: Name of the page, for messages.
 
     Raises:
         CorruptError: A header or buffer reaches beyond its chunk.

@@ -1,4 +1,4 @@
-"""Constant layout: a page whose valid values are all the same, or where all are null.
+"""Constant layout: a page whose valid values are all the same, or whose values are all null.
 
     page buffers | content
     none         | all null, or with an inline value all valid
@@ -9,7 +9,7 @@ Levels are raw u16 numbers unless the layout names their encoding. A scalar, lit
 
     size         | field
     4            | number of buffers n
-    4 x n        | bytes of each
+    4 x n        | size of each buffer
     any          | the buffers: the value; or two offsets of 4 or 8 bytes and the bytes between them
 """
 
@@ -42,8 +42,8 @@ class ConstantLayout:
         inline_value: Little-endian bytes of a value of one width, or None.
         rep: Codec of the repetition levels, or None when they are raw.
         def_: Codec of the definition levels, or None when they are raw.
-        num_rep: Repetition levels, when they have a codec.
-        num_def: Definition levels, when they have a codec.
+        num_rep: Number of repetition levels, when they have a codec.
+        num_def: Number of definition levels, when they have a codec.
     """
 
     layers: Layers
@@ -56,11 +56,11 @@ class ConstantLayout:
 
 @dataclass(frozen=True, slots=True)
 class _ConstantState:
-    """What is read once: value and levels.
+    """The parts of a page that are read once: value and levels.
 
     Attributes:
-        value: The value, or None when all are null.
-        heads: Place of the first entry of each row and the number of entries, when there are lists.
+        value: The value, or None when all values are null.
+        heads: Place of the first entry of each row, and the number of entries; None without lists.
     """
 
     value: Block | None
@@ -70,7 +70,7 @@ class _ConstantState:
 
 
 class ConstantReader:
-    """Reads a constant page."""
+    """A reader of a constant page."""
 
     def __init__(self, page: Page, layout: ConstantLayout) -> None:
         if len(page.buffers) > 3:
@@ -100,11 +100,11 @@ class ConstantReader:
         return self._layout.layers.max_def > 0
 
     def read_points(self, rows: NDArray[np.int64]) -> Leaf | None:
-        """Return what `read` gives, which reads nothing but once."""
+        """Return what `read` gives, which needs no reads after the first."""
         return run(self.read(rows))
 
     def read(self, rows: Rows) -> Request[Leaf]:
-        """Read rows: no bytes but those read once."""
+        """Read rows; only the first call reads any bytes."""
         count = check_rows(rows, self.num_rows)
         state = self._state
         if state is None:
@@ -165,7 +165,7 @@ def parse_scalar(data: Bytes, where: str) -> Block:
 
     Raises:
         CorruptError: Sizes do not add up.
-        UnsupportedError: A value of more than two buffers.
+        UnsupportedError: The value has more than two buffers.
     """
     words = data[: len(data) // 4 * 4].view("<u4") if data.flags.c_contiguous else np.empty(0, dtype="<u4")
     count = int(words[0]) if len(words) else 0

@@ -7,9 +7,9 @@
 An entry, little-endian:
 
     size         | field
-    0, 1, 2 or 4 | control word (rep << bits_def) | def; its size is the least that holds bits_rep + bits_def
+    0, 1, 2 or 4 | control word (rep << bits_def) | def; its size is the smallest that holds bits_rep + bits_def
     4 or 8       | length of the value, only when values differ in size and def is 0
-    any          | value: of one width, in each entry with a slot; or of the length given
+    any          | value: of one width, in each entry with a slot; or of the length before it
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ class FullZipLayout:
         width: Bytes of a value, or of its length when values differ in size.
         is_fixed: Whether values have one width.
         values: Codec of the values.
-        num_items: Entries in the page.
-        num_visible_items: Slots in the page.
+        num_items: Number of entries in the page.
+        num_visible_items: Number of slots in the page.
     """
 
     layers: Layers
@@ -79,7 +79,7 @@ class FullZipLayout:
 
 
 class FullZipReader:
-    """Reads a full-zip page."""
+    """A reader of a full-zip page."""
 
     def __init__(self, page: Page, layout: FullZipLayout) -> None:
         self._page = page
@@ -198,7 +198,7 @@ class FullZipReader:
         return self._leaf(block, rep if layout.bits_rep else None, def_ if layout.bits_def else None, slots, count)
 
     def _split_fixed(self, data: Bytes, count: int) -> Leaf:
-        """Return the entries of one size: no list, so that each has a slot."""
+        """Split entries of one size: there are no lists, so that each has a slot."""
         layout = self._layout
         entries = data.reshape(count, layout.control + layout.width)
         words = np.ascontiguousarray(entries[:, : layout.control]).view(f"<u{layout.control}").reshape(count)

@@ -43,7 +43,7 @@ class Layers:
     """Layers of a page, innermost first.
 
     Attributes:
-        kinds: `RepDefLayer` of each.
+        kinds: `RepDefLayer` of each layer.
         max_rep: Number of lists: the repetition level that starts a row.
         max_def: Highest definition level.
         max_visible: Highest definition level of an entry that has a value slot.
@@ -79,8 +79,8 @@ def parse_layers(kinds: Sequence[int], where: str) -> Layers:
     """Check the layers of a page.
 
     Raises:
-        CorruptError: No layers, or an unknown one.
-        UnsupportedError: More definition levels than a byte can hold.
+        CorruptError: There are no layers, or an unknown one.
+        UnsupportedError: There are more definition levels than a byte can hold.
     """
     if not kinds:
         raise CorruptError("page has no layers", where=where)

@@ -39,7 +39,7 @@ def decode_levels(codec: Codec | None, buffer: Bytes, count: int, max_level: int
 
 
 def narrow_levels(levels: NDArray[np.unsignedinteger[Any]], max_level: int, where: str) -> Levels:
-    """Check levels against their maximum and store them in bytes.
+    """Return levels as uint8, checked against their maximum.
 
     Raises:
         CorruptError: A level is too high.

@@ -40,7 +40,7 @@ _MAX_DICTIONARY = 1 << 40
 
 @dataclass(frozen=True, slots=True)
 class _MiniBlockState:
-    """What is read once: chunk table, repetition index, dictionary, and what takes few values out of mapped chunks."""
+    """The parts of a page that are read once: chunk table, repetition index, dictionary, reader of single values."""
 
     table: ChunkTable
     index: RowIndex | None
@@ -49,7 +49,7 @@ class _MiniBlockState:
 
 
 class MiniBlockReader:
-    """Reads a miniblock page."""
+    """A reader of a miniblock page."""
 
     def __init__(self, page: Page, layout: MiniBlockLayout) -> None:
         if not layout.layers.max_rep and layout.num_items != page.num_rows:
@@ -80,7 +80,7 @@ class MiniBlockReader:
 
     @property
     def lists_key(self) -> object | None:
-        """What pages with lists have in common that `joined_lists` joins; None of a page that it does not join."""
+        """Key that is equal for pages with lists that `joined_lists` can join; None for a page that it cannot."""
         layout = self._layout
         if layout.rep is None or layout.dictionary is not None:
             return None
@@ -179,7 +179,7 @@ class MiniBlockReader:
         return self._choose(block, levels, starts, stops, count)
 
     def _row_levels(self, rows: Rows, chunks: Int64s, levels: LevelChunks, index: RowIndex) -> tuple[Int64s, Int64s]:
-        """Return the ranges of levels: one for all rows of a slice, else one a row."""
+        """Return the ranges of levels: one for all rows of a slice, else one for each row."""
         assert levels.rep is not None
         if len(chunks) == 0:
             return np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
@@ -200,7 +200,7 @@ class MiniBlockReader:
         return np.ascontiguousarray(level_rows[0::2]), np.minimum(level_rows[1::2], levels_before[last + 1])
 
     def _choose(self, block: Block, levels: LevelChunks, starts: Int64s, stops: Int64s, count: int) -> Leaf:
-        """Return the levels in ranges, and the values of those that have one."""
+        """Return the levels in ranges, and the values of the entries that have one."""
         layers = self._layout.layers
         rep, def_ = levels.rep, levels.def_
         assert rep is not None
@@ -247,5 +247,5 @@ def joined_lists(readers: Sequence[MiniBlockReader]) -> Request[MiniBlockReader]
 
 
 def _end_to_end(parts: Sequence[Int64s], bases: Sequence[int], counts: Int64s) -> Int64s:
-    """Return the numbers of all parts but the last of each, every part counted from its base."""
+    """Join parts without their last numbers, each part shifted by its base; see `joined_lists`."""
     return np.concatenate([part[:-1] for part in parts]) + np.repeat(np.array(bases, dtype=np.int64), counts)

@@ -1,4 +1,4 @@
-"""Pages: where their bytes lie, and what reading one gives."""
+"""Pages: the places of their bytes, and the interface of their readers."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ class EncodingDescription:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Where a page lies and how it is encoded.
+    """The place and the encoding of a page.
 
     Attributes:
         source: The file.
         where: Name for messages.
-        buffers: (offset, size) in the file, checked to lie inside it.
-        num_rows: Rows (2.2 fixed-size lists of structs: items) that it claims.
+        buffers: (offset, size) of each buffer in the file, checked to lie inside it.
+        num_rows: Number of rows that it claims; of items for fixed-size lists of structs in 2.2.
         first_row: First top-level row.
         encoding: Description of the bytes.
     """
@@ -52,7 +52,7 @@ class Page:
     encoding: EncodingDescription
 
     def buffer_size(self, index: int) -> int:
-        """Return the bytes of a buffer.
+        """Return the number of bytes of a buffer.
 
         Raises:
             CorruptError: The page has no such buffer.
@@ -62,10 +62,10 @@ class Page:
         return self.buffers[index][1]
 
     def byte_range(self, index: int, start: int = 0, size: int | None = None) -> ByteRange:
-        """Return the part of a buffer: `size` bytes from `start`, or the rest.
+        """Return the range of a part of a buffer: `size` bytes from `start`, or the rest.
 
         Raises:
-            CorruptError: The buffer is missing or shorter than that.
+            CorruptError: The buffer is missing or too short.
         """
         whole = self.buffer_size(index)
         size = whole - start if size is None else size
@@ -78,15 +78,15 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """The chosen rows of a page: values of the innermost layer and the levels that give them structure.
+    """Rows of a page: values of the innermost layer, and the levels that give them structure.
 
     Attributes:
-        block: One value a visible slot, or None when all slots are null.
+        block: A value for each visible slot, or None when all slots are null.
         rep: Repetition levels, or None when no layer is a list.
         def_: Definition levels in the terms of `layers`, each <= layers.max_def, or None when all are 0.
-        layers: What the levels mean on this page.
-        num_slots: Visible slots of the innermost layer.
-        num_rows: Rows chosen.
+        layers: Meaning of the levels on this page.
+        num_slots: Number of visible slots of the innermost layer.
+        num_rows: Number of rows.
     """
 
     block: Block | None
@@ -98,7 +98,7 @@ class Leaf:
 
 
 class PageReader(Protocol):
-    """Reads one page. Immutable but for caches; safe to use from several threads."""
+    """A reader of one page. Immutable except for caches; safe to use from several threads."""
 
     @property
     def num_rows(self) -> int:
@@ -110,11 +110,11 @@ class PageReader(Protocol):
 
     @property
     def is_prepared(self) -> bool:
-        """Whether all is known that a read needs to name the bytes of its rows."""
+        """Whether the page's tables have been read, so that a read can name the bytes of its rows."""
 
     @property
     def has_levels(self) -> bool:
-        """Whether a slot may be null, or a list null or empty: without, each slot of the page has a value."""
+        """Whether a slot may be null, or a list null or empty; if not, each slot of the page has a value."""
 
     def read(self, rows: Rows) -> Request[Leaf]:
         """Read rows, counted from the start of the page.
@@ -124,13 +124,13 @@ class PageReader(Protocol):
         """
 
     def read_points(self, rows: NDArray[np.int64]) -> Leaf | None:
-        """Read a few rows at once, without a request: what `read` gives, from a source that is not remote.
+        """Read a few rows at once, without a request, from a source that is not remote.
 
         Args:
-            rows: Counted from the start of the page, ascending, at least one.
+            rows: Rows counted from the start of the page, ascending, at least one.
 
         Returns:
-            None where nothing is faster than `read`.
+            What `read` gives, or None where nothing is faster than `read`.
 
         Raises:
             CorruptError: The page contradicts itself.

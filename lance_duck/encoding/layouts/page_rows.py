@@ -39,12 +39,12 @@ def slice_bounds(rows: slice) -> tuple[int, int]:
 
 
 def as_array(rows: Rows) -> Int64s:
-    """Return row offsets, one by one."""
+    """Return rows as an array of offsets."""
     return np.arange(*slice_bounds(rows), dtype=np.int64) if isinstance(rows, slice) else rows
 
 
 def adjacent_runs(ids: Int64s) -> tuple[Int64s, Int64s]:
-    """Return the first and last (inclusive) of each run of adjacent numbers in a strictly ascending array."""
+    """Return the first and the last (inclusive) of each run of adjacent numbers in a strictly ascending array."""
     breaks = np.flatnonzero(ids[1:] != ids[:-1] + 1)
     first = np.concatenate([np.zeros(1, dtype=np.int64), breaks + 1])
     return ids[first], ids[np.append(breaks, len(ids) - 1)]

@@ -29,11 +29,12 @@ from lance_duck.kernels.texts.take import gather_fixed, gather_variable
 from lance_duck.store.checked import look
 
 _Pick = Callable[[Bytes, Int64s, Int64s, Int64s, Int64s], Block]
-"""From data, places, values of each chunk, starts and sizes of buffers to the value at each place."""
+"""From the data, and for each value its place in its chunk, the chunk's number of values, and the start and size of the
+buffer, to the values."""
 
 
 class PointReader:
-    """Takes values out of a page.
+    """A reader of single values of a page.
 
     Args:
         page: The page, in a source that is not remote.
@@ -57,7 +58,7 @@ class PointReader:
 
     @staticmethod
     def can_read(layout: MiniBlockLayout) -> bool:
-        """Return whether values and levels of a page can be taken out one by one."""
+        """Return whether the values and levels of a page can be read one by one."""
         if layout.shape.has_rep or layout.shape.num_buffers != 1 or not layout.layers.is_flat:
             return False
         return _pick_of(layout.values) is not None and (layout.def_ is None or _pick_of(layout.def_) is not None)
@@ -66,7 +67,7 @@ class PointReader:
         """Return the values of rows of the page, at least one.
 
         Raises:
-            CorruptError: A chunk that holds one contradicts itself, or the page has no such row.
+            CorruptError: A chunk that holds a row contradicts itself, or the page has no such row.
         """
         data = look(self._source, *self._extent, len(rows) * self._chunk_bytes, rows, self._chunks_of)
         places = np.empty((6, len(rows)), np.int64)
@@ -86,13 +87,13 @@ class PointReader:
         return Leaf(block, None, def_, self._layout.layers, len(rows), len(rows))
 
     def _chunks_of(self, rows: Int64s) -> tuple[Int64s, Int64s]:
-        """Return where the chunks begin and end that hold rows."""
+        """Return the begin and the end of the chunk of each row."""
         chunks = self._items[1:-1].searchsorted(rows, side="right")
         return self._offsets[chunks], self._offsets[chunks + 1]
 
 
 def _pick_of(codec: Codec) -> _Pick | None:
-    """Return how single values of a codec are taken; None if they cannot be."""
+    """Return the function that reads single values of a codec; None if there is none."""
     width = plain_width(codec)
     if width:
         return _plain(codec, width)

@@ -2,7 +2,7 @@
 
 offset | size | field (little-endian, for each chunk `depth` + 1 words, the first two of which are used)
 0      | 8    | rows that end in the chunk
-8      | 8    | values at its end that belong to a row which goes on in the next chunk; 0 when none does
+8      | 8    | values at its end that belong to a row which continues in the next chunk; 0 if none does
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ Int64s = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class RowIndex:
-    """Rows by chunk.
+    """The rows of each chunk.
 
     Attributes:
-        first_row: int64 (k + 1,), rows that begin before each chunk.
-        continues: bool (k + 1,), whether the chunk begins within a row.
+        first_row: int64 (k + 1,), number of rows that begin before each chunk.
+        continues: bool (k + 1,), whether each chunk begins within a row.
     """
 
     first_row: Int64s
@@ -36,7 +36,7 @@ class RowIndex:
         return chunk
 
     def chunk_end(self, rows: Int64s) -> Int64s:
-        """Return, for each row, the first chunk without anything of the rows before it."""
+        """Return, for each row, the first chunk without values of the rows before it."""
         chunk = np.minimum(self.first_row.searchsorted(rows, side="right") - 1, len(self.first_row) - 1)
         inside = (self.first_row[chunk] < rows) | self.continues[chunk]
         end: Int64s = np.minimum(chunk + inside, len(self.first_row) - 1)

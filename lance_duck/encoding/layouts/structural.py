@@ -27,14 +27,14 @@ PAGE_LAYOUT = "lance.encodings21.PageLayout"
 PLANAR_LAYOUT = "lance.encodings23.PlanarLayout"
 _MAX_CONTROL_BITS = 32
 _REPEATED_BYTES: Final = 256
-"""Bytes of a description that is remembered: those with tables of symbols are longer, and no two are alike."""
+"""Most bytes of a description that is cached: those with tables of symbols are longer, and no two are alike."""
 
 _layouts: Final[LruCache[MiniBlockLayout]] = LruCache(256)
-"""What descriptions of miniblock pages say, which are the same in all small files of a table."""
+"""Parsed descriptions of miniblock pages, which are the same in all small files of a table."""
 
 
 def known_layout(page: Page, *, narrow: bool = False) -> MiniBlockLayout | None:
-    """Return what the description of a page says, where it is that of a miniblock page that `open_page` remembers."""
+    """Return the parsed description of a page, if it is a miniblock page's that `open_page` has cached; else None."""
     return _layouts.find((page.encoding, narrow))
 
 
@@ -43,11 +43,11 @@ def open_page(page: Page, *, narrow: bool = False) -> PageReader:
 
     Args:
         page: The page.
-        narrow: Integers wider than 64 bits may come with 64, where all of a read fit.
+        narrow: Whether integers wider than 64 bits may come with 64, where all of a read fit.
 
     Raises:
         CorruptError: The description is broken.
-        UnsupportedError: A layout or encoding that is not read.
+        UnsupportedError: A layout or encoding is not supported.
     """
     known = _layouts.find((page.encoding, narrow))
     if known is not None:

@@ -1,4 +1,4 @@
-"""What an array encoding of a 2.0 page gives."""
+"""The interface of array encodings of 2.0 pages, and the values that they give."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lance_duck.kernels.memory import Bytes
 from lance_duck.store.request import Request
 
 MAX_COUNT = 2**31 - 1
-"""Values that one read of a page may ask for."""
+"""Most values that one read of a page may ask for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class PageValues:
 
     Attributes:
         block: The value slots, or None when all values are null.
-        validity: uint8, one byte (0 or 1) a value; None when no value is null, or the block is None.
+        validity: uint8, a byte (0 or 1) for each value; None when no value is null, or the block is None.
         count: Number of values.
     """
 
@@ -32,22 +32,22 @@ class PageValues:
 
 
 class EncodedArray(Protocol):
-    """One node of the tree of encodings of a page; immutable but for caches."""
+    """A node of the tree of encodings of a page; immutable except for caches."""
 
     @property
     def capacity(self) -> int | None:
-        """Values that its bytes can hold; None when that shows only on reading, or it needs none."""
+        """Number of values that the bytes can hold; None if only reading tells, or no bytes are needed."""
 
     def read(self, runs: RowRuns) -> Request[PageValues]:
         """Read runs of values.
 
         Raises:
-            CorruptError: The bytes do not hold them.
+            CorruptError: The bytes do not hold the values.
         """
 
 
 def both_valid(one: Bytes | None, other: Bytes | None) -> Bytes | None:
-    """Return the validity of values that are valid when both say so."""
+    """Return the validity of values that are valid where both validities say so."""
     if one is None or other is None:
         return other if one is None else one
     return np.bitwise_and(one, other)

@@ -1,4 +1,4 @@
-"""Byte strings: where each ends, beside the bytes of all of them.
+"""Byte strings: the end of each, beside the bytes of all.
 
 binary               indices: the end of each value in the bytes, null_adjustment added where the value is null
 fsst                 the same with compressed bytes, one symbol table for the page
@@ -32,7 +32,7 @@ class Binary:
 
     @property
     def capacity(self) -> int | None:
-        """Values whose ends can be stored."""
+        """Number of values whose ends the bytes can hold."""
         return self.ends.capacity
 
     def read(self, runs: RowRuns) -> Request[PageValues]:
@@ -57,7 +57,7 @@ class FsstArray:
 
     @property
     def capacity(self) -> int | None:
-        """Values at most: as many as there are compressed ones."""
+        """Number of compressed values that the bytes can hold."""
         return self.binary.capacity
 
     def read(self, runs: RowRuns) -> Request[PageValues]:
@@ -77,7 +77,7 @@ class FixedSizeBinary:
 
     @property
     def capacity(self) -> int | None:
-        """Values whose bytes can be stored."""
+        """Number of values that the bytes can hold."""
         return None if self.data.capacity is None else self.data.capacity // self.width
 
     def read(self, runs: RowRuns) -> Request[PageValues]:

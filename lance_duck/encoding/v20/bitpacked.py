@@ -32,7 +32,7 @@ def bitpacked_from_proto(message: pb.Bitpacked | pb.BitpackedForNonNeg, buffers:
     """Return the reader of a bit-packed array.
 
     Raises:
-        CorruptError: Widths that make no sense, or a missing buffer.
+        CorruptError: The widths make no sense, or the buffer is missing.
     """
     buffer = buffers.find(message.buffer)
     width, bits = message.compressed_bits_per_value, message.uncompressed_bits_per_value
@@ -77,7 +77,7 @@ class BitpackedForNonNeg:
 
     @property
     def capacity(self) -> int:
-        """Values in the buffer, padding among them."""
+        """Number of values in the buffer, padding included."""
         return self.buffer.size // (CHUNK // 8 * self.width) * CHUNK
 
     def read(self, runs: RowRuns) -> Request[PageValues]:

@@ -1,7 +1,7 @@
-"""The buffers that a 2.0 page points at, read in part.
+"""The buffers that a 2.0 page points at, of which parts can be read.
 
-`Buffer.buffer_type` says whose buffers the index counts: the page's or the column's. Buffers start at multiples of 64
-bytes.
+`Buffer.buffer_type` tells whether the index counts the buffers of the page or of the column. Buffers start at multiples
+of 64 bytes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from lance_duck.wire.pb import encodings20_pb2 as pb
 Ints = NDArray[np.int64]
 
 SMALL_GAP = 4096
-"""Bytes between two wanted extents that are rather read than skipped."""
+"""Bytes between two extents that are rather read than skipped."""
 
 _RECENT: Final = 2  # neighbouring pages are read by two threads at most
 
@@ -45,16 +45,16 @@ class StoredBuffer:
     where: str
 
     def too_short(self, needed: int, size: int) -> CorruptError:
-        """Return the error for values that reach to byte `wanted` of `size`."""
+        """Return the error for values that reach to byte `needed` of `size`."""
         return CorruptError("values beyond the end of their buffer", where=self.where, expected=needed, found=size)
 
     def read_all(self) -> Request[Bytes]:
-        """Return all its bytes."""
+        """Read all bytes of the buffer."""
         (data,) = yield [ByteRange(self.source, self.offset, self.size)]
         return data
 
     def read(self, starts: Ints, stops: Ints) -> Request[Bytes]:
-        """Return the bytes of ascending, disjoint extents, one after the other; a view when nothing lies between them.
+        """Read ascending, disjoint extents; return their bytes end to end, a view when nothing lies between them.
 
         Raises:
             CorruptError: An extent reaches beyond the buffer.
@@ -69,7 +69,7 @@ class StoredBuffer:
         return out
 
     def read_around(self, starts: Ints, stops: Ints) -> Request[tuple[Bytes, Ints]]:
-        """Return the bytes that hold the extents, and where in them each begins; extents ascend and may share bytes.
+        """Read extents, which ascend and may share bytes; return bytes that hold them, and where each begins in these.
 
         Raises:
             CorruptError: An extent reaches beyond the buffer.
@@ -95,12 +95,12 @@ class StoredBuffer:
 
 @dataclass(frozen=True, slots=True)
 class PageBuffers:
-    """What the encoding of a page may point at.
+    """The buffers that the encoding of a page may point at.
 
     Attributes:
         page: The page, with its own buffers.
         column: (offset, size) of the buffers of the column, inside the file.
-        recent: Buffers that were decompressed last, by their offset in the file; shared by the pages of the column.
+        recent: Buffers that were decompressed last, by offset in the file; shared by the pages of the column.
     """
 
     page: Page
@@ -112,7 +112,7 @@ class PageBuffers:
 
         Raises:
             CorruptError: There is no such buffer.
-            UnsupportedError: The buffer is one of the whole file.
+            UnsupportedError: The buffer belongs to the whole file.
         """
         if buffer.buffer_type not in (pb.Buffer.page, pb.Buffer.column):
             raise UnsupportedError("page in a buffer of the whole file", where=self.page.where)

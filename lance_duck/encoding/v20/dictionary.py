@@ -23,7 +23,7 @@ class DictionaryArray:
     """`num_items` items and indices into them; the items are read once.
 
     Attributes:
-        zero_is_null: Index 0 is null and the items count from 1.
+        zero_is_null: Whether index 0 is null and items count from 1.
     """
 
     indices: EncodedArray
@@ -34,11 +34,11 @@ class DictionaryArray:
 
     @property
     def capacity(self) -> int | None:
-        """Indices that are stored."""
+        """Number of indices that the bytes can hold."""
         return self.indices.capacity
 
     def read(self, runs: RowRuns) -> Request[PageValues]:
-        """Return the dictionary values; null where the index or the item is."""
+        """Return the values as a dictionary; null where the index or the item is null."""
         if self._items:
             places, items = (yield from self.indices.read(runs)), self._items[0]
         else:

@@ -1,7 +1,7 @@
 """Ends of variable-length rows: of strings in their bytes, of lists in their items.
 
-Row i is the items from the end of row i - 1 (0 before the first row of the page) to its own. The end of a null row has
-an adjustment added that is larger than any end.
+Row i is the items from the end of row i - 1 (0 before the first row of the page) to its own end. To the end of a null
+row an adjustment is added that is larger than any end.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ class Rows:
     """Rows of variable length.
 
     Attributes:
-        offsets: int64, one more than rows: where each begins among the items of all of them; from 0, ascending.
-        validity: One byte (0 or 1) a row, None when none is null.
-        item_starts: int64, first item of each run of rows; ascending and disjoint with its stop.
-        item_stops: int64.
+        offsets: int64 (rows + 1,), where each row begins among the items of all rows read; from 0, ascending.
+        validity: A byte (0 or 1) for each row, None when no row is null.
+        item_starts: int64 (runs,), first item of each run of rows; runs ascend and are disjoint.
+        item_stops: int64 (runs,), one past the last item of each run.
     """
 
     offsets: Ints
@@ -49,8 +49,8 @@ class Ends:
 
     Attributes:
         values: Unsigned integers.
-        adjustment: What is added to the end of a null row, at least 1.
-        limit: No end is larger, at most `NO_LIMIT`.
+        adjustment: Number that is added to the end of a null row, at least 1.
+        limit: Largest end allowed, at most `NO_LIMIT`.
     """
 
     values: EncodedArray
@@ -59,7 +59,7 @@ class Ends:
 
     @property
     def capacity(self) -> int | None:
-        """Ends that are stored."""
+        """Number of ends that the bytes can hold."""
         return self.values.capacity
 
     def read(self, runs: RowRuns) -> Request[Rows]:

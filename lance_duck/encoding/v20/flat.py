@@ -37,7 +37,7 @@ def flat_from_proto(message: pb.Flat, buffers: PageBuffers) -> EncodedArray:
 
     Raises:
         CorruptError: The buffer is missing.
-        UnsupportedError: A width of several bits that is not whole bytes, or an unknown compression.
+        UnsupportedError: The width is of several bits and not whole bytes, or the compression is unknown.
     """
     buffer = buffers.find(message.buffer)
     bits = message.bits_per_value
@@ -57,7 +57,7 @@ def flat_from_proto(message: pb.Flat, buffers: PageBuffers) -> EncodedArray:
 
 @dataclass(frozen=True, slots=True)
 class FlatBytes:
-    """Uncompressed values of `bits` bits, whole bytes; only what is asked for is read."""
+    """Uncompressed values of `bits` bits, whole bytes; only the runs that are asked for are read."""
 
     buffer: StoredBuffer
     bits: int
@@ -68,7 +68,7 @@ class FlatBytes:
         return self.buffer.size // (self.bits // 8)
 
     def read(self, runs: RowRuns) -> Request[PageValues]:
-        """Return FixedWidth values, a view of the file where they are neighbours."""
+        """Return FixedWidth values, a view of the file where they are adjacent."""
         starts, stops = byte_extents(runs, self.bits)
         data = yield from self.buffer.read(starts, stops)
         count = runs.count
@@ -77,17 +77,17 @@ class FlatBytes:
 
 @dataclass(frozen=True, slots=True)
 class FlatBits:
-    """Bits."""
+    """Values of one bit each."""
 
     buffer: StoredBuffer
 
     @property
     def capacity(self) -> int:
-        """Bits in the buffer."""
+        """Number of bits in the buffer."""
         return self.buffer.size * 8
 
     def read(self, runs: RowRuns) -> Request[PageValues]:
-        """Return FixedWidth of one bit, a byte (0 or 1) each."""
+        """Return FixedWidth values of one bit, a byte (0 or 1) each."""
         data, places = yield from self.buffer.read_around(*byte_extents(runs, 1))
         count = runs.count
         if len(places) == 1:
@@ -139,13 +139,13 @@ class FlatCompressed:
 
 @dataclass(frozen=True, slots=True)
 class ConstantArray:
-    """One value many times."""
+    """One value for all slots."""
 
     value: bytes
 
     @property
     def capacity(self) -> None:
-        """None: it holds as many values as one likes."""
+        """None: any number of values can be read."""
         return None
 
     def read(self, runs: RowRuns) -> Request[PageValues]:

@@ -1,7 +1,7 @@
-"""Loops over the runs of a 2.0 page, each beside its plain numpy reference.
+"""Kernels for the runs of a 2.0 page, each beside its plain numpy reference.
 
-A run is a stretch of neighbouring values; kernels take the first position and the length of each. They check every
-position against the buffers they are given and return a status instead of raising.
+A run is a stretch of adjacent values; kernels take the first position and the length of each. They check every position
+against their buffers and return a status instead of raising.
 """
 
 from __future__ import annotations
@@ -80,17 +80,17 @@ def unravel_ends(
     Args:
         ends: For each run the end of the row before it, unless firsts[i], and then of its counts[i] rows. An end of
             `adjustment` or more marks a null row; the real end is then smaller by `adjustment`.
-        firsts: Run i begins at the first row of the page.
-        counts: Rows in each run.
-        adjustment: At least 1.
-        limit: No item lies at or beyond it; less than 2**63.
-        offsets: Out, counts.sum() + 1.
-        validity: Out, counts.sum(), 0 or 1.
-        item_starts: Out, as counts: first item of run i.
-        item_stops: Out, as counts.
+        firsts: Whether run i begins at the first row of the page.
+        counts: Number of rows of each run.
+        adjustment: Number added to the ends of null rows, at least 1.
+        limit: Bound of the items, which lie below it; less than 2**63.
+        offsets: (counts.sum() + 1,), written.
+        validity: (counts.sum(),), written: 0 or 1.
+        item_starts: (runs,), written: first item of each run.
+        item_stops: (runs,), written: one past the last item of each run.
 
     Returns:
-        OK, TOO_SHORT (an item at or beyond the limit) or BAD_OFFSETS (they descend).
+        OK, TOO_SHORT (an item lies at or beyond the limit) or BAD_OFFSETS (ends descend).
     """
     read, row, total = 0, 0, np.int64(0)
     if len(offsets) < 1 or len(offsets) != len(validity) + 1:

@@ -37,7 +37,7 @@ class FixedSizeListArray:
 
     @property
     def capacity(self) -> int | None:
-        """Lists whose items can be stored."""
+        """Number of lists whose items the bytes can hold."""
         return None if self.items.capacity is None else self.items.capacity // self.dimension
 
     def read(self, runs: RowRuns) -> Request[PageValues]:
@@ -53,14 +53,14 @@ class FixedSizeListArray:
 
 @dataclass(frozen=True, slots=True)
 class PackedArrayField:
-    """A field of a packed struct: `bits` a value, `dimension` values when it is a fixed-size list."""
+    """A field of a packed struct: a value of `bits` bits, or `dimension` values if it is a fixed-size list."""
 
     bits: int
     dimension: int | None = None
 
     @property
     def size(self) -> int:
-        """Bytes in a row."""
+        """Number of bytes in a row."""
         return self.bits // 8 * (1 if self.dimension is None else self.dimension)
 
     def block(self, data: Bytes, count: int) -> Block:
@@ -80,7 +80,7 @@ class PackedStructArray:
 
     @property
     def row_size(self) -> int:
-        """Bytes in a row, at least 1."""
+        """Number of bytes in a row, at least 1."""
         return sum(field.size for field in self.fields)
 
     @property
@@ -107,7 +107,7 @@ def zero_block(arrow_type: pa.DataType, count: int) -> Block:
     """Return a block of `count` value slots that are all null.
 
     Raises:
-        UnsupportedError: Values of this type do not live in a fixed-size list.
+        UnsupportedError: A fixed-size list cannot have values of this type.
     """
     if isinstance(arrow_type, pa.BaseExtensionType):
         return zero_block(arrow_type.storage_type, count)

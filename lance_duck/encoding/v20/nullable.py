@@ -20,7 +20,7 @@ class SomeNulls:
 
     @property
     def capacity(self) -> int | None:
-        """Values that both parts can hold."""
+        """Number of values that both parts can hold."""
         capacities = [c for c in (self.validity.capacity, self.values.capacity) if c is not None]
         return min(capacities, default=None)
 
@@ -36,15 +36,15 @@ class SomeNulls:
 
 @dataclass(frozen=True, slots=True)
 class AllNulls:
-    """Encode an array of nulls."""
+    """An array of nulls."""
 
     @property
     def capacity(self) -> None:
-        """None: it holds as many values as one likes."""
+        """None: any number of values can be read."""
         return None
 
     def read(self, runs: RowRuns) -> Request[PageValues]:
-        """Return all null."""
+        """Return nulls."""
         yield from ()
         if runs.count > MAX_COUNT:
             raise CorruptError("more nulls than one read can give", expected=f"at most {MAX_COUNT}", found=runs.count)

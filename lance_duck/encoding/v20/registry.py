@@ -1,4 +1,4 @@
-"""From the description of a 2.0 page to the tree that reads it."""
+"""The registry of array encodings: the description of a 2.0 page → the tree that reads it."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ PAGE_MESSAGE = "lance.encodings.ArrayEncoding"
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What the reader of an array needs to know besides its encoding.
+    """The facts about an array, besides its encoding, that its reader needs.
 
     Attributes:
-        buffers: The buffers of its page.
-        length: Values that it must hold, None when unknown before reading.
-        arrow_type: Type of the values; decides what dictionary indices and slots of nulls mean.
+        buffers: Buffers of its page.
+        length: Number of values that it must hold; None when unknown before reading.
+        arrow_type: Type of the values; decides the meaning of dictionary indices and of the slots of nulls.
     """
 
     buffers: PageBuffers
@@ -41,7 +41,7 @@ class Context:
     arrow_type: pa.DataType
 
     def of(self, length: int | None, arrow_type: pa.DataType | None = None) -> Context:
-        """Return the same page, another length and type."""
+        """Return the context of another array of the page, with its own length and type."""
         return Context(self.buffers, length, self.arrow_type if arrow_type is None else arrow_type)
 
 
@@ -50,7 +50,7 @@ def parse_encoding(description: EncodingDescription, buffers: PageBuffers) -> pb
 
     Raises:
         CorruptError: The message is broken.
-        UnsupportedError: Another kind of message.
+        UnsupportedError: The message is of another kind.
     """
     if description.name != PAGE_MESSAGE:
         raise buffers.unsupported("page encoding in a 2.0 file", description.name)
@@ -65,7 +65,7 @@ def array_from_proto(encoding: pb.ArrayEncoding, context: Context) -> EncodedArr
 
     Raises:
         CorruptError: The buffers cannot hold the values, or the description contradicts itself.
-        UnsupportedError: An encoding that 2.0 files do not have.
+        UnsupportedError: The encoding is one that 2.0 files do not have.
     """
     kind = encoding.WhichOneof("array_encoding")
     if kind is None:
@@ -84,7 +84,7 @@ def list_from_proto(encoding: pb.ArrayEncoding, context: Context) -> Ends:
     """Return the reader of the ends of a page of lists; `num_items` of the description limits them.
 
     Raises:
-        CorruptError: Not a list encoding, or one that contradicts itself.
+        CorruptError: The encoding is not one of lists, or contradicts itself.
     """
     if encoding.WhichOneof("array_encoding") != "list":
         raise context.buffers.corrupt(

@@ -15,11 +15,11 @@ Rows = slice | NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class RowRuns:
-    """Values starts[i] up to, not including, stops[i]; no run is empty, ascending, with a gap between neighbours.
+    """Runs of values, from starts[i] up to, not including, stops[i]; not empty, ascending, with gaps between them.
 
     Attributes:
-        starts: int64.
-        stops: int64, as many.
+        starts: int64 (n,).
+        stops: int64 (n,).
     """
 
     starts: Ints
@@ -27,12 +27,12 @@ class RowRuns:
 
     @property
     def counts(self) -> Ints:
-        """Values in each run, int64."""
+        """Number of values in each run, int64."""
         return self.stops - self.starts
 
     @property
     def count(self) -> int:
-        """Values in all runs."""
+        """Number of values in all runs."""
         return int(self.counts.sum())
 
     @property
@@ -41,11 +41,11 @@ class RowRuns:
         return int(self.stops[-1]) if len(self.stops) else 0
 
     def scaled(self, factor: int) -> RowRuns:
-        """Return the runs of parts if each value has `factor` parts; the caller has checked for overflow."""
+        """Return the runs with each value counted as `factor` parts; the caller has checked for overflow."""
         return RowRuns(self.starts * factor, self.stops * factor)
 
     def split(self, bounds: Ints) -> list[tuple[int, RowRuns]]:
-        """Return the runs in each page that has any, counted from its start.
+        """Return the number of each page that has runs, and its runs, counted from the start of the page.
 
         Args:
             bounds: int64 (k + 1,), ascending: page i has the values bounds[i] up to bounds[i + 1].
@@ -71,7 +71,7 @@ def span(start: int, stop: int) -> RowRuns:
 
 
 def merged_runs(starts: Ints, stops: Ints) -> RowRuns:
-    """Return the runs from ascending extents that may be empty or touch each other."""
+    """Return the runs of ascending extents, which may be empty or touch each other."""
     filled = stops > starts
     if not filled.all():
         starts, stops = starts[filled], stops[filled]
@@ -85,7 +85,7 @@ def runs_of_rows(rows: Rows, num_rows: int) -> RowRuns:
     """Return the runs of the rows of a column of `num_rows`.
 
     Raises:
-        InvalidInputError: A row outside the column, a step other than 1, rows that do not ascend.
+        InvalidInputError: A row is outside the column, the step is not 1, or rows do not ascend.
     """
     if isinstance(rows, slice):
         start, stop = rows.start or 0, num_rows if rows.stop is None else rows.stop

@@ -1,5 +1,5 @@
-"""From Arrow to pages: arrays are shredded into levels and blocks, compressed, and laid out as pages.
+"""Writing of pages: Arrow arrays are shredded into levels and blocks, compressed, and laid out as pages.
 
-You hold: Arrow arrays of one column. You get: pages. `options` says what was asked for, `grammar` what readers of a
-version know, `costs` what pays. Never here: files.
+You hold: Arrow arrays of one column. You get: pages. `options` has what a field asks for, `grammar` what readers of a
+version know, `costs` the thresholds. Never here: files.
 """

@@ -1,4 +1,4 @@
-"""From Arrow arrays to blocks: views of the array's buffers wherever the block has the same form."""
+"""Blocks of Arrow arrays: views of the array's buffers wherever the block has the same form."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _NOTHING = np.empty(0, dtype=np.uint8)
 
 
 def valid_flags(array: pa.Array) -> Bytes | None:
-    """Return a flag (0 or 1) for each value that is not null; None when none is.
+    """Return a flag for each value, 1 if it is not null; None when no value is null.
 
-    Only what the array's own validity says: a null in a dictionary is none of the array.
+    Only the array's own validity counts: a null in a dictionary is not a null of the array.
     """
     if pa.types.is_null(array.type):
         return np.zeros(len(array), dtype=np.uint8) if len(array) else None
@@ -33,16 +33,16 @@ def valid_flags(array: pa.Array) -> Bytes | None:
 
 
 def array_to_block(array: pa.Array, where: str) -> Block:
-    """Return the values of an array of a storage type, nulls as what lies below them.
+    """Return the values of an array of a storage type; nulls have the values that lie below them.
 
     Args:
-        array: No extension type, no list of any size, no view.
-        where: Column, for messages.
+        array: An array of no extension type, no list of any size, no view.
+        where: Name of the column, for messages.
 
     Raises:
-        UnsupportedError: A type that no column has.
-        InvalidInputError: Nulls within a packed struct, offsets that do not ascend within their bytes, or an index that
-            its dictionary does not have.
+        UnsupportedError: No column has this type.
+        InvalidInputError: A packed struct has nulls, offsets do not ascend within their bytes, or a dictionary does not
+            have an index.
     """
     kind = array.type
     if pa.types.is_null(kind) or kind == pa.binary(0):
@@ -92,7 +92,7 @@ def _variable(array: pa.Array, where: str) -> VariableWidth:
 
 
 def _without_hidden(block: VariableWidth, valid: Bytes | None) -> VariableWidth:
-    """Return the same values, where nulls are empty."""
+    """Return the values with nulls made empty."""
     if valid is None:
         return block
     sizes = np.diff(block.offsets)
@@ -138,7 +138,7 @@ def _fixed_size_list(array: pa.FixedSizeListArray, where: str) -> FixedSizeList:
 
 
 def _is_plain(kind: pa.DataType) -> bool:
-    """Return whether values have one width in memory, lists of one size among them."""
+    """Return whether values have one width in memory, fixed-size lists included."""
     if pa.types.is_fixed_size_list(kind):
         return True
     if pa.types.is_nested(kind) or pa.types.is_dictionary(kind) or pa.types.is_null(kind):

@@ -1,4 +1,4 @@
-"""What pages may hold, by the version of their file: that which every reader of the version reads.
+"""The grammar of pages, by the version of their file: the forms that every reader of the version reads.
 
 version | oldest reader | beyond the version before
 2.0     | pylance 0.30  | arrays of arrays, without levels: `encoding.v20`
@@ -30,10 +30,10 @@ _ITEMS: Final = frozenset({"flat", "variable", "inline_bitpacking", "out_of_line
 
 @dataclass(frozen=True, slots=True)
 class Grammar:
-    """What a page of a file version may hold.
+    """The forms that a page of a file version may have.
 
     Attributes:
-        chunk_values: Encodings of the values of a miniblock page, those inside others among them.
+        chunk_values: Encodings of the values of a miniblock page, those inside others included.
         single_values: Encodings of values that stand one by one, in full-zip pages.
         dictionary: Encodings of the items of a dictionary.
         dictionary_bits: Bits of numbers that may have a dictionary.
@@ -41,11 +41,11 @@ class Grammar:
         has_large_chunks: Whether chunk words and sizes of chunk buffers have 32 bits, and not 16.
         max_chunk_bytes: Bytes of a chunk, headers included.
         max_value_bytes: Bytes of a text in a chunk.
-        max_runs_bits: Bits of numbers of which a chunk of 4096 runs has room; a chunk of wider ones has 2048 values.
+        max_runs_bits: Bits of numbers of which 4096 runs fit a chunk; a chunk of wider numbers has 2048 values.
         has_constants: Whether a constant page may have a value, and not only nulls.
         has_constant_lists: Whether lists whose items are all null may be a constant page.
-        constant_levels: Encodings of the levels of pages that are all null; none: they are not encoded.
-        has_variable_packed_structs: Whether packed structs may have fields of no fixed width.
+        constant_levels: Encodings of the levels of pages that are all null; empty if they are not encoded.
+        has_variable_packed_structs: Whether packed structs may have fields of variable width.
         has_dense_nulls: Whether a page of lists may have null items and no level for lists that are null or empty.
         has_zipped_bits: Whether truth values may stand in full-zip pages.
     """

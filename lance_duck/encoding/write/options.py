@@ -3,11 +3,11 @@
 key                                           | value
 lance-encoding:compression                    | none, zstd, lz4, fsst
 lance-encoding:compression-level              | integer
-lance-encoding:rle-threshold                  | runs for each value below which runs are encoded where they are smaller
+lance-encoding:rle-threshold                  | runs per value, below which runs are encoded where they are smaller
 lance-encoding:bss                            | off, on, auto: byte stream split before general compression
-lance-encoding:dict-divisor                   | at most one distinct value for so many values; 2
-lance-encoding:dict-size-ratio                | at most this part of the plain size as a dictionary; 0.8
-lance-encoding:dict-values-compression        | none, zstd, lz4: of the dictionary; lz4
+lance-encoding:dict-divisor                   | values that a dictionary needs for each distinct one; 2 by default
+lance-encoding:dict-size-ratio                | largest size of a dictionary as a part of the plain size; 0.8 by default
+lance-encoding:dict-values-compression        | none, zstd, lz4: of the dictionary; lz4 by default
 lance-encoding:dict-values-compression-level  | integer
 lance-encoding:structural-encoding            | miniblock, fullzip
 lance-encoding:packed                         | true: a struct is stored row by row
@@ -25,27 +25,27 @@ from lance_duck.encoding.write.grammar import GRAMMARS, Grammar
 PREFIX: Final = "lance-encoding:"
 CHUNK_BYTES: Final = 4096
 NO_TEXT: Final = frozenset({"binary", "large_binary", "json"})
-"""Logical types whose values are bytes."""
+"""Logical types of variable width whose values are no texts."""
 
 
 @dataclass(frozen=True, slots=True)
 class EncodingOptions:
-    """How a field's values are to be compressed.
+    """Options for the compression of a field's values.
 
     Attributes:
         version: "2.1" or "2.2".
-        compression: None (choose), "none", "zstd", "lz4" or "fsst".
+        compression: "none", "zstd", "lz4" or "fsst"; None leaves the choice to the writer.
         level: Level of the compression; None for its default.
-        rle_threshold: Runs are encoded only when there are fewer than this for each value; None: whenever they are
+        rle_threshold: Number of runs per value, below which runs are encoded; None to encode runs whenever they are
             clearly smaller.
         bss: "off", "on" or "auto".
-        dict_divisor: Values that there must be for each distinct one; None for the default.
-        dict_size_ratio: Part of the plain size that a dictionary may take.
-        dict_compression: None (choose), "none", "zstd" or "lz4", of the dictionary.
-        dict_level: Level of that compression.
-        structural: None (choose), "miniblock" or "fullzip".
+        dict_divisor: Number of values that a dictionary needs for each distinct one; None for the default.
+        dict_size_ratio: Largest size of a dictionary, as a part of the plain size.
+        dict_compression: "none", "zstd" or "lz4", of the dictionary; None leaves the choice to the writer.
+        dict_level: Level of the dictionary's compression.
+        structural: "miniblock" or "fullzip"; None leaves the choice to the writer.
         packed: Whether a struct is stored row by row.
-        is_text: Whether values of variable width are texts, in which it is worth to look for symbols.
+        is_text: Whether values of variable width are texts, which are worth looking for symbols.
     """
 
     version: str = "2.2"
@@ -95,18 +95,18 @@ class EncodingOptions:
 
     @property
     def grammar(self) -> Grammar:
-        """What pages of the file's version may hold."""
+        """Grammar of the pages of the file's version."""
         return GRAMMARS[self.version]
 
     @property
     def chunk_bytes(self) -> int:
-        """Bytes that a chunk is to have; more when it is compressed again, which is dear for each chunk."""
+        """Bytes that a chunk should have; more with general compression, which has a cost for each chunk."""
         return 4 * CHUNK_BYTES if self.grammar.has_large_chunks and self.compression in ("zstd", "lz4") else CHUNK_BYTES
 
 
 @cache
 def _unasked(version: str, is_text: bool) -> EncodingOptions:
-    """Return the options of a field that asks for nothing."""
+    """Return the options of a field without any metadata about encodings."""
     return EncodingOptions(version=version, is_text=is_text)
 
 

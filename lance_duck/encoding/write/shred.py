@@ -1,14 +1,14 @@
 """Shredding of nested arrays into entries, from the outside in.
 
-An entry is what one slot of the layer at hand, or a list or struct around it that has none, comes to. While layers are
-unfolded they are counted from the outermost, so that the leaves of a field share what is around them:
+An entry stands for a slot of the current layer, or for a list or struct around it that has no slot there. During
+shredding, layers are counted from the outermost, so that the leaves of a field share the entries around them:
 
-    begins   0: the entry begins a row; d: it goes on in the d-th list from the outside
+    begins   0: the entry begins a row; d: it continues the d-th list from the outside
     holes    0: there is a value so far; else a mark, of which each layer takes the next (null), or, as a list, the
              next two (null, empty)
 
-Marks up to `hidden` are of entries without a slot in the layer at hand: those of the last list layer and of all around
-it. `encoding.write.layouts.levels` turns both into levels, which count from the innermost layer.
+Marks up to `hidden` are of entries without a slot in the current layer: those of the last list layer and of all layers
+around it. `encoding.write.layouts.levels` turns both into levels, which count from the innermost layer.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ _NO_PLACES = np.empty(0, dtype=np.int64)
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """Entries of the layers unfolded so far.
+    """The entries of the layers shredded so far.
 
     Attributes:
         count: Number of entries.
-        begins: uint8, or None without lists: each begins a row.
-        holes: uint8, or None when all are 0.
+        begins: uint8 (count,), or None without lists: each entry begins a row.
+        holes: uint8 (count,), or None when all are 0.
         hidden: Highest mark of an entry without a slot.
-        marks: Marks taken.
-        lists: List layers unfolded.
+        marks: Number of marks taken.
+        lists: Number of list layers shredded.
     """
 
     count: int
@@ -98,11 +98,11 @@ def unfold_list(outline: Outline, array: pa.Array, where: str) -> tuple[Outline,
 
     Args:
         outline: Entries of the lists.
-        array: One list (or large list, or map) for each slot.
-        where: Column, for messages.
+        array: A list (or large list, or map) for each slot.
+        where: Name of the column, for messages.
 
     Raises:
-        InvalidInputError: Offsets that descend.
+        InvalidInputError: Offsets descend.
     """
     valid = valid_flags(array)
     flags = _NOTHING if valid is None else valid
@@ -128,7 +128,7 @@ def unfold_list(outline: Outline, array: pa.Array, where: str) -> tuple[Outline,
 
 
 def _chosen(values: pa.Array, offsets: Offsets, places: NDArray[np.int64]) -> pa.Array:
-    """Return the values at these places, which lie within the offsets."""
+    """Return the values at places that lie within the offsets."""
     first = int(offsets[0])
     if first < 0 or int(offsets[-1]) > len(values):
         return values.slice(0, 0)

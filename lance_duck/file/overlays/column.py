@@ -124,7 +124,7 @@ class _Patch:
         self._owners, self._ranks = owners[first], ranks[first]
 
     def hits(self, rows: Offsets) -> list[tuple[Offsets, _UnitReader, Offsets]]:
-        """Return, for each reader with values for some of the rows, their places in `rows` and their rows in its file."""
+        """Return the places in `rows` that have new values, by the reader that has them, and the values' rows there."""
         if not len(self._offsets):
             return []
         at = np.minimum(np.searchsorted(self._offsets, rows), len(self._offsets) - 1)

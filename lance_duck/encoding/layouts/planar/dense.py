@@ -21,10 +21,10 @@ def page_layout(planar: encodings23_pb2.PlanarLayout, where: str) -> pb.PageLayo
 
     Args:
         planar: Description of a page with a dense structure.
-        where: Page, for messages.
+        where: Name of the page, for messages.
 
     Raises:
-        CorruptError: It has no values.
+        CorruptError: The description has no values.
     """
     layers, kind = planar.structure.dense.layers, planar.values.WhichOneof("values")
     if kind == "chunked":

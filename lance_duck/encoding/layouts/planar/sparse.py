@@ -1,13 +1,13 @@
-"""Sparse pages of 2.3: by layer the places of nulls and of lists with items; values as those of a page without levels.
+"""Sparse pages of 2.3: for each layer the places of nulls and of lists with items; values as in a page without levels.
 
-The buffers of the page are those of its values, a slot of the innermost layer each, also where it is null; then the
+The buffers of the page are those of its values, one for each slot of the innermost layer, null ones included; then the
 stored numbers, in this order: for each layer, outermost first,
 
     list               | places of lists with items, numbers of their items, places of its validity
     other layers       | places of its validity
 
 Places count the slots of their layer: rows, and below a list the items of all lists, in order; below a fixed-size list
-each slot is as many as it has items. Numbers that need no bytes have no buffer.
+each slot counts as many as it has items. Numbers that need no bytes have no buffer.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ _BITS: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class Validity:
-    """Which slots of a layer are null.
+    """The validity of the slots of a layer.
 
     Attributes:
-        places: int64, ascending.
-        are_nulls: Whether these are the nulls, and not the others.
+        places: int64, ascending: places of the null slots, or of the valid ones.
+        are_nulls: Whether the places are those of the null slots.
     """
 
     places: Int64s
     are_nulls: bool
 
     def nulls(self, slots: Int64s) -> Flags:
-        """Return which of the slots are null."""
+        """Return whether each of some slots is null."""
         nulls: Flags = np.equal(_contains(self.places, slots), self.are_nulls)
         return nulls
 
@@ -62,10 +62,10 @@ class LayerNumbers:
 
     Attributes:
         validity: Validity of its slots.
-        is_list: Whether it is one of lists.
+        is_list: Whether it is a layer of lists.
         places: int64, slots whose lists have items.
-        ends: int64 (len(places) + 1,), items before each of them, and all.
-        stride: Rows of the page that are one slot, for layers around fixed-size lists.
+        ends: int64 (len(places) + 1,), number of items before each of these lists, and of all.
+        stride: Number of rows of the page that make one slot, for layers around fixed-size lists.
     """
 
     validity: Validity
@@ -76,16 +76,16 @@ class LayerNumbers:
 
 
 class SparseReader:
-    """Reads a sparse page.
+    """A reader of a sparse page.
 
     Args:
         page: The page.
-        layout: Its description.
-        open_: Opens a page without levels, given the description that it has in 2.2.
+        layout: Description of the page.
+        open_: Opens a page without levels, by its description in the terms of 2.2.
 
     Raises:
         CorruptError: The description contradicts itself.
-        UnsupportedError: A layer or an encoding that is not read.
+        UnsupportedError: A layer or an encoding is not supported.
     """
 
     def __init__(self, page: Page, layout: encodings23_pb2.PlanarLayout, open_: OpenDense) -> None:
@@ -106,7 +106,7 @@ class SparseReader:
 
     @property
     def is_dictionary(self) -> bool:
-        """Whether blocks come as dictionaries: of one value, or of those of the page."""
+        """Whether blocks come as dictionaries: of one value, or of the page's dictionary."""
         values = self._layout.values
         return values.WhichOneof("values") != "zipped" and (
             not values.HasField("chunked") or values.chunked.HasField("dictionary")
@@ -114,12 +114,12 @@ class SparseReader:
 
     @property
     def is_prepared(self) -> bool:
-        """Whether the places were read, and what the values need before they are."""
+        """Whether the places have been read, and the page of the values is prepared."""
         return self._state is not None and self._state[1].is_prepared
 
     @property
     def has_levels(self) -> bool:
-        """Return True: the places tell."""
+        """Return True: the places tell which slots are null."""
         return True
 
     def read_points(self, rows: Int64s) -> Leaf | None:
@@ -127,7 +127,7 @@ class SparseReader:
         return None
 
     def read(self, rows: Rows) -> Request[Leaf]:
-        """Read rows: no bytes but those read once."""
+        """Read rows: places are read once, then only values."""
         count = check_rows(rows, self.num_rows)
         state = self._state
         if state is None:
@@ -176,7 +176,7 @@ class SparseReader:
         return layers, self._open(values, page_layout(without_levels(self._layout, stored), page.where))
 
     def _num_stored(self, layers: list[LayerNumbers], slots: int) -> int:
-        """Return the number of values: one a slot, or where the description says so, one for each that is not null."""
+        """Return the number of values: one for each slot, or by the description one for each slot that is not null."""
         values = self._layout.values
         stated = values.zipped.num_items if values.HasField("zipped") else values.chunked.num_items
         if stated in (0, slots):
@@ -191,7 +191,7 @@ class SparseReader:
 
 
 def _inner(layers: list[LayerNumbers]) -> Validity:
-    """Return which slots are null in one of the layers below the last list."""
+    """Return the validity of slots, null where any layer below the last list is."""
     lists = [i for i, layer in enumerate(layers) if layer.is_list]
     nulls, valid = np.empty(0, np.int64), None
     for layer in layers[lists[-1] + 1 :] if lists else layers:
@@ -204,14 +204,14 @@ def _inner(layers: list[LayerNumbers]) -> Validity:
 
 
 def _ranks(layers: list[LayerNumbers], slots: Int64s) -> Int64s:
-    """Return how many slots that are not null lie before each of these, which are not."""
+    """Return the number of slots that are not null before each of some slots that are not null."""
     validity = _inner(layers)
     before = np.searchsorted(validity.places, slots).astype(np.int64)
     return slots - before if validity.are_nulls else before
 
 
 class _StoredNumbers:
-    """The numbers of a page, read in order."""
+    """The stored numbers of a page, which are read in order."""
 
     def __init__(self, pieces: list[Bytes], where: str) -> None:
         self._pieces = pieces
@@ -264,12 +264,12 @@ class _StoredNumbers:
 
 
 class _SparseEntries:
-    """Entries of chosen rows, layer by layer from the outermost on.
+    """Entries of some rows, built layer by layer from the outermost on.
 
     Attributes:
         rep: uint8, repetition level of each entry.
         levels: uint8, definition level of each entry.
-        slots: int64, slot of each entry in the layer that has been reached.
+        slots: int64, slot of each entry in the current layer.
     """
 
     def __init__(self, rows: Int64s, layers: Layers, where: str) -> None:
@@ -281,7 +281,7 @@ class _SparseEntries:
         self._level = layers.max_def + 1
 
     def descend(self, layer: LayerNumbers) -> None:
-        """Go on to what is below a layer."""
+        """Move from a layer to the one below it."""
         self._level -= 2 if layer.is_list else 1
         live = np.flatnonzero(self.levels == 0)
         slots = self.slots[live] // layer.stride
@@ -297,7 +297,7 @@ class _SparseEntries:
         self._expand(live[filled], layer.ends[found], layer.ends[found + 1])
 
     def _expand(self, places: Int64s, firsts: Int64s, lasts: Int64s) -> None:
-        """Put the items of lists in the place of their entries."""
+        """Replace the entries of lists by the entries of their items."""
         counts = np.ones(len(self.levels), np.int64)
         counts[places] = lasts - firsts
         total = int(counts.sum())
@@ -323,7 +323,7 @@ def _validity_of(proto: encodings23_pb2.SparseLayer, kind: str) -> encodings23_p
 
 
 def _contains(places: Int64s, slots: Int64s) -> Flags:
-    """Return which slots are among places, which ascend."""
+    """Return whether each slot is among `places`, which ascend."""
     if not len(places):
         return np.zeros(len(slots), np.bool_)
     found = np.searchsorted(places, slots)

@@ -1,4 +1,4 @@
-"""From an Arrow array to the encoding of a 2.0 page and its buffers."""
+"""Encoding of an Arrow array to a 2.0 page: its description and its buffers."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ NO_COMPRESSION = Compression()
 
 
 def encode_array(array: pa.Array, buffers: BuffersOut, compression: Compression, where: str) -> pb.ArrayEncoding:
-    """Encode values that need no column of their own for what is below them.
+    """Encode values that need no further columns for fields below them.
 
     Args:
         array: Values of a storage type.
-        buffers: Receives what the encoding points at.
+        buffers: Receives the buffers that the encoding points at.
         compression: Compression of byte strings.
-        where: Column, for messages.
+        where: Name of the column, for messages.
 
     Raises:
-        UnsupportedError: Values that 2.0 files cannot hold.
+        UnsupportedError: 2.0 files cannot hold the values.
     """
     kind = array.type
     if isinstance(array, pa.ExtensionArray):
@@ -59,7 +59,7 @@ def encode_array(array: pa.Array, buffers: BuffersOut, compression: Compression,
 
 
 def encode_json(texts: pa.Array, buffers: BuffersOut, compression: Compression, where: str) -> pb.ArrayEncoding:
-    """Encode JSON texts as JSONB; binary values are that already.
+    """Encode JSON texts as JSONB; binary values are JSONB already.
 
     Raises:
         InvalidInputError: A text is not JSON.
@@ -75,9 +75,9 @@ def encode_ends(ends: np.ndarray, null: np.ndarray | None, num_items: int, buffe
     """Encode the ends of lists among the items of their page.
 
     Args:
-        ends: One a list.
-        null: Whether a list is null, or None when none is.
-        num_items: Items of all lists.
+        ends: End of each list.
+        null: Whether each list is null, or None when none is.
+        num_items: Number of items of all lists.
         buffers: Receives the ends.
     """
     stored = ends.astype("<u8")
@@ -89,7 +89,7 @@ def encode_ends(ends: np.ndarray, null: np.ndarray | None, num_items: int, buffe
 
 
 def _slots(array: pa.Array, buffers: BuffersOut, where: str) -> pb.ArrayEncoding:
-    """Return the value slots of an array, also under nulls."""
+    """Encode the value slots of an array, those of nulls included."""
     kind = array.type
     if pa.types.is_boolean(kind):
         return flat(buffers, bits(array.buffers()[1], array.offset, len(array)), 1)
@@ -123,7 +123,7 @@ def _lists(array: pa.FixedSizeListArray, buffers: BuffersOut, where: str) -> pb.
 
 
 def _dictionary(array: pa.DictionaryArray, buffers: BuffersOut, where: str) -> pb.ArrayEncoding:
-    """Return the items, and indices from 0 in the width of the index type; null is an item of its own."""
+    """Encode the items, and indices from 0 in the width of the index type; null is an item of its own."""
     indices, items = array.indices, array.dictionary
     width = indices.type.bit_width // 8
     if indices.null_count == len(indices):
@@ -149,7 +149,7 @@ def _dictionary(array: pa.DictionaryArray, buffers: BuffersOut, where: str) -> p
 
 
 def encode_items(items: pa.Array, buffers: BuffersOut, where: str) -> pb.ArrayEncoding:
-    """Return the items of a dictionary, which are not a dictionary again."""
+    """Encode the items of a dictionary, which are not a dictionary themselves."""
     if pa.types.is_string(items.type):
         return encode_binary(items, buffers, NO_COMPRESSION)
     return encode_array(items, buffers, NO_COMPRESSION, where)

@@ -25,7 +25,7 @@ from lance_duck.kernels.memory import Bytes
 from lance_duck.wire.pb import encodings20_pb2 as pb
 
 MOST_ITEMS: Final = 255
-"""Distinct texts of a dictionary, whose indices have 8 bits."""
+"""Most distinct texts of a dictionary, whose indices have 8 bits."""
 
 _SAMPLE: Final = 4096
 _CODECS: Final = {"zstd": ("zstd", "<u8"), "lz4": ("lz4_raw", "<u4")}
@@ -35,11 +35,11 @@ _NONE: Final = np.empty(0, np.uint8)
 
 @dataclass(frozen=True, slots=True)
 class Compression:
-    """What is asked of byte strings.
+    """The compression of byte strings that a field asks for.
 
     Attributes:
-        scheme: "zstd", "lz4" or "fsst"; anything else: none.
-        level: Level of the scheme; None for its own.
+        scheme: "zstd", "lz4" or "fsst"; anything else for no compression.
+        level: Level of the scheme; None for its default.
     """
 
     scheme: str | None = None
@@ -47,14 +47,14 @@ class Compression:
 
     @classmethod
     def from_metadata(cls, metadata: Mapping[str, str]) -> Compression:
-        """Return what the metadata of a field ask for; a level that is not a number asks for nothing."""
+        """Return the compression that the metadata of a field asks for; a level that is not a number is ignored."""
         level = metadata.get("lance-encoding:compression-level", "").strip()
         scheme = metadata.get("lance-encoding:compression", "").strip().lower()
         return cls(scheme, int(level) if level.isdecimal() else None)
 
 
 def encode_texts(array: pa.Array, buffers: BuffersOut, compression: Compression) -> pb.ArrayEncoding:
-    """Encode texts, as a dictionary where few are distinct."""
+    """Encode texts, as a dictionary if few are distinct."""
     dictionary = _few_distinct(array)
     if dictionary is None:
         return encode_binary(array, buffers, compression)
@@ -69,7 +69,7 @@ def encode_texts(array: pa.Array, buffers: BuffersOut, compression: Compression)
 
 
 def encode_binary(array: pa.Array, buffers: BuffersOut, compression: Compression) -> pb.ArrayEncoding:
-    """Encode byte strings as ends and bytes; large ones without symbols, which pylance cannot read."""
+    """Encode byte strings as ends and bytes; large_binary without symbols, which pylance cannot read."""
     if compression.scheme == "fsst" and not (pa.types.is_string(array.type) or pa.types.is_binary(array.type)):
         compression = Compression()
     return encode_values(_values(array), valid_bytes(array) if array.null_count else None, buffers, compression)
@@ -82,7 +82,7 @@ def encode_values(
 
     Args:
         block: The values; those of nulls are stored, too.
-        valid: A byte (0 or 1) a value, None when none is null.
+        valid: A byte (0 or 1) for each value, None when no value is null.
         buffers: Buffers of the page.
         compression: Compression of the bytes.
     """
@@ -115,7 +115,7 @@ def _values(array: pa.Array) -> VariableWidth:
 
 
 def _few_distinct(array: pa.Array) -> pa.DictionaryArray | None:
-    """Return the array as a dictionary, when it has few enough distinct values for that to be smaller."""
+    """Return the array as a dictionary if it has few enough distinct values for that to be smaller; else None."""
     if len(array) < DICTIONARY_VALUES or pc.count_distinct(array.slice(0, _SAMPLE)).as_py() > MOST_ITEMS:
         return None
     dictionary = pc.dictionary_encode(array)

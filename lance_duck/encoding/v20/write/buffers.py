@@ -1,4 +1,4 @@
-"""The buffers of a 2.0 page that is being written, and what an array's own buffers hold."""
+"""The buffers of a 2.0 page that is being written, and the bytes of an array's own buffers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class BuffersOut:
         self._buffers: list[Bytes] = []
 
     def add(self, data: Bytes) -> pb.Buffer:
-        """Take a buffer; returns what points at it."""
+        """Add a buffer, and return the message that points at it."""
         self._buffers.append(data)
         return pb.Buffer(buffer_index=len(self._buffers) - 1, buffer_type=pb.Buffer.page)
 
@@ -26,27 +26,27 @@ class BuffersOut:
 
 
 def flat(buffers: BuffersOut, data: Bytes, bits: int, compression: pb.Compression | None = None) -> pb.ArrayEncoding:
-    """Return the values of `bits` bits, as they lie in `data`."""
+    """Encode values of `bits` bits, as they lie in `data`."""
     return pb.ArrayEncoding(flat=pb.Flat(bits_per_value=bits, buffer=buffers.add(data), compression=compression))
 
 
 def no_nulls(values: pb.ArrayEncoding) -> pb.ArrayEncoding:
-    """Return the values of which none is null."""
+    """Describe values without nulls."""
     return pb.ArrayEncoding(nullable=pb.Nullable(no_nulls=pb.Nullable.NoNull(values=values)))
 
 
 def some_nulls(validity: pb.ArrayEncoding, values: pb.ArrayEncoding) -> pb.ArrayEncoding:
-    """Return the values of which those are null whose bit in `validity` is 0."""
+    """Describe values that are null where their bit in `validity` is 0."""
     return pb.ArrayEncoding(nullable=pb.Nullable(some_nulls=pb.Nullable.SomeNull(validity=validity, values=values)))
 
 
 def all_nulls() -> pb.ArrayEncoding:
-    """Encode an array of nulls."""
+    """Describe an array of nulls."""
     return pb.ArrayEncoding(nullable=pb.Nullable(all_nulls=pb.Nullable.AllNull()))
 
 
 def uint64s(buffers: BuffersOut, values: np.ndarray) -> pb.ArrayEncoding:
-    """Return unsigned integers of 64 bits, none of them null."""
+    """Encode unsigned integers of 64 bits, without nulls."""
     return no_nulls(flat(buffers, values.astype("<u8").view(np.uint8), 64))
 
 
@@ -59,12 +59,12 @@ def value_bytes(array: pa.Array, width: int) -> Bytes:
 
 
 def validity_bits(array: pa.Array) -> Bytes:
-    """Return a bit for each value, 1 where it is valid; of an array with nulls."""
+    """Return a bit for each value of an array with nulls, 1 where it is valid."""
     return bits(array.buffers()[0], array.offset, len(array))
 
 
 def bits(buffer: pa.Buffer | None, offset: int, count: int) -> Bytes:
-    """Return `count` bits from bit `offset` on, in bytes of their own where they do not begin with one."""
+    """Return `count` bits from bit `offset` on; copied if they do not begin at a byte."""
     if buffer is None:
         return np.zeros((count + 7) // 8, np.uint8)
     data = np.frombuffer(buffer, np.uint8)[offset // 8 : (offset + count + 7) // 8]

@@ -12,10 +12,10 @@ from lance_duck.wire.pb import encodings20_pb2 as pb
 
 
 def encode_packed(array: pa.StructArray, buffers: BuffersOut, where: str) -> pb.ArrayEncoding:
-    """Return the rows of a packed struct, back to back.
+    """Encode the rows of a packed struct, back to back.
 
     Raises:
-        UnsupportedError: A null, or a member that is neither of whole bytes nor a fixed-size list of such.
+        UnsupportedError: A struct is null, or a member has neither whole bytes nor is a fixed-size list of such.
     """
     if array.null_count:
         raise _refused(where, "null structs")
@@ -33,7 +33,7 @@ def encode_packed(array: pa.StructArray, buffers: BuffersOut, where: str) -> pb.
 
 
 def _row_width(arrow_type: pa.DataType, where: str, name: str) -> int:
-    """Return the bytes of a value in a row."""
+    """Return the number of bytes of a value in a row."""
     while isinstance(arrow_type, pa.BaseExtensionType):
         arrow_type = arrow_type.storage_type
     if pa.types.is_fixed_size_list(arrow_type) and not pa.types.is_fixed_size_list(arrow_type.value_type):

@@ -1,6 +1,6 @@
-"""Choice of the encodings of values: looks at the values, estimates sizes, picks one and runs it once.
+"""Choice of the encodings of values, by estimates of their sizes; the chosen encoding is run once.
 
-You hold: a block and the options of its field. You get: compressed buffers with their description, of which the sizes
-of chunks are known.
-Never here: levels of nulls and lists but for their packing; thresholds, which stand in `encoding/write/costs`.
+You hold: a block and the options of its field. You get: compressed buffers with their description and the sizes of
+their chunks.
+Never here: levels of nulls and lists, except for their packing; thresholds, which are in `encoding/write/costs`.
 """

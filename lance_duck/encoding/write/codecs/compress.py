@@ -1,4 +1,4 @@
-"""From blocks to compressed buffers: looks at the values, picks an encoding, runs it once."""
+"""Compression of blocks to buffers: the values are inspected, an encoding is chosen, and run once."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ __all__ = ["compress_block", "compress_levels", "compress_mini_block", "compress
 def dictionary_if_smaller(block: Block, choice: EncodingOptions) -> Block:
     """Return the block with its distinct values in a dictionary, if that makes a page clearly smaller; else the block.
 
-    To be asked before the layout is chosen: places in a dictionary are small, however large the values are.
+    This comes before the choice of the layout: indices into a dictionary are small, however large the values are.
     """
     if isinstance(block, VariableWidth) and block.count:
         return _texts_as_dictionary(block, choice) or block
@@ -53,8 +53,8 @@ def compress_mini_block(block: Block, choice: EncodingOptions, max_values: int =
 
     Args:
         block: The value slots of a page.
-        choice: What the field asks for.
-        max_values: Most values of a chunk, a power of two; below 1024 values are not bit-packed.
+        choice: Encoding options of the field.
+        max_values: Most values of a chunk, a power of two; with fewer than 1024, values are not bit-packed.
 
     Returns:
         Chunks of a few KiB. A block without values gives one chunk without values.
@@ -91,7 +91,7 @@ def compress_values(block: Block, choice: EncodingOptions) -> tuple[pb.Compressi
 
 
 def compress_block(block: Block, choice: EncodingOptions) -> tuple[pb.CompressiveEncoding, Bytes]:
-    """Compress values to one buffer, from which they are always read as a whole: a dictionary.
+    """Compress values to one buffer that is always read as a whole: a dictionary.
 
     Raises:
         UnsupportedError: The block has no block form.
@@ -116,7 +116,7 @@ def compress_block(block: Block, choice: EncodingOptions) -> tuple[pb.Compressiv
 
 
 def _texts_as_dictionary(texts: VariableWidth, choice: EncodingOptions) -> Dictionary | None:
-    """Return the texts with a dictionary if that is also smaller than FSST symbols."""
+    """Return texts with a dictionary, if that is also smaller than FSST symbols make them; else None."""
     offsets = texts.count * texts.offsets.itemsize
     plain = text_bytes(texts) + offsets
     result = find_dictionary(texts, choice, plain, texts.count, _items_compressor(choice))
@@ -130,7 +130,7 @@ def _texts_as_dictionary(texts: VariableWidth, choice: EncodingOptions) -> Dicti
 
 
 def _items_compressor(choice: EncodingOptions) -> Callable[[Block], int] | None:
-    """Return how many bytes the items of a dictionary take; None when they are not compressed."""
+    """Return a function for the compressed size of a dictionary's items; None when they are not compressed."""
     if "general" not in choice.grammar.dictionary or choice.dict_compression == "none":
         return None
     return lambda items: len(compress_block(items, choice)[1])
@@ -155,7 +155,7 @@ def _texts(values: VariableWidth, choice: EncodingOptions, max_values: int) -> M
 
 
 def _with_dictionary(block: Dictionary, choice: EncodingOptions, max_values: int) -> MiniBlockValues:
-    """Return the places as numbers, and the items as a block."""
+    """Compress the indices of a dictionary as numbers, and its items as a block."""
     if not block.items.count:
         raise UnsupportedError("dictionary without values", where="miniblock")
     indices = np.ascontiguousarray(block.indices)

@@ -1,4 +1,4 @@
-"""Dictionary encoding of repeated values: when it pays, and the dictionary."""
+"""Dictionary encoding of repeated values, and the estimate of whether it pays."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ def find_dictionary(
     runs: int,
     compress: Callable[[Block], int] | None = None,
 ) -> tuple[Dictionary, float] | None:
-    """Return the same values as places in their distinct ones, in the order in which they come first.
+    """Return values as a dictionary of the distinct ones, in order of first occurrence.
 
     Args:
         block: Values, of 64 or 128 bits when they have one width.
-        choice: What the field asks for.
-        otherwise: Bytes that they take without a dictionary.
-        runs: At most so many runs of equal values there are.
-        compress: Bytes that items take when they are stored; None: as many as they have. It is asked only when those
-            are too many.
+        choice: Encoding options of the field.
+        otherwise: Bytes that the values take without a dictionary.
+        runs: Bound of the number of runs of equal values.
+        compress: Returns the bytes that items take when they are stored; None if they are not compressed. Called only
+            when uncompressed items would be too large.
 
     Returns:
-        The places with the distinct values, and about how many bytes these take; None unless that is less, by the ratio
-        that the choice asks for.
+        The dictionary, and about how many bytes it takes; None unless these are fewer, by the ratio that the field asks
+        for.
     """
     most = min(block.count // max(1, choice.dict_divisor or DICTIONARY_DIVISOR), DICTIONARY_ITEMS)
     if block.count < DICTIONARY_VALUES or most < 1:
@@ -68,14 +68,14 @@ def find_dictionary(
 
 
 def expected_distinct(sample: VariableWidth) -> float | None:
-    """Estimate the distinct values behind a sample; None if nearly all sampled values are distinct."""
+    """Estimate the number of distinct values from a sample; None if nearly all sampled values are distinct."""
     dictionary = _number(sample, max(1, sample.count))
     assert dictionary is not None
     return _distinct(len(dictionary[1]), sample.count)
 
 
 def sample_places(count: int) -> NDArray[np.int64] | None:
-    """Return the places of a sample of so many values, pieces from all over; None if the sample is all."""
+    """Return the places of a sample of `count` values, in pieces from all over; None if the sample is all values."""
     if count <= DICTIONARY_SAMPLE:
         return None
     bounds = np.linspace(0, count, DICTIONARY_PIECES + 1).astype(np.int64)
@@ -84,7 +84,7 @@ def sample_places(count: int) -> NDArray[np.int64] | None:
 
 
 def _items(block: FixedWidth | VariableWidth, firsts: NDArray[np.int64]) -> Block:
-    """Return the distinct values with offsets as wide as the column's: readers infer its type from them."""
+    """Return the distinct values, with offsets as wide as the column's, from which readers infer the type."""
     items = take(block, firsts)
     if isinstance(block, VariableWidth) and isinstance(items, VariableWidth):
         offsets: Any = items.offsets.astype(block.offsets.dtype, copy=False)
@@ -93,7 +93,7 @@ def _items(block: FixedWidth | VariableWidth, firsts: NDArray[np.int64]) -> Bloc
 
 
 def _items_bytes(block: Block) -> int:
-    """Return the bytes of distinct values, as they are."""
+    """Return the number of bytes of uncompressed items."""
     if isinstance(block, VariableWidth):
         return int(block.offsets[-1]) - int(block.offsets[0]) + block.offsets.itemsize * block.count
     assert isinstance(block, FixedWidth)
@@ -107,7 +107,7 @@ def _item_bytes(block: FixedWidth | VariableWidth) -> float:
 
 
 def _places_bytes(count: int, distinct: float, runs: int) -> float:
-    """Return the bytes of places; one in a run takes 5."""
+    """Return the number of bytes of indices; a run of them takes 5."""
     return min(count * max(1, log2(distinct + 1)) / 8, runs * 5)
 
 
@@ -133,7 +133,7 @@ def _distinct(sample_distinct: int, sample: int) -> float | None:
 
 
 def _number(block: Block, most: int) -> tuple[NDArray[np.uint32], NDArray[np.int64]] | None:
-    """Return the number of each value, and the first value of each number; None when there are more than `most`."""
+    """Return the number of each value, and the first value of each number; None if there are more than `most`."""
     places, firsts = np.empty(block.count, np.uint32), np.empty(most, np.int64)
     table = np.full(1 << (2 * most).bit_length(), -1, np.int32)
     if isinstance(block, VariableWidth):

@@ -39,10 +39,10 @@ def value_codec(block: Block, choice: EncodingOptions) -> Codec:
 
 
 def list_codec(block: FixedSizeList) -> FixedSizeListCodec:
-    """Return the codec for lists of one size, whose items are numbers, or lists again.
+    """Return the codec for fixed-size lists, whose items are numbers, or such lists again.
 
     Raises:
-        UnsupportedError: Items of another kind.
+        UnsupportedError: The items are of another kind.
     """
     items: Codec
     if isinstance(block.items, FixedSizeList):
@@ -91,7 +91,7 @@ def _packed_field(field: Block, choice: EncodingOptions) -> packed.PackedField:
 def _single_texts(values: VariableWidth, choice: EncodingOptions) -> Codec:
     plain = Variable(values.offsets.itemsize * 8)
     if choice.compression in ("zstd", "lz4"):
-        # Nulls have no bytes, and pylance takes that for a broken LZ4 block.
+        # Nulls have no bytes, which pylance takes for a broken LZ4 block.
         return General("zstd", plain, choice.level)
     if choice.compression is None and values.count and int(np.diff(values.offsets).max()) > ALONE_BYTES:
         zstd = General("zstd", plain, choice.level)

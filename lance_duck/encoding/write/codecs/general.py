@@ -17,7 +17,7 @@ from lance_duck.encoding.write.costs import COMPRESSED_BYTES, SPLIT_PIECE, SPLIT
 from lance_duck.encoding.write.options import EncodingOptions
 
 Picked = tuple[Codec, NDArray[np.int64]]
-"""A codec, and the values of each chunk."""
+"""A codec, and the number of values of each chunk."""
 
 
 def is_compressed(choice: EncodingOptions) -> bool:
@@ -46,7 +46,7 @@ def codec_to_compress(block: FixedWidth, choice: EncodingOptions, max_values: in
 def compressed(
     codec: Codec, counts: NDArray[np.int64], buffers: tuple[ChunkBuffer, ...], choice: EncodingOptions
 ) -> MiniBlockValues:
-    """Return the buffers, with general compression when the field asks for it and it makes them smaller."""
+    """Return buffers of chunks, with general compression if the field asks for it and they become smaller."""
     plain = MiniBlockValues(codec.to_proto(), counts, buffers)
     size = len(buffers[0][0])
     if not is_compressed(choice) or size < COMPRESSED_BYTES:
@@ -58,7 +58,7 @@ def compressed(
 
 
 def _pieces(block: FixedWidth) -> list[FixedWidth]:
-    """Return the values from all over the block."""
+    """Return pieces of the values, from all over the block."""
     if block.count <= SPLIT_PIECES * SPLIT_PIECE:
         return [block]
     starts = np.linspace(0, block.count - SPLIT_PIECE, SPLIT_PIECES).astype(np.int64).tolist()

@@ -26,7 +26,7 @@ def compress_levels(
     Args:
         levels: uint8 or uint16, each <= max_level.
         ends: int64 (k,), where the levels of each chunk end.
-        max_level: Highest level that there may be.
+        max_level: Highest possible level.
         allowed: Encodings that levels may have in a file of this version: see `write.grammar`.
 
     Returns:
@@ -45,7 +45,7 @@ def compress_levels(
 
 
 def _run_bytes(words: NDArray[np.uint16], counts: NDArray[np.int64]) -> int:
-    """Return the bytes of the levels of all chunks as runs."""
+    """Return the number of bytes of the levels of all chunks as runs."""
     runs = np.empty(len(counts), np.int64)
     count_runs(readonly(words), counts, runs)
     return len(counts) * HEAD + int(runs.sum()) * 3

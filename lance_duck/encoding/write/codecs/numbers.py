@@ -21,14 +21,14 @@ from lance_duck.kernels.numbers.number_stats import collect_number_stats
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What one pass over numbers tells.
+    """Statistics of numbers, from one pass over them.
 
     Attributes:
         count: Number of values.
-        size: Bytes of a value.
-        runs: Runs of equal values.
-        packed: Bytes that bit-packed values take, with the widths of the blocks.
-        width: Bits of the widest value.
+        size: Number of bytes of a value.
+        runs: Number of runs of equal values.
+        packed: Number of bytes of bit-packed values, with the widths of the blocks.
+        width: Number of bits of the widest value.
     """
 
     count: int
@@ -39,22 +39,22 @@ class Look:
 
     @property
     def plain(self) -> int:
-        """Bytes of the values."""
+        """Number of bytes of the values."""
         return self.count * self.size
 
     @property
     def in_runs(self) -> int:
-        """Bytes of the runs, of which none is longer than 255 values."""
+        """Number of bytes of the runs, none of which is longer than 255 values."""
         return (self.runs + self.count // MAX_RUN) * (self.size + 1)
 
     @property
     def least(self) -> int:
-        """Bytes in the smallest form."""
+        """Number of bytes of the smallest form."""
         return min(self.plain, self.packed, self.in_runs)
 
 
 def look_at(block: FixedWidth) -> Look | None:
-    """Return one pass over the values; None when they are no words or there are none."""
+    """Return the statistics of values; None when they are not words, or there are none."""
     if block.bits not in WORDS or not block.count:
         return None
     words = unsigned_words(block, block.bits, "numbers")
@@ -72,9 +72,9 @@ def pick_numbers(
 
     Args:
         block: The values.
-        choice: What the field asks for.
+        choice: Encoding options of the field.
         max_values: Most values of a chunk, a power of two.
-        stats: What look_at gave for them.
+        stats: The values' `look_at`, if it is known.
     """
     plain = Flat(block.bits), even_counts(block.count, min(max_values, plain_values(block.bits, choice.chunk_bytes)))
     if stats is None or choice.compression == "none":
@@ -88,7 +88,7 @@ def pick_numbers(
 
 
 def even_counts(count: int, size: int) -> NDArray[np.int64]:
-    """Return the values of chunks of `size` values, of which the last may have fewer."""
+    """Return the number of values of each chunk: `size`, except for the last one, which may have fewer."""
     chunks = max(1, -(-count // size))
     counts = np.full(chunks, size, np.int64)
     counts[-1] = count - size * (chunks - 1)
@@ -96,7 +96,7 @@ def even_counts(count: int, size: int) -> NDArray[np.int64]:
 
 
 def plain_values(bits: int, chunk_bytes: int) -> int:
-    """Return the values of a chunk at so many bits each: a power of two that keeps to the chunk size."""
+    """Return the number of values of a chunk, at `bits` bits each: a power of two that keeps to the chunk size."""
     fitting = max(2, (2 * chunk_bytes - 1) * 8 // bits)
     return min(CHUNK_VALUES, 1 << (fitting.bit_length() - 1))
 
@@ -108,7 +108,7 @@ def _in_runs(stats: Look, choice: EncodingOptions) -> bool:
 
 
 def _bits(words: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """Return the bits that each word uses; by halves, which floats hold exactly."""
+    """Return the number of bits that each word uses; computed by halves, which floats hold exactly."""
     half = np.uint64(32)
     high, low = (np.frexp(part.astype(np.float64))[1] for part in (words >> half, words << half >> half))
     return np.where(high > 0, high + 32, low).astype(np.int64)

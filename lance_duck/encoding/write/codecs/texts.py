@@ -31,24 +31,24 @@ def text_codec(values: VariableWidth, choice: EncodingOptions) -> Variable | Fss
 
 
 def text_share(values: VariableWidth, choice: EncodingOptions) -> float:
-    """Estimate the share of their bytes that values keep in the form that `text_codec` picks."""
+    """Estimate the size of values in the form that `text_codec` picks, as a share of their bytes."""
     codec = text_codec(values, choice)
     return _share(codec, values) if isinstance(codec, Fsst) else 1.0
 
 
 def text_bytes(values: VariableWidth) -> int:
-    """Return the bytes of all values."""
+    """Return the number of bytes of all values."""
     return int(values.offsets[-1]) - int(values.offsets[0])
 
 
 def _share(codec: Fsst, values: VariableWidth) -> float:
-    """Return the part that a sample of the values has as codes."""
+    """Return the size of a sample of the values as codes, as a share of its bytes."""
     sample = sample_values(values, 1, SAMPLE // 2)
     return len(codec.replace(sample).data) / max(1, len(sample.data))
 
 
 def text_counts(values: VariableWidth, width: int, limit: int, max_values: int) -> NDArray[np.int64]:
-    """Return the values of each chunk of about `limit` bytes, with offsets of `width` bytes."""
+    """Return the number of values of each chunk of about `limit` bytes, with offsets of `width` bytes."""
     if not values.count:
         return np.zeros(1, np.int64)
     counts = np.empty(values.count, np.int64)

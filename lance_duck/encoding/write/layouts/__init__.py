@@ -2,5 +2,5 @@
 
 You hold: values, the outline of nulls and lists around them, and what readers of the version know (`grammar`). You get:
 pages, each with its description and buffers.
-Never here: which encoding the values get (`encoding/write/codecs`), and where pages lie in a file.
+Never here: the choice of the values' encoding (`encoding/write/codecs`), and places of pages in a file.
 """

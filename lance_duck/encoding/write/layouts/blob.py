@@ -1,4 +1,4 @@
-"""Blob pages: what says where values lie, and the levels of nulls in their place; see `encoding.layouts.blob`."""
+"""Blob pages: the places of values, and the levels of nulls in their stead; see `encoding.layouts.blob`."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def encode_blobs(rows: LeafRows, first_row: int, version: str = "2.1") -> Encode
     """Return a blob page.
 
     Args:
-        rows: Their block has positions and sizes, 64 bits each; (0, 0) for a value without bytes.
+        rows: Rows whose block has positions and sizes, 64 bits each; (0, 0) for a value without bytes.
         first_row: First row of the page.
         version: Version of the file.
 
     Raises:
-        UnsupportedError: Blobs in lists.
+        UnsupportedError: The blobs are in lists.
     """
     if rows.begins is not None:
         raise UnsupportedError(

@@ -1,4 +1,4 @@
-"""Constant pages: no value, or one for all. The bytes are described in `encoding.layouts.constant`."""
+"""Constant pages: no value, or one value for all rows; `encoding.layouts.constant` describes the bytes."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from lance_duck.kernels.memory import Bytes
 from lance_duck.wire.pb import encodings21_pb2 as pb
 
 MAX_INLINE: Final = 32
-"""Bytes of a value in the description; larger ones have a buffer."""
+"""Most bytes of a value in the description; larger ones have a buffer."""
 _NO_LEVELS = np.empty(0, dtype=np.uint8)
 _PROBES = 16
 
 
 def encode_all_null(levels: PageLevels, choice: EncodingOptions, first_row: int) -> EncodedPage:
-    """Return a page without a value that is not null."""
+    """Return a page whose values are all null."""
     layout = pb.ConstantLayout(layers=levels.kinds)
     if levels.layers.is_flat:
         buffers: tuple[Bytes, ...] = ()
@@ -34,7 +34,7 @@ def encode_all_null(levels: PageLevels, choice: EncodingOptions, first_row: int)
 
 
 def encode_constant(value: Block, levels: PageLevels, first_row: int) -> EncodedPage:
-    """Return a page all of whose valid values are the one of `value`, of fixed or variable width (2.2)."""
+    """Return a page whose valid values are all the one of `value`, of fixed or variable width (2.2)."""
     layout = pb.ConstantLayout(layers=levels.kinds)
     buffers: list[Bytes] = []
     if isinstance(value, FixedWidth) and len(value.data) <= MAX_INLINE:
@@ -47,11 +47,11 @@ def encode_constant(value: Block, levels: PageLevels, first_row: int) -> Encoded
 
 
 def constant_value(block: Block, valid: Levels | None) -> Block | None:
-    """Return the one value of all valid slots; None if they differ or their kind has no constant pages.
+    """Return the value that all valid slots have; None if they differ, or their kind has no constant pages.
 
     Args:
         block: The slots.
-        valid: A flag for each slot that is not null, at least one of them set; None when all are.
+        valid: A flag for each slot, set if it is not null; at least one is set. None when all are valid.
     """
     if isinstance(block, FixedWidth):
         return _fixed_constant(block, valid) if block.bits else FixedWidth(0, block.data, 1)

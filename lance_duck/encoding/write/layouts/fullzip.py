@@ -27,12 +27,12 @@ def encode_full_zip(block: Block, levels: PageLevels, choice: EncodingOptions, f
 
     Args:
         block: The value slots.
-        levels: Their levels.
-        choice: What the field asks for.
+        levels: Levels of the page.
+        choice: Encoding options of the field.
         first_row: First row of the page.
 
     Raises:
-        UnsupportedError: Values that are not whole bytes, or 2**32 entries.
+        UnsupportedError: Values are not whole bytes, or there are 2**32 entries or more.
     """
     if levels.count >= _MAX_ITEMS:
         raise UnsupportedError("entries of a page", where="full zip", expected=f"< {_MAX_ITEMS}", found=levels.count)

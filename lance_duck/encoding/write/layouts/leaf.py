@@ -1,4 +1,4 @@
-"""From the values and levels of a physical column to its pages: which layout."""
+"""Pages of the values and levels of a physical column: the choice of their layout."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ class LeafRows:
     Attributes:
         block: A value for each slot.
         shape: Layers of the column.
-        begins: Where each entry begins; None without lists.
+        begins: Beginning of each entry; None without lists.
         holes: Marks of missing values; None when all are 0.
         hidden: Highest mark of an entry without a slot.
-        num_rows: Rows; of fixed-size lists of structs the structs.
+        num_rows: Number of rows; of structs for fixed-size lists of structs.
     """
 
     block: Block
@@ -51,7 +51,7 @@ def encode_leaf(rows: LeafRows, first_row: int, choice: EncodingOptions) -> Iter
     """Yield pages for rows: one, or more when levels without values are too many for one.
 
     Raises:
-        UnsupportedError: Values of a kind that no page can hold.
+        UnsupportedError: No page can hold values of this kind.
     """
     levels = page_levels(rows.shape, rows.begins, rows.holes, rows.block.count, rows.num_rows)
     page = _one_page(rows.block, levels, first_row, choice)
@@ -95,7 +95,7 @@ def _may_be_constant(block: Block, levels: PageLevels, choice: EncodingOptions) 
 
 
 def _with_item(block: Block) -> Block:
-    """Return the block; a dictionary without items gets one, at which its null slots point."""
+    """Return the block; a dictionary without items gets one, to which its null slots refer."""
     if not isinstance(block, Dictionary) or block.items.count:
         return block
     if isinstance(block.items, VariableWidth):
@@ -106,7 +106,7 @@ def _with_item(block: Block) -> Block:
 
 
 def _valid_slots(levels: PageLevels) -> Levels | None:
-    """Return a flag for each slot that is not null; None when all are."""
+    """Return a flag for each slot, set if it is not null; None when all are valid."""
     if levels.def_ is None or not levels.layers.max_visible:
         return None
     visible = levels.def_[levels.def_ <= levels.layers.max_visible] if levels.has_hidden else levels.def_
@@ -126,7 +126,7 @@ def _is_large(block: Block, choice: EncodingOptions) -> bool:
 
 
 def mean_value_bits(block: Block) -> int:
-    """Return the bits of a value on average."""
+    """Return the mean number of bits of a value."""
     match block:
         case FixedWidth(bits):
             return bits
@@ -141,7 +141,7 @@ def mean_value_bits(block: Block) -> int:
 
 
 def _row_cuts(rows: LeafRows) -> list[int]:
-    """Return the entries at which rows begin, so that the parts between them have few levels where rows allow."""
+    """Return entries that begin rows, such that the parts between them have few levels as far as rows allow."""
     if rows.begins is None:
         return [0, rows.block.count]
     heads = np.append(np.flatnonzero(rows.begins == 0), len(rows.begins))

@@ -1,4 +1,4 @@
-"""From outlines to the levels of a page: its layers say no more than the page holds."""
+"""Levels of a page, from outlines: its layers have only the levels that occur on the page."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class LeafShape:
         in_fixed: bool = False,
         has_dense_nulls: bool = True,
     ) -> LeafShape:
-        """Return the shape of a column with nullable layers; `in_fixed`: inside fixed-size lists of structs.
+        """Return the shape of a column with nullable layers; `in_fixed` if it is inside fixed-size lists of structs.
 
         In columns with structs around lists, these and the lists have all their levels in all pages: pylance 14 cannot
         read the column where pages say different things of such structs, or where a list below one is always valid.
@@ -75,7 +75,7 @@ class LeafShape:
 
 
 def _inwards(lists: tuple[bool, ...], nullable: tuple[bool, ...]) -> tuple[bool, ...]:
-    """Return the layers that may be null, with those items that may be because the items right around them may."""
+    """Return whether each layer may be null; items may be null if the items directly around them may."""
     result = list(nullable)
     for i in reversed(range(len(lists) - 1)):
         result[i] |= result[i + 1] and not lists[i] and not lists[i + 1]
@@ -89,14 +89,14 @@ FLAT = LeafShape((False,), (False,))
 def page_levels(
     shape: LeafShape, begins: Bytes | None, holes: Bytes | None, num_slots: int, num_rows: int
 ) -> PageLevels:
-    """Return the levels in the terms of the least layers that can hold them.
+    """Return levels in the terms of the smallest layers that can hold them.
 
     Args:
         shape: Layers of the column.
-        begins: Where each entry begins; None without lists.
+        begins: Beginning of each entry; None without lists.
         holes: Marks of missing values; None when all are 0.
-        num_slots: Entries that have a value.
-        num_rows: Rows.
+        num_slots: Number of entries that have a value.
+        num_rows: Number of rows.
     """
     present = np.zeros(_ALL, dtype=np.uint8)
     if holes is not None:
@@ -118,7 +118,7 @@ def page_levels(
 
 @lru_cache
 def _least_layers(shape: LeafShape, present: bytes) -> tuple[Layers, Bytes, int]:
-    """Return the layers for the marks that are present (256 flags), the level of each mark, and the highest one."""
+    """Return the layers for the marks that occur (256 flags), the level of each mark, and the highest visible one."""
     kinds, table, level = [], np.zeros(_ALL, dtype=np.uint8), 0
     marks = [1 + sum(1 + is_list for is_list in shape.lists[i + 1 :]) for i in range(len(shape.lists))]
     is_needed = _inwards(shape.lists, tuple(bool(present[mark]) for mark in marks))

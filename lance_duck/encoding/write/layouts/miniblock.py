@@ -36,7 +36,7 @@ class _LevelChunks:
 
 @dataclass(frozen=True, slots=True)
 class _ChunkSection:
-    """A part of all chunks: its bytes, and for each chunk where they end, how many they are, and what they take up."""
+    """A part of all chunks: its bytes, and for each chunk their end, their number, and the room that they take."""
 
     data: Bytes
     ends: Int64s
@@ -56,8 +56,8 @@ def encode_mini_block(block: Block, levels: PageLevels, choice: EncodingOptions,
 
     Args:
         block: The value slots, not all of them null.
-        levels: Their levels.
-        choice: What the field asks for.
+        levels: Levels of the page.
+        choice: Encoding options of the field.
         first_row: First row of the page.
     """
     try:
@@ -78,7 +78,7 @@ def encode_mini_block(block: Block, levels: PageLevels, choice: EncodingOptions,
 
 
 def _level_ends(levels: PageLevels, counts: Int64s) -> Int64s:
-    """Return where the levels of each chunk end: right after its last value, in the last chunk after all."""
+    """Return where the levels of each chunk end: right after its last value, or after all levels in the last chunk."""
     ends = np.cumsum(counts)
     if levels.def_ is None or not levels.has_hidden:
         return ends

@@ -1,4 +1,4 @@
-"""Pages on their way to a file."""
+"""Pages that are to be written, and their levels."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class EncodedPage:
     """A page to be written.
 
     Attributes:
-        buffers: uint8 each, in order; views of what was given, where that is what the page holds.
+        buffers: uint8 each, in order; views of the values where the page holds them unchanged.
         encoding: Description of the bytes.
-        num_rows: Rows; of fixed-size lists of structs the structs.
+        num_rows: Number of rows; of structs for fixed-size lists of structs.
         first_row: First top-level row of the page in its column.
     """
 
@@ -31,7 +31,7 @@ class EncodedPage:
 
     @property
     def num_bytes(self) -> int:
-        """Bytes of all buffers."""
+        """Number of bytes of all buffers."""
         return sum(len(buffer) for buffer in self.buffers)
 
 
@@ -40,11 +40,11 @@ class PageLevels:
     """The levels of a page, in the terms of its layers.
 
     Attributes:
-        layers: What the levels mean.
-        rep: uint8, or None when no layer is a list.
-        def_: uint8, or None when all are 0.
-        num_slots: Entries that have a value.
-        num_rows: Rows.
+        layers: Meaning of the levels.
+        rep: Repetition levels, uint8; None when no layer is a list.
+        def_: Definition levels, uint8; None when all are 0.
+        num_slots: Number of entries that have a value.
+        num_rows: Number of rows.
     """
 
     layers: Layers

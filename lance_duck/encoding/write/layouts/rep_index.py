@@ -1,4 +1,4 @@
-"""The repetition index of a miniblock page: the bytes are described in `encoding.layouts.rep_index`."""
+"""The repetition index of a miniblock page; `encoding.layouts.rep_index` describes the bytes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lance_duck.kernels.memory import Bytes
 
 
 def rep_index(rep: Levels, max_rep: int, ends: NDArray[np.int64]) -> Bytes:
-    """Return the rows that end in each chunk, and entries at its end of a row that goes on.
+    """Return the number of rows that end in each chunk, and of entries at its end of a row that continues.
 
     Args:
         rep: Levels of the page; the first begins a row.
