@@ -106,12 +106,12 @@ def _best(
     lengths = np.concatenate([np.ones(256, np.int64), table.lengths.astype(np.int64)])
     alone = np.flatnonzero(singles >= LEAST)
     joined = np.flatnonzero(pairs >= LEAST) if grow else np.empty(0, np.int64)
-    left, right = joined // KINDS, joined % KINDS
-    grows = lengths[left] < MAX_SYMBOL
-    left, right, joined = left[grows], right[grows], joined[grows]
-    size = np.minimum(lengths[left] + lengths[right], MAX_SYMBOL)
+    first, second = joined // KINDS, joined % KINDS
+    grows = lengths[first] < MAX_SYMBOL
+    first, second, joined = first[grows], second[grows], joined[grows]
+    size = np.minimum(lengths[first] + lengths[second], MAX_SYMBOL)
     spare = (64 - 8 * size).astype(np.uint64)
-    word = symbols[left] | symbols[right] << (8 * lengths[left]).astype(np.uint64)
+    word = symbols[first] | symbols[second] << (8 * lengths[first]).astype(np.uint64)
     words = np.concatenate([symbols[alone], word << spare >> spare])
     sizes = np.concatenate([lengths[alone], size])
     counts = np.concatenate([singles[alone], pairs[joined]]).astype(np.int64)

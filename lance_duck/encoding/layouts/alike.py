@@ -79,13 +79,13 @@ def read_lists(readers: Sequence[MiniBlockReader], rows: Sequence[Rows]) -> Requ
         The rows; None if a page contradicts itself. Reading pages alone tells which and how.
     """
     before = np.cumsum([0, *(reader.num_rows for reader in readers[:-1])]).tolist()
-    wanted: Rows
+    selection: Rows
     if isinstance(rows[0], slice):
-        wanted = slice(rows[0].start, before[-1] + rows[-1].stop)  # type: ignore[union-attr]
+        selection = slice(rows[0].start, before[-1] + rows[-1].stop)  # type: ignore[union-attr]
     else:
-        wanted = np.concatenate([part + base for part, base in zip(rows, before, strict=True)])
+        selection = np.concatenate([part + base for part, base in zip(rows, before, strict=True)])
     try:
         joined = yield from joined_lists(readers)
-        return (yield from joined.read(wanted))
+        return (yield from joined.read(selection))
     except CorruptError:
         return None

@@ -67,15 +67,15 @@ class BlobReader:
             raise CorruptError("blob page", where=self._page.where, expected="descriptions of position and size")
         position, size = block.fields
         positions, sizes = _numbers(position, self._page.where), _numbers(size, self._page.where)
-        missing = (sizes == 0) & (positions != 0)
-        if not missing.any():
+        is_null = (sizes == 0) & (positions != 0)
+        if not is_null.any():
             return Leaf(block, None, None, self._layers, leaf.num_slots, leaf.num_rows)
-        levels = positions[missing] >> np.uint64(16)
+        levels = positions[is_null] >> np.uint64(16)
         if int(levels.max()) > self._layers.max_def:
             raise CorruptError("level of a blob", where=self._page.where, expected=f"<= {self._layers.max_def}")
         def_ = np.zeros(leaf.num_rows, dtype=np.uint8)
-        def_[missing] = levels
-        cleared: NDArray[np.uint64] = np.where(missing, np.uint64(0), positions)
+        def_[is_null] = levels
+        cleared: NDArray[np.uint64] = np.where(is_null, np.uint64(0), positions)
         position = FixedWidth(64, cleared.view(np.uint8), block.count)
         return Leaf(
             PackedStruct((position, size), block.count), None, def_, self._layers, leaf.num_slots, leaf.num_rows

@@ -178,8 +178,8 @@ class FullZipReader:
         data = readonly(data)
         status = count_entries(data, form, totals)
         if status:
-            what = "entries end within one" if status == 1 else "level in an entry is too high"
-            raise CorruptError(what, where=self._page.where)
+            problem = "entries end within one" if status == 1 else "level in an entry is too high"
+            raise CorruptError(problem, where=self._page.where)
         entries, slots, size, heads = totals.tolist()
         if heads != count:
             raise CorruptError("entries that begin a row", where=self._page.where, expected=count, found=heads)

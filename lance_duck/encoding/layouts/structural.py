@@ -49,9 +49,9 @@ def open_page(page: Page, *, narrow: bool = False) -> PageReader:
         CorruptError: The description is broken.
         UnsupportedError: A layout or encoding is not supported.
     """
-    known = _layouts.find((page.encoding, narrow))
-    if known is not None:
-        return MiniBlockReader(page, known)
+    parsed = _layouts.find((page.encoding, narrow))
+    if parsed is not None:
+        return MiniBlockReader(page, parsed)
     if page.encoding.name not in (PAGE_LAYOUT, PLANAR_LAYOUT):
         raise UnsupportedError("page encoding", where=page.where, expected=PAGE_LAYOUT, found=page.encoding.type_url)
     try:
@@ -66,8 +66,8 @@ def open_page(page: Page, *, narrow: bool = False) -> PageReader:
         raise CorruptError("page layout is not a protobuf message", where=page.where) from error
     if layout.WhichOneof("layout") != "mini_block_layout" or len(page.encoding.value) > _REPEATED_BYTES:
         return _open(page, layout, narrow)
-    known = _layouts.put((page.encoding, narrow), _mini_block(layout.mini_block_layout, page.where, narrow))
-    return MiniBlockReader(page, known)
+    parsed = _layouts.put((page.encoding, narrow), _mini_block(layout.mini_block_layout, page.where, narrow))
+    return MiniBlockReader(page, parsed)
 
 
 def _open(page: Page, layout: pb.PageLayout, narrow: bool) -> PageReader:

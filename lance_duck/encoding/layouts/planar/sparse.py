@@ -290,11 +290,11 @@ class _SparseEntries:
         if not layer.is_list:
             return
         self._lists -= 1
-        found = np.searchsorted(layer.places, slots)
+        ranks = np.searchsorted(layer.places, slots)
         filled = _contains(layer.places, slots) & ~nulls
         self.levels[live[~filled & ~nulls]] = self._level + 1
-        found = found[filled]
-        self._expand(live[filled], layer.ends[found], layer.ends[found + 1])
+        ranks = ranks[filled]
+        self._expand(live[filled], layer.ends[ranks], layer.ends[ranks + 1])
 
     def _expand(self, places: Int64s, firsts: Int64s, lasts: Int64s) -> None:
         """Replace the entries of lists by the entries of their items."""
@@ -326,8 +326,8 @@ def _contains(places: Int64s, slots: Int64s) -> Flags:
     """Return whether each slot is among `places`, which ascend."""
     if not len(places):
         return np.zeros(len(slots), np.bool_)
-    found = np.searchsorted(places, slots)
-    return np.equal(places[np.minimum(found, len(places) - 1)], slots)
+    ranks = np.searchsorted(places, slots)
+    return np.equal(places[np.minimum(ranks, len(places) - 1)], slots)
 
 
 def _encodings(protos: Iterable[encodings23_pb2.SparseLayer]) -> Iterator[encodings21_pb2.CompressiveEncoding]:
