@@ -311,12 +311,10 @@ def test_other_libraries_take_it_as_it_is(numbers: ld.LanceDataset) -> None:
     assert numbers.to_pandas(filter="id < 5")["renamed"].tolist() == expected
     assert pa.RecordBatchReader.from_stream(numbers).read_all().num_rows == len(numbers)
     dataframe = pytest.importorskip("dask.dataframe")
-    parts = dataframe.from_map(_frame, numbers.get_fragments())
+    parts = dataframe.from_map(lambda f: f.to_table(columns=["id"]).to_pandas(), numbers.get_fragments())
     assert int(parts["id"].sum().compute(scheduler="synchronous")) == pc.sum(numbers.to_table()["id"]).as_py()
-
-
-def _frame(fragment: ld.LanceFragment) -> Any:
-    return fragment.to_table(columns=["id"]).to_pandas()
+    some = dataframe.from_map(lambda f: f.to_table(filter="id < 5").to_pandas(), numbers.get_fragments("id < 5"))
+    assert some.compute(scheduler="synchronous")["renamed"].tolist() == expected
 
 
 def test_settings_of_how_to_read_are_taken_and_others_refused() -> None:
