@@ -19,18 +19,6 @@ WORDS: Final = {
     *("polars", "torch", "rest", "ds", "q", "k", "ls", "t", "Expression"),
     *("__arrow_c_stream__", "pyarrow.dataset.Dataset"),
 }
-    "polars",
-    "torch",
-    "rest",
-    "ds",
-    "q",
-    "k",
-    "ls",
-    "t",
-    "__arrow_c_stream__",
-    "Expression",
-    "pyarrow.dataset.Dataset",
-}
 # What has the names in a line of the page, by the words that the line begins with, besides what every line may name.
 OWNERS: Final = {
     "polars": ["pl.Expr", "pl.col('a').str"],
