@@ -310,7 +310,7 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
             data_obj: Data of any kind that `write_dataset` takes: the key, and columns of the table.
             left_on: The key in the table: a column, `_rowid` or `_rowaddr`.
             right_on: The key in the data; None: the same name.
-            schema: Schema of data that do not know theirs.
+            schema: Schema of data that have none of their own.
             with_offsets: Return also which rows changed.
 
         Returns:
@@ -388,7 +388,7 @@ def write_fragments(
     Args:
         data: Data of any kind that `write_dataset` takes.
         dataset_uri: The table, which need not exist, or a handle on it.
-        schema: Schema of data that do not know theirs.
+        schema: Schema of data that have none of their own.
         return_transaction: Return the transaction that commits them, an Append or an Overwrite.
         mode: "append": the columns of the table, where there is one. "create", "overwrite": columns of their own.
         settings: Arguments of `write_dataset`, explained there; enable_stable_row_ids is without effect here, for row

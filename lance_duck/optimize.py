@@ -293,7 +293,7 @@ class DatasetOptimizer:
             index_names: Only these; None: all.
             retrain: Build the indexes anew, of all rows; also replaces segments that are broken.
             progress: Called with the rows that are taken in, and all that are to be; True: they are told on stderr.
-            commit_message: Kept with the transaction.
+            commit_message: Message that is stored with the transaction.
             transaction_properties: Likewise.
 
         Warns:
@@ -301,7 +301,7 @@ class DatasetOptimizer:
 
         Raises:
             IndexNotFoundError: There is no index of a name.
-            CommitConflictError: Other changes came first, time and again, or one that this change cannot follow.
+            CommitConflictError: Other changes were committed first each time, or one that conflicts with this one.
         """
         options = index_upkeep.OptimizeOptions(num_indices_to_merge, index_names, retrain, kinds.progress_of(progress))
         properties = change.transaction_properties(commit_message, transaction_properties)

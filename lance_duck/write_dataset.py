@@ -45,7 +45,7 @@ def write_dataset(
             `__arrow_c_stream__`.
         uri: Path or URI of the table, or a handle on it. "memory://name" is a table in memory, for as long as the
             process lives; "memory://" alone a new one each time, with a name of its own (`LanceDataset.uri`).
-        schema: Schema of data that do not know theirs.
+        schema: Schema of data that have none of their own.
         mode: "create" makes a table and fails where there is one. "append" adds rows, to the columns of the same
             names, or makes the table. "overwrite" replaces rows and schema by a new version, or makes the table;
             settings and older versions stay.
@@ -66,7 +66,7 @@ def write_dataset(
             that exists without them.
         auto_cleanup_options: {"interval": versions, "older_than_seconds": age}, kept as settings of a new table.
             Without effect on a table that exists: see `LanceDataset.optimize.enable_auto_cleanup`.
-        commit_message: What `read_transaction` shows.
+        commit_message: Message that is stored with the transaction; see `read_transaction`.
         transaction_properties: Likewise.
         initial_bases: Base paths, as `DatasetBasePath`, for a new table: other places for its data files.
         target_bases: Names or paths of base paths that the files go to, one after the other.

@@ -1,4 +1,4 @@
-"""What all changes of a table share: the commit of a single operation, properties of transactions, retries."""
+"""Parts that all changes of a table share: the commit of an operation, properties of transactions, retries."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def commit_change(
     message: str | None = None,
     properties: Mapping[str, str] | None = None,
 ) -> None:
-    """Commit the operation that a function makes of a version, and move the handle to the result.
+    """Commit the operation that a function makes from a version, and move the handle to the result.
 
-    It is made again of the newest version when another change came first.
+    If another change was committed first, the operation is made anew from the newest version.
     """
     texts = transaction_properties(message, properties)
     handle.move_to(
@@ -37,10 +37,10 @@ def commit_change(
 
 
 def transaction_properties(message: str | None, properties: Mapping[str, str] | None) -> dict[str, str] | None:
-    """Return the properties that a transaction gets; None for none.
+    """Return the properties of a transaction, with its message; None for none.
 
     Raises:
-        InvalidInputError: They are not strings.
+        InvalidInputError: A key or a value is not a string.
     """
     if message is None and not properties:
         return None
@@ -54,7 +54,7 @@ def transaction_properties(message: str | None, properties: Mapping[str, str] | 
 
 
 def check_patience(retries: int, timeout: timedelta) -> None:
-    """Refuse a number of retries and a time to go on with them that make no sense, with InvalidInputError."""
+    """Raise InvalidInputError for an invalid number of retries, or time limit of them."""
     if isinstance(retries, bool) or not isinstance(retries, int) or retries < 0:
         raise InvalidInputError("conflict_retries", expected="a number that is not negative", found=repr(retries))
     if not isinstance(timeout, timedelta):
@@ -62,7 +62,7 @@ def check_patience(retries: int, timeout: timedelta) -> None:
 
 
 def _is_text(value: object) -> bool:
-    """Return whether it can be stored as text: half of a surrogate pair cannot."""
+    """Return whether a value can be stored as text: a string without lone surrogates."""
     try:
         return isinstance(value, str) and value.encode() is not None
     except UnicodeEncodeError:

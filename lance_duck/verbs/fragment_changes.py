@@ -1,4 +1,4 @@
-"""Fragments made and changed one by one, for those who commit them by their own means. Nothing is committed here."""
+"""Fragments written and changed one by one, for callers that commit them. Nothing is committed here."""
 
 from __future__ import annotations
 
@@ -44,17 +44,17 @@ def stage_fragments(
     """Write data as fragments of a table that need not exist.
 
     Args:
-        data: Whatever `to_reader` takes.
+        data: Data of any kind that `to_reader` takes.
         target: The table.
-        schema: Schema of data that do not know theirs.
-        mode: "append": the columns of the table, where there is one. Others: columns of their own.
+        schema: Schema of data that have none of their own.
+        mode: "append": with the columns of the table, if it exists. Other modes: with columns of their own.
         settings: As for `write_dataset`.
 
     Returns:
-        What was written, and the version of the table that it was written for.
+        The fragments, and the version of the table that they were written for; None for a new table.
 
     Raises:
-        InvalidInputError: The data do not fit the table.
+        InvalidInputError: The data does not fit the table.
     """
     if mode not in MODES:
         raise unknown_value("unknown mode", mode, MODES, "mode")
@@ -78,7 +78,7 @@ def _stage(
 
 
 def add_to_fragment(snapshot: Snapshot, fragment: Fragment, source: NewColumns) -> tuple[Fragment, Schema]:
-    """Write new columns of one fragment; returns it with them, and the schema of the table with them."""
+    """Write new columns of one fragment; return the fragment and the schema of the table with the columns."""
     table = TableScan(snapshot)
     version = snapshot.data_storage_version
     columns = add_fields(snapshot.schema, source.schema(table), version, next_field_id(snapshot))
@@ -96,14 +96,14 @@ def add_to_fragment(snapshot: Snapshot, fragment: Fragment, source: NewColumns) 
 def update_in_fragment(
     snapshot: Snapshot, fragment: Fragment, data: pa.Table, left_on: str, right_on: str
 ) -> tuple[Fragment, list[int], bytes]:
-    """Write columns of one fragment anew, with the values of other data where a key equals.
+    """Rewrite columns of one fragment, with the values of other data where a key matches.
 
     Returns:
-        The fragment with a new file for these columns, the ids of their fields, and the offsets of the rows that
+        The fragment with a new file of these columns, the ids of their fields, and the offsets of the rows that
         changed, as a serialized roaring bitmap.
 
     Raises:
-        InvalidInputError: A column that the table does not have, or a hidden one, or a key that is none.
+        InvalidInputError: A column does not exist, or is hidden, or a key is invalid.
     """
     source = JoinedColumns(data, left_on, right_on)
     names = [name for name in data.column_names if name not in (right_on, left_on)]
@@ -133,7 +133,7 @@ def update_in_fragment(
 
 
 def delete_in_fragment(snapshot: Snapshot, fragment: Fragment, predicate: FilterLike) -> Fragment | None:
-    """Write the deletion file of one fragment without the rows that satisfy a condition; None if no row is left."""
+    """Delete the rows of one fragment that satisfy a condition; return the fragment, None if no row is left."""
     table = TableScan(snapshot)
     options = ScanOptions(columns=[ROW_ADDRESS], filter=predicate)
     offset_arrays = [batch.column(0).to_numpy() for batch in table.reader(table.plan(options, fragment))]
@@ -142,10 +142,10 @@ def delete_in_fragment(snapshot: Snapshot, fragment: Fragment, predicate: Filter
 
 
 def delete_fragment_offsets(snapshot: Snapshot, fragment: Fragment, offsets: Any) -> Fragment | None:
-    """Write the deletion file of one fragment without the rows at some offsets; None if no row is left.
+    """Delete the rows of one fragment at some offsets; return the fragment, None if no row is left.
 
     Raises:
-        InvalidInputError: An offset beyond the rows of the fragment.
+        InvalidInputError: An offset is beyond the rows of the fragment.
     """
     rows = snapshot.physical_rows(fragment)
     row_offsets = np.asarray(offsets, np.int64)

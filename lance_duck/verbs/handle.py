@@ -1,4 +1,4 @@
-"""The handle of a dataset: the version of the table that it is on, and how it gets to another."""
+"""The handle of a dataset: the version of the table that it is on, and its moves to other versions."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ class Handle:
     """The version of a table that a dataset is on. Each dataset has exactly one, and changes move it.
 
     Args:
-        uri: Place of the table, as the user calls it.
-        table: Reads the version, or a part of its rows.
+        uri: Path or URI of the table, as the user passed it.
+        table: Reads of the version, perhaps restricted to some of its rows.
     """
 
     def __init__(self, uri: str, table: TableScan) -> None:
@@ -28,7 +28,7 @@ class Handle:
 
     @property
     def base(self) -> Snapshot:
-        """The version that a change of rows starts from; refused on a handle that sees a part of the rows."""
+        """The version that a change of rows starts from; refused if the handle sees only some of the rows."""
         if self.table.restriction is not None:
             raise InvalidInputError(
                 "this dataset is a part of a table, chosen by a filter", remedy="change the rows of the table itself"
@@ -36,19 +36,19 @@ class Handle:
         return self.snapshot
 
     def checkout(self, snapshot: Snapshot) -> None:
-        """Go to another version of the table; other handles stay where they are."""
+        """Move to another version of the table; other handles stay where they are."""
         self.table = TableScan(snapshot, self.table.restriction)
 
     def move_to(self, snapshot: Snapshot) -> None:
-        """Go to the version that a change resulted in; other handles stay where they are."""
+        """Move to the version that a change resulted in; other handles stay where they are."""
         self.checkout(snapshot)
 
 
 class TableMethods:
-    """Base of the mixins that give a dataset its methods, which reach the table by its handle."""
+    """Base of the mixins with the methods of a dataset, which reach the table by its handle."""
 
     handle: Handle
 
     @abstractmethod
     def __init__(self, uri: str, *, table: TableScan) -> None:
-        """Make a dataset of a version that is open."""
+        """Make a dataset on an open version."""

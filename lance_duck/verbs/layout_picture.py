@@ -1,7 +1,7 @@
-"""The layout of a version as a picture for a notebook, SVG from metadata alone.
+"""The layout of a version as a picture for a notebook: SVG, from metadata alone.
 
-A box for each fragment, as wide as its rows; what is deleted is red. Below, a bar for each index, full where it covers
-a fragment. Where there are more fragments than a person can tell apart, neighbours share a box.
+Each fragment is a box, as wide as its number of rows; deleted rows are red. Below, each index is a bar, coloured where
+it covers a fragment. If there are too many fragments to tell apart, neighbours share a box.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _ROWS, _DELETED, _COVERED, _BARE = "#5b8ff9", "#e8684a", "#5ad8a6", "#d9d9d9"
 
 
 def layout_svg(snapshot: Snapshot, indexes: Sequence[IndexDescription]) -> str:
-    """Return the picture; nothing where the metadata does not say how many rows fragments have, or there are none."""
+    """Return the picture; empty if there are no fragments, or the metadata does not have their numbers of rows."""
     fragments = snapshot.fragments
     rows = np.array([fragment.physical_rows for fragment in fragments], np.int64)
     if fragments.row_counts() is None or not rows.sum():
@@ -50,7 +50,7 @@ def layout_svg(snapshot: Snapshot, indexes: Sequence[IndexDescription]) -> str:
 def _boxes(
     sizes: NDArray[np.int64], less: NDArray[np.int64], top: int, height: int, scale: float, colors: tuple[str, str]
 ) -> Iterator[str]:
-    """Yield boxes side by side, each of two colours: what is there, and what is not."""
+    """Yield boxes side by side, each of two colours: one for the part that is there, one for the rest."""
     ends = np.cumsum(sizes) * scale + _LABEL
     for end, size, missing in zip(ends.tolist(), (sizes * scale).tolist(), (less * scale).tolist(), strict=True):
         edge = min(1.0, size / 4)  # between neighbours

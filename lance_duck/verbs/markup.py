@@ -1,4 +1,4 @@
-"""Tables, their versions and indexes as a notebook shows them: HTML, from metadata alone."""
+"""HTML by which a notebook shows a table and its indexes, from metadata alone."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Changes of rows that are made one after the other, and committed together or not at all.
 
-Each change makes a version that is in memory only; its files are on disk. The commit folds them: of the rows that the
-base version has, those that are gone are deleted; fragments that the changes wrote become new fragments. Where rows of
-such a fragment were deleted again, or rows that moved into it and new ones are mixed, it is rewritten.
+Each change makes a version in memory; its files are on disk. The commit folds all changes: rows of the base version
+that are gone are deleted, and fragments that the changes wrote become new fragments. A fragment some of whose rows were
+deleted again, or that has both moved rows and new ones, is rewritten.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ _NO_ROWS: Final = np.empty(0, np.uint64)
 
 
 class PendingChanges:
-    """Changes of the rows of one table that are not committed.
+    """Uncommitted changes of the rows of one table.
 
     Args:
-        base: The version that they begin with.
+        base: The version that the changes begin with.
 
     Attributes:
-        base: Likewise.
-        current: The version that they have made, in memory.
+        base: The version that the changes begin with.
+        current: The version that results from the changes, in memory.
     """
 
     def __init__(self, base: Snapshot) -> None:
@@ -58,7 +58,7 @@ class PendingChanges:
         """Make a change on top of those before it.
 
         Args:
-            operation: The change; its files are written.
+            operation: The change, whose files are written.
             guard: See `RowEdits`.
         """
         if guard is not None:
@@ -69,15 +69,15 @@ class PendingChanges:
         self._deletions |= _deletion_files(self.current)
 
     def discard(self) -> None:
-        """Delete what was written. Never raises."""
+        """Delete all files of the changes. Never raises."""
         self._discard_but(())
 
     def commit(self, properties: Mapping[str, str] | None = None) -> Snapshot:
-        """Make one version of all changes, on top of what others committed meanwhile; the base if nothing changed.
+        """Commit all changes as one version, on top of what others committed; return the base if nothing changed.
 
         Raises:
-            CommitConflictError: Others changed rows that these changes are about, or dropped the table and made it
-                again; everything is discarded.
+            CommitConflictError: Others changed the same rows, or dropped the table and made it anew; everything is
+                discarded.
         """
         with same_table(self.base), UncommittedFiles(self.base) as draft:
             fragments = self._added(draft)
@@ -97,7 +97,7 @@ class PendingChanges:
             guard(newest)
 
     def _affected(self) -> dict[int, NDArray[np.uint32]]:
-        """Return, by fragment of the base version, the offsets of the rows that are gone."""
+        """Return the offsets of the rows that are gone, by fragment of the base version."""
         now = {fragment.id: fragment for fragment in self.current.fragments}
         affected = {}
         for fragment in self.base.fragments:
@@ -111,7 +111,7 @@ class PendingChanges:
         return affected
 
     def _added(self, draft: UncommittedFiles) -> list[Fragment]:
-        """Return the new fragments; those with deleted rows, or with old rows and new ones, are rewritten."""
+        """Return the new fragments; rewrite those with deleted rows, or with both moved and new rows."""
         ids = set(self.base.fragments.ids())
         new = [fragment for fragment in self.current.fragments if fragment.id not in ids]
         ready = [(fragment, self._ready(fragment)) for fragment in new]
@@ -127,7 +127,7 @@ class PendingChanges:
         return [*(as_committed for _, as_committed in ready if as_committed is not None), *rows.numbered(fragments)]
 
     def _ready(self, fragment: Fragment) -> Fragment | None:
-        """Return a fragment as it is committed; None if its rows are to be rewritten."""
+        """Return a fragment as it is committed; None if its rows have to be rewritten."""
         if fragment.deletion_file is not None:
             return None
         ids = self.current.row_ids(fragment)
@@ -145,7 +145,7 @@ class PendingChanges:
 
 
 def _folded(base: Snapshot, fragments: Sequence[Fragment], deletion: RowDeletion) -> Operation | None:
-    """Return the operation of all changes; None if nothing is left of them."""
+    """Return the operation of all changes; None if they cancel out."""
     if not fragments:
         return Delete(deletion.updated, deletion.removed) if deletion.affected else None
     if not deletion.affected:
@@ -170,7 +170,7 @@ def _live_offsets(snapshot: Snapshot, fragment: Fragment) -> NDArray[np.int64]:
 
 
 class _LiveRows:
-    """Rows of some fragments that are not deleted: first those that the base version has, then new ones."""
+    """Living rows of some fragments: first those that moved from the base version, then new ones."""
 
     def __init__(self, snapshot: Snapshot, fragments: Sequence[Fragment], first_new: int) -> None:
         self._snapshot = snapshot
@@ -196,7 +196,7 @@ class _LiveRows:
             yield from rows_at(self._snapshot, self._new, names)
 
     def numbered(self, fragments: Sequence[Fragment]) -> Sequence[Fragment]:
-        """Return the fragments of these rows with the stable ids of those that the base version has."""
+        """Return the fragments of these rows with the stable row ids of the moved ones."""
         if not self._ids:
             return fragments
         return moved_rows(fragments, np.concatenate(self._ids), np.concatenate(self._created))

@@ -1,4 +1,4 @@
-"""Changes of rows: delete, update, merge_insert, insert, truncate."""
+"""The methods of a dataset that change rows: delete, update, merge_insert, insert, truncate."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ class UpdateResult(TypedDict):
 class RowChanges(TableMethods):
     """Changes of the rows of a table, for a handle on one of its versions.
 
-    A change is made on the version that the handle is on, and put on top of whatever came after it. Where it does not
-    go together with that, it is made again on the newest version: `conflict_retries` times at most, and not after
-    `retry_timeout`. The handle then is on the version that resulted; other handles stay where they are.
+    A change is made from the version that the handle is on, and put on top of newer versions. If it conflicts with one,
+    it is made anew from the newest version, at most `conflict_retries` times, and not after `retry_timeout`. Then the
+    handle is on the version that results; other handles stay where they are.
 
-    Each change makes a new version, also one that finds no row.
+    Each change makes a new version, even if it finds no row.
     """
 
     def delete(
@@ -66,16 +66,16 @@ class RowChanges(TableMethods):
         """Delete rows.
 
         Args:
-            predicate: SQL text, (SQL text, parameters), a pyarrow expression, or a query of `lance_duck.query`; rows
-                for which it is true, or which match, are deleted.
+            predicate: Condition of the rows to delete: SQL text, (SQL text, parameters), a pyarrow expression, or a
+                query of `lance_duck.query`.
             conflict_retries: See the class.
             retry_timeout: See the class.
-            commit_message: Kept with the transaction.
-            transaction_properties: Likewise.
+            commit_message: Message that is stored with the transaction.
+            transaction_properties: Texts by name that are stored with the transaction.
 
         Raises:
-            InvalidInputError: A bad condition.
-            CommitConflictError: Other changes came first, time and again, or one that this change cannot follow.
+            InvalidInputError: The condition is invalid.
+            CommitConflictError: Other changes were committed first each time, or one that conflicts with this one.
         """
         change.check_patience(conflict_retries, retry_timeout)
         properties = change.transaction_properties(commit_message, transaction_properties)
@@ -99,20 +99,20 @@ class RowChanges(TableMethods):
         commit_message: str | None = None,
         transaction_properties: Mapping[str, str] | None = None,
     ) -> UpdateResult:
-        """Give rows new values. The rows are rewritten and keep their stable row ids.
+        """Update rows with new values. The rows are rewritten and keep their stable row ids.
 
         Args:
-            updates: SQL expressions by column; they see the old values of the row.
-            where: Which rows, as for `delete`; None: all.
+            updates: SQL expressions by column, over the old values of the row.
+            where: Condition of the rows, as for `delete`; None for all rows.
             conflict_retries: See the class.
             retry_timeout: See the class.
-            data_storage_version: Version of the new files; None: that of the table.
-            commit_message: Kept with the transaction.
-            transaction_properties: Likewise.
+            data_storage_version: Version of the new data files; None for that of the table.
+            commit_message: Message that is stored with the transaction.
+            transaction_properties: Texts by name that are stored with the transaction.
 
         Raises:
-            InvalidInputError: A bad condition or expression, or values that do not fit their columns.
-            CommitConflictError: As for `delete`.
+            InvalidInputError: The condition or an expression is invalid, or a value does not fit its column.
+            CommitConflictError: See `delete`.
         """
         change.check_patience(conflict_retries, retry_timeout)
         properties = change.transaction_properties(commit_message, transaction_properties)
@@ -129,10 +129,13 @@ class RowChanges(TableMethods):
         """Begin a merge of other rows into the table: insert, update, upsert, replace.
 
         Args:
-            on: Key columns by which rows match; None: the unenforced primary key.
+            on: Key columns by which rows match; None for the unenforced primary key.
+
+        Returns:
+            A builder, which runs the merge by `execute`.
 
         Raises:
-            InvalidInputError: No such column, or no key at all.
+            InvalidInputError: There is no such column, or no key at all.
         """
         return builder.MergeInsertBuilder(self, on)
 
@@ -142,13 +145,13 @@ class RowChanges(TableMethods):
         """Write data to the table.
 
         Args:
-            data: Whatever `write_dataset` takes.
+            data: Data of any kind that `write_dataset` takes.
             mode: "append" or "overwrite".
-            schema: Schema of data that do not know theirs.
+            schema: Schema of data that have none of their own.
             settings: The other arguments of `write_dataset`, explained there.
 
         Raises:
-            InvalidInputError: The data do not fit the table.
+            InvalidInputError: The data does not fit the table.
             AlreadyExistsError: mode="create".
         """
         write = WriteSettings.of(declared_arguments(RowChanges.insert, settings, WriteArguments))

@@ -1,4 +1,4 @@
-"""Sizes of what a version of a table consists of, and figures of its indexes."""
+"""Sizes of the fields of a version, and statistics of its indexes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lance_duck.verbs.indexes.describe import index_statistics
 
 @dataclass(frozen=True)
 class FieldStatistics:
-    """Bytes that a field takes in the data files, before its pages are shared with children."""
+    """Bytes of a field in the data files."""
 
     id: int
     bytes_on_disk: int
@@ -25,13 +25,13 @@ class DataStatistics:
 
 
 class LanceStats:
-    """Sizes of a version, and figures of its indexes."""
+    """Sizes of a version, and statistics of its indexes."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
 
     def dataset_stats(self, max_rows_per_group: int = 1024) -> dict[str, int]:
-        """Count from metadata; a fragment is small when it has fewer than `max_rows_per_group` rows."""
+        """Count fragments from metadata; one is small if it has fewer than `max_rows_per_group` rows."""
         fragments = self._snapshot.fragments
         return {
             "num_deleted_rows": sum(
@@ -42,10 +42,10 @@ class LanceStats:
         }
 
     def index_stats(self, index_name: str) -> dict[str, Any]:
-        """Return the figures of an index; see `verbs.indexes.describe.index_statistics`.
+        """Return the statistics of an index: see `verbs.indexes.describe.index_statistics`.
 
         Raises:
-            IndexNotFoundError: There is none of this name.
+            IndexNotFoundError: There is no index of this name.
         """
         return index_statistics(self._snapshot, index_name)
 

@@ -61,7 +61,7 @@ def delete(
         parallelism: Tasks to aim at; None: as suits the table.
         conflict_retries: Times to run again on the newest version after another change came first.
         retry_timeout: Time after which it does not run again.
-        commit_message: Kept with the transaction.
+        commit_message: Message that is stored with the transaction.
         transaction_properties: Likewise.
         progress: Told (tasks done, all tasks).
 
@@ -70,8 +70,8 @@ def delete(
 
     Raises:
         NotFoundError: There is no such table.
-        InvalidInputError: A bad condition.
-        CommitConflictError: Other changes came first, time and again, or one that this change cannot follow.
+        InvalidInputError: The condition is invalid.
+        CommitConflictError: Other changes were committed first each time, or one that conflicts with this one.
     """
     check_patience(conflict_retries, retry_timeout)
     place = TableRef.of(uri, storage_options)
@@ -126,7 +126,7 @@ def update(
         conflict_retries: As for `delete`.
         retry_timeout: As for `delete`.
         data_storage_version: Version of the new files; None: that of the table.
-        commit_message: Kept with the transaction.
+        commit_message: Message that is stored with the transaction.
         transaction_properties: Likewise.
         progress: Told (tasks done, all tasks).
 

@@ -75,7 +75,7 @@ def add_columns(
         version: Whose addresses the frame has; None: that of now. Rows that were changed since are refused.
         storage_options: For the store.
         parallelism: Tasks that write; None: as Spark does.
-        commit_message: Kept with the transaction.
+        commit_message: Message that is stored with the transaction.
         transaction_properties: Likewise.
 
     Returns:

@@ -78,18 +78,18 @@ def create_index(
     Args:
         spark: Classic or Connect.
         uri: The table, as tasks reach it, too.
-        column: Its dotted path.
+        column: Dotted path of the column.
         kind: "BTREE", "BITMAP", "LABEL_LIST", "ZONEMAP", "BLOOMFILTER", "NGRAM", "INVERTED" (or "FTS"), "IVF_FLAT",
             "IVF_SQ", "IVF_PQ", "IVF_RQ", "IVF_HNSW_FLAT", "IVF_HNSW_SQ" or "IVF_HNSW_PQ", in any case.
         name: None: "{column}_idx".
-        replace: Take the place of an index of this name over this column.
+        replace: Replace an index of this name over this column.
         train: Build it of all rows; False: it covers nothing until `optimize_indices`.
         num_segments: At most, one for each task; None: as many as tasks run at once, fewer for few rows.
         fragments_per_segment: In place of num_segments.
         parallelism: Tasks at most that run at once.
         memory_limit: Bytes of vectors that the driver may train with.
         progress: Told (jobs done, all jobs) while segments are built.
-        commit_message: Kept with the transaction.
+        commit_message: Message that is stored with the transaction.
         transaction_properties: Likewise.
         storage_options: Storage options of the table.
         parameters: Parameters of the kind, as `LanceDataset.create_scalar_index` and `create_index` take them: metric,
@@ -98,7 +98,7 @@ def create_index(
     Raises:
         NotFoundError: There is no table.
         UnknownColumnError, NotIndexableError, IndexExistsError, InvalidInputError, UnsupportedError: As there.
-        CommitConflictError: Other changes came first, time and again, or one that this change cannot follow.
+        CommitConflictError: Other changes were committed first each time, or one that conflicts with this one.
         JobError: Spark could not run the tasks.
     """
     began = time.monotonic()
@@ -146,7 +146,7 @@ def optimize_indices(
         parallelism: Tasks at most that run at once.
         memory_limit: Bytes of vectors that the driver may train with.
         progress: Told (jobs done, all jobs).
-        commit_message: Kept with the transaction.
+        commit_message: Message that is stored with the transaction.
         transaction_properties: Likewise.
         storage_options: Storage options of the table.
 
@@ -159,7 +159,7 @@ def optimize_indices(
     Raises:
         NotFoundError: There is no table.
         IndexNotFoundError: There is no index of a name.
-        CommitConflictError: Other changes came first, time and again, or one that this change cannot follow.
+        CommitConflictError: Other changes were committed first each time, or one that conflicts with this one.
         JobError: Spark could not run the tasks.
     """
     began = time.monotonic()

@@ -113,7 +113,7 @@ class SparkMerge(MergeInsertBuilder):
         Raises:
             InvalidInputError: The source does not fit the table, repeats a key, or matches rows where none may match; a
                 bad condition, or nothing to do.
-            CommitConflictError: Other changes came first, time and again, or one that this change cannot follow.
+            CommitConflictError: Other changes were committed first each time, or one that conflicts with this one.
         """
         if data_obj is not None or schema is not None:
             _unsupported("another source than the frame")

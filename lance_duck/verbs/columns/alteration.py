@@ -1,4 +1,4 @@
-"""What `alter_columns` is asked for: names, nullability and types of columns."""
+"""The alterations of `alter_columns`: names, nullability and types of columns."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _KEYS: Final = ("path", "name", "nullable", "data_type")
 
 @dataclass(frozen=True)
 class Alteration:
-    """One change of one column; None: as it is."""
+    """An alteration of one column; None leaves an attribute as it is."""
 
     path: str
     name: str | None = None
@@ -31,12 +31,12 @@ class Alteration:
 
 @dataclass(frozen=True)
 class AlteredSchema:
-    """What the schema becomes.
+    """A schema after alterations.
 
     Attributes:
         schema: The schema.
-        casts: Ids of the new fields, by the id of the field whose values they take over in another type.
-        tightened: Ids of fields that may not be null any more.
+        casts: Ids of new fields, by the id of the field whose values are cast.
+        tightened: Ids of fields that were nullable, and no longer are.
     """
 
     schema: Schema
@@ -45,26 +45,26 @@ class AlteredSchema:
 
 
 def parse_alterations(raw: Iterable[Any]) -> list[Alteration]:
-    """Check what a user asks for.
+    """Check the alterations of a user.
 
     Raises:
-        InvalidInputError: It is not a mapping, has no path or an unknown key, or asks for nothing.
+        InvalidInputError: One is not a mapping, has no path or an unknown key, or changes nothing.
     """
     return [_parse(one) for one in raw]
 
 
 def alter_schema(schema: Schema, alterations: Sequence[Alteration], version: str, first_id: int) -> AlteredSchema:
-    """Apply changes of columns to a schema.
+    """Apply alterations of columns to a schema.
 
     Args:
-        schema: Schema of the table; all paths are those that it has.
-        alterations: The changes.
+        schema: Schema of the table; it has all paths.
+        alterations: The alterations.
         version: Version of the data files that columns of another type are written to.
-        first_id: Lowest id for their fields.
+        first_id: Lowest id for the fields of these columns.
 
     Raises:
         InvalidInputError: There is no such column, a name is taken, a type is one that the column cannot be cast to, or
-            a cast and a ban of nulls are asked for at once.
+            a column is cast and made non-nullable at once.
     """
     targets = {schema.by_path(alteration.path).id: alteration for alteration in alterations}
     if len(targets) < len(alterations):
@@ -159,7 +159,7 @@ def _cast(field: Field, alteration: Alteration, version: str, first_id: int) -> 
 
 
 def can_cast(old: pa.DataType, new: pa.DataType) -> bool:
-    """Return whether values of one type are cast to another: of the same kind, at any width."""
+    """Return whether values of one type can be cast to another: both must be of one kind, at any width."""
     if isinstance(old, pa.BaseExtensionType) or isinstance(new, pa.BaseExtensionType):
         return bool(old == new)
     if pt.is_dictionary(old):

@@ -1,4 +1,4 @@
-"""Columns in another type, and columns that may not be null any more."""
+"""Casts of columns to another type, and columns that become non-nullable."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lance_duck.wire.schema import Field, Schema
 
 
 def cast_columns(snapshot: Snapshot, altered: AlteredSchema) -> tuple[ColumnFiles, Callable[[], Operation]]:
-    """Return where files for cast columns are written, and what writes them and makes the operation."""
+    """Return the files of cast columns, and a function that writes them and makes the operation."""
     schema = only(altered.schema, set(altered.casts.values()))
     files = ColumnFiles(snapshot, schema, snapshot.data_storage_version)
     sources = _sources(snapshot.schema, altered)
@@ -31,14 +31,14 @@ def cast_columns(snapshot: Snapshot, altered: AlteredSchema) -> tuple[ColumnFile
         for fragment in snapshot.fragments:
             file = files.write(fragment, _cast(rows.of(fragment), before, schema, altered))
             fragments.append(with_file(fragment, file, altered.schema))
-        # Rows that somebody appends to the version before have the columns of before only: they must be written again.
+        # Rows that others append meanwhile have only the old columns: their writers must write them again.
         return Merge(tuple(fragments), altered.schema, preserves_nullability=False)
 
     return files, make
 
 
 def check_no_nulls(snapshot: Snapshot, field_ids: Sequence[int]) -> None:
-    """Refuse to forbid nulls in fields that have some, with InvalidInputError."""
+    """Raise InvalidInputError if a field that becomes non-nullable has nulls."""
     table = TableScan(snapshot)
     for field_id in field_ids:
         steps = path_of(snapshot.schema, field_id)
@@ -52,7 +52,7 @@ def check_no_nulls(snapshot: Snapshot, field_ids: Sequence[int]) -> None:
 
 
 def _sources(schema: Schema, altered: AlteredSchema) -> dict[str, str]:
-    """Return the name of the column that a column with casts had before, by the name that it gets."""
+    """Return the old names of columns with casts, by their new names."""
     sources = {}
     for old_id, new_id in altered.casts.items():
         sources[path_of(altered.schema, new_id)[0].name] = path_of(schema, old_id)[0].name

@@ -1,6 +1,6 @@
-"""New columns of the rows of a fragment: one value for each physical row, deleted ones too.
+"""Files of new columns of a fragment: one value for each physical row, deleted ones included.
 
-A deleted row gets the value of the row after it that is not deleted, or of the last one; nobody reads it.
+A deleted row gets the value of the next living row, or of the last one; it is never read.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from lance_duck.write.options import WriteOptions
 
 
 class LiveRows:
-    """Columns, or SQL expressions by name, of the rows of fragments that are not deleted; blobs as their bytes.
+    """Columns, or SQL expressions by name, of the living rows of fragments; blobs as their bytes.
 
     Args:
         table: The version that is read.
-        columns: Names, hidden columns among them, or SQL by name; None: all columns.
+        columns: Names, hidden columns included, or SQL by name; None for all columns.
         batch_size: Rows of a batch at most.
 
     Raises:
-        InvalidInputError: An unknown column, or a bad expression.
+        InvalidInputError: A column is unknown, or an expression is invalid.
     """
 
     def __init__(self, table: TableScan, columns: ColumnsLike | None, batch_size: int | None = None) -> None:
@@ -49,12 +49,12 @@ class LiveRows:
         return self._table.reader(self._plan).schema
 
     def of(self, fragment: Fragment) -> pa.RecordBatchReader:
-        """Stream those of a fragment, in order."""
+        """Stream the living rows of a fragment, in order."""
         return self._table.reader(replace(self._plan, fragments=(fragment,)))
 
 
 def live_rows(snapshot: Snapshot, fragment: Fragment) -> NDArray[np.int64] | None:
-    """Return the offsets of the rows of a fragment that are not deleted; None when none is deleted."""
+    """Return the offsets of the living rows of a fragment; None if no row is deleted."""
     vector = snapshot.deletion_vector(fragment)
     if vector is None or not vector.count:
         return None
@@ -64,16 +64,16 @@ def live_rows(snapshot: Snapshot, fragment: Fragment) -> NDArray[np.int64] | Non
 def spread(
     batches: Iterable[pa.RecordBatch], live: NDArray[np.int64] | None, physical_rows: int, where: str
 ) -> Iterator[pa.RecordBatch]:
-    """Give the rows that are not deleted their places among all physical rows.
+    """Spread living rows over all physical rows of a fragment.
 
     Args:
-        batches: One row for each that is not deleted.
-        live: Offsets of those; None: all rows.
+        batches: One row for each living row.
+        live: Offsets of the living rows; None for all rows.
         physical_rows: Rows of the fragment.
         where: The fragment, for messages.
 
     Raises:
-        InvalidInputError: More or fewer rows than that.
+        InvalidInputError: There are more or fewer rows than living ones.
     """
     expected = physical_rows if live is None else len(live)
     start, at, last = 0, 0, None
@@ -97,9 +97,9 @@ def spread(
 
 
 class EarlierFiles:
-    """Files that attempts which lost a race wrote for fragments; those of fragments that are as they were serve again.
+    """Files of attempts that lost a race, which serve again for fragments that did not change.
 
-    Without it a table that is always appended to would never get a new column.
+    Without them, a table with constant appends would never get a new column.
     """
 
     def __init__(self) -> None:
@@ -108,7 +108,7 @@ class EarlierFiles:
         self._useless: list[DataFile] = []
 
     def take(self, before: Schema, new: Schema) -> dict[Fragment, DataFile]:
-        """Return the files by fragment: those for the same columns, made from the same columns."""
+        """Return the files by fragment, if they are for the same new columns, made from the same schema."""
         files, self._files = self._files, {}
         if self._schemas != (before, new):
             self._useless += files.values()
@@ -127,14 +127,14 @@ class EarlierFiles:
 
 
 class ColumnFiles:
-    """The files that a change gives to fragments, to be discarded when it fails.
+    """The files of new columns that a change writes, by fragment; they are discarded if the change fails.
 
     Args:
         snapshot: The version that is changed.
         schema: The new columns only.
         version: Version of the data files.
-        earlier: What is left of other attempts.
-        transaction: Transaction of the files, see `WriteOptions.transaction`.
+        earlier: Files of earlier attempts; None for none.
+        transaction: Transaction of the files: see `WriteOptions.transaction`.
     """
 
     def __init__(
@@ -153,7 +153,7 @@ class ColumnFiles:
         self._written: dict[Fragment, DataFile] = {}
 
     def write(self, fragment: Fragment, batches: Iterable[pa.RecordBatch]) -> DataFile | None:
-        """Write the new columns of a fragment, of its rows that are not deleted; None when there are no such rows."""
+        """Write new columns of the living rows of a fragment, or reuse an earlier file; None without living rows."""
         data_file = self._usable.pop(fragment, None)
         if data_file is not None:
             self._written[fragment] = data_file
@@ -170,11 +170,11 @@ class ColumnFiles:
         return file
 
     def keep(self, fragment: Fragment) -> None:
-        """Take the file of a fragment out of those that `discard` deletes."""
+        """Exempt the file of a fragment from `discard`."""
         del self._written[fragment]
 
     def lost(self) -> None:
-        """Leave the files of an attempt that lost a race to the next one."""
+        """Leave the files to the next attempt, after a lost race."""
         if self._earlier is None:
             self.discard()
         else:
@@ -186,7 +186,7 @@ class ColumnFiles:
         self._usable, self._written = {}, {}
 
     def committed(self) -> None:
-        """Delete what was left of other attempts and not used. Never raises."""
+        """Delete unused files of earlier attempts. Never raises."""
         _discard(self._store, self._usable.values())
 
     @property
@@ -195,7 +195,7 @@ class ColumnFiles:
 
 
 def with_file(fragment: Fragment, file: DataFile | None, schema: Schema) -> Fragment:
-    """Return the fragment with one more data file, and without those that have no field of the schema any more."""
+    """Return the fragment with one more data file, and without files that have no field of the schema."""
     live = {field.id for field in schema.walk()}
     files = [*fragment.files, *([] if file is None else [file])]
     overlays = tuple(overlay for overlay in fragment.overlays if not live.isdisjoint(overlay.file.fields))

@@ -1,4 +1,4 @@
-"""Changes of columns: add, merge, alter, drop."""
+"""The methods of a dataset that add, merge, alter and drop columns."""
 
 from __future__ import annotations
 
@@ -51,22 +51,24 @@ class ColumnChanges(TableMethods):
         commit_message: str | None = None,
         transaction_properties: Properties = None,
     ) -> None:
-        """Add columns. Only files for the new columns are written; a struct may get new members.
+        """Add columns, or members of structs. Only files of the new columns are written.
 
         Args:
-            transforms: What they hold. A dict: SQL expressions by the name of the new column. A function, also one
-                from `batch_udf`: called with batches of the table, gives batches of the new columns. A field, fields
-                or a schema: all null, and nothing is written. Data of any kind that `write_dataset` takes: one row for
-                each of the table, in the order of a scan.
-            read_columns: Columns that the function is given, `_rowid` and `_rowaddr` among them; None: all.
-            reader_schema: Schema of data that do not know theirs.
-            batch_size: Rows that are computed at a time.
-            commit_message: What `read_transaction` shows.
-            transaction_properties: Likewise.
+            transforms: Values of the new columns. A dict: SQL expressions by the name of the new column. A function,
+                also one from `batch_udf`: called with batches of the table, returns batches of the new columns. A
+                field, fields or a schema: nulls, for which nothing is written. Data of any kind that `write_dataset`
+                takes: one row for each row of the table, in the order of a scan.
+            read_columns: Columns that the function gets, perhaps with `_rowid` and `_rowaddr`; None for all.
+            reader_schema: Schema of data that have none of their own.
+            batch_size: Rows of a batch that is computed at a time; None for as many as a scan has.
+            commit_message: Message that is stored with the transaction; see `read_transaction`.
+            transaction_properties: Texts by name that are stored with the transaction.
 
         Raises:
-            InvalidInputError: A column is there already, an expression is wrong, or the rows are more or fewer.
-            CommitConflictError: Another change came first, and the columns cannot be computed again for it.
+            InvalidInputError: A column exists already, an expression is invalid, or there are more or fewer rows than
+                in the table.
+            CommitConflictError: Other changes were committed first each time.
+            IncompatibleError: Another change was committed first, and the data can be read only once.
         """
         source = made_columns.new_columns(transforms, read_columns, reader_schema, batch_size)
         self._add(source, commit_message, transaction_properties)
@@ -81,18 +83,18 @@ class ColumnChanges(TableMethods):
         commit_message: str | None = None,
         transaction_properties: Properties = None,
     ) -> None:
-        """Add the columns of other data, by a key: null where no key matches, of several equal ones the last.
+        """Add the columns of other data, joined by a key: null where no key matches; of equal keys the last one counts.
 
         Args:
             data_obj: Data of any kind that `write_dataset` takes; read into memory.
             left_on: The key in the table: a column, `_rowid` or `_rowaddr`.
-            right_on: The key in the data; None: the same name. It does not become a column.
-            schema: Schema of data that do not know theirs.
-            commit_message: What `read_transaction` shows.
-            transaction_properties: Likewise.
+            right_on: The key in the data, which does not become a column; None for the same name.
+            schema: Schema of data that have none of their own.
+            commit_message: Message that is stored with the transaction; see `read_transaction`.
+            transaction_properties: Texts by name that are stored with the transaction.
 
         Raises:
-            InvalidInputError: No such key, keys of different types, or a column is there already.
+            InvalidInputError: There is no such key, the keys have different types, or a column exists already.
             CommitConflictError: As for `add_columns`.
         """
         source = made_columns.joined_columns(data_obj, left_on, right_on, schema)
@@ -107,17 +109,17 @@ class ColumnChanges(TableMethods):
         """Rename columns, allow or forbid nulls in them, or give them another type.
 
         Args:
-            alterations: Each with "path" ("a.b.c" for members of structs, "l.item" for the values of lists) and any of
-                "name", "nullable" and "data_type" (a pyarrow type of the same kind: whole numbers, floats, decimals,
-                texts, bytes, times, lists of them). Only a new type writes files, for that column alone.
-            commit_message: What `read_transaction` shows.
-            transaction_properties: Likewise.
+            alterations: Mappings with "path" ("a.b.c" for members of structs, "l.item" for the values of lists) and any
+                of "name", "nullable" and "data_type" (a pyarrow type of the same kind: whole numbers, floats, decimals,
+                texts, bytes, times, lists of them). Only a new type writes files, and only for that column.
+            commit_message: Message that is stored with the transaction; see `read_transaction`.
+            transaction_properties: Texts by name that are stored with the transaction.
 
         Raises:
-            InvalidInputError: No such column, a name that is taken, nulls where they are forbidden, a type of another
-                kind, or a value that does not fit the new type.
-            ReferencedError: An index is over a column that would get another type.
-            CommitConflictError: Another change came first again and again.
+            InvalidInputError: There is no such column, a name is taken, a column to be non-nullable has nulls, a type
+                is of another kind, or a value does not fit the new type.
+            ReferencedError: A column that would get another type has an index.
+            CommitConflictError: Other changes were committed first each time.
         """
         changes = alteration.parse_alterations(alterations)
         properties = _properties(commit_message, transaction_properties)
@@ -132,9 +134,10 @@ class ColumnChanges(TableMethods):
         commit_message: str | None = None,
         transaction_properties: Properties = None,
     ) -> None:
-        """Drop columns, or members of structs; only metadata are written.
+        """Drop columns, or members of structs; only metadata is written.
 
-        The values go when `optimize.compact_files` and `cleanup_old_versions` have rewritten and removed the files.
+        The values are gone once `optimize.compact_files` has rewritten the files, and `cleanup_old_versions` removed
+        the old ones.
 
         Raises:
             InvalidInputError: There is no such column, or none would be left.
@@ -223,7 +226,7 @@ def _alter(snapshot: Snapshot, alterations: Sequence[alteration.Alteration], pro
 
 
 def _refuse_indexed(snapshot: Snapshot, field_ids: Iterable[int]) -> None:
-    """Refuse to cast a column that an index is over, or over what is above or below it: the cast would take it away."""
+    """Refuse to cast a column if it, or a field above or below it, has an index, which would lose the column."""
     schema = snapshot.schema
     concerned: set[int] = set()
     for field_id in field_ids:
@@ -246,7 +249,7 @@ def commit_files(
     make: Callable[[], operations.Operation],
     properties: Properties,
 ) -> Snapshot:
-    """Write the files of a change and commit it; they are deleted where it is known to have failed."""
+    """Write the files of a change and commit it; delete the files if the commit is known to have failed."""
     try:
         operation = make()
     except BaseException:

@@ -1,4 +1,4 @@
-"""Where the values of new columns come from: SQL, a function, a stream, a join, or nowhere."""
+"""Sources of the values of new columns: SQL, a function, a stream, a join, or nulls."""
 
 from __future__ import annotations
 
@@ -23,37 +23,37 @@ from lance_duck.wire.fragment import DataFile, Fragment
 from lance_duck.write.inputs import to_reader
 
 _NULL: Final = re.compile(r"null|null\s*::\s*[\w\s(),]+|cast\s*\(\s*null\s+as\s+[\w\s(),]+\)", re.IGNORECASE)
-"""Expressions that are null in every row."""
+"""Pattern of expressions that are null in every row."""
 
 
 class NewColumns(Protocol):
-    """Values for new columns."""
+    """A source of values for new columns."""
 
     @property
     def repeatable(self) -> bool:
-        """Whether they can be asked for again, on a newer version of the table."""
+        """Whether the values can be made anew, for a newer version of the table."""
 
     def schema(self, table: TableScan) -> pa.Schema:
-        """Return the new columns. Raises InvalidInputError when they cannot be made for this table."""
+        """Return the new columns; raises InvalidInputError if they cannot be made for this table."""
 
     def batches(self, table: TableScan, fragment: Fragment) -> Iterable[pa.RecordBatch] | None:
-        """Return the values for the rows of a fragment that are not deleted; None if all are null."""
+        """Return the values for the living rows of a fragment; None if all are null."""
 
     def kept(self, table: TableScan, fragment: Fragment) -> DataFile | None:
-        """Return what an earlier attempt wrote for a fragment, and kept."""
+        """Return the file of a fragment that an earlier, failed change has checkpointed; None if there is none."""
 
     def keep(self, fragment: Fragment, file: DataFile) -> bool:
-        """Note what was written for a fragment; whether it is kept should the change fail."""
+        """Checkpoint the file of a fragment; return whether it stays if the change fails."""
 
     def finish(self) -> None:
-        """Finish after the last fragment. Raises InvalidInputError if values are left over."""
+        """Finish after the last fragment; raises InvalidInputError if values are left over."""
 
     def committed(self) -> None:
-        """Note that the change is committed."""
+        """Delete checkpoints after the commit."""
 
 
 class _Plain:
-    """What most sources do."""
+    """Base of sources: repeatable, without checkpoints."""
 
     repeatable = True
 
@@ -72,7 +72,7 @@ class _Plain:
 
 @dataclass
 class NullColumns(_Plain):
-    """All null; only the schema changes."""
+    """New columns that are null; only the schema changes."""
 
     arrow: pa.Schema
 
@@ -93,7 +93,7 @@ class NullColumns(_Plain):
 
 
 class SqlColumns(_Plain):
-    """SQL expressions over the columns of the table.
+    """New columns from SQL expressions over the columns of the table.
 
     Args:
         expressions: SQL by the name of the new column.
@@ -123,12 +123,12 @@ class SqlColumns(_Plain):
 
 
 class FunctionColumns(_Plain):
-    """What a function makes of batches of the table.
+    """New columns from a function of batches of the table.
 
     Args:
         function: See `batch_udf`.
-        read_columns: Columns that it is given, `_rowid` and `_rowaddr` among them; None: all of the table.
-        batch_size: Rows that it is given at most.
+        read_columns: Columns that it gets, perhaps with `_rowid` and `_rowaddr`; None for all of the table.
+        batch_size: Rows of a batch at most; None for any number.
     """
 
     _rows: LiveRows
@@ -194,7 +194,7 @@ class FunctionColumns(_Plain):
 
 
 class StreamColumns(_Plain):
-    """Values that come one after the other, in the order of a scan of the table."""
+    """New columns from a stream, in the order of a scan of the table."""
 
     repeatable = False
 
@@ -228,7 +228,7 @@ class StreamColumns(_Plain):
 
 
 class JoinedColumns(_Plain):
-    """Columns of other data whose key equals a column of the table; null where none does, the last where several do.
+    """New columns from other data, joined by a key: null where no key matches; of equal keys the last one counts.
 
     Args:
         data: The other data, in memory.
@@ -245,7 +245,7 @@ class JoinedColumns(_Plain):
         self._left_on = left_on
         self._key = data.column(right_on).combine_chunks()
         self._values = data.drop_columns([right_on])
-        # Of equal keys the last one counts, and index_in finds the first.
+        # Of equal keys the last one counts, but index_in finds the first.
         self._reversed = self._key.take(pa.array(range(len(self._key) - 1, -1, -1), pa.int64()))
 
     def schema(self, table: TableScan) -> pa.Schema:
@@ -262,7 +262,7 @@ class JoinedColumns(_Plain):
             yield self.taken(self.matches(batch.column(0)))
 
     def check_key(self, table: TableScan) -> None:
-        """Refuse a key that the table does not have, or has with another type, with InvalidInputError."""
+        """Raise InvalidInputError if the table has no such key, or a key of another type."""
         self._rows = LiveRows(table, [self._left_on])
         key_type = self._rows.schema.field(0).type
         if key_type != self._key.type:
@@ -271,13 +271,13 @@ class JoinedColumns(_Plain):
             )
 
     def taken(self, rows: pa.Array) -> pa.RecordBatch:
-        """Return the columns beside the key, of some rows; null where the row is."""
+        """Return the columns except the key, of rows by number; null where the number is null."""
         values = self._values.take(rows)
         arrays = [column.combine_chunks() for column in values.columns]
         return pa.RecordBatch.from_arrays(arrays, schema=values.schema)
 
     def matches(self, keys: pa.Array) -> pa.Array:
-        """Return the row of the data for each key; null where there is none."""
+        """Return the row number in the data of each key; null where there is none."""
         try:
             positions = pc.index_in(keys, self._reversed)
         except (pa.ArrowException, NotImplementedError) as error:
@@ -291,10 +291,10 @@ def new_columns(
     reader_schema: pa.Schema | None = None,
     batch_size: int | None = None,
 ) -> NewColumns:
-    """Return the source that `add_columns` is given.
+    """Return the source of values for the argument of `add_columns`.
 
     Raises:
-        InvalidInputError: It is of no known kind.
+        InvalidInputError: The argument is of no known kind.
     """
     if isinstance(transforms, pa.Field):
         return NullColumns(pa.schema([transforms]))
@@ -312,12 +312,12 @@ def new_columns(
 
 
 def joined_columns(data: Any, left_on: str, right_on: str | None, schema: pa.Schema | None) -> JoinedColumns:
-    """Return the source that `merge` is given."""
+    """Return the source of values for the arguments of `merge`."""
     return JoinedColumns(to_reader(data, schema).read_all(), left_on, left_on if right_on is None else right_on)
 
 
 def without_pandas(schema: pa.Schema) -> pa.Schema:
-    """Return the schema without what pandas says about itself in its metadata."""
+    """Return the schema without the metadata of pandas."""
     return schema.with_metadata({k: v for k, v in (schema.metadata or {}).items() if k != b"pandas"})
 
 

@@ -1,4 +1,4 @@
-"""New columns in parts: values for rows of fragments, written anywhere, and one commit that brings them all."""
+"""New columns in parts: values of fragments are written by any process, and committed together."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class ColumnValues:
     """Values of new columns for some rows of a fragment.
 
     Attributes:
-        offsets: Offsets of the rows, ascending.
-        rows: The columns.
+        offsets: int64 (n,): offsets of the rows, ascending.
+        rows: n rows of the new columns.
     """
 
     offsets: Offsets
@@ -38,11 +38,11 @@ class ColumnValues:
 
 
 def plan_columns(snapshot: Snapshot, arrow: pa.Schema) -> ColumnAddition:
-    """Return what new columns make of the schema of a version.
+    """Return the schema of a version with new columns.
 
     Raises:
-        InvalidInputError: A column is there already.
-        UnsupportedError: A type that cannot be stored.
+        InvalidInputError: A column exists already.
+        UnsupportedError: A type cannot be stored.
     """
     return add_fields(snapshot.schema, arrow, snapshot.data_storage_version, next_field_id(snapshot))
 
@@ -56,14 +56,14 @@ def write_values(
         snapshot: The version that is changed.
         new: The new columns, with their ids.
         fragment_id: The fragment.
-        values: In the order of the rows.
-        transaction: Transaction of the file, see `WriteOptions.transaction`.
+        values: Values, in the order of the rows.
+        transaction: Transaction of the file: see `WriteOptions.transaction`.
 
     Returns:
-        The file, None where the fragment has no rows; and the number of rows that got values.
+        The file, None if the fragment has no living rows; and the number of rows that got values.
 
     Raises:
-        InvalidInputError: Rows that the table does not have, that come twice, or whose values do not fit.
+        InvalidInputError: A row does not exist, has several values, or a value does not fit its column.
     """
     if fragment_id not in snapshot.fragments.ids():
         raise _unknown(snapshot, fragment_id << 32)
@@ -78,10 +78,10 @@ def write_values(
 
 
 def check_same_rows(base: Snapshot, snapshot: Snapshot) -> None:
-    """Refuse a version in which addresses of rows of another one may mean other rows.
+    """Refuse a version in which row addresses of another version may mean other rows.
 
     Raises:
-        IncompatibleError: A fragment is gone, or rows of it are.
+        IncompatibleError: A fragment of the other version is gone, or rows of it are.
     """
     now = {fragment.id: fragment for fragment in snapshot.fragments}
     for fragment in base.fragments:
@@ -101,18 +101,18 @@ def commit_columns(
     draft: UncommittedFiles,
     properties: Mapping[str, str] | None = None,
 ) -> Snapshot:
-    """Commit new columns whose files are written.
+    """Commit new columns, after their files are written.
 
     Args:
         snapshot: The version that is changed.
         columns: The columns.
-        files: By the id of the fragment; all rows of the others are null.
-        draft: Has noted the files.
+        files: Files by the id of the fragment; rows of other fragments are null.
+        draft: Has recorded the files.
         properties: Properties of the transaction.
 
     Raises:
-        InvalidInputError: A fragment has no values, and a column may not be null.
-        RetryableError: Another change came first.
+        InvalidInputError: A fragment has no values, and a column is not nullable.
+        RetryableError: Another change was committed first.
     """
     if columns.tightens:
         for fragment in snapshot.fragments:
@@ -124,7 +124,7 @@ def commit_columns(
 
 
 class _ValuePlacer:
-    """Gives each row of a fragment that is not deleted its values."""
+    """Places values at their rows among the living rows of a fragment."""
 
     def __init__(self, snapshot: Snapshot, fragment_id: int, live: Offsets | None) -> None:
         self._snapshot = snapshot

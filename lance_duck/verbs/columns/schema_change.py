@@ -1,4 +1,4 @@
-"""What changes of columns make of a schema; pure. Fields that stay keep their ids."""
+"""Schemas after changes of columns. Pure; fields that stay keep their ids."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _LISTS = ("list", "large_list", "list.struct", "large_list.struct")
 
 @dataclass(frozen=True)
 class ColumnAddition:
-    """Columns that a schema gets.
+    """A schema with additional columns.
 
     Attributes:
-        whole: The schema with them.
-        new: Them alone; a struct of the table that gets a member is there with this member only.
+        whole: The schema with the new columns.
+        new: The new columns only; a struct that gets a member is there with this member only.
     """
 
     whole: Schema
@@ -30,7 +30,7 @@ class ColumnAddition:
 
     @property
     def tightens(self) -> bool:
-        """Whether one may not be null, so that rows without it cannot be."""
+        """Whether a new column is not nullable, so that all rows must have values."""
         old_ids = set(self._old_ids)
         return any(not field.nullable for field in self.new.walk() if field.id not in old_ids)
 
@@ -41,25 +41,25 @@ class ColumnAddition:
 
 
 def next_field_id(snapshot: Snapshot) -> int:
-    """Return the lowest id that no field and no file of a version uses."""
+    """Return an id above those of all fields and files of a version."""
     ids = [field.id for field in snapshot.schema.walk()]
     ids += [i for fragment in snapshot.fragments for file in fragment.all_files for i in file.fields]
     return max(*ids, snapshot.manifest.proto.max_allocated_field_id, -1, -1) + 1
 
 
 def add_fields(schema: Schema, arrow: pa.Schema, version: str, first_id: int, *, lists: bool = False) -> ColumnAddition:
-    """Add columns, at the end; a struct may get members.
+    """Add columns at the end, or members to structs.
 
     Args:
         schema: Schema of the table.
         arrow: The new columns.
-        version: Version of the data files that will hold them.
+        version: Version of the data files that will hold the columns.
         first_id: Lowest id for new fields.
-        lists: Structs in lists may get members too.
+        lists: Whether structs in lists may get members, too.
 
     Raises:
-        InvalidInputError: A column is there already, or a name comes twice.
-        UnsupportedError: A type that cannot be stored.
+        InvalidInputError: A column exists already, or a name is repeated.
+        UnsupportedError: A type cannot be stored.
     """
     new_schema = schema_from_arrow(arrow.remove_metadata(), version, first_id, schema)
     fields, new = _extend(schema.fields, new_schema.fields, (), lists=lists)
@@ -68,10 +68,10 @@ def add_fields(schema: Schema, arrow: pa.Schema, version: str, first_id: int, *,
 
 
 def drop_fields(schema: Schema, paths: Iterable[str]) -> Schema:
-    """Drop columns, and members of structs; a struct whose last member goes, goes too.
+    """Drop columns, or members of structs; a struct without members is dropped, too.
 
     Raises:
-        InvalidInputError: There is no such column, or none would be left.
+        InvalidInputError: There is no such column, or no column would be left.
     """
     field_ids = {schema.by_path(path).id for path in paths}
     fields = tuple(pruned for field in schema.fields if (pruned := _without(field, field_ids)) is not None)
@@ -83,7 +83,7 @@ def drop_fields(schema: Schema, paths: Iterable[str]) -> Schema:
 
 
 def replace_fields(schema: Schema, replacement: Callable[[Field], Field | None]) -> Schema:
-    """Replace fields by what a function makes of them, at all depths; those where it gives None stay."""
+    """Replace fields at all depths by the result of a function; a field for which it returns None stays."""
 
     def walk(field: Field) -> Field:
         new = replacement(field)
@@ -95,7 +95,7 @@ def replace_fields(schema: Schema, replacement: Callable[[Field], Field | None])
 
 
 def only(schema: Schema, ids: set[int]) -> Schema:
-    """Return the schema with only those fields that have one of these ids, and what lies above and below them."""
+    """Return the schema with only the fields of some ids, and the fields above and below them."""
 
     def prune(field: Field) -> Field | None:
         if field.id in ids:
@@ -107,7 +107,7 @@ def only(schema: Schema, ids: set[int]) -> Schema:
 
 
 def path_of(schema: Schema, field_id: int) -> list[Field]:
-    """Return the fields that lead to one, from the column down to itself."""
+    """Return the fields from a column down to the field of an id."""
     field = schema.by_id(field_id)
     fields = [field]
     while field.parent_id >= 0:
@@ -117,7 +117,7 @@ def path_of(schema: Schema, field_id: int) -> list[Field]:
 
 
 def check_column_name(name: str, siblings: Sequence[Field], path: str) -> None:
-    """Refuse a new name of a field that is empty, has a dot, or is taken, with InvalidInputError."""
+    """Raise InvalidInputError if the new name of a field is empty, has a dot, or is taken."""
     if not isinstance(name, str) or not name or "." in name:
         raise InvalidInputError("not a name for a column", where=path, expected="text without dots", found=repr(name))
     if any(field.name == name for field in siblings):
@@ -125,21 +125,21 @@ def check_column_name(name: str, siblings: Sequence[Field], path: str) -> None:
 
 
 def check_new_names(schema: Schema, paths: Iterable[str]) -> None:
-    """Refuse names of new columns that are there already, with InvalidInputError."""
+    """Raise InvalidInputError if a new column exists already."""
     for path in paths:
         if path in schema.names:
             raise _exists((path,))
 
 
 def top_names(schema: Schema, paths: Iterable[str]) -> list[str]:
-    """Return the names of the columns that paths begin with, each once."""
+    """Return the names of the top-level columns of paths, each once."""
     return list(dict.fromkeys(path if path in schema.names else split_path(path)[0] for path in paths))
 
 
 def _extend(
     old: Sequence[Field], additions: Sequence[Field], path: tuple[str, ...], *, lists: bool
 ) -> tuple[tuple[Field, ...], tuple[Field, ...]]:
-    """Return the fields with those built, and those built, with the attributes that the table has."""
+    """Return the old fields with the additions, and the additions only, with ids for new fields."""
     fields, new = list(old), []
     for field in additions:
         place = next((i for i, other in enumerate(fields) if other.name == field.name), None)

@@ -1,9 +1,9 @@
-"""Functions of a user that compute columns, and the file that keeps what they gave until it is committed.
+"""Functions of a user that compute columns, and the file that holds their results until they are committed.
 
 The checkpoint is an SQLite database:
 
     batches    (fragment_id, batch_index, result)    an Arrow IPC stream of one batch
-    fragments  (fragment_id, data)                   JSON: what was written for a whole fragment
+    fragments  (fragment_id, data)                   JSON: the data file of a whole fragment
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class BatchUDF:
 
     Args:
         func: The function.
-        output_schema: What it gives; None: found out by calling it with one row.
-        checkpoint_file: Where to keep its results until they are committed.
+        output_schema: The new columns; None to find them by a call with one row.
+        checkpoint_file: File that holds results until they are committed; None for none.
     """
 
     def __init__(
@@ -40,19 +40,19 @@ class BatchUDF:
         self.cache = None if checkpoint_file is None else BatchUDFCheckpoint(checkpoint_file)
 
     def __call__(self, batch: pa.RecordBatch) -> Any:
-        """Call the function itself."""
+        """Call the function."""
         return self.func(batch)
 
 
 class BatchUDFCheckpoint:
-    """Results of a function that are not committed yet, in a file. Safe to use from several threads.
+    """File with results of a function that are not committed yet. Safe to use from several threads.
 
     Args:
-        path: The file; created when it does not exist.
+        path: The file; created if it does not exist.
     """
 
     class BatchInfo(NamedTuple):
-        """Which batch of which fragment."""
+        """The number of a batch, and the id of its fragment."""
 
         fragment_id: int
         batch_index: int
@@ -71,7 +71,7 @@ class BatchUDFCheckpoint:
         os.remove(self.path)
 
     def get_batch(self, info: BatchInfo) -> pa.RecordBatch | None:
-        """Return what was kept for a batch."""
+        """Return the stored result for a batch; None if there is none."""
         with self._connect() as connection:
             row = connection.execute(
                 "SELECT result FROM batches WHERE fragment_id = ? AND batch_index = ?", info
@@ -79,7 +79,7 @@ class BatchUDFCheckpoint:
         return None if row is None else self._batch(row[0])
 
     def insert_batch(self, info: BatchInfo, batch: pa.RecordBatch) -> None:
-        """Keep the result for a batch."""
+        """Store the result for a batch."""
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, batch.schema) as writer:
             writer.write_batch(batch)
@@ -87,13 +87,13 @@ class BatchUDFCheckpoint:
             connection.execute("INSERT OR REPLACE INTO batches VALUES (?, ?, ?)", (*info, sink.getvalue().to_pybytes()))
 
     def get_fragment(self, fragment_id: int) -> str | None:
-        """Return what was kept for a fragment, as JSON."""
+        """Return the stored data file of a fragment, as JSON; None if there is none."""
         with self._connect() as connection:
             row = connection.execute("SELECT data FROM fragments WHERE fragment_id = ?", (fragment_id,)).fetchone()
         return None if row is None else str(row[0])
 
     def insert_fragment(self, fragment_id: int, fragment: str) -> None:
-        """Keep what was written for a whole fragment, in place of its batches."""
+        """Store the data file of a whole fragment, as JSON, in place of its batches."""
         with self._connect() as connection:
             connection.execute("INSERT OR REPLACE INTO fragments VALUES (?, ?)", (fragment_id, fragment))
             connection.execute("DELETE FROM batches WHERE fragment_id = ?", (fragment_id,))
@@ -119,11 +119,12 @@ class BatchUDFCheckpoint:
 def batch_udf(
     output_schema: pa.Schema | None = None, checkpoint_file: str | os.PathLike[str] | None = None
 ) -> Callable[[Callable[[pa.RecordBatch], Any]], BatchUDF]:
-    """Make a function one that `add_columns` takes: from a batch to a batch of new columns, with as many rows.
+    """Decorate a function for `add_columns`: from a batch to a batch of new columns, with as many rows.
 
     Args:
-        output_schema: The new columns; None: found out by calling the function with one row.
-        checkpoint_file: Keeps results until they are committed, so that the same call goes on where a failed one ended.
+        output_schema: The new columns; None to find them by a call with one row.
+        checkpoint_file: File that holds results until they are committed, so that a repeated call continues a failed
+            one; None for none.
     """
 
     def wrap(func: Callable[[pa.RecordBatch], Any]) -> BatchUDF:
@@ -133,15 +134,15 @@ def batch_udf(
 
 
 def as_batch(result: Any, rows: int | None, expected: pa.Schema | None) -> pa.RecordBatch:
-    """Return what a function gave as a batch without schema metadata; pandas and polars frames are converted.
+    """Return the result of a function as a batch without schema metadata; pandas and polars frames are converted.
 
     Args:
-        result: What it gave.
-        rows: How many rows it must have; None: any number.
-        expected: The columns that it must have; None: any.
+        result: The result.
+        rows: Rows that it must have; None for any number.
+        expected: Columns that it must have; None for any.
 
     Raises:
-        InvalidInputError: It is something else.
+        InvalidInputError: The result is neither a batch nor a frame, or has other rows or columns.
     """
     batch = _convert(result)
     batch = batch.replace_schema_metadata(None)

@@ -1,4 +1,4 @@
-"""Creating and dropping indexes: orders over fragments, carried out here or by other processes, are committed once."""
+"""Creating and dropping indexes: segments written here or by other processes, and committed together."""
 
 from __future__ import annotations
 
@@ -39,22 +39,22 @@ def create_index(
 ) -> tuple[Snapshot, list[IndexMetadata]]:
     """Build an index of all rows, and commit it.
 
-    After a lost race segments that still hold are committed as they are. Of those that other processes write only
-    fragments that are others by now are built again.
+    After a lost race, segments that are still valid are committed as they are. If other processes write segments, only
+    fragments that changed are indexed again.
 
     Args:
         snapshot: Version to begin with.
-        spec: What is asked for.
-        properties: Kept with the transaction.
-        workers: Write the segments; None: one segment is written here.
+        spec: The index.
+        properties: Properties of the transaction.
+        workers: Processes that write the segments; None to write one segment here.
 
     Returns:
         The new version, and the segments.
 
     Raises:
-        UnknownColumnError, NotIndexableError: The column is not there, or cannot have such an index.
-        IndexExistsError: The name is taken; nothing is built then.
-        CommitConflictError: Other changes came first, time and again, or one that this change cannot follow.
+        UnknownColumnError, NotIndexableError: There is no such column, or it cannot have such an index.
+        IndexExistsError: The name is taken; nothing is built.
+        CommitConflictError: Other changes were committed first each time, or one that conflicts with this one.
     """
     change = None if workers is None else uuid4()
 
@@ -68,7 +68,7 @@ def create_index(
             fragments = set(now.fragments.ids()) if spec.train else set()
             missing = sorted(fragments.difference(*map(fragment_ids, segments)))
             if segments and builds_by_row_id(now, spec.kind) and _have_moved_rows(now, missing):
-                staged.forget(segments)  # a reader that does not keep each to its fragments would find the old values
+                staged.forget(segments)  # a reader that ignores the coverage of a segment would find the old values
                 segments, missing = [], sorted(fragments)
             if missing or not segments:
                 new_segments = build_segments(now, path, name, missing, spec, workers, change)
@@ -83,7 +83,7 @@ def drop_index(snapshot: Snapshot, name: str, properties: Mapping[str, str] | No
     """Remove an index of any kind from the table; its files stay for older versions.
 
     Raises:
-        IndexNotFoundError: There is none of this name.
+        IndexNotFoundError: There is no index of this name.
     """
     return run_again(
         snapshot,
@@ -100,15 +100,15 @@ def build_segments(
     workers: Workers | None = None,
     change: UUID | None = None,
 ) -> Iterator[IndexMetadata]:
-    """Write the segments of an index over fragments, each when it is asked for.
+    """Write the segments of an index over fragments, lazily.
 
     Args:
         snapshot: The version.
         path: Dotted path of the column.
         name: Name of the index.
-        fragments: Ids; none: one segment that covers nothing is written here.
-        spec: What is asked for.
-        workers: Write the segments; None: one segment is written here.
+        fragments: Ids of the fragments; if there are none, one segment that covers nothing is written here.
+        spec: The index.
+        workers: Processes that write the segments; None to write one segment here.
         change: In the uuids of segments that workers write.
     """
     ids = sorted(set(fragments))
@@ -128,14 +128,14 @@ def build_segments(
 
 
 def settle_name(snapshot: Snapshot, path: str, spec: IndexSpec) -> tuple[str, list[IndexMetadata]]:
-    """Return the name of a new index, and the segments whose place it takes.
+    """Return the name of a new index, and the segments that it replaces.
 
-    A name that is not given is "{path}_idx", of list elements "{path}_list_element_idx", with a number where an index
-    over another column, of another kind, or of other documents has that one.
+    The default name is "{path}_idx", for list elements "{path}_list_element_idx", with a number if an index over
+    another column, of another kind, or of other documents has that name.
 
     Raises:
-        IndexExistsError: The name is taken: by an index over another column, or by any unless it may be replaced.
-        InvalidInputError: The name is empty, no text that can be stored, or one that the format keeps for itself.
+        IndexExistsError: The name is that of an index over another column, or of any index that may not be replaced.
+        InvalidInputError: The name is empty, reserved by the format, or no text that can be stored.
     """
     field_id = snapshot.schema.by_path(path).id
     segments = [s for s in snapshot.indices if s.name not in SYSTEM]
@@ -164,7 +164,7 @@ def _have_moved_rows(snapshot: Snapshot, fragments: Iterable[int]) -> bool:
 
 
 def _free(snapshot: Snapshot, uuid: UUID | None) -> UUID | None:
-    """Refuse a uuid that is taken: files of a segment never change."""
+    """Return a uuid; refuse one that a segment has, as files of a segment never change."""
     if uuid is not None and any(s.uuid == uuid for s in snapshot.indices):
         raise InvalidInputError(f"uuid {uuid} is taken by an index segment", where=snapshot.uri)
     return uuid
@@ -176,7 +176,7 @@ def _numbered(name: str) -> Iterable[str]:
 
 
 def _suits(segments: Sequence[IndexMetadata], name: str, field_id: int, kind: IndexKind, by_element: bool) -> bool:
-    """Return whether a name is free, or that of an index of this kind and its documents over this column."""
+    """Return whether a name is free, or that of an index of this kind and documents over this column."""
     namesakes = [s for s in segments if s.name == name]
     return all(
         s.fields == (field_id,)

@@ -1,4 +1,4 @@
-"""What indexes a version has, and how much of the table each covers."""
+"""Descriptions of the indexes of a version, and of how much of the table each covers."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ _UNKNOWN: Final = "Unknown"
 _NONE: Final = "N/A"
 
 INDEX_HEAD: Final = ("index", "kind", "columns", "rows covered", "size")
-"""What `index_cells` says."""
+"""Headings of the cells of `index_cells`."""
 
 
 class IndexInformation(TypedDict):
     """One segment of an index.
 
     `type` is the kind of the index, `fields` are paths of columns, `version` is the version of the table that the
-    segment was made from, `fragment_ids` are those that it lists, there or not, and `base_id` says in which base path
-    its files lie; None: in the table.
+    segment was built from, `fragment_ids` are the fragments that it lists, even if they are gone, and `base_id` is the
+    id of the base path of its files; None for the root of the table.
     """
 
     name: str
@@ -56,12 +56,13 @@ class IndexSegmentDescription:
     """One segment of an index.
 
     Attributes:
-        dataset_version_at_last_update: Version of the table that it was made from.
-        fragment_ids: Fragments that it lists, there or not.
+        uuid: Uuid of the segment.
+        dataset_version_at_last_update: Version of the table that it was built from.
+        fragment_ids: Ids of the fragments that it lists, even if they are gone.
         index_version: Version of its layout.
-        created_at: When it was made, UTC; None: not known.
-        size_bytes: Bytes of its files; None: not known.
-        base_id: Base path that its files lie in; None: the root of the table.
+        created_at: Time when it was built, UTC; None if unknown.
+        size_bytes: Bytes of its files; None if unknown.
+        base_id: Id of the base path of its files; None for the root of the table.
         covering_fields: Ids of fields whose values it holds, too.
     """
 
@@ -80,13 +81,15 @@ class IndexDescription:
     """An index.
 
     Attributes:
+        name: Name of the index.
         type_url: Type URL of its details.
-        index_type: Kind, as in "BTree".
-        num_rows_indexed: Rows of the fragments that are there and that a segment lists.
-        fields: Ids of the fields it is over.
-        field_names: Their paths.
-        details: What else is known of how it was made.
-        total_size_bytes: Bytes of all its files; None: not known.
+        index_type: Kind, such as "BTree".
+        num_rows_indexed: Rows of the existing fragments that a segment lists.
+        fields: Ids of the indexed fields.
+        field_names: Paths of the indexed fields.
+        segments: Its segments.
+        details: Parameters that it was built with, as far as they are known.
+        total_size_bytes: Bytes of all its files; None if unknown.
     """
 
     name: str
@@ -136,7 +139,7 @@ class SegmentList(list[IndexInformation]):
 
 
 def describe_indices(snapshot: Snapshot) -> list[IndexDescription]:
-    """Describe all indexes from the manifest, by name; those of the table itself and of unknown kinds among them."""
+    """Describe all indexes from the manifest, by name, with those of the table itself and of unknown kinds."""
     rows = _row_counts(snapshot)
     described = (_described(snapshot, name, segments, rows) for name, segments in sorted(_by_name(snapshot).items()))
     return IndexList(described)
@@ -160,11 +163,11 @@ def list_indices(snapshot: Snapshot) -> list[IndexInformation]:
 
 
 def index_cells(index: IndexDescription, rows: int | None) -> tuple[str, ...]:
-    """Return what a row of a table says of an index.
+    """Return the cells of an index in a table that is shown to users.
 
     Args:
         index: The index.
-        rows: Rows of the version; None: not known.
+        rows: Rows of the version; None if unknown.
     """
     share = f" of {rows:,}" if rows is not None else ""
     size = "" if index.total_size_bytes is None else size_text(index.total_size_bytes)
@@ -175,10 +178,10 @@ def index_statistics(snapshot: Snapshot, name: str) -> dict[str, Any]:
     """Return the figures of an index.
 
     Returns:
-        What pylance's statistics of a scalar index hold: index_type, name, num_indices and num_segments, indices and
-        segments (a dict of each segment, by its kind: {} where nothing is known, {"error"} where it is broken),
-        num_indexed_fragments, num_indexed_rows, num_unindexed_fragments, num_unindexed_rows,
-        num_indexed_rows_per_delta, updated_at_timestamp_ms. Rows are those that are not deleted.
+        The keys of pylance's statistics of a scalar index: index_type, name, num_indices and num_segments, indices and
+        segments (a dict for each segment: {} if nothing is known, {"error"} if it is broken), num_indexed_fragments,
+        num_indexed_rows, num_unindexed_fragments, num_unindexed_rows, num_indexed_rows_per_delta,
+        updated_at_timestamp_ms. Only living rows are counted.
 
     Raises:
         IndexNotFoundError: There is no such index.
@@ -221,9 +224,9 @@ def segments_named(snapshot: Snapshot, name: str) -> list[IndexMetadata]:
 
 
 def listed_fragments(snapshot: Snapshot, segment: IndexMetadata) -> set[int]:
-    """Return the fragments that a segment of a version lists, there or not, after those that moved with their rows.
+    """Return the fragments that a segment of a version lists, even if they are gone, after compactions.
 
-    Fragments that it lists without having their rows are left out.
+    Fragments whose rows it does not have are left out.
     """
     ids = fragment_ids(segment)
     kind = kind_of(segment.details_type or "")
@@ -245,7 +248,7 @@ def _not_reached(snapshot: Snapshot, segment: IndexMetadata, kind: IndexKind, id
 
 
 def fragment_ids(segment: IndexMetadata) -> set[int]:
-    """Return the fragments that a segment lists, there or not; none where it does not say.
+    """Return the fragments that a segment lists, even if they are gone; none if it has no list.
 
     Raises:
         CorruptError: The list is broken.
@@ -288,7 +291,7 @@ def _described(
 
 
 def _shown(segment: IndexMetadata) -> dict[str, Any]:
-    """Return what the details of a segment say of how it was made."""
+    """Return the parameters in the details of a segment."""
     kind = kind_of(segment.details_type or "")
     if kind is VECTOR:
         return shown_details(segment.details)
@@ -318,7 +321,7 @@ def _kind_name(snapshot: Snapshot, segment: IndexMetadata) -> str:
 
 
 def _kind_in_files(snapshot: Snapshot, segment: IndexMetadata) -> str | None:
-    """Return the kind of a vector index whose details do not say it."""
+    """Return the kind of a vector index from its files, if its details do not have it."""
     usable = (s for index in catalog(snapshot).named(segment.name) for s in index.segments if s.uuid == segment.uuid)
     kind = next(usable, None)
     if kind is None:

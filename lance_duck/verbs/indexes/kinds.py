@@ -1,4 +1,4 @@
-"""Which index a user asks for: its kind, its parameters, and its progress."""
+"""The index that a user wants: its kind, its parameters, and the observer of its build."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Progress = Callable[[int, int], Any]
 _STAGE: Final = "load_data"
 _KNOWN: Final = MappingProxyType(
     {"BTree": ("zone_size",), "Bitmap": (), "LabelList": (), "NGram": ()}
-)  # others look for themselves
+)  # other kinds check their parameters themselves
 
 
 @dataclass
@@ -30,8 +30,8 @@ class IndexConfig:
     """A kind of index with its parameters.
 
     Attributes:
-        index_type: As for `create_scalar_index`.
-        parameters: By name, as in {"rows_per_zone": 4096}.
+        index_type: Name of the kind, as for `create_scalar_index`.
+        parameters: Parameters by name, as in {"rows_per_zone": 4096}.
     """
 
     index_type: str
@@ -40,13 +40,14 @@ class IndexConfig:
 
 @dataclass(frozen=True)
 class IndexProgress:
-    """How far the making of an index is.
+    """Progress of the build of an index.
 
     Attributes:
         event: "start", "progress" or "complete".
-        stage: What is being done.
-        completed: How much of it is done, in `unit`.
-        total: All that there is to do, in `unit`; None: not known.
+        stage: Name of the current stage.
+        completed: Amount of the stage that is done, in `unit`.
+        total: Amount of the whole stage, in `unit`; None if unknown.
+        unit: Unit of the amounts, such as "rows".
     """
 
     event: Literal["start", "progress", "complete"]
@@ -57,14 +58,14 @@ class IndexProgress:
 
     @property
     def fraction(self) -> float | None:
-        """The share that is done; None when that is not known."""
+        """The share of the stage that is done, 0 to 1; None if unknown."""
         if self.completed is None or not self.total:
             return None
         return min(self.completed / self.total, 1.0)
 
 
 class IndexOptions(TypedDict, total=False):
-    """What a user may say of an index of any kind, explained by `IndexSpec`."""
+    """Options of indexes of any kind, explained by `IndexSpec`."""
 
     name: str | None
     replace: bool
@@ -75,18 +76,19 @@ class IndexOptions(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class IndexSpec:
-    """An index that a user asks for.
+    """An index that a user wants.
 
     Attributes:
-        column: Its dotted path.
-        kind: Its kind.
+        column: Dotted path of the column.
+        kind: Kind of the index.
         parameters: Parameters of the kind.
-        name: None: made from the path.
-        replace: Take the place of an index of this name.
-        train: Build it of all rows; False: it covers nothing yet.
-        uuid: UUID of the segment, where there is one; None: a new one.
-        progress: Called with the rows that are taken in, and all rows.
-        untrained: Details of a segment that covers nothing, where such a one has no files; None: the kind builds it.
+        name: Name of the index; None to derive it from the path.
+        replace: Whether it may replace an index of this name.
+        train: Whether all rows are indexed; if not, it covers no rows yet.
+        uuid: UUID of the segment, if there is only one; None for a new one.
+        progress: Called with the number of rows read so far, and of all rows.
+        untrained: Details of a segment that covers nothing, if such a segment has no files; None if the kind builds
+            one.
     """
 
     column: str
@@ -103,26 +105,26 @@ class IndexSpec:
 def scalar_spec(
     column: Any, index_type: Any, parameters: Mapping[str, Any], **options: Unpack[IndexOptions]
 ) -> IndexSpec:
-    """Return the scalar index that a user asks for; arguments are those of `vector.spec_of`.
+    """Return the scalar index that a user wants; arguments are those of `vector.spec_of`.
 
     Raises:
-        NotIndexableError, InvalidInputError: As `kind_asked` and `one_column` say.
+        NotIndexableError, InvalidInputError: See `kind_asked` and `one_column`.
     """
     kind, settings = kind_asked(index_type, parameters)
     return IndexSpec(one_column(column), kind, settings, **options)
 
 
 def kind_asked(index_type: Any, parameters: Mapping[str, Any]) -> tuple[IndexKind, dict[str, Any]]:
-    """Return the kind and the parameters that a user means.
+    """Return the kind and the parameters of an index from the arguments of a user.
 
     Args:
         index_type: Name of a kind in any case, or an object with `index_type` and `parameters` (or their JSON text,
             `config`).
-        parameters: Given besides; they count more.
+        parameters: Additional parameters, which override those of the object.
 
     Raises:
-        NotIndexableError: No such kind.
-        InvalidInputError: Neither a name nor such an object, or a parameter that the kind does not have.
+        NotIndexableError: There is no such kind.
+        InvalidInputError: `index_type` is neither a name nor such an object, or the kind has no such parameter.
     """
     inner: Any = {}
     if not isinstance(index_type, str):
@@ -148,7 +150,7 @@ def kind_asked(index_type: Any, parameters: Mapping[str, Any]) -> tuple[IndexKin
 
 
 def check_indexable(snapshot: Snapshot, path: str, kind: IndexKind) -> None:
-    """Refuse a column that cannot have an index of a kind, with NotIndexableError."""
+    """Raise NotIndexableError if a column cannot have an index of a kind."""
     reason = unsupported(snapshot.schema, snapshot.schema.by_path(path).id, kind)
     if reason is not None:
         raise NotIndexableError(reason, where=snapshot.uri)
@@ -157,7 +159,7 @@ def check_indexable(snapshot: Snapshot, path: str, kind: IndexKind) -> None:
 def progress_of(
     progress: Progress | bool | None, callback: Callable[[IndexProgress], Any] | None = None
 ) -> Progress | None:
-    """Return what tells both kinds of observers of rows that are taken in; True: people, on stderr."""
+    """Return one function that reports the rows read to both kinds of observers; True prints them to stderr."""
     if progress is True:
         progress = _print_progress
     elif progress is False:
@@ -185,7 +187,7 @@ def _print_progress(count: int, total: int) -> None:
 
 
 def one_column(column: str | Sequence[str]) -> str:
-    """Return the column of an index, with NotIndexableError where it is none, or several."""
+    """Return the column of an index; NotIndexableError if there is none, or several."""
     columns = list(column) if isinstance(column, list | tuple) else [column]
     if len(columns) != 1 or not isinstance(columns[0], str):
         what = "an index over several columns" if len(columns) > 1 else "column of an index"
@@ -202,7 +204,7 @@ def uuid_of(value: None) -> None: ...
 
 
 def uuid_of(value: str | UUID | None) -> UUID | None:
-    """Return the uuid of a segment, with InvalidInputError where it is not a UUID; None stays None."""
+    """Return the uuid of a segment; InvalidInputError if it is not a UUID; None stays None."""
     if value is None:
         return None
     try:

@@ -1,4 +1,4 @@
-"""Indexes of a table, as users call them."""
+"""The methods of a dataset for its indexes."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ else:
 
 @checked_calls
 class IndexChanges(VectorIndexChanges):
-    """Indexes of a table, for a handle on one of its versions.
+    """Changes of the indexes of a table, for a handle on one of its versions.
 
-    An index is a number of segments, of which each covers some fragments; rows of other fragments are scanned. What
-    changes the indexes moves the handle to the version that results. A change that lost a race is put on top of the
-    version that came first; what was built is built again only where the rows are other ones by then.
+    An index has segments, each of which covers some fragments; rows of other fragments are scanned. A change of indexes
+    moves the handle to the version that results. After a lost race, the change is put on top of the other change, and
+    only fragments that the other changed are indexed again.
     """
 
     def create_scalar_index(
@@ -58,29 +58,29 @@ class IndexChanges(VectorIndexChanges):
         """Build an index over the values of a column.
 
         Args:
-            column: Its dotted path.
+            column: Dotted path of the column.
             index_type: "BTREE", "BITMAP", "LABEL_LIST", "ZONEMAP", "BLOOMFILTER", "NGRAM" or, for full-text searches,
                 "INVERTED" (or "FTS"), in any case, or an `IndexConfig`.
-            name: None: "{column}_idx", with a number where that is taken by another index.
-            replace: Take the place of an index of this name over this column.
-            train: Build it of all rows; False: it covers nothing until `optimize.optimize_indices`.
+            name: Name of the index; None for "{column}_idx", with a number if another index has that name.
+            replace: Replace an index of this name over this column.
+            train: Index all rows; False: the index covers no rows until `optimize.optimize_indices`.
             fragment_ids: Refused: see `create_index_uncommitted`.
             index_uuid: UUID of the segment.
-            progress_callback: Called with the steps of the build.
-            progress: Called with the rows that are taken in, and all rows; True: they are told on stderr.
-            commit_message: Kept with the transaction.
-            transaction_properties: Likewise.
-            parameters: Of the kind, as in rows_per_zone=4096. Of a full-text index: how texts are analysed, as
-                `AnalyserArguments` of `lance_duck.text.parameters` has it; with_position (phrases need it), block_size
-                (128, or 256), format_version (1, 2 or 3; None: 2, or 3 with blocks of 256), memory_limit (MiB that the
-                build may hold) and num_workers (threads).
+            progress_callback: Called with an `IndexProgress` at each step of the build.
+            progress: Called with the number of rows read so far, and of all rows; True: print them to stderr.
+            commit_message: Message that is stored with the transaction.
+            transaction_properties: Texts by name that are stored with the transaction.
+            parameters: Parameters of the kind, as in rows_per_zone=4096. A full-text index has those of its analyser,
+                see `AnalyserArguments` of `lance_duck.text.parameters`, and with_position (phrases need it), block_size
+                (128 or 256), format_version (1, 2 or 3; None for 2, or 3 with blocks of 256), memory_limit (MiB that
+                the build may hold) and num_workers (threads).
 
         Raises:
             UnknownColumnError: There is no such column.
-            NotIndexableError: It cannot have such an index, or there is no such kind.
-            IndexExistsError: The name is that of an index over another column, or of any, and replace=False.
-            InvalidInputError: An argument or a parameter makes no sense.
-            CommitConflictError: Other changes came first, time and again, or one that this change cannot follow.
+            NotIndexableError: The column cannot have such an index, or there is no such kind.
+            IndexExistsError: An index over another column has the name, or replace=False and any index has it.
+            InvalidInputError: An argument or a parameter is invalid.
+            CommitConflictError: Other changes were committed first each time, or one that conflicts with this one.
         """
         if fragment_ids is not None:
             raise InvalidInputError(
@@ -106,27 +106,27 @@ class IndexChanges(VectorIndexChanges):
         progress: kinds.Progress | bool | None = None,
         **parameters: Any,
     ) -> lance_operation.Index:
-        """Write a segment over some fragments, in this or any other process, and do not commit it.
+        """Write a segment over some fragments, in this or any other process, without committing it.
 
         Args:
-            column: As for `create_scalar_index`, and for `create_index` where the kind is one of vectors.
-            index_type: Likewise. Vector segments are merged without loss where they got the same ivf_centroids (and
-                pq_codebook); others, too, can be committed together.
+            column: See `create_scalar_index`, or `create_index` for kinds of vector indexes.
+            index_type: Likewise. Vector segments are merged without loss if they have the same ivf_centroids (and
+                pq_codebook); other segments can be committed together, too.
             name: Likewise.
-            replace: Whether there may be an index of this name.
-            train: False: the segment covers nothing.
-            fragment_ids: Fragments of this version that it covers.
+            replace: Whether an index of this name may exist.
+            train: False: the segment covers no rows.
+            fragment_ids: Ids of the fragments of this version to index.
             index_uuid: UUID of the segment.
-            progress_callback: As for `create_scalar_index`.
+            progress_callback: See `create_scalar_index`.
             progress: Likewise.
             parameters: Likewise.
 
         Returns:
-            What `merge_existing_index_segments` and `commit_existing_index_segments` take; it pickles.
+            The segment, for `merge_existing_index_segments` and `commit_existing_index_segments`; it pickles.
 
         Raises:
-            UnknownColumnError, NotIndexableError, IndexExistsError: As for `create_scalar_index`.
-            InvalidInputError: No fragments are given, or one that is not there.
+            UnknownColumnError, NotIndexableError, IndexExistsError: See `create_scalar_index`.
+            InvalidInputError: No fragments are given, or one does not exist.
         """
         base = self.handle.base
         options: kinds.IndexOptions = {"name": name, "replace": replace, "train": train}
@@ -135,10 +135,10 @@ class IndexChanges(VectorIndexChanges):
         return segment_changes.create_uncommitted(base, spec, fragment_ids)
 
     def merge_existing_index_segments(self, segments: Sequence[lance_operation.Index]) -> lance_operation.Index:
-        """Write one segment with the entries of several that are not committed, and do not commit it.
+        """Merge several uncommitted segments into a new one, without committing it.
 
         Raises:
-            InvalidInputError: No segments, one given twice, or segments that do not belong together.
+            InvalidInputError: There are no segments, one is given twice, or they are not of one index.
             LanceDuckError: A segment is broken.
         """
         return segment_changes.merge_uncommitted(self.handle.base, segments)
@@ -152,19 +152,20 @@ class IndexChanges(VectorIndexChanges):
         commit_message: str | None = None,
         transaction_properties: Mapping[str, str] | None = None,
     ) -> Self:
-        """Commit segments that were built apart as one index.
+        """Commit segments that were built separately as one index.
 
-        Segments that the index has already stay, but for those that the new ones cover wholly.
+        Segments that the index has already stay, except those that the new ones cover entirely.
 
         Args:
             index_name: Name of the index.
-            column: Its dotted path.
-            segments: What `create_index_uncommitted` and `merge_existing_index_segments` returned.
-            commit_message: Kept with the transaction.
-            transaction_properties: Likewise.
+            column: Dotted path of the column.
+            segments: Results of `create_index_uncommitted` and `merge_existing_index_segments`.
+            commit_message: Message that is stored with the transaction.
+            transaction_properties: Texts by name that are stored with the transaction.
 
         Raises:
-            InvalidInputError: No segments, one given twice, segments over another column, or that cover one fragment.
+            InvalidInputError: There are no segments, one is given twice or is over another column, or two cover the
+                same fragment.
             IndexExistsError: The index is over another column, or one of its segments covers more than the new ones.
         """
         properties = change.transaction_properties(commit_message, transaction_properties)
@@ -185,10 +186,10 @@ class IndexChanges(VectorIndexChanges):
         commit_message: str | None = None,
         transaction_properties: Mapping[str, str] | None = None,
     ) -> None:
-        """Remove an index, of any kind; its files stay for older versions, until these are cleaned up.
+        """Drop an index of any kind; its files stay for older versions, until these are cleaned up.
 
         Raises:
-            IndexNotFoundError: There is none of this name.
+            IndexNotFoundError: There is no index of this name.
         """
         properties = change.transaction_properties(commit_message, transaction_properties)
         self.handle.move_to(create.drop_index(self.handle.base, name, properties))
@@ -198,7 +199,7 @@ class IndexChanges(VectorIndexChanges):
         return describe.list_indices(self.handle.snapshot)
 
     def describe_indices(self) -> list[describe.IndexDescription]:
-        """Describe each index, by name; from the manifest alone."""
+        """Describe each index, by name, from the manifest alone."""
         return describe.describe_indices(self.handle.snapshot)
 
     @property
@@ -207,27 +208,27 @@ class IndexChanges(VectorIndexChanges):
         return bool(self.handle.snapshot.indices)
 
     def index_statistics(self, index_name: str) -> dict[str, Any]:
-        """Return the figures of an index; see `verbs.indexes.describe.index_statistics`.
+        """Return the statistics of an index: see `verbs.indexes.describe.index_statistics`.
 
         Raises:
-            IndexNotFoundError: There is none of this name.
+            IndexNotFoundError: There is no index of this name.
         """
         return describe.index_statistics(self.handle.snapshot, index_name)
 
     def prewarm_index(
         self, name: str, *, with_position: bool = False, index_segments: Iterable[str | UUID] | None = None
     ) -> None:
-        """Read all that searches of an index read, and keep it in memory, within limits.
+        """Read all that searches of an index read, and cache it in memory, within limits.
 
         Args:
             name: Name of the index.
-            with_position: Of a full-text index that has positions of terms: without effect, phrases read those that
-                they need. Of other indexes refused.
-            index_segments: Uuids of some of its segments; None: all.
+            with_position: For a full-text index with positions, without effect: phrases read the positions that they
+                need. For other indexes, refused.
+            index_segments: Uuids of segments of the index; None for all.
 
         Raises:
-            IndexNotFoundError: There is no such index, or no such segment of it.
-            LanceDuckError: A segment is broken, or of a kind that is not supported.
+            IndexNotFoundError: There is no such index, or it has no such segment.
+            LanceDuckError: A segment is broken, or of an unsupported kind.
         """
         if with_position and not _has_positions(self.handle.snapshot, name):
             raise UnsupportedError("with_position", where="prewarm_index", found=f"index {name!r}, which has none")
@@ -248,7 +249,7 @@ class IndexChanges(VectorIndexChanges):
 
 
 def _has_positions(snapshot: Snapshot, name: str) -> bool:
-    """Return whether an index is one of full texts that keeps positions; by the manifest alone."""
+    """Return whether an index is a full-text index with positions, from the manifest alone."""
     segments = describe.segments_named(snapshot, name)
     texts = [s for s in segments if registry.kind_of(s.details_type or "") is inverted.INVERTED]
     return bool(texts) and all(settings.settings_in(s.details).form.with_position for s in texts)

@@ -1,6 +1,6 @@
-"""Bringing indexes up to date: rows that no segment covers get one, and segments become fewer.
+"""Optimization of indexes: rows that no segment covers are indexed, and segments are merged.
 
-Jobs say what becomes of each index; their orders are carried out here or by other processes, and committed once.
+Each index has a job; the orders of jobs are carried out here or by other processes, and committed together.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ from lance_duck.wire.index import SYSTEM, IndexMetadata
 
 _TAKEN_OVER: Final = -2
 _MODELLED: Final = (VECTOR, INVERTED)
-"""Kinds whose new segments are made like others: with the same centroids, or the same analyser."""
+"""Kinds whose new segments take over parameters of older ones: centroids, or the analyser."""
 _PARAMETERS: Final = ("rows_per_zone", "number_of_items", "probability")
 
 
 @dataclass(frozen=True)
 class OptimizeOptions:
-    """How to optimize; see `DatasetOptimizer.optimize_indices`.
+    """Options of an optimization; see `DatasetOptimizer.optimize_indices`.
 
     Attributes:
-        merge: Number of the newest segments to merge; None: those that are small beside the new rows.
-        names: Names of indexes; None: all.
-        retrain: Build each index anew, of all rows.
-        progress: Called with the rows that are taken in, and all that are to be.
+        merge: Number of the newest segments to merge; None for those that are small compared with the new rows.
+        names: Names of the indexes; None for all.
+        retrain: Whether each index is built anew, of all rows.
+        progress: Called with the number of rows read so far, and of all rows to read.
     """
 
     merge: int | None = None
@@ -64,13 +64,16 @@ class OptimizeOptions:
 
 @dataclass(frozen=True)
 class Job:
-    """What becomes of one index.
+    """Optimization of one index.
 
     Attributes:
-        merged: Segments whose entries go into the new one; none: it is built of rows alone.
-        model: Segment that the new one is made like, where it is built of rows alone; None: it is retrained.
-        removed: Segments whose place it takes.
-        fragments: Ids of fragments whose rows are read.
+        name: Name of the index.
+        path: Dotted path of its column.
+        kind: Its kind.
+        merged: Segments that are merged into the new one; if there are none, it is built of rows alone.
+        removed: Segments that the new one replaces.
+        fragments: Ids of the fragments whose rows are read.
+        model: Segment whose parameters a new one takes over if it is built of rows alone; None to train anew.
     """
 
     name: str
@@ -88,23 +91,22 @@ def optimize_indices(
     properties: Mapping[str, str] | None = None,
     workers: Workers | None = None,
 ) -> tuple[Snapshot, list[IndexMetadata]]:
-    """Bring indexes up to date as one change; where nothing is to be done there is no new version.
+    """Optimize indexes as one change; there is no new version if there is nothing to do.
 
-    An index with a segment that is broken, or that is not known, is left alone with an IndexWarning; `retrain` replaces
-    broken ones.
+    An index with a broken or unknown segment is left alone, with an IndexWarning; `retrain` replaces broken ones.
 
     Args:
         snapshot: Version to begin with.
         options: What to merge, and which indexes.
-        properties: Kept with the transaction.
-        workers: Write the segments, several of new rows that are too many for one; None: they are written here.
+        properties: Properties of the transaction.
+        workers: Processes that write the segments, perhaps several for new rows; None to write one segment here.
 
     Returns:
-        The new version, the given one where there was nothing to do; and the new segments.
+        The new version, or the given one if there was nothing to do; and the new segments.
 
     Raises:
         IndexNotFoundError: There is no index of a name.
-        CommitConflictError: Other changes came first, time and again, or one that this change cannot follow.
+        CommitConflictError: Other changes were committed first each time, or one that conflicts with this one.
     """
     change = None if workers is None else uuid4()
     writers = workers or Here(options.progress)
@@ -125,7 +127,7 @@ def optimize_indices(
 
 
 def plan_jobs(snapshot: Snapshot, options: OptimizeOptions) -> list[Job]:
-    """Decide what to do; reads the manifest and, of segments to be merged, what opening takes."""
+    """Plan the jobs; reads the manifest, and opens segments that may be merged."""
     names = options.names
     if names is None:
         names = list(dict.fromkeys(s.name for s in snapshot.indices if s.name not in SYSTEM))
@@ -148,7 +150,7 @@ def _job(snapshot: Snapshot, name: str, all_: Sequence[IndexMetadata], options: 
         return None
     tail = sorted(set(snapshot.fragments.ids()).difference(index.fragments.tolist()))
     usable = replace(index, segments=tuple(s for s in index.segments if s.metadata.files or len(s.fragments)))
-    if not usable.segments:  # only what is to be made is known so far
+    if not usable.segments:  # nothing is indexed yet: the manifest only has the parameters
         return _retrained(snapshot, name, all_) if tail else None
     sources = _to_merge(snapshot, usable, tail, options.merge)
     if not tail and len(sources) < 2:
@@ -173,10 +175,10 @@ def _job(snapshot: Snapshot, name: str, all_: Sequence[IndexMetadata], options: 
 
 
 def _made_alike(kind: IndexKind, indexes: Sequence[Any]) -> bool:
-    """Return whether entries of segments mean the same.
+    """Return whether entries of segments can be merged.
 
-    Codes of PQ and RQ that were trained apart do not, nor do terms of different analysers, or of writers before 2026,
-    whose stop words and stems were others.
+    Codes of PQ and RQ that were trained separately cannot, nor terms of different analysers, or of writers before 2026,
+    which had other stop words and stems.
     """
     if kind is INVERTED:
         return all(is_alike(index, indexes[0]) and not index.is_converted for index in indexes)
@@ -200,8 +202,8 @@ def _retrained(snapshot: Snapshot, name: str, all_: Sequence[IndexMetadata]) -> 
 def _to_merge(snapshot: Snapshot, index: ColumnIndex, tail: Sequence[int], merge: int | None) -> tuple[Segment, ...]:
     """Return the segments to merge with new rows: the newest, and those that may hold older entries of the rows.
 
-    All are, where the others would name rows in another way than the new one. Of an inverted index segments with
-    deleted rows are, too, where pylance takes them in: as many rows count in its statistics.
+    All segments are merged if some would name rows in another way than the new one. Segments of an inverted index with
+    deleted rows are merged if pylance merges them, so that as many rows count in its statistics.
     """
     segments = index.segments
     leaves_out_deleted = index.kind is INVERTED and bool(merge)
@@ -220,7 +222,7 @@ def _to_merge(snapshot: Snapshot, index: ColumnIndex, tail: Sequence[int], merge
 def _would_mix(
     snapshot: Snapshot, segments: Sequence[Segment], sources: Sequence[Segment], tail: Sequence[int]
 ) -> bool:
-    """Return whether some segments would name rows by stable row id, others by address, which pylance 14 refuses."""
+    """Return whether some segments would name rows by stable row id and others by address, which pylance 14 refuses."""
     domains = {s.by_row_id for s in segments if s not in sources}
     if tail or sources:
         domains.add(builds_by_row_id(snapshot, segments[0].kind))
@@ -228,9 +230,9 @@ def _would_mix(
 
 
 def _newest_small(snapshot: Snapshot, segments: Sequence[Segment], tail: Sequence[int]) -> int:
-    """Return how many of the newest segments are small, or not much larger than all that is newer.
+    """Return how many of the newest segments are small, or not much larger than all newer rows.
 
-    So each row is rewritten a few times only, and the segments stay few.
+    So each row is rewritten only a few times, and segments stay few.
     """
     gathered = rows_of(snapshot, tail)
     for count, segment in enumerate(reversed(segments)):
@@ -243,10 +245,10 @@ def _newest_small(snapshot: Snapshot, segments: Sequence[Segment], tail: Sequenc
 
 
 def _may_hold(snapshot: Snapshot, segment: Segment, tail: Iterable[int]) -> bool:
-    """Return whether a segment may have entries of rows of the tail, from before their values changed.
+    """Return whether a segment may have outdated entries of rows of the tail.
 
-    Here such entries are left out by the coverage of the segment. Not every reader does that once another segment
-    covers the rows: so they must go.
+    Here the coverage of the segment hides such entries. Not every reader does so once another segment covers the rows,
+    so they must be removed.
     """
     fragments = [snapshot.fragment(i) for i in tail]
     if any(_has_changed_in_place(f) for f in fragments):
@@ -260,14 +262,14 @@ def _has_deleted_rows(snapshot: Snapshot, segment: Segment) -> bool:
 
 
 def _has_changed_in_place(fragment: Fragment) -> bool:
-    """Return whether columns may have got new files after the fragment was written."""
+    """Return whether columns of a fragment may have been rewritten after the fragment was written."""
     return len(fragment.all_files) > 1 or any(_TAKEN_OVER in file.fields for file in fragment.files)
 
 
 def _orders(
     now: Snapshot, job: Job, workers: Workers, change: UUID | None
 ) -> Iterator[tuple[SegmentOrder, IndexSpec | None]]:
-    """Yield what a job is made of: with other segments only one run of new rows is merged, the others stand alone."""
+    """Yield the orders of a job: the first run of new rows is merged with older segments, other runs stand alone."""
     runs = list(workers.runs(now, job.fragments)) or [()]
     order = SegmentOrder(now.version, job.path, job.name, job.kind.type_url, (), may_skip=True, change=change)
     if job.merged:
@@ -289,7 +291,7 @@ def _written(
     workers: Workers,
     made: MadeSegments,
 ) -> Iterator[list[IndexMetadata]]:
-    """Yield the segments of each job, those of an earlier attempt while they hold; none for an index left as it is."""
+    """Yield the segments of each job, with valid ones of an earlier attempt; none for an index that is left alone."""
     earlier = {
         order: made.holding(now, _key(job, order)) for job, each in zip(jobs, orders, strict=True) for order, _ in each
     }
@@ -312,14 +314,14 @@ def _written(
 
 
 def _key(job: Job, order: SegmentOrder) -> tuple[Any, ...]:
-    """Return what a segment depends on besides the values of its fragments; here a job has one segment."""
+    """Return the key of all that a segment depends on besides the values of its fragments, if a job has one segment."""
     if order.change is None:
         return job.name, job.path, *(s.uuid for s in job.removed)
     return job.name, job.path, order.fragments, order.merged, order.takes_entries
 
 
 def _parameters(snapshot: Snapshot, job: Job) -> dict[str, object]:
-    """Return the parameters that a segment of an index was built with, as far as its details or its figures tell."""
+    """Return the parameters that a segment of an index was built with, as far as details or statistics have them."""
     if job.kind is VECTOR:
         for metadata in reversed(job.removed):
             if parameters := vector_parameters(metadata.details):
@@ -339,5 +341,5 @@ def _parameters(snapshot: Snapshot, job: Job) -> dict[str, object]:
 
 
 def _leave_alone(name: str, reason: str) -> None:
-    """Say, with an IndexWarning, that an index is not changed."""
+    """Warn, with an IndexWarning, that an index is not changed."""
     warn_of_index(f"index {name!r} is left as it is: {reason}")

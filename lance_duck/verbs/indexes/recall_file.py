@@ -1,4 +1,4 @@
-"""What settings of searches reach, measured of a vector segment that was just written, and stored with it."""
+"""The recall of settings of searches, measured on a new vector segment, and stored with it."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from lance_duck.wire.index import IndexMetadata, index_from_proto
 def with_recall(snapshot: Snapshot, path: str, metadata: IndexMetadata) -> IndexMetadata:
     """Measure the recall of a segment, write it beside the segment, and return the metadata with that file listed.
 
-    The metadata are returned as they are where nothing can be measured: searches do without the file, so that whatever
-    is in its way is no error.
+    The metadata is returned unchanged if nothing can be measured: searches work without the file, so no failure is an
+    error.
 
     Args:
-        snapshot: Version that the segment was built of.
+        snapshot: Version that the segment was built from.
         path: Dotted path of the column.
-        metadata: Metadata of the segment, not part of the table yet.
+        metadata: Metadata of the segment, which is not part of the table yet.
     """
     names = {name for name, _ in metadata.files}
     if metadata.details_type != VECTOR.type_url or not names or RECALL_FILE in names:
@@ -46,7 +46,7 @@ def with_recall(snapshot: Snapshot, path: str, metadata: IndexMetadata) -> Index
 
 
 def _measured(snapshot: Snapshot, path: str, metadata: IndexMetadata) -> bytes | None:
-    """Return the file; the segment is opened for this alone, as it may never become part of the table."""
+    """Return the file; opens the segment without caching it, as it may never become part of the table."""
     field = snapshot.schema.by_path(path)
     column = vector_column(snapshot.schema, path)  # refuses several vectors a row, for which no recall is promised
     index = VECTOR.open(

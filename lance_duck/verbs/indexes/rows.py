@@ -1,4 +1,4 @@
-"""Rows that an index is built of: the values of one column, the name of each row, and how many there are where."""
+"""Rows that an index is built from: values of one column with row ids or addresses, and row counts of fragments."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from lance_duck.wire.schema import Field, Schema
 
 
 def column_path(schema: Schema, column: str) -> str:
-    """Return the dotted path of a column as it is spelled in the schema.
+    """Return the dotted path of a column as the schema spells it.
 
     Args:
         schema: Columns of the table.
-        column: Its path; where no column is spelled so, the first one that is but for upper and lower case.
+        column: Path of the column; if no column is spelled so, the first one that differs only by case.
 
     Raises:
-        UnknownColumnError: There is none.
+        UnknownColumnError: There is no such column.
     """
     field = next((f for f in schema.fields if f.name == column), None) or _found(schema.fields, split_path(column))
     path = None if field is None else field_path(schema, field.id)
@@ -52,12 +52,12 @@ def index_rows(snapshot: Snapshot, path: str, kind: IndexKind, fragments: Iterab
         snapshot: The version.
         path: Dotted path of the column.
         kind: Kind of the index.
-        fragments: Ids; rows come by ascending address.
+        fragments: Ids of the fragments; rows are streamed by ascending address.
 
     Returns:
-        Columns `VALUE`, in the storage type of the column (of fields of structs in lists: in lists of it), dictionaries
-        decoded, and `ROW`: uint64, the stable row
-        id or the address, as new segments of the kind name rows.
+        Columns `VALUE`, in the storage type of the column (for fields of structs in lists, in lists of it) with
+        dictionaries decoded, and `ROW`, uint64: the stable row id or the address, by which new segments of the kind
+        name rows.
     """
     name = ROW_ID if builds_by_row_id(snapshot, kind) else ROW_ADDRESS
     column = listed_field(snapshot.schema, snapshot.schema.by_path(path))
@@ -69,32 +69,32 @@ def index_rows(snapshot: Snapshot, path: str, kind: IndexKind, fragments: Iterab
 
 
 def value_type(field: Field) -> pa.DataType:
-    """Return the type of the values that an index over a field gets."""
+    """Return the type of the values that an index over a field is built from."""
     type_ = field.storage_type
     return type_.value_type if pa.types.is_dictionary(type_) else type_
 
 
 def rows_of(snapshot: Snapshot, fragments: Iterable[int]) -> int:
-    """Return the number of living rows of fragments that are there."""
+    """Return the number of living rows of those fragments that exist."""
     numbers = np.fromiter(fragments, np.int64)
     ids, rows = np.array(snapshot.fragments.ids(), np.int64), np.array(snapshot.row_counts(), np.int64)
     return int(rows[np.isin(ids, numbers)].sum())
 
 
 def runs_of(snapshot: Snapshot, fragments: Iterable[int], count: int) -> list[tuple[int, ...]]:
-    """Cut fragments into runs of neighbours with about as many living rows each; at most `count`, none empty."""
+    """Cut fragments into at most `count` runs of neighbours with about equally many living rows; none is empty."""
     ids = np.array(sorted(fragments), np.int64)
     if not len(ids):
         return []
     of = dict(zip(snapshot.fragments.ids(), snapshot.row_counts(), strict=True))
-    ends = np.cumsum([of.get(i, 0) + 1 for i in ids.tolist()])  # those without rows count a little, too
+    ends = np.cumsum([of.get(i, 0) + 1 for i in ids.tolist()])  # fragments without rows count as one row
     place = np.minimum((ends - 1) * max(count, 1) // ends[-1], count - 1)
     cuts = np.flatnonzero(np.diff(place)) + 1
     return [tuple(run.tolist()) for run in np.split(ids, cuts)]
 
 
 def has_moved_rows(snapshot: Snapshot, fragment: Fragment) -> bool:
-    """Return whether rows of a fragment of a table with stable row ids may have come from another one, or changed."""
+    """Return whether rows of a fragment may have moved from another fragment, or changed, under stable row ids."""
     created, updated = snapshot.created_at(fragment), snapshot.last_updated_at(fragment)
     if created is None or updated is None:
         return True
@@ -118,7 +118,7 @@ def _stored(values: pa.Array, type_: pa.DataType) -> pa.Array:
 
 
 def _found(fields: Iterable[Field], names: list[str]) -> Field | None:
-    """Return the field that names lead to, each spelled exactly where there is such a field."""
+    """Return the field at a path of names; each name matches exactly if it can, else but for case."""
     return found_field(list(fields), names, _meant)
 
 

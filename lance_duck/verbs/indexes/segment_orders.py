@@ -1,7 +1,7 @@
-"""Segments to write, by this process or any other one: orders pickle, and what comes of them does.
+"""Orders to write segments, by this process or any other one; orders and their results pickle.
 
 A segment that another process writes has the first half of its uuid from the change that it belongs to, so that files
-of processes that died are found: see `index.segment_uuids`.
+of dead processes are found: see `index.segment_uuids`.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from lance_duck.wire.index import IndexMetadata
 
 @dataclass(frozen=True)
 class SegmentOrder:
-    """A segment to build of the rows of fragments, to make of other segments, or of both.
+    """A segment to build from the rows of fragments, to merge from other segments, or both.
 
     Attributes:
         version: Version of the table.
         path: Dotted path of the column.
         name: Name of the index.
         kind: Type url of its kind.
-        fragments: Ids of fragments whose rows are read; no merged segment covers them.
-        merged: Uuids of segments to merge; none: it is built of rows alone.
-        takes_entries: False: of the merged ones only what they were made with is taken over.
-        may_skip: Whether an index that cannot be written is left as it is; else that is an error.
-        change: First half of the uuid, for other processes; None: the segment is written here.
-        uuid: The whole of it; None: a new one.
+        fragments: Ids of the fragments whose rows are read; no merged segment covers them.
+        merged: Uuids of segments to merge; none to build the segment from rows alone.
+        takes_entries: Whether entries of merged segments are taken over, and not only their parameters.
+        may_skip: Whether an index that cannot be written is left alone; else that is an error.
+        change: First half of the uuid, for other processes; None if the segment is written here.
+        uuid: The whole uuid; None for a new one.
     """
 
     version: int
@@ -58,12 +58,12 @@ class SegmentOrder:
     def write(
         self, snapshot: Snapshot, parameters: Mapping[str, Any], progress: Callable[[int], Any] | None = None
     ) -> IndexMetadata | SkippedIndex:
-        """Write the segment, by another process safe on the disk; see `index.build`.
+        """Write the segment; another process also synchronizes it to disk. See `index.build`.
 
         Args:
             snapshot: The version.
-            parameters: Of the kind; centroids, bounds and a codebook are the same for all segments of an index.
-            progress: Called with the rows that are taken in.
+            parameters: Parameters of the kind; centroids, bounds and codebook are those of all segments of the index.
+            progress: Called with the number of rows read so far.
         """
         try:
             segment = self._written(snapshot, BuildOptions(parameters, progress=progress))
@@ -109,7 +109,7 @@ class SegmentOrder:
 
 @dataclass(frozen=True)
 class SkippedIndex:
-    """Why an index is left as it is."""
+    """The reason why an index is left alone."""
 
     reason: str
 
@@ -118,19 +118,19 @@ class Workers(Protocol):
     """Processes that write segments."""
 
     def runs(self, now: Snapshot, fragments: Sequence[int]) -> Sequence[tuple[int, ...]]:
-        """Cut fragments into runs of neighbours, for one segment each; none of no fragments."""
+        """Cut fragments into runs of neighbours, for one segment each; none without fragments."""
 
     def write(
         self, now: Snapshot, orders: Sequence[tuple[SegmentOrder, IndexSpec | None]]
     ) -> Iterable[IndexMetadata | SkippedIndex]:
-        """Carry out orders, those with a spec with its parameters, trained once for each index."""
+        """Carry out orders; those with a spec have its parameters, which are trained once for each index."""
 
 
 class Here:
-    """This process, which writes one segment of an index, one after the other.
+    """This process as the only worker: it writes one segment for each index, one after the other.
 
     Args:
-        progress: Called with the rows that are taken in, of all indexes, and all that are to be.
+        progress: Called with the number of rows read so far, over all indexes, and of all rows to read.
     """
 
     def __init__(self, progress: Progress | None = None) -> None:
@@ -143,7 +143,7 @@ class Here:
     def write(
         self, now: Snapshot, orders: Sequence[tuple[SegmentOrder, IndexSpec | None]]
     ) -> Iterator[IndexMetadata | SkippedIndex]:
-        """Yield what comes of each order, written when it is asked for."""
+        """Yield the segment of each order, written lazily."""
         progress, before = self._progress, 0
         rows = [0 if progress is None else rows_of(now, order.fragments) for order, _ in orders]
         total = sum(rows)
@@ -156,5 +156,5 @@ class Here:
 
 
 def _from(progress: Progress, before: int, total: int) -> Callable[[int], Any]:
-    """Return what tells rows of one segment as rows of all."""
+    """Return an observer of one segment that reports its rows as rows of all segments."""
     return lambda rows: progress(min(before + rows, total), total)

@@ -1,4 +1,4 @@
-"""Index segments that are built apart, by any process, and committed together as one index."""
+"""Index segments that are built separately, by any process, and committed together as one index."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def create_uncommitted(snapshot: Snapshot, spec: IndexSpec, fragments: Iterable[
     """Write a segment over some fragments.
 
     Raises:
-        InvalidInputError: No fragments are given, or one that is not there.
+        InvalidInputError: No fragments are given, or one does not exist.
     """
     if fragments is None:
         raise InvalidInputError("fragment_ids are missing", where="create_index_uncommitted")
@@ -43,12 +43,12 @@ def create_uncommitted(snapshot: Snapshot, spec: IndexSpec, fragments: Iterable[
 
 
 def merge_uncommitted(snapshot: Snapshot, entries: Sequence[Index]) -> Index:
-    """Write one segment with the entries of several that are not committed. Theirs stay where they are.
+    """Merge several uncommitted segments into a new one; their files stay.
 
     Fragments whose values changed since a segment was built are left out.
 
     Raises:
-        InvalidInputError: No segments, one given twice, or segments that do not belong together.
+        InvalidInputError: There are no segments, one is given twice, or they are not of one index.
         LanceDuckError: A segment is broken.
     """
     segments = [_usable(snapshot, s) for s in _named(_metadata(entries))]
@@ -65,11 +65,11 @@ def commit_segments(
 ) -> Snapshot:
     """Commit segments as one index.
 
-    Segments of the index that is there already stay, but for those that the new ones cover wholly. Fragments whose
-    values changed since a segment was built are not covered by it.
+    Segments that the index has already stay, except those that the new ones cover entirely. Fragments whose values
+    changed since a segment was built are removed from its coverage.
 
     Raises:
-        InvalidInputError: No segments, one given twice, or segments that do not belong together.
+        InvalidInputError: There are no segments, one is given twice, or they are not of one index.
         IndexExistsError: The index is over another column, or one of its segments covers more than the new ones.
     """
     segments = _metadata(entries)
@@ -98,7 +98,7 @@ def commit_segments(
 
 
 def _replaced(now: Snapshot, name: str, field_id: int, fitting: Sequence[IndexMetadata]) -> list[IndexMetadata]:
-    """Return the segments of the index that new ones cover wholly."""
+    """Return the segments of the index that new ones cover entirely."""
     coverage = set().union(*map(fragment_ids, fitting))
     present = set(now.fragments.ids())
     old_segments = []
@@ -140,7 +140,7 @@ def _renamed(segment: IndexMetadata, name: str) -> IndexMetadata:
 
 
 def _usable(snapshot: Snapshot, index: IndexMetadata) -> Segment:
-    """Return a segment as the version would have it, were it committed."""
+    """Return an uncommitted segment as the version would have it."""
     kind = kind_of(index.details_type or "")
     if kind is None or index.version not in kind.versions or len(index.fields) != 1:
         raise UnsupportedError(
@@ -185,7 +185,7 @@ def _check_unmixed(now: Snapshot, segments: Sequence[IndexMetadata], others: Seq
 
 
 def _check_alike(now: Snapshot, segments: Sequence[IndexMetadata]) -> None:
-    """Refuse full-text segments of one index that were made in different ways: pylance 14 cannot read such an index."""
+    """Refuse full-text segments of one index with different parameters: pylance 14 cannot read such an index."""
     texts = [s for s in segments if kind_of(s.details_type or "") is INVERTED]
     for segment in texts[1:]:
         if settings_in(segment.details) != settings_in(texts[0].details):

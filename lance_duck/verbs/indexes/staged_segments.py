@@ -1,4 +1,4 @@
-"""Index segments that a change has written before they are committed."""
+"""Index segments that a change has written and not committed yet."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ class _MadeSegment:
 
 
 class MadeSegments:
-    """Keeps segments for the next attempt of a change that lost a race; a context manager.
+    """Segments of a change that are kept for its next attempt after a lost race; a context manager.
 
-    What is not committed in the end is deleted, unless nobody knows whether the commit went through.
+    Segments that are not committed in the end are deleted, unless it is unknown whether the commit succeeded.
 
     Args:
         snapshot: Version that is changed.
-        change: In the uuids of segments that other processes write; those that are not kept are deleted in any case:
-            attempts left them that were given up.
+        change: Part of the uuids of segments that other processes write; those that were never kept are deleted in any
+            case: abandoned attempts left them.
 
     Raises:
-        UnsupportedError: The table may not be written, because of a flag that is not known.
+        UnsupportedError: The table may not be written, because it has an unknown feature flag.
     """
 
     def __init__(self, snapshot: Snapshot, change: UUID | None = None) -> None:
@@ -58,18 +58,18 @@ class MadeSegments:
         self._committed: set[object] = set()
 
     def keep(self, snapshot: Snapshot, key: Hashable, segment: IndexMetadata) -> IndexMetadata:
-        """Take in a segment that was written; returns it.
+        """Keep a segment that was written, and return it.
 
         Args:
-            snapshot: Version that it was written of.
-            key: What else the segment depends on.
-            segment: Not part of the table yet.
+            snapshot: Version that it was built from.
+            key: Key of all else that the segment depends on.
+            segment: The segment, not part of the table yet.
         """
         self._made[segment.uuid] = _MadeSegment(snapshot, key, segment)
         return segment
 
     def holding(self, snapshot: Snapshot, key: Hashable) -> list[IndexMetadata]:
-        """Return the segments stored under a key that still cover what they did; the others are dropped."""
+        """Return the segments of a key that are still valid for all their fragments; drop the others."""
         segments = []
         for staged in [staged for staged in self._made.values() if staged.key == key]:
             now = narrowed(staged.segment, staged.snapshot, snapshot)
@@ -80,7 +80,7 @@ class MadeSegments:
         return segments
 
     def forget(self, segments: Iterable[IndexMetadata]) -> None:
-        """Remove segments that are not needed after all."""
+        """Delete segments that are not needed after all."""
         for segment in segments:
             staged = self._made.pop(segment.uuid)
             discard_segment(staged.snapshot, staged.segment)
@@ -92,7 +92,7 @@ class MadeSegments:
         removed: Sequence[IndexMetadata],
         properties: Mapping[str, str] | None,
     ) -> Snapshot:
-        """Commit segments in place of others. Raises what `commit` raises."""
+        """Commit segments in place of others; raises as `commit`."""
         self._committing = True
         try:
             after = commit(snapshot, CreateIndex(tuple(segments), tuple(removed)), properties=properties)
@@ -118,12 +118,12 @@ class MadeSegments:
 
 
 def narrowed(segment: IndexMetadata, built_on: Snapshot, now: Snapshot) -> IndexMetadata:
-    """Return a segment that was not committed, covering only fragments whose values are still what they were.
+    """Return an uncommitted segment, without coverage of fragments whose values changed.
 
     Args:
-        segment: See there.
-        built_on: Version that it was built on.
-        now: Version that it is to be part of.
+        segment: The segment.
+        built_on: Version that it was built from.
+        now: Version that it will be part of.
     """
     fragments = fragment_ids(segment)
     fields = family(segment.fields, now.manifest.proto.fields)
@@ -133,7 +133,7 @@ def narrowed(segment: IndexMetadata, built_on: Snapshot, now: Snapshot) -> Index
 
 
 def covering(segment: IndexMetadata, fragments: Iterable[int]) -> IndexMetadata:
-    """Return a segment that covers other fragments."""
+    """Return a segment with another coverage."""
     proto = table_pb2.IndexMetadata()
     proto.CopyFrom(segment.proto)
     proto.fragment_bitmap = roaring_bytes(np.array(sorted(fragments), np.uint32))
@@ -141,10 +141,10 @@ def covering(segment: IndexMetadata, fragments: Iterable[int]) -> IndexMetadata:
 
 
 def built_version(segment: IndexMetadata, snapshot: Snapshot) -> Snapshot:
-    """Return the version that a segment was built on.
+    """Return the version that a segment was built from.
 
     Raises:
-        InvalidInputError: It was cleaned up: nobody knows whether the segment still says what the table holds.
+        InvalidInputError: The version was cleaned up, so that it is unknown whether the segment is still valid.
     """
     try:
         return snapshot.checkout(segment.dataset_version)

@@ -1,7 +1,7 @@
-"""Training of a vector index whose vectors are read in several places: what to read where, and what it gives.
+"""Training of a vector index whose vectors are read by several processes.
 
-An index of one place is trained by `index.vector.build`, which has read all vectors by then: it needs no sample that is
-read on its own. Both share the model, `index.vector.training.train`.
+An index of a single process is trained by `index.vector.build`, which reads all vectors first, and needs no separate
+sample. Both share the model, `index.vector.training.train`.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from lance_duck.verbs.indexes.kinds import IndexSpec
 from lance_duck.verbs.indexes.rows import index_rows, rows_of, runs_of
 
 MEMORY: Final = 2 << 30
-"""Bytes of vectors that are trained with in one place."""
+"""Bytes of vectors that one process trains with, at most. A bound of memory."""
 
 
 @dataclass(frozen=True)
 class SampleVectors:
-    """Vectors that were read; pickles.
+    """Vectors of a sample; pickles.
 
     Attributes:
         values: float32 (n, dim), or uint8 (n, dim).
@@ -57,8 +57,8 @@ class SampleOrder:
         version: Version of the table.
         path: Dotted path of the column.
         metric: Metric of the index.
-        fragments: Ids.
-        positions: Ascending places among all living rows of the table; None: all rows of the fragments.
+        fragments: Ids of the fragments.
+        positions: Ascending positions among all living rows of the table; None for all rows of the fragments.
     """
 
     version: int
@@ -68,12 +68,12 @@ class SampleOrder:
     positions: NDArray[np.int64] | None = None
 
     def draw(self, snapshot: Snapshot) -> SampleVectors:
-        """Read them."""
+        """Read the vectors."""
         values, usable = zip(*self._pieces(snapshot), strict=True)
         return SampleVectors(np.concatenate(values), np.concatenate(usable))
 
     def bounds(self, snapshot: Snapshot) -> tuple[float, float]:
-        """Return the least and the greatest number of the usable ones, infinite where there are none."""
+        """Return the least and the greatest number of usable vectors; infinite if there are none."""
         return numbers_between(of_metric(values[usable], self.metric) for values, usable in self._pieces(snapshot))
 
     def _pieces(self, snapshot: Snapshot) -> Iterator[tuple[NDArray[Any], NDArray[np.bool_]]]:
@@ -96,38 +96,38 @@ class SampleOrder:
 
 
 class VectorReaders(Protocol):
-    """Where vectors are read: any processes that reach the table."""
+    """Processes that read vectors: any that reach the table."""
 
     def draw(self, orders: Sequence[SampleOrder]) -> list[SampleVectors]:
-        """Read vectors, and bring them here."""
+        """Read vectors, and return them."""
 
     def bounds(self, orders: Sequence[SampleOrder]) -> list[tuple[float, float]]:
         """Return the least and greatest numbers of the vectors."""
 
     def leave(self, orders: Sequence[SampleOrder]) -> None:
-        """Read vectors, and keep the usable ones there."""
+        """Read vectors, and hold the usable ones in the processes that read them."""
 
     def sums(self, centroids: NDArray[np.float32], metric: str) -> list[Sums]:
-        """Sum up what was left there."""
+        """Assign the held vectors to centroids, and return the sums of each process."""
 
 
 def trained(
     snapshot: Snapshot, spec: IndexSpec, places: VectorReaders, parts: int, memory: int = MEMORY
 ) -> Mapping[str, Any]:
-    """Train the model of a vector index, with vectors that are read elsewhere.
+    """Train the model of a vector index, with vectors that other processes read.
 
-    If every vector can be a neighbor, the model is that of `index.vector.training.train` of the whole table, unless the
-    sample does not fit in memory: then centroids come of rounds over a sample that stays where it was read.
+    If every vector can be a neighbour, the model is that of `index.vector.training.train` on the whole table, unless
+    the sample does not fit in memory: then centroids are trained in rounds over a sample that stays in the processes.
 
     Args:
         snapshot: The version.
-        spec: What is asked for.
-        places: Where vectors are read.
-        parts: Orders to give at once.
-        memory: Bytes of vectors that may be trained with here.
+        spec: The index.
+        places: Processes that read vectors.
+        parts: Number of orders to give at a time.
+        memory: Bytes of vectors that this process may train with.
 
     Returns:
-        Its parameters, with centroids, bounds and codebook for all segments.
+        The parameters of the index, with centroids, bounds and codebook for all segments.
 
     Raises:
         InvalidInputError: There are too few vectors.
@@ -153,7 +153,7 @@ def trained(
 
 
 class _SampledVectors:
-    """A sample that stands for all vectors: as many, and what training asks of them."""
+    """A sample in the role of all vectors, for training: their number, and samples of the sizes that training draws."""
 
     def __init__(self, count: int, samples: Mapping[int, NDArray[Any]]) -> None:
         self._count = count
@@ -202,7 +202,7 @@ class _Training:
         return self._of_all()
 
     def _needed(self, spec: VectorSpec, total: int) -> int:
-        """Return the vectors of the larger one of both samples."""
+        """Return the number of vectors of the larger of both samples."""
         centroids = spec.sample_rate * spec.partitions_for(total) if spec.centroids is None else 0
         codebook = spec.sample_rate << spec.bits if spec.storage == "PQ" and spec.codebook is None else 0
         return max(centroids, codebook)
@@ -235,7 +235,7 @@ class _Training:
         return _SampledVectors(round(total * share), samples)
 
     def _in_rounds(self, total: int, count: int) -> NDArray[np.float32]:
-        """Return the centroids of a sample that stays where it is read."""
+        """Train centroids on a sample that stays in the processes that read it."""
         size = min(self.spec.sample_rate * count, total)
         positions = _chosen(total, size, SEED)
         self.places.leave(self._orders(positions))
@@ -252,7 +252,7 @@ class _Training:
         return centroids
 
     def _orders(self, positions: NDArray[np.int64] | None) -> list[SampleOrder]:
-        """Return the orders for positions, or for all rows, each for a run of neighbouring fragments."""
+        """Return orders for positions, or for all rows, each for a run of neighbouring fragments."""
         about = (self.snapshot.version, self.path, self.spec.metric)
         runs = runs_of(self.snapshot, self.snapshot.fragments.ids(), self.parts)
         if positions is None:
@@ -263,7 +263,7 @@ class _Training:
 
 
 def _chosen(total: int, count: int, seed: int) -> NDArray[np.int64]:
-    """Return the ascending positions of a sample: those that `VectorSpill.sample` chooses."""
+    """Return the ascending positions of a sample: the same ones that `VectorSpill.sample` chooses."""
     if count >= total:
         return np.arange(total)
     return np.sort(np.random.default_rng(seed).choice(total, count, replace=False)).astype(np.int64)

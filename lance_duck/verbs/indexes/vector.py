@@ -1,4 +1,4 @@
-"""Vector indexes of a table, as users call them."""
+"""The methods of a dataset for its vector indexes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _NUMBERS: Final = (
     *("m", "ef_construction", "max_level", "sample_rate", "max_iters"),
 )
 _ARRAYS: Final = ("ivf_centroids", "pq_codebook")
-# How pylance goes about building, which changes nothing of the index.
+# Parameters of how pylance builds an index, which do not change the index.
 _IDLE: Final = (
     *("index_cache_size", "shuffle_partition_batches", "shuffle_partition_concurrency", "storage_options"),
     *("filter_nan", "streaming_sample_rate", "streaming_coreset_rate", "streaming_refine_passes", "one_pass_ivfpq"),
@@ -92,52 +92,52 @@ class VectorIndexChanges(TableMethods):
     ) -> Self:
         """Build an index over the vectors of a column, for searches of nearest neighbours.
 
-        What suits the rows and the dimension is chosen where no parameter says otherwise; those of other kinds than
-        the one that is asked for mean nothing.
+        Parameters that are not given are chosen by the number of rows and the dimension; parameters of other kinds are
+        ignored.
 
         Args:
-            column: Its dotted path.
+            column: Dotted path of the column.
             index_type: "IVF_FLAT", "IVF_SQ", "IVF_PQ", "IVF_RQ", "IVF_HNSW_FLAT", "IVF_HNSW_SQ" or "IVF_HNSW_PQ",
                 in any case.
-            name: None: "{column}_idx".
-            metric: "L2" (or "euclidean"), "cosine" or "dot", in any case; "hamming" for vectors of uint8 alone,
-                in IVF_FLAT and IVF_HNSW_FLAT.
-            replace: Take the place of an index of this name over this column.
+            name: Name of the index; None for "{column}_idx".
+            metric: "L2" (or "euclidean"), "cosine" or "dot", in any case; for vectors of uint8 only "hamming",
+                with IVF_FLAT and IVF_HNSW_FLAT.
+            replace: Replace an index of this name over this column.
             num_partitions: Number of partitions of the inverted file.
-            ivf_centroids: (partitions, dim) numbers, of numpy or Arrow: none are trained.
-            pq_codebook: (sub-vectors, 2 ** num_bits, dim / sub-vectors) numbers, with ivf_centroids.
-            num_sub_vectors: Of PQ: parts that a vector is cut into.
+            ivf_centroids: Centroids, (partitions, dim) numbers of numpy or Arrow, instead of trained ones.
+            pq_codebook: Codebook of PQ, (sub-vectors, 2 ** num_bits, dim / sub-vectors) numbers; with ivf_centroids.
+            num_sub_vectors: Parts that PQ cuts a vector into.
             accelerator: Refused: indexes are built by faiss on the CPU.
-            index_cache_size: Without effect: what open indexes take of memory is limited for all tables together.
+            index_cache_size: Without effect: memory of open indexes is limited for all tables together.
             shuffle_partition_batches: Without effect: rows are sorted into partitions in memory, or in runs on disk.
             shuffle_partition_concurrency: Without effect: see `shuffle_partition_batches`.
             ivf_centroids_file: Refused.
             precomputed_partition_dataset: Refused.
             storage_options: Without effect: the table is open, with the settings that it was opened with.
             filter_nan: Without effect: vectors with NaN are never in an index.
-            train: Build it of all rows; False: it covers nothing until `optimize.optimize_indices`.
+            train: Index all rows; False: the index covers no rows until `optimize.optimize_indices`.
             fragment_ids: Refused: see `create_index_uncommitted`.
             index_uuid: UUID of the segment.
-            target_partition_size: Rows of a partition that are aimed at, in place of num_partitions.
+            target_partition_size: Desired rows of a partition, instead of num_partitions.
             skip_transpose: Refused.
-            progress_callback: Called with the steps of the build.
-            progress: Called with the rows that are taken in, and all rows; True: they are told on stderr.
-            commit_message: Kept with the transaction.
-            transaction_properties: Likewise.
-            parameters: num_bits (of PQ 4 or 8, of RQ 1 … 9, by default 5), m, ef_construction, max_level, sample_rate,
-                max_iters. Without effect are streaming_sample_rate, streaming_coreset_rate, streaming_refine_passes and
-                one_pass_ivfpq, which say how pylance trains.
+            progress_callback: Called with an `IndexProgress` at each step of the build.
+            progress: Called with the number of rows read so far, and of all rows; True: print them to stderr.
+            commit_message: Message that is stored with the transaction.
+            transaction_properties: Texts by name that are stored with the transaction.
+            parameters: num_bits (4 or 8 for PQ; 1 to 9 for RQ, by default 5), m, ef_construction, max_level,
+                sample_rate, max_iters. Without effect: streaming_sample_rate, streaming_coreset_rate,
+                streaming_refine_passes and one_pass_ivfpq, which control how pylance trains.
 
         Returns:
-            This handle, on the new version.
+            This dataset, on the new version.
 
         Raises:
             UnknownColumnError: There is no such column.
-            NotIndexableError: It holds no vectors, or there is no such kind of vector index.
-            IndexExistsError: The name is taken, and replace=False, or by an index over another column.
-            InvalidInputError: An argument makes no sense, or there are too few vectors to train with.
-            UnsupportedError: An argument that is refused.
-            CommitConflictError: Other changes came first, time and again, or one that this change cannot follow.
+            NotIndexableError: The column holds no vectors, or there is no such kind of vector index.
+            IndexExistsError: An index over another column has the name, or replace=False and any index has it.
+            InvalidInputError: An argument is invalid, or there are too few vectors to train with.
+            UnsupportedError: An argument is refused.
+            CommitConflictError: Other changes were committed first each time, or one that conflicts with this one.
         """
         if fragment_ids is not None:
             raise InvalidInputError(
@@ -172,18 +172,18 @@ def spec_of(
     parameters: Mapping[str, Any],
     **options: Unpack[kinds.IndexOptions],
 ) -> kinds.IndexSpec:
-    """Return the index of any kind that a user asks for; that of vectors is checked against the table.
+    """Return the index of any kind that a user wants; a vector index is checked against the table.
 
     Args:
         snapshot: Version of the table.
         column: Path of the column.
         index_type: Name of a kind, in any case, or an `IndexConfig`.
         parameters: Parameters of the kind, by name.
-        options: Of indexes of any kind.
+        options: Options of indexes of any kind.
 
     Raises:
-        UnknownColumnError, NotIndexableError, InvalidInputError, UnsupportedError: As `create_scalar_index` and
-            `create_index` do.
+        UnknownColumnError, NotIndexableError, InvalidInputError, UnsupportedError: See `create_scalar_index` and
+            `create_index`.
     """
     if is_vector_kind(index_type):
         return vector_spec(snapshot, column, index_type, parameters, **options)
@@ -191,7 +191,7 @@ def spec_of(
 
 
 def is_vector_kind(index_type: Any) -> bool:
-    """Return whether a name is one of vector indexes, supported or not, or was meant to be."""
+    """Return whether a name is that of a vector index, supported or not, or is meant to be."""
     return isinstance(index_type, str) and index_type.upper().startswith(("IVF", "HNSW"))
 
 
@@ -202,11 +202,11 @@ def vector_spec(
     parameters: Mapping[str, Any],
     **options: Unpack[kinds.IndexOptions],
 ) -> kinds.IndexSpec:
-    """Return the vector index that a user asks for, checked against the table; arguments are those of `spec_of`.
+    """Return the vector index that a user wants, checked against the table; arguments are those of `spec_of`.
 
     Raises:
-        UnknownColumnError, NotIndexableError, InvalidInputError, UnsupportedError: As
-            `VectorIndexChanges.create_index` does.
+        UnknownColumnError, NotIndexableError, InvalidInputError, UnsupportedError: See
+            `VectorIndexChanges.create_index`.
     """
     path = rows.column_path(snapshot.schema, kinds.one_column(column))
     kinds.check_indexable(snapshot, path, kind.VECTOR)
@@ -222,7 +222,7 @@ def vector_spec(
 
 
 def _checked(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters that make the index; of the others only their names, and that none is refused, matter."""
+    """Return the parameters that affect the index; the others are only checked."""
     names = {"metric", "index_file_version", "skip_transpose", *_NUMBERS, *_ARRAYS, *_IDLE, *_REFUSED}
     refuse_unknown(sorted(parameters), sorted(names), "a vector index", "parameter")
     for name in _REFUSED:
@@ -242,7 +242,7 @@ def _checked(parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _whole(name: str, number: Any) -> int:
-    """Return a whole number, also one that is given as a float."""
+    """Return a whole number, also from a float."""
     if isinstance(number, bool) or not (hasattr(number, "__index__") or isinstance(number, float)):
         raise WrongTypeError(name, expected="a whole number", found=repr(number))
     if isinstance(number, float) and not number.is_integer():

@@ -1,4 +1,4 @@
-"""The builder of merges, by the names that pylance gives its parts."""
+"""The builder of merges, by pylance's method names."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ _T = TypeVar("_T")
 class MergeInsertBuilder:
     """Builds a merge of rows into a table, step by step, and executes it.
 
-    Rows match when all their keys are equal; a null equals nothing. A source with a key more than once is refused,
-    unless `source_dedupe_behavior` says otherwise. Two merges at once that insert one key never both come through:
-    the later one runs again and finds the row.
+    Rows match if all their keys are equal; a null equals nothing. A source that repeats a key is refused, unless
+    `source_dedupe_behavior` is set otherwise. Of two concurrent merges that insert the same key only one commits: the
+    other one runs again and finds the row.
 
     Args:
         dataset: The table.
-        on: Key columns; None: the unenforced primary key.
+        on: Key columns; None for the unenforced primary key.
 
     Raises:
-        InvalidInputError: No such column, or no key at all.
+        InvalidInputError: There is no such column, or no key at all.
     """
 
     def __init__(self, dataset: TableMethods, on: str | Iterable[str] | None = None) -> None:
@@ -56,11 +56,11 @@ class MergeInsertBuilder:
         self._said: dict[str, str] | None = None
 
     def when_matched_update_all(self, condition: str | None = None) -> Self:
-        """Give rows that match the values of the source; columns that the source lacks stay as they are.
+        """Update matching rows with the values of the source; columns that the source lacks stay as they are.
 
         Args:
-            condition: SQL over `source` and `target`, such as "source.version > target.version": only where it is
-                true. Other rows that match stay as they are.
+            condition: SQL over `source` and `target`, such as "source.version > target.version": only rows for which
+                it is true are updated. None for all matching rows.
         """
         return self._set(matched=UPDATE, condition=condition)
 
@@ -73,27 +73,27 @@ class MergeInsertBuilder:
         return self._set(matched=FAIL, condition=None)
 
     def when_matched_do_nothing(self) -> Self:
-        """Leave rows that match as they are, which is the default."""
+        """Leave matching rows as they are, which is the default."""
         return self._set(matched=NOTHING, condition=None)
 
     def when_not_matched_insert_all(self) -> Self:
-        """Insert source rows that match none; columns that the source lacks are null."""
+        """Insert source rows that match no row of the table; columns that the source lacks are null."""
         return self._set(insert=True)
 
     def when_not_matched_by_source_delete(self, expr: str | None = None) -> Self:
         """Delete rows of the table that no source row matches.
 
         Args:
-            expr: SQL over the table: only where it is true.
+            expr: SQL over the table: only rows for which it is true are deleted. None for all of them.
         """
         return self._set(by_source_delete=True, by_source_condition=expr)
 
     def source_dedupe_behavior(self, behavior: str) -> Self:
-        """Set what becomes of source rows with a repeated key: "fail" refuses them, "first_seen" skips them."""
+        """Set the treatment of source rows with a repeated key: "fail" refuses them, "first_seen" skips them."""
         return self._set(dedupe=_one_of("source_dedupe_behavior", behavior, DEDUPES))
 
     def conflict_retries(self, max_retries: int) -> Self:
-        """Set how often the merge runs again on the newest version after another change came first; 10 by default."""
+        """Set how often the merge runs again on the newest version after lost races; 10 by default."""
         check_patience(max_retries, self._plan.timeout)
         return self._set(retries=max_retries)
 
@@ -107,9 +107,9 @@ class MergeInsertBuilder:
         return self._set(use_index=bool(use_index))
 
     def memory_limit(self, limit: int | str) -> Self:
-        """Set the bytes that rows on their way take at most, about; a larger source waits in a temporary file.
+        """Limit the memory of rows in flight, about; a larger source is spilled to a temporary file.
 
-        Keys of the source, 16 bytes a row and more for texts, come on top of it. The name is DuckDB's.
+        Keys of the source, 16 bytes a row and more for texts, are not included. The name is DuckDB's.
 
         Args:
             limit: Bytes, or a text such as "512MB".
@@ -117,46 +117,49 @@ class MergeInsertBuilder:
         return self._set(memory_limit=byte_count(limit, "memory_limit"))
 
     def write_mode(self, mode: str) -> Self:
-        """Set how updated rows are written: "rewrite_rows", also by "auto", or "rewrite_columns".
+        """Set how updated rows are written: "rewrite_rows", which "auto" means, too, or "rewrite_columns".
 
-        "rewrite_columns" writes the columns of the source anew for all rows of the fragments that have matching rows,
-        and touches no other column; only for updates by a source that has some columns, without inserts or deletes.
+        "rewrite_columns" rewrites the columns of the source for all rows of the fragments with matching rows, and no
+        other column; only for updates by a source of some columns, without inserts or deletes.
         """
         return self._set(write_mode=_one_of("write_mode", mode, MODES))
 
     def data_storage_version(self, version: str) -> Self:
-        """Set the version of the files that are written; that of the table by default."""
+        """Set the version of new data files; by default that of the table."""
         return self._set(data_storage_version=storage_version(version))
 
     def commit_message(self, message: str) -> Self:
-        """Keep a message with the transaction."""
+        """Store a message with the transaction."""
         self._said = transaction_properties(message, self._said)
         return self
 
     def transaction_properties(self, properties: Mapping[str, str]) -> Self:
-        """Keep texts by name with the transaction."""
+        """Store texts by name with the transaction."""
         self._said = transaction_properties(None, {**(self._said or {}), **properties})
         return self
 
     def target_bases(self, bases: list[str]) -> Self:
-        """Write new fragments to these base paths, by name or URI, in turn; the URI of the table is its root."""
+        """Write new fragments to some base paths, by name or URI, in turn; the URI of the table names its root."""
         return self._set(target_bases=tuple(bases), target_all_bases=None)
 
     def target_all_bases(self, include_primary: bool = True) -> Self:
-        """Write new fragments to all base paths of the table in turn, and to its root unless told otherwise."""
+        """Write new fragments to all base paths of the table in turn, and if `include_primary`, to its root."""
         return self._set(target_bases=None, target_all_bases=include_primary)
 
     def execute(self, data_obj: Any, *, schema: pa.Schema | None = None) -> MergeResult:
         """Execute the merge, and move the dataset to the version that results.
 
         Args:
-            data_obj: The source: whatever `write_dataset` takes.
-            schema: Schema of the source, where it does not say.
+            data_obj: The source, of any kind that `write_dataset` takes.
+            schema: Schema of a source that has none of its own.
+
+        Returns:
+            {"num_inserted_rows", "num_updated_rows", "num_deleted_rows"}.
 
         Raises:
-            InvalidInputError: The source does not fit the table, repeats a key, or matches rows where none may match;
-                a bad condition, or nothing to do.
-            CommitConflictError: Other changes came first, time and again, or one that this change cannot follow.
+            InvalidInputError: The source does not fit the table, repeats a key, or matches rows although none may
+                match; a condition is invalid, or there is nothing to do.
+            CommitConflictError: Other changes were committed first each time, or one that conflicts with this one.
         """
         after, result = self._with_source(data_obj, schema, self._attempts)
         self._dataset.handle.move_to(after)
@@ -165,17 +168,17 @@ class MergeInsertBuilder:
     def execute_uncommitted(self, data_obj: Any, *, schema: pa.Schema | None = None) -> tuple[Transaction, MergeResult]:
         """Write all files of the merge, and leave the commit to `LanceDataset.commit`.
 
-        Nothing looks out for others that insert the same keys until then, unless the keys are the primary key.
+        Concurrent inserts of the same keys are not detected, unless the keys are the primary key.
 
         Args:
-            data_obj: The source: whatever `write_dataset` takes.
-            schema: Schema of the source, where it does not say.
+            data_obj: The source, of any kind that `write_dataset` takes.
+            schema: Schema of a source that has none of its own.
 
         Returns:
-            The transaction, and what it will do.
+            The transaction, and the numbers of rows that it will change.
 
         Raises:
-            InvalidInputError: As `execute` does.
+            InvalidInputError: See `execute`.
         """
 
         def write(source: MergeSource) -> tuple[Transaction, MergeResult]:
@@ -193,8 +196,8 @@ class MergeInsertBuilder:
         """Describe the merge in a few lines.
 
         Args:
-            schema: Schema of the source; None: that of the table.
-            verbose: Name the columns with their types.
+            schema: Schema of the source; None for that of the table.
+            verbose: Name the columns, with their types, too.
         """
         self._plan.check()
         snapshot = self._dataset.handle.snapshot
@@ -202,7 +205,7 @@ class MergeInsertBuilder:
         return explain_merge(self._plan, snapshot, names, schema if verbose else None)
 
     def analyze_plan(self, data_obj: Any, *, schema: pa.Schema | None = None) -> str:
-        """Execute all of the merge but the commit, and describe what it took; nothing of it is kept."""
+        """Execute the merge without the commit, and describe what it did and took; its files are deleted."""
         began = time.perf_counter()
 
         def attempt(source: MergeSource) -> str:
@@ -248,7 +251,7 @@ class MergeInsertBuilder:
 
 
 class _DiscardedFiles(UncommittedFiles):
-    """Files of a merge that is not committed, deleted in any case."""
+    """Files of a merge that is never committed, deleted in any case."""
 
     def __exit__(self, *_: object) -> None:
         super().__exit__(Exception, Exception(), None)

@@ -1,7 +1,7 @@
-"""Updates in place: the columns of the source are rewritten for all rows of the fragments that have matches.
+"""Updates in place: the columns of the source are rewritten for all rows of the fragments with matches.
 
-A new file takes a column over from the file before it, where the id of its field becomes -2; a file that has lost all
-its columns leaves the fragment.
+A new file takes a column over from an older file, in which the id of the field becomes -2; a file without columns is
+removed from the fragment.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from lance_duck.write.options import WriteOptions
 
 
 def check_columns(plan: MergePlan, source: MergeSource) -> None:
-    """Refuse a merge that cannot be made in place, with InvalidInputError."""
+    """Raise InvalidInputError for a merge that cannot be made in place."""
     fields = [field for field in source.schema.fields if field.name not in plan.on]
     reasons = {
         "inserts add rows": plan.insert,
@@ -65,9 +65,9 @@ def rewrite_columns(
         snapshot: The version that is merged into.
         plan: The merge.
         source: The source.
-        matches: The rows; `updated` ascends.
-        options: Version of the files.
-        draft: Notes the files.
+        matches: Matches of the merge; `updated` ascends.
+        options: Options of the files.
+        draft: Records the files, to delete them if the change fails.
     """
     schema = Schema(tuple(field for field in source.schema.fields if field.name not in plan.on))
     fragments, bitmaps, start = [], {}, 0
@@ -96,7 +96,7 @@ def _patched(
     offsets: NDArray[np.uint32],
     sources: NDArray[np.int64],
 ) -> Iterator[pa.RecordBatch]:
-    """Yield all physical rows of a fragment, with the values of the source where it has some."""
+    """Yield all physical rows of a fragment, with the values of matching source rows."""
     table = TableScan(snapshot)
     options = ScanOptions(
         columns=[*schema.names, ROW_ID], fragments=[fragment.id], with_row_id=True, include_deleted_rows=True

@@ -1,4 +1,4 @@
-"""The commit of a merge: what its parts wrote, one or many, becomes one Update."""
+"""The commit of a merge: one Update of all that its parts wrote."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from lance_duck.verbs.rows.rows_moved import Offsets, RowDeletion
 from lance_duck.wire.schema_write import primary_key
 
 MOST_KEYS: Final = 1 << 24
-"""Inserted keys that are looked for in newer versions; where there are more, any new row counts as one of them."""
+"""Inserted keys that are searched in newer versions; with more, any new row counts as one of them."""
 
 _UNKNOWN: Final = 1 << 16
-"""Keys that stand for an unknown number of keys: a filter of so many meets every other one."""
+"""Size of a key filter for an unknown number of keys: it intersects every other filter."""
 
 
 class MergeResult(TypedDict):
@@ -42,10 +42,10 @@ class WrittenMerge:
     """A merge whose files are written.
 
     Attributes:
-        operation: What is to be committed.
-        affected: By fragment, the rows that leave their places; None when rows change in place.
-        guard: Looks for inserted keys in newer versions; None when none is inserted.
-        result: What the caller gets.
+        operation: The operation to commit.
+        affected: By fragment, the offsets of the rows that move or are deleted; None if rows change in place.
+        guard: Searches newer versions for inserted keys; None if none is inserted.
+        result: Counts for the caller.
     """
 
     operation: Update
@@ -61,14 +61,14 @@ def joined_parts(
     parts: Sequence[MergePart],
     delete: Callable[[Offsets], RowDeletion],
 ) -> WrittenMerge:
-    """Return what the parts of a merge come to.
+    """Join the parts of a merge.
 
     Args:
         snapshot: The version that is merged into.
         plan: The merge.
         columns: Names of the columns of the source.
-        parts: All of them.
-        delete: Writes the deletion files of the rows that leave their place.
+        parts: All parts.
+        delete: Writes the deletion files of the rows that move or are deleted.
 
     Raises:
         InvalidInputError: A row of the table matches several rows of the source.
@@ -101,22 +101,22 @@ def joined_parts(
 def commit_merge(
     draft: UncommittedFiles, merged: WrittenMerge, properties: Mapping[str, str] | None = None
 ) -> tuple[Snapshot, MergeResult]:
-    """Commit a merge whose files are written.
+    """Commit a merge, after its files are written.
 
     Args:
         draft: Has noted the files, and commits them.
-        merged: What was written.
+        merged: The merge.
         properties: Properties of the transaction.
 
     Raises:
-        RetryableError: Another change came first: the merge is to run again, from the join on.
+        RetryableError: Another change was committed first: the merge has to run again, from the join on.
     """
     after = draft.commit(merged.operation, affected=merged.affected, guard=merged.guard, properties=properties)
     return after, merged.result
 
 
 def _inserted_keys(parts: Sequence[MergePart]) -> pa.Table | None:
-    """Return the keys of all inserted rows; None if they are too many."""
+    """Return the keys of all inserted rows; None if there are too many."""
     tables = [part.keys for part in parts if part.inserted]
     key_tables = [table for table in tables if table is not None]
     if len(tables) == 1:
@@ -127,7 +127,7 @@ def _inserted_keys(parts: Sequence[MergePart]) -> pa.Table | None:
 
 
 def _key_filter(snapshot: Snapshot, plan: MergePlan, keys: pa.Table | None) -> KeyExistenceFilter | None:
-    """Return inserted keys, for writers that look at the transaction alone; only of merges by the primary key."""
+    """Return the filter of inserted keys for writers that read only transactions; None for other keys than the primary."""
     fields = primary_key(snapshot.schema)
     names = [field.name for field in fields]
     if not fields or sorted(names) != sorted(plan.on):

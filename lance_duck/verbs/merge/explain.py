@@ -1,4 +1,4 @@
-"""What a merge does, and what it took, as text."""
+"""Descriptions of what a merge does, and of what it did."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from lance_duck.verbs.merge.plan import UPDATE, MergePlan
 def explain_merge(
     plan: MergePlan, snapshot: Snapshot, names: Sequence[str], schema: pa.Schema | None = None, metrics: str = ""
 ) -> str:
-    """Return the parts of a merge, a line each.
+    """Describe a merge, a line for each part.
 
     Args:
         plan: The merge.
         snapshot: The version that it would begin with.
-        names: Columns of the source.
-        schema: Schema of the source, to be shown too.
-        metrics: What it took.
+        names: Names of the columns of the source.
+        schema: Schema of the source, to include types; None for names only.
+        metrics: Line of `metrics_of`; empty if the merge has not run.
     """
     return PlanText("\n".join(_lines(plan, snapshot, names, schema, metrics)) + "\n")
 
 
 def metrics_of(merged: WrittenMerge, seconds: float) -> str:
-    """Return what a merge wrote and how long it took."""
+    """Describe what a merge wrote, and how long it took."""
     files = [file for fragment in merged.operation.new_fragments for file in fragment.files]
     counts: dict[str, object] = {
         "bytes_written": sum(file.file_size or 0 for file in files),

@@ -1,4 +1,4 @@
-"""Keeps two changes that insert one key from both coming through."""
+"""The guard that prevents two changes from inserting the same key."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from lance_duck.wire.fragment import Fragment
 
 
 class InsertGuard:
-    """Looks for inserted keys among rows that came after the version that a merge has read.
+    """Search for inserted keys among rows that are newer than the version that a merge read.
 
     Args:
-        base: That version.
-        keys: Keys that are inserted; None: they are not known, any of those rows may have one.
+        base: The version that the merge read.
+        keys: Inserted keys; None if unknown, so that any newer row may have one.
         on: Key columns.
     """
 
@@ -27,10 +27,10 @@ class InsertGuard:
         self._seen = {_identity(fragment) for fragment in base.fragments}
 
     def __call__(self, newer: Snapshot) -> None:
-        """Look into the fragments that no version before had.
+        """Search the fragments that earlier versions did not have.
 
         Raises:
-            RetryableError: One of the keys is there now, or may be.
+            RetryableError: A fragment has one of the keys, or may have it.
         """
         fresh = [fragment for fragment in newer.fragments if _identity(fragment) not in self._seen]
         if not fresh:
@@ -54,5 +54,5 @@ def _same_key(newer: Snapshot) -> RetryableError:
 
 
 def _identity(fragment: Fragment) -> tuple[object, ...]:
-    """Return what stays the same as long as the values of a fragment do."""
+    """Return a key that stays the same as long as the values of a fragment do."""
     return fragment.id, fragment.files, fragment.overlays

@@ -1,9 +1,9 @@
-"""A merge in parts: each writes rows of its own, wherever it runs, and one commit brings them all.
+"""A merge in parts, each written by any process, and all committed together.
 
-Whoever joins source and table does so by the bytes of keys (`key_bytes`); what comes of it is cut so that all pairs
-with rows of one fragment, and all source rows of one key that match none, are in one part. A merge of one process
-(`run`) comes to one such part, but joins while it scans the table (`match`), by numbers of keys: bytes of keys, an
-order by address and a second read of the rows that match would cost it time.
+Source and table are joined by the bytes of keys (`key_bytes`); the pairs are cut into parts so that all pairs with rows
+of one fragment, and all unmatched source rows of one key, are in one part. A merge of one process (`run`) makes one
+such part, but joins while it scans the table (`match`), by numbers of keys: bytes of keys, an order by address and a
+second read of matching rows would cost it time.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ Addresses = NDArray[np.uint64]
 
 @dataclass(frozen=True)
 class Pairs:
-    """Some of what joining a source and a table gives; in all of a part the order is by address, then by key.
+    """Pairs of the outer join of a source and a table; the pairs of a part are ordered by address, then by key.
 
     Attributes:
-        source: Columns of the source; without meaning where there is no row of it.
-        keys: Bytes of the key of the source row, binary; null where it has none.
-        matched: Whether there is a row of the table.
-        addresses: Address of the row of the table; without meaning where there is none.
-        has_source: Whether there is a row of the source. Where there is none, the row of the table is deleted.
+        source: Columns of the source; meaningless for pairs without a source row.
+        keys: Bytes of the key of the source row, binary; null if it has none.
+        matched: bool (n,): whether the pair has a row of the table.
+        addresses: uint64 (n,): address of the row of the table; meaningless if there is none.
+        has_source: bool (n,): whether the pair has a source row. If it has none, the row of the table is deleted.
     """
 
     source: pa.RecordBatch
@@ -70,14 +70,14 @@ class Pairs:
 
 @dataclass(frozen=True)
 class MergePart:
-    """What a part wrote.
+    """The results of a part of a merge.
 
     Attributes:
         fragments: New fragments.
         updated: Rows of the table that were rewritten.
         deleted: Rows of the table that are deleted.
-        inserted: Number of rows that are new.
-        keys: Their key columns, in the types of the table; None: they are too many to tell.
+        inserted: Number of inserted rows.
+        keys: Key columns of the inserted rows, in the types of the table; None if there are too many.
     """
 
     fragments: tuple[Fragment, ...]
@@ -90,13 +90,13 @@ class MergePart:
 def table_keys(
     snapshot: Snapshot, plan: MergePlan, fragments: Sequence[int], sought: KeyIndex | None = None
 ) -> Iterator[tuple[pa.Array, Addresses, NDArray[np.bool_]]]:
-    """Yield the keys of rows of a table, their addresses, and whether each is deleted when the source lacks it.
+    """Yield the keys of rows of a table, their addresses, and whether each is deleted if no source row matches it.
 
     Args:
         snapshot: The version.
         plan: The merge.
         fragments: Ids of the fragments to read.
-        sought: Keys of the source: rows with other keys may be left out; None: they are not known.
+        sought: Keys of the source, so that rows with other keys may be left out; None if unknown.
     """
     condition = by_source_filter(plan, snapshot.schema) if plan.by_source_delete else None
     columns = list(dict.fromkeys([*plan.on, ROW_ADDRESS, *filter_columns(condition)]))
@@ -113,18 +113,18 @@ def table_keys(
 def write_part(
     snapshot: Snapshot, plan: MergePlan, pairs: Iterable[Pairs], options: WriteOptions, draft: UncommittedFiles
 ) -> MergePart:
-    """Do what a merge does with some pairs.
+    """Write the part of a merge for some pairs.
 
     Args:
         snapshot: The version that is merged into.
         plan: The merge; not one that rewrites columns.
         pairs: See `Pairs`.
-        options: How files are written.
-        draft: Notes the files.
+        options: Options of the files.
+        draft: Records the files, to delete them if the change fails.
 
     Raises:
-        InvalidInputError: Several source rows have one key, a row matches although none may, a bad condition, or a row
-            that does not fit the table.
+        InvalidInputError: Several source rows have one key, a row matches although none may, a condition is invalid, or
+            a row does not fit the table.
     """
     part = _PartWriter(snapshot, plan)
     if any(each.blob_version for top in snapshot.schema.fields for each in top.walk()):
@@ -145,7 +145,7 @@ def write_part(
 
 @dataclass
 class _PartWriter:
-    """Goes through the pairs of a part, and remembers what is not written to fragments."""
+    """Writer of the pairs of a part, which collects what is not written to fragments."""
 
     snapshot: Snapshot
     plan: MergePlan
@@ -159,13 +159,13 @@ class _PartWriter:
     _condition: PairCondition | None = None
 
     def rows(self, pairs: Iterable[Pairs]) -> Iterator[pa.RecordBatch]:
-        """Yield the rows to write: all that are updated before all that are inserted."""
+        """Yield the rows to write: updated rows, then inserted ones."""
         for each in pairs:
             if each.source.num_rows:
                 yield from self._rows(each)
 
     def inserted_keys(self) -> pa.Table | None:
-        """Return the keys of the rows that are new; None if they are too many."""
+        """Return the keys of the inserted rows; None if there are too many."""
         if self.inserted > PART_KEYS:
             return None
         return pa.concat_tables(self._keys).combine_chunks() if self._keys else None
@@ -218,7 +218,7 @@ class _PartWriter:
         return table.reader(table.plan(scan)).read_all().select(columns)
 
     def _moved(self, addresses: Addresses) -> Addresses:
-        """Remember the stable ids of rows that move."""
+        """Collect the stable row ids of rows that move, and return their addresses."""
         if self.snapshot.has_stable_row_ids and len(addresses):
             for batch in rows_at(self.snapshot, addresses, [ROW_ID, CREATED_AT]):
                 self.row_ids.append(batch.column(ROW_ID).to_numpy())
@@ -231,7 +231,7 @@ class _PartWriter:
             self._keys.append(source.rows(rows).select(list(self.plan.on)))
 
     def _repeated(self, pairs: Pairs) -> NDArray[np.bool_]:
-        """Return the rows whose key or row of the table came before; refused, unless the first one counts."""
+        """Return the pairs whose key or row of the table came before; refuse them unless the first one counts."""
         uses_rows = self.plan.insert or self.plan.matched != NOTHING
         if not uses_rows:
             return np.zeros(len(pairs.has_source), np.bool_)
@@ -244,7 +244,7 @@ class _PartWriter:
 
 
 def _same(pairs: Pairs, before: tuple[int | None, bytes | None]) -> NDArray[np.bool_]:
-    """Return whether each row has the row of the table, or the key without one, of the row before it."""
+    """Return for each pair whether it has the row of the table of the pair before, or its key if neither matched."""
     matched, addresses = pairs.matched, pairs.addresses
     same = np.zeros(len(matched), np.bool_)
     same[1:] = matched[1:] & matched[:-1] & (addresses[1:] == addresses[:-1])

@@ -1,4 +1,4 @@
-"""What a merge does with rows that match, with those that do not, and with rows of the table that no source row has."""
+"""The clauses of a merge: for rows that match, for source rows that do not, and for rows of the table that do not."""
 
 from __future__ import annotations
 
@@ -31,24 +31,25 @@ DEDUPES: Final = ("fail", "first_seen")
 
 @dataclass(frozen=True)
 class MergePlan:
-    """The choices of a merge.
+    """The clauses and options of a merge.
 
     Attributes:
         on: Key columns.
-        matched: What becomes of rows of the table that a source row matches: nothing, UPDATE, DELETE or FAIL.
-        condition: Condition of an update; SQL over `source` and `target`.
-        insert: Whether source rows that match none are inserted.
-        by_source_delete: Whether rows of the table that no source row matches are deleted.
-        by_source_condition: Condition of that; SQL over the table.
+        matched: Action for rows of the table that a source row matches: NOTHING, UPDATE, DELETE or FAIL.
+        condition: Condition of an update: SQL over `source` and `target`; None for all matches.
+        insert: Whether source rows without a match are inserted.
+        by_source_delete: Whether rows of the table without a match are deleted.
+        by_source_condition: Condition of this deletion: SQL over the table; None for all such rows.
         write_mode: One of MODES.
-        dedupe: One of DEDUPES: what becomes of source rows with a key that came before.
+        dedupe: One of DEDUPES: treatment of source rows whose key came before.
         retries: Times to run again after a lost race.
-        timeout: Time after which it does not run again.
-        data_storage_version: Version of new files; None: that of the table.
-        target_bases: Base paths that new fragments go to, by name or URI; None: the root of the table.
-        target_all_bases: All of them; the root among them if true.
+        timeout: Time after which the merge does not run again.
+        data_storage_version: Version of new data files; None for that of the table.
+        target_bases: Base paths for new fragments, by name or URI; None for the root of the table.
+        target_all_bases: Whether new fragments go to all base paths and the root (True) or all base paths (False);
+            None for `target_bases`.
         use_index: Whether an index of the key may find the rows of few keys.
-        memory_limit: Bytes that rows on their way take at most, about; None: no limit.
+        memory_limit: Bytes of rows in flight, about; None for no limit.
     """
 
     on: tuple[str, ...]
@@ -68,7 +69,7 @@ class MergePlan:
     memory_limit: int | None = None
 
     def check(self) -> None:
-        """Refuse a merge that does nothing, with InvalidInputError."""
+        """Raise InvalidInputError for a merge that does nothing."""
         if self.matched == NOTHING and not self.insert and not self.by_source_delete:
             raise InvalidInputError(
                 "the merge does nothing",
@@ -77,7 +78,7 @@ class MergePlan:
             )
 
     def describe(self) -> str:
-        """Return one line that says what is done."""
+        """Describe the merge in one line."""
         by_source = KEEP
         if self.by_source_delete:
             by_source = DELETE if self.by_source_condition is None else f"DeleteIf({self.by_source_condition})"
@@ -94,6 +95,7 @@ class PairCondition:
     """A condition over pairs of a source row and the row of the table that it matches.
 
     Attributes:
+        expression: The SQL expression.
         source_columns: Columns of the source that it may read.
         target_columns: Columns of the table that it may read.
     """
@@ -104,10 +106,10 @@ class PairCondition:
 
     @classmethod
     def parse(cls, text: str, source: pa.Schema, target: pa.Schema) -> PairCondition:
-        """Vet the text.
+        """Parse and check the text of a condition.
 
         Raises:
-            InvalidInputError: Bad syntax, unknown columns, or not a condition.
+            InvalidInputError: The text has bad syntax or unknown columns, or is no condition.
         """
         words = set(re.findall(r"\w+", str(text).lower()))
         sides = {
@@ -128,7 +130,7 @@ class PairCondition:
         return cls(expression, tuple(names["source"]), tuple(names["target"]))
 
     def mask(self, source: pa.Table, target: pa.Table) -> pa.BooleanArray:
-        """Return the pairs for which it is true; the tables have the columns named above, and a row for each pair."""
+        """Return the mask of pairs for which it is true; the tables have its columns, and a row for each pair."""
         sides = {"source": _struct(source), "target": _struct(target)}
         tables = {name: side for name, side in sides.items() if side is not None}
         answer = evaluate_sql(f"{self.expression.sql} AS answer", tables, source.num_rows, text=self.expression.text)
@@ -136,7 +138,7 @@ class PairCondition:
 
 
 def by_source_filter(plan: MergePlan, schema: Schema) -> Filter | None:
-    """Return the condition on which rows that the source lacks are deleted; None if there is none."""
+    """Return the condition of the deletion of rows without a match; None if there is none."""
     return make_filter(plan.by_source_condition, readable_schema(schema))
 
 
@@ -146,7 +148,7 @@ def filter_columns(condition: Filter | None) -> list[str]:
 
 
 def lost_rows(plan: MergePlan, condition: Filter | None, rows: pa.Table) -> NDArray[np.bool_]:
-    """Return which rows of a table are deleted when the source lacks them; the condition is `by_source_filter`."""
+    """Return the mask of rows that are deleted if no source row matches, by the condition of `by_source_filter`."""
     if condition is None:
         return np.full(rows.num_rows, plan.by_source_delete)
     columns = columns_of(rows.select(filter_columns(condition)))
@@ -154,7 +156,7 @@ def lost_rows(plan: MergePlan, condition: Filter | None, rows: pa.Table) -> NDAr
 
 
 def repeated_key(key: str) -> DataMismatchError:
-    """Return the error of a source that has a key more than once."""
+    """Return the error for a source that repeats a key."""
     return DataMismatchError(
         "Ambiguous merge: the source has a key more than once",
         where="merge_insert",
@@ -164,7 +166,7 @@ def repeated_key(key: str) -> DataMismatchError:
 
 
 def matched_row(key: str) -> InvalidInputError:
-    """Return the error of a source row that matches although none may."""
+    """Return the error for a source row that matches although none may."""
     return InvalidInputError(
         "a source row matches a row of the table",
         where="merge_insert",
@@ -174,7 +176,7 @@ def matched_row(key: str) -> InvalidInputError:
 
 
 def columns_of(table: pa.Table) -> Mapping[str, Any]:
-    """Return the columns of a table by name, each one array."""
+    """Return the columns of a table by name, each as one array."""
     return {
         name: column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
         for name, column in zip(table.column_names, table.columns, strict=True)

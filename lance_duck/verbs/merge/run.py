@@ -1,4 +1,4 @@
-"""One attempt of a merge by one process: find the rows, and write them as one part."""
+"""An attempt of a merge by one process: rows are matched, and written as one part."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from lance_duck.write.options import WriteOptions
 def write_merge(
     snapshot: Snapshot, plan: MergePlan, source: MergeSource, options: WriteOptions, draft: UncommittedFiles
 ) -> WrittenMerge:
-    """Find and write the rows of a merge.
+    """Match and write the rows of a merge.
 
     Raises:
         InvalidInputError: See `match_rows` and `new_rows`.

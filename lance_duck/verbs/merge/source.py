@@ -1,4 +1,4 @@
-"""The source of a merge: read once, kept for every attempt, in memory or, beyond a size, in a temporary file."""
+"""The source of a merge: read once, and held for all attempts, in memory or, if it is large, in a temporary file."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from lance_duck.write.coerce import coerce
 from lance_duck.write.inputs import to_reader
 
 IN_MEMORY: Final = 128 << 20
-"""Bytes of a source up to which it stays in memory; a larger one is written to a temporary file."""
+"""Bytes of a source up to which it is held in memory; a larger one is written to a temporary file."""
 
 
 class MergeSource:
@@ -30,19 +30,19 @@ class MergeSource:
 
     Attributes:
         table: The rows.
-        schema: The columns of the table that they have.
-        missing: Those that they do not have.
-        partial: Structs of which they have some members only.
+        schema: The columns of the table that the rows have.
+        missing: The columns of the table that they lack.
+        partial: Structs of which they have only some members.
 
     Args:
-        data: Whatever a write takes.
+        data: Data of any kind that a write takes.
         schema: Schema of the table.
         on: Key columns, which the data must have.
-        arrow_schema: Schema of the data, where it does not say.
-        memory_limit: Bytes of rows in memory; None: as many as `IN_MEMORY`, and `BYTES_AT_ONCE` for what is picked.
+        arrow_schema: Schema of data that have none of their own.
+        memory_limit: Bytes of rows in memory; None for `IN_MEMORY`, and `BYTES_AT_ONCE` for rows that are taken.
 
     Raises:
-        InvalidInputError: Columns that the table does not have, a key that is missing, or values that do not fit.
+        InvalidInputError: The data has a column that the table lacks, lacks a key, or has values that do not fit.
     """
 
     def __init__(
@@ -64,10 +64,10 @@ class MergeSource:
         self.table = self._keep(coerce(reader, self.schema))
 
     def fit(self, schema: Schema) -> None:
-        """Take the schema of a newer version of the table; the rows get its types.
+        """Cast the rows to the schema of a newer version of the table.
 
         Raises:
-            InvalidInputError: A column of the source is not in it, or has another type that its values do not fit.
+            InvalidInputError: A column of the source is gone, or has a type that its values do not fit.
         """
         self._take(schema)
         target = _arrow(self.schema)
@@ -90,7 +90,7 @@ class MergeSource:
         return not self.missing and not self.partial
 
     def completed(self, field: Field, values: pa.Array, old_values: pa.Array) -> pa.Array:
-        """Return a struct column of the source, its missing members filled in from the rows of the table.
+        """Return a struct column of the source, with missing members from the rows of the table.
 
         Args:
             field: One of `partial`.
@@ -118,12 +118,12 @@ class MergeSource:
 
     @cached_property
     def rows_at_once(self) -> int:
-        """Rows that are picked together: fewer where they are wide, one at least."""
+        """Rows that are taken at a time: fewer if they are wide, at least one."""
         each = int(self.table.nbytes) // max(1, len(self))
         return max(1, min(ROWS_AT_ONCE, self._picked_bytes // max(1, each)))
 
     def rows(self, rows: NDArray[np.int64]) -> pa.Table:
-        """Return the rows by their places, in any order."""
+        """Return rows by their places, in any order."""
         if len(rows) and int(rows[-1]) - int(rows[0]) == len(rows) - 1 and bool(np.all(np.diff(rows) == 1)):
             return self.table.slice(int(rows[0]), len(rows))
         return self.table.take(pa.array(rows))
@@ -148,7 +148,7 @@ class MergeSource:
 
 
 class _Spill:
-    """An Arrow file that is deleted at the end."""
+    """A temporary Arrow file."""
 
     def __init__(self) -> None:
         handle, self._path = tempfile.mkstemp(prefix="lance_duck-merge-", suffix=".arrow")
@@ -177,7 +177,7 @@ class _Spill:
             raise
 
     def delete(self) -> None:
-        """Delete the file; what is mapped stays readable."""
+        """Delete the file; memory mapped from it stays readable."""
         if os.path.exists(self._path):
             os.unlink(self._path)
 
@@ -187,7 +187,7 @@ def _arrow(schema: Schema) -> pa.Schema:
 
 
 def lacks_members(field: Field, type_: pa.DataType) -> bool:
-    """Return whether a type has not all members of a struct; what is inside lists does not count."""
+    """Return whether a type lacks members of a struct; structs inside lists do not count."""
     if not _has_members(field, type_):
         return False
     names = [type_.field(i).name for i in range(type_.num_fields)]

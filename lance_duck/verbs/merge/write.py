@@ -1,4 +1,4 @@
-"""The rows that a merge writes: those of the source, with what it lacks from the rows that they replace."""
+"""The rows that a merge writes: those of the source, with missing columns from the rows that they replace."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from lance_duck.write.coerce import coerce
 
 
 def new_rows(snapshot: Snapshot, source: MergeSource, matches: MergeMatches) -> Iterator[pa.RecordBatch]:
-    """Yield the rows to write: first those that are updated, then those that are inserted.
+    """Yield the rows to write: updated rows, then inserted ones.
 
     Args:
         snapshot: The version that is merged into.
         source: The source.
-        matches: What the merge does; `updated` and what belongs to it ascends.
+        matches: Matches of the merge; `updated` ascends.
 
     Raises:
-        InvalidInputError: A row is inserted without a column that may not be null.
+        InvalidInputError: An inserted row lacks a column that is not nullable.
     """
     if len(matches.inserted):
         _refuse_missing(source)
@@ -40,7 +40,7 @@ def new_rows(snapshot: Snapshot, source: MergeSource, matches: MergeMatches) -> 
 
 
 def ordered_matches(matches: MergeMatches, *, by_address: bool) -> MergeMatches:
-    """Return the same, where updated rows ascend by address, or by their source rows."""
+    """Return the matches with updated rows in ascending order of addresses, or of source rows."""
     order = np.argsort(matches.updated if by_address else matches.sources, kind="stable")
     if bool(np.all(order[1:] > order[:-1])):
         return matches
@@ -56,7 +56,7 @@ def _pieces(source: MergeSource, rows: NDArray[np.int64]) -> Iterator[pa.RecordB
 
 
 def _completed(snapshot: Snapshot, source: MergeSource, matches: MergeMatches) -> Iterator[pa.RecordBatch]:
-    """Yield updated rows, with the columns that the source lacks as they are in the table."""
+    """Yield updated rows, with the columns that the source lacks from the table."""
     lacking = Schema((*source.missing, *source.partial))
     names = [field.name for field in source.missing]
     for batch in rows_at(snapshot, matches.updated, [*lacking.names, ROW_ADDRESS]):

@@ -16,13 +16,13 @@ from lance_duck.write.options import Base
 
 @dataclass(frozen=True)
 class DatasetBasePath:
-    """A place for data files beside the root of a table.
+    """A base path: a place for data files besides the root of a table.
 
     Attributes:
         path: Absolute path or URI.
-        name: By which writes choose it.
-        is_dataset_root: Whether it is laid out like a table, with files in its data/; else they lie directly in it.
-        id: Number in the table; None: given out when it is added.
+        name: Name by which writes choose it.
+        is_dataset_root: Whether it is laid out like a table, with files in its data/; else files lie directly in it.
+        id: Number in the table; None to assign one when it is added.
     """
 
     path: str
@@ -38,7 +38,7 @@ class DatasetBasePath:
 
 
 def known_bases(bases: Mapping[int, BasePath]) -> dict[int, DatasetBasePath]:
-    """Return the base paths of a table, by id, as users see them."""
+    """Return the base paths of a table as `DatasetBasePath`, by id."""
     return {i: DatasetBasePath(base.path, base.name, base.is_dataset_root, base.id) for i, base in bases.items()}
 
 
@@ -46,12 +46,12 @@ def new_bases(bases: Sequence[Any], present: Mapping[int, BasePath], where: str)
     """Return the new base paths of a table, with their ids.
 
     Args:
-        bases: What the user passes: `DatasetBasePath`, or whatever has its attributes.
-        present: Those that the table has.
-        where: The parameter, for messages.
+        bases: Base paths from the user: `DatasetBasePath`, or objects with its attributes.
+        present: Base paths of the table, by id.
+        where: Name of the parameter, for messages.
 
     Raises:
-        InvalidInputError: One is none, or its path, name or id is taken.
+        InvalidInputError: An object is no base path, or its path, name or id is taken.
     """
     result: list[BasePath] = []
     for entry in bases:
@@ -71,13 +71,13 @@ def new_bases(bases: Sequence[Any], present: Mapping[int, BasePath], where: str)
 def target_bases(
     location: Location, bases: Mapping[int, BasePath], names: Sequence[str] | None, all_bases: bool | None
 ) -> list[Base | None]:
-    """Return where a write puts its files, one after the other; none: the root of the table, alone.
+    """Return the places where a write puts its files in turn; empty for only the root of the table.
 
     Args:
         location: The table.
-        bases: Its base paths.
-        names: Names or paths of those to use.
-        all_bases: True: the root and all bases; False: all bases.
+        bases: Base paths of the table, by id.
+        names: Names or paths of the bases to use; None for `all_bases`.
+        all_bases: True for the root and all bases; False for all bases; None for `names`.
 
     Raises:
         InvalidInputError: Both are given, or there is no such base.
@@ -97,7 +97,7 @@ def with_base_options(
     base_store_params: Mapping[str, Mapping[str, str]] | None,
     bases: Mapping[int, BasePath],
 ) -> dict[str, str]:
-    """Return the settings of the stores, with those for single base paths by the id of the base.
+    """Return storage options, with those of single base paths under the id of the base.
 
     Raises:
         InvalidInputError: There is no base with such a path.

@@ -1,4 +1,4 @@
-"""Data files that lie in a table's folder already and are to become a part of the table: read, never changed."""
+"""Existing data files in a table's folder that are to become a part of the table: read, never changed."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from lance_duck.wire.schema import Field, Schema, schema_from_proto
 
 
 def data_file_at(snapshot: Snapshot, name: str, base_id: int | None = None) -> DataFile:
-    """Describe a file as manifests name it; its columns are those of the table with the same names and types.
+    """Describe a file as manifests do; its columns are those of the table with the same names and types.
 
     Args:
         snapshot: The table.
         name: Name of the file, in the folder of data files.
-        base_id: Base path that it lies in; None: the root of the table.
+        base_id: Id of the base path of the file; None for the root of the table.
 
     Raises:
         NotFoundError: There is no such file.
-        InvalidInputError: It has a column that the table does not have, or of another type.
-        FormatError: It is not a data file.
+        InvalidInputError: The file has a column that the table lacks, or of another type.
+        FormatError: The file is no data file.
     """
     return _described(snapshot, name, base_id)[0]
 
@@ -33,7 +33,7 @@ def fragment_at(snapshot: Snapshot, name: str, fragment_id: int) -> Fragment:
     """Describe a file as a fragment; see `data_file_at`.
 
     Raises:
-        InvalidInputError: Also when a column is missing that may not be null.
+        InvalidInputError: Also if the file lacks a column that is not nullable.
     """
     file, num_rows = _described(snapshot, name, None)
     present = set(file.fields)
@@ -55,7 +55,7 @@ def _described(snapshot: Snapshot, name: str, base_id: int | None) -> tuple[Data
 
 
 def _matched(own: tuple[Field, ...], table: Schema, where: str) -> Iterator[tuple[int, int]]:
-    """Yield ids of the fields of a file, each with that of the field of the table that it stands for."""
+    """Yield the id of each field of a file with that of the same field of the table."""
     pairs = [(f, next((t for t in table.fields if t.name == f.name), None), f.name) for f in own]
     while pairs:
         field, existing, path = pairs.pop()

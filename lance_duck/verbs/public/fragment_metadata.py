@@ -1,4 +1,4 @@
-"""What a fragment consists of, as users see it and pass it on."""
+"""The metadata of a fragment, as users see it and pass it on."""
 
 from __future__ import annotations
 
@@ -22,7 +22,17 @@ _SUFFIX_TYPES = {"arrow": "array", "bin": "bitmap"}
 
 @dataclass(frozen=True)
 class DataFile:
-    """A file with some columns of all rows of a fragment, as pylance shows it."""
+    """A data file: some columns of all rows of a fragment, in pylance's shape.
+
+    Attributes:
+        path: Path below the folder of data files.
+        fields: Ids of the fields in the file; -2 for one that another file has taken over.
+        column_indices: Place in the file of the column of each field.
+        file_major_version: Major version of the file format.
+        file_minor_version: Minor version of the file format.
+        file_size_bytes: Bytes of the file; None if unknown.
+        base_id: Id of the base path of the file; None for the root of the table.
+    """
 
     path: str
     fields: list[int]
@@ -34,23 +44,23 @@ class DataFile:
 
     @staticmethod
     def create(dataset: TableMethods, path: str, *, base_id: int | None = None) -> DataFile:
-        """Describe a data file that lies in the folder of a table; its columns are known by their names.
+        """Describe a data file in the folder of a table; its columns are matched by name.
 
         Args:
             dataset: The table.
             path: Name of the file, in the folder of data files.
-            base_id: Base path that it lies in; None: the root of the table.
+            base_id: Id of the base path of the file; None for the root of the table.
 
         Raises:
             NotFoundError: There is no such file.
-            InvalidInputError: It has a column that the table does not have, or of another type.
+            InvalidInputError: The file has a column that the table lacks, or of another type.
         """
         return data_file_of(data_file_at(dataset.handle.snapshot, path, base_id))
 
 
 @dataclass(frozen=True)
 class DeletionFile:
-    """Where the deleted rows of a fragment are listed; `file_type` is "array" or "bitmap"."""
+    """A file that lists the deleted rows of a fragment; `file_type` is "array" or "bitmap"."""
 
     read_version: int
     id: int
@@ -68,10 +78,10 @@ class DeletionFile:
 
     @staticmethod
     def from_json(data: str) -> DeletionFile:
-        """Build a deletion file from what `json` gave.
+        """Build a deletion file from the result of `json`.
 
         Raises:
-            InvalidInputError: It is not such JSON.
+            InvalidInputError: The text is no such JSON.
         """
         try:
             return DeletionFile(**json.loads(data))
@@ -86,12 +96,12 @@ class DeletionFile:
 
 @dataclass(frozen=True)
 class DataOverlayFile:
-    """A file with new values of some cells of a fragment.
+    """An overlay: a file with new values of some cells of a fragment.
 
     Attributes:
-        data_file: The values.
+        data_file: The file.
         offsets: Physical offsets of the rows, ascending: for all fields of the file, or a list for each field.
-        committed_version: Version from which on they count.
+        committed_version: Version from which on the values count; None if not committed yet.
     """
 
     data_file: DataFile
@@ -101,17 +111,17 @@ class DataOverlayFile:
 
 @dataclass(frozen=True)
 class FragmentMetadata:
-    """What a fragment consists of. It compares, pickles, and goes to JSON and back.
+    """The metadata of a fragment. It compares, pickles, and converts to JSON and back.
 
     Attributes:
         id: Number of the fragment.
         files: Its data files.
-        physical_rows: Rows before deletion.
-        deletion_file: Its deleted rows.
-        row_id_meta: Stable row ids: {"Inline": bytes as numbers} or {"External": where they lie}.
-        created_at_version_meta: Versions of the rows' creation, likewise with small letters.
-        last_updated_at_version_meta: Versions of the rows' last update, likewise.
-        overlays: New values of some cells, each winning over those before it.
+        physical_rows: Number of rows, deleted ones included.
+        deletion_file: File of its deleted rows; None if there are none.
+        row_id_meta: Stable row ids: {"Inline": bytes as numbers} or {"External": place of the file}.
+        created_at_version_meta: Versions in which rows were created, likewise with lower-case keys.
+        last_updated_at_version_meta: Versions in which rows were last updated, likewise.
+        overlays: Overlays with new values of cells; later ones override earlier ones.
     """
 
     id: int
@@ -125,12 +135,12 @@ class FragmentMetadata:
 
     @property
     def num_deletions(self) -> int:
-        """Deleted rows."""
+        """Number of deleted rows."""
         return self.deletion_file.num_deleted_rows if self.deletion_file else 0
 
     @property
     def num_rows(self) -> int:
-        """Rows that are not deleted."""
+        """Number of living rows."""
         return self.physical_rows - self.num_deletions
 
     def to_json(self) -> dict[str, Any]:
@@ -139,10 +149,10 @@ class FragmentMetadata:
 
     @staticmethod
     def from_json(data: str | Mapping[str, Any]) -> FragmentMetadata:
-        """Build the metadata from what `to_json` gave, or from its JSON text.
+        """Build the metadata from the result of `to_json`, or from its JSON text.
 
         Raises:
-            InvalidInputError: It is not such JSON.
+            InvalidInputError: `data` is no such JSON.
         """
         try:
             raw = dict(json.loads(data) if isinstance(data, str) else data)
@@ -160,12 +170,12 @@ class FragmentMetadata:
 def metadata_of(
     fragment: wire.Fragment, physical_rows: int | None = None, num_deletions: int | None = None
 ) -> FragmentMetadata:
-    """Return what a fragment of a manifest consists of.
+    """Return the metadata of a fragment of a manifest.
 
     Args:
-        fragment: As the manifest has it.
-        physical_rows: Rows before deletion, where the manifest does not say.
-        num_deletions: Deleted rows, likewise.
+        fragment: The fragment.
+        physical_rows: Number of rows, deleted ones included; None to take it from the manifest.
+        num_deletions: Number of deleted rows; None to take it from the manifest.
     """
     deletion = fragment.deletion_file
     count = fragment.num_deletions if num_deletions is None else num_deletions
@@ -182,10 +192,10 @@ def metadata_of(
 
 
 def fragment_from(metadata: FragmentMetadata) -> wire.Fragment:
-    """Return the fragment of a manifest that some metadata describe.
+    """Return the fragment of a manifest that metadata describe.
 
     Raises:
-        InvalidInputError: A part of them makes no sense.
+        InvalidInputError: A part of the metadata is invalid.
     """
     return wire.Fragment(
         metadata.id,
@@ -200,7 +210,7 @@ def fragment_from(metadata: FragmentMetadata) -> wire.Fragment:
 
 
 def data_file_of(file: wire.DataFile) -> DataFile:
-    """Return a data file of a manifest, as users see it."""
+    """Return a data file of a manifest in pylance's shape."""
     major, minor = file.file_version
     return DataFile(file.path, list(file.fields), list(file.column_indices), major, minor, file.file_size, file.base_id)
 

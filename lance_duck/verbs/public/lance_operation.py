@@ -1,4 +1,4 @@
-"""LanceOperation: what a change does to a table, as users state it and read it; and its Transaction."""
+"""LanceOperation, by which users state and read what a change does to a table; and Transaction."""
 
 from __future__ import annotations
 
@@ -28,12 +28,17 @@ class Index:
     """An index segment.
 
     Attributes:
-        fields: Ids of the fields it is over.
-        dataset_version: Version that it was built on.
-        fragment_ids: Fragments that it covers; None: not known.
+        uuid: Uuid of the segment.
+        name: Name of the index.
+        fields: Ids of the indexed fields.
+        dataset_version: Version of the table that it was built from.
+        fragment_ids: Ids of the fragments that it covers; None if unknown.
         index_version: Version of its layout.
-        base_id: Base path that its directory is relative to.
+        created_at: Time when it was built, UTC; None if unknown.
+        base_id: Id of the base path of its directory; None for the root of the table.
+        files: Its files; None if unknown.
         index_details: Type url and bytes of its details.
+        covering_fields: Ids of fields whose values it holds, too.
     """
 
     uuid: str
@@ -50,10 +55,10 @@ class Index:
 
 
 class LanceOperation:
-    """The operations of transactions. Advanced: a commit believes what they say of fragments and files."""
+    """The operations of transactions. For advanced use: a commit trusts their fragments and files."""
 
     class BaseOperation:
-        """Base of all operations; itself, one of a newer format."""
+        """Base of all operations; an instance of itself stands for an operation of a newer format."""
 
     @dataclass
     class Append(BaseOperation):
@@ -63,12 +68,12 @@ class LanceOperation:
 
     @dataclass
     class Delete(BaseOperation):
-        """Take rows away.
+        """Delete rows.
 
         Attributes:
             updated_fragments: Fragments with their new deletion files.
-            deleted_fragment_ids: Fragments of which no row is left.
-            predicate: What was asked for, as SQL.
+            deleted_fragment_ids: Ids of the fragments of which no row is left.
+            predicate: Condition of the deletion, as SQL.
         """
 
         updated_fragments: Sequence[FragmentMetadata]
@@ -80,8 +85,8 @@ class LanceOperation:
         """Replace all rows and the schema, or create a table.
 
         Attributes:
-            new_schema: With ids of fields, or as Arrow has it: ids are given out from 0, depth first.
-            fragments: All rows; ids are given out.
+            new_schema: The schema, with ids of fields; fields of an Arrow schema get ids from 0, depth first.
+            fragments: All fragments; they get new ids.
             initial_bases: Base paths of a table that is created.
         """
 
@@ -94,16 +99,17 @@ class LanceOperation:
         """Change rows.
 
         Attributes:
-            removed_fragment_ids: Fragments of which no row is left.
-            updated_fragments: Fragments with new deletion files, or new files for columns that changed in place.
-            new_fragments: Fragments of rows as they are now. With stable row ids, `row_id_meta` has those of the rows
-                that moved there; row versions follow from them.
-            fields_modified: Fields that changed in place.
-            fields_for_preserving_frag_bitmap: Fields that changed in rows that moved.
+            removed_fragment_ids: Ids of the fragments of which no row is left.
+            updated_fragments: Fragments with new deletion files, or new files of columns that changed in place.
+            new_fragments: Fragments of rewritten and inserted rows. With stable row ids, `row_id_meta` has those of the
+                rows that moved there; row versions follow from them.
+            fields_modified: Ids of the fields that changed in place.
+            fields_for_preserving_frag_bitmap: Ids of the fields that changed in rows that moved.
             update_mode: "rewrite_rows", which is the default, or "rewrite_columns".
-            updated_fragment_offsets: By fragment, the rows that changed in place, as portable roaring bitmaps.
-            inserted_rows: Keys of inserted rows, as a serialized `KeyExistenceFilter`: of two changes that insert one
-                key only one is committed.
+            updated_fragment_offsets: By fragment, the offsets of rows that changed in place, as portable roaring
+                bitmaps.
+            inserted_rows: Keys of inserted rows, as a serialized `KeyExistenceFilter`: of two changes that insert the
+                same key only one is committed.
         """
 
         removed_fragment_ids: Sequence[int] = field(default_factory=list)
@@ -117,12 +123,12 @@ class LanceOperation:
 
     @dataclass
     class Merge(BaseOperation):
-        """Give fragments other columns.
+        """Change the columns of fragments.
 
         Attributes:
             fragments: All fragments of the table.
-            schema: The new schema; columns of an Arrow schema are known by their names.
-            preserves_nullability: Rows written for the schema before may leave out every new column.
+            schema: The new schema; columns of an Arrow schema are matched by name.
+            preserves_nullability: Whether rows that were written for the old schema may lack every new column.
         """
 
         fragments: Sequence[FragmentMetadata]
@@ -131,13 +137,13 @@ class LanceOperation:
 
     @dataclass
     class Restore(BaseOperation):
-        """Make the table what it was in an earlier version."""
+        """Restore an earlier version of the table."""
 
         version: int
 
     @dataclass
     class Clone(BaseOperation):
-        """Begin a table or a branch as a copy of a version elsewhere; see `lance_duck.commit.Clone`."""
+        """Begin a table or a branch as a copy of a version elsewhere: see `lance_duck.commit.Clone`."""
 
         is_shallow: bool
         ref_name: str | None
@@ -147,14 +153,14 @@ class LanceOperation:
 
     @dataclass
     class RewriteGroup:
-        """Fragments, and those that hold the same rows now."""
+        """Old fragments, and the new fragments that hold the same rows."""
 
         old_fragments: Sequence[FragmentMetadata]
         new_fragments: Sequence[FragmentMetadata]
 
     @dataclass
     class RewrittenIndex:
-        """An index segment that was rewritten for the new places of its rows; its ids are texts of uuids."""
+        """An index segment that was rewritten for the new addresses of its rows; ids are uuids as texts."""
 
         old_id: str
         new_id: str
@@ -164,14 +170,14 @@ class LanceOperation:
 
     @dataclass
     class Rewrite(BaseOperation):
-        """Write the same rows into other fragments."""
+        """Rewrite rows into other fragments, without changing them."""
 
         groups: Sequence[LanceOperation.RewriteGroup]
         rewritten_indices: Sequence[LanceOperation.RewrittenIndex]
 
     @dataclass
     class ReserveFragments(BaseOperation):
-        """Set the next ids of fragments aside."""
+        """Reserve the next ids of fragments."""
 
         num_fragments: int
 
@@ -184,7 +190,7 @@ class LanceOperation:
 
     @dataclass
     class DataReplacementGroup:
-        """A file that takes the place of the one with the same fields."""
+        """A file that replaces the one of a fragment with the same fields."""
 
         fragment_id: int
         new_file: DataFile
@@ -200,8 +206,8 @@ class LanceOperation:
         """Drop, rename or reorder columns.
 
         Attributes:
-            schema: The new schema; columns of an Arrow schema are known by their names.
-            preserves_nullability: Rows written for the schema before fit the new one.
+            schema: The new schema; columns of an Arrow schema are matched by name.
+            preserves_nullability: Whether rows that were written for the old schema fit the new one.
         """
 
         schema: LanceSchema | pa.Schema
@@ -237,13 +243,13 @@ class LanceOperation:
 
 @dataclass
 class Transaction:
-    """A change, made or to be made.
+    """A change of a table, committed or to be committed.
 
     Attributes:
-        read_version: Version that it was made from.
-        operation: What it does.
-        uuid: Its own name.
-        transaction_properties: Free text by name.
+        read_version: Version that the change was made from.
+        operation: The operation.
+        uuid: Unique name of the transaction.
+        transaction_properties: Texts by name.
     """
 
     read_version: int
@@ -253,5 +259,5 @@ class Transaction:
 
     @property
     def commit_message(self) -> str | None:
-        """What the writer said about it."""
+        """Message of the writer; None if there is none."""
         return (self.transaction_properties or {}).get(COMMIT_MESSAGE)

@@ -1,4 +1,4 @@
-"""The schema of a table as users see it: fields with their ids."""
+"""The schema of a table in pylance's shape: fields with their ids."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class LanceField:
         return self._field.name
 
     def id(self) -> int:
-        """Return the number that data files know it by."""
+        """Return the id of the field in data files."""
         return self._field.id
 
     def children(self) -> list[LanceField]:
@@ -40,19 +40,19 @@ class LanceField:
         return self._field.to_arrow()
 
     def is_unenforced_primary_key(self) -> bool:
-        """Return whether it is a part of the primary key that the table declares."""
+        """Return whether the field is a part of the primary key that the table declares."""
         return is_primary_key(self._field)
 
     def unenforced_primary_key_position(self) -> int | None:
-        """Return the place of the field in that key, counted from 1; None if it has none."""
+        """Return the place of the field in the key, counted from 1; None if it has none."""
         return key_position(self._field, clustering=False)
 
     def is_unenforced_clustering_key(self) -> bool:
-        """Return whether it is a part of the clustering key that the table declares."""
+        """Return whether the field is a part of the clustering key that the table declares."""
         return self.unenforced_clustering_key_position() is not None
 
     def unenforced_clustering_key_position(self) -> int | None:
-        """Return the place of the field in that key, counted from 1; None if it has none."""
+        """Return the place of the field in the key, counted from 1; None if it has none."""
         return key_position(self._field, clustering=True)
 
     def __repr__(self) -> str:
@@ -72,8 +72,8 @@ class LanceSchema:
         """Give ids to the fields of an Arrow schema: from 0, depth first.
 
         Raises:
-            InvalidInputError: It is not an Arrow schema, or has a name twice or with a dot.
-            UnsupportedError: A type that Lance does not have.
+            InvalidInputError: `schema` is no Arrow schema, repeats a name, or has one with a dot.
+            UnsupportedError: Lance lacks a type.
         """
         if not isinstance(schema, pa.Schema):
             raise InvalidInputError("schema", expected="a pyarrow.Schema", found=type(schema).__name__)
@@ -98,14 +98,14 @@ class LanceSchema:
         return [LanceField(field) for field in self._schema.fields]
 
     def field(self, name: str) -> LanceField | None:
-        """Return the field that a dotted path leads to; None when there is none."""
+        """Return the field at a dotted path; None if there is none."""
         try:
             return LanceField(self._schema.by_path(name))
         except InvalidInputError:
             return None
 
     def field_case_insensitive(self, name: str) -> LanceField | None:
-        """Return the field at a dotted path; case is ignored where no name matches exactly."""
+        """Return the field at a dotted path; case is ignored if no name matches exactly."""
         exact = self.field(name)
         if exact is not None:
             return exact
@@ -128,5 +128,5 @@ class LanceSchema:
 
 
 def known_schema(schema: Schema | LanceSchema) -> Schema:
-    """Return the schema behind what users hold."""
+    """Return the schema of this package behind a `LanceSchema`."""
     return schema._schema if isinstance(schema, LanceSchema) else schema

@@ -1,4 +1,4 @@
-"""Operations as users state them ↔ operations as they are committed."""
+"""Conversion between operations in pylance's shape and those that are committed."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ _FORMS = LanceOperation
 
 
 def to_operation(operation: Any, schema: Schema | None) -> op.Operation:
-    """Return what a user's operation asks for.
+    """Convert an operation of a user to one that can be committed.
 
     Args:
         operation: One of `LanceOperation`.
-        schema: Schema of the version that it was made from; None: there is no table yet.
+        schema: Schema of the version that it was made from; None if there is no table yet.
 
     Raises:
-        InvalidInputError: It is none, or a part of it makes no sense.
-        UnsupportedError: It is one of a newer format.
+        InvalidInputError: The object is no operation, or a part of it is invalid.
+        UnsupportedError: The operation is of a newer format.
     """
     if type(operation) is _FORMS.BaseOperation:
         raise UnsupportedError("an operation of a newer format cannot be committed")
@@ -59,10 +59,10 @@ def to_operation(operation: Any, schema: Schema | None) -> op.Operation:
 
 
 def from_transaction(transaction: wire.Transaction) -> Transaction:
-    """Return a transaction as users see it.
+    """Convert a transaction to pylance's shape.
 
     Raises:
-        CorruptError: It contradicts itself.
+        CorruptError: The transaction contradicts itself.
     """
     operation = op.operation_from_proto(transaction.proto, f"transaction {transaction.uuid}")
     public = _FORMS.BaseOperation() if operation is None else _FROM[type(operation)](operation)
@@ -150,7 +150,7 @@ def _update_config(operation: LanceOperation.UpdateConfig, _: Schema | None) -> 
 
 
 def index_metadata(index: Index) -> IndexMetadata:
-    """Return what the manifest says of a segment that a user gives. Raises InvalidInputError."""
+    """Return the metadata in a manifest of a segment from a user; raises InvalidInputError if it is invalid."""
     if not isinstance(index, Index):
         raise InvalidInputError("index segments", expected="Index", found=type(index).__name__)
     proto = table_pb2.IndexMetadata(
@@ -173,7 +173,7 @@ def index_metadata(index: Index) -> IndexMetadata:
 
 
 def shown_index(index: IndexMetadata) -> Index:
-    """Return a segment as users see it. Raises CorruptError."""
+    """Return a segment in pylance's shape; raises CorruptError if its fragments are damaged."""
     bitmap = index.fragment_bitmap
     where = f"fragments of index {index.name!r}"
     ids = None if bitmap is None else set(fragments_in_bitmap(bitmap, where).tolist())

@@ -30,11 +30,12 @@ _APPROXIMATE: Final = re.compile(r"FLOAT|DOUBLE|DECIMAL\(.*\)|VARCHAR")
 
 @dataclass(frozen=True)
 class Assignment:
-    """A column and the expression that gives its new values.
+    """A column and the expression of its new values.
 
     Attributes:
+        field: The column.
         text: The expression, as the user wrote it.
-        parsed: The same, vetted; None: it has subqueries, and is evaluated over the whole table.
+        parsed: The checked expression; None if it has subqueries, and is evaluated over the whole table.
     """
 
     field: Field
@@ -43,7 +44,7 @@ class Assignment:
 
     @property
     def expression(self) -> SqlExpression:
-        """The expression, which has no subqueries."""
+        """The checked expression; only for one without subqueries."""
         assert self.parsed is not None
         return self.parsed
 
@@ -57,7 +58,7 @@ class Assignment:
 
     @cached_property
     def sql_type(self) -> str:
-        """DuckDB's name of that type."""
+        """DuckDB's name of the type of the values."""
         return _sql_type(duckdb_type(self.type, self.field.name))
 
     @cached_property
@@ -68,7 +69,7 @@ class Assignment:
 
     @cached_property
     def loss(self) -> str | None:
-        """SQL that is true where the cast loses a part of the value that people would miss; None: it never does."""
+        """SQL that is true where the cast loses a significant part of the value; None if it never does."""
         type_, cast = self.expression.type, f"CAST({self.expression.sql} AS {self.sql_type})"
         if _WHOLE.fullmatch(self.sql_type) and self.sql_type != "BOOLEAN" and _APPROXIMATE.fullmatch(type_):
             number = f"TRY_CAST({self.expression.sql} AS DOUBLE)"
@@ -86,7 +87,7 @@ class Assignments:
         updates: SQL expressions by name of the column.
 
     Raises:
-        InvalidInputError: An unknown column, a bad expression, or no update at all.
+        InvalidInputError: A column is unknown, an expression is invalid, or there is no update at all.
     """
 
     def __init__(self, schema: Schema, updates: Mapping[str, str]) -> None:
@@ -111,7 +112,7 @@ class Assignments:
 
     @property
     def names(self) -> list[str]:
-        """Columns that get new values."""
+        """Names of the columns that get new values."""
         return [assignment.field.name for assignment in self.columns]
 
     @cached_property
@@ -119,10 +120,10 @@ class Assignments:
         return [column for column in self.columns if column.parsed is not None]
 
     def over(self, table: TableScan) -> None:
-        """Evaluate the expressions with subqueries over a table, for `values` to look them up.
+        """Evaluate the expressions with subqueries over a table, for lookups by `values`.
 
         Raises:
-            InvalidInputError: DuckDB refuses one, or fails on a value.
+            InvalidInputError: DuckDB refuses an expression, or fails on a value.
         """
         for column in self.columns:
             if column.parsed is None:
@@ -130,7 +131,7 @@ class Assignments:
 
     @cached_property
     def reads(self) -> list[str]:
-        """Top-level columns that the expressions read, hidden ones among them."""
+        """Names of the top-level columns that the expressions read, hidden ones included."""
         paths: list[Path] = [path for column in self._plain for path in column.expression.paths]
         return list(dict.fromkeys(path[0] for path in paths))
 
@@ -138,7 +139,7 @@ class Assignments:
         """Return the new values by column.
 
         Args:
-            columns: At least those of `reads`, and `_rowaddr`.
+            columns: Columns by name, at least those of `reads`, and `_rowaddr`.
             num_rows: Rows of the batch.
 
         Raises:

@@ -1,4 +1,4 @@
-"""Delete: rows that a condition chooses are listed in deletion files; fragments that lose all rows leave the table."""
+"""Delete: rows that satisfy a condition are listed in deletion files; fragments without rows leave the table."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def delete_rows(
         The new version, and the number of rows.
 
     Raises:
-        InvalidInputError: A bad condition.
+        InvalidInputError: The condition is invalid.
         RetryableError: Another change came first.
     """
     with UncommittedFiles(snapshot) as draft:
@@ -44,12 +44,12 @@ def write_delete(
 
     Args:
         snapshot: The version that is changed.
-        predicate: Which rows.
-        draft: Notes the files.
-        fragments: Ids of the fragments to look into; None: all.
+        predicate: Condition of the rows.
+        draft: Records the files, to delete them if the change fails.
+        fragments: Ids of the fragments to search; None for all.
 
     Raises:
-        InvalidInputError: A bad condition, or none.
+        InvalidInputError: The condition is invalid, or missing.
     """
     if predicate is None:
         raise InvalidInputError("no predicate", where="delete", expected="SQL text or a pyarrow expression")
@@ -61,7 +61,7 @@ def write_delete(
 def commit_delete(
     draft: UncommittedFiles, deletion: RowDeletion, predicate: FilterLike, properties: Mapping[str, str] | None = None
 ) -> tuple[Snapshot, int]:
-    """Commit a delete whose deletion files are written.
+    """Commit a delete, after its deletion files are written.
 
     Returns:
         The new version, and the number of rows.
@@ -74,5 +74,5 @@ def commit_delete(
 
 
 def delete_all(snapshot: Snapshot) -> Snapshot:
-    """Delete every row, without looking at any."""
+    """Delete all rows, without reading any."""
     return commit(snapshot, Delete((), snapshot.fragments.ids(), EVERYTHING))

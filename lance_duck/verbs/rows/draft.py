@@ -1,4 +1,4 @@
-"""Files that a change has written before it is committed."""
+"""Files that a change has written and not committed yet."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from lance_duck.write.options import Base
 
 
 class UncommittedFiles:
-    """Deletes what a change has written when the change fails; a context manager.
+    """Uncommitted files of a change, which are deleted if the change fails; a context manager.
 
-    Once `commit` has begun only a lost race or a refusal deletes them: of any other error nobody knows whether the
-    commit went through.
+    Once `commit` has begun, only a lost race or a refusal deletes the files: after any other error it is unknown
+    whether the commit succeeded.
 
     Args:
         snapshot: The version that is changed.
         bases: Other places of new data files; None stands for the root of the table.
-        transaction: In the names of data files that other processes write (`WriteOptions.transaction`); those that are
-            not among the fragments noted are deleted in any case: attempts left them that were given up.
+        transaction: Prefix of the names of data files that other processes write (`WriteOptions.transaction`); files
+            with it that are not in a recorded fragment are deleted in any case: abandoned attempts left them.
 
     Raises:
-        UnsupportedError: The table may not be written, because of a flag that is not known.
+        UnsupportedError: The table may not be written, because it has an unknown feature flag.
     """
 
     def __init__(self, snapshot: Snapshot, bases: Sequence[Base | None] = (), transaction: UUID | None = None) -> None:
@@ -46,11 +46,11 @@ class UncommittedFiles:
         self.transaction = transaction
 
     def note(self, path: str) -> None:
-        """Remember a file by its path below the root of the table."""
+        """Record a file by its path below the root of the table."""
         self._files.append(path)
 
     def note_fragments(self, fragments: Sequence[Fragment]) -> None:
-        """Remember the data files of new fragments."""
+        """Record the data files of new fragments."""
         self._fragments.extend(fragments)
 
     def commit(
@@ -61,7 +61,7 @@ class UncommittedFiles:
         guard: Guard | None = None,
         properties: Mapping[str, str] | None = None,
     ) -> Snapshot:
-        """Commit the change whose files are written, and return the new version; see `commit.committer.commit`.
+        """Commit the change, and return the new version: see `commit.committer.commit`.
 
         Raises:
             RetryableError: Another change came first.

@@ -1,4 +1,4 @@
-"""Edits of rows by their addresses: rows are deleted, get new values, or are inserted, all in one version."""
+"""Edits of rows by address: deletions, new values and insertions, all in one version."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ Addresses = NDArray[np.uint64]
 
 @dataclass(frozen=True)
 class RowEdits:
-    """What becomes of rows of one version of a table.
+    """Edits of the rows of one version of a table.
 
     Attributes:
-        deleted: Addresses of rows that are deleted, each once.
-        updated: Addresses of rows that get new values, each once and none of the deleted ones.
+        deleted: uint64: distinct addresses of rows that are deleted.
+        updated: uint64: distinct addresses of rows that get new values; none is deleted.
         values: The new values by column, a row for each of `updated` in that order; other columns stay as they are.
-        old_values: Values of some of the other columns, likewise, where they are known: the table is not read for them.
+        old_values: Known values of some other columns, likewise, so that the table is not read for them.
         inserted: New rows; columns that they lack are null.
-        guard: Returns, for the version that the edits begin with, what refuses newer versions that have rows with the
-            keys of the new ones; None if nothing depends on them.
+        guard: Makes, for the version that the edits begin with, the guard that refuses newer versions with the keys of
+            new rows; None if keys do not matter.
     """
 
     deleted: Addresses = field(default_factory=NO_ROWS.copy)
@@ -55,11 +55,11 @@ class RowEdits:
 
 @dataclass(frozen=True)
 class WrittenEdits:
-    """Edits whose files are written, and not committed.
+    """Edits whose files are written, and not committed yet.
 
     Attributes:
-        operation: What is to be committed.
-        affected: By fragment, the offsets of the rows that leave their places.
+        operation: The operation to commit.
+        affected: By fragment, the offsets of the rows that move or are deleted.
     """
 
     operation: Operation
@@ -77,7 +77,7 @@ def edit_rows(
     Args:
         snapshot: The version that the addresses are of.
         edits: The edits.
-        predicate: What the user asked for, as SQL; kept with a delete.
+        predicate: Condition of the user, as SQL; stored with a delete.
         properties: Properties of the transaction.
 
     Raises:
@@ -123,7 +123,7 @@ def _operation(
 
 
 class _MovedRows:
-    """The rows that edits write: those that get new values, ascending by address, then those that are new."""
+    """The rows that edits write: updated rows, ascending by address, then inserted ones."""
 
     def __init__(self, snapshot: Snapshot, edits: RowEdits) -> None:
         self._snapshot = snapshot
@@ -141,7 +141,7 @@ class _MovedRows:
             yield from self._edits.inserted.to_batches()
 
     def numbered(self, fragments: Sequence[Fragment]) -> Sequence[Fragment]:
-        """Return the fragments of these rows with the stable ids of the rows that moved into them."""
+        """Return the fragments of these rows with the stable row ids of the moved ones."""
         if not self._lineage:
             return fragments
         return moved_rows(fragments, np.concatenate(self._ids), np.concatenate(self._created))
@@ -164,7 +164,7 @@ class _MovedRows:
             yield pa.RecordBatch.from_arrays([columns[name] for name in names], names=names)
 
     def _known(self) -> pa.Table:
-        """Return the columns of which values are known, new ones and old ones, ascending by address."""
+        """Return the columns of known values, new and old ones, ascending by address."""
         values, old_values = self._edits.values, self._edits.old_values
         assert values is not None
         for name, column in () if old_values is None else zip(old_values.column_names, old_values.columns, strict=True):

@@ -1,4 +1,4 @@
-"""Rows that a condition chooses, or that lie at some addresses."""
+"""Streams of rows that satisfy a condition, or that have some addresses."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ else:
 def find_rows(
     snapshot: Snapshot, where: FilterLike | None, columns: Sequence[str], fragments: Sequence[int] | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """Stream columns of the rows for which a condition is true, blobs as they are written.
+    """Stream columns of the rows for which a condition is true, with blobs in the form of writes.
 
     Args:
         snapshot: The version.
         where: SQL text, also with subqueries, (SQL text, parameters), a pyarrow expression or a full-text query;
-            None: all rows.
-        columns: Names, hidden columns among them.
-        fragments: Ids of those to look into; None: all. Subqueries see the whole table all the same.
+            None for all rows.
+        columns: Names, hidden columns included.
+        fragments: Ids of the fragments to search; None for all. Subqueries always see the whole table.
 
     Raises:
-        InvalidInputError: A bad condition, or an unknown column.
+        InvalidInputError: The condition is invalid, or an unknown column.
     """
     text, parameters = where if isinstance(where, tuple) and len(where) == 2 else (where, None)
     if not isinstance(text, str) or not has_subquery(text):
@@ -59,7 +59,7 @@ def find_rows(
 
 
 def rows_at(snapshot: Snapshot, addresses: NDArray[np.uint64], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Stream columns of the rows at some addresses, which ascend, in that order; blobs as they are written."""
+    """Stream columns of the rows at ascending addresses, in that order, with blobs in the form of writes."""
     fields = [field for field in snapshot.schema.fields if field.name in columns]
     if any(field.blob_version for top in fields for field in top.walk()):
         fragments = np.unique(split_addresses(addresses)[0]).tolist()
@@ -75,7 +75,7 @@ def rows_at(snapshot: Snapshot, addresses: NDArray[np.uint64], columns: Sequence
 
 
 def joined_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield the same rows in fewer batches: where few rows of many are found, each of them has next to none."""
+    """Yield the rows of batches in fewer, larger ones: a selective search yields very small batches."""
     pending: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:
@@ -90,10 +90,10 @@ def joined_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch
 
 @dataclass(frozen=True)
 class AddressSieve:
-    """Rows at some addresses: a filter of scans.
+    """Filter of scans for the rows at some addresses.
 
     Args:
-        addresses: Ascending; each is that of a row of a fragment that is scanned.
+        addresses: Ascending addresses of rows of the fragments that are scanned.
     """
 
     addresses: NDArray[np.uint64]

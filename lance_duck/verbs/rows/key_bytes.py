@@ -1,4 +1,4 @@
-"""Keys of rows as bytes: equal for keys that match, and different for others, whoever compares them.
+"""Keys of rows as bytes, which are equal exactly for keys that match.
 
     one column: the bytes of its value: a number as Arrow has it, little-endian; text as UTF-8
     several: for each column the length of its bytes (int32, little-endian), and the bytes
@@ -18,14 +18,14 @@ from lance_duck.verbs.rows.keys import comparable_keys
 
 
 def key_bytes(columns: Sequence[pa.Array | pa.ChunkedArray], names: Sequence[str]) -> pa.Array:
-    """Return the keys of rows, binary; null where a part of the key is.
+    """Return the keys of rows, binary; null if a part of the key is null.
 
     Args:
-        columns: Key columns, of one length.
-        names: Their names, for messages.
+        columns: Key columns, of equal length.
+        names: Names of the key columns, for messages.
 
     Raises:
-        InvalidInputError: A type whose values cannot be compared as keys.
+        InvalidInputError: Values of a column's type cannot be keys.
     """
     parts = [_bytes(comparable_keys(column, name)) for column, name in zip(columns, names, strict=True)]
     if len(parts) == 1:
@@ -45,7 +45,7 @@ def _bytes(array: pa.Array) -> pa.Array:
 
 
 def _raw(array: pa.Array) -> pa.Array:
-    """Return the bytes of values of one width."""
+    """Return the bytes of fixed-width values."""
     validity, data = array.buffers()
     width = array.type.bit_width // 8
     texts = pa.Array.from_buffers(pa.binary(width), len(array), [validity, data], offset=array.offset)

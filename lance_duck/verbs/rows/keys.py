@@ -1,4 +1,4 @@
-"""Keys of rows: which row of a source has the key of a row of the table. A key with a null in it matches none."""
+"""Keys of rows: lookups of the source row with the key of a row of the table. A key with a null matches none."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _SPREAD: Final = np.uint64(0x9E3779B97F4A7C15)
 
 
 class KeyIndex:
-    """The distinct keys of a source, numbered from 0: their codes.
+    """Index of the distinct keys of a source, which are numbered from 0 by codes.
 
     Args:
-        columns: Key columns of the source, of one length, in the types of the table.
-        names: Their names, for messages.
+        columns: Key columns of the source, of equal length, in the types of the table.
+        names: Names of the key columns, for messages.
 
     Raises:
-        InvalidInputError: A type whose values cannot be compared as keys.
+        InvalidInputError: Values of a column's type cannot be keys.
     """
 
     def __init__(self, columns: Sequence[pa.ChunkedArray], names: Sequence[str]) -> None:
@@ -56,7 +56,7 @@ class KeyIndex:
 
     @cached_property
     def first_rows(self) -> Codes:
-        """Row of the source where each key comes first, by code."""
+        """First source row with each key, by code: int64."""
         rows = np.flatnonzero(self.codes >= 0)[::-1]
         first = np.empty(self.count, np.int64)
         first[self.codes[rows]] = rows
@@ -64,7 +64,7 @@ class KeyIndex:
 
     @cached_property
     def repeated(self) -> Codes:
-        """Rows of the source whose key came before."""
+        """Source rows whose key an earlier row has: int64, ascending."""
         rows = np.flatnonzero(self.codes >= 0)
         if len(rows) == self.count:
             return np.empty(0, np.int64)
@@ -72,7 +72,7 @@ class KeyIndex:
         return later
 
     def find(self, columns: Sequence[pa.ChunkedArray | pa.Array]) -> Codes:
-        """Return the code of each row's key, -1 for a key that the source does not have.
+        """Return the code of each row's key, -1 for a key that the source lacks.
 
         Args:
             columns: Key columns of the table, in the order of those of the source.
@@ -91,11 +91,11 @@ class KeyIndex:
         return numbers
 
     def sieve(self, paths: Sequence[Path], indexed: Mapping[Path, pa.DataType] = _NO_INDEX) -> KeySieve | None:
-        """Return a filter that rows with a key of the source pass, and few others; None where it does not pay.
+        """Return a filter that passes rows with a key of the source, and few others; None if it does not pay.
 
         Args:
-            paths: Where the key columns are in the table.
-            indexed: Those that an index may be asked about, with their types.
+            paths: Paths of the key columns in the table.
+            indexed: Key columns whose index may be searched, with their types.
         """
         key_column = self._asked(paths, indexed)
         for values, path, name in zip(self._sets, paths, self.names, strict=True):
@@ -111,7 +111,7 @@ class KeyIndex:
         return None
 
     def _asked(self, paths: Sequence[Path], indexed: Mapping[Path, pa.DataType]) -> Predicate | None:
-        """Return the condition on one of the columns, that which has the most values, that every key fulfils."""
+        """Return the condition that all keys satisfy, on the indexed column with the most values; None without one."""
         candidates = [(len(values), i) for i, values in enumerate(self._sets) if paths[i] in indexed]
         if not candidates:
             return None
@@ -124,15 +124,15 @@ class KeyIndex:
 
 @dataclass(frozen=True)
 class KeySieve:
-    """Rows that may have a key of a source: a filter of scans.
+    """Filter of scans for the rows that may have a key of a source.
 
     Attributes:
-        read: Where the key columns are.
-        path: The one that is looked at.
-        name: Its name.
-        numbers: Its values, as a set.
-        values: The same.
-        implied: What indexes are asked; it is true for all rows that have a key of the source.
+        read: Paths of the key columns.
+        path: Path of the key column that is compared.
+        name: Name of its top-level column.
+        numbers: Values of this column in the source, as a set of integers; None for other types.
+        values: Values of this column in the source.
+        implied: Predicate by which indexes are searched, true for all rows with a key of the source; None for none.
     """
 
     read: tuple[Path, ...]
@@ -165,7 +165,7 @@ class KeySieve:
 
 @dataclass(frozen=True)
 class _Numbers:
-    """A set of 64-bit numbers as a table of answers: exact where they lie close together, hashed elsewhere."""
+    """A set of 64-bit integers as a table of answers: exact if the integers are dense, else hashed."""
 
     low: np.uint64
     answers: NDArray[np.uint8]
@@ -191,16 +191,16 @@ class _Numbers:
         if self.shift is not None:
             and_hashed(readonly(numbers), _SPREAD, self.shift, readonly(self.answers), mask)
             return mask.view(np.bool_)
-        # Below `low` the difference wraps around to a place far outside the table, which answers no.
+        # Below `low` the difference wraps around to a place far outside the table, whose answer is no.
         and_lookup((numbers - self.low).view(np.int64), self.answers, mask)
         return mask.view(np.bool_)
 
 
 def comparable_keys(column: pa.ChunkedArray | pa.Array, name: str) -> pa.Array:
-    """Return a key column in a form that pyarrow compares by value; -0.0 and 0.0 are one.
+    """Return a key column in a type that pyarrow compares by value; -0.0 and 0.0 are equal.
 
     Raises:
-        InvalidInputError: There is none: structs, lists, maps.
+        InvalidInputError: There is no such type: for structs, lists, maps.
     """
     array = pa.chunked_array([column]) if isinstance(column, pa.Array) else column
     type_ = array.type
@@ -241,12 +241,12 @@ def _codes(indices: pa.Array) -> Codes:
 
 
 def _pair(left: Codes, right: Codes, count: int) -> Codes:
-    """Return one number for each pair of codes, -1 where either is."""
+    """Return one number for each pair of codes; -1 if one of the codes is."""
     return np.where((left < 0) | (right < 0), -1, left * count + right)
 
 
 def _hashes(array: pa.Array) -> NDArray[np.uint64] | None:
-    """Hash of texts or bytes, equal for equal ones; None for other types."""
+    """Return hashes of texts or bytes; None for other types."""
     width = next((width for is_kind, width in _TEXTS if is_kind(array.type)), None)
     if width is None:
         return None

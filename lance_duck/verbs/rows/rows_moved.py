@@ -1,4 +1,4 @@
-"""What becomes of fragments whose rows are deleted, or deleted and rewritten elsewhere."""
+"""Fragments whose rows are deleted, or deleted and rewritten elsewhere."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ Addresses = NDArray[np.uint64]
 
 @dataclass(frozen=True)
 class RowDeletion:
-    """Rows that a change takes out of their fragments.
+    """Rows that a change deletes from their fragments, perhaps to rewrite them elsewhere.
 
     Attributes:
         updated: Fragments with their new deletion files.
-        removed: Ids of fragments of which no row is left.
-        affected: By fragment, the offsets of the rows.
+        removed: Ids of the fragments of which no row is left.
+        affected: By fragment, the ascending offsets of the rows.
     """
 
     updated: tuple[Fragment, ...]
@@ -37,13 +37,13 @@ class RowDeletion:
 
     @property
     def count(self) -> int:
-        """Number of the rows."""
+        """Number of rows."""
         affected = self.affected
         return affected.count if isinstance(affected, Offsets) else sum(map(len, affected.values()))
 
     @property
     def packed(self) -> RowDeletion:
-        """The same rows in a form that pickles in few bytes."""
+        """Return the same rows in a form that pickles in few bytes."""
         return replace(self, affected=Offsets.of(self.affected))
 
     @classmethod
@@ -61,7 +61,7 @@ class Offsets(Mapping[int, NDArray[np.uint32]]):
     """Offsets of rows by the id of their fragment; they pickle as bitmaps.
 
     Args:
-        offsets: By fragment, offsets that ascend; or their number and their bitmap, laid out when they are asked for.
+        offsets: By fragment, ascending offsets; or their number and their bitmap, which is decoded lazily.
     """
 
     def __init__(self, offsets: Mapping[int, NDArray[np.uint32] | tuple[int, bytes]]) -> None:
@@ -79,7 +79,7 @@ class Offsets(Mapping[int, NDArray[np.uint32]]):
 
     @classmethod
     def united(cls, parts: Iterable[Offsets]) -> tuple[Offsets, int | None]:
-        """Join several; return also the address of a row that is in two of them, or None."""
+        """Join several, and also return the address of a row that is in two of them, None if there is none."""
         by_fragment: dict[int, list[NDArray[np.uint32] | tuple[int, bytes]]] = {}
         for part in parts:
             for fragment_id, offsets in part._offsets.items():
@@ -101,7 +101,7 @@ class Offsets(Mapping[int, NDArray[np.uint32]]):
 
     @property
     def count(self) -> int:
-        """Rows of all fragments."""
+        """Number of rows of all fragments."""
         return sum(rows[0] if isinstance(rows, tuple) else len(rows) for rows in self._offsets.values())
 
     def __getitem__(self, fragment_id: int) -> NDArray[np.uint32]:
@@ -125,12 +125,12 @@ class Offsets(Mapping[int, NDArray[np.uint32]]):
 
 
 def delete_addresses(snapshot: Snapshot, addresses: Addresses, draft: UncommittedFiles) -> RowDeletion:
-    """Write the deletion files for rows that live.
+    """Write the deletion files of living rows.
 
     Args:
-        snapshot: The version in which they live.
-        addresses: In any order, each once.
-        draft: Notes the files.
+        snapshot: The version of the rows.
+        addresses: Distinct addresses, in any order.
+        draft: Records the files, to delete them if the change fails.
     """
     return delete_offsets(snapshot, offsets_by_fragment(addresses), draft)
 
@@ -138,12 +138,12 @@ def delete_addresses(snapshot: Snapshot, addresses: Addresses, draft: Uncommitte
 def delete_offsets(
     snapshot: Snapshot, affected: Mapping[int, NDArray[np.uint32]], draft: UncommittedFiles
 ) -> RowDeletion:
-    """Write the deletion files for rows that live.
+    """Write the deletion files of living rows.
 
     Args:
-        snapshot: The version in which they live.
-        affected: Their offsets by the id of their fragment, ascending, each once.
-        draft: Notes the files.
+        snapshot: The version of the rows.
+        affected: Offsets of the rows by the id of their fragment, ascending, distinct.
+        draft: Records the files, to delete them if the change fails.
     """
 
     def write(item: tuple[int, NDArray[np.uint32]]) -> Fragment | None:
@@ -166,7 +166,7 @@ def delete_offsets(
 
 
 def offsets_by_fragment(addresses: Addresses) -> dict[int, NDArray[np.uint32]]:
-    """Return the offsets of rows by the id of their fragment, ascending, in the order of the ids."""
+    """Return the ascending offsets of rows by the id of their fragment, in the order of ids."""
     if not bool(np.all(addresses[1:] >= addresses[:-1])):
         addresses = np.sort(addresses)
     offsets: dict[int, NDArray[np.uint32]] = {}
@@ -183,12 +183,12 @@ def offsets_by_fragment(addresses: Addresses) -> dict[int, NDArray[np.uint32]]:
 def moved_rows(
     fragments: Sequence[Fragment], row_ids: NDArray[np.uint64], created_at: NDArray[np.uint64]
 ) -> tuple[Fragment, ...]:
-    """Return the new fragments that know the stable ids of the rows that moved into them.
+    """Return new fragments with the stable row ids of the rows that moved into them.
 
     Args:
-        fragments: As they were written, in order.
-        row_ids: Row ids of the first rows; the rows after them are new.
-        created_at: Version in which each of these was created.
+        fragments: The fragments as they were written, in order.
+        row_ids: uint64: row ids of the first rows; the rows after them are new.
+        created_at: uint64: version in which each of these rows was created.
     """
     result, start = [], 0
     for fragment in fragments:

@@ -1,4 +1,4 @@
-"""Update: rows that a condition chooses get new values, by being deleted and rewritten."""
+"""Update: rows that satisfy a condition are deleted, and rewritten with new values."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ def update_rows(
     data_storage_version: str | None = None,
     properties: Mapping[str, str] | None = None,
 ) -> tuple[Snapshot, int]:
-    """Give rows new values, and commit.
+    """Update rows with new values, and commit.
 
     Args:
         snapshot: The version to start from.
         updates: SQL expressions by column.
-        where: Which rows; None: all.
-        data_storage_version: Version of the new files; None: that of the table.
+        where: Condition of the rows; None for all rows.
+        data_storage_version: Version of the new data files; None for that of the table.
         properties: Properties of the transaction.
 
     Returns:
         The new version, and the number of rows.
 
     Raises:
-        InvalidInputError: A bad condition, or values that cannot be computed or do not fit.
+        InvalidInputError: The condition is invalid, or values that cannot be computed or do not fit.
         RetryableError: Another change came first.
     """
     options = WriteOptions(data_storage_version=data_storage_version, committed_here=True)
@@ -57,11 +57,11 @@ def update_rows(
 
 @dataclass(frozen=True)
 class WrittenUpdate:
-    """Rows with new values that are written, and not committed.
+    """Updated rows that are written, and not committed yet.
 
     Attributes:
-        fragments: Where they are now.
-        deleted: Where they were.
+        fragments: New fragments of the rows.
+        deleted: Deletion of the rows from their old fragments.
     """
 
     fragments: tuple[Fragment, ...]
@@ -69,7 +69,7 @@ class WrittenUpdate:
 
     @classmethod
     def joined(cls, parts: Sequence[WrittenUpdate]) -> WrittenUpdate:
-        """Join several; no fragment was changed by two of them."""
+        """Join several; no two of them changed the same fragment."""
         fragments = tuple(fragment for part in parts for fragment in part.fragments)
         return cls(fragments, RowDeletion.joined(part.deleted for part in parts))
 
@@ -82,18 +82,18 @@ def write_update(
     draft: UncommittedFiles,
     fragments: Sequence[int] | None = None,
 ) -> WrittenUpdate:
-    """Find the rows of an update, and write them anew.
+    """Find the rows of an update, and rewrite them.
 
     Args:
         snapshot: The version that is changed.
         updates: SQL expressions by column.
-        where: Which rows; None: all.
-        options: How files are written; blobs are written as they were.
-        draft: Notes the files.
-        fragments: Ids of the fragments to look into; None: all.
+        where: Condition of the rows; None for all rows.
+        options: Options of the files; blobs are rewritten as they were.
+        draft: Records the files, to delete them if the change fails.
+        fragments: Ids of the fragments to search; None for all.
 
     Raises:
-        InvalidInputError: A bad condition, or values that cannot be computed or do not fit.
+        InvalidInputError: The condition is invalid, or values that cannot be computed or do not fit.
     """
     assignments = Assignments(snapshot.schema, updates)
     assignments.over(TableScan(snapshot))
@@ -117,7 +117,7 @@ def commit_update(
     draft: UncommittedFiles,
     properties: Mapping[str, str] | None = None,
 ) -> tuple[Snapshot, int]:
-    """Commit an update whose rows are written.
+    """Commit an update, after its rows are written.
 
     Returns:
         The new version, and the number of rows.
@@ -137,7 +137,7 @@ def commit_update(
 
 
 class _UpdateStream:
-    """The rows to update as a stream; where they were is known when it has ended."""
+    """Stream of the rows to update; their old addresses are known when it has ended."""
 
     def __init__(
         self,
@@ -167,15 +167,15 @@ class _UpdateStream:
             yield from pa.table({name: columns[name] for name in self._names}).to_batches()
 
     def _readable(self, columns: Mapping[str, pa.Array]) -> dict[str, pa.Array]:
-        """Return what expressions see: of blobs their bytes."""
+        """Return columns as expressions see them: blobs as their bytes."""
         return {name: blob_bytes(column, name) if name in self._blobs else column for name, column in columns.items()}
 
 
 def blob_bytes(column: pa.StructArray, name: str) -> pa.Array:
-    """Return the bytes of blobs in the form in which they are written.
+    """Return the bytes of blobs that are in the form of writes.
 
     Raises:
-        UnsupportedError: One is a reference to an external file.
+        UnsupportedError: A blob is a reference to an external file.
     """
     if column.field("uri").null_count < len(column):
         raise UnsupportedError("blob in an external file, which an update does not read", where=f"column {name!r}")

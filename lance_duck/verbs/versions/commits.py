@@ -73,8 +73,8 @@ class Commits(TableMethods):
             enable_v2_manifest_paths: Of a new table: name manifests so that the newest sorts first; the default.
             detached: Make a version that is none of the table's, and never the latest.
             max_retries: How often to try again when another commit was faster; 0: only on top of the version read.
-            commit_message: What `read_transaction` shows.
-            transaction_properties: Likewise, by name.
+            commit_message: Message that is stored with the transaction; see `read_transaction`.
+            transaction_properties: Texts by name that are stored with the transaction.
             enable_stable_row_ids: Of a new table: rows keep their `_rowid` when they move.
             commit_timeout: How long to try again; None: without end.
             unsupported: Arguments of pylance that are not supported: namespace_client, table_id,

@@ -142,7 +142,7 @@ def stage_new(
 
     Raises:
         InvalidInputError: A name comes twice or is reserved.
-        UnsupportedError: A type that cannot be stored.
+        UnsupportedError: A type cannot be stored.
     """
     return staging_new(reader.schema, location, bases, settings, replaced).write(reader)
 

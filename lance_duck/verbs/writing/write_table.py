@@ -40,7 +40,7 @@ def write_table(
     Args:
         data: Whatever `to_reader` takes.
         target: Where the table is, or a version of it.
-        schema: Schema of data that do not know theirs.
+        schema: Schema of data that have none of their own.
         mode: One of `MODES`.
         settings: Everything else.
 
