@@ -127,7 +127,7 @@ def _inserted_keys(parts: Sequence[MergePart]) -> pa.Table | None:
 
 
 def _key_filter(snapshot: Snapshot, plan: MergePlan, keys: pa.Table | None) -> KeyExistenceFilter | None:
-    """Return the filter of inserted keys for writers that read only transactions; None for other keys than the primary."""
+    """Return the filter of inserted keys for writers that read only transactions; None unless by the primary key."""
     fields = primary_key(snapshot.schema)
     names = [field.name for field in fields]
     if not fields or sorted(names) != sorted(plan.on):
