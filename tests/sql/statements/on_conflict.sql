@@ -35,3 +35,17 @@ FROM t ORDER BY id;
 
 INSERT INTO t VALUES (7, 'g', 7) ON CONFLICT (nope) DO NOTHING;
 --! nope
+
+-- BY NAME, excluded has the columns of the new rows alone.
+
+INSERT INTO t BY NAME SELECT 9 AS n, 6 AS id ON CONFLICT (id) DO UPDATE SET n = t.n + excluded.n RETURNING *;
+--> 6 | f | 15
+
+INSERT INTO t BY NAME SELECT 9 AS n, 6 AS id ON CONFLICT (id) DO UPDATE SET name = excluded.name;
+--! does not have a column named "name"
+
+INSERT INTO t BY NAME SELECT 9 AS n, 6 AS id ON CONFLICT (id) DO UPDATE SET n = 0 WHERE excluded.name IS NULL;
+--! does not have a column named "name"
+
+INSERT INTO t (n, id) SELECT 9, 6 ON CONFLICT (id) DO UPDATE SET name = excluded.name RETURNING *;
+--> 6 | NULL | 15

@@ -39,6 +39,7 @@ class Upsert:
         conflict: ON CONFLICT, or nothing.
         instead: "replace" or "ignore" for OR REPLACE and OR IGNORE.
         returning: RETURNING, or nothing.
+        by_name: Whether it is an INSERT BY NAME, whose `excluded` has the columns of the new rows alone.
     """
 
     target: TableName
@@ -46,6 +47,7 @@ class Upsert:
     conflict: Clauses
     instead: str | None
     returning: Clauses
+    by_name: bool
 
 
 def upserted(
@@ -85,7 +87,7 @@ def upserted(
         with shadow(session, table, before, keys):
             columns = ", ".join(map(quoted, rows.column_names))
             verb = "INSERT" if upsert.instead is None else f"INSERT OR {upsert.instead.upper()}"
-            into = f"{SHADOW} AS {quoted(upsert.alias)} ({columns})"
+            into = f"{SHADOW} AS {quoted(upsert.alias)} {'BY NAME' if upsert.by_name else f'({columns})'}"
             halves = _halves(table, source, keys) if before.num_rows and not sets_keys else [source]
             sqls = [f"{verb} INTO {into} SELECT {columns} FROM {half} {text}" for half in halves]  # noqa: S608
             if upsert.returning.tokens:

@@ -135,9 +135,8 @@ class InsertStatement(TableStatement):
 
     def _upserted(self, session: ChangeSession, table: TargetTable) -> tuple[RowEdits, ChangeResult]:
         rows = self.rows(session, table)
-        return upserted(
-            session, table, Upsert(self.target, self.alias, self.conflict, self.instead, self.returning), rows
-        )
+        upsert = Upsert(self.target, self.alias, self.conflict, self.instead, self.returning, self.by_name)
+        return upserted(session, table, upsert, rows)
 
     def result(self, session: ChangeSession, table: TargetTable, inserted: pa.Table) -> ChangeResult:
         """Return what the statement gives for the rows that it inserts."""
