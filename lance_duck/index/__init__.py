@@ -1,4 +1,4 @@
-"""Index segments: which there are (`catalog`), what they cover, and what each kind of them knows.
+"""Index segments: their catalog, their coverage, and the kinds of indexes.
 
 You hold: a snapshot and a query about one column. You get: an Answer, rows that satisfy it and rows that may, as
 addresses in the fragments that the segment answers for; None when the segment is broken, with one IndexWarning.

@@ -31,9 +31,9 @@ Translate = Callable[[Names], tuple[Names, NDArray[np.bool_]]]
 def builds_by_row_id(snapshot: Snapshot, kind: IndexKind) -> bool:
     """Return whether new segments of a kind name rows of this table by stable row id; else by address.
 
-    The column `ROW` of the rows that they are built of holds these names. A B-tree could name them by address, too, as
-    those of pylance 14 do. But cores before 14 do not read such a segment, and yet carry its bitmap along to the
-    fragments that rows move to, as if its entries were stable row ids: rows would be lost.
+    The column `ROW` of the rows that segments are built from holds these names. A B-tree could name rows by address,
+    too, as those of pylance 14 do. But cores before 14 do not read such a segment, and yet carry its bitmap along to
+    the fragments that rows move to, as if its entries were stable row ids: rows would be lost.
     """
     return snapshot.has_stable_row_ids and kind.rows_by in ("id", "version")
 
@@ -64,14 +64,14 @@ def build_segment(
     """Write a segment of rows of the table, to be committed by CreateIndex.
 
     Args:
-        snapshot: Version that the rows are of.
+        snapshot: Version of the rows.
         path: Dotted path of the column.
         kind: Kind of the index.
         rows: Columns `VALUE` (storage type of the column) and `ROW` (uint64: see `builds_by_row_id`), of all living
             rows of the fragments and no others, in table order.
         fragments: Ids of the fragments that the segment covers.
         name: Name of the index.
-        options: How; `stable_row_ids` is set here.
+        options: Options of the build; `stable_row_ids` is set here.
         uuid: Uuid of the segment; None for a new one.
 
     Raises:
@@ -96,13 +96,13 @@ def build_segment(
 def empty_segment(
     snapshot: Snapshot, path: str, kind: IndexKind, details: bytes, *, name: str, uuid: UUID | None = None
 ) -> IndexMetadata:
-    """Return a segment that covers nothing and has no files: it only says how an index is to be made.
+    """Return a segment that covers nothing and has no files, with only the parameters of the index.
 
     Args:
         snapshot: Version of the table.
         path: Dotted path of the column.
         kind: Kind of the index.
-        details: Message that says how.
+        details: Message with the parameters.
         name: Name of the index.
         uuid: Uuid of the segment; None for a new one.
     """
@@ -123,25 +123,25 @@ def merge_segments(
     options: BuildOptions | None = None,
     uuid: UUID | None = None,
 ) -> IndexMetadata:
-    """Write a segment with the entries of others, and of new rows.
+    """Write a segment with the entries of other segments, and of new rows.
 
-    Of each segment only entries of living rows in the fragments that it answers for are taken over; of inverted indexes
-    that name rows by address deleted rows stay, too, unless rows move: the statistics of pylance count them.
+    Only entries of live rows in the fragments that a segment answers for are copied; in inverted indexes that name rows
+    by address deleted rows stay, too, unless rows move: the statistics of pylance count them.
 
     Args:
-        snapshot: Version that segments and rows are of.
+        snapshot: Version of the segments and the rows.
         segments: Segments of one index, at least one.
         rows: New rows, as for `build_segment`, that none of the segments has.
         fragments: Ids of the fragments of the new rows.
-        translate: New addresses of rows that move, and whether each does not get lost; given addresses of this version.
+        translate: From addresses of this version to the new addresses of rows that move, and whether each row stays.
             Only for segments that name rows by address, whose new segment does so, too.
         covers: Ids of the fragments that the new segment covers; None for those of segments and new rows.
-        takes_entries: False: no entries are taken over, only what the segments were made with: centroids and the like.
-        options: How; `stable_row_ids` is set here.
+        takes_entries: Whether entries are copied; if not, only the models of the segments: centroids and the like.
+        options: Options of the build; `stable_row_ids` is set here.
         uuid: Uuid of the segment; None for a new one.
 
     Raises:
-        InvalidInputError: No segments, or of several indexes.
+        InvalidInputError: There are no segments, or segments of several indexes.
         LanceDuckError: A segment is broken.
         StoreError: The disk or the service failed.
     """
@@ -171,7 +171,7 @@ def merge_segments(
 
 def discard_segment(snapshot: Snapshot, metadata: IndexMetadata) -> None:
     """Remove the files of a segment that was not committed. Never raises."""
-    with suppress(Exception):  # what is left is what cleanup removes
+    with suppress(Exception):  # cleanup removes whatever is left
         snapshot.store.delete(f"{metadata.directory}/{name}" for name, _ in metadata.files)
 
 

@@ -1,6 +1,6 @@
 """The index catalog of a version, from the manifest alone: indexes, segments, coverage.
 
-Only of segments that name rows by address, in tables with stable row ids, the manifest does not say enough: `reach`.
+Only for segments that name rows by address, in tables with stable row ids, the manifest does not suffice: see `reach`.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ _BFLOAT16 = "lance.bfloat16"
 
 @dataclass(frozen=True, eq=False)
 class Segment:
-    """A segment that can be asked.
+    """A segment that can be searched.
 
     Attributes:
-        metadata: What the manifest says of it.
+        metadata: Entry of the segment in the manifest.
         kind: Kind of the index.
         field: The column.
         path: Dotted path of the column, names in backticks where they need them.
         type: Storage type of the column.
-        fragments: Ids of the fragments that it answers for: covered and there, ascending.
-        by_row_id: The segment names rows by stable row id; else by address.
+        fragments: Ids of the fragments that it answers for: covered and in the table, ascending.
+        by_row_id: Whether the segment names rows by stable row id; else by address.
     """
 
     metadata: IndexMetadata
@@ -63,7 +63,7 @@ class Segment:
 
     @property
     def uuid(self) -> UUID:
-        """Its own name."""
+        """Uuid of the segment."""
         return self.metadata.uuid
 
     def __str__(self) -> str:
@@ -72,11 +72,11 @@ class Segment:
 
 @dataclass(frozen=True)
 class Ignored:
-    """A segment that cannot be asked: what it covers is scanned.
+    """A segment that cannot be searched: the fragments that it covers are scanned.
 
     Attributes:
-        metadata: What the manifest says of it.
-        reason: Why, in words.
+        metadata: Entry of the segment in the manifest.
+        reason: The reason why it is ignored, in words.
     """
 
     metadata: IndexMetadata
@@ -89,10 +89,10 @@ class ColumnIndex:
 
     Attributes:
         name: Name of the index.
-        path: Column; None where only ignored segments are, over a field that is gone, or over several.
+        path: Path of the column; None where all segments are ignored, over a field that is gone, or over several.
         kind: Kind of the segments; None where all are ignored.
-        segments: Segments that can be asked. No fragment is in two of them.
-        ignored: Segments that cannot be asked.
+        segments: Segments that can be searched. No fragment is in two of them.
+        ignored: Segments that cannot be searched.
     """
 
     name: str
@@ -107,7 +107,7 @@ class ColumnIndex:
         return _union(s.fragments for s in self.segments)
 
     def answers(self, query: Query) -> bool:
-        """Return whether its segments say anything about a query on the column."""
+        """Return whether the segments can answer a query on the column."""
         return bool(self.segments) and self.segments[0].kind.answers(query, self.segments[0].type)
 
 
@@ -116,7 +116,7 @@ class IndexCatalog:
     """The indexes of one version.
 
     Attributes:
-        indexes: All, in the order of the manifest; entries of the table itself are not among them.
+        indexes: All indexes, in the order of the manifest, without entries of the table itself.
         schema: Columns of the table.
     """
 
@@ -124,15 +124,15 @@ class IndexCatalog:
     schema: Schema
 
     def over(self, path: str) -> tuple[ColumnIndex, ...]:
-        """Return the indexes over a column that have segments to be asked; () also for what is not a column."""
+        """Return the indexes over a column that have segments to search; () also if there is no such column."""
         return tuple(index for index in self._by_path(path) if index.segments)
 
     def ignored_over(self, path: str) -> tuple[Ignored, ...]:
-        """Return the segments over a column that cannot be asked, with the reasons."""
+        """Return the segments over a column that cannot be searched, with the reasons."""
         return tuple(ignored for index in self._by_path(path) for ignored in index.ignored)
 
     def named(self, name: str) -> tuple[ColumnIndex, ...]:
-        """Return the indexes of a name: one, but for tables whose writers did not look; () where there is none."""
+        """Return the indexes of a name: one, or several if a writer did not check; () where there is none."""
         return tuple(index for index in self.indexes if index.name == name)
 
     def __iter__(self) -> Iterator[ColumnIndex]:
@@ -152,11 +152,11 @@ class IndexCatalog:
 
 
 def catalog(snapshot: Snapshot) -> IndexCatalog:
-    """Return the indexes of a version; found once. Reads nothing but the manifest, but for what `index.reach` has to.
+    """Return the indexes of a version, computed once. Reads only the manifest, except where `index.reach` needs more.
 
-    The files of segments whose entries do not say their kind are listed, too.
-    Whatever is wrong with a segment, it is ignored with a reason; where the list of segments itself cannot be read, an
-    IndexWarning says so, and there are none.
+    The files of segments whose entries do not name their kind are listed, too.
+    A segment with any fault is ignored with a reason; where the list of segments itself cannot be read, an IndexWarning
+    says so, and there are no indexes.
     """
     return snapshot.derived("index catalog", lambda: _catalog(snapshot))
 
@@ -167,7 +167,7 @@ def names_rows_by_id(kind: IndexKind, version: int, snapshot: Snapshot) -> bool:
 
 
 def field_path(schema: Schema, field_id: int) -> str | None:
-    """Return the dotted path of a field, None where there is no such field."""
+    """Return the dotted path of a field; None if there is no such field."""
     names: list[str] = []
     while field_id >= 0:
         try:
@@ -216,7 +216,7 @@ def _indexes(name: str, path: str | None, entries: list[Segment | Ignored]) -> I
 
 
 def _disjoint(segments: list[Segment]) -> tuple[Segment, ...]:
-    """Leave each fragment to the first segment that covers it: one answer for it is enough."""
+    """Return segments with each fragment left to the first one that covers it."""
     if len(segments) < 2:
         return tuple(segments)
     covered = np.empty(0, np.uint32)
@@ -248,7 +248,7 @@ def _segment(snapshot: Snapshot, metadata: IndexMetadata, path: str | None, pres
 
 
 def _unreadable(metadata: IndexMetadata, kind: IndexKind | None) -> str | None:
-    """Return what its own entry lacks."""
+    """Return the reason why a segment cannot be read, by its own entry; None if it can."""
     if kind is None and metadata.details_type is None:
         return "it does not say of which kind it is"
     if kind is None:
@@ -262,7 +262,7 @@ def _unreadable(metadata: IndexMetadata, kind: IndexKind | None) -> str | None:
 
 
 def _unfitting(snapshot: Snapshot, metadata: IndexMetadata, path: str | None, kind: IndexKind | None) -> str | None:
-    """Return what of the table does not fit to it."""
+    """Return the reason why a segment does not fit the table; None if it does."""
     if len(metadata.fields) != 1:
         return f"it is over {len(metadata.fields)} fields"
     if path is None:
@@ -283,7 +283,7 @@ def _is_old(writer: tuple[str, str] | None) -> bool:
 
 
 def unsupported(schema: Schema, field_id: int, kind: IndexKind) -> str | None:
-    """Return why a field cannot have an index of a kind, None where it can."""
+    """Return the reason why a field cannot have an index of a kind; None if it can."""
     field = schema.by_id(field_id)
     parent = field.parent_id
     while parent >= 0:

@@ -1,4 +1,4 @@
-"""Counting of rows that satisfy a query, by index alone."""
+"""Counting of the rows that satisfy a query, by an index alone."""
 
 from __future__ import annotations
 
@@ -14,23 +14,24 @@ from lance_duck.snapshot import Snapshot
 
 @runtime_checkable
 class Counting(Protocol):
-    """An open segment whose entries can be counted for less than they can be read.
+    """An open segment whose entries can be counted faster than read.
 
     Attributes:
-        num_entries: All that it has, those of rows among them that it does not answer for any more.
+        num_entries: Number of all entries, those of rows included that it does not answer for any more.
     """
 
     @property
     def num_entries(self) -> int: ...  # noqa: D102
 
     def count(self, query: Query) -> int:
-        """Return how many entries satisfy a query that the kind `answers`."""
+        """Return the number of entries that satisfy a query that the kind `answers`."""
 
 
 def count(snapshot: Snapshot, index: ColumnIndex, query: Query) -> int | None:
-    """Return how many living rows of the table satisfy a query; None if they have to be looked at.
+    """Return the number of live rows that satisfy a query; None if rows must be read.
 
-    A segment has an entry for each row that it covers. Where it has as many as there are living rows, it has no other.
+    A segment has an entry for each row that it covers. If it has as many entries as there are live rows, it has no
+    others.
     """
     if sum(len(segment.fragments) for segment in index.segments) < len(snapshot.fragments):
         return None

@@ -1,7 +1,7 @@
 """A check that a segment has all rows of the fragments in its bitmap.
 
-It has, but for one case. A B-tree whose rows a fragment reuse index says have moved may be rewritten by pylance 14
-when they move again. Its entries keep their first addresses then, from which no way leads on to the new fragments,
+It has, except for one case. A B-tree whose rows have moved, by a fragment reuse index, may be rewritten by pylance 14
+when they move again. Its entries then keep their first addresses, from which nothing leads on to the new fragments,
 although the segment lists them. Nothing in the manifest tells such a segment from a sound one, so its rows are counted.
 """
 
@@ -21,7 +21,7 @@ _KIND = "BTree"
 
 
 def is_doubtful(snapshot: Snapshot, segment: Segment) -> bool:
-    """Return whether rows of a segment have to be counted before it is asked; seen from the manifest alone.
+    """Return whether the rows of a segment must be counted before it is searched, by the manifest alone.
 
     Raises:
         LanceDuckError: The fragment reuse index cannot be read.
@@ -33,7 +33,7 @@ def check_complete(snapshot: Snapshot, segment: Segment, index: ScalarIndex) -> 
     """Count the rows of a segment whose coverage is doubtful.
 
     Raises:
-        CorruptError: Some are missing.
+        CorruptError: Some rows are missing.
     """
     reuse = reuse_of(snapshot)
     rows = index.search(Null()).maybe | index.search(Except(Null())).maybe
@@ -56,7 +56,7 @@ def check_complete(snapshot: Snapshot, segment: Segment, index: ScalarIndex) -> 
 
 
 def _doubtful(snapshot: Snapshot, segment: Segment) -> FragmentIds:
-    """Return the covered fragments that are newer than a move which the segment may have missed."""
+    """Return the covered fragments that are newer than a move that the segment may have missed."""
     nothing = segment.fragments[:0]
     reuse = reuse_of(snapshot)
     if reuse is None or segment.by_row_id or segment.kind.name != _KIND:
@@ -73,7 +73,7 @@ def _doubtful(snapshot: Snapshot, segment: Segment) -> FragmentIds:
     reached: set[int] = set()
     for version in reuse.versions:
         for old, new in version.moved.groups:
-            if all(i <= first or i in reached for i in old.tolist()):  # else what was lost moved on
+            if all(i <= first or i in reached for i in old.tolist()):  # otherwise the lost rows have moved on
                 reached.update(new.tolist())
     later = segment.fragments[segment.fragments > first]
     return later[[i not in reached for i in later.tolist()]]

@@ -1,6 +1,6 @@
-"""The files of a segment: Lance data files side by side in its directory.
+"""The files of a segment: Lance data files in one directory.
 
-_indices/{uuid}/{name}      as many as the kind has; of some kinds also small files that are not data files
+_indices/{uuid}/{name}      files of the kind; some kinds also have small files that are not data files
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ else:
 
 PAGE_BYTES: Final = 1 << 20
 SMALL_FILE_BYTES: Final = 1 << 20
-"""Bytes up to which a file is read that is not a data file."""
+"""Most bytes of a file that is not a data file; a larger one is not read."""
 BUFFERS_AHEAD_BYTES: Final = 1 << 20
-"""Bytes of the global buffers of a file on an object store up to which all of them are read at once."""
+"""Bytes of the global buffers of a file on an object store, up to which all of them are read at once."""
 
 
 class SegmentFile:
-    """One file of a segment, open. Safe to use from several threads.
+    """An open file of a segment. Safe to use from several threads.
 
     Attributes:
-        path: For messages.
-        num_rows: Rows of the file.
+        path: Path of the file, for messages.
+        num_rows: Number of rows of the file.
         schema: Columns of the file.
     """
 
@@ -59,15 +59,15 @@ class SegmentFile:
 
     @property
     def metadata(self) -> dict[str, str]:
-        """Metadata of its schema."""
+        """Metadata of the file's schema."""
         return dict(self._schema.metadata)
 
     def column(self, name: str, type_: pa.DataType | None = None) -> ColumnReader:
-        """Return a column, to be read with `run`; opened once.
+        """Return a column, which is read with `run`; it is opened once.
 
         Args:
             name: Name of a top-level column.
-            type_: Type that it must have; None: any.
+            type_: Type that it must have; None for any type.
 
         Raises:
             CorruptError: There is no such column, or it has another type.
@@ -91,7 +91,7 @@ class SegmentFile:
         """Return a global buffer.
 
         Raises:
-            CorruptError: There is none.
+            CorruptError: There is no such buffer.
         """
         if not 0 < index < self._file.num_global_buffers:
             raise CorruptError(
@@ -103,7 +103,7 @@ class SegmentFile:
         return (run(self._file.global_buffer(index)) if data is None else data).tobytes()
 
     def _small_buffers(self) -> dict[int, Bytes]:
-        """Return all global buffers but the descriptor, read in one round; none of them where they are large."""
+        """Return all global buffers except the descriptor, read in one round; none if they are large."""
         extents = self._file.global_extents[1:]
         if sum(size for _, size in extents) > BUFFERS_AHEAD_BYTES:
             return {}
@@ -116,12 +116,12 @@ class SegmentFile:
 
 
 class SegmentReader:
-    """Files of a segment that exists.
+    """The files of an existing segment.
 
     Args:
         store: Root of the table, or of the base path that the segment lies in.
-        directory: Below it.
-        sizes: Bytes of its files by name, where they are known: a file of another size is broken.
+        directory: Directory of the segment below the root.
+        sizes: Bytes of the files by name, where they are known: a file of another size is broken.
     """
 
     def __init__(self, store: Store, directory: str, sizes: Mapping[str, int] | None = None) -> None:
@@ -146,9 +146,9 @@ class SegmentReader:
         return SegmentFile(run(open_file(source, checksums=self._store.checksums)))
 
     def open_ahead(self, names: Sequence[str], small: Sequence[str] = ()) -> None:
-        """Open files side by side that are about to be opened, where each costs a round trip.
+        """Open files side by side that will be needed, where each costs a round trip.
 
-        A file that cannot be opened raises when it is asked for, and not before.
+        A file that cannot be opened raises only when it is asked for.
 
         Args:
             names: Data files.
@@ -162,7 +162,7 @@ class SegmentReader:
             self._opened |= dict(zip(names, futures, strict=True))
 
     def names(self) -> set[str]:
-        """Return the names of all files of its directory."""
+        """Return the names of all files of the directory."""
         return set(self._store.names(self.directory))
 
     def source(self, name: str) -> ByteSource:
@@ -170,7 +170,7 @@ class SegmentReader:
         return self._store.open(f"{self.directory}/{name}", self._sizes.get(name) or None)
 
     def bytes_of(self, name: str) -> bytes | None:
-        """Return a small file that nothing depends on; None where it is not listed, not there, or not as large."""
+        """Return the bytes of a small file that is optional; None if it is not listed, missing, or of another size."""
         read = self._read.pop(name, None)
         return self._bytes_of(name) if read is None else read.result()
 
@@ -185,12 +185,12 @@ class SegmentReader:
         return data
 
     def size(self, name: str) -> int:
-        """Return the bytes of a file. Raises NotFoundError."""
+        """Return the size of a file in bytes. Raises NotFoundError."""
         return self._store.open(f"{self.directory}/{name}").size
 
 
 class SegmentWriter:
-    """Files of a segment that is being written; as a context manager it removes them when the block fails.
+    """The files of a segment that is being written; as a context manager it removes them when the block fails.
 
     Attributes:
         uuid: Uuid of the segment.
@@ -215,7 +215,7 @@ class SegmentWriter:
         return paths.index_directory(self.uuid)
 
     def create(self, name: str, schema: pa.Schema, *, page_bytes: int = PAGE_BYTES) -> writing.FileWriter:
-        """Begin a file; `finish` is to be told to `add`."""
+        """Begin a file, which the caller finishes with `add`."""
         path = f"{self.directory}/{name}"
         columns = schema_from_arrow(schema, version=self._version)
         self._names.append(path)
@@ -240,7 +240,7 @@ class SegmentWriter:
         """Remove the files, finished or not. Never raises."""
         for writer in self._writers:
             writer.abort()
-        with suppress(Exception):  # what is left is what cleanup removes
+        with suppress(Exception):  # cleanup removes whatever is left
             self._store.delete(self._names)
 
     def __enter__(self) -> SegmentWriter:

@@ -1,7 +1,7 @@
-"""Bitmap files written: values are gathered into runs of entries, runs are merged, and entries go out in order.
+"""Writing of bitmap files: values are gathered into runs of entries, runs are merged, and entries are written in order.
 
 A run holds as many values as a quarter of the memory limit has room for, and not more than 256 MiB. Its entries, a few
-bytes a row, stay in memory up to another quarter; the others wait in temporary files, which are mapped, not read whole.
+bytes for each row, stay in memory up to another quarter of the limit; others wait in temporary files, which are mapped.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class SpilledRuns:
 
     Args:
         type_: Type of the values.
-        options: Memory, and whom to tell.
+        options: The memory limit, and the callback for progress.
     """
 
     def __init__(self, type_: pa.DataType, options: BuildOptions) -> None:
@@ -50,7 +50,7 @@ class SpilledRuns:
         self._runs: list[Iterable[BitmapEntries]] = []
 
     def add(self, values: pa.Array, rows: NDArray[np.uint64], num_rows: int) -> None:
-        """Take values and the rows that have them; `taken` rows of the table are done with that."""
+        """Add values and the rows that have them, the last values of `num_rows` more rows of the table."""
         self._values.append(values)
         self._rows.append(rows)
         self._waiting += num_bytes(values) + rows.nbytes
@@ -97,9 +97,9 @@ def write_bitmap_file(
     Args:
         sources: Entries, each source in order.
         type_: Type of the keys.
-        writer: Takes the file.
-        buffers: Global buffers, and the entries of the metadata that say where they are.
-        metadata: More entries of the metadata.
+        writer: Writer of the segment.
+        buffers: Metadata keys of the indexes of global buffers, and the buffers.
+        metadata: Further entries of the metadata.
 
     Raises:
         CorruptError: Entries of another segment are broken.

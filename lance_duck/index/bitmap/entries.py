@@ -1,6 +1,6 @@
 """Entries of a bitmap index: distinct keys in the order in which they are written, and the rows of each as bytes.
 
-Their rows get new names, and streams of them are merged into one, a block of many entries at a time.
+Entries are remapped to new names of their rows, and streams of entries are merged, a block of many at a time.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _PIECE: Final = 1 << 22
 
 @dataclass(frozen=True)
 class BitmapEntries:
-    """Some entries.
+    """A batch of entries.
 
     Attributes:
-        keys: Distinct, in order; the first may be null.
-        maps: binary, a row address map each, without nulls.
+        keys: Distinct keys, in order; the first may be null.
+        maps: binary, the row address map of each key, without nulls.
     """
 
     keys: pa.Array
@@ -43,12 +43,12 @@ class BitmapEntries:
 
     @property
     def nbytes(self) -> int:
-        """Bytes in memory, about."""
+        """Approximate number of bytes in memory."""
         return int(self.keys.nbytes + self.maps.nbytes)
 
 
 def entry_blocks(entries: BitmapEntries) -> Iterator[BitmapEntries]:
-    """Cut entries into blocks, each of which can be worked on at once."""
+    """Cut entries into blocks that are each processed at once."""
     _, begins = map_bytes(entries.maps)
     start = 0
     while start < len(entries):
@@ -59,7 +59,7 @@ def entry_blocks(entries: BitmapEntries) -> Iterator[BitmapEntries]:
 
 
 def remapped_entries(entries: BitmapEntries, follow: Follow, where: str) -> BitmapEntries:
-    """Give rows their new names; entries that lose all of them are left out.
+    """Return entries with new names of their rows, without entries that lose all of them.
 
     Raises:
         CorruptError: The rows of an entry are broken.
@@ -80,7 +80,7 @@ def remapped_entries(entries: BitmapEntries, follow: Follow, where: str) -> Bitm
 
 
 def merged_entries(sources: Sequence[Iterator[BitmapEntries]], where: str) -> Iterator[BitmapEntries]:
-    """Merge streams, each in order and without repeated keys: keys of several get the rows of all.
+    """Merge streams, each in order and without repeated keys; a key of several streams gets the rows of all.
 
     Raises:
         CorruptError: The rows of an entry are broken.
@@ -99,7 +99,7 @@ def merged_entries(sources: Sequence[Iterator[BitmapEntries]], where: str) -> It
 
 
 def remapped_rows(rows: RowSet, follow: Follow) -> RowSet:
-    """Return the new names of rows that are still entries."""
+    """Return the new names of rows, without those that are gone."""
     result = []
     for fragment_id, offsets in rows.parts.items():
         for start in range(offsets.min(), offsets.max() + 1, _PIECE):
@@ -110,7 +110,7 @@ def remapped_rows(rows: RowSet, follow: Follow) -> RowSet:
 
 
 class _Head:
-    """Entries of a stream that come next."""
+    """The next entries of a stream."""
 
     def __init__(self, source: Iterator[BitmapEntries]) -> None:
         self._source = source
@@ -119,11 +119,11 @@ class _Head:
 
     @property
     def last(self) -> Any:
-        """Key of the last of them."""
+        """Key of the last of these entries."""
         return self._order[-1].as_py()
 
     def fill(self) -> bool:
-        """Take more where there are none left; False at the end."""
+        """Read more entries if there are none; return False at the end of the stream."""
         while self._entries is None or not len(self._entries):
             self._entries = next(self._source, None)
             if self._entries is None:
@@ -132,7 +132,7 @@ class _Head:
         return True
 
     def cut(self, last: Any) -> BitmapEntries:
-        """Remove and return those up to a key."""
+        """Remove and return the entries up to a key."""
         entries = self._entries
         if entries is None:
             return BitmapEntries(self._order[:0], pa.array([], pa.binary()))
@@ -147,7 +147,7 @@ def _position(key: Any) -> tuple[bool, Any]:
 
 
 def _united(pieces: list[BitmapEntries], where: str) -> BitmapEntries:
-    """Return the entries of several streams as one."""
+    """Unite entries of several streams."""
     if len(pieces) == 1:
         return pieces[0]
     all_keys = pa.concat_arrays([piece.keys for piece in pieces])

@@ -1,8 +1,8 @@
-"""The file of a bitmap index, open: its keys in memory, its bitmaps read when they are asked for.
+"""The open file of a bitmap index: its keys in memory, its bitmaps read on demand.
 
 bitmap_page_lookup.lance
     keys      the distinct values, one of them perhaps null
-    bitmaps   binary: the rows of each, a row address map (see `rows.row_set_bytes`)
+    bitmaps   binary: the rows of each key, a row address map (see `rows.row_set_bytes`)
     metadata  lance:index_stats = {"num_bitmaps": number of rows}
 """
 
@@ -45,7 +45,7 @@ class Present:
 
     Attributes:
         rows: The rows.
-        is_disjoint: Each row has one key, as in a column. If not, a row has its key from before an update, too.
+        is_disjoint: Whether each row has one key, as in a column; if not, rows may have keys from before an update.
     """
 
     rows: RowSet
@@ -57,7 +57,7 @@ class BitmapFile:
 
     Attributes:
         keys: Keys of the file.
-        metadata: Metadata of its schema.
+        metadata: Metadata of the file's schema.
 
     Args:
         files: Files of the segment.
@@ -104,7 +104,7 @@ class BitmapFile:
         return {place: rows for place, rows in bitmaps.items() if rows is not None}
 
     def present(self) -> Present:
-        """Return the rows of all keys but null; found once.
+        """Return the rows of all keys except null; computed once.
 
         Raises:
             CorruptError: A bitmap is broken.
@@ -123,7 +123,7 @@ class BitmapFile:
         return self._present is None or self._present.is_disjoint
 
     def known(self, places: Places) -> int | None:
-        """Return the number of rows of some keys at most, without reading anything; None where it is not known."""
+        """Return a bound of the number of rows of some keys, without reading anything; None if it is not known."""
         if len(places) <= COUNTED_BITMAPS:
             cached, missing = self._look(places)
             if not len(missing):
@@ -136,17 +136,17 @@ class BitmapFile:
         """Return a global buffer.
 
         Raises:
-            CorruptError: There is none.
+            CorruptError: There is no such buffer.
         """
         return self._file.global_buffer(index)
 
     def prewarm(self) -> None:
-        """Read all bitmaps, and keep as many as are kept."""
+        """Read all bitmaps, and keep as many as the cache holds."""
         for part in self._read(np.arange(len(self.keys), dtype=np.int64)):
             self._each(part)
 
     def entries(self) -> Iterator[BitmapEntries]:
-        """Yield all entries in the order in which they are written, some at a time."""
+        """Yield all entries in the order in which they are written, batch by batch."""
         keys = self._file.read([KEYS])[0]
         order = written_order(keys)
         in_order = bool((order[1:] > order[:-1]).all())
@@ -170,7 +170,7 @@ class BitmapFile:
         return [rows for rows in cached if rows is not None], places[missing]
 
     def _read(self, places: Places, *, sort: bool = False) -> Iterator[_BitmapBatch]:
-        """Read bitmaps in that order, as many at once as are a block."""
+        """Read bitmaps in the order of `places`, a block of them at a time."""
         start, step = 0, FIRST_BITMAPS
         while start < len(places):
             block = places[start : start + step]
@@ -193,7 +193,7 @@ class BitmapFile:
         return bitmaps
 
     def _sets(self, part: _BitmapBatch) -> tuple[list[RowSet], int]:
-        """Return the rows of bitmaps, in sets of one or more of them, and their number with repetitions."""
+        """Return the rows of bitmaps, in sets of one or more bitmaps, and the number of rows with repetitions."""
         if len(part) == 1 or part.size >= SMALL_BITMAP * len(part):
             sets = self._each(part)
             return sets, sum(map(len, sets))
@@ -217,7 +217,7 @@ class _BitmapBatch:
 
 
 def _compact(_: int, part: Any) -> Any:
-    copied = part.copy()  # the set may be one that is kept
+    copied = part.copy()  # the set may be a cached one
     copied.run_optimize()
     return copied
 

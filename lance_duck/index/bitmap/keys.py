@@ -1,7 +1,7 @@
-"""Keys of bitmaps: found by a query, and put in the order in which they are written.
+"""Keys of bitmaps: search by a query, and the order in which they are written.
 
-Queries have the order of `index.query`. On disk keys come in an order that tells every two bit patterns apart: nulls
-first, then -NaN, -inf, …, -0.0, 0.0, …, inf, NaN. So several keys may equal one value of a query.
+Queries have the order of `index.query`. On disk keys have an order that distinguishes all bit patterns: nulls first,
+then -NaN, -inf, …, -0.0, 0.0, …, inf, NaN. So several keys may equal one value of a query.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def can_find(query: Query, type_: pa.DataType) -> bool:
 
 
 def sortable(keys: pa.Array) -> pa.Array:
-    """Return an array in whose natural order, nulls aside, keys are written; equal where their bits are."""
+    """Return an array whose natural order, apart from nulls, is that of writing; equal where the keys' bits are."""
     if pt.is_floating(keys.type):
         signed = keys.view({2: pa.int16(), 4: pa.int32(), 8: pa.int64()}[keys.type.byte_width])
         bits = signed.fill_null(0).to_numpy(zero_copy_only=False)
@@ -62,15 +62,15 @@ def written_order(keys: pa.Array) -> Places:
 
 
 class BitmapKeys:
-    """The keys of a file, in the order of queries whatever their order in the file is.
+    """The keys of a file, in the order of queries whatever their order in the file.
 
     Attributes:
         nulls: Places of null keys in the file.
-        places: Places of the others, in the order of queries.
+        places: Places of the other keys in the file, in the order of queries.
         nbytes: Bytes in memory.
 
     Args:
-        keys: As they lie in the file.
+        keys: Keys in the order of the file.
     """
 
     def __init__(self, keys: pa.Array) -> None:
@@ -104,7 +104,7 @@ class BitmapKeys:
         return [np.sort(self.places[a:b]) for a, b in zip(low.tolist(), high.tolist(), strict=True)]
 
     def _ranks(self, query: Query) -> Any:
-        """Return the places in the order of queries: a slice or an array."""
+        """Return the ranks, in the order of queries, of keys that satisfy a query: a slice or an array."""
         if isinstance(query, Between):
             return self._between(query)
         if isinstance(query, HasPrefix):
@@ -150,7 +150,7 @@ class BitmapKeys:
 
 
 class _Items(Sequence[Any]):
-    """An array as bisect wants it: values are compared as Python has them."""
+    """An array as a sequence of Python values, for bisect."""
 
     def __init__(self, values: pa.Array) -> None:
         self._values = values
@@ -163,7 +163,7 @@ class _Items(Sequence[Any]):
 
 
 def _comparable(values: pa.Array) -> NDArray[Any] | pa.Array:
-    """Return the values without nulls in a form whose order is that of queries."""
+    """Return values without nulls in a form whose order is that of queries."""
     if pt.is_floating(values.type):
         items = values.to_numpy(zero_copy_only=False)
         return (items.astype(np.float32) if items.itemsize == 2 else items) + 0.0  # -0.0 + 0.0 is 0.0
@@ -172,7 +172,7 @@ def _comparable(values: pa.Array) -> NDArray[Any] | pa.Array:
 
 
 def _plain(values: pa.Array) -> pa.Array:
-    """Return integers, bytes or decimals in the order of the values; floats stay what they are."""
+    """Return values as integers, bytes or decimals of the same order; floats stay floats."""
     kind = values.type
     if pt.is_boolean(kind):
         return values.cast(pa.uint8())
@@ -184,7 +184,7 @@ def _plain(values: pa.Array) -> pa.Array:
 
 
 def _order(values: NDArray[Any] | pa.Array) -> Any:
-    """Return how to sort values; None where they are sorted."""
+    """Return the places of values in order; None if they are sorted."""
     if isinstance(values, np.ndarray):
         return None if (values[1:] >= values[:-1]).all() else np.argsort(values, kind="stable")
     ordered = len(values) < 2 or pc.all(pc.greater_equal(values[1:], values[:-1])).as_py()

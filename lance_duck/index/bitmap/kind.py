@@ -1,7 +1,7 @@
 """Bitmap indexes: for every distinct value of a column the set of its rows.
 
-_indices/{uuid}/bitmap_page_lookup.lance    see `index.bitmap.file`; null is a value like others, floats are told apart
-                                            by their bits
+_indices/{uuid}/bitmap_page_lookup.lance    see `index.bitmap.file`; null is a value like others, floats with different
+                                            bits are different values
 
 Details are an empty message, the version is 0. Rows go by their stable ids where the table has them.
 """
@@ -37,11 +37,11 @@ class BitmapSegment:
         self.type = type_
 
     def statistics(self) -> dict[str, Any]:
-        """Return how many bitmaps there are."""
+        """Return the number of bitmaps."""
         return {"num_bitmaps": len(self.file.keys)}
 
     def prewarm(self) -> None:
-        """Read the bitmaps, and keep as many as are kept."""
+        """Read the bitmaps, and keep as many as the cache holds."""
         self.file.prewarm()
 
     @property
@@ -54,16 +54,16 @@ class BitmapIndex(BitmapSegment):
     """An open segment, whose keys are the values of the column."""
 
     def estimate(self, query: Query) -> int | None:
-        """Return an upper bound of the rows of an answer, if it is known without reading bitmaps."""
+        """Return an upper bound of the number of rows of an answer; None if only reading bitmaps tells."""
         return self.file.known(self.file.keys.find(query))
 
     def search(self, query: Query) -> Answer:
-        """Return the rows for a query, all of them sure unless rows are known to have several keys."""
+        """Return the rows that satisfy a query; they are sure unless rows are known to have several keys."""
         rows = self._all_but(query) if isinstance(query, Except) else self.file.rows(self.file.keys.find(query))
         return Answer.exactly(rows) if self.file.is_sound else Answer.at_most(rows)
 
     def _all_but(self, query: Except) -> RowSet:
-        """Return the rows of keys that fail a condition, or all rows less those that satisfy it, if cheaper."""
+        """Return the rows of keys that fail a condition, or all rows minus those that satisfy it, if cheaper."""
         keys, matches = self.file.keys, self.file.keys.find(query)
         if 2 * len(matches) > len(keys.places):
             present = self.file.present()
@@ -86,11 +86,11 @@ class BitmapKind(MergedKind):
         return can_be_key(type_)
 
     def answers(self, query: Query, type_: pa.DataType) -> bool:
-        """Answer ranges, values, prefixes, nulls, and the complements of these."""
+        """Return whether a query is one for ranges, values, prefixes, nulls, or the complement of one of these."""
         return can_find(query, type_)
 
     def open(self, files: SegmentReader, type_: pa.DataType, details: Details) -> BitmapIndex:
-        """Open a segment: reads the keys."""
+        """Open a segment, which reads the keys."""
         return BitmapIndex(BitmapFile(files, type_), type_)
 
     def merge(
@@ -100,7 +100,7 @@ class BitmapKind(MergedKind):
         writer: SegmentWriter,
         options: BuildOptions,
     ) -> Details:
-        """Write a segment of others and of new rows."""
+        """Write a segment of other segments and of new rows."""
         type_ = parts[0].index.type if rows is None else rows.schema.field(VALUE).type
         with SpilledRuns(type_, options) as runs:
             for batch in rows or ():
@@ -111,7 +111,7 @@ class BitmapKind(MergedKind):
 
 
 def moved_entries(file: BitmapFile, part: MergeInput) -> Iterator[BitmapEntries]:
-    """Yield entries of a segment that are still some, with their new names, some at a time."""
+    """Yield the entries of a segment with new names of their rows, without rows that are gone, batch by batch."""
     for entries in file.entries():
         for block in entry_blocks(entries):
             yield remapped_entries(block, part.follow, file.path)

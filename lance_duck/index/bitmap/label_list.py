@@ -4,12 +4,12 @@ _indices/{uuid}/bitmap_page_lookup.lance    see `index.bitmap.file`; the keys ar
                                             and a list without items has no entry at all
     global buffer, metadata lance:label_list_nulls = its index    row address map of the rows whose list is null
                                                                   (from version 1 on)
-    metadata lance_duck:exact = 1           nothing but current items is in it
+    metadata lance_duck:exact = 1           the file has current items only
 
 Details are an empty message, the version is 1. Rows go by their stable ids where the table has them.
 
-Other writers keep, when they merge segments, what rows had before they were updated: of their segments every row that
-is found is to be looked at. Files that were written here, of rows or of such files, say that they are exact.
+When other writers merge segments they keep the items that rows had before an update: every row that their segments find
+must be checked. Files that were written here, from rows or from such files, say that they are exact.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class LabelListIndex(BitmapSegment):
 
     Attributes:
         nulls: Rows whose list is null; None where the segment does not tell.
-        is_exact: Every row that is found satisfies its query.
+        is_exact: Whether every row that is found satisfies the query.
     """
 
     def __init__(self, file: BitmapFile, type_: pa.DataType) -> None:
@@ -55,7 +55,7 @@ class LabelListIndex(BitmapSegment):
         self.is_exact = file.metadata.get(_EXACT) == "1"
 
     def estimate(self, query: Query) -> int | None:
-        """Return the rows of an answer at most, where its bitmaps are in memory."""
+        """Return an upper bound of the number of rows of an answer; None unless its bitmaps are in memory."""
         counts = [self.file.known(places) for places in self._places(query)]
         sizes = [size for size in counts if size is not None]
         if isinstance(query, ContainsAll):
@@ -63,7 +63,7 @@ class LabelListIndex(BitmapSegment):
         return sum(sizes) if len(sizes) == len(counts) else None
 
     def search(self, query: Query) -> Answer:
-        """Return the rows for a query, sure where the file is exact."""
+        """Return the rows that satisfy a query; they are sure if the file is exact."""
         places = self._places(query)
         if isinstance(query, ContainsAll):
             rows = self._all(places)
@@ -96,17 +96,17 @@ class LabelListKind(MergedKind):
     reaches_into_lists: bool = False
 
     def supports(self, type_: pa.DataType) -> bool:
-        """Return whether a column of a storage type can be indexed: lists of what has a bitmap index."""
+        """Return whether a column of a storage type can be indexed: lists of values that can have a bitmap index."""
         return bool((pt.is_list(type_) or pt.is_large_list(type_)) and can_be_key(type_.value_type))
 
     def answers(self, query: Query, type_: pa.DataType) -> bool:
-        """Answer for any or all of some values; an empty ALL asks for the list itself, which is unknown."""
+        """Return whether a query is one for any or all of some values; an empty ALL is one for lists that are not null."""
         if not self.supports(type_) or not isinstance(query, ContainsAny | ContainsAll):
             return False
         return isinstance(query, ContainsAny) or len(query.values) > 0
 
     def open(self, files: SegmentReader, type_: pa.DataType, details: Details) -> LabelListIndex:
-        """Open a segment: reads the keys."""
+        """Open a segment, which reads the keys."""
         return LabelListIndex(BitmapFile(files, type_.value_type), type_)
 
     def merge(
@@ -116,10 +116,10 @@ class LabelListKind(MergedKind):
         writer: SegmentWriter,
         options: BuildOptions,
     ) -> Details:
-        """Write a segment of others and of new rows."""
+        """Write a segment of other segments and of new rows."""
         type_ = parts[0].index.type if rows is None else rows.schema.field(VALUE).type
         exact = all(part.index.is_exact for part in parts)
-        # Rows with null lists that a part does not tell are told by nobody: version 0, then.
+        # Rows with null lists that a part does not know are known to nobody: the result has version 0, then.
         tells = all(part.index.nulls is not None for part in parts)
         nulls = [remapped_rows(part.index.nulls, part.follow) for part in parts if part.index.nulls is not None]
         with SpilledRuns(type_.value_type, options) as runs:
@@ -134,8 +134,8 @@ class LabelListKind(MergedKind):
 
 
 def _items(lists: pa.Array, names: NDArray[np.uint64]) -> tuple[pa.Array, NDArray[np.uint64]]:
-    """Return the items of lists, and for each the row whose list it is in."""
-    if lists.null_count:  # a null list may have items that are not its own
+    """Return the items of lists, and for each item the row of its list."""
+    if lists.null_count:  # there may be items below a null list
         names = names[lists.is_valid().to_numpy(zero_copy_only=False)]
         lists = lists.drop_null()
     return pc.list_flatten(lists), names[pc.list_parent_indices(lists).to_numpy()]

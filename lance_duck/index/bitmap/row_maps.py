@@ -20,7 +20,7 @@ RADIX: Final = 1 << 16
 
 
 def grouped(group: NDArray[Any], rows: Names, groups: int) -> tuple[NDArray[np.int64], Names]:
-    """Return the rows by group, ascending in each, each once; and how many there are in each."""
+    """Return the number of rows of each group, and the distinct rows, group by group, ascending in each."""
     if len(group) and not (group[1:] >= group[:-1]).all():
         if groups <= RADIX:
             order = np.argsort(group.astype(np.uint16), kind="stable")
@@ -39,7 +39,7 @@ def grouped(group: NDArray[Any], rows: Names, groups: int) -> tuple[NDArray[np.i
 
 
 def maps_of(counts: NDArray[np.int64], rows: Names, others: dict[int, RowSet] | None = None) -> pa.Array:
-    """Serialize the rows of groups; those of `others`, which have none here, are given as sets."""
+    """Serialize the rows of groups; `others` has the rows of groups without rows here, as sets."""
     end = np.cumsum(counts)
     large = {i: RowSet.of(rows[end[i] - counts[i] : end[i]]) for i in np.flatnonzero(counts > LARGEST).tolist()}
     large |= others or {}
@@ -67,7 +67,7 @@ def map_bytes(maps: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
 
 
 def _small_maps(counts: NDArray[np.int64], rows: Names) -> Iterator[pa.Array]:
-    """Serialize the rows of groups, few at once: the work stays in the caches of the processor."""
+    """Serialize the rows of groups, a few groups at a time, so that the work stays in the processor's caches."""
     end = np.cumsum(counts)
     start = row = 0
     while start < len(counts):

@@ -16,7 +16,7 @@ from lance_duck.index.bitmap.row_maps import RADIX, Names, grouped, maps_of
 
 
 def entries_of(values: pa.ChunkedArray, rows: Names) -> BitmapEntries:
-    """Make entries of values, and the rows that have them, which may come in any order, also repeatedly."""
+    """Make entries of values and the rows that have them, which may come in any order and more than once."""
     if not len(values):
         return BitmapEntries(pa.array([], values.type), pa.array([], pa.binary()))
     plain = _as_bits(values)
@@ -26,13 +26,13 @@ def entries_of(values: pa.ChunkedArray, rows: Names) -> BitmapEntries:
 
 
 def _sorts_well(values: pa.ChunkedArray) -> bool:
-    """Return whether sorting is faster than looking up each value: they are numbers, and most come once."""
+    """Return whether sorting is faster than hashing: values are numbers, and most are distinct."""
     sample = values.slice(0, VALUES_SAMPLE)
     return has_numpy_order(values.type) and not values.null_count and len(sample.unique()) > len(sample) // 2
 
 
 def _sorted(values: pa.ChunkedArray) -> tuple[pa.Array, NDArray[Any]]:
-    """Return the keys in order, and for each value the place of its key; by sorting them."""
+    """Return the keys in order, and the place of each value's key; by sorting the values."""
     array = values.combine_chunks()
     items = sortable(array).to_numpy(zero_copy_only=False)
     order = np.argsort(items)
@@ -45,9 +45,9 @@ def _sorted(values: pa.ChunkedArray) -> tuple[pa.Array, NDArray[Any]]:
 
 
 def _hashed(values: pa.ChunkedArray, type_: pa.DataType) -> tuple[pa.Array, NDArray[Any]]:
-    """Return the keys in order, and for each value the place of its key; by looking up each value."""
+    """Return the keys in order, and the place of each value's key; by hashing the values."""
     encoded = values.dictionary_encode(null_encoding="encode").combine_chunks()
-    if isinstance(encoded, pa.ChunkedArray):  # what older versions give
+    if isinstance(encoded, pa.ChunkedArray):  # older versions return chunks
         encoded = encoded.unify_dictionaries().chunk(0)
     keys = encoded.dictionary if values.type == type_ else encoded.dictionary.view(type_)
     order = written_order(keys)

@@ -14,16 +14,16 @@ Int64s = NDArray[np.int64]
 
 
 class KeyBounds:
-    """Where ascending keys belong among the entries.
+    """The places of ascending keys among the entries.
 
     Args:
-        lookup: The pages.
+        lookup: The page lookup.
         keys: The keys.
-        after_equal: Behind entries that are equal to them; else before.
+        after_equal: Whether a key belongs after entries that are equal to it; else before them.
 
     Attributes:
-        places: For each key its place; until `settle` has seen the pages of `groups`, the first value of its page.
-        groups: For each page that has to be looked into, the first of its keys and their end.
+        places: int64, place of each key; until `settle` has seen the pages of `groups`, the first value of its page.
+        groups: By each page that must be read, the first of its keys and their end.
     """
 
     def __init__(self, lookup: Lookup, keys: BTreeKeys, after_equal: bool) -> None:
@@ -43,13 +43,13 @@ class KeyBounds:
             self.places[begin:end] = places + run.values_from
 
     def skip(self, lookup: Lookup) -> None:
-        """Take page ends as the places of keys, without looking into pages."""
+        """Use page ends as the places of keys, without reading pages."""
         for page, (begin, end) in self.groups.items():
             self.places[begin:end] = lookup.bounds[page + 1]
 
 
 class End:
-    """Where all entries with a value begin, or end. See `KeyBounds`."""
+    """The place where all entries with a value begin, or end; used in place of `KeyBounds`."""
 
     def __init__(self, place: int) -> None:
         self.places = np.array([place], np.int64)
@@ -63,7 +63,7 @@ class End:
 
 
 def ends_of(spans: KeyRanges, lookup: Lookup) -> tuple[KeyBounds | End, KeyBounds | End]:
-    """Return the lower and the upper ends of spans."""
+    """Return the lower and the upper ends of key ranges."""
     low = End(lookup.nulls) if spans.low is None else KeyBounds(lookup, spans.low, spans.low_open)
     high = End(lookup.num_rows) if spans.high is None else KeyBounds(lookup, spans.high, not spans.high_open)
     return low, high

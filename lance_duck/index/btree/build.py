@@ -1,7 +1,7 @@
-"""New B-trees: of rows, and of other B-trees.
+"""Building of B-trees, from rows and from other B-trees.
 
-What is too much to be sorted in memory is sorted in portions. Each is a B-tree in a temporary folder, and these are
-merged like any others.
+Rows that are too many to be sorted in memory are sorted in portions. Each portion is a B-tree in a temporary folder,
+and these are merged like any others.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ def write_tree(
     """Write a B-tree.
 
     Args:
-        sources: B-trees whose entries it has.
+        sources: B-trees whose entries it gets.
         rows: Columns `VALUE` and `ROW` of further entries.
         type_: Type of the values.
-        writer: Takes the files.
+        writer: Writer of the segment.
         options: Parameters and limits.
-        page_rows: Entries of a page.
+        page_rows: Number of entries of a page.
 
     Raises:
         UnsupportedError: The values have no order.
@@ -73,7 +73,7 @@ def write_tree(
 
 
 class _Progress:
-    """Tells how many rows were taken in."""
+    """A counter of processed rows, which reports their number."""
 
     def __init__(self, tell: Callable[[int], None] | None) -> None:
         self._tell = tell
@@ -86,7 +86,7 @@ class _Progress:
 
 
 class _Portion:
-    """Rows that are sorted at once; their batches are given up when they are written."""
+    """Rows that are sorted at once; their batches are released when they are written."""
 
     def __init__(self, batches: list[pa.RecordBatch], type_: pa.DataType, is_last: bool) -> None:
         self._batches = batches
@@ -99,7 +99,7 @@ class _Portion:
         return not self._batches
 
     def write(self, tree: TreeWriter, make: Callable[[pa.Array], BTreeKeys]) -> None:
-        """Write them in order."""
+        """Write the rows in order."""
         values = joined_arrays((batch.column(VALUE) for batch in self._batches), self._type)
         rows = joined_arrays((batch.column(ROW) for batch in self._batches), pa.uint64())
         self._batches.clear()
@@ -109,7 +109,7 @@ class _Portion:
 def _portions(
     rows: pa.RecordBatchReader, type_: pa.DataType, limit: int, progress: Callable[[int], None]
 ) -> Iterator[_Portion]:
-    """Cut rows into portions that can be sorted in memory; there is a last one, which may be empty."""
+    """Cut rows into portions that can be sorted in memory; the last one may be empty."""
     if rows.schema.field(VALUE).type != type_:
         raise InternalError("type of the rows of a B-tree", expected=type_, found=rows.schema.field(VALUE).type)
     batches: list[pa.RecordBatch] = []

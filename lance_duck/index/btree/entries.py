@@ -1,4 +1,4 @@
-"""The entries of a B-tree: runs of them, read when they are needed, and kept within a limit."""
+"""The entries of a B-tree: runs of them are read on demand, and cached within a limit."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ Rows = NDArray[np.uint64]
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Entries side by side.
+    """Adjacent entries.
 
     Attributes:
-        start: Place of the first.
-        values_from: Place of the first that is not null.
-        keys: Keys of those that are not.
-        ids: Rows of all.
+        start: Place of the first entry.
+        values_from: Place of the first entry that is not null.
+        keys: Keys of the entries that are not null.
+        ids: uint64, rows of all entries.
     """
 
     start: int
@@ -45,14 +45,14 @@ class Run:
 
 
 class BTreeEntries:
-    """Reads entries. Safe to use from several threads.
+    """A reader of entries. Safe to use from several threads.
 
     Args:
-        files: What has them, in order.
-        lookup: What is known of their pages.
+        files: Files of the entries, in order.
+        lookup: The page lookup.
         type_: Type of the values.
-        make: Makes their keys.
-        limit: Bytes of entries that are kept.
+        make: Makes keys of values.
+        limit: Bytes of entries that are cached.
     """
 
     def __init__(
@@ -77,11 +77,11 @@ class BTreeEntries:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the entries that are kept."""
+        """Bytes of the entries that are cached."""
         return self._runs.nbytes
 
     def pages(self, numbers: Iterable[int]) -> list[Run]:
-        """Return pages; those that are not cached are read in one go."""
+        """Return pages; those that are not cached are read in one round."""
         pages = list(numbers)
         runs = {page: entries for page in pages if (entries := self._runs.find(page)) is not None}
         missing = [page for page in pages if page not in runs]
@@ -92,19 +92,19 @@ class BTreeEntries:
         return [runs[page] for page in pages]
 
     def ids(self, spans: Iterable[tuple[int, int]]) -> list[Rows]:
-        """Read the rows of entries from one place to another, of many such spans at once."""
+        """Read the rows of the entries of spans, each from one place to another, in one round."""
         pieces = [piece for span in spans for piece in self._requests(IDS, *span)]
         return [self._checked_ids(array) for array in run(gather(pieces))] if pieces else []
 
     def read(self, start: int, stop: int) -> tuple[pa.Array, Rows]:
-        """Read values and rows of entries from one place to another; they are not kept."""
+        """Read values and rows of entries from one place to another, without caching them."""
         values, ids = (self._requests(name, start, stop) for name in (VALUES, IDS))
         arrays = run(gather([*values, *ids]))
         pair = (joined_arrays(arrays[: len(values)], self._type), arrays[len(values) :])
         return pair[0], joined((self._checked_ids(array) for array in pair[1]), np.uint64)
 
     def fill(self) -> None:
-        """Read pages from the first on, as many as are kept."""
+        """Read pages from the first on, as many as the cache holds."""
         pages = list(range(self._lookup.num_pages))
         for at in range(0, len(pages), PAGES_AT_ONCE):
             self.pages(pages[at : at + PAGES_AT_ONCE])
@@ -119,7 +119,7 @@ class BTreeEntries:
         return [self._run(page, span, values, ids) for page, span, values, ids in pairs]
 
     def _both(self, start: int, stop: int) -> list[Request[pa.Array]]:
-        """Return the values and rows of a page, which lies in one file."""
+        """Return the requests for the values and rows of a page, which lies in one file."""
         return [*self._requests(VALUES, start, stop), *self._requests(IDS, start, stop)]
 
     def _requests(self, name: str, start: int, stop: int) -> list[Request[pa.Array]]:

@@ -12,11 +12,11 @@ Int64s = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class EntryRanges:
-    """Spans of entries.
+    """Spans of entries, which are not empty and do not overlap.
 
     Attributes:
-        starts: Where each begins, ascending.
-        stops: Where each ends, behind its last entry; not after the next one begins, and not where it begins itself.
+        starts: int64, place of the first entry of each span, ascending.
+        stops: int64, one past the last entry of each span.
     """
 
     starts: Int64s
@@ -24,24 +24,24 @@ class EntryRanges:
 
     @property
     def count(self) -> int:
-        """How many entries there are."""
+        """Number of entries in all spans."""
         return int((self.stops - self.starts).sum())
 
     def rest(self, start: int, stop: int) -> EntryRanges:
-        """Return what lies between two places and in none of these spans, all of which lie between them."""
+        """Return the spans between two places that are in none of these spans, which all lie between the places."""
         starts, stops = np.append(start, self.stops), np.append(self.starts, stop)
         full = stops > starts
         return EntryRanges(starts[full], stops[full])
 
 
 def one_span(start: int, stop: int) -> EntryRanges:
-    """Return the span of entries from one place to another; none where it is empty."""
+    """Return the span of entries from one place to another; no span if it is empty."""
     count = int(stop > start)
     return EntryRanges(np.full(count, start, np.int64), np.full(count, stop, np.int64))
 
 
 def united(starts: Int64s, stops: Int64s) -> EntryRanges:
-    """Return the entries of any of some spans, which may overlap, be empty, and stand in any order."""
+    """Return the union of spans, which may overlap, be empty, and come in any order."""
     full = stops > starts
     if not full.all():
         starts, stops = starts[full], stops[full]
@@ -61,7 +61,7 @@ def by_page(places: EntryRanges, bounds: Int64s) -> tuple[Int64s, EntryRanges]:
         bounds: First entry of each page, ascending, and the number of entries.
 
     Returns:
-        For each piece its page, and the pieces.
+        The page of each piece, and the pieces.
     """
     first = np.searchsorted(bounds, places.starts, side="right") - 1
     last = np.searchsorted(bounds, places.stops, side="left") - 1

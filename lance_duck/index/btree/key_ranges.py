@@ -1,7 +1,7 @@
 """Queries as ranges of keys.
 
-Queries mean that NaN is NaN, whatever its bits and sign, and greater than all other floats, and that -0.0 is 0.0;
-keys tell all of them apart, with the NaNs at both ends. A query on floats is therefore up to three ranges.
+In queries all NaNs are equal, whatever their bits and signs, and greater than all other floats, and -0.0 equals 0.0;
+keys distinguish all of these, with NaNs at both ends. A query on floats is therefore up to three ranges.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from lance_duck.index.query import Among, Between, HasPrefix, Query
 
 @dataclass(frozen=True, slots=True)
 class KeyRanges:
-    """Ranges of keys, each from low[i] to high[i]. One whose low end lies behind its high end is empty.
+    """Ranges of keys, each from low[i] to high[i]. A range whose low end lies after its high end is empty.
 
     Attributes:
-        low: Lower ends, ascending; None: the first key, of one span.
-        high: Upper ends, ascending; None: the last key, of one span.
-        low_open: The lower ends are outside.
-        high_open: The upper ends are outside.
+        low: Lower ends, ascending; None for a single range from the first key on.
+        high: Upper ends, ascending; None for a single range up to the last key.
+        low_open: Whether the ranges exclude their lower ends.
+        high_open: Whether the ranges exclude their upper ends.
     """
 
     low: BTreeKeys | None = None
@@ -37,7 +37,7 @@ def key_ranges_of(query: Query, type_: pa.DataType) -> list[KeyRanges]:
     """Return the ranges of the keys of the values that satisfy a query, in no order.
 
     Args:
-        query: No `Null`, and no `Except`.
+        query: The query, but no `Null` and no `Except`.
         type_: Type of the values.
     """
     make = key_maker(type_)
@@ -63,7 +63,7 @@ def key_ranges_of(query: Query, type_: pa.DataType) -> list[KeyRanges]:
 
 
 def _prefix(prefix: pa.Scalar) -> KeyRanges:
-    """Return the span from the prefix to the next bytes that do not begin with it."""
+    """Return the range from the prefix to the next bytes that do not begin with it."""
     text = prefix.as_py()
     data = text.encode() if isinstance(text, str) else bytes(text)
     head = data.rstrip(b"\xff")

@@ -1,7 +1,8 @@
-"""Values as keys: what stands in the files, in the order that it stands there.
+"""Values as keys, which have the order of entries in the files.
 
-Integers, and what is stored as integers, order as such, false before true. Floats have the total order of IEEE 754:
--NaN, -inf … -0.0, 0.0 … inf, NaN. Text, binary and fixed-size binary order bytewise, decimals by their value.
+Integers, and types that are stored as integers, have the order of integers, false before true. Floats have the total
+order of IEEE 754: -NaN, -inf … -0.0, 0.0 … inf, NaN. Text, binary and fixed-size binary are ordered bytewise, decimals
+by value.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ Places = NDArray[np.int64]
 
 
 class BTreeKeys(Protocol):
-    """Keys of values in a row, none of which is null."""
+    """Keys of a sequence of values, none of which is null."""
 
     def __len__(self) -> int: ...
 
@@ -32,7 +33,7 @@ class BTreeKeys(Protocol):
         """Bytes in memory."""
 
     def places(self, targets: Self, after_equal: bool) -> Places:
-        """Return, for each wanted key, how many keys are less than it, or equal to it with `after_equal`."""
+        """Return, for each target key, the number of keys that are less, or with `after_equal` less or equal."""
 
     def part(self, start: int, stop: int) -> Self:
         """Return the keys of a range, without a copy."""
@@ -41,13 +42,13 @@ class BTreeKeys(Protocol):
         """Return the keys at some places."""
 
     def equals(self, other: Self) -> bool:
-        """Return whether these are as many as others, and the same."""
+        """Return whether the keys are equal to others, in the same order."""
 
     def ascending(self) -> Self:
         """Return the keys in order."""
 
     def is_ascending(self) -> bool:
-        """Return whether none is less than the one before it."""
+        """Return whether no key is less than the one before it."""
 
 
 class FixedKeys:
@@ -96,11 +97,11 @@ class FixedKeys:
 
 
 class ByteKeys:
-    """Keys that are bytes, as many as it takes.
+    """Keys that are bytes of any length.
 
     Args:
-        offsets: int32 or int64, one more than there are keys.
-        data: uint8.
+        offsets: int32 or int64, (keys + 1,).
+        data: uint8, bytes of all keys.
     """
 
     __slots__ = ("data", "offsets")
@@ -153,7 +154,7 @@ class ByteKeys:
 
 
 def key_maker(type_: pa.DataType) -> Callable[[pa.Array], BTreeKeys] | None:
-    """Return what makes keys of arrays of a type, which hold no null; None for types without an order."""
+    """Return the function that makes keys of arrays of a type without nulls; None for types without an order."""
     dtype = _STORED.get(type_)
     if dtype is not None:
         return _float_maker(dtype) if dtype.kind == "f" else lambda values: FixedKeys(_stored(values, dtype))
@@ -175,12 +176,12 @@ def has_prefixes(type_: pa.DataType) -> bool:
 
 
 def float_dtype(type_: pa.DataType) -> np.dtype[Any]:
-    """Return the type that numpy has for a float type."""
+    """Return the dtype of a float type."""
     return _STORED[type_]
 
 
 def float_keys(values: NDArray[Any]) -> NDArray[Any]:
-    """Return signed integers in the total order of floats: below zero all bits but the sign turn round."""
+    """Return signed integers in the total order of floats: for negative ones all bits but the sign are flipped."""
     bits = values.view(f"i{values.itemsize}")
     last = 8 * values.itemsize - 1
     keys: NDArray[Any] = bits ^ ((bits >> last) & np.iinfo(bits.dtype).max)
@@ -223,7 +224,7 @@ def _float_maker(dtype: np.dtype[Any]) -> Callable[[pa.Array], BTreeKeys]:
 
 
 def _decimal_maker(width: int) -> Callable[[pa.Array], BTreeKeys]:
-    """Return the decimals as bytes, the highest first, with the sign turned round."""
+    """Return the function that makes keys of decimals: bytes, the highest first, with the sign bit flipped."""
 
     def keys(values: pa.Array) -> FixedKeys:
         raw = _stored(values, np.dtype((np.uint8, (width,))))

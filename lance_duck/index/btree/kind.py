@@ -1,6 +1,6 @@
 """B-trees as a kind of index. `layout` has the files.
 
-Parameter zone_size: entries of a page, 4096 unless given.
+Parameter zone_size: number of entries of a page, 4096 by default.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class BTree:
         return _details(options)
 
     def can_follow(self) -> bool:
-        """Return whether the segment can be rewritten with new row names: its entries can."""
+        """Return True: a segment can be rewritten with new names of its rows."""
         return True
 
 

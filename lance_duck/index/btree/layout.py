@@ -1,14 +1,14 @@
 """The files of a B-tree.
 
 page_data.lance         all entries in order: values (type of the column, nullable), nulls first; ids (uint64): rows
-page_lookup.lance       a row for each page of entries: min, max (type of the column; null where the first, the last
-                        entry is), null_count (uint32), page_idx (uint32)
-part_{id}_page_data.lance   in place of page_data.lance where the entries of each range of values lie in a file of
-                        their own
+page_lookup.lance       a row for each page of entries: min, max (type of the column; null where the first or the last
+                        entry is null), null_count (uint32), page_idx (uint32)
+part_{id}_page_data.lance   in place of page_data.lance where the entries of each range of values lie in a separate
+                        file
 
-A page has as many entries as the metadata of page_lookup.lance say (batch_size), the last one of a file fewer.
-range_partitioned "true" there: the entries lie in parts, and page_num_per_range_partition, JSON, lists their ids,
-each with its number of pages; page_idx counts through all of them.
+The metadata of page_lookup.lance has the number of entries of a page (batch_size); the last page of a file may have
+fewer. With range_partitioned "true" the entries lie in parts, and page_num_per_range_partition, JSON, lists their ids,
+each with its number of pages; page_idx counts through all parts.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ PAGE_ROWS: Final = 4096
 
 @dataclass(frozen=True)
 class EntryLayout:
-    """How entries are cut.
+    """The division of entries into pages and files.
 
     Attributes:
-        page_rows: Entries of a page that is not the last one of its file.
-        files: Names of the files that have the entries, in order.
-        pages: Pages of each; None: the one file has all.
+        page_rows: Number of entries of a page that is not the last one of its file.
+        files: Names of the files of the entries, in order.
+        pages: Number of pages of each file; None for a single file with all pages.
     """
 
     page_rows: int
@@ -58,11 +58,11 @@ class EntryLayout:
         """Return the first entry of each page, counted through all files, and then the number of entries.
 
         Args:
-            rows: Entries of each file.
-            where: For messages.
+            rows: Number of entries of each file.
+            where: Name of the file, for messages.
 
         Raises:
-            CorruptError: A file has not the pages that are listed.
+            CorruptError: A file does not have the pages that are listed.
         """
         pages = [-(-count // self.page_rows) for count in rows]
         if self.pages is not None and pages != list(self.pages):
@@ -89,10 +89,10 @@ def lookup_metadata(page_rows: int) -> dict[str, str]:
 
 
 def layout_of(metadata: Mapping[str, str], where: str) -> EntryLayout:
-    """Return what the metadata of page_lookup.lance say.
+    """Parse the metadata of page_lookup.lance.
 
     Raises:
-        CorruptError: The metadata make no sense.
+        CorruptError: The metadata makes no sense.
     """
     text = metadata.get(BATCH_SIZE, str(PAGE_ROWS))
     if not (text.isascii() and text.isdecimal() and len(text) < 16 and int(text) > 0):

@@ -1,4 +1,4 @@
-"""The page lookup of a B-tree, in memory: which page has which values."""
+"""The page lookup of a B-tree, in memory: the range of values of each page."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ Int64s = NDArray[np.int64]
 class Lookup:
     """The pages of a B-tree: nulls come first, then values in ascending order.
 
-    A place is a number of entries: those that lie before it.
+    The place of an entry is the number of entries before it.
 
     Args:
         file: page_lookup.lance.
         bounds: First entry of each page, then the number of entries.
-        page_rows: Entries of a page.
+        page_rows: Number of entries of a page.
         type_: Type of the values.
-        make: Makes their keys.
+        make: Makes keys of values.
 
     Attributes:
-        bounds: As given.
-        page_rows: As given.
-        nulls: How many entries are null: they come first.
-        num_rows: Entries.
+        bounds: First entry of each page, then the number of entries.
+        page_rows: Number of entries of a page.
+        nulls: Number of null entries, which come first.
+        num_rows: Number of entries.
         first: First page with a value; the number of pages when there is none.
-        mins: Least key of pages from `first` on, but for that page when it begins with nulls.
-        maxs: Greatest key of pages from `first` on.
+        mins: Least key of each page from `first` on, except for that page when it begins with nulls.
+        maxs: Greatest key of each page from `first` on.
         ends: Values of mins and maxs, as in the file; null where there is none.
 
     Raises:
@@ -77,7 +77,7 @@ class Lookup:
 
     @property
     def num_pages(self) -> int:
-        """How many pages there are."""
+        """Number of pages."""
         return len(self.bounds) - 1
 
     @property
@@ -87,11 +87,11 @@ class Lookup:
         return int(self.bounds.nbytes + self._starts.nbytes + ends) + self.mins.nbytes + self.maxs.nbytes
 
     def places(self, keys: BTreeKeys, after_equal: bool) -> tuple[Int64s, Int64s, NDArray[np.bool_]]:
-        """Find where keys belong.
+        """Find the pages that keys belong to.
 
         Returns:
-            For each its page; the place where that page's values begin; and whether it lies within: behind the first
-            value of the page. Where it does not, the place is that of the key.
+            For each key its page; the place where that page's values begin; and whether the key lies within the page,
+            after its first value. If it does not, the place is that of the key.
         """
         page = self.maxs.places(keys, after_equal)
         within = self.mins.places(keys, after_equal) + self.straddles > page
@@ -103,7 +103,7 @@ class Lookup:
         return start, min(max(start, self.nulls), stop), stop
 
     def least(self, page: int) -> BTreeKeys | None:
-        """Return the least key of a page that has values, where it is known."""
+        """Return the least key of a page that has values; None if it is not known."""
         at = page - self.first - self.straddles
         return self.mins.part(at, at + 1) if at >= 0 else None
 

@@ -1,4 +1,4 @@
-"""Entries of several B-trees in one order: range by range, so that no more than a range is in memory."""
+"""Merging of B-trees: entries are merged range by range, so that only one range is in memory."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ Follow = Callable[[Rows], tuple[Rows, NDArray[np.bool_]]]
 
 @dataclass(frozen=True)
 class SourceTree:
-    """A B-tree whose entries are taken over.
+    """A B-tree whose entries go into another one.
 
     Attributes:
-        index: The B-tree, open.
-        follow: From rows to their new names, and whether each is still an entry; None: they stay.
+        index: The open B-tree.
+        follow: From rows to their new names, and whether each is still an entry; None if rows keep their names.
     """
 
     index: BTreeIndex
     follow: Follow | None = None
 
     def nulls(self, count: int) -> Iterator[Rows]:
-        """Yield rows of the entries without a value, so many at once."""
+        """Yield the rows of the null entries, `count` at a time."""
         for start, stop in _steps(0, self.index.lookup.nulls, count):
             for rows in self.index.entries.ids([(start, stop)]):
                 yield self._followed(rows, None)[0]
 
     def values(self, start: int, stop: int) -> tuple[pa.Array, Rows]:
-        """Return the entries with a value from one place to another."""
+        """Return values and rows of the entries from one place to another, none of which is null."""
         values, rows = self.index.entries.read(start, stop)
         if values.null_count:
             raise CorruptError("a null among the values of a B-tree", where=self.index.lookup.where)
@@ -65,13 +65,13 @@ def merge_sources(
 
     Args:
         sources: The B-trees.
-        tree: Takes the entries.
+        tree: Writer of the merged B-tree.
         make: Makes keys of values.
-        limit: Bytes that may be held at once, about.
-        progress: Called with numbers of entries that were taken over.
+        limit: Approximate number of bytes in memory.
+        progress: Called with the number of entries of each step.
 
     Raises:
-        CorruptError: Entries are not in the order that they should be in.
+        CorruptError: Entries are not in order.
     """
     most = max(1, limit // max((_row_bytes(source.index) for source in sources), default=1))
     for source in sources:
@@ -96,7 +96,7 @@ Spans = list[tuple[int, int]]
 def _copy(
     sources: Sequence[SourceTree], spans: Spans, tree: TreeWriter, most: int, progress: Callable[[int], None]
 ) -> None:
-    """Take over entries that are in order, one source after the other."""
+    """Copy entries that are in order, one source after the other."""
     for source, span in zip(sources, spans, strict=True):
         for start, stop in _steps(*span, most):
             tree.write(*source.values(start, stop))
@@ -106,10 +106,10 @@ def _copy(
 def _ranges(
     indexes: Sequence[BTreeIndex], make: Callable[[pa.Array], BTreeKeys], most: int
 ) -> Iterator[tuple[Spans, bool]]:
-    """Cut the entries with a value into ranges, of about `most` entries or fewer where values are not too many.
+    """Cut the entries with a value into ranges of about `most` entries, more where a single value has more.
 
     Returns:
-        For each range the entries of each tree, and whether they have to be sorted: otherwise they all have one value,
+        For each range the entries of each tree, and whether they must be sorted: if not, they all have the same value,
         or come from one tree.
     """
     begins = [index.lookup.nulls for index in indexes]
@@ -154,7 +154,7 @@ def _steps(start: int, stop: int, count: int) -> Iterator[tuple[int, int]]:
 
 
 def _row_bytes(index: BTreeIndex) -> int:
-    """Return the bytes in memory for each entry that is sorted, judged by some pages."""
+    """Estimate the bytes in memory for each entry that is sorted, by some pages."""
     lookup = index.lookup
     pages = np.unique(np.linspace(lookup.first, lookup.num_pages - 1, MERGE_SAMPLE_PAGES).astype(np.int64))
     spans = [lookup.span(page) for page in pages.tolist() if lookup.first < lookup.num_pages]

@@ -15,12 +15,12 @@ from lance_duck.index.files import SegmentReader
 
 
 def open_tree(files: SegmentReader, type_: pa.DataType, cache_bytes: int = TREE_BYTES) -> BTreeIndex:
-    """Open a B-tree; reads page_lookup.lance.
+    """Open a B-tree, which reads page_lookup.lance.
 
     Args:
         files: Files of the segment.
         type_: Storage type of the values.
-        cache_bytes: Bytes of entries that are kept in memory.
+        cache_bytes: Bytes of entries that are cached.
 
     Raises:
         NotFoundError: A file is missing.

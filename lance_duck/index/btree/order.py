@@ -1,9 +1,8 @@
-"""Sorting: the order of keys, those that are equal as they stand.
+"""Sorting of keys, stable for equal ones.
 
-What is sorted are words of 64 bits that hold a key and the place where it stands, which is several times as fast as
-to sort places by keys. A key that needs more bits than there are left is cut, and what that makes equal is sorted by
-the rest of it. Keys of many bytes are sorted by eight bytes at a time: all by the first ones, then only those that are
-still equal.
+Words of 64 bits are sorted that hold a key and its place, which is several times as fast as sorting places by keys. A
+key that needs more bits than the place leaves is cut, and keys that become equal by that are sorted by their rest. Keys
+of many bytes are sorted by eight bytes at a time: all keys by the first ones, then only those that are still equal.
 """
 
 from __future__ import annotations
@@ -62,7 +61,7 @@ def _order_of_words(words: Words) -> Places:
     packed.sort()
     same = _same_heads(packed, place_bits) if cut else None
     if same is not None and np.count_nonzero(same) > count // 8:
-        del packed, same  # what is large is not held longer than it is needed
+        del packed, same  # large arrays are released as early as possible
         low = _order_of_words(words & np.uint64((1 << cut) - 1))
         return low[_order_of_words(words[low] >> np.uint64(cut))]
     packed &= np.uint64((1 << place_bits) - 1)
@@ -73,14 +72,14 @@ def _order_of_words(words: Words) -> Places:
 
 
 def _same_heads(packed: Words, place_bits: int) -> NDArray[np.bool_]:
-    """Return, for each word but the first, whether it has the head of the word before it."""
+    """Return, for each word except the first, whether it has the same head as the word before it."""
     heads = packed >> np.uint64(place_bits)
     same: NDArray[np.bool_] = heads[1:] == heads[:-1]
     return same
 
 
 def _settle(words: Words, order: Places, same: NDArray[np.bool_]) -> None:
-    """Sort by whole words what has the same head."""
+    """Sort places with the same head by whole words, in place."""
     later = np.append(False, same)
     among = np.flatnonzero(later | np.append(same, False))
     group = np.cumsum(~later[among])
@@ -88,7 +87,7 @@ def _settle(words: Words, order: Places, same: NDArray[np.bool_]) -> None:
 
 
 def _order_of_wide(array: NDArray[Any]) -> Places:
-    """Return the bytes of one width."""
+    """Return the order of bytes of one width."""
     width = array.dtype.itemsize
     padded = np.zeros((len(array), -(-width // _WORD) * _WORD), np.uint8)
     padded[:, :width] = np.ascontiguousarray(array).view(np.uint8).reshape(len(array), width)
@@ -106,7 +105,7 @@ def _order_of_bytes(keys: ByteKeys) -> Places:
         return _order_of_array(keys.array())
 
     def words(step: int, places: Places) -> Words:
-        if step == steps:  # what is equal but for zeros at the end is sorted by its size
+        if step == steps:  # keys that differ only in zeros at the end are sorted by size
             return np.asarray(keys.offsets[places + 1] - keys.offsets[places], np.uint64)
         result = np.empty(len(places), np.uint64)
         check_status(head_words(keys.offsets, keys.data, head + step * _WORD, places, result), "B-tree")
@@ -116,7 +115,7 @@ def _order_of_bytes(keys: ByteKeys) -> Places:
 
 
 def _order_by_passes(count: int, steps: int, words: Callable[[int, Places], Words]) -> Places:
-    """Sort by words, the first ones first; each further one only where those before it are equal."""
+    """Return the order by words, from the first on; each further one sorts only where those before it are equal."""
     step = 0
     result = words(0, np.arange(count))
     while step + 1 < steps and result.min() == result.max():
@@ -142,7 +141,7 @@ def _order_by_passes(count: int, steps: int, words: Callable[[int, Places], Word
 
 
 def _order_of_repeated(keys: ByteKeys) -> Places | None:
-    """Return the order where there are few distinct keys; None where there seem to be many."""
+    """Return the order of keys of which few are distinct; None if there seem to be many."""
     count = len(keys)
     array = keys.array()
     if count < SORT_SAMPLE or len(pc.unique(array.take(np.arange(0, count, count // SORT_SAMPLE)))) > SORT_SAMPLE // 4:
@@ -161,7 +160,7 @@ def _order_of_array(array: pa.Array) -> Places:
 
 
 def _common_prefix(keys: ByteKeys) -> int:
-    """Return how many bytes the keys all begin with."""
+    """Return the number of bytes of the longest common prefix of all keys."""
     ends = pc.min_max(keys.array())
     low, high = (ends[name].as_py() for name in ("min", "max"))
     same = next((i for i, (a, b) in enumerate(zip(low, high, strict=False)) if a != b), len(low))

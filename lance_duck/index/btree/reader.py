@@ -1,4 +1,4 @@
-"""A B-tree that is open: queries as places of its entries, and those as rows."""
+"""An open B-tree: queries become places of entries, and these rows."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class BTreeIndex:
         return Answer.exactly(RowSet.of(self._rows(self._places(query))))
 
     def estimate(self, query: Query) -> int | None:
-        """See `ScalarIndex`; None for many values that may lie anywhere in many pages."""
+        """See `ScalarIndex`; None for many values that may be spread over many pages."""
         most = self._places(query, vague=True).count
         return None if isinstance(query, Among) and most > self.lookup.num_rows // VAGUE_SHARE else most
 
@@ -62,7 +62,7 @@ class BTreeIndex:
         return self._places(query).count
 
     def names(self) -> Iterator[Rows]:
-        """See `Naming`; reads the pages of rows, and keeps none."""
+        """See `Naming`; reads the pages of rows without caching them."""
         for start in range(0, self.lookup.num_rows, NAMES_AT_ONCE):
             yield from self.entries.ids([(start, min(start + NAMES_AT_ONCE, self.lookup.num_rows))])
 
@@ -74,7 +74,7 @@ class BTreeIndex:
         return {"min": value_text(least[0]), "max": value_text(greatest[-1]), "num_pages": self.lookup.num_pages}
 
     def prewarm(self) -> None:
-        """See `ScalarIndex`; as many pages as are kept."""
+        """See `ScalarIndex`; reads as many pages as the cache holds."""
         self.entries.fill()
 
     @property
@@ -83,13 +83,13 @@ class BTreeIndex:
         return self.lookup.nbytes + self.entries.nbytes
 
     def places(self, keys: BTreeKeys, after_equal: bool) -> Int64s:
-        """Return, for each ascending key, how many entries are null or less, or equal with `after_equal`."""
+        """Return, for each ascending key, the number of entries that are null or less, or equal with `after_equal`."""
         cut = KeyBounds(self.lookup, keys, after_equal)
         self._settle([cut])
         return cut.places
 
     def _places(self, query: Query, *, vague: bool = False) -> EntryRanges:
-        """Return where the entries are that satisfy a query; vague: without reading pages, and therefore too many."""
+        """Return the entries that satisfy a query; if vague, without reading pages, and therefore too many."""
         nulls, end = self.lookup.nulls, self.lookup.num_rows
         if isinstance(query, Null):
             return one_span(0, nulls)
@@ -103,7 +103,7 @@ class BTreeIndex:
         return self._vague(spans) if vague else self._exact(spans)
 
     def _spans(self, query: Query) -> list[KeyRanges]:
-        """Return the spans of a query; the last ones are kept, for an estimate is followed by the rows."""
+        """Return the key ranges of a query; the last ones are cached, for an estimate is followed by a search."""
         last = self._last
         if last is None or last[0] is not query:
             last = self._last = query, key_ranges_of(query, self.type)
@@ -121,14 +121,14 @@ class BTreeIndex:
                     cut.settle(page, run)
 
     def _vague(self, spans: list[KeyRanges], *, inner: bool = False) -> EntryRanges:
-        """Return the spans from page to page around those of the entries; inner: within them."""
+        """Return the spans of whole pages around the entries of key ranges, or with `inner` within them."""
         pairs = [ends_of(each, self.lookup) for each in spans]
         for low, high in pairs:
             (low if inner else high).skip(self.lookup)
         return united(*_joined(pairs))
 
     def _rows(self, places: EntryRanges) -> Rows:
-        """Return rows of entries: from the pages that have few of them, and alone where there are many side by side."""
+        """Return the rows of entries: from cached pages, or without values where many entries are adjacent."""
         wide = places.stops - places.starts > WIDE_PAGES * self.lookup.page_rows
         rows: list[Rows] = []
         if wide.any():
@@ -157,5 +157,5 @@ def _joined(pairs: list[tuple[KeyBounds | End, KeyBounds | End]]) -> tuple[Int64
 
 
 def _portions(pages: list[int]) -> Iterator[list[int]]:
-    """Return the pages that are looked into together."""
+    """Cut pages into portions that are read together."""
     return (pages[at : at + PAGES_AT_ONCE] for at in range(0, len(pages), PAGES_AT_ONCE))

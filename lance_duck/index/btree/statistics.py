@@ -17,8 +17,8 @@ _FIRST_YEAR, _LAST_YEAR = -262_143, 262_142  # years that it can show
 def value_text(value: pa.Scalar) -> str:
     """Return a value as text.
 
-    Floats have no exponent, of bytes the first are shown as hexadecimal digits, dates are as in ISO 8601; times,
-    timestamps and durations are shown as they are stored.
+    Floats have no exponent, the first bytes of binary values are shown as hexadecimal digits, dates as in ISO 8601;
+    times, timestamps and durations are shown as they are stored.
     """
     type_ = value.type
     if pa.types.is_decimal(type_):

@@ -1,4 +1,4 @@
-"""New files of a B-tree, from entries in order. `layout` has the files."""
+"""Writing of the files of a B-tree, from entries in order. `layout` has the files."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _SLICE_ROWS: Final = TREE_SLICE_PAGES * PAGE_ROWS
 
 
 class TreeWriter:
-    """Writes the files of a B-tree; as a context manager it gives up what it began when the block fails.
+    """A writer of the files of a B-tree; as a context manager it removes them when the block fails.
 
     Args:
         writer: Writer of the segment.
         type_: Type of the values.
-        make: Makes their keys.
-        page_rows: Entries of a page.
+        make: Makes keys of values.
+        page_rows: Number of entries of a page.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class TreeWriter:
         self._last: pa.Array | None = None
 
     def write(self, values: pa.Array, rows: Rows) -> None:
-        """Append entries, none of which comes before those that are there.
+        """Append entries, none of which comes before those that were written.
 
         Raises:
             CorruptError: The entries are not in order.
@@ -69,7 +69,7 @@ class TreeWriter:
         self._rows += count
 
     def write_sorted(self, values: pa.Array, rows: Rows, order: NDArray[np.int64]) -> None:
-        """Append entries in an order, a slice after the other."""
+        """Append entries in an order, slice by slice."""
         for at in range(0, len(order), _SLICE_ROWS):
             slice_ = order[at : at + _SLICE_ROWS]
             self.write(values.take(slice_), rows[slice_])
@@ -81,7 +81,7 @@ class TreeWriter:
             self.write(pa.nulls(len(slice_), self._type), slice_)
 
     def finish(self) -> None:
-        """Write what is left, and both files appear."""
+        """Write the remaining entries, and make both files appear."""
         page = self._page_rows
         if self._last is not None and self._rows % page:
             self._maxs.append(self._last)
@@ -105,7 +105,7 @@ class TreeWriter:
             self._file.abort()
 
     def _check_order(self, values: pa.Array) -> None:
-        """Refuse values that do not follow the last one in order."""
+        """Refuse values that come before the last one written. Raises CorruptError."""
         if self._last is None or self._last.null_count:
             return
         first = values.slice(0, 1)
@@ -114,7 +114,7 @@ class TreeWriter:
 
 
 def row_bytes(size: int, count: int) -> int:
-    """Return the bytes that it takes to sort an entry, where `count` values have `size` bytes."""
+    """Return the bytes of memory for sorting an entry, where `count` values have `size` bytes."""
     return SORT_WORD_BYTES + SORT_COPIES * -(-size // max(1, count))
 
 
@@ -122,9 +122,9 @@ def write_sorted(tree: TreeWriter, values: pa.Array, rows: Rows, make: Callable[
     """Write entries in order: nulls first, equal values by their rows.
 
     Args:
-        tree: Takes them.
-        values: May be null.
-        rows: Rows of the values, as many.
+        tree: Writer of the B-tree.
+        values: (n,), nulls included.
+        rows: (n,), rows of the values.
         make: Makes keys of values.
     """
     if not (rows[1:] >= rows[:-1]).all():

@@ -1,4 +1,4 @@
-"""Rows become partitions: batches of texts are analysed side by side, and their tokens are held up to a limit."""
+"""Building of partitions from rows: batches of texts are analysed in parallel, and tokens are held up to a limit."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from lance_duck.text.elements import elements_of
 def build_partitions(
     rows: pa.RecordBatchReader, settings: InvertedSettings, options: BuildOptions
 ) -> Iterator[PartitionContents]:
-    """Yield the postings of rows, in as few partitions as the memory limit allows; none of rows without documents.
+    """Yield the postings of rows, in as few partitions as the memory limit allows; none if there are no documents.
 
     Args:
         rows: Columns `VALUE`, texts or lists of them, and `ROW`.
         settings: How texts are analysed.
-        options: The memory limit, where the settings have none; and whom to tell of rows that are taken in.
+        options: The memory limit, where the settings have none; and the callback for progress.
 
     Raises:
-        UnsupportedError: Texts cannot be analysed so.
+        UnsupportedError: The settings ask for an analyser that is not supported.
     """
     with_positions = settings.parameters.with_position
     limit = memory_limit(settings, options) // HELD_SHARE
@@ -50,21 +50,21 @@ def build_partitions(
 
 
 def _released(held: list[TokenBatch], *, with_positions: bool) -> PartitionContents:
-    """Return the postings of batches, and forget these: whoever writes postings needs the memory."""
+    """Return the postings of batches, and release these, for writing postings needs the memory."""
     contents = inverted(held, with_positions=with_positions)
     held.clear()
     return contents
 
 
 def memory_limit(settings: InvertedSettings, options: BuildOptions) -> int:
-    """Return the bytes that a build may hold."""
+    """Return the memory limit of a build, in bytes."""
     return options.memory_limit if settings.memory_limit is None else settings.memory_limit
 
 
 def _analysed(
     rows: pa.RecordBatchReader, settings: InvertedSettings, text_bytes: int
 ) -> Iterator[tuple[TokenBatch, int]]:
-    """Yield the tokens of rows, about so many bytes of texts at a time in their order, and the number of these rows."""
+    """Yield the tokens of rows and the number of these rows, about `text_bytes` of texts at a time, in order."""
     analyser = Analyser(settings.parameters)
     with_positions = settings.parameters.with_position
     by_element = settings.form.document_granularity == LIST_ELEMENT
@@ -82,7 +82,7 @@ def _analysed(
 
 
 def _pieces(rows: pa.RecordBatchReader, text_bytes: int) -> Iterator[pa.RecordBatch]:
-    """Yield batches of rows, cut where they have more than about so many bytes of texts."""
+    """Yield batches of rows, cut where they have more than about `text_bytes` of texts."""
     for batch in rows:
         parts = max(1, min(batch.num_rows, batch.column(VALUE).nbytes // text_bytes))
         step = -(-batch.num_rows // parts)
@@ -93,7 +93,7 @@ def _pieces(rows: pa.RecordBatchReader, text_bytes: int) -> Iterator[pa.RecordBa
 def _side_by_side(
     analyse: Callable[[pa.RecordBatch], tuple[TokenBatch, int]], pieces: Iterable[pa.RecordBatch], workers: int
 ) -> Iterator[tuple[TokenBatch, int]]:
-    """Yield what comes of each piece, in order, by so many threads; the first piece alone needs none."""
+    """Yield the tokens of each piece, in order, from several threads; a single piece needs none."""
     source = iter(pieces)
     first = next(source, None)
     second = next(source, None)

@@ -1,7 +1,7 @@
-"""Postings of rows whose list elements were documents, put together: a document is a row, as in indexes of today.
+"""Conversion of partitions whose documents are list elements: a document becomes a row, as in newer indexes.
 
 Writers before 2026 made a document of each element of a list, under the name of its row and without its place, and of
-texts without terms, too. Here each row with a term becomes one document, in order of the names of the rows.
+texts without terms, too. Here each row with a term becomes one document, in the order of the rows' names.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ def by_row(contents: PartitionContents, *, keeps_positions: bool) -> PartitionCo
     """Return a partition whose documents are rows with terms, each once.
 
     Args:
-        contents: Documents in any order, with any lengths, also several of one row and such without terms; the postings
-            of a term in any order, too.
-        keeps_positions: No row has several documents, so that its positions still mean something.
+        contents: Documents in any order, with any lengths, perhaps several for a row, or without terms; the postings of
+            a term in any order, too.
+        keeps_positions: Whether positions are kept, which mean nothing if a row has several documents.
     """
     names, rows = np.unique(contents.documents.row_ids, return_inverse=True)
     rows = rows.astype(np.int64)[contents.document_ids]
@@ -42,7 +42,7 @@ def by_row(contents: PartitionContents, *, keeps_positions: bool) -> PartitionCo
 
 
 def _moved(contents: PartitionContents, order: NDArray[np.int64]) -> NDArray[np.uint32] | None:
-    """Return the positions of postings that come in a new order."""
+    """Return the positions of postings in a new order."""
     if contents.positions is None:
         return None
     counts = contents.frequencies.astype(np.int64)

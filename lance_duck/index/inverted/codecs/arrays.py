@@ -1,4 +1,4 @@
-"""Arrow arrays of bytes and of lists, as buffers and back."""
+"""Arrow arrays of bytes and of lists as buffers, and back."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _NO_BYTES: Final = readonly(np.empty(0, np.uint8))
 
 @dataclass(frozen=True, eq=False)
 class BinaryLists:
-    """Values of bytes in lists.
+    """Lists of binary values.
 
     Attributes:
         data: Bytes of all values.
-        offsets: Where each value begins, and where the last one ends: int64, inside `data`.
-        lists: The first value of each list, and behind the last one of the last: int64.
+        offsets: int64 (values + 1,), where each value begins, and where the last one ends; inside `data`.
+        lists: int64 (lists + 1,), the first value of each list, and one past the last value.
     """
 
     data: Bytes
@@ -39,7 +39,7 @@ class BinaryLists:
 
 
 def bytes_and_offsets(values: pa.LargeBinaryArray) -> tuple[Bytes, Int64s]:
-    """Return the bytes of values, and where each begins and the last one ends; both read-only."""
+    """Return the bytes of values, and where each begins and the last one ends; both arrays are read-only."""
     offsets = values.buffers()[1]
     if offsets is None or not len(values):
         return _NO_BYTES, readonly(np.zeros(1, np.int64))
@@ -49,7 +49,7 @@ def bytes_and_offsets(values: pa.LargeBinaryArray) -> tuple[Bytes, Int64s]:
 
 
 def binary_lists_of(lists: pa.ListArray, where: str) -> BinaryLists:
-    """Return the values of lists of bytes. Raises CorruptError where something is null."""
+    """Return the values of lists of binary. Raises CorruptError where a list or a value is null."""
     if lists.null_count or lists.values.null_count:
         raise CorruptError("null among blocks", where=where)
     data, offsets = bytes_and_offsets(lists.values)
@@ -57,7 +57,7 @@ def binary_lists_of(lists: pa.ListArray, where: str) -> BinaryLists:
 
 
 def large_binary(data: Bytes, offsets: Int64s) -> pa.LargeBinaryArray:
-    """Return values of bytes."""
+    """Return binary values as an Arrow array."""
     return pa.LargeBinaryArray.from_buffers(
         pa.large_binary(), len(offsets) - 1, [None, pa.py_buffer(offsets), pa.py_buffer(data)]
     )

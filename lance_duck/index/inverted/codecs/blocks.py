@@ -1,4 +1,4 @@
-"""Blocks of postings: documents of a term in ascending order, and how often each has it.
+"""Blocks of postings: the documents of a term in ascending order, and the frequency of the term in each.
 
 Blocks of 128 documents
     full       f32 greatest score | u32 first id | u8 b | 16·b bytes: differences | u8 c | 16·c bytes: frequencies
@@ -36,11 +36,11 @@ _POSTINGS_A_BYTE = 4
 
 @dataclass(frozen=True)
 class BlockForm:
-    """How blocks are written.
+    """The form of blocks.
 
     Attributes:
-        size: Documents of a full one: 128 or 256.
-        is_varint: Numbers of one that is not full are varints; else words.
+        size: Number of documents of a full block: 128 or 256.
+        is_varint: Whether numbers of a block that is not full are varints; else words.
     """
 
     size: int = 128
@@ -52,7 +52,7 @@ class BlockForm:
         return self.size != LARGE
 
     def counts(self, lengths: Int64s) -> Int64s:
-        """Return the number of blocks of terms with so many documents."""
+        """Return the number of blocks of terms, by their numbers of documents."""
         return -(-lengths // self.size)
 
 
@@ -63,10 +63,10 @@ def decode(
 
     Args:
         blobs: The blocks of each term.
-        lengths: Documents of each term.
-        form: How they are written.
-        num_documents: Documents of the partition.
-        where: For messages.
+        lengths: Number of documents of each term.
+        form: Form of the blocks.
+        num_documents: Number of documents of the partition.
+        where: Name of the file, for messages.
 
     Raises:
         CorruptError: Blocks are broken.
@@ -89,10 +89,10 @@ def decode(
 
 
 def check_lengths(blobs: BinaryLists, lengths: Int64s, form: BlockForm, where: str) -> int:
-    """Check that terms have as many blocks as their lengths say, and bytes that so many postings need at least.
+    """Check that terms have the blocks that their lengths require, and as many bytes as their postings need at least.
 
     Returns:
-        Postings of all terms.
+        Number of postings of all terms.
 
     Raises:
         CorruptError: The lengths and the blocks contradict each other.
@@ -115,9 +115,9 @@ def encode(
     Args:
         bounds: Where the postings of each term begin, and where the last one's end; from 0.
         ids: Documents, ascending in each term.
-        frequencies: As many, at least 1.
+        frequencies: Frequency of each posting, at least 1.
         scores: Greatest score of each block; not read where blocks have none.
-        form: How to write them.
+        form: Form of the blocks.
     """
     counts = form.counts(np.diff(bounds))
     lists = np.concatenate([[0], np.cumsum(counts)])

@@ -3,8 +3,8 @@
 u64 version (1 … 3) | u64 0 | nodes | u64 number of terms | u64 address of the root | u32 masked CRC-32C (version 3)
 
 A node's address is that of its last byte, the state byte, and its parts are read backwards from there; address 0 is the
-node that is final and has nothing. The target of a transition is the address of the node's first byte less the delta;
-delta 0 is address 0. The id of a term is the sum of the outputs on the way and of the final one.
+final node without transitions and output. The target of a transition is the address of the node's first byte minus the
+delta; delta 0 is address 0. The id of a term is the sum of the outputs on its path and of the final one.
 
     11cccccc   one transition, to the node that ends just before, no output: input byte if c = 0, else COMMON[c - 1]
     10cccccc   one transition: input byte if c = 0; sizes byte (bytes of the delta, 4 bits, bytes of the output,
@@ -13,7 +13,7 @@ delta 0 is address 0. The id of a term is the sum of the outputs on the way and 
                of 256 bytes (number of the transition by input, ≥ count: none); inputs, the last transition first;
                deltas; outputs; the final output if F and outputs have bytes
 
-Little-endian throughout. The checksum covers all before it: its value rotated right by 15 bits, plus 0xa282ead8.
+Little-endian throughout. The checksum covers all bytes before it: CRC-32C rotated right by 15 bits, plus 0xa282ead8.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from lance_duck.kernels.postings.fst import NODE_FIELDS, find_terms, list_terms
 from lance_duck.kernels.postings.fst_near import STACK_FIELDS, near_terms
 
 COMMON: Final = b"te/oasripcnw.hlm-du012g=:bf3y5&_4v9678k%?xCDASFIBEjPTzRNM+LOqHG"
-"""The inputs that a state byte can stand for, most frequent first."""
+"""The inputs for which a code in the state byte stands, most frequent first."""
 
 _HEAD: Final = struct.Struct("<QQ")
 _TAIL: Final = struct.Struct("<QQ")
@@ -52,12 +52,12 @@ _TABLES: Final = readonly(TABLES)
 
 @dataclass(frozen=True, eq=False)
 class Fst:
-    """An automaton whose head and tail are checked; what is walked of its nodes is checked on the way.
+    """An automaton whose head and tail have been checked; its nodes are checked when they are read.
 
     Attributes:
-        where: For messages.
-        num_terms: Terms, as its tail says.
-        nbytes: Bytes of it.
+        where: Name of the file, for messages.
+        num_terms: Number of terms, by its tail.
+        nbytes: Size of the automaton in bytes.
     """
 
     where: str
@@ -68,10 +68,10 @@ class Fst:
     _has_index: bool
 
     def find(self, terms: pa.LargeBinaryArray) -> NDArray[np.int64]:
-        """Return the id of each term, int64; -1: it is not there.
+        """Return the id of each term, int64; -1 if the automaton does not have it.
 
         Raises:
-            CorruptError: A node on the way is broken.
+            CorruptError: A node on the path is broken.
         """
         keys, offsets = bytes_and_offsets(terms)
         ids = np.empty(len(terms), np.int64)
@@ -161,10 +161,10 @@ class Fst:
 
 
 def open_fst(data: NDArray[np.uint8], where: str) -> Fst:
-    """Return an automaton; reads no node.
+    """Open an automaton, without reading its nodes.
 
     Raises:
-        CorruptError: The bytes are none, or were changed.
+        CorruptError: The bytes are not an automaton, or were changed.
         UnsupportedError: The automaton has another version.
     """
     if len(data) < _HEAD.size + _TAIL.size:
@@ -193,8 +193,8 @@ def fst_bytes(terms: pa.LargeBinaryArray, ids: NDArray[np.int64]) -> NDArray[np.
     """Return the automaton of terms.
 
     Args:
-        terms: Distinct, in order of their bytes.
-        ids: The id of each, at least 0.
+        terms: Distinct terms, in order of their bytes.
+        ids: Id of each term, at least 0.
 
     Raises:
         InvalidInputError: The terms are not in order.

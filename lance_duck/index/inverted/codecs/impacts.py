@@ -1,13 +1,13 @@
-"""Impacts: which pairs of frequency and length blocks have, so that their greatest score is known for any statistics.
+"""Impacts: the pairs of frequency and length in blocks, which bound their scores whatever the statistics.
 
 A term has an entry for each block, then one for each 32 blocks.
     entry      varint last document | varint number of pairs | pairs
     pair       varint (frequency - previous frequency - 1) · 2 + x | x = 1: u8 code - previous code; x = 0: code + 1
-Both ascend in an entry, from 0: of pairs only those are kept that no other one surpasses in both, by a frequency that
-is not less and a code that is not greater.
+Both ascend in an entry, from 0: only pairs are kept that no other one surpasses in both, by a frequency that is not
+less and a code that is not greater.
 
-The code of a length of n bits: itself if n < 4, else its four highest bits without the first, and (n - 3) · 8. It
-stands for the least length that has it, so that bounds are safe.
+The code of a length of n bits: the length if n < 4, else its four highest bits without the first, and (n - 3) · 8. A
+code stands for the least length that has it, so that bounds are safe.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def length_codes(lengths: NDArray[np.uint32]) -> NDArray[np.uint8]:
 
 
 def length_floors() -> NDArray[np.uint32]:
-    """Return the least length of each code, uint32 (256,); of codes that no length has, the greatest length."""
+    """Return the least length of each code, uint32 (256,); the greatest length for codes that no length has."""
     code = np.arange(CODES, dtype=np.uint64)
     floors = np.where(code < 8, code, ((code & 7) | 8) << (np.maximum(code >> 3, 1) - 1))
     return np.minimum(floors, 0xFFFFFFFF).astype(np.uint32)
@@ -48,9 +48,9 @@ def encode(
     Args:
         bounds: Where the postings of each term begin, and where the last one's end; from 0.
         ids: Documents, ascending in each term.
-        frequencies: As many.
-        lengths: Tokens of each document of the partition.
-        form: How postings are cut into blocks.
+        frequencies: Frequency of each posting.
+        lengths: Number of tokens of each document of the partition.
+        form: Form of the blocks of postings.
     """
     blocks = form.counts(np.diff(bounds))
     lists = np.concatenate([[0], np.cumsum(blocks + -(-blocks // GROUP))])
