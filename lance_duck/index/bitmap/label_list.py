@@ -100,7 +100,7 @@ class LabelListKind(MergedKind):
         return bool((pt.is_list(type_) or pt.is_large_list(type_)) and can_be_key(type_.value_type))
 
     def answers(self, query: Query, type_: pa.DataType) -> bool:
-        """Return whether a query is one for any or all of some values; an empty ALL is one for lists that are not null."""
+        """Return whether a query is one for any or all of some values; the index cannot answer an empty ALL."""
         if not self.supports(type_) or not isinstance(query, ContainsAny | ContainsAll):
             return False
         return isinstance(query, ContainsAny) or len(query.values) > 0
