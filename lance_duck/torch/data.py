@@ -18,7 +18,7 @@ from lance_duck.errors import InvalidInputError
 from lance_duck.loading.selection import Granularity, RowSelection
 from lance_duck.scan.filters import FilterLike
 from lance_duck.scan.projection import ColumnsLike
-from lance_duck.torch.tensors import to_tensors
+from lance_duck.torch.tensors import only_tensor_or_all, to_tensors
 
 _SPAWN: Final = "spawn"
 
@@ -35,11 +35,13 @@ class LanceDataset(data.IterableDataset[Any]):  # type: ignore[misc]
         dataset_options: Arguments of `lance_duck.dataset` where a URI is given.
         columns: Columns, or SQL expressions by name; None: all.
         filter: Rows that are wanted; None: all.
+        samples: Rows to take of these at random, the same in each epoch; None: all.
         with_row_id: Whether batches have `_rowid`.
         rank: Number of this process; None: as torch.distributed says, or 0.
         world_size: Number of processes; None: as torch.distributed says, or 1.
         shard_granularity: None: a piece of nearly equal length each; "batch" or "fragment": every n-th of these.
-        to_tensor_fn: Makes of a RecordBatch what is given; None: the RecordBatch itself.
+        to_tensor_fn: Makes of a RecordBatch what is given: by default tensors by column, or of a single column its
+            tensor alone, as pylance does (`to_tensors` gives a dict always); None: the RecordBatch itself.
         shuffle: A seed: rows come in another order in each epoch, see `set_epoch`. None: in that of the table.
         even: All workers get the same number of whole batches; rows that are left over come from none.
     """
@@ -52,16 +54,18 @@ class LanceDataset(data.IterableDataset[Any]):  # type: ignore[misc]
         dataset_options: Mapping[str, Any] | None = None,
         columns: ColumnsLike | None = None,
         filter: FilterLike | None = None,  # noqa: A002
+        samples: int | None = None,
         with_row_id: bool = False,
         rank: int | None = None,
         world_size: int | None = None,
         shard_granularity: Granularity | None = None,
-        to_tensor_fn: Callable[[pa.RecordBatch], Any] | None = to_tensors,
+        to_tensor_fn: Callable[[pa.RecordBatch], Any] | None = only_tensor_or_all,
         shuffle: int | None = None,
         even: bool = False,
     ) -> None:
         super().__init__()
-        self.rows = _rows(dataset, dataset_options, filter)
+        rows = _rows(dataset, dataset_options, filter)
+        self.rows = rows if samples is None else _sample(rows, samples, shuffle or 0)
         self.batch_size = batch_size
         self.columns = _with_row_id(self.rows, columns) if with_row_id else columns
         self._part = rank, world_size
@@ -243,6 +247,14 @@ def _rows(
             raise InvalidInputError("dataset_options", expected="None, for the dataset is open")
         dataset = open_dataset(dataset, **options)
     return RowSelection.of(dataset, condition)
+
+
+def _sample(rows: RowSelection, count: int, seed: int) -> RowSelection:
+    """Return rows at random, in their order: the same on all ranks."""
+    if count < 1:
+        raise InvalidInputError("samples", expected="1 or more", found=count)
+    places = np.asarray(rows.shuffle(seed).places, np.int64)[:count]
+    return RowSelection(rows.dataset, np.sort(places))
 
 
 def _with_row_id(rows: RowSelection, columns: ColumnsLike | None) -> ColumnsLike:

@@ -22,6 +22,12 @@ def to_tensors(batch: pa.RecordBatch) -> dict[str, Any]:
     return {field.name: _tensor(batch.column(place), field) for place, field in enumerate(batch.schema)}
 
 
+def only_tensor_or_all(batch: pa.RecordBatch) -> Any:
+    """Return the tensor of the only column of a batch, or those of several columns by name: see `to_tensors`."""
+    tensors = to_tensors(batch)
+    return next(iter(tensors.values())) if len(tensors) == 1 else tensors
+
+
 def _tensor(array: pa.Array, field: pa.Field) -> Any:
     numbers = numbers_of_column(array, field)
     if numbers is None:

@@ -33,7 +33,8 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> ld.LanceDataset:
 
 
 def ids(batches: Any) -> list[int]:
-    return [number for batch in batches for number in batch["id"].tolist()]
+    columns = [batch if isinstance(batch, torch.Tensor) else batch["id"] for batch in batches]
+    return [number for column in columns for number in column.tolist()]
 
 
 def test_batches_of_tensors_come_in_order(table: ld.LanceDataset) -> None:
@@ -50,6 +51,26 @@ def test_batches_of_tensors_come_in_order(table: ld.LanceDataset) -> None:
     (plain,) = data.LanceDataset(table, 50, columns={"twice": "2 * id"}, to_tensor_fn=None)
     assert type(plain) is pa.RecordBatch
     assert plain["twice"].to_pylist()[:2] == [0, 2]
+
+
+def test_a_batch_of_one_column_is_its_tensor_alone(table: ld.LanceDataset) -> None:
+    (batch,) = data.LanceDataset(table, 50, columns=["v"])
+    assert batch.shape == (45, 4)
+    (text,) = data.LanceDataset(table, 50, columns=["s"], filter="id < 2")
+    assert text == ["row 0", "row 1"]
+    (named,) = data.LanceDataset(table, 50, columns=["v"], to_tensor_fn=tensors.to_tensors)
+    assert torch.equal(named["v"], batch)
+
+
+def test_samples_are_rows_at_random_in_order(table: ld.LanceDataset) -> None:
+    rows = ids(data.LanceDataset(table, 4, columns=["id"], filter="id < 40", samples=10))
+    assert len(rows) == 10
+    assert rows == sorted(set(rows) & {i for i in IDS if i < 40}) != IDS[:10]
+    shards = [data.LanceDataset(table, 4, columns=["id"], samples=10, shuffle=2, rank=r, world_size=2) for r in (0, 1)]
+    assert len({*ids(shards[0]), *ids(shards[1])}) == 10
+    assert ids(data.LanceDataset(table, 50, columns=["id"], samples=99)) == IDS
+    with pytest.raises(InvalidInputError, match="samples"):
+        data.LanceDataset(table, 4, samples=0)
 
 
 @pytest.mark.parametrize("by", [None, "batch", "fragment"])
