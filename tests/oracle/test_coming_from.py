@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 import lance_duck as ld
+from lance_duck import indices
 
 PAGE = Path(__file__).parents[2] / "docs" / "coming-from.md"
 ROWS = {
@@ -57,6 +58,7 @@ def scope(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         "lance": lance,
         "lancedb": lancedb,
         "rows": rows,
+        "indices": indices,
         "catalog": lance_namespace.connect("dir", {"root": str(tmp_path)}),
         "ds": ds,
         "db": lancedb.connect(".").open_table("t"),

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import lance_duck as ld
+from lance_duck import indices
 from lance_duck.index.catalog import Segment, catalog
 from lance_duck.index.search import open_index
 from lance_duck.index.vector.metric import distances
@@ -189,3 +190,21 @@ def test_pylance_searches_what_a_compaction_of_ours_rewrote(
         found.append(table["x"].to_pylist())
     assert found[0] == found[1]
     assert found[0][0] == 300
+
+
+def test_models_of_segments_are_read_by_both(tmp_path: Path) -> None:
+    vectors = np.random.default_rng(5).normal(size=(600, 8)).astype(np.float32)
+    column = pa.FixedSizeListArray.from_arrays(pa.array(vectors.reshape(-1)), 8)
+    uri = str(tmp_path / "t.lance")
+    table = ld.write_dataset(pa.table({"v": column}), uri)
+    sides = ((indices, table), (lance.indices, lance.dataset(uri)))
+    for (mine, data), (theirs, _) in (sides, sides[::-1]):
+        builder = mine.IndicesBuilder(data, "v")
+        ivf = builder.train_ivf(4, sample_rate=16)
+        pq = builder.train_pq(ivf, 2, sample_rate=2)
+        ivf.save(str(tmp_path / "ivf.lance"))
+        pq.save(str(tmp_path / "pq.lance"))
+        read = theirs.IvfModel.load(str(tmp_path / "ivf.lance"))
+        assert (read.centroids, read.distance_type) == (ivf.centroids, "l2")
+        codes = theirs.PqModel.load(str(tmp_path / "pq.lance"))
+        assert (codes.codebook, codes.num_subvectors, codes.num_bits) == (pq.codebook, 2, 8)

@@ -270,9 +270,11 @@ def _centroids(value: Any, dim: int, metric: str) -> NDArray[Any]:
 
 
 def _codebook(value: Any, dim: int, bits: int, parts: int | None) -> NDArray[np.float32]:
-    """Return an own codebook: (parts, 2 ** bits, dim / parts), or its rows one after the other."""
+    """Return an own codebook: (parts, 2 ** bits, dim / parts), its rows or its numbers one after the other."""
     numbers = _numbers(value, "pq_codebook")
     num_parts = parts
+    if num_parts is not None and numbers.shape == (1 << bits, dim):  # as a `PqModel` has it
+        numbers = numbers.reshape(-1)
     if num_parts is None and numbers.ndim > 1 and numbers.shape[-1]:
         num_parts = dim // numbers.shape[-1]
     expected = None if not num_parts or dim % num_parts else (num_parts, 1 << bits, dim // num_parts)

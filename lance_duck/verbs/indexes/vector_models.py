@@ -1,0 +1,254 @@
+"""Models of vector indexes that are trained once, for segments that are built apart: pylance's IndicesBuilder.
+
+A model is stored as a Lance file, as pylance stores it: one column with a row for each vector, what else there is of it
+in the metadata of the schema.
+
+    IvfModel  column "centroids": (partitions, dim)       metadata: distance_type
+    PqModel   column "codebook": (2 ** num_bits, dim)     metadata: num_subvectors, num_bits
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_duck.arguments import checked_calls
+from lance_duck.errors import CorruptError, InvalidInputError, UnsupportedError
+from lance_duck.file import LanceFileReader, LanceFileWriter
+from lance_duck.index.kind import BuildOptions
+from lance_duck.index.vector.build import number_type, spill_vectors
+from lance_duck.index.vector.kind import VECTOR
+from lance_duck.index.vector.multivectors import is_multivector
+from lance_duck.index.vector.storage.spill import Spill
+from lance_duck.index.vector.training.index_spec import VectorSpec
+from lance_duck.index.vector.training.model import Model
+from lance_duck.index.vector.training.train import train
+from lance_duck.verbs.handle import TableMethods
+from lance_duck.verbs.indexes.rows import column_path, index_rows, rows_of
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class IvfModel:
+    """Centroids of the partitions of an inverted file.
+
+    Attributes:
+        centroids: fixed_size_list<float>[dim], one for each partition; what `ivf_centroids=` takes.
+        distance_type: "l2", "cosine", "dot" or "hamming".
+    """
+
+    centroids: pa.FixedSizeListArray
+    distance_type: str
+
+    @property
+    def num_partitions(self) -> int:
+        """Number of partitions."""
+        return len(self.centroids)
+
+    def __repr__(self) -> str:
+        return f"<IvfModel of {self.num_partitions} partitions, {self.distance_type}>"
+
+    def save(self, uri: str | os.PathLike[str], *, storage_options: Mapping[str, str] | None = None) -> None:
+        """Write the model to a Lance file. Raises StoreError."""
+        _write(uri, "centroids", self.centroids, {"distance_type": self.distance_type}, storage_options)
+
+    @classmethod
+    def load(cls, uri: str | os.PathLike[str], *, storage_options: Mapping[str, str] | None = None) -> Self:
+        """Read a model, of pylance too. Raises NotFoundError, or CorruptError where the file holds none."""
+        centroids, facts = _read(uri, "centroids", ("distance_type",), storage_options)
+        return cls(centroids, facts["distance_type"])
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PqModel:
+    """Codebook of a product quantization.
+
+    Attributes:
+        num_subvectors: Parts that a vector is cut into.
+        codebook: fixed_size_list<float>[dim] of 2 ** num_bits rows, which hold the codes of one part after the other;
+            what `pq_codebook=` takes beside `num_sub_vectors=`.
+        num_bits: Bits of the code of a part.
+    """
+
+    num_subvectors: int
+    codebook: pa.FixedSizeListArray
+    num_bits: int = 8
+
+    @property
+    def dimension(self) -> int:
+        """Numbers of a vector."""
+        return int(self.codebook.type.list_size)
+
+    def __repr__(self) -> str:
+        return f"<PqModel of {self.num_subvectors} sub-vectors, {self.num_bits} bits>"
+
+    def save(self, uri: str | os.PathLike[str], *, storage_options: Mapping[str, str] | None = None) -> None:
+        """Write the model to a Lance file. Raises StoreError."""
+        facts = {"num_subvectors": str(self.num_subvectors), "num_bits": str(self.num_bits)}
+        _write(uri, "codebook", self.codebook, facts, storage_options)
+
+    @classmethod
+    def load(cls, uri: str | os.PathLike[str], *, storage_options: Mapping[str, str] | None = None) -> Self:
+        """Read a model, of pylance too. Raises NotFoundError, or CorruptError where the file holds none."""
+        codebook, facts = _read(uri, "codebook", ("num_subvectors",), storage_options)
+        parts, bits = facts["num_subvectors"], facts.get("num_bits", "8")
+        if not (parts.isdecimal() and bits.isdecimal()):
+            raise CorruptError("metadata of a model", where=os.fspath(uri), expected="numbers", found=str(facts))
+        return cls(int(parts), codebook, int(bits))
+
+
+@checked_calls
+class IndicesBuilder:
+    """Trains what the segments of one vector index have in common; `create_index_uncommitted` builds them with it.
+
+    Args:
+        dataset: The table; training reads the version that it is on then.
+        column: Dotted path of the vectors.
+
+    Raises:
+        UnknownColumnError: There is no such column.
+        UnsupportedError: It holds no vectors, or several a row.
+    """
+
+    def __init__(self, dataset: TableMethods, column: str) -> None:
+        self.dataset = dataset
+        schema = dataset.handle.snapshot.schema
+        self.column = column_path(schema, column)
+        self._type = schema.by_path(self.column).storage_type
+        if is_multivector(self._type):
+            raise UnsupportedError("an index of several vectors a row, in pieces", where=f"column {self.column}")
+        VectorSpec.of({"index_type": "IVF_FLAT", "metric": _any_metric(self._type)}, self._type)
+
+    def train_ivf(
+        self,
+        num_partitions: int | None = None,
+        *,
+        distance_type: str = "l2",
+        sample_rate: int = 256,
+        max_iters: int = 50,
+        fragment_ids: Iterable[int] | None = None,
+    ) -> IvfModel:
+        """Train the centroids of the partitions.
+
+        Args:
+            num_partitions: None: the square root of the number of rows.
+            distance_type: "l2", "cosine", "dot", or "hamming" for vectors of uint8.
+            sample_rate: Vectors to train with, for each partition.
+            max_iters: Rounds of training at most.
+            fragment_ids: Fragments that the vectors are of; None: all.
+
+        Raises:
+            InvalidInputError: An argument makes no sense, or there are too few vectors.
+        """
+        ids = self._fragments(fragment_ids)
+        rows = rows_of(self.dataset.handle.snapshot, ids)
+        count = num_partitions or max(1, round(math.sqrt(rows)))
+        parameters = {"index_type": "IVF_FLAT", "metric": distance_type, "num_partitions": count}
+        model = self._trained({**parameters, "sample_rate": sample_rate, "max_iters": max_iters}, ids)
+        return IvfModel(_vectors(model.centroids), model.metric)
+
+    def train_pq(
+        self,
+        ivf_model: IvfModel,
+        num_subvectors: int | None = None,
+        *,
+        sample_rate: int = 256,
+        max_iters: int = 50,
+        num_bits: int = 8,
+        fragment_ids: Iterable[int] | None = None,
+    ) -> PqModel:
+        """Train a codebook for the vectors less their centroids.
+
+        Args:
+            ivf_model: The partitions.
+            num_subvectors: Parts that a vector is cut into; None: as suits its dimension.
+            sample_rate: Vectors to train with, for each code.
+            max_iters: Rounds of training at most.
+            num_bits: Bits of the code of a part: 4 or 8.
+            fragment_ids: Fragments that the vectors are of; None: all.
+
+        Raises:
+            InvalidInputError: An argument makes no sense, or there are too few vectors.
+        """
+        parameters = {"index_type": "IVF_PQ", "metric": ivf_model.distance_type, "ivf_centroids": ivf_model.centroids}
+        parameters |= {"num_sub_vectors": num_subvectors, "num_bits": num_bits}
+        parameters |= {"sample_rate": sample_rate, "max_iters": max_iters}
+        model = self._trained(parameters, self._fragments(fragment_ids))
+        return PqModel(len(model.codebook), _vectors(model.codebook.reshape(1 << num_bits, -1)), num_bits)
+
+    def prepare_global_ivf_pq(
+        self,
+        num_partitions: int | None = None,
+        num_subvectors: int | None = None,
+        *,
+        distance_type: str = "l2",
+        sample_rate: int = 256,
+        max_iters: int = 50,
+        num_bits: int = 8,
+        fragment_ids: Iterable[int] | None = None,
+    ) -> dict[str, pa.FixedSizeListArray]:
+        """Train both, and return them as arguments of `create_index_uncommitted`: ivf_centroids and pq_codebook.
+
+        The arguments are those of `train_ivf` and `train_pq`.
+        """
+        ids = self._fragments(fragment_ids)
+        rounds = {"sample_rate": sample_rate, "max_iters": max_iters}
+        ivf = self.train_ivf(num_partitions, distance_type=distance_type, fragment_ids=ids, **rounds)
+        pq = self.train_pq(ivf, num_subvectors, num_bits=num_bits, fragment_ids=ids, **rounds)
+        return {"ivf_centroids": ivf.centroids, "pq_codebook": pq.codebook}
+
+    def _fragments(self, fragment_ids: Iterable[int] | None) -> list[int]:
+        present = self.dataset.handle.snapshot.fragments.ids()
+        ids = present if fragment_ids is None else sorted(fragment_ids)
+        unknown = sorted(set(ids) - set(present))
+        if unknown:
+            raise InvalidInputError("fragment_ids", expected="fragments of the table", found=unknown)
+        return ids
+
+    def _trained(self, parameters: Mapping[str, Any], fragment_ids: Iterable[int]) -> Model:
+        spec = VectorSpec.of(parameters, self._type)
+        snapshot = self.dataset.handle.snapshot
+        with Spill() as spill, index_rows(snapshot, self.column, VECTOR, fragment_ids) as rows:
+            vectors, _ = spill_vectors(rows, spec.metric, BuildOptions(), spill)
+            if not len(vectors):
+                raise InvalidInputError("no vectors to train with", where=f"column {self.column}")
+            return train(spec, vectors, number_type(self._type.value_type))
+
+
+def _any_metric(type_: pa.DataType) -> str:
+    is_bytes = pa.types.is_fixed_size_list(type_) and pa.types.is_uint8(type_.value_type)
+    return "hamming" if is_bytes else "l2"
+
+
+def _vectors(numbers: NDArray[Any]) -> pa.FixedSizeListArray:
+    items = pa.array(np.ascontiguousarray(numbers).reshape(-1))
+    return pa.FixedSizeListArray.from_arrays(items, numbers.shape[1])
+
+
+def _write(
+    uri: str | os.PathLike[str],
+    name: str,
+    values: pa.Array,
+    facts: Mapping[str, str],
+    options: Mapping[str, str] | None,
+) -> None:
+    schema = pa.schema([pa.field(name, values.type)], dict(facts))
+    with LanceFileWriter(os.fspath(uri), schema, storage_options=options) as writer:
+        writer.write_batch(pa.record_batch([values], schema=schema))
+
+
+def _read(
+    uri: str | os.PathLike[str], name: str, facts: Iterable[str], options: Mapping[str, str] | None
+) -> tuple[pa.FixedSizeListArray, dict[str, str]]:
+    table = LanceFileReader(os.fspath(uri), options).read_all().to_table()
+    metadata = {k.decode(): v.decode(errors="replace") for k, v in (table.schema.metadata or {}).items()}
+    is_model = name in table.schema.names and pa.types.is_fixed_size_list(table.schema.field(name).type)
+    if not is_model or not all(fact in metadata for fact in facts):
+        raise CorruptError("not a model of a vector index", where=os.fspath(uri), expected=f"a column {name!r}")
+    return table.column(name).combine_chunks(), metadata

@@ -1,0 +1,82 @@
+"""Models that segments of one vector index have in common."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import lance_duck as ld
+from lance_duck.errors import CorruptError, InvalidInputError, UnknownColumnError, UnsupportedError
+from lance_duck.indices import IndicesBuilder, IvfModel, PqModel
+
+DIM = 8
+VECTORS = np.random.default_rng(3).normal(size=(600, DIM)).astype(np.float32)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> ld.LanceDataset:
+    column = pa.FixedSizeListArray.from_arrays(pa.array(VECTORS.reshape(-1)), DIM)
+    return ld.write_dataset(pa.table({"v": column}), tmp_path / "t.lance", max_rows_per_file=200)
+
+
+def test_segments_built_with_one_model_become_one_index(table: ld.LanceDataset, tmp_path: Path) -> None:
+    builder = IndicesBuilder(table, "v")
+    ivf = builder.train_ivf(4)
+    pq = builder.train_pq(ivf, 2, num_bits=4)
+    assert (ivf.num_partitions, ivf.distance_type, ivf.centroids.type) == (4, "l2", pa.list_(pa.float32(), DIM))
+    assert (pq.num_subvectors, pq.num_bits, pq.dimension, len(pq.codebook)) == (2, 4, DIM, 16)
+    ivf.save(tmp_path / "ivf.lance")
+    pq.save(tmp_path / "pq.lance")
+    stored, codes = IvfModel.load(tmp_path / "ivf.lance"), PqModel.load(str(tmp_path / "pq.lance"))
+    assert (stored.centroids, stored.distance_type) == (ivf.centroids, "l2")
+    assert (codes.codebook, codes.num_subvectors, codes.num_bits) == (pq.codebook, 2, 4)
+    model = {"ivf_centroids": stored.centroids, "pq_codebook": codes.codebook, "num_sub_vectors": 2, "num_bits": 4}
+    segments = [table.create_index_uncommitted("v", "IVF_PQ", fragment_ids=[i], **model) for i in range(3)]
+    table.commit_existing_index_segments("v_idx", "v", [table.merge_existing_index_segments(segments)])
+    nearest = {"column": "v", "q": VECTORS[321], "k": 1, "nprobes": 4, "refine_factor": 20}
+    assert table.to_table([], nearest=nearest, with_row_address=True)["_rowaddr"].to_pylist() == [(1 << 32) + 121]
+
+
+def test_the_codebook_in_rows_is_the_one_in_parts(table: ld.LanceDataset) -> None:
+    builder = IndicesBuilder(table, "v")
+    model = builder.prepare_global_ivf_pq(4, 2, num_bits=4, fragment_ids=[0, 2])
+    parts = model["pq_codebook"].flatten().to_numpy().reshape(2, 16, DIM // 2)
+    found = []
+    for codebook in (model["pq_codebook"], parts):
+        table.create_index(
+            "v",
+            "IVF_PQ",
+            replace=True,
+            num_sub_vectors=2,
+            num_bits=4,
+            ivf_centroids=model["ivf_centroids"],
+            pq_codebook=codebook,
+        )
+        nearest = {"column": "v", "q": VECTORS[5], "k": 5, "nprobes": 4}
+        found.append(table.to_table(["_distance"], nearest=nearest))
+    assert found[0] == found[1]
+
+
+def test_partitions_are_as_many_as_the_root_of_the_rows(table: ld.LanceDataset) -> None:
+    assert IndicesBuilder(table, "v").train_ivf(fragment_ids=[1], distance_type="cosine").num_partitions == 14
+
+
+def test_what_makes_no_sense_is_refused(table: ld.LanceDataset, tmp_path: Path) -> None:
+    builder = IndicesBuilder(table, "v")
+    ivf = builder.train_ivf(2)
+    with pytest.raises(InvalidInputError, match=r"fragment_ids: expected fragments of the table, found \[7\]"):
+        builder.train_ivf(2, fragment_ids=[0, 7])
+    with pytest.raises(InvalidInputError, match="num_sub_vectors"):
+        builder.train_pq(ivf, 3)
+    with pytest.raises(InvalidInputError, match="no vectors to train with"):
+        builder.train_ivf(2, fragment_ids=[])
+    with pytest.raises(UnknownColumnError):
+        IndicesBuilder(table, "w")
+    ivf.save(tmp_path / "ivf.lance")
+    with pytest.raises(CorruptError, match="not a model of a vector index: expected a column 'codebook'"):
+        PqModel.load(tmp_path / "ivf.lance")
+    with pytest.raises(UnsupportedError):
+        IndicesBuilder(ld.write_dataset(pa.table({"x": [1]}), tmp_path / "x.lance"), "x")
