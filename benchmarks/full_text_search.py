@@ -80,7 +80,7 @@ def questions() -> dict[str, tuple[Any, Any, dict[str, Any]]]:
 
     def new(ask: Callable[..., Any], count: int, **more: Any) -> tuple[Any, Any, dict[str, Any]]:
         def of(side: int) -> Callable[[int], Any]:
-            return lambda number: ask(*known[NEW + count * number :][:count], **more)[side]
+            return lambda number: ask(*known[NEW + count * number : NEW + count * (number + 1)], **more)[side]
 
         return of(0), of(1), {}
 

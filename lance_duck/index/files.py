@@ -12,7 +12,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Final
 from uuid import UUID, uuid4
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from lance_duck import lazy
 from lance_duck.errors import CorruptError, LanceDuckError
@@ -20,7 +22,7 @@ from lance_duck.file.column import ColumnReader, Rows, open_column
 from lance_duck.file.physical import physical_columns
 from lance_duck.file.reader import LanceFile, open_file
 from lance_duck.store import Store, gather, local_path, run
-from lance_duck.store.request import Bytes, ByteSource
+from lance_duck.store.request import Bytes, ByteSource, is_watched
 from lance_duck.wire import paths
 from lance_duck.wire.schema import Schema, schema_from_proto
 from lance_duck.wire.schema_write import schema_from_arrow
@@ -82,10 +84,40 @@ class SegmentFile:
             raise CorruptError(f"type of column {name!r}", where=self.path, expected=type_, found=reader.arrow_type)
         return reader
 
+    @property
+    def is_remote(self) -> bool:
+        """Whether each read of it is a request to an object store."""
+        return self._file.source.remote
+
+    def stored_bytes(self, name: str) -> int:
+        """Return the bytes of the pages of a top-level column, as they are stored.
+
+        Raises:
+            CorruptError: There is no such column.
+        """
+        self.column(name)
+        fields = [field for field in self._schema.fields if field.name == name]
+        size = 0
+        while fields:
+            field = fields.pop()
+            fields += field.children
+            place = self._places.get(field.id)
+            pages = () if place is None else self._file.column(place).pages
+            size += sum(page_size for page in pages for _, page_size in page.buffers)
+        return size
+
     def read(self, names: Sequence[str], rows: Rows | None = None) -> list[pa.Array]:
         """Read columns together; rows are a slice or ascending places, None for all."""
         selection = slice(0, self.num_rows) if rows is None else rows
         return run(gather([self.column(name).read(selection) for name in names]))
+
+    def read_few(self, names: Sequence[str], rows: NDArray[np.int64]) -> list[pa.Array]:
+        """Read columns together, for a few ascending places, at least one: of a mapped file without requests."""
+        arrays = {} if is_watched() else {name: self.column(name).read_points(rows) for name in names}
+        rest = [name for name in names if arrays.get(name) is None]
+        if rest:
+            arrays |= dict(zip(rest, self.read(rest, rows), strict=True))
+        return [arrays[name] for name in names]
 
     def global_buffer(self, index: int) -> bytes:
         """Return a global buffer.

@@ -28,10 +28,11 @@ from lance_duck.encoding.layouts.page import Leaf, Levels, Page, Rows
 from lance_duck.encoding.layouts.page_rows import adjacent_runs, check_rows, slice_bounds
 from lance_duck.errors import CorruptError
 from lance_duck.kernels.jit import readonly
+from lance_duck.kernels.numbers.flat import join_bytes
 from lance_duck.kernels.pages.unzip_entries import count_entries, split_entries
 from lance_duck.kernels.texts.take import gather_fixed
 from lance_duck.store.checked import look
-from lance_duck.store.request import Bytes, Request
+from lance_duck.store.request import Bytes, Request, run
 
 Int64s = NDArray[np.int64]
 _MEMORY_PAGE = 4096
@@ -116,6 +117,8 @@ class FullZipReader:
     def read_points(self, rows: NDArray[np.int64]) -> Leaf | None:
         """Read a few rows: see `PageReader.read_points`."""
         layout, page = self._layout, self._page
+        if self._indexed and not layout.layers.max_rep:
+            return self._read_sized_points(rows, run(self._load()) if self._offsets is None else self._offsets)
         if self._indexed or layout.control or not layout.width:
             return None
         check_rows(rows, self.num_rows)
@@ -150,6 +153,19 @@ class FullZipReader:
         pieces = yield [self._page.byte_range(0, a, b - a) for a, b in zip(begin.tolist(), end.tolist(), strict=True)]
         data = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
         return self._split(data, count)
+
+    def _read_sized_points(self, rows: NDArray[np.int64], offsets: Int64s) -> Leaf:
+        """Read a few rows of values that differ in size."""
+        check_rows(rows, self.num_rows)
+        offset, size = self._page.buffers[0]
+        begins, ends = offsets[rows], offsets[rows + 1]
+        sizes = ends - begins
+        total = int(sizes.sum())
+        touched = total + len(rows) * _MEMORY_PAGE
+        data = look(self._page.source, offset, size, touched, rows, lambda some: (offsets[some], offsets[some + 1]))
+        entries = unset(total, np.uint8)
+        join_bytes(readonly(data), begins, sizes, entries)
+        return self._split(entries, len(rows))
 
     def _load(self) -> Request[Int64s]:
         page = self._page

@@ -10,6 +10,14 @@ from typing import Final
 POSTINGS_BYTES: Final = 128 << 20
 """Bytes of postings and positions that an open segment keeps: all of an index of a few million texts."""
 
+COLUMN_SHARE: Final = 4
+"""Share of these bytes, one in so many, up to which a column of postings is kept whole, of all partitions together: the
+column of their blocks, of some hundred thousand texts, those of what bounds their scores, and others, beside terms."""
+
+READ_MEANWHILE: Final = 256 << 10
+"""Bytes of a column that are read in the time in which a few rows of it are: 50 to 170 µs, at 1.3 to 4 GB/s
+(`benchmarks/postings.py`)."""
+
 JOINED_POSTINGS: Final = 4 << 20
 """Bytes up to which postings of all terms of a query are kept as one, beside those of each term: joining them is a
 tenth of a query of three terms (`benchmarks/full_text_search.py`), and less of one that reads more."""

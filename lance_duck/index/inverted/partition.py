@@ -19,12 +19,13 @@ from lance_duck.index.inverted.codecs.arrays import binary_lists_of
 from lance_duck.index.inverted.codecs.impacts import length_codes, length_floors
 from lance_duck.index.inverted.codecs.positions import PositionBlocks, PositionStream
 from lance_duck.index.inverted.codecs.scores import length_norms
-from lance_duck.index.inverted.columns import numbers_without_nulls, read_columns
+from lance_duck.index.inverted.columns import TermColumns, numbers_without_nulls, read_columns
 from lance_duck.index.inverted.contents import Documents, PartitionContents
 from lance_duck.index.inverted.costs import JOINED_POSTINGS, MOST_PRUNED_TERMS
 from lance_duck.index.inverted.layout import InvertedParameters
 from lance_duck.index.inverted.postings import PostingBlocks, joined_postings, one_of, term_array
 from lance_duck.index.inverted.terms import SortedTerms, Terms, open_terms
+from lance_duck.kernels.jit import readonly
 
 _T = TypeVar("_T", PostingBlocks, PositionBlocks)
 
@@ -44,6 +45,7 @@ class InvertedPartition:
         number: Number of the partition.
         parameters: What the segment says of itself.
         cache: Keeps postings and positions of terms, for all partitions of the segment.
+        column_bytes: Bytes up to which a column of postings may be kept there whole.
     """
 
     def __init__(
@@ -51,12 +53,15 @@ class InvertedPartition:
         files: SegmentReader,
         number: int,
         parameters: InvertedParameters,
-        cache: SizedCache[PostingBlocks | PositionBlocks],
+        cache: SizedCache[PostingBlocks | PositionBlocks | pa.Array],
+        column_bytes: int,
     ) -> None:
         self.number = number
         self._files = files
         self._parameters = parameters
         self._cache = cache
+        self._column_bytes = column_bytes
+        self._found_ids: tuple[tuple[bytes, ...], NDArray[np.int64]] = (), np.empty(0, np.int64)
         self._norms: tuple[float, NDArray[np.float32]] | None = None
 
     @property
@@ -130,12 +135,19 @@ class InvertedPartition:
         return layout.POSITIONS in names or layout.OLD_POSITIONS in names
 
     def term_ids(self, terms: Sequence[bytes]) -> NDArray[np.int64]:
-        """Return the id of each term, int64; -1: the partition does not have it.
+        """Return the id of each term, int64, not to be changed; -1: the partition does not have it.
+
+        Those of the last call are remembered: a query asks for how many documents have its terms, then for the terms.
 
         Raises:
             CorruptError: The terms are broken.
         """
-        return self._terms.find(term_array(list(terms)))
+        asked, last = tuple(terms), self._found_ids
+        if last[0] == asked:
+            return last[1]
+        ids = readonly(self._terms.find(term_array(list(asked))))
+        self._found_ids = asked, ids
+        return ids
 
     def near_terms(self, word: str, edits: int, fixed: int, most: int, *, is_open: bool = False) -> list[bytes] | None:
         """Return terms that are near to a word, in order: see `codecs.fst.Fst.near`.
@@ -182,9 +194,7 @@ class InvertedPartition:
         """
         if not len(ids) or ids.min() < 0 or ids.max() >= self.num_terms:
             raise InternalError("ids of terms", expected=f"some of 0 … {self.num_terms - 1}", found=ids.tolist()[:8])
-        return self._together(
-            PostingBlocks, ids, lambda: joined_postings(self._kept(PostingBlocks, ids, self._read, _single))
-        )
+        return self._together(PostingBlocks, ids, lambda: self._joined_postings(ids))
 
     def position_blocks(self, ids: NDArray[np.int64]) -> PositionBlocks | None:
         """Return the blocks of positions of some terms, likewise: one for each block of postings.
@@ -238,7 +248,7 @@ class InvertedPartition:
     def prewarm(self) -> None:
         """Read what searches read, and keep as much of it as the limits allow."""
         _ = self.documents, self._terms
-        if self.num_terms:
+        if self.num_terms and not self._columns.keep(self._posting_types):
             self.postings(np.arange(self.num_terms))
 
     @property
@@ -251,18 +261,31 @@ class InvertedPartition:
         norms: int = 0 if self._norms is None else self._norms[1].nbytes
         return norms + sum(int(each.nbytes) for each in objects if each is not None)
 
+    def _joined_postings(self, ids: NDArray[np.int64]) -> PostingBlocks:
+        if self._columns.are_whole(self._posting_types):
+            return self._read(ids)
+        return joined_postings(self._kept(PostingBlocks, ids, self._read, _single))
+
+    @cached_property
+    def _posting_types(self) -> dict[str, pa.DataType]:
+        """The columns of postings."""
+        names = self._postings_file.schema.names
+        return {
+            name: layout.BLOBS for name in (layout.POSTING, layout.IMPACTS) if name == layout.POSTING or name in names
+        }
+
     def _read(self, rows: NDArray[np.int64] | None) -> PostingBlocks:
         file = self._postings_file
-        has_impacts = layout.IMPACTS in file.schema.names
-        types = {layout.POSTING: layout.BLOBS} | ({layout.IMPACTS: layout.BLOBS} if has_impacts else {})
-        arrays = read_columns(file, types, rows)
+        types = self._posting_types
+        blobs = read_columns(file, types) if rows is None else self._columns.read(types, rows)
+        postings_and_impacts = [binary_lists_of(array, file.path) for array in blobs]
         lengths = self._lengths if rows is None else self._lengths[rows]
         postings = PostingBlocks(
-            binary_lists_of(arrays[0], file.path),
+            postings_and_impacts[0],
             lengths,
             self._parameters.block_form,
             self.num_documents,
-            binary_lists_of(arrays[1], file.path) if has_impacts else None,
+            postings_and_impacts[1] if layout.IMPACTS in types else None,
             file.path,
         )
         blocks.check_lengths(postings.blocks, lengths, postings.form, file.path)
@@ -270,7 +293,8 @@ class InvertedPartition:
 
     def _together(self, kind: type[_T], ids: NDArray[np.int64], join: Callable[[], _T]) -> _T:
         """Return what is known of several terms as one: of the few terms of a query it is kept, too."""
-        if not 1 < len(ids) <= MOST_PRUNED_TERMS:
+        is_kept_alone = len(ids) == 1 and not self._columns.are_whole(self._posting_types)
+        if is_kept_alone or len(ids) > MOST_PRUNED_TERMS:
             return join()
         key = kind, self.number, tuple(ids.tolist())
         value = self._cache.find(key)
@@ -298,7 +322,7 @@ class InvertedPartition:
         if len(missing):
             values = read(missing)
             for place, i in enumerate(missing.tolist()):
-                found[i] = single(values, place)
+                found[i] = single(values, place) if len(missing) > 1 else values
                 self._cache.put((kind, self.number, i), found[i])
         return [found[i] for i in ids.tolist()]
 
@@ -326,7 +350,7 @@ class InvertedPartition:
                 "layout of positions", where=file.path, expected=layout.SHARED_STREAM, found=f"{stream_layout}, {codec}"
             )
         types = {layout.POSITIONS: pa.large_binary(), layout.POSITION_STARTS: _STARTS}
-        values, starts = read_columns(file, types, rows)
+        values, starts = read_columns(file, types) if rows is None else self._columns.read(types, rows)
         return PositionStream(values, starts, codec == layout.PACKED_POSITIONS)
 
     @cached_property
@@ -336,6 +360,10 @@ class InvertedPartition:
     @cached_property
     def _postings_file(self) -> SegmentFile:
         return self._files.open(layout.postings_file(self.number))
+
+    @cached_property
+    def _columns(self) -> TermColumns:
+        return TermColumns(self._postings_file, self._cache, self._column_bytes)
 
     @cached_property
     def _terms(self) -> Terms:

@@ -16,14 +16,12 @@ from lance_duck.errors import NotFoundError
 from lance_duck.index.files import SegmentFile, SegmentReader, SegmentWriter
 from lance_duck.index.inverted import layout
 from lance_duck.index.inverted.by_row import by_row
-from lance_duck.index.inverted.codecs.positions import PositionBlocks
 from lance_duck.index.inverted.columns import read_columns, single
 from lance_duck.index.inverted.contents import PartitionContents
-from lance_duck.index.inverted.costs import POSTINGS_BYTES
+from lance_duck.index.inverted.costs import COLUMN_SHARE, POSTINGS_BYTES
 from lance_duck.index.inverted.layout import InvertedParameters, inverted_parameters, partition_numbers
 from lance_duck.index.inverted.merge import merged_partitions, whole_partition
 from lance_duck.index.inverted.partition import InvertedPartition
-from lance_duck.index.inverted.postings import PostingBlocks
 from lance_duck.index.inverted.unpartitioned import read_unpartitioned
 from lance_duck.index.inverted.write import write_partition
 from lance_duck.rows import fragments_in_bitmap
@@ -64,9 +62,10 @@ class InvertedSegment:
         self._held_bytes = held_bytes
         self.is_converted = held_bytes > 0
         self._by_element = by_element
-        self._cache: SizedCache[PostingBlocks | PositionBlocks] = SizedCache(cache_bytes, lambda value: value.nbytes)
+        self._cache: SizedCache[Any] = SizedCache(cache_bytes, lambda value: value.nbytes)
         self._parameters = parameters
-        self.partitions = tuple(InvertedPartition(files, n, parameters, self._cache) for n in numbers)
+        column_bytes = cache_bytes // COLUMN_SHARE // max(1, len(numbers))
+        self.partitions = tuple(InvertedPartition(files, n, parameters, self._cache, column_bytes) for n in numbers)
         self.deleted_fragments = deleted_fragments
 
     @cached_property

@@ -30,6 +30,8 @@ def columns() -> dict[str, pa.Array]:
         "decimal": pa.array(list(range(ROWS)), pa.decimal128(22, 0)),
         "text": pa.array(texts),
         "nullable text": pa.array(texts, mask=null),
+        "long text": pa.array([t * 40 for t in texts]),
+        "long nullable text": pa.array([t * 40 for t in texts], mask=null),
         "binary": pa.array([t.encode() for t in texts], pa.large_binary()),
         "repeated": pa.array(np.array(["one", "two", "three"])[rng.integers(0, 3, ROWS)], mask=null),
         "flag": pa.array(null, mask=null[::-1]),

@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from unit.index.inverted.partitions import FORMS, contents_of, random_texts, segment_of
+
+from lance_duck.cache import SizedCache
+from lance_duck.index.inverted import columns, layout
+from lance_duck.index.inverted.columns import TermColumns, read_columns
+from lance_duck.index.inverted.partition import InvertedPartition
+
+TEXTS = random_texts(700)
+TYPES = {layout.POSTING: layout.BLOBS, layout.IMPACTS: layout.BLOBS}
+
+
+def term_columns(partition: InvertedPartition, most: int) -> tuple[TermColumns, Any]:
+    file = partition._files.open(layout.postings_file(0))
+    return TermColumns(file, SizedCache(1 << 20, lambda value: value.nbytes), most), file
+
+
+def test_rows_are_the_same_whether_columns_are_read_whole_or_not(tmp_path, monkeypatch) -> None:
+    (partition,) = segment_of(tmp_path, [contents_of(TEXTS)]).partitions
+    ids = np.array([9, 2, 30, 2])
+    for meanwhile, whole in ((0, [False] * 4), (1 << 20, [True] * 4)):
+        monkeypatch.setattr(columns, "READ_MEANWHILE", meanwhile)
+        found, file = term_columns(partition, 1 << 20)
+        everything = read_columns(file, TYPES)
+        assert not found.are_whole(TYPES)
+        for is_whole in whole:
+            arrays = found.read(TYPES, ids)
+            assert [each.to_pylist() for each in arrays] == [[each[i].as_py() for i in ids] for each in everything]
+            assert found.are_whole(TYPES) == is_whole
+
+
+def test_a_column_is_read_whole_once_reading_terms_has_taken_as_long(tmp_path, monkeypatch) -> None:
+    (partition,) = segment_of(tmp_path, [contents_of(TEXTS)]).partitions
+    found, file = term_columns(partition, 1 << 20)
+    monkeypatch.setattr(columns, "READ_MEANWHILE", -(-file.stored_bytes(layout.POSTING) // 3))
+    seen = []
+    for _ in range(4):
+        found.read({layout.POSTING: layout.BLOBS}, np.array([1]))
+        seen.append(found.are_whole({layout.POSTING: layout.BLOBS}))
+    assert seen == [False, False, True, True]
+
+
+def test_a_column_beyond_the_limit_is_never_kept_whole(tmp_path) -> None:
+    (partition,) = segment_of(tmp_path, [contents_of(TEXTS)]).partitions
+    found, _ = term_columns(partition, 10)
+    found.read(TYPES, np.array([1]))
+    assert not found.keep(TYPES)
+    assert not found.are_whole(TYPES)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_searches_read_the_same_before_and_after(tmp_path, monkeypatch, form) -> None:
+    segments = []
+    for name, meanwhile in (("alone", 0), ("whole", 1 << 20)):
+        monkeypatch.setattr(columns, "READ_MEANWHILE", meanwhile)
+        (partition,) = segment_of(tmp_path / name, [contents_of(TEXTS)], with_position=True, **form).partitions
+        read = []
+        for ids in ([3], [7, 3], [40, 1, 7], [3]):
+            postings = partition.postings(np.array(ids))
+            assert postings.impacts is not None
+            blocks = partition.position_blocks(np.array(ids))
+            positions = (
+                []
+                if blocks is None
+                else [blocks.data[a:b].tobytes() for a, b in zip(blocks.begins, blocks.ends, strict=True)]
+            )
+            read.append((*(each.tolist() for each in postings.decoded()), postings.lengths.tolist(), positions))
+            read.append([each.tolist() for each in (postings.blocks.lists, postings.impacts.lists)])
+        segments.append(read)
+    assert segments[0] == segments[1]
