@@ -1,7 +1,7 @@
 """How long does a full-text index take to build, of how many bytes is it, and how much memory does that take?
 
-Both index the same texts, which have words as frequent as those of a language. Memory is what a process of its own
-has at its peak beyond what it has when the table is open.
+Both index the same texts, which have words as frequent as those of a language; those of the JSON are one of four
+leaves of each document. Memory is what a process of its own has at its peak beyond what it has when the table is open.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 import lance_duck as ld
-from benchmarks._harness import DATA, OURS, Case, chosen, options, race, report
+from benchmarks._harness import DATA, OURS, Case, add_clock, chosen, clock_of, options, race, report
 from benchmarks._texts import texts
 
 LIBRARIES: dict[str, Any] = {OURS: ld, "pylance": lance}
@@ -32,6 +33,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "with positions": {**PLAIN, "with_position": True},
     "with positions, memory_limit=16": {**PLAIN, "with_position": True, "memory_limit": 16},
     "blocks of 256": {**PLAIN, "block_size": 256},
+    "JSON": {**PLAIN, "column": "j"},
 }
 STEP = 50_000
 
@@ -56,13 +58,15 @@ print((most() - before) / 1024)
 
 def main() -> None:
     """Race through building, then weigh what was built."""
-    arguments = options((__doc__ or "").split("\n")[0], rows=200_000, rounds=3).parse_args()
+    parser = options((__doc__ or "").split("\n")[0], rows=200_000, rounds=3)
+    add_clock(parser)
+    arguments = parser.parse_args()
     cases = []
     for name in chosen(SETTINGS, arguments.only):
         settings = SETTINGS[name]
-        paths = {who: table(who, arguments.rows) for who in LIBRARIES}
+        paths = {who: table(who, arguments.rows, is_json="column" in settings) for who in LIBRARIES}
         work = {who: partial(build, LIBRARIES[who], path, settings) for who, path in paths.items()}
-        cases.append(race(f"build, {name}", work, arguments.rounds))
+        cases.append(race(f"build, {name}", work, arguments.rounds, clock_of(arguments)))
         sizes = {who: [size_of(path) / 1e6] for who, path in paths.items()}
         cases.append(Case(f"size, {name}", sizes, "MB"))
         cases.append(Case(f"memory, {name}", {who: [peak(who, path, settings)] for who, path in paths.items()}, "MB"))
@@ -72,7 +76,9 @@ def main() -> None:
 def build(library: Any, path: str, settings: dict[str, Any], *, keep: bool = True) -> None:
     """Build the index of a table anew."""
     dataset = library.dataset(path)
-    dataset.create_scalar_index("s", "INVERTED", name="built", replace=True, **settings)
+    dataset.create_scalar_index(
+        **{"column": "s", "index_type": "INVERTED", "name": "built", "replace": True, **settings}
+    )
     if not keep:
         dataset.drop_index("built")
 
@@ -88,19 +94,23 @@ def peak(who: str, path: str, settings: dict[str, Any]) -> float:
     folder = Path(path).parent
     warm = folder / "warm.lance"
     if not warm.exists():
-        lance.write_dataset(pa.table({"s": texts(1000)}), warm)
+        lance.write_dataset(
+            pa.table({"s": texts(1000), "j": documents(texts(1000), 0)}), warm, data_storage_version="2.2"
+        )
     library = "lance_duck" if who == OURS else "lance"
     command = [sys.executable, "-W", "ignore", "-c", _PEAK, library, str(folder), path, json.dumps(settings)]
     return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
-def table(who: str, rows: int) -> str:
+def table(who: str, rows: int, *, is_json: bool = False) -> str:
     """Write a table, unless it is there."""
-    path = DATA / f"full-text-{rows}-{who}" / "t.lance"
+    path = DATA / f"full-text-{rows}-{'json-' if is_json else ''}{who}" / "t.lance"
     if not path.exists():
         shutil.rmtree(path.parent, ignore_errors=True)
-        reader = pa.RecordBatchReader.from_batches(pa.schema({"id": pa.int64(), "s": pa.string()}), batches(rows))
-        lance.write_dataset(reader, path, max_rows_per_file=100_000)
+        parts = json_batches(rows) if is_json else batches(rows)
+        first = next(parts)
+        reader = pa.RecordBatchReader.from_batches(first.schema, chain([first], parts))
+        lance.write_dataset(reader, path, max_rows_per_file=100_000, data_storage_version="2.2")
     return str(path)
 
 
@@ -109,6 +119,21 @@ def batches(rows: int) -> Iterator[pa.RecordBatch]:
     for at in range(0, rows, STEP):
         count = min(STEP, rows - at)
         yield pa.record_batch({"id": np.arange(at, at + count), "s": texts(count, at)})
+
+
+def json_batches(rows: int) -> Iterator[pa.RecordBatch]:
+    """Yield texts in JSON, with their numbers."""
+    for batch in batches(rows):
+        yield pa.record_batch({"id": batch["id"], "j": documents(batch["s"], batch["id"][0].as_py())})
+
+
+def documents(bodies: pa.StringArray, first: int) -> pa.Array:
+    """Return a document of each text, a number, a name of a few, and a truth."""
+    listed = [
+        {"body": body, "about": {"number": number, "name": f"name{number % 50}"}, "is_new": number % 3 == 0}
+        for number, body in enumerate(bodies.to_pylist(), first)
+    ]
+    return pa.ExtensionArray.from_storage(pa.json_(), pa.array(map(json.dumps, listed)))
 
 
 if __name__ == "__main__":

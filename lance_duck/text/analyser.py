@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from lance_duck.arrow.types import is_list, is_text
 from lance_duck.errors import InternalError, WrongTypeError
-from lance_duck.kernels.tokens.keep import DROPPED, keep_tokens
-from lance_duck.text.filters import terms_of_words
-from lance_duck.text.json_documents import json_tokens, json_tokens_reference, positions_within, query_tokens
+from lance_duck.kernels.tokens.keep import keep_tokens
+from lance_duck.text.filters import numbered_terms, terms_of_words
+from lance_duck.text.json_documents import json_tokens, json_tokens_reference, query_tokens
 from lance_duck.text.parameters import AnalyserParameters, utf8_bytes
 from lance_duck.text.texts import joined_texts, large_texts, present_texts
-from lance_duck.text.tokens import FtsToken, Tokens
+from lance_duck.text.tokens import FtsToken, Tokens, positions_within
 from lance_duck.text.words import Words, cut_texts, tokens_of_text
 
 
@@ -57,14 +57,14 @@ class Analyser:
         if self.parameters.is_json:
             return self._json(array)
         words = self._words(array)
-        numbers, terms = _numbered(terms_of_words(words.words, self.parameters))
+        numbers, terms = numbered_terms(terms_of_words(words.words, self.parameters))
         positions = np.empty(len(words.ids), np.uint32)
         bounds = np.empty(len(words.bounds), np.int64)
         has_positions = self.parameters.base_tokenizer != "ngram"
         count = keep_tokens(words.ids, words.bounds, numbers, has_positions, positions, bounds)
         if count < 0:
             raise InternalError("a token has no word")
-        return Tokens(_binary(terms), words.ids[:count], positions[:count], bounds)
+        return Tokens(terms, words.ids[:count], positions[:count], bounds)
 
     def terms_of(self, text: str) -> list[FtsToken]:
         """Return the tokens of one text, in order, with their positions; tokens that are left out leave gaps.
@@ -116,14 +116,3 @@ def _in_order(terms: Iterable[str]) -> list[FtsToken]:
 
 def _offsets(sizes: NDArray[np.generic]) -> NDArray[np.int64]:
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)])
-
-
-def _numbered(terms: Sequence[str | None]) -> tuple[NDArray[np.uint32], list[str]]:
-    """Return the number of each term, in order of first occurrence, DROPPED for None; and the distinct ones."""
-    numbers: dict[str, int] = {}
-    ids = [DROPPED if term is None else numbers.setdefault(term, len(numbers)) for term in terms]
-    return np.array(ids, np.uint32), list(numbers)
-
-
-def _binary(terms: list[str]) -> pa.LargeBinaryArray:
-    return pa.array(terms, pa.large_string()).cast(pa.large_binary())

@@ -8,8 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+import numpy as np
+import pyarrow as pa
 import Stemmer
+from numpy.typing import NDArray
 
+from lance_duck.kernels.tokens.keep import DROPPED
 from lance_duck.text.parameters import AnalyserParameters
 from lance_duck.text.tables import ascii_folding, lower_case, stop_words
 
@@ -37,6 +41,13 @@ def terms_of_words(words: Sequence[str], parameters: AnalyserParameters) -> list
         None if term in refused else term if not folding or term.isascii() else term.translate(folding)
         for term in terms
     ]
+
+
+def numbered_terms(terms: Sequence[str | None]) -> tuple[NDArray[np.uint32], pa.LargeBinaryArray]:
+    """Return the number of each term, in order of first occurrence, DROPPED for None; and the distinct ones."""
+    numbers: dict[str, int] = {}
+    ids = [DROPPED if term is None else numbers.setdefault(term, len(numbers)) for term in terms]
+    return np.array(ids, np.uint32), pa.array(numbers, pa.large_string()).cast(pa.large_binary())
 
 
 def _refused(parameters: AnalyserParameters) -> frozenset[str]:

@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 from lance_duck.errors import InvalidInputError, UnsupportedError
 from lance_duck.kernels.tokens.words import LONG
 from lance_duck.text.filters import terms_of_words
+from lance_duck.text.json_leaves import read_json_leaves, tokens_of_leaves
 from lance_duck.text.parameters import AnalyserParameters
-from lance_duck.text.tokens import Tokens
+from lance_duck.text.tokens import Tokens, positions_within
 from lance_duck.text.words import cut_texts, tokens_of_text
 
 TEXT: Final = "str"
@@ -49,6 +50,12 @@ def json_tokens(documents: pa.LargeStringArray, parameters: AnalyserParameters) 
         InvalidInputError: A document is not JSON.
         UnsupportedError: A document is nested too deeply.
     """
+    leaves = read_json_leaves(documents)
+    return _plain_tokens(documents, parameters) if leaves is None else tokens_of_leaves(leaves, parameters)
+
+
+def _plain_tokens(documents: pa.LargeStringArray, parameters: AnalyserParameters) -> Tokens:
+    """Return the tokens of documents, of which `read_json_leaves` does not read some."""
     names: dict[str, int] = {}
     texts: list[str] = []
     text_leaves: list[int] = []
@@ -166,9 +173,3 @@ def _numbered(names: list[str], ids: NDArray[np.int64], bounds: NDArray[np.int64
     places[order] = np.arange(len(order), dtype=np.uint32)
     terms = pa.array([names[i] for i in order.tolist()], pa.large_string()).cast(pa.large_binary())
     return Tokens(terms, places[ids], positions_within(bounds), bounds.astype(np.int64))
-
-
-def positions_within(bounds: NDArray[np.int64]) -> NDArray[np.uint32]:
-    """Return the place of each token in its document."""
-    lengths = np.diff(bounds)
-    return (np.arange(int(bounds[-1])) - np.repeat(bounds[:-1], lengths)).astype(np.uint32)

@@ -43,3 +43,9 @@ class FtsToken:
 
     text: str
     position: int
+
+
+def positions_within(bounds: NDArray[np.int64]) -> NDArray[np.uint32]:
+    """Return the place of each token in its document."""
+    lengths = np.diff(bounds)
+    return (np.arange(int(bounds[-1])) - np.repeat(bounds[:-1], lengths)).astype(np.uint32)

@@ -73,6 +73,23 @@ def tokens_of_text(text: str, parameters: AnalyserParameters) -> Iterator[tuple[
             yield token, 0 if parameters.base_tokenizer == "ngram" else place
 
 
+def grown(array: NDArray[Any], used: int) -> NDArray[Any]:
+    """Return an array of twice the length, which begins with so many values of another."""
+    larger = np.empty((2 * len(array), *array.shape[1:]), array.dtype)
+    larger[:used] = array[:used]
+    return larger
+
+
+def text_buffers(texts: pa.LargeStringArray) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Return data and offsets of texts, without copying them."""
+    _, offsets, data = texts.buffers()
+    if len(texts) == 0 or offsets is None:
+        return readonly(np.empty(0, np.uint8)), readonly(np.zeros(1, np.int64))
+    places = np.frombuffer(offsets, np.int64, len(texts) + 1, 8 * texts.offset)
+    values = np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
+    return readonly(values), readonly(places)
+
+
 def _limit(parameters: AnalyserParameters) -> int:
     return _NO_LIMIT if parameters.max_token_length is None else parameters.max_token_length
 
@@ -92,7 +109,7 @@ def _cut(
     texts: pa.LargeStringArray, cut: Callable[..., int], rule: NDArray[Any], limit: int, with_spans: bool
 ) -> Words:
     """Run a kernel to its end, with larger arrays whenever one is full."""
-    data, offsets = _buffers(texts)
+    data, offsets = text_buffers(texts)
     text_bytes = int(offsets[-1] - offsets[0])
     starts, sizes = np.empty((2, _FIRST_WORDS), np.int64)
     slots = np.zeros(4 * _FIRST_WORDS, np.uint64)
@@ -107,11 +124,11 @@ def _cut(
         if status == DONE:
             break
         if status == TOKENS_FULL:
-            ids, spans = _grown(ids, count), _grown(spans, count)
+            ids, spans = grown(ids, count), grown(spans, count)
         elif status == WORDS_FULL:
             if words >= LONG // 2:
                 raise InvalidInputError("texts have too many distinct tokens", expected=f"at most {words}")
-            starts, sizes = _grown(starts, words), _grown(sizes, words)
+            starts, sizes = grown(starts, words), grown(sizes, words)
             slots = np.zeros(4 * len(starts), np.uint64)
             fill_slots(data, starts[:words], sizes[:words], slots)
         else:
@@ -125,26 +142,10 @@ def _cut(
     return Words(_strings(data, starts[:words], sizes[:words]), ids[:count], bounds, spans)
 
 
-def _grown(array: NDArray[Any], used: int) -> NDArray[Any]:
-    larger = np.empty((2 * len(array), *array.shape[1:]), array.dtype)
-    larger[:used] = array[:used]
-    return larger
-
-
 def _strings(data: NDArray[np.uint8], starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> list[str]:
     view = memoryview(cast("Any", data))
     pairs = zip(starts.tolist(), (starts + sizes).tolist(), strict=True)
     return [str(view[start:stop], "utf-8") for start, stop in pairs]
-
-
-def _buffers(texts: pa.LargeStringArray) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Return data and offsets of texts, without copying them."""
-    _, offsets, data = texts.buffers()
-    if len(texts) == 0 or offsets is None:
-        return readonly(np.empty(0, np.uint8)), readonly(np.zeros(1, np.int64))
-    places = np.frombuffer(offsets, np.int64, len(texts) + 1, 8 * texts.offset)
-    values = np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
-    return readonly(values), readonly(places)
 
 
 def _runs(text: str, members: NDArray[np.uint8]) -> Iterator[str]:

@@ -2,7 +2,8 @@
 
 A node is a row of the tape: its kind, where its payload begins in the scratch, the bytes that its value takes as JSONB,
 its number of children, and the first row after it and all nodes below it; two more numbers are for the kernel that
-writes it. A member of an object is two nodes, key and value.
+writes it, and of a scalar say until then where it begins and ends in the text. A member of an object is two nodes, key
+and value.
 """
 
 from __future__ import annotations
@@ -237,6 +238,7 @@ def _word(data: Bytes, at: int, stop: int) -> int:
 def _scalar(data: Bytes, at: int, stop: int, scratch: Bytes, place: int, tape: Tape, node: int) -> tuple[int, int, int]:
     """Read the scalar at `at` into a node; return (status, first byte after it, bytes used)."""
     status, begin, kind, byte = OK, place, STRING, data[at]
+    tape[node, PLACE] = at
     if byte == 34:
         status, at, place = _string(data, at, stop, scratch, place)
     elif 48 <= byte <= 57 or (byte == 45 and not (at + 1 < stop and data[at + 1] == 73)):
@@ -252,7 +254,7 @@ def _scalar(data: Bytes, at: int, stop: int, scratch: Bytes, place: int, tape: T
             place += 1
     size = 9 if kind == FLOAT else place - begin
     tape[node, KIND], tape[node, START], tape[node, SIZE] = kind, begin, size
-    tape[node, COUNT], tape[node, SKIP] = 0, node + 1
+    tape[node, COUNT], tape[node, SKIP], tape[node, ORDER] = 0, node + 1, at
     return (TOO_LARGE if size > MAX_SIZE else status), at, place
 
 

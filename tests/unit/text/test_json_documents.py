@@ -12,6 +12,7 @@ import lance_duck as ld
 from lance_duck.errors import InvalidInputError, UnsupportedError
 from lance_duck.text.analyser import Analyser
 from lance_duck.text.json_documents import json_tokens, json_tokens_reference, query_tokens
+from lance_duck.text.json_leaves import read_json_leaves
 from lance_duck.text.parameters import AnalyserParameters
 
 JSON = AnalyserParameters(lance_tokenizer="json")
@@ -49,6 +50,47 @@ def test_tokens_of_documents_are_those_of_each(documents, base) -> None:
     assert found == [list(json_tokens_reference(text, parameters)) for text in texts]
     lengths = np.diff(tokens.bounds)
     assert tokens.positions.tolist() == [place for length in lengths for place in range(length)]
+
+
+def plain_terms(texts: list[str], parameters: AnalyserParameters) -> list[list[str]]:
+    tokens = json_tokens(pa.array(texts, pa.large_string()), parameters)
+    terms = tokens.terms.to_pylist()
+    pairs = zip(tokens.bounds[:-1], tokens.bounds[1:], strict=True)
+    return [[terms[i].decode() for i in tokens.term_ids[start:stop]] for start, stop in pairs]
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        '{"a": 1, "b": {"a": 2}, "a": 3}',
+        '{"a.b": 1, "a": {"b": 2}, "a.b": 3}',
+        '[{"a": 1}, {"a": 2}]',
+        '{"a,str": 1, "a": "number 1", "": {"": "x"}}',
+        r'{"a": "\u00e9\ud83d\ude00 \n \"q\"", "\u0061": "b"}',
+        "[NaN, Infinity, -Infinity, 1e5, -0.0, 123456789012345678901234567890]",
+        "[" * 600 + "1" + "]" * 600,
+        '{"a": [], "b": {}, "c": [[], [{}]]}',
+        '  "text alone"  ',
+    ],
+)
+def test_documents_that_the_kernel_refuses_and_those_that_it_reads_have_the_same_terms(document) -> None:
+    parameters = AnalyserParameters.from_arguments({"base_tokenizer": "whitespace", "lance_tokenizer": "json"})
+    texts = ['{"k": "v"}', document, document]
+    assert plain_terms(texts, parameters) == [list(json_tokens_reference(text, parameters)) for text in texts]
+
+
+def test_many_leaves_paths_and_terms_find_room() -> None:
+    wide = json.dumps({f"key{i}": [f"word{i}", i, "x" * i] for i in range(3000)})
+    deep = json.dumps([list(range(5000)), "é" * 5000])
+    texts = [wide, deep, wide]
+    assert read_json_leaves(pa.array(texts, pa.large_string())) is not None
+    assert plain_terms(texts, JSON) == [list(json_tokens_reference(text, JSON)) for text in texts]
+
+
+@pytest.mark.parametrize("text", ["", "{", '{"a" 1}', "[1,]", "01", '"\\x"', "nul", "1 2", '{"a": 1}}'])
+def test_documents_that_are_no_json_are_refused(text) -> None:
+    with pytest.raises(InvalidInputError, match="bad document: expected JSON"):
+        json_tokens(pa.array(['{"a": 1}', text], pa.large_string()), JSON)
 
 
 def test_nulls_and_lists_of_documents_have_the_tokens_of_what_is_there() -> None:
