@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from lance_duck.errors import InvalidInputError, UnsupportedError
 from lance_duck.kernels.tokens.words import LONG
 from lance_duck.text.filters import terms_of_words
-from lance_duck.text.json_leaves import read_json_leaves, tokens_of_leaves
+from lance_duck.text.json.leaves import read_json_leaves, tokens_of_leaves
 from lance_duck.text.parameters import AnalyserParameters
 from lance_duck.text.tokens import Tokens, positions_within
 from lance_duck.text.words import cut_texts, tokens_of_text

@@ -52,7 +52,7 @@ def read_json_leaves(documents: pa.LargeStringArray) -> JsonLeaves | None:
     longest, size = int(np.diff(offsets).max(initial=0)), int(offsets[-1] - offsets[0])
     stack, frames = np.empty(_DEEPEST, np.int64), np.empty((_DEEPEST, leaves.FRAME), np.int64)
     scratch, tape = np.empty(16 + 4 * longest, np.uint8), np.empty((_FIRST_NODES, parse.NODE), np.int64)
-    table, last = _Table.empty(), np.zeros(_FIRST_WORDS + 1, np.int64)
+    table, last = _DistinctBytes.empty(), np.zeros(_FIRST_WORDS + 1, np.int64)
     texts, text_ends = np.empty(size, np.uint8), np.empty(_FIRST_LEAVES, np.int64)
     read, bounds = np.empty((_FIRST_LEAVES, leaves.LEAF), np.int64), np.zeros(len(offsets), np.int64)
     state = np.zeros(7, np.int64)
@@ -85,7 +85,11 @@ def tokens_of_leaves(document_leaves: JsonLeaves, parameters: AnalyserParameters
     cut = cut_texts(document_leaves.texts, parameters)
     term_numbers, text_terms = numbered_terms(terms_of_words(cut.words, parameters))
     ids = np.empty(len(cut.ids) + len(document_leaves.leaves), np.uint32)
-    bounds, state, table = np.zeros(len(document_leaves.bounds), np.int64), np.zeros(4, np.int64), _Table.empty()
+    bounds, state, table = (
+        np.zeros(len(document_leaves.bounds), np.int64),
+        np.zeros(4, np.int64),
+        _DistinctBytes.empty(),
+    )
     longest = int((document_leaves.leaves[:, 3] - document_leaves.leaves[:, 2]).max(initial=0))
     words = readonly(cut.ids), readonly(cut.bounds), readonly(term_numbers)
     while True:
@@ -110,7 +114,7 @@ def tokens_of_leaves(document_leaves: JsonLeaves, parameters: AnalyserParameters
 
 
 @dataclass(frozen=True, eq=False)
-class _Table:
+class _DistinctBytes:
     """Distinct words, see `kernels.tokens.words`, whose bytes are put behind one another."""
 
     data: NDArray[np.uint8]
@@ -119,7 +123,7 @@ class _Table:
     slots: NDArray[np.uint64]
 
     @classmethod
-    def empty(cls) -> _Table:
+    def empty(cls) -> _DistinctBytes:
         starts, sizes = np.empty((2, _FIRST_WORDS), np.int64)
         return cls(
             np.empty(_FIRST_WORDS * _BYTES_OF_A_WORD, np.uint8), starts, sizes, np.zeros(4 * _FIRST_WORDS, np.uint64)
@@ -129,18 +133,18 @@ class _Table:
     def arrays(self) -> tuple[Any, ...]:
         return self.data, self.starts, self.sizes, self.slots
 
-    def grown(self, words: int, size: int, longest: int) -> _Table:
+    def grown(self, words: int, size: int, longest: int) -> _DistinctBytes:
         """Return a table with room for twice as many words, and for one of so many bytes and a few more."""
         if words >= _MOST_WORDS:
             raise InvalidInputError("documents have too many distinct tokens", expected=f"at most {words}")
         data = np.empty(max(2 * len(self.data), size + longest + _BYTES_OF_A_WORD), np.uint8)
         data[:size] = self.data[:size]
         if words < len(self.starts):
-            return _Table(data, self.starts, self.sizes, self.slots)
+            return _DistinctBytes(data, self.starts, self.sizes, self.slots)
         starts, sizes = grown(self.starts, words), grown(self.sizes, words)
         slots = np.zeros(4 * len(starts), np.uint64)
         fill_slots(data, starts[:words], sizes[:words], slots)
-        return _Table(data, starts, sizes, slots)
+        return _DistinctBytes(data, starts, sizes, slots)
 
     def paths(self, words: int) -> list[str]:
         """Return the paths that words are, after the root: see `kernels.json.leaves`."""
@@ -152,7 +156,7 @@ class _Table:
         return paths
 
 
-def _terms(table: _Table, count: int, paths: list[str], text_terms: pa.LargeBinaryArray) -> pa.LargeBinaryArray:
+def _terms(table: _DistinctBytes, count: int, paths: list[str], text_terms: pa.LargeBinaryArray) -> pa.LargeBinaryArray:
     """Return distinct tokens as terms."""
     tokens = table.data, table.starts[:count], table.sizes[:count]
     path_buffers = text_buffers(pa.array(paths, pa.large_string()))
