@@ -1,10 +1,15 @@
-"""What other libraries call things that a dataset has by another name: an error that says so."""
+"""Errors for attributes that a dataset lacks, which name the one that was probably meant.
+
+That is the name here of what other libraries call otherwise, or the nearest public name.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
+
+from lance_duck.arguments import did_you_mean
 
 _HERE: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -35,10 +40,20 @@ _HERE: Final[Mapping[str, str]] = MappingProxyType(
 
 
 class OtherNames:
-    """Names the method that was probably meant, for a dataset that is asked for one of another library."""
+    """Mixin whose error for a missing attribute names the one that was probably meant."""
 
     if not TYPE_CHECKING:  # to a type checker a name that does not exist stays an error
 
         def __getattr__(self, name: str) -> object:
-            hint = f"; here it is {_HERE[name]}" if name in _HERE else ""
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{hint}", name=name, obj=self)
+            if any(name in vars(base) for base in type(self).__mro__):
+                return object.__getattribute__(self, name)  # a property raised AttributeError: raise it again, as it is
+            hint = f"here it is {_HERE[name]}" if name in _HERE else _nearest(self, name)
+            text = f"{type(self).__name__!r} object has no attribute {name!r}"
+            raise AttributeError(text if hint is None else f"{text}; {hint}", name=name, obj=self)
+
+
+def _nearest(dataset: object, name: str) -> str | None:
+    """Return the hint at the nearest public name; None for private names, which libraries probe for."""
+    if name.startswith("_"):
+        return None
+    return did_you_mean(name, (public for public in dir(type(dataset)) if not public.startswith("_")))

@@ -25,6 +25,22 @@ def test_a_name_of_another_library_is_answered_with_ours(table: ld.LanceDataset,
         getattr(table, name)
 
 
+def test_a_misspelt_name_is_answered_with_the_nearest(table: ld.LanceDataset) -> None:
+    assert not hasattr(table, "to_polarz")
+    with pytest.raises(AttributeError, match=r"no attribute 'to_polarz'; did you mean 'to_polars'\?$"):
+        _ = table.to_polarz  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError, match=r"no attribute '_versions'$"):
+        _ = table._versions  # type: ignore[attr-defined]
+
+
+def test_an_attribute_error_inside_a_property_is_its_own(
+    table: ld.LanceDataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ld.LanceDataset, "tags", property(lambda _: {}.missing))  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError, match=r"'dict' object has no attribute 'missing'$"):
+        _ = table.tags
+
+
 def test_datasets_still_copy_and_pickle(table: ld.LanceDataset) -> None:
     assert copy.copy(table).count_rows() == pickle.loads(pickle.dumps(table)).count_rows() == 2
 
