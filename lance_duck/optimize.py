@@ -430,7 +430,8 @@ class Upkeep(ConfigChanges):
 
         Returns:
             For each file its path, kind, bytes, and whether it is "sound", "damaged" or has no checksums ("none").
-            Tags and branches are among them; sidecars of blobs have no checksums, and are left out.
+            Tags and branches are among them, and sidecars of blobs whose digests their data file has; other sidecars
+            are left out.
         """
         return files.check_files(self.handle.snapshot)
 

@@ -30,6 +30,39 @@ def digests(data: Any) -> Digests:
     return np.array([digest(view[at : at + BLOCK]) for at in range(0, len(view), BLOCK)], np.uint64)
 
 
+class StreamDigests:
+    """The digests of bytes that come piece by piece."""
+
+    def __init__(self) -> None:
+        self._blocks: list[int] = []
+        self._open = xxhash.xxh3_64()
+        self._open_bytes = 0
+
+    def update(self, data: Any) -> None:
+        """Take the next bytes."""
+        view = memoryview(data).cast("B")
+        at = 0
+        if self._open_bytes:
+            at = min(BLOCK - self._open_bytes, len(view))
+            self._open.update(view[:at])
+            self._open_bytes += at
+            if self._open_bytes == BLOCK:
+                self._blocks.append(self._open.intdigest())
+                self._open.reset()
+                self._open_bytes = 0
+        for start in range(at, len(view) - BLOCK + 1, BLOCK):
+            self._blocks.append(digest(view[start : start + BLOCK]))
+            at = start + BLOCK
+        if at < len(view):
+            self._open.update(view[at:])
+            self._open_bytes += len(view) - at
+
+    def digests(self) -> Digests:
+        """Return the digest of each block, the last of which may be shorter."""
+        last = [self._open.intdigest()] if self._open_bytes else []
+        return np.array([*self._blocks, *last], np.uint64)
+
+
 def num_blocks(sizes: Sequence[int] | NDArray[Any]) -> NDArray[np.int64]:
     """Return the number of blocks of buffers of these sizes in bytes."""
     return -(-np.asarray(sizes, np.int64) // BLOCK)

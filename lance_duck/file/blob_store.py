@@ -9,13 +9,16 @@ _blobs/{uuid}.blob                                       blobs that all data fil
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Final
 
 from lance_duck.cache import LruCache
+from lance_duck.checksums.container import Checksums
 from lance_duck.errors import CorruptError, NotFoundError
 from lance_duck.file.costs import KEPT_BLOB_FILES
 from lance_duck.store import ByteSource, Store
+from lance_duck.store.checked import sidecar_source
 from lance_duck.wire import paths
 
 _MANAGED: Final = re.compile(rf"{paths.MANAGED_BLOBS}/[^/\\\x00]+\.blob")
@@ -32,13 +35,22 @@ class BlobStore:
         data_file: Name of the data file in the manifest.
         is_dataset_root: Whether the store is laid out like a table.
         open_external: Opens files that the table does not own.
+        checksums: Reads the checksums of the sidecars that have some, by their ids; None: none has.
     """
 
-    def __init__(self, store: Store, data_file: str, is_dataset_root: bool, open_external: External) -> None:
+    def __init__(
+        self,
+        store: Store,
+        data_file: str,
+        is_dataset_root: bool,
+        open_external: External,
+        checksums: Callable[[], Mapping[int, Checksums]] | None = None,
+    ) -> None:
         self._store = store
         self._data_file = data_file
         self._is_dataset_root = is_dataset_root
         self._open_external = open_external
+        self._read_checksums = checksums
         self._sidecars: LruCache[ByteSource] = LruCache(KEPT_BLOB_FILES)
         self._managed: LruCache[ByteSource] = LruCache(KEPT_BLOB_FILES)
         self._externals: LruCache[ByteSource] = LruCache(KEPT_BLOB_FILES)
@@ -49,8 +61,20 @@ class BlobStore:
         Raises:
             NotFoundError: There is no such file.
         """
-        path = paths.blob_file(self._data_file, blob_id, is_dataset_root=self._is_dataset_root)
-        return self._sidecars.get(blob_id, lambda: self._store.open(path))
+        return self._sidecars.get(blob_id, lambda: self._open_sidecar(blob_id))
+
+    @cached_property
+    def checksums(self) -> Mapping[int, Checksums]:
+        """Checksums of the sidecars, by id; empty if they have none.
+
+        Raises:
+            CorruptError: The data file, which has them, is damaged.
+        """
+        return {} if self._read_checksums is None else self._read_checksums()
+
+    def sidecar_path(self, blob_id: int) -> str:
+        """Return the path of a sidecar below the root of its table or base path."""
+        return paths.blob_file(self._data_file, blob_id, is_dataset_root=self._is_dataset_root)
 
     def managed(self, base_id: int, name: str) -> ByteSource:
         """Open a file of the table by its path below the root that the data file lies in.
@@ -77,6 +101,11 @@ class BlobStore:
             CorruptError: The table has no such base path.
         """
         return self._externals.get((base_id, name), lambda: self._open_external(base_id, name))
+
+    def _open_sidecar(self, blob_id: int) -> ByteSource:
+        source = self._store.open(self.sidecar_path(blob_id))
+        checksums = self.checksums.get(blob_id)
+        return source if checksums is None else sidecar_source(source, checksums)
 
     def _open_managed(self, base_id: int, name: str) -> ByteSource:
         try:

@@ -24,8 +24,9 @@ then (2, 1), (2, 2) and (2, 3). Global buffer 0 is a protobuf `FileDescriptor`: 
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -33,6 +34,7 @@ from google.protobuf.message import DecodeError
 
 from lance_duck.checksums.container import (
     TRAILER,
+    Checksums,
     Trailer,
     check_tail,
     damaged,
@@ -40,11 +42,13 @@ from lance_duck.checksums.container import (
     read_mark,
     read_trailer,
 )
+from lance_duck.checksums.sidecars import read_sidecar_block, read_sidecar_mark
 from lance_duck.encoding.layouts.page import Extent
 from lance_duck.errors import CorruptError, InvalidInputError, UnsupportedError
-from lance_duck.file.blob_store import BlobStore
+from lance_duck.file.blob_store import BlobStore, External
 from lance_duck.file.costs import TAIL_BYTES
 from lance_duck.file.metadata import ColumnMetadata, parse_column_metadata
+from lance_duck.store import Store
 from lance_duck.store.checked import CheckedSource
 from lance_duck.store.request import ByteRange, Bytes, ByteSource, Request
 from lance_duck.wire.pb import file_pb2
@@ -66,6 +70,7 @@ class LanceFile:
         num_columns: Number of physical columns.
         descriptor: Schema and number of rows.
         beside: Files of blobs that are not in the data file; None for a file that is opened alone.
+        sidecars: Position and size of the digests of sidecars; None if there are none, or they are not compared.
         is_in_memory: Whether all bytes of the source are in memory, so that reading them at once costs nothing.
     """
 
@@ -80,6 +85,7 @@ class LanceFile:
     _global_buffers: Sequence[Extent] = field(repr=False)
     _parsed: dict[int, ColumnMetadata] = field(default_factory=dict, repr=False)
     beside: BlobStore | None = field(default=None, repr=False)
+    sidecars: Extent | None = None
 
     @property
     def num_global_buffers(self) -> int:
@@ -192,7 +198,39 @@ def open_file(source: ByteSource, *, checksums: bool = True, tail: Bytes | None 
         checked = yield from _checked(source, data[:before], data[before:], first, tail, tail_start)
     version = footer.read_version(source)  # only after the checks: a flipped bit in the version is damage
     descriptor = _parsed_descriptor(data[before:], source)
-    return LanceFile(checked, version, descriptor.length, footer.num_columns, descriptor, columns, global_extents)
+    sidecars = read_sidecar_mark(data[before:]) if checked is not source else None
+    return LanceFile(
+        checked,
+        version,
+        descriptor.length,
+        footer.num_columns,
+        descriptor,
+        columns,
+        global_extents,
+        sidecars=sidecars,
+    )
+
+
+def with_blob_files(
+    file: LanceFile, store: Store, name: str, is_dataset_root: bool, open_external: External
+) -> LanceFile:
+    """Return a data file with the files beside it that hold blobs: see `BlobStore`."""
+    checksums = None if file.sidecars is None else partial(sidecar_checksums, file, file.sidecars)
+    return replace(file, beside=BlobStore(store, name, is_dataset_root, open_external, checksums))
+
+
+def sidecar_checksums(file: LanceFile, extent: Extent) -> Mapping[int, Checksums]:
+    """Read the checksums of sidecars, by id.
+
+    Args:
+        file: Their data file.
+        extent: Where in it they lie: `file.sidecars`.
+
+    Raises:
+        CorruptError: They are damaged.
+    """
+    (data,) = file.source.read([extent])
+    return read_sidecar_block(data.tobytes(), file.source.path)
 
 
 def _piece(source: ByteSource, start: int, stop: int, tail: Bytes, tail_start: int) -> Request[Bytes]:

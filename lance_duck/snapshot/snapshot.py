@@ -9,7 +9,6 @@ A file named in the manifest lies below the root of the table, or below the base
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import replace
 from datetime import date, datetime
 from functools import cached_property
 from os import PathLike
@@ -17,8 +16,8 @@ from typing import Any, TypeVar, cast
 
 from lance_duck.cache import LruCache, SizedCache
 from lance_duck.errors import CorruptError, InvalidInputError, NotFoundError, UnsupportedError
-from lance_duck.file.blob_store import BlobStore
 from lance_duck.file.open import LanceFile, open_data_file
+from lance_duck.file.reader import with_blob_files
 from lance_duck.redact import shown
 from lance_duck.rows import (
     DeletionVector,
@@ -206,7 +205,7 @@ class Snapshot:
             is_root = base is None or base.is_dataset_root
             path = paths.data_file(data_file.path, is_dataset_root=is_root)
             file = run(open_data_file(store.open(path, data_file.exact_size), data_file, checksums=store.checksums))
-            return replace(file, beside=BlobStore(store, data_file.path, is_root, self._bases.open_external))
+            return with_blob_files(file, store, data_file.path, is_root, self._bases.open_external)
 
         return self._files.get((data_file.base_id, data_file.path), open_)
 

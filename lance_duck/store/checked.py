@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from lance_duck.store.mapped import Int64s, MappedFile, Spans
 from lance_duck.store.request import Bytes, ByteSource
 
 
-class CheckedSource:
+class DigestedSource:
     """A `ByteSource` that compares each block of 64 KiB with its digest when it is first read.
 
     Safe to use from several threads; two may check the same block. A block is not checked a second time: bytes that
@@ -22,25 +22,16 @@ class CheckedSource:
 
     Args:
         source: The file.
-        position: Where its block of checksums begins.
-        trailer: Its trailer.
-        block: The block, where it has been read.
+        checksums: Checksums of the file, which are asked for once.
     """
 
-    def __init__(self, source: ByteSource, position: int, trailer: Trailer, block: bytes | None = None) -> None:
+    def __init__(self, source: ByteSource, checksums: Callable[[], Checksums]) -> None:
         self.path = source.path
         self.size = source.size
         self.remote = source.remote
         self.source = source
-        self._position = position
-        self._trailer = trailer
-        self._block = block
+        self.checksums = checksums
         self._blocks: _Blocks | None = None
-
-    @property
-    def checksums_at(self) -> int:
-        """Position of the block of checksums: all bytes before it are of extents, or padding."""
-        return self._position
 
     @property
     def is_checked(self) -> bool:
@@ -95,13 +86,35 @@ class CheckedSource:
             places += blocks.differing(first, offset, self.source.read([(offset, size)])[0])
         return places
 
+    def _load(self) -> _Blocks:
+        blocks = self._blocks = _Blocks(self.checksums())
+        return blocks
+
+
+class CheckedSource(DigestedSource):
+    """A data file or index file whose checksums lie in it.
+
+    Args:
+        source: The file.
+        position: Where its block of checksums begins.
+        trailer: Its trailer.
+        block: The block, where it has been read.
+    """
+
+    def __init__(self, source: ByteSource, position: int, trailer: Trailer, block: bytes | None = None) -> None:
+        super().__init__(source, lambda: read_checksums(self._block_bytes(), trailer, source.path))
+        self._position = position
+        self._trailer = trailer
+        self._block = block
+
+    @property
+    def checksums_at(self) -> int:
+        """Position of the block of checksums: all bytes before it are of extents, or padding."""
+        return self._position
+
     def check_whole(self, data: bytes) -> None:
         """Compare all bytes of the file, which is small. Raises CorruptError when they are not what was written."""
         check_extents(data, self._block_bytes(), self._trailer, self.path)
-
-    def checksums(self) -> Checksums:
-        """Return the checksums of the file. Raises CorruptError when they are damaged."""
-        return read_checksums(self._block_bytes(), self._trailer, self.path)
 
     def _block_bytes(self) -> bytes:
         block = self._block  # which another thread may forget
@@ -110,14 +123,25 @@ class CheckedSource:
         return self.source.read([(self._position, self._trailer.size)])[0].tobytes()
 
     def _load(self) -> _Blocks:
-        blocks = self._blocks = _Blocks(self.checksums())
+        blocks = super()._load()
         self._block = None
         return blocks
 
 
+def sidecar_source(source: ByteSource, checksums: Checksums) -> DigestedSource:
+    """Return a sidecar whose bytes are checked.
+
+    Raises:
+        CorruptError: It is longer or shorter than what was written.
+    """
+    if source.size != int(checksums.extents.sum()):
+        raise damaged(f"the file, {source.size:,} bytes,", source.path)
+    return DigestedSource(source, lambda: checksums)
+
+
 def mapped_file(source: ByteSource) -> MappedFile | None:
     """Return the mapped file of a source, whose bytes are not checked; None where it is not mapped."""
-    source = source.source if isinstance(source, CheckedSource) else source
+    source = source.source if isinstance(source, DigestedSource) else source
     return source if isinstance(source, MappedFile) else None
 
 
@@ -139,7 +163,7 @@ def look(
         rows: Ascending rows that will be read, at least one; None if the system is not to read ahead.
         spans: From ascending rows to where their bytes begin and end, counted from `offset`; None with `rows`.
     """
-    if isinstance(source, CheckedSource):
+    if isinstance(source, DigestedSource):
         if rows is None or spans is None:
             return source.read([(offset, size)])[0]
         if not source.is_checked:

@@ -1,8 +1,8 @@
 """Single bits that flip in files that we wrote: `PYTHONPATH=.:tests python -m corruption.bits 20000` counts them.
 
-Bits are drawn from files of every kind, in tables of every file version that is written, but for padding: bytes of data
-files and index files that no extent, table or message has. The hint to the newest version is a hint, and sidecars of
-blobs have no checksums; neither is drawn.
+Bits are drawn from files of every kind, in tables of every version of files that has checksums, but for padding: bytes
+of data files and index files that no extent, table or message has. The hint to the newest version is a hint, and is not
+drawn.
 """
 
 from __future__ import annotations
@@ -34,7 +34,13 @@ KINDS = (
     "_refs/tags/*.json",
     "_refs/branches/*.json",
 )
+SIDECARS = "data/*/*.blob"
+"""Files of blobs, which tables of version 2.2 have."""
 ROWS = 6000
+THRESHOLDS = {
+    "lance-encoding:blob-inline-size-threshold": "100",
+    "lance-encoding:blob-dedicated-size-threshold": "70000",
+}
 
 
 def rows(count: int) -> pa.Table:
@@ -60,6 +66,18 @@ def write(path: Path, version: str) -> None:
     others = [file for file in (path / "_transactions").iterdir() if file.name != own]
     for old in [*sorted((path / "_versions").glob("*.manifest"))[1:], *others]:
         old.unlink()
+
+
+def write_blobs(path: Path) -> list[bytes | None]:
+    """Write a table with blobs in the data file, packed in a sidecar, and in one of their own; returns the blobs."""
+    generator = np.random.default_rng(3)
+    blobs = [generator.bytes(size) for size in (10, 90_000, 300, 40_000, 50_000, 71_000)] + [None]
+    blob = pa.field("b", pa.large_binary(), metadata={"lance-encoding:blob": "true", **THRESHOLDS})
+    table = pa.table(
+        [pa.array(range(len(blobs))), pa.array(blobs, pa.large_binary())], schema=pa.schema([("a", pa.int64()), blob])
+    )
+    ld.write_dataset(table, path)
+    return blobs
 
 
 def padding(file: Path) -> np.ndarray:
@@ -102,11 +120,13 @@ def main(bits: int) -> int:
     """Flip bits, print how many were noticed of each kind, and return how many were not."""
     noticed: Counter[str] = Counter()
     flipped: Counter[str] = Counter()
-    groups = [(version, kind) for version in VERSIONS for kind in KINDS]
+    groups = [*((version, kind) for version in VERSIONS for kind in KINDS), ("blobs", SIDECARS)]
     with tempfile.TemporaryDirectory(prefix="bits-") as folder:
         for number, (version, kind) in enumerate(groups):
             table = Path(folder) / version
-            if not table.exists():
+            if kind == SIDECARS:
+                write_blobs(table)
+            elif not table.exists():
                 write(table, version)
             count = bits * (number + 1) // len(groups) - bits * number // len(groups)
             for file, bit, is_seen in flips(table, kind, count, random.Random(f"{version} {kind}")):
@@ -114,7 +134,7 @@ def main(bits: int) -> int:
                 noticed[kind] += is_seen
                 if not is_seen:
                     print(f"not noticed: bit {bit} of {file}")
-    for kind in KINDS:
+    for kind in (*KINDS, SIDECARS):
         print(f"{kind}: {noticed[kind]:,} of {flipped[kind]:,}")
     print(f"noticed: {noticed.total():,} of {flipped.total():,}")
     return flipped.total() - noticed.total()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from corruption.bits import KINDS, VERSIONS, flips, padding, rows, write
+from corruption.bits import KINDS, SIDECARS, VERSIONS, flips, padding, rows, write, write_blobs
 
 import lance_duck as ld
 from lance_duck.errors import CorruptError
@@ -32,6 +32,52 @@ def test_every_flipped_bit_is_noticed(kind: str, table: Path) -> None:
     missed = [(file, bit) for file, bit, seen in flips(table, kind, BITS, random.Random(kind)) if not seen]
     assert missed == []
     assert {check.checksums for check in ld.dataset(table).check_files()} == {"sound"}
+
+
+def test_every_flipped_bit_of_a_sidecar_of_blobs_is_noticed(tmp_path: Path) -> None:
+    write_blobs(tmp_path / "t.lance")
+    seen = [is_seen for _, _, is_seen in flips(tmp_path / "t.lance", SIDECARS, BITS, random.Random(5))]
+    assert seen == [True] * BITS
+    checks = ld.dataset(tmp_path / "t.lance").check_files()
+    assert [check.checksums for check in checks if check.kind == "blobs"] == ["sound"] * 3
+
+
+def test_a_read_of_a_damaged_blob_is_an_error_and_repair_goes_on_without_it(tmp_path: Path) -> None:
+    path = tmp_path / "t.lance"
+    blobs = write_blobs(path)
+    packed = next(file for file in path.glob(SIDECARS) if file.stat().st_size == 90_300)
+    data = bytearray(packed.read_bytes())
+    data[200] ^= 1
+    packed.write_bytes(data)
+    dataset = ld.dataset(path)
+    assert dataset.to_table().num_rows == len(blobs)  # which reads descriptions
+    for read in (
+        lambda: dataset.to_table(blob_handling="all_binary"),
+        lambda: [file.read() for file in dataset.take_blobs("b", indices=[2])],
+        dataset.validate,
+    ):
+        with pytest.raises(CorruptError, match=packed.name):
+            read()
+    whole = ld.dataset(path, storage_options={"checksums": "false"})
+    assert whole.to_table(blob_handling="all_binary").num_rows == len(blobs)
+    assert ld.dataset(path).take_blobs("b", indices=[5])[0].read() == blobs[5]
+    assert dataset.repair().rows[0].tolist() == [2, 3, 4]  # which share the block of 64 KiB
+    assert dataset.repair().num_rows == 0
+    assert [row["a"] for row in dataset.to_table(["a"]).to_pylist()] == [0, 1, 5, 6]
+
+
+@pytest.mark.parametrize("what", ["longer", "shorter", "missing"])
+def test_a_sidecar_of_another_size_is_damaged(what: str, tmp_path: Path) -> None:
+    path = tmp_path / "t.lance"
+    write_blobs(path)
+    file = max(path.glob(SIDECARS), key=lambda each: each.stat().st_size)
+    data = file.read_bytes()
+    file.write_bytes(data + b"x" if what == "longer" else data[:-1]) if what != "missing" else file.unlink()
+    (check,) = [check for check in ld.dataset(path).check_files() if check.checksums == "damaged"]
+    assert (check.kind, check.file.rsplit("/", 1)[-1]) == ("blobs", file.name)
+    with pytest.raises(CorruptError, match=file.name):
+        ld.dataset(path).validate()
+    assert ld.dataset(path).repair(dry_run=True).num_rows > 0
 
 
 @pytest.mark.parametrize("version", VERSIONS)

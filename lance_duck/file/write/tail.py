@@ -15,6 +15,7 @@ from google.protobuf.message import Message
 
 from lance_duck.checksums.container import block_bytes, block_size, mark
 from lance_duck.checksums.digests import Digests
+from lance_duck.checksums.sidecars import sidecar_mark
 from lance_duck.encoding.layouts.page import EncodingDescription, Extent
 from lance_duck.encoding.write.layouts.page import EncodedPage
 from lance_duck.file.physical import physical_columns
@@ -59,6 +60,7 @@ class Contents:
         columns: Physical columns of the file.
         global_buffers: Global buffers after the descriptor.
         num_rows: Number of rows.
+        sidecars: Position and size of the digests of sidecars; None if there are none.
     """
 
     schema: Schema
@@ -66,6 +68,7 @@ class Contents:
     columns: Sequence[ColumnTail]
     global_buffers: Sequence[Buffer]
     num_rows: int
+    sidecars: Extent | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +106,8 @@ def write_tail(sink: Sink, append: Callable[[Buffer], int], contents: Contents, 
         sink.write(_tail(contents, places, _descriptor(contents), start))
         return
     size = block_size(len(written.extents), sum(map(len, written.digests)))
-    tail = _tail(contents, places, _descriptor(contents) + mark(start, size), start + size)
+    marks = b"" if contents.sidecars is None else sidecar_mark(*contents.sidecars)
+    tail = _tail(contents, places, _descriptor(contents) + marks + mark(start, size), start + size)
     sink.write(block_bytes(written.extents, written.digests, tail, start))
     sink.write(tail)
 

@@ -21,6 +21,8 @@ from typing import Final
 import pyarrow as pa
 
 from lance_duck.checksums.digests import digests
+from lance_duck.checksums.sidecars import sidecar_block
+from lance_duck.encoding.layouts.page import Extent
 from lance_duck.encoding.write.layouts.page import EncodedPage
 from lance_duck.errors import InternalError, InvalidInputError, UnsupportedError
 from lance_duck.file.costs import BYTES_AHEAD, PAGE_BYTES, ROUND_BYTES
@@ -32,6 +34,7 @@ from lance_duck.file.write.open_column import open_column_writer
 from lance_duck.file.write.tail import ColumnTail, Contents, WrittenBuffers, write_tail
 from lance_duck.forks import Lock
 from lance_duck.store import Buffer, Sink
+from lance_duck.store.digested_sink import DigestedSink
 from lance_duck.wire.schema import Schema
 
 ALIGNMENT: Final = 64
@@ -183,7 +186,9 @@ class FileWriter:
             if self._metadata:
                 schema = replace(schema, metadata={**schema.metadata, **self._metadata})
             tails = [tail for column in self._columns for tail in column.tails]
-            contents = Contents(schema, self._version, tails, self._global_buffers, self._num_rows)
+            contents = Contents(
+                schema, self._version, tails, self._global_buffers, self._num_rows, self._space.append_sidecars()
+            )
             write_tail(self._sink, self._space.append, contents, self._space.written)
             self._sink.close()
         except BaseException:
@@ -289,8 +294,22 @@ class _Space:
         with self._lock:
             blob_id = len(self._sidecars) + 1
             sink = self._open_sidecar(blob_id)
+            if self.written is not None:
+                sink = DigestedSink(sink)
             self._sidecars.append(sink)
             return blob_id, sink
+
+    def append_sidecars(self) -> Extent | None:
+        """Write the digests of the sidecars, which are complete; None if there are none."""
+        sidecars = [
+            (blob_id, sink.position, sink.digests.digests())
+            for blob_id, sink in enumerate(self._sidecars, 1)
+            if isinstance(sink, DigestedSink)
+        ]
+        if not sidecars:
+            return None
+        block = sidecar_block(sidecars)
+        return self.append(block), len(block)
 
     def abort(self) -> None:
         """Give up the file and those beside it that are not closed."""

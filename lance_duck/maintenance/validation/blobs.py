@@ -8,15 +8,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
-from lance_duck.errors import LanceDuckError
+from lance_duck.errors import CorruptError, LanceDuckError, NotFoundError
 from lance_duck.file.blobs.places import DEDICATED, MANAGED, PACKED, BlobPlace
+from lance_duck.file.reader import LanceFile
 from lance_duck.maintenance.validation.problems import Problem
 from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import Snapshot
+from lance_duck.store.checked import DigestedSource
 from lance_duck.wire.fragment import Fragment
 from lance_duck.wire.schema import Field
 
@@ -40,6 +44,32 @@ def blob_problems(snapshot: Snapshot, fragment: Fragment) -> Iterator[Problem]:
                 yield Problem(f"fragment {fragment.id}: blobs of {field.name!r}", str(error))
 
 
+def lost_blobs(file: LanceFile, descriptions: pa.StructArray) -> NDArray[np.bool_]:
+    """Return for each blob whether it lies in a sidecar that is missing, or where that is damaged.
+
+    Args:
+        file: The data file.
+        descriptions: Descriptions of the blobs, as a scan gives them.
+    """
+    lost = np.zeros(len(descriptions), np.bool_)
+    if file.beside is None or not len(descriptions):
+        return lost
+    places = pa.Table.from_struct_array(descriptions)
+    kinds, ids, position = (_numbers(places, name) for name in ("kind", "blob_id", "position"))
+    end = _numbers(_with_ends(places), "end")
+    in_sidecars = np.isin(kinds, [PACKED, DEDICATED]) & descriptions.is_valid().to_numpy(zero_copy_only=False)
+    for blob_id in np.unique(ids[in_sidecars]).tolist():
+        rows = in_sidecars & (ids == blob_id)
+        try:
+            source = file.beside.sidecar(blob_id)
+            damage = source.damaged() if isinstance(source, DigestedSource) else []
+        except (CorruptError, NotFoundError):
+            damage = [(0, 1 << 63)]
+        for offset, size in damage:
+            lost |= rows & (position < offset + size) & (end > offset)
+    return lost
+
+
 def _files(snapshot: Snapshot, fragment: Fragment, field: Field) -> Iterator[tuple[Any, ...]]:
     """Yield kind, id and name of each file of blobs, and where the last blob in it ends."""
     table = TableScan(snapshot)
@@ -48,8 +78,20 @@ def _files(snapshot: Snapshot, fragment: Fragment, field: Field) -> Iterator[tup
     for batch in table.reader(table.plan(options), options):
         places = pa.Table.from_struct_array(batch.column(0).drop_null())
         beside = places.filter(pc.is_in(places["kind"], pa.array([PACKED, DEDICATED, MANAGED], pa.uint8())))
-        end = pc.add(beside["position"], beside["size"])
-        ends.append(beside.select(_KEYS).append_column("end", end).group_by(_KEYS).aggregate([("end", "max")]))
+        ends.append(_with_ends(beside).group_by(_KEYS).aggregate([("end", "max")]))
     if ends:
         found = pa.concat_tables(ends).group_by(_KEYS).aggregate([("end_max", "max")])
         yield from zip(*(found[name].to_pylist() for name in (*_KEYS, "end_max_max")), strict=True)
+
+
+def _with_ends(places: pa.Table) -> pa.Table:
+    """Return keys of descriptions and where their blobs end: the largest uint64 for an end that is larger."""
+    position, size = _numbers(places, "position"), _numbers(places, "size")
+    end = position + size
+    end[end < position] = np.iinfo(np.uint64).max
+    return places.select(_KEYS).append_column("end", pa.array(end))
+
+
+def _numbers(places: pa.Table, name: str) -> NDArray[Any]:
+    numbers: NDArray[Any] = places[name].combine_chunks().fill_null(0).to_numpy(zero_copy_only=False)
+    return numbers

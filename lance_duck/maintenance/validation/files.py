@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from os import cpu_count
 from typing import Final
 
+from lance_duck.checksums.container import Checksums
 from lance_duck.checksums.sealed import check_json, unsealed_deletions, unsealed_transaction
 from lance_duck.errors import CorruptError, NotFoundError, UnsupportedError
-from lance_duck.file.reader import LanceFile, open_file
+from lance_duck.file.reader import LanceFile, open_file, sidecar_checksums
 from lance_duck.index.vector.storage.files import RECALL_FILE
 from lance_duck.scan.nearest.settings.stored import is_intact
 from lance_duck.snapshot import Snapshot
 from lance_duck.store import Store, join_uri, run
-from lance_duck.store.checked import CheckedSource
+from lance_duck.store.checked import CheckedSource, sidecar_source
 from lance_duck.wire import paths
 from lance_duck.wire.fragment import DataFile, Fragment
 from lance_duck.wire.index import IndexMetadata
@@ -33,7 +35,8 @@ class FileCheck:
 
     Attributes:
         file: Path below the root of the table, or of the base path that it lies in.
-        kind: "manifest", "transaction", "data", "deletions" or "index", and of all versions "tag" or "branch".
+        kind: "manifest", "transaction", "data", "blobs" (sidecars of which the data file knows digests), "deletions" or
+            "index", and of all versions "tag" or "branch".
         size: Bytes of the file; None: not known.
         checksums: "sound", "damaged", or "none" where the file has no checksums, or none that are known here.
         damage: Each thing that is damaged; empty where nothing is.
@@ -75,6 +78,26 @@ def check_data_file(snapshot: Snapshot, file: DataFile) -> FileCheck:
     return _container(store, path, "data", file.exact_size)
 
 
+def check_sidecars(snapshot: Snapshot, file: DataFile) -> Iterator[FileCheck]:
+    """Compare the sidecars of a data file that have digests with them, one after the other."""
+    store, base = snapshot.place(file.base_id)
+    is_root = base is None or base.is_dataset_root
+    checksums: Mapping[int, Checksums] = {}
+    with suppress(*_BROKEN, UnsupportedError):  # what is wrong with the data file is said of that
+        content = run(open_file(store.open(paths.data_file(file.path, is_dataset_root=is_root), file.exact_size)))
+        if content.sidecars is not None:
+            checksums = sidecar_checksums(content, content.sidecars)
+    for blob_id, sums in checksums.items():
+        path = paths.blob_file(file.path, blob_id, is_dataset_root=is_root)
+        try:
+            source = sidecar_source(store.open(path), sums)
+            damage = tuple(f"{size:,} bytes at {offset:,}" for offset, size in source.damaged())
+        except _BROKEN as error:
+            yield FileCheck(path, "blobs", None, DAMAGED, (str(error),), is_open=False)
+            continue
+        yield FileCheck(path, "blobs", source.size, DAMAGED if damage else SOUND, damage)
+
+
 def check_deletions(snapshot: Snapshot, fragment: Fragment) -> FileCheck | None:
     """Compare the deletion file of a fragment with its seal; None where it has no such file."""
     file = fragment.deletion_file
@@ -111,6 +134,7 @@ def check_transaction(snapshot: Snapshot) -> FileCheck | None:
 
 def _fragment(snapshot: Snapshot, fragment: Fragment) -> list[FileCheck]:
     files = [check_data_file(snapshot, file) for file in fragment.all_files]
+    files += [check for file in fragment.all_files for check in check_sidecars(snapshot, file)]
     deletions = check_deletions(snapshot, fragment)
     return files if deletions is None else [*files, deletions]
 

@@ -17,6 +17,7 @@ from lance_duck.errors import CorruptError, InvalidInputError, NotFoundError
 from lance_duck.file.column import ColumnReader, open_column
 from lance_duck.file.reader import LanceFile
 from lance_duck.index.vector.storage.files import RECALL_FILE
+from lance_duck.maintenance.validation.blobs import lost_blobs
 from lance_duck.maintenance.validation.files import DAMAGED, check_segment
 from lance_duck.snapshot import Snapshot
 from lance_duck.snapshot.overlays import overlaid_rows, with_overlays
@@ -113,10 +114,9 @@ def _lost(snapshot: Snapshot, fragment: Fragment) -> _FragmentLosses:
     fragment = replace(fragment, overlays=tuple(o for o in fragment.overlays if o not in broken))
     names = []
     for field in snapshot.schema.fields:
-        ranges = _lost_ranges(snapshot, fragment, field, total)
-        for start, stop in ranges:
-            lost[start:stop] = True
-        if ranges or any(each.id in overlay.file.fields for overlay in broken for each in field.walk()):
+        rows = _lost_values(snapshot, fragment, field, total)
+        lost |= rows
+        if rows.any() or any(each.id in overlay.file.fields for overlay in broken for each in field.walk()):
             names.append(field.name)
     if deletions is not None:
         lost[deletions.deleted] = False
@@ -159,8 +159,9 @@ def _covered(snapshot: Snapshot, overlay: Overlay, num_rows: int) -> NDArray[np.
         return np.arange(num_rows)
 
 
-def _lost_ranges(snapshot: Snapshot, fragment: Fragment, field: Field, num_rows: int) -> list[tuple[int, int]]:
-    """Return ranges of rows of which a column cannot be read."""
+def _lost_values(snapshot: Snapshot, fragment: Fragment, field: Field, num_rows: int) -> NDArray[np.bool_]:
+    """Return for each row of a fragment whether the value of a column cannot be read."""
+    lost = np.zeros(num_rows, np.bool_)
     places = {
         id_: (file, index)
         for file in reversed(fragment.files)
@@ -173,12 +174,19 @@ def _lost_ranges(snapshot: Snapshot, fragment: Fragment, field: Field, num_rows:
         return None if place is None else (snapshot.data_file(place[0]), place[1])
 
     if not fragment.overlays and not any(f.id in places for f in field.walk()):
-        return []
+        return lost
     try:
         reader = with_overlays(snapshot, fragment, field, open_column(field, locate, num_rows))
     except _UNREADABLE:
-        return [(0, num_rows)]
-    return list(_unreadable(reader, 0, num_rows))
+        return ~lost
+    for start, stop in _unreadable(reader, 0, num_rows):
+        lost[start:stop] = True
+    if field.blob_version == 2:
+        file, _ = locate(field.id) or (None, 0)
+        sound = np.flatnonzero(~lost)
+        if file is not None and len(sound):
+            lost[sound] = lost_blobs(file, run(reader.read(sound)))
+    return lost
 
 
 def _unreadable(reader: ColumnReader, start: int, stop: int) -> Iterator[tuple[int, int]]:

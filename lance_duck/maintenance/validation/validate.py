@@ -12,7 +12,7 @@ import numpy as np
 
 from lance_duck.errors import CorruptError, LanceDuckError, NotFoundError
 from lance_duck.maintenance.validation.blobs import blob_problems
-from lance_duck.maintenance.validation.files import check_data_file, check_transaction
+from lance_duck.maintenance.validation.files import check_data_file, check_sidecars, check_transaction
 from lance_duck.maintenance.validation.indexes import index_problems
 from lance_duck.maintenance.validation.problems import Problem as Problem
 from lance_duck.maintenance.validation.problems import problems_of
@@ -131,6 +131,8 @@ def _data_file(snapshot: Snapshot, fragment: Fragment, file: DataFile) -> Iterat
 
     problems = list(problems_of(where, open_))
     yield from problems or (Problem(where, what) for what in check_data_file(snapshot, file).damage)
+    for check in () if problems else check_sidecars(snapshot, file):
+        yield from (Problem(f"fragment {fragment.id}: {check.file}", what) for what in check.damage)
 
 
 def _fields(snapshot: Snapshot, fragment: Fragment) -> Iterator[Problem]:

@@ -1,0 +1,68 @@
+"""Digests of the sidecars of a data file: one block in the data file, written as its other buffers are.
+
+    sidecars      u64                     how many follow
+    sidecars      each u64, u64           id and bytes of each
+    digests       each u64                of the blocks of each sidecar, in order
+
+The descriptor tells where the block lies, in a field 50002 before the field 50001 of `checksums.container`: position
+and size, u64 each. A sidecar itself has nothing but its blobs: other readers take some of them whole.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import numpy as np
+
+from lance_duck.checksums.container import MARK_BYTES, Checksums, damaged
+from lance_duck.checksums.digests import Digests, num_blocks
+
+_COUNT: Final = struct.Struct("<Q")
+_PLACE: Final = struct.Struct("<QQ")
+_TAG: Final = b"\x92\xb5\x18\x10"  # field 50002, bytes, 16 of them
+
+
+def sidecar_block(sidecars: Sequence[tuple[int, int, Digests]]) -> bytes:
+    """Return the block of digests, given the id, the bytes and the digests of each sidecar."""
+    parts = [_COUNT.pack(len(sidecars)), *(_PLACE.pack(blob_id, size) for blob_id, size, _ in sidecars)]
+    return b"".join([*parts, *(digests.astype("<u8").tobytes() for _, _, digests in sidecars)])
+
+
+def sidecar_mark(position: int, size: int) -> bytes:
+    """Return what the descriptor holds of a block."""
+    return _TAG + _PLACE.pack(position, size)
+
+
+def read_sidecar_mark(descriptor: bytes) -> tuple[int, int] | None:
+    """Return the position and size of the block that a descriptor tells of; None if it tells of none."""
+    end = descriptor[-2 * MARK_BYTES : -MARK_BYTES]
+    return _PLACE.unpack(end[len(_TAG) :]) if len(end) == MARK_BYTES and end.startswith(_TAG) else None
+
+
+def read_sidecar_block(data: bytes, where: str) -> Mapping[int, Checksums]:
+    """Return the checksums of sidecars, by id.
+
+    Args:
+        data: The block.
+        where: Name of the data file, for messages.
+
+    Raises:
+        CorruptError: The block contradicts itself.
+    """
+    if len(data) % _COUNT.size == 0 and len(data) >= _COUNT.size:
+        numbers = np.frombuffer(data, "<u8")
+        count = int(numbers[0])
+        if count <= (len(numbers) - 1) // 2:
+            places = numbers[1 : 1 + 2 * count].reshape(count, 2)
+            digests = numbers[1 + 2 * count :]
+            if (places[:, 1] >> np.uint64(62) == 0).all():
+                ends = np.cumsum(num_blocks(places[:, 1])).tolist()
+                if len(digests) == (ends or [0])[-1]:
+                    pieces = [digests[begin:end] for begin, end in zip([0, *ends], ends, strict=False)]
+                    return {
+                        int(blob_id): Checksums(np.array([[0, size]], np.uint64), piece)
+                        for (blob_id, size), piece in zip(places.tolist(), pieces, strict=True)
+                    }
+    raise damaged("the digests of blobs beside it", where)
