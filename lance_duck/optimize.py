@@ -430,8 +430,7 @@ class Upkeep(ConfigChanges):
 
         Returns:
             For each file its path, kind, bytes, and whether it is "sound", "damaged" or has no checksums ("none").
-            Tags and branches are among them, and sidecars of blobs whose digests their data file has; other sidecars
-            are left out.
+            Tags, branches, and sidecars of blobs that have digests are among them.
         """
         return files.check_files(self.handle.snapshot)
 
