@@ -1,4 +1,4 @@
-"""What a kind of index offers: one module each, listed in `index.registry`."""
+"""The interface of kinds of indexes; each has its own module, and a line in `index.registry`."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ ROW = "row"
 
 @dataclass(frozen=True)
 class Answer:
-    """What an index knows about a query, in the domain of names that it was built with.
+    """The answer of an index to a query, with the names of rows that the index was built with.
 
     Attributes:
-        sure: Rows that satisfy it.
-        maybe: Rows that may satisfy it, all of `sure` among them: no other row that the segment covers does.
+        sure: Rows that satisfy the query.
+        maybe: Rows that may satisfy it, with all of `sure`: no other row that the segment covers does.
     """
 
     sure: RowSet
@@ -40,44 +40,44 @@ class Answer:
 
     @classmethod
     def at_most(cls, rows: RowSet) -> Answer:
-        """Return an answer of which only an upper bound is known: at most these rows."""
+        """Return an answer with only an upper bound: at most these rows."""
         return cls(RowSet({}), rows)
 
     @property
     def is_exact(self) -> bool:
-        """Whether nothing is left open."""
+        """Whether all rows that may satisfy the query surely do."""
         return self.sure is self.maybe
 
 
 class ScalarIndex(Protocol):
-    """An open segment. Immutable, safe to use from several threads; what it reads it keeps, within limits.
+    """An open segment. Immutable, safe to use from several threads; reads are cached within limits.
 
-    What it raises for broken files is a LanceDuckError, at open or at a search.
+    For broken files it raises a LanceDuckError, when it is opened or searched.
     """
 
     def estimate(self, query: Query) -> int | None:
-        """Return an upper bound of the rows of an answer, without reading rows; None if only the answer tells."""
+        """Return an upper bound of the rows of an answer, without reading rows; None if only a search tells."""
 
     def search(self, query: Query) -> Answer:
-        """Return the rows for a query that the kind `answers`."""
+        """Return the answer to a query that the kind `answers`."""
 
     def statistics(self) -> dict[str, Any]:
         """Return what pylance's index_statistics says of a segment of this kind."""
 
     def prewarm(self) -> None:
-        """Read everything that searches read, and keep it."""
+        """Read all that searches read, and cache it."""
 
     @property
     def nbytes(self) -> int:
-        """Bytes that it holds in memory."""
+        """Bytes in memory."""
 
 
 @dataclass(frozen=True)
 class Details:
-    """What a new segment says of itself in the manifest.
+    """The details of a new segment in the manifest.
 
     Attributes:
-        version: Version of its layout; `index_version`.
+        version: Version of the segment's layout, `index_version`.
         value: Serialized details message.
     """
 
@@ -87,13 +87,13 @@ class Details:
 
 @dataclass(frozen=True)
 class BuildOptions:
-    """How to build.
+    """Options of a build.
 
     Attributes:
-        parameters: What the user gave besides the kind, by pylance's names (rows_per_zone, …).
+        parameters: Parameters of the index, by pylance's names (rows_per_zone, …).
         memory_limit: Bytes that may be held at once; more is spilled to temporary files.
-        stable_row_ids: Rows are named by stable row ids; else by address.
-        progress: Called with the number of rows taken in, now and then.
+        stable_row_ids: Whether rows are named by stable row ids; else by address.
+        progress: Called from time to time with the number of rows processed.
     """
 
     parameters: Mapping[str, Any] = field(default_factory=dict)
@@ -107,10 +107,10 @@ class MergeInput:
     """A segment whose entries go into a new one.
 
     Attributes:
-        index: The segment, open.
+        index: The open segment.
         follow: From names of rows to (their new names, whether each is still an entry): leaves out fragments that the
             segment does not cover any more, and follows rows that compaction moved.
-        details: Message of the kind in the manifest.
+        details: Details message of the segment in the manifest.
     """
 
     index: Any
@@ -122,12 +122,12 @@ class IndexKind(Protocol):
     """A kind of index.
 
     Attributes:
-        name: As pylance reports it ("BTree") and, in any case, as users ask for it ("BTREE").
-        type_url: What its segments carry in the manifest.
+        name: Name as pylance reports it ("BTree") and, in any case, as users give it ("BTREE").
+        type_url: Type url of the details of its segments in the manifest.
         versions: Versions of the layout that are read.
-        rows_by: "id": row names are stable row ids where the table has them. "address": always addresses.
-            "version": by id in version 0, by address from 1 on.
-        reaches_into_lists: A field of structs in lists can be indexed: the values that `build` gets are lists then.
+        rows_by: "id" if row names are stable row ids where the table has them, "address" if always addresses,
+            "version" if by id in version 0 and by address from 1 on.
+        reaches_into_lists: Whether a field of structs in lists can be indexed: `build` gets lists of values then.
     """
 
     name: str
@@ -140,10 +140,10 @@ class IndexKind(Protocol):
         """Return whether a column of this storage type can be indexed."""
 
     def answers(self, query: Query, type_: pa.DataType) -> bool:
-        """Return whether a search says anything about a query on a column of this storage type. Pure."""
+        """Return whether a search can answer a query on a column of this storage type. Pure."""
 
     def open(self, files: SegmentReader, type_: pa.DataType, details: Details) -> ScalarIndex:
-        """Open a segment; reads what every search needs, and no page of rows.
+        """Open a segment, which reads all that every search needs, and no page of rows.
 
         Raises:
             CorruptError, NotFoundError, UnsupportedError: The files are not what the kind writes for this type.
@@ -154,7 +154,7 @@ class IndexKind(Protocol):
 
         Args:
             rows: Columns `VALUE` (storage type of the column) and `ROW` (uint64), in table order.
-            writer: Takes the files; the caller closes or aborts it.
+            writer: Writer of the segment; the caller closes or aborts it.
             options: Parameters and limits.
         """
 
@@ -165,17 +165,17 @@ class IndexKind(Protocol):
         writer: SegmentWriter,
         options: BuildOptions,
     ) -> Details:
-        """Write a segment with the entries of others, and of new rows (as for `build`) that none of them has.
+        """Write a segment with the entries of other segments, and of new rows (as for `build`) that none of them has.
 
-        With one part and no new rows this is what compaction asks for: the same entries under new names.
+        Compaction calls this with one part and no new rows: the same entries, under new names.
         """
 
     def can_follow(self) -> bool:
-        """Return whether entries can get new row names; False: compaction leaves the rewritten fragments uncovered."""
+        """Return whether entries can get new names of rows; if not, compaction leaves rewritten fragments uncovered."""
 
 
 class MergedKind(ABC):
-    """A kind whose new segment is the merge of no segments with rows, and whose entries can get new row names."""
+    """A kind that builds a segment as a merge of no segments with rows, and whose entries can get new names of rows."""
 
     @abstractmethod
     def merge(
@@ -185,12 +185,12 @@ class MergedKind(ABC):
         writer: SegmentWriter,
         options: BuildOptions,
     ) -> Details:
-        """Write a segment of others and of new rows. See `IndexKind`."""
+        """Write a segment of other segments and of new rows. See `IndexKind`."""
 
     def build(self, rows: pa.RecordBatchReader, writer: SegmentWriter, options: BuildOptions) -> Details:
         """Write a segment of rows. See `IndexKind`."""
         return self.merge((), rows, writer, options)
 
     def can_follow(self) -> bool:
-        """Return whether the segment can be rewritten with new row names: its entries can."""
+        """Return True: a segment can be rewritten with new names of its rows."""
         return True

@@ -13,12 +13,12 @@ from lance_duck.rows.row_positions import Slots
 from lance_duck.rows.row_set import RowSet
 from lance_duck.snapshot import Snapshot
 
-_FEW = 1 << 16  # stable row ids, from which on those of other fragments are left out before they are looked up
-_LISTED_SHARE = 4  # one row asked for, for so many rows, from which on a list of all says which are deleted
+_FEW = 1 << 16  # stable row ids from which on ids that no segment can hold are left out before the look-up
+_LISTED_SHARE = 4  # rows per requested row, up to which a list of all rows tells which are deleted
 
 
 def covered_rows(snapshot: Snapshot, segment: Segment, names: RowSet) -> RowSet:
-    """Return the addresses of rows, in the fragments of a segment; of rows known by stable id only those that live.
+    """Return the addresses of rows in the fragments of a segment; if it names rows by stable id, of live rows only.
 
     Raises:
         CorruptError: A row lies beyond the end of its fragment.
@@ -35,12 +35,12 @@ def covered_rows(snapshot: Snapshot, segment: Segment, names: RowSet) -> RowSet:
 
 
 class Follower:
-    """Translates the names that a segment gives rows into addresses, for many rows, piece by piece.
+    """A translator from a segment's names of rows to addresses, for many rows, piece by piece.
 
     Args:
         snapshot: Version of the table.
         segment: Segment of its catalog.
-        keeps_deleted: Whether rows that were deleted pass for living ones, where the segment names rows by address.
+        keeps_deleted: Whether deleted rows count as live ones, where the segment names rows by address.
     """
 
     def __init__(self, snapshot: Snapshot, segment: Segment, *, keeps_deleted: bool = False) -> None:
@@ -56,7 +56,7 @@ class Follower:
         self._asked = 0
 
     def follow(self, names: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
-        """Return the addresses of rows in any order, and whether each is a living row of a fragment of the segment.
+        """Return the address of each row, in any order, and whether it is a live row of a fragment of the segment.
 
         Raises:
             CorruptError: A row lies beyond the end of its fragment.
@@ -82,7 +82,7 @@ class Follower:
         self._asked += len(addresses)
         if self._living is None and self._asked * _LISTED_SHARE >= self._slots.total:
             self._living = self._all_living()
-        if self._living is not None:  # many rows are looked up in a list of all of them
+        if self._living is not None:  # many rows are looked up in a list of all rows
             return self._living[place]
         lives = np.ones(len(addresses), np.bool_)
         keys = addresses >> np.uint64(32)

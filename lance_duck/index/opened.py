@@ -20,10 +20,10 @@ _OLD_INVERTED = frozenset({"tokens.lance", "docs.lance", "invert.lance"})  # as 
 
 
 class Opened:
-    """A segment that was opened.
+    """A segment that was opened, or could not be.
 
     Attributes:
-        index: The `ScalarIndex` or `VectorIndex`, or what is wrong with it.
+        index: The `ScalarIndex` or `VectorIndex`, or the error of a broken segment.
     """
 
     def __init__(self, index: Any) -> None:
@@ -31,12 +31,12 @@ class Opened:
 
     @property
     def nbytes(self) -> int:
-        """Bytes that it holds in memory."""
+        """Bytes in memory."""
         return 0 if isinstance(self.index, LanceDuckError) else self.index.nbytes
 
 
 def opened_segment(snapshot: Snapshot, metadata: IndexMetadata, kind: IndexKind, type_: pa.DataType) -> Opened:
-    """Open a segment, or return it as it was opened before. Never raises what its bytes provoke.
+    """Open a segment, or return it as it was opened before. Never raises errors of its bytes.
 
     Args:
         snapshot: Version of the table.
@@ -57,9 +57,9 @@ def opened_segment(snapshot: Snapshot, metadata: IndexMetadata, kind: IndexKind,
 
 
 def kind_in_files(snapshot: Snapshot, metadata: IndexMetadata) -> IndexKind | None:
-    """Return the kind of a segment whose entry does not say it, by its files, of before 2025; or None.
+    """Return the kind of a segment from before 2025 whose entry lacks it, by its files; None if they do not tell.
 
-    Inverted indexes and, of before 0.20, those of vectors are known.
+    Inverted indexes are recognized, and vector indexes from before 0.20.
     """
     if metadata.version or len(metadata.fields) != 1:
         return None
@@ -73,14 +73,14 @@ def kind_in_files(snapshot: Snapshot, metadata: IndexMetadata) -> IndexKind | No
 
 
 def broken(metadata: IndexMetadata, error: Exception) -> LanceDuckError:
-    """Return what is wrong with a segment. Whatever its bytes provoke, its rows can be scanned."""
+    """Return the error of a broken segment. Whatever its bytes provoke, its rows can be scanned."""
     if isinstance(error, LanceDuckError):
         return error
     return CorruptError("cannot be read", where=segment_name(metadata), found=repr(error))
 
 
 def segment_name(metadata: IndexMetadata) -> str:
-    """Name a segment in messages."""
+    """Return the name of a segment, for messages."""
     return f"segment {metadata.uuid} of index {metadata.name!r}"
 
 

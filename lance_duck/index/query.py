@@ -1,8 +1,8 @@
 """Queries of indexes: a condition on the values of one column.
 
 The meaning is that of `scan.predicate.tree`: NaN equals NaN and is greater than every other float, -0.0 equals 0.0.
-Null satisfies `Null` alone, and nothing that is `Except`: three-valued logic comes from the caller, who moves NOT down
-to the single conditions.
+A null satisfies `Null` only, and no `Except`: three-valued logic is left to the caller, who moves NOT down to the
+single conditions.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ class Between:
     """The value lies in a range.
 
     Attributes:
-        low: Lower bound in the storage type of the column, never null; None: no bound.
-        high: Upper bound; None for no bound.
-        low_open: The lower bound itself is outside.
-        high_open: The upper bound itself is outside.
+        low: Lower bound in the storage type of the column, never null; None for no bound.
+        high: Upper bound in the storage type of the column, never null; None for no bound.
+        low_open: Whether the range excludes its lower bound.
+        high_open: Whether the range excludes its upper bound.
     """
 
     low: pa.Scalar | None = None
@@ -37,10 +37,10 @@ class Between:
 
 @dataclass(frozen=True, eq=False)
 class Among:
-    """The value equals one of some: = and IN.
+    """The value equals one of some values: = and IN.
 
     Attributes:
-        values: In the storage type of the column, without nulls, in any order.
+        values: The values, in the storage type of the column, without nulls, in any order.
     """
 
     values: pa.Array
@@ -71,10 +71,10 @@ class HasPrefix:
 
 @dataclass(frozen=True, eq=False)
 class ContainsAny:
-    """The list has one of some values: array_has, array_has_any. Without values false.
+    """The list has one of some values: array_has, array_has_any. False without values.
 
     Attributes:
-        values: In the storage type of the items, without nulls.
+        values: The values, in the storage type of the items, without nulls.
     """
 
     values: pa.Array
@@ -88,7 +88,7 @@ class ContainsAll:
     """The list has all of some values: array_has_all. Without values true for every list that is not null.
 
     Attributes:
-        values: In the storage type of the items, without nulls.
+        values: The values, in the storage type of the items, without nulls.
     """
 
     values: pa.Array

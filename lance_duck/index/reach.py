@@ -1,13 +1,13 @@
-"""Which fragments the entries of a segment reach, where entries are addresses and the table has stable row ids.
+"""The fragments that the entries of a segment reach, if entries are addresses and the table has stable row ids.
 
 Other writers may list fragments of which a segment has no rows, those that rows moved to by updates and compactions, as
 if its entries were stable row ids. Cores before pylance 14 do so with the B-trees of pylance 14 (version 1), which they
-do not read; pylance 1 with zone maps and Bloom filters. Whoever believes the list loses rows. pylance 14 merges and
+do not read; pylance 1 with zone maps and Bloom filters. A reader that trusts the list loses rows. pylance 14 merges and
 rewrites such segments together with their lists, so neither the version that a segment was built on nor the age of a
-fragment tells which lists are right. A segment is believed to cover
+fragment tells which lists are right. A segment is trusted to cover
 
 - fragments that no row can have moved to: the manifest shows that their row ids were new when they were written;
-- of the others those of which an entry, or a zone, has each living row. To know this, the rows of all entries are read,
+- of the others those whose live rows each have an entry, or a zone. To know this, the rows of all entries are read,
   without their values, once in a process, and only where a segment lists such fragments.
 """
 
@@ -40,7 +40,7 @@ class Naming(Protocol):
     """An open segment that can name the rows of all its entries."""
 
     def names(self) -> Iterator[Rows]:
-        """Yield the rows of all entries, some at a time."""
+        """Yield the rows of all entries, batch by batch."""
 
 
 @runtime_checkable
@@ -48,7 +48,7 @@ class Stretching(Protocol):
     """An open segment whose entries are stretches of rows."""
 
     def stretches(self) -> tuple[Rows, NDArray[np.int64]]:
-        """Return the first row of each stretch, and how many offsets it spans, at least 1 and within a fragment."""
+        """Return the first row of each stretch, and the number of offsets that it spans in its fragment, at least 1."""
 
 
 def needs_reach(snapshot: Snapshot, kind: IndexKind, version: int) -> bool:
@@ -69,7 +69,7 @@ def reached(
         fragments: Ids of fragments that it lists, all of this version.
 
     Returns:
-        Ids, ascending. Of a segment that cannot be read fragments that nothing moved to.
+        Ids of the fragments, ascending; only those that no row moved to if the segment cannot be read.
     """
     doubtful = np.setdiff1d(fragments, snapshot.derived("fragments as written", lambda: _as_written(snapshot)))
     if not len(doubtful):
@@ -80,8 +80,8 @@ def reached(
 def _as_written(snapshot: Snapshot) -> FragmentIds:
     """Return the ids of fragments whose row ids were new when they were written.
 
-    That is sure of a fragment whose ids are greater than all those of the fragments before it, while none of these is
-    gone: an id that is older than a fragment belongs to a row of one before it, deleted or not.
+    That is certain for a fragment whose ids are greater than all ids of the fragments before it, provided that none of
+    these is gone: an id that is older than a fragment belongs to a row of an earlier one, deleted or not.
     """
     greatest = -1
     ids: list[int] = []
@@ -103,7 +103,7 @@ def _not_reached(
     snapshot: Snapshot, metadata: IndexMetadata, kind: IndexKind, type_: pa.DataType, doubtful: FragmentIds
 ) -> FragmentIds:
     index = opened_segment(snapshot, metadata, kind, type_).index
-    if not isinstance(index, Naming | Stretching):  # or broken: whoever asks it will say so
+    if not isinstance(index, Naming | Stretching):  # or broken, which a search will report
         return doubtful
     named_rows = snapshot.shared(("named rows", metadata.uuid, metadata.base_id), _NamedRows)
     try:
@@ -124,13 +124,13 @@ def _is_deleted(snapshot: Snapshot, fragment: Fragment, rows: Offsets | None) ->
         return False
     try:
         vector = snapshot.deletion_vector(fragment)
-    except LanceDuckError:  # a problem of the fragment
+    except LanceDuckError:  # an error of the fragment, not of the segment
         return False
     return vector is not None and bool(vector.contains(rows).all())
 
 
 class _NamedRows:
-    """Which rows the entries of a segment name. Safe to use from several threads."""
+    """The rows that the entries of a segment name. Safe to use from several threads."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -139,7 +139,7 @@ class _NamedRows:
 
     @property
     def nbytes(self) -> int:
-        """Bytes that it holds in memory."""
+        """Bytes in memory."""
         return sum(rows.nbytes for rows in self._missing.values()) + 64 * len(self._fragments or ())
 
     def missing(self, index: Naming | Stretching, fragments: list[tuple[int, int]]) -> list[Offsets | None]:
@@ -147,7 +147,7 @@ class _NamedRows:
 
         Args:
             index: The segment.
-            fragments: Id and physical rows of each, by ascending id.
+            fragments: Id and number of physical rows of each fragment, by ascending id.
         """
         with self._lock:
             if self._fragments is None or any(self._is_unknown(each) for each in fragments):
@@ -171,7 +171,7 @@ class _NamedRows:
 
 
 def _of_names(slots: Slots, names: Iterable[Rows]) -> tuple[NDArray[np.bool_], set[int]]:
-    """Return whether each row of some fragments is named, and all fragments that are."""
+    """Return whether each row of some fragments is named, and all fragments with named rows."""
     is_named = np.zeros(slots.total + 1, np.bool_)
     fragments: set[int] = set()
     for rows in names:
@@ -184,7 +184,7 @@ def _of_names(slots: Slots, names: Iterable[Rows]) -> tuple[NDArray[np.bool_], s
 def _of_stretches(
     slots: Slots, sizes: NDArray[np.int64], first: Rows, length: NDArray[np.int64]
 ) -> tuple[NDArray[np.bool_], set[int]]:
-    """Return the same for the rows of stretches; what lies beyond the end of a fragment is left out."""
+    """Return what `_of_names` does, for the rows of stretches, without rows beyond the end of their fragment."""
     place, within, _ = slots.find(first)
     begin, length = place[within], length[within]
     ends = slots.starts + sizes

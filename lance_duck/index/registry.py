@@ -1,7 +1,7 @@
-"""The kinds of indexes that there are: a new one is a module, and a line here.
+"""The registry of kinds of indexes: a new one is a module, and a line here.
 
-A kind is imported when a manifest, or a user, names it: a filtered scan of a table without indexes needs none of them,
-and faiss, which vectors take, is the slowest import of all.
+A kind is imported when a manifest, or a user, names it: a filtered scan of a table without indexes needs no kind, and
+faiss, which vector indexes need, is the slowest import of all.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ else:
 
 @dataclass(frozen=True)
 class Listed:
-    """A kind in the list.
+    """A kind in the registry.
 
     Attributes:
-        name: Its name.
-        type_url: What its segments carry in the manifest.
-        load: Returns the kind; imports it.
+        name: Name of the kind.
+        type_url: Type url of the details of its segments in the manifest.
+        load: Imports and returns the kind.
     """
 
     name: str
@@ -69,19 +69,19 @@ _ALIASES: Final = MappingProxyType({"fts": "inverted"})
 
 
 def kind_of(type_url: str) -> IndexKind | None:
-    """Return the kind whose details have this type; None when it is not known.
+    """Return the kind whose details have this type; None if it is not known.
 
-    Writers name the package differently, and spell in any case: only the name of the message counts.
+    Writers name the package differently, and use any case: only the name of the message counts.
     """
     listed = _listed(type_url)
     return None if listed is None else listed.load()
 
 
 def kind_named(name: str) -> IndexKind:
-    """Return a kind of scalar index by the name that users ask for it with, in any case, with or without underscores.
+    """Return a kind of scalar index by its name, as users write it: in any case, with or without underscores.
 
     Raises:
-        UnsupportedError: There is none.
+        UnsupportedError: There is no such kind.
     """
     plain_name = _ALIASES.get(_plain(name), _plain(name))
     scalar = [listed for listed in KINDS if listed is not _VECTOR]
@@ -92,9 +92,9 @@ def kind_named(name: str) -> IndexKind:
 
 
 def name_of(type_url: str, details: bytes) -> str | None:
-    """Return what an index is called by its details, as in "BTree" or "IVF_PQ".
+    """Return the name of an index by its details, such as "BTree" or "IVF_PQ".
 
-    None: its kind is not known; or it is a vector index of an old writer, whose files alone say which.
+    None if its kind is not known, or if it is a vector index of an old writer, whose files alone tell.
     """
     listed = _listed(type_url)
     return vector.VECTOR.name_of(details) if listed is _VECTOR else None if listed is None else listed.name

@@ -23,12 +23,12 @@ _KEPT_WHOLE: Final = (layout.POSTING, layout.IMPACTS, layout.POSITION_STARTS)
 def read_columns(
     file: SegmentFile, types: Mapping[str, pa.DataType], rows: NDArray[np.int64] | None = None
 ) -> list[pa.Array]:
-    """Return columns, read in one round.
+    """Read columns in one round.
 
     Args:
         file: File of a segment.
-        types: The columns, and the type that each must have.
-        rows: A few ascending places; None: all.
+        types: The type that each column must have, by name.
+        rows: A few places of rows, ascending; None for all rows.
 
     Raises:
         CorruptError: A column is missing, has another type, or has nulls.
@@ -43,13 +43,13 @@ def read_columns(
 
 
 def numbers_without_nulls(array: pa.Array) -> NDArray[Any]:
-    """Return numbers without nulls, not to be changed."""
+    """Return numbers without nulls as a read-only array."""
     values: NDArray[Any] = array.to_numpy(zero_copy_only=True)
     return values
 
 
 def single(array: pa.Array, where: str) -> pa.Array:
-    """Return a column that must have one row. Raises CorruptError."""
+    """Return a column, checked to have one row. Raises CorruptError."""
     if len(array) != 1:
         raise CorruptError("rows", where=where, expected=1, found=len(array))
     return array

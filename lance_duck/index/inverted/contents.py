@@ -1,4 +1,4 @@
-"""A partition of an inverted index, decoded: what builds, merges and compactions make and take."""
+"""The decoded contents of a partition of an inverted index, which builds, merges and compactions work on."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class Documents:
     """The documents of a partition: rows with at least one term. A document's id is its place here.
 
     Attributes:
-        row_ids: Stable row id, or row address, of each; uint64, in no order.
-        num_tokens: Terms of each, repeated ones counted; uint32.
-        elements: Of an index of list elements, the place of the element in each list around it, outermost first; one
+        row_ids: Stable row id, or row address, of each document; uint64, in no order.
+        num_tokens: Number of terms of each document, repeated ones counted; uint32.
+        elements: In an index of list elements, the place of the element in each list around it, outermost first; one
             uint32 array for each list. Empty where a row is a document.
     """
 
@@ -30,7 +30,7 @@ class Documents:
 
     @property
     def total_tokens(self) -> int:
-        """Terms of all documents."""
+        """Number of terms of all documents."""
         return int(self.num_tokens.sum(dtype=np.uint64))
 
 
@@ -41,10 +41,10 @@ class PartitionContents:
     Attributes:
         documents: The documents.
         terms: The terms by their id, large_binary (UTF-8), distinct.
-        bounds: Where the postings of each term begin, and where the last one's end: int64, one more than terms.
-        document_ids: Documents of each term, ascending; uint32.
-        frequencies: How often the document has the term, at least 1; uint32.
-        positions: Positions of each posting in turn, ascending, `frequencies` of them; uint32. None: not kept.
+        bounds: Where the postings of each term begin, and where the last one's end: int64 (terms + 1,).
+        document_ids: Documents of each term, ascending; uint32 (postings,).
+        frequencies: Frequency of each posting's term in its document, at least 1; uint32 (postings,).
+        positions: Positions of each posting in turn, ascending; uint32 (frequencies.sum(),). None if not kept.
     """
 
     documents: Documents
@@ -56,7 +56,7 @@ class PartitionContents:
 
     @property
     def nbytes(self) -> int:
-        """Bytes that it holds in memory."""
+        """Bytes in memory."""
         documents = self.documents
         arrays: list[NDArray[Any]] = [documents.row_ids, documents.num_tokens, *documents.elements]
         arrays += [self.bounds, self.document_ids, self.frequencies]

@@ -1,4 +1,4 @@
-"""Tokens of texts turned round: for each term the documents that have it. All in memory, counted, then filled."""
+"""Inversion of tokens: for each term the documents that have it. Postings are counted, then filled, in memory."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from lance_duck.kernels.postings import sort
 from lance_duck.text.tokens import Tokens
 
 MOST_DOCUMENTS: Final = sort.NO_DOCUMENT
-"""Documents of a partition, at most: their ids are uint32."""
+"""Most documents of a partition: their ids are uint32."""
 
 
 @dataclass(frozen=True, eq=False)
 class TokenBatch:
-    """The tokens of some rows, of which each has at least one.
+    """The tokens of some rows, each of which has at least one.
 
     Attributes:
         row_ids: Row id of each row.
         terms: Distinct terms of the batch, large_binary.
         term_ids: Place in `terms` of each token, row by row.
         bounds: Where the tokens of each row begin, and where the last one's end.
-        positions: Positions of each token; None: not kept.
-        elements: See `Documents.elements`; "row" means such an element then, and some have no token.
+        positions: Position of each token; None if not kept.
+        elements: See `Documents.elements`; if not empty, "row" above means such an element, and some have no token.
     """
 
     row_ids: NDArray[np.uint64]
@@ -46,14 +46,14 @@ class TokenBatch:
 
     @property
     def nbytes(self) -> int:
-        """Bytes that it holds in memory."""
+        """Bytes in memory."""
         arrays: list[NDArray[Any]] = [self.row_ids, self.term_ids, self.bounds, *self.elements]
         arrays += [] if self.positions is None else [self.positions]
         return sum(array.nbytes for array in arrays) + int(self.terms.nbytes)
 
 
 def token_batch(tokens: Tokens, row_ids: NDArray[np.uint64], *, with_positions: bool) -> TokenBatch:
-    """Return the tokens of rows; a row without any is not a document, and left out.
+    """Return the tokens of rows, without rows that have none, which are no documents.
 
     Args:
         tokens: Tokens of the text of each row.
@@ -72,11 +72,11 @@ def token_batch(tokens: Tokens, row_ids: NDArray[np.uint64], *, with_positions: 
 def element_batch(
     tokens: Tokens, row_ids: NDArray[np.uint64], elements: tuple[NDArray[np.uint32], ...], *, with_positions: bool
 ) -> TokenBatch:
-    """Return the tokens of list elements, each of which is a document, also without a token.
+    """Return the tokens of list elements, each of which is a document, even without tokens.
 
     Args:
         tokens: Tokens of the text of each element.
-        row_ids: Row id of the row of each.
+        row_ids: Row id of each element's row.
         elements: See `Documents.elements`.
         with_positions: Whether positions are kept.
     """
@@ -88,11 +88,11 @@ def inverted(batches: Sequence[TokenBatch], *, with_positions: bool) -> Partitio
     """Return the postings of some batches, as one partition.
 
     Args:
-        batches: In the order that documents are to have; together fewer than `MOST_DOCUMENTS` rows.
+        batches: Batches in the order of their documents; together fewer than `MOST_DOCUMENTS` rows.
         with_positions: Whether the batches keep positions.
 
     Returns:
-        Terms in order of their first occurrence.
+        The partition, with terms in order of their first occurrence.
     """
     terms, numbers = distinct_terms([batch.terms for batch in batches])
     postings, tokens = np.zeros(len(terms), np.int64), np.zeros(len(terms), np.int64)
@@ -117,10 +117,10 @@ def inverted(batches: Sequence[TokenBatch], *, with_positions: bool) -> Partitio
 
 
 def distinct_terms(groups: Sequence[pa.LargeBinaryArray]) -> tuple[pa.LargeBinaryArray, list[NDArray[np.int64]]]:
-    """Return the terms of several groups, each once, in order of their first occurrence.
+    """Return the distinct terms of several groups, in order of their first occurrence.
 
     Returns:
-        The terms; and for each group, for each of its terms, its place there.
+        The terms; and for each group the place of each of its terms among them.
     """
     encoded = pa.concat_arrays([pa.nulls(0, pa.large_binary()), *groups]).dictionary_encode()
     places = encoded.indices.to_numpy().astype(np.int64)
@@ -129,7 +129,7 @@ def distinct_terms(groups: Sequence[pa.LargeBinaryArray]) -> tuple[pa.LargeBinar
 
 
 def _own(numbers: NDArray[np.uint32]) -> NDArray[np.uint32]:
-    """Return numbers without the rest of the array that they are a part of, which may be much larger."""
+    """Return numbers, copied if they are a part of a larger array, so that the rest of it can be released."""
     return numbers if numbers.base is None else numbers.copy()
 
 

@@ -1,6 +1,6 @@
 """Inverted indexes as a kind of index. `layout` has the files, `settings` the details and the parameters.
 
-Row ids are stable where the table has them. Predicates are not answered: full-text queries are (`scan/text`).
+Row ids are stable where the table has them. The kind answers no predicates, only full-text queries (`scan/text`).
 """
 
 from __future__ import annotations
@@ -37,22 +37,22 @@ class InvertedKind:
     reaches_into_lists: bool = True
 
     def supports(self, type_: pa.DataType) -> bool:
-        """Return whether a column of a storage type can be indexed: texts, and lists of them; and JSON by its own."""
+        """Return whether a storage type can be indexed: texts, JSON (stored as text), and lists of texts."""
         return isinstance(type_, pa.JsonType) or is_text(type_) or (is_list(type_) and is_text(type_.value_type))
 
     def answers(self, query: Query, type_: pa.DataType) -> bool:
-        """Answer no predicate."""
+        """Return False: the kind answers no predicates."""
         return False
 
     def open(self, files: SegmentReader, type_: pa.DataType, details: Details) -> Any:
-        """Open a segment. The result is an `InvertedSegment`."""
+        """Open a segment, an `InvertedSegment`."""
         return open_segment(files, is_by_element(details.value), is_list=is_list(type_))
 
     def build(self, rows: pa.RecordBatchReader, writer: SegmentWriter, options: BuildOptions) -> Details:
         """Write a segment of rows.
 
         Raises:
-            InvalidInputError: List elements are to be documents, and there are no lists.
+            InvalidInputError: Documents should be list elements, but the column has no lists.
         """
         settings = InvertedSettings.of(options.parameters)
         if settings.form.document_granularity == LIST_ELEMENT and not is_list(rows.schema.field(VALUE).type):
@@ -68,10 +68,10 @@ class InvertedKind:
         writer: SegmentWriter,
         options: BuildOptions,
     ) -> Details:
-        """Write a segment of others and of new rows, laid out as the newest of them.
+        """Write a segment of other segments and of new rows, laid out as the newest of them.
 
         Raises:
-            UnsupportedError: Analysers differ; or there are new rows, which cannot be analysed as they were.
+            UnsupportedError: The segments' analysers differ; or there are new rows, and the analyser is not supported.
         """
         newest = parts[-1].index
         if not all(is_alike(part.index, newest) for part in parts):
@@ -85,11 +85,11 @@ class InvertedKind:
             living = chain(living, map(whole_partition, build_partitions(rows, settings, options)))
         limit = memory_limit(settings, options) // HELD_SHARE
         details = _write(writer, settings, map(merged_partitions, _groups(living, limit)))
-        # pylance refuses an index whose segments say different things, also where they mean the same.
+        # pylance refuses an index whose segments have different details, even if these mean the same.
         return replace(details, value=parts[-1].details)
 
     def can_follow(self) -> bool:
-        """Return whether the segment can be rewritten with new row names: its entries can."""
+        """Return True: a segment can be rewritten with new names of its rows."""
         return True
 
 
@@ -97,7 +97,7 @@ INVERTED: Final[InvertedKind] = InvertedKind()
 
 
 def settings_of(index: Any) -> InvertedSettings:
-    """Return what an open segment was made with."""
+    """Return the settings that an open segment was made with."""
     return InvertedSettings.of_segment(index.parameters)
 
 
@@ -112,7 +112,7 @@ def is_alike(one: Any, other: Any) -> bool:
 
 
 def _living(part: MergeInput, *, by_address: bool) -> Iterator[LivingPart]:
-    """Yield the partitions of a segment, with the new names of their rows; none without any is among them."""
+    """Yield the partitions of a segment that have rows left, with the new names of their rows."""
     left_out = part.index.deleted_fragments
     for partition in part.index.partitions:
         contents = partition.contents()
@@ -125,7 +125,7 @@ def _living(part: MergeInput, *, by_address: bool) -> Iterator[LivingPart]:
 
 
 def _groups(parts: Iterator[LivingPart], limit: int) -> Iterator[list[LivingPart]]:
-    """Yield partitions that become one together: as many as fit into so many bytes, at least one."""
+    """Yield groups of partitions that become one: as many as fit into `limit` bytes, at least one."""
     group: list[LivingPart] = []
     size = 0
     for part in parts:

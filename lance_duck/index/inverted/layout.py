@@ -1,4 +1,4 @@
-"""The files of a segment, and what their metadata say.
+"""The files of a segment, and their metadata.
 
 metadata.lance            one row: deleted_fragments (binary: 32-bit roaring), none in old files. Metadata:
                           partitions (JSON, numbers of the partitions), params (JSON: how texts are cut into terms,
@@ -13,9 +13,9 @@ part_{p}_docs.lance       a row for each document: _rowid (uint64), _num_tokens 
 part_{p}_invert.lance     a row for each term by its id: _posting (list<large_binary>, see `codecs.blocks`), _max_score
                           (float), _length (uint32: documents), _impacts (list<large_binary>, see `codecs.impacts`; none
                           in old files), positions (see `codecs.positions`). Metadata: as of metadata.lance
-part_{p}_metadata.lance   in place of metadata.lance in the parts of a build that are not together yet
+part_{p}_metadata.lance   in place of metadata.lance in parts of a build that are not joined yet
 
-Absent keys mean what the oldest files are: terms as arrow, format 1, blocks of 128, words in the last block.
+Absent keys mean the form of the oldest files: terms as arrow, format 1, blocks of 128, words in the last block.
 """
 
 from __future__ import annotations
@@ -92,16 +92,16 @@ def postings_file(number: int) -> str:
 
 @dataclass(frozen=True)
 class InvertedParameters:
-    """How a segment is laid out, and what it says of its analyser.
+    """The layout of a segment, and the parameters of its analyser.
 
     Attributes:
-        params: The parameters that the segment stores as JSON, by pylance's names; the analyser's are among them.
-        with_position: Positions of terms are kept.
-        block_size: Documents of a block of postings: 128, or 256 with format 3.
+        params: The parameters that the segment stores as JSON, by pylance's names, with those of the analyser.
+        with_position: Whether positions of terms are kept.
+        block_size: Number of documents of a block of postings: 128, or 256 with format 3.
         format_version: 1, 2 or 3.
-        posting_tail_codec: How numbers of the last block of a term are written.
-        token_set_format: "fst" or "arrow": how terms are written.
-        document_granularity: "row": a row is a document; "list_element": each element of a list is one.
+        posting_tail_codec: Form of the numbers in the last block of a term.
+        token_set_format: Form of the terms: "fst" or "arrow".
+        document_granularity: "row" if a row is a document, "list_element" if each element of a list is one.
     """
 
     params: Mapping[str, Any] = field(default_factory=dict)
@@ -130,7 +130,7 @@ class InvertedParameters:
 
     @property
     def block_form(self) -> BlockForm:
-        """How postings are cut and written."""
+        """Form of the blocks of postings."""
         return BlockForm(self.block_size, self.posting_tail_codec == VARINTS)
 
     @property
@@ -157,11 +157,11 @@ _NEWER: Final = "a newer version of this package may read it"
 
 
 def inverted_parameters(metadata: Mapping[str, str], where: str) -> InvertedParameters:
-    """Return what the metadata of a segment say; of the granularity only its files know.
+    """Parse the metadata of a segment, which lacks the granularity of documents.
 
     Raises:
-        CorruptError: The metadata make no sense.
-        UnsupportedError: A format, a codec or a block size that is not read.
+        CorruptError: The metadata makes no sense.
+        UnsupportedError: A format, a codec or a block size is not supported.
     """
     params = _json(metadata, PARAMS, dict, where)
     return InvertedParameters(

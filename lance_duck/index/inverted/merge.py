@@ -1,4 +1,4 @@
-"""Partitions of segments put together as one: documents under new names, without those that are gone."""
+"""Merging of partitions to one: documents get new names, and those that are gone are left out."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ Int64s = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class LivingPart:
-    """A partition whose documents are taken over.
+    """A partition whose live documents go into another one.
 
     Attributes:
         contents: Contents of the partition.
         row_ids: New row id of each document.
-        lives: Whether each document is one of the result; its row id counts only then.
+        lives: Whether each document goes into the result; only then its row id counts.
     """
 
     contents: PartitionContents
@@ -34,22 +34,23 @@ class LivingPart:
 
 
 def whole_partition(contents: PartitionContents) -> LivingPart:
-    """Return a partition that is taken over as it is."""
+    """Return a partition all of whose documents stay, under their names."""
     row_ids = contents.documents.row_ids
     return LivingPart(contents, row_ids, np.ones(len(row_ids), np.bool_))
 
 
 def merged_partitions(parts: Sequence[LivingPart]) -> PartitionContents:
-    """Return the contents of some partitions as those of one.
+    """Merge partitions to one.
 
-    Documents come part by part, in the order that they have there; terms in order of their first occurrence, without
-    those that no document has any more.
+    Documents come part by part, in the order of their parts; terms in order of their first occurrence, without terms
+    that no document has any more.
 
     Args:
-        parts: All with positions, or none; together fewer than 2**32 - 1 living documents.
+        parts: The partitions, all with positions or none; together fewer than 2**32 - 1 live documents.
 
     Raises:
-        InvalidInputError: Some have positions, others do not; or documents are rows here, and list elements there.
+        InvalidInputError: Some parts have positions and others do not, or the documents of some are rows and of others
+            list elements.
         CorruptError: Postings do not fit together.
     """
     with_positions = _check_alike(parts)
@@ -73,7 +74,7 @@ def merged_partitions(parts: Sequence[LivingPart]) -> PartitionContents:
 
 
 def _check_alike(parts: Sequence[LivingPart]) -> bool:
-    """Return whether parts have positions."""
+    """Return whether parts have positions, checked to be the same for all. Raises InvalidInputError."""
     with_positions = {part.contents.positions is not None for part in parts}
     depths = {len(part.contents.documents.elements) for part in parts}
     if len(with_positions) > 1 or len(depths) > 1:

@@ -1,4 +1,4 @@
-"""A partition of a segment, open. `layout` has its files."""
+"""An open partition of a segment. `layout` has its files."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ _OLD_POSITIONS: Final = pa.list_(pa.field("item", layout.BLOBS))
 
 
 class InvertedPartition:
-    """A partition. Safe to use from several threads; opening one reads nothing, and what is read is kept within limits.
+    """An open partition. Safe to use from several threads; opening it reads nothing, and reads are cached within limits.
 
     Attributes:
-        number: Its number in the segment.
+        number: Number of the partition in the segment.
 
     Args:
         files: Files of the segment.
         number: Number of the partition.
-        parameters: What the segment says of itself.
-        cache: Keeps postings and positions of terms, for all partitions of the segment.
-        column_bytes: Bytes up to which a column of postings may be kept there whole.
+        parameters: Parameters of the segment.
+        cache: Cache of postings and positions of terms, shared by all partitions of the segment.
+        column_bytes: Bytes up to which a whole column of postings may be cached there.
     """
 
     def __init__(
@@ -66,20 +66,20 @@ class InvertedPartition:
 
     @property
     def num_documents(self) -> int:
-        """Documents; deleted ones count until the partition is rewritten."""
+        """Number of documents; deleted ones count until the partition is rewritten."""
         return self._documents_file.num_rows
 
     @property
     def num_terms(self) -> int:
-        """Terms; their ids are below."""
+        """Number of terms; their ids are below it."""
         return self._postings_file.num_rows
 
     @cached_property
     def total_tokens(self) -> int:
-        """Terms of all documents, repeated ones counted.
+        """Number of terms of all documents, repeated ones counted.
 
         Raises:
-            CorruptError: The file says something that is not a number.
+            CorruptError: The file's metadata has no such number.
         """
         text = self._documents_file.metadata.get(layout.TOTAL_TOKENS)
         if text is None:
@@ -107,10 +107,10 @@ class InvertedPartition:
         return documents
 
     def norms(self, average: float) -> NDArray[np.float32]:
-        """Return the norm of each document: of blocks of 256, by the least length that has the code of its own.
+        """Return the norm of each document; with blocks of 256, of the least length that has the code of its length.
 
         Args:
-            average: Terms of a document on average; those of the last one that was asked for are kept.
+            average: Average number of terms of a document; the norms for the last average are cached.
 
         Raises:
             CorruptError: The documents are broken.
@@ -125,7 +125,7 @@ class InvertedPartition:
 
     @property
     def num_levels(self) -> int:
-        """Lists around a document: 0 where it is a row, and not an element of a list."""
+        """Number of lists around a document: 0 if it is a row, and not an element of a list."""
         return sum(name.startswith(layout.DOC_INDEX) for name in self._documents_file.schema.names)
 
     @property
@@ -135,9 +135,9 @@ class InvertedPartition:
         return layout.POSITIONS in names or layout.OLD_POSITIONS in names
 
     def term_ids(self, terms: Sequence[bytes]) -> NDArray[np.int64]:
-        """Return the id of each term, int64, not to be changed; -1: the partition does not have it.
+        """Return the id of each term, int64, not to be changed; -1 if the partition does not have it.
 
-        Those of the last call are remembered: a query asks for how many documents have its terms, then for the terms.
+        The result of the last call is remembered: a query asks how many documents have its terms, then for the terms.
 
         Raises:
             CorruptError: The terms are broken.
@@ -153,7 +153,7 @@ class InvertedPartition:
         """Return terms that are near to a word, in order: see `codecs.fst.Fst.near`.
 
         Returns:
-            None: `sorted_terms` are to be looked at.
+            The terms; None if `sorted_terms` must be compared instead.
 
         Raises:
             CorruptError: The file of the terms is broken.
@@ -162,7 +162,7 @@ class InvertedPartition:
 
     @cached_property
     def sorted_terms(self) -> SortedTerms:
-        """All terms in order of their bytes, read once.
+        """All terms in order of their bytes; read once.
 
         Raises:
             CorruptError: The terms are broken.
@@ -170,10 +170,10 @@ class InvertedPartition:
         return self._terms.in_order()
 
     def document_frequencies(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return how many documents have each of some terms, int64.
+        """Return the number of documents that have each of some terms, int64.
 
         Args:
-            ids: Ids of terms; -1 for a term that is not there, which no document has.
+            ids: Ids of terms; -1 for a term that the partition does not have.
 
         Raises:
             CorruptError: The file is broken.
@@ -184,7 +184,7 @@ class InvertedPartition:
         return result
 
     def postings(self, ids: NDArray[np.int64]) -> PostingBlocks:
-        """Return the postings of some terms, in the order of their ids in `ids`; read in one round, and kept.
+        """Return the postings of some terms, in the order of `ids`; read in one round, and cached.
 
         Args:
             ids: Ids of terms, at least one.
@@ -197,13 +197,13 @@ class InvertedPartition:
         return self._together(PostingBlocks, ids, lambda: self._joined_postings(ids))
 
     def position_blocks(self, ids: NDArray[np.int64]) -> PositionBlocks | None:
-        """Return the blocks of positions of some terms, likewise: one for each block of postings.
+        """Return the blocks of positions of some terms, as `postings` does: one for each block of postings.
 
         Returns:
-            None: Positions are written document by document, or not kept.
+            The blocks; None if positions are written document by document, or not kept.
 
         Raises:
-            UnsupportedError: Positions are written as is not read.
+            UnsupportedError: The form of the positions is not supported.
             CorruptError: The file is broken. Positions are checked when they are read.
         """
         if layout.POSITIONS not in self._postings_file.schema.names:
@@ -219,21 +219,21 @@ class InvertedPartition:
     def positions(
         self, ids: NDArray[np.int64], bounds: NDArray[np.int64], frequencies: NDArray[np.uint32]
     ) -> NDArray[np.uint32]:
-        """Return the positions of each posting of some terms in turn: `frequencies` of each, ascending; uint32.
+        """Return the positions of each posting of some terms in turn, ascending; uint32 (frequencies.sum(),).
 
         Args:
             ids: Ids of terms, ascending.
-            bounds: Where the postings of each begin, and where the last one's end.
+            bounds: Where the postings of each term begin, and where the last one's end.
             frequencies: Frequencies of all these postings.
 
         Raises:
-            UnsupportedError: Positions are not kept, or are written as is not read.
+            UnsupportedError: Positions are not kept, or are written in a form that is not supported.
             CorruptError: The file is broken.
         """
         return self._positions(ids, bounds, frequencies)
 
     def contents(self) -> PartitionContents:
-        """Return everything, decoded.
+        """Return the whole partition, decoded.
 
         Raises:
             CorruptError: A file is broken.
@@ -246,14 +246,14 @@ class InvertedPartition:
         return PartitionContents(documents, terms.by_id(), bounds, ids, frequencies, positions)
 
     def prewarm(self) -> None:
-        """Read what searches read, and keep as much of it as the limits allow."""
+        """Read all that searches read, and cache as much of it as the limits allow."""
         _ = self.documents, self._terms
         if self.num_terms and not self._columns.keep(self._posting_types):
             self.postings(np.arange(self.num_terms))
 
     @property
     def nbytes(self) -> int:
-        """Bytes that it holds in memory, but for postings."""
+        """Bytes in memory, without postings and positions."""
         made = self.__dict__
         documents = made.get("documents")
         columns = () if documents is None else (documents.row_ids, documents.num_tokens, *documents.elements)
@@ -292,7 +292,7 @@ class InvertedPartition:
         return postings
 
     def _together(self, kind: type[_T], ids: NDArray[np.int64], join: Callable[[], _T]) -> _T:
-        """Return what is known of several terms as one: of the few terms of a query it is kept, too."""
+        """Return the blocks of several terms joined; for the few terms of a query the result is cached, too."""
         is_kept_alone = len(ids) == 1 and not self._columns.are_whole(self._posting_types)
         if is_kept_alone or len(ids) > MOST_PRUNED_TERMS:
             return join()
@@ -312,7 +312,7 @@ class InvertedPartition:
         read: Callable[[NDArray[np.int64]], _T],
         single: Callable[[_T, int], _T],
     ) -> list[_T]:
-        """Return what is known of each of some terms: kept, or read in one round."""
+        """Return the blocks of each of some terms: those that are cached, and the others read in one round."""
         found: dict[int, _T] = {}
         for i in ids.tolist():
             value = self._cache.find((kind, self.number, i))

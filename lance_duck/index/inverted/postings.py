@@ -1,4 +1,4 @@
-"""Postings of a term as they were read: compressed blocks, and what bounds their scores."""
+"""Postings of terms as they were read: compressed blocks, and the impacts that bound their scores."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from lance_duck.index.inverted.codecs.blocks import BlockForm
 
 @dataclass(frozen=True, eq=False)
 class PostingBlocks:
-    """Documents of some terms of a partition, in blocks.
+    """The postings of some terms of a partition, in blocks.
 
     Attributes:
         blocks: The blocks of each term, see `codecs.blocks`.
-        lengths: Documents of each term, int64; they fit the blocks.
-        form: How the blocks are written.
-        num_documents: Documents of the partition.
-        impacts: The entries of each term, see `codecs.impacts`; None: the file has none.
-        where: For messages.
+        lengths: Number of documents of each term, int64; they fit the blocks.
+        form: Form of the blocks.
+        num_documents: Number of documents of the partition.
+        impacts: The entries of each term, see `codecs.impacts`; None if the file has none.
+        where: Name of the file, for messages.
     """
 
     blocks: BinaryLists
@@ -38,7 +38,7 @@ class PostingBlocks:
 
     @property
     def bounds(self) -> NDArray[np.int64]:
-        """Where the postings of each term begin when they are decoded, and where the last one's end."""
+        """Where the decoded postings of each term begin, and where the last one's end; int64 (terms + 1,)."""
         return np.concatenate([[0], np.cumsum(self.lengths)])
 
     @property
@@ -47,7 +47,7 @@ class PostingBlocks:
         return self.blocks.nbytes + self.lengths.nbytes + (0 if self.impacts is None else self.impacts.nbytes)
 
     def decoded(self) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
-        """Return documents and frequencies, one term after the other; uint32.
+        """Decode the documents and the frequencies, term by term; uint32 (postings,) each.
 
         Raises:
             CorruptError: A block is broken.
@@ -56,7 +56,7 @@ class PostingBlocks:
 
 
 def joined_postings(parts: list[PostingBlocks]) -> PostingBlocks:
-    """Return postings of several terms as one; at least one."""
+    """Join postings, of which there is at least one."""
     if len(parts) == 1:
         return parts[0]
     first = parts[0]

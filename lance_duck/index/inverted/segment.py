@@ -1,4 +1,4 @@
-"""An inverted index segment, open. `layout` has its files."""
+"""An open segment of an inverted index. `layout` has its files."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ from lance_duck.text.filters import STEMMER
 
 
 class InvertedSegment:
-    """A segment. Safe to use from several threads; what it reads it keeps, within limits.
+    """An open segment. Safe to use from several threads; reads are cached within limits.
 
     Attributes:
-        parameters: Parameters of its analyser, and what its documents are.
-        partitions: Its partitions.
-        deleted_fragments: Fragments whose rows are to be left out, ascending; uint32.
-        is_converted: Its files are in memory, made of those of an old writer; texts are better analysed again than its
-            terms merged with others.
+        parameters: Parameters of its analyser and of its layout.
+        partitions: Partitions of the segment.
+        deleted_fragments: Fragments whose rows are left out, ascending; uint32.
+        is_converted: Whether its files are in memory, made from those of an old writer; then analysing texts again is
+            better than merging its terms with others.
 
     Args:
         files: Files of the segment.
-        parameters: What its metadata say.
-        numbers: Numbers of its partitions.
+        parameters: Parameters of the metadata.
+        numbers: Numbers of the partitions.
         deleted_fragments: See above.
-        by_element: Documents are list elements, as the manifest says; the files of documents count more.
-        cache_bytes: Bytes of postings and positions that are kept.
-        held_bytes: Bytes of its files, where these are in memory; else 0.
+        by_element: Whether documents are list elements, by the manifest; the files of documents take precedence.
+        cache_bytes: Bytes of postings and positions that are cached.
+        held_bytes: Bytes of the files, if these are in memory; else 0.
     """
 
     def __init__(
@@ -77,16 +77,16 @@ class InvertedSegment:
 
     @property
     def num_documents(self) -> int:
-        """Documents of all partitions; deleted ones count until the segment is rewritten."""
+        """Number of documents of all partitions; deleted ones count until the segment is rewritten."""
         return sum(partition.num_documents for partition in self.partitions)
 
     @property
     def total_tokens(self) -> int:
-        """Terms of all documents, repeated ones counted."""
+        """Number of terms of all documents, repeated ones counted."""
         return sum(partition.total_tokens for partition in self.partitions)
 
     def statistics(self) -> dict[str, Any]:
-        """Return what pylance's index_statistics says of a segment, and what stems the words of queries."""
+        """Return what pylance's index_statistics says of a segment, and the stemmer of queries."""
         return {
             "stemmer": STEMMER,
             "params": dict(self._parameters.params),
@@ -95,26 +95,26 @@ class InvertedSegment:
         }
 
     def prewarm(self) -> None:
-        """Read everything that searches read, and keep it as far as the limits allow."""
+        """Read all that searches read, and cache it as far as the limits allow."""
         for partition in self.partitions:
             partition.prewarm()
 
     @property
     def nbytes(self) -> int:
-        """Bytes that it holds in memory."""
+        """Bytes in memory."""
         return self._held_bytes + self._cache.nbytes + sum(partition.nbytes for partition in self.partitions)
 
 
 def open_segment(
     files: SegmentReader, by_element: bool = False, cache_bytes: int = POSTINGS_BYTES, *, is_list: bool = False
 ) -> InvertedSegment:
-    """Open a segment; reads metadata.lance. Of old writers all of some are read, and held in memory.
+    """Open a segment, which reads metadata.lance. Some segments of old writers are read as a whole, and held in memory.
 
     Args:
         files: Files of the segment.
         by_element: See `InvertedSegment`.
-        cache_bytes: Bytes of postings and positions that are kept.
-        is_list: The column has lists.
+        cache_bytes: Bytes of postings and positions that are cached.
+        is_list: Whether the column has lists.
 
     Raises:
         NotFoundError: A file is missing.
@@ -136,7 +136,7 @@ def open_segment(
 
 
 def _unpartitioned(files: SegmentReader, missing: NotFoundError, cache_bytes: int, *, is_list: bool) -> InvertedSegment:
-    """Open a segment without metadata.lance: one of an old writer; or parts of a build that nobody put together."""
+    """Open a segment without metadata.lance: one of an old writer, or parts of a build that were never joined."""
     try:
         parameters, contents = read_unpartitioned(files, is_list=is_list)
     except NotFoundError as error:
@@ -145,7 +145,7 @@ def _unpartitioned(files: SegmentReader, missing: NotFoundError, cache_bytes: in
 
 
 def _has_parts_of_rows(segment: InvertedSegment) -> bool:
-    """Return whether some rows have several documents, which do not say their places in lists."""
+    """Return whether some rows have several documents without their places in lists."""
     if any(partition.num_levels for partition in segment.partitions):
         return False
     row_ids = joined((partition.documents.row_ids for partition in segment.partitions), np.uint64)

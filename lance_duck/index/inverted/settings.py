@@ -1,7 +1,7 @@
-"""What a full-text index is made with: as users ask for it, and as the manifest tells it.
+"""Settings of a full-text index: as users give them, and as the manifest has them.
 
 details: InvertedIndexDetails. They lack custom stop words: where a segment has files, the parameters there decide.
-index_version: 1, 2 or 3, as the format of the files is.
+index_version: 1, 2 or 3, the format of the files.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from lance_duck.wire.pb import index_pb2
 
 FORMAT_VERSION: Final = "format_version"
 FORMAT_VARIABLE: Final = "LANCE_FTS_FORMAT_VERSION"
-"""Environment variable with the format of new indexes that are made without one, as of pylance."""
+"""Environment variable with the default format of new indexes, the same as pylance's."""
 
 DOCUMENT_GRANULARITY: Final = "document_granularity"
 DOCUMENT_TOKENIZER: Final = "lance_tokenizer"
@@ -32,11 +32,11 @@ FORMATS: Final = range(1, 4)
 _OPTIONS: Final = (FORMAT_VERSION, DOCUMENT_GRANULARITY, "memory_limit", "num_workers")
 _ANALYSERS: Final = (*AnalyserArguments.__annotations__, *(f.name for f in fields(AnalyserParameters)))
 INVERTED_PARAMETERS: Final = tuple(dict.fromkeys((*_ANALYSERS, *_OPTIONS)))
-"""Names of the parameters that an index can be asked for with."""
+"""Names of the parameters of a new index."""
 
 ROW: Final = "row"
 LIST_ELEMENT: Final = "list_element"
-"""What a document is: a row, or an element of the list in it."""
+"""Granularities of documents: a document is a row, or an element of the list in it."""
 
 _LARGE_BLOCK: Final = 256
 _CODE: Final = ("split_identifiers", "split_on_numerics", "preserve_original", "index_operators")
@@ -50,13 +50,13 @@ _WHERE: Final = "an Inverted index"
 
 @dataclass(frozen=True)
 class InvertedSettings:
-    """What an index is made with.
+    """The settings that an index is made with.
 
     Attributes:
-        form: How segments are laid out, and what they say of their analyser.
+        form: Layout of segments, with the parameters of the analyser that they store.
         parameters: How texts are analysed.
-        memory_limit: Bytes that a build may hold; None: not said.
-        workers: Threads that analyse texts; None: as many as there are processors.
+        memory_limit: Bytes that a build may hold; None if not given.
+        workers: Number of threads that analyse texts; None for as many as processors.
     """
 
     form: InvertedParameters
@@ -66,15 +66,15 @@ class InvertedSettings:
 
     @classmethod
     def of(cls, arguments: Mapping[str, Any]) -> InvertedSettings:
-        """Return what users ask for.
+        """Return the settings that users ask for.
 
         Args:
             arguments: Parameters of pylance, by name; those of analysers are in `AnalyserArguments`.
 
         Raises:
             WrongTypeError: A parameter does not exist, or is of a wrong type.
-            InvalidInputError: A value makes no sense, or values do not go together.
-            UnsupportedError: Texts cannot be analysed so.
+            InvalidInputError: A value makes no sense, or values contradict each other.
+            UnsupportedError: The analyser is not supported.
         """
         refuse_unknown(arguments, INVERTED_PARAMETERS, _WHERE, "parameter")
         named = {name: value for name, value in arguments.items() if name not in _OPTIONS}
@@ -89,23 +89,23 @@ class InvertedSettings:
 
     @classmethod
     def of_segment(cls, form: InvertedParameters) -> InvertedSettings:
-        """Return what makes a segment like one that there is; texts may be of no analyser that is supported.
+        """Return the settings of an existing segment, whose analyser need not be supported.
 
         Raises:
-            CorruptError: What it says of its analyser makes no sense.
+            CorruptError: The parameters of its analyser make no sense.
         """
         return cls(form, AnalyserParameters.from_json(json.dumps(dict(form.params))))
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """What asks for such an index, by pylance's names."""
+        """Arguments that ask for such an index, by pylance's names."""
         arguments = {**asdict(self.parameters), FORMAT_VERSION: self.form.format_version}
         words = self.parameters.custom_stop_words
         arguments[DOCUMENT_GRANULARITY] = self.form.document_granularity
         return {**arguments, "custom_stop_words": None if words is None else list(words)}
 
     def details(self) -> Details:
-        """Return what the manifest says of a segment."""
+        """Return the details of a segment for the manifest."""
         parameters, form = self.parameters, self.form
         message = index_pb2.InvertedIndexDetails(
             base_tokenizer=parameters.base_tokenizer,
@@ -125,10 +125,10 @@ class InvertedSettings:
 
 
 def granularity_of(arguments: Mapping[str, Any]) -> str:
-    """Return what a document is to be: `ROW`, also where nothing is said, or `LIST_ELEMENT`.
+    """Return the granularity of documents: `ROW`, which is the default, or `LIST_ELEMENT`.
 
     Raises:
-        InvalidInputError: Something else is asked for.
+        InvalidInputError: The arguments ask for another one.
     """
     value = arguments.get(DOCUMENT_GRANULARITY)
     name = getattr(value, "value", value)
@@ -138,10 +138,10 @@ def granularity_of(arguments: Mapping[str, Any]) -> str:
 
 
 def parameters_for(arguments: Mapping[str, Any], *, is_json: bool) -> Mapping[str, Any]:
-    """Return parameters as they are for a column of JSON, or of texts.
+    """Return parameters completed for a column of JSON, or of texts.
 
     Raises:
-        InvalidInputError: They ask for the other one.
+        InvalidInputError: The parameters ask for the other kind of documents.
     """
     expected = "json" if is_json else "text"
     if arguments.get(DOCUMENT_TOKENIZER) not in (None, expected):
@@ -153,7 +153,7 @@ def parameters_for(arguments: Mapping[str, Any], *, is_json: bool) -> Mapping[st
 
 
 def shown_settings(details: bytes) -> dict[str, Any]:
-    """Return what a details message says, by pylance's names; {} where it cannot be read."""
+    """Return the settings in a details message, by pylance's names; {} if it cannot be read."""
     message = _message(details)
     if message is None:
         return {}
@@ -162,13 +162,13 @@ def shown_settings(details: bytes) -> dict[str, Any]:
 
 
 def is_by_element(details: bytes) -> bool:
-    """Return whether a details message says that documents are list elements."""
+    """Return whether documents are list elements, by a details message."""
     message = _message(details)
     return message is not None and _granularity(message) == LIST_ELEMENT
 
 
 def settings_in(details: bytes) -> InvertedSettings:
-    """Return what a details message says, the defaults where it cannot be read; it lacks custom stop words."""
+    """Return the settings in a details message, the defaults if it cannot be read; it lacks custom stop words."""
     message = _message(details)
     if message is None:
         return InvertedSettings.of({FORMAT_VERSION: 2})
@@ -185,7 +185,7 @@ def _message(details: bytes) -> index_pb2.InvertedIndexDetails | None:
 
 
 def _parameters(message: index_pb2.InvertedIndexDetails) -> AnalyserParameters:
-    """Return the parameters that a message says, the defaults where an old writer left it empty."""
+    """Return the analyser's parameters in a message, the defaults where an old writer left it empty."""
     if not message.HasField("base_tokenizer") and not message.language:
         return AnalyserParameters()
     code = {name: getattr(message.code_config, name) for name in _CODE}
@@ -216,7 +216,7 @@ def _form(parameters: AnalyserParameters, format_version: int, granularity: str)
 
 
 def _language(text: str) -> str:
-    """Return a language, which is in JSON."""
+    """Return the language that a JSON text holds."""
     try:
         language = json.loads(text)
     except ValueError:

@@ -27,7 +27,7 @@ class SortedTerms:
 
     Attributes:
         terms: The terms, large_binary (UTF-8), distinct.
-        ids: The id of each, int64: every number below their count once.
+        ids: Id of each term, int64: every number below their count once.
     """
 
     terms: pa.LargeBinaryArray
@@ -49,20 +49,20 @@ class SortedTerms:
 
 
 class Terms(Protocol):
-    """Terms that are open."""
+    """The open terms of a partition."""
 
     @property
     def nbytes(self) -> int:
-        """Bytes that it holds in memory."""
+        """Bytes in memory."""
 
     def find(self, terms: pa.LargeBinaryArray) -> NDArray[np.int64]:
-        """Return the id of each term, int64; -1: it is not there. Raises CorruptError."""
+        """Return the id of each term, int64; -1 if the partition does not have it. Raises CorruptError."""
 
     def in_order(self) -> SortedTerms:
         """Return all terms. Raises CorruptError."""
 
     def near(self, word: str, edits: int, fixed: int, most: int, *, is_open: bool = False) -> list[bytes] | None:
-        """Return terms near to a word, see `Fst.near`; None if all terms have to be looked at."""
+        """Return terms near to a word, see `Fst.near`; None if all terms must be compared."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +117,7 @@ class ArrowTerms:
         return self.sorted_terms
 
     def near(self, word: str, edits: int, fixed: int, most: int, *, is_open: bool = False) -> None:
-        """See `Terms`: older writers alone make such files."""
+        """See `Terms`: only older writers make such files."""
 
 
 def open_terms(file: SegmentFile, form: str, num_terms: int) -> Terms:
@@ -126,10 +126,10 @@ def open_terms(file: SegmentFile, form: str, num_terms: int) -> Terms:
     Args:
         file: The file of the terms.
         form: "fst" or "arrow".
-        num_terms: Terms that have postings.
+        num_terms: Number of terms that have postings.
 
     Raises:
-        CorruptError: The file is none of this form, or has another number of terms.
+        CorruptError: The file is not of this form, or has another number of terms.
     """
     if form == layout.ARROW:
         return ArrowTerms(_arrow_terms(file, num_terms))

@@ -1,12 +1,12 @@
-"""Segments as pylance wrote them before 0.28 (2025): one set of files, whose lists are rows of a table.
+"""Segments of pylance before 0.28 (2025): one set of files, with postings as rows.
 
 tokens.lance    _token (string, sorted by bytes), _token_id (uint32). Metadata: tokenizer (JSON: how texts are cut)
 docs.lance      a row for each document: _rowid (uint64), _num_tokens (uint32), 0 for texts without terms
 invert.lance    the postings, term by term in order of their ids: _rowid (uint64), _frequency (float) [, _position
                 (list<int32>)]. Metadata: offsets (JSON: first posting of each term), max_scores (JSON, not used here)
 
-The metadata do not say whether positions are kept: the column does. An element of a list is a document of its own, with
-its own positions; docs.lance has the length of one of them.
+Whether positions are kept is told by the column, not by the metadata. An element of a list is a document, with its own
+positions; docs.lance has the length of one of a row's elements.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ _DOCUMENTS: Final = {layout.ROW_ID: pa.uint64(), layout.NUM_TOKENS: pa.uint32()}
 
 
 def read_unpartitioned(files: SegmentReader, *, is_list: bool) -> tuple[InvertedParameters, PartitionContents]:
-    """Return all of a segment, with the parameters that its new files have.
+    """Read a whole segment; return it with the parameters for its new files.
 
     Args:
         files: Files of the segment.
-        is_list: The column has lists, whose elements were analysed each by itself: positions are left out.
+        is_list: Whether the column has lists, whose elements were analysed separately: positions are left out then.
 
     Raises:
         NotFoundError: A file is missing.
@@ -71,7 +71,7 @@ def read_unpartitioned(files: SegmentReader, *, is_list: bool) -> tuple[Inverted
 
 
 def _parameters(file: SegmentFile, *, with_position: bool) -> InvertedParameters:
-    """Return what pylance writes for such a segment when it writes it anew: format 1, terms as an automaton."""
+    """Return the parameters that pylance gives such a segment when it rewrites it: format 1, terms as an automaton."""
     tokenizer = file.metadata.get(_TOKENIZER)
     stored = AnalyserParameters() if tokenizer is None else AnalyserParameters.from_json(tokenizer)
     params: Mapping[str, Any] = json.loads(stored.to_json()) | {"with_position": with_position}
@@ -93,7 +93,7 @@ def _bounds(file: SegmentFile) -> NDArray[np.int64]:
 
 
 def _frequencies(counts: NDArray[np.float32], where: str) -> NDArray[np.uint32]:
-    """Return numbers that were written as floats."""
+    """Return frequencies, which were written as floats, as uint32."""
     good = (counts >= 1) & (counts <= _MOST_FREQUENT) & (counts == np.floor(counts))
     if not good.all():
         broken = counts[~good][0]
@@ -102,7 +102,7 @@ def _frequencies(counts: NDArray[np.float32], where: str) -> NDArray[np.uint32]:
 
 
 def _documents(names: NDArray[np.uint64], row_ids: NDArray[np.uint64], where: str) -> NDArray[np.uint32]:
-    """Return the document of each posting; of several of one row the first."""
+    """Return the document of each posting; the first one if a row has several."""
     order = np.argsort(row_ids, kind="stable")
     ordered = row_ids[order]
     places = np.searchsorted(ordered, names)

@@ -1,4 +1,4 @@
-"""New files of a segment, from contents of partitions. `layout` has the files."""
+"""Writing of the files of a segment, from contents of partitions. `layout` has the files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from lance_duck.rows import roaring_bytes
 
 @dataclass(frozen=True, eq=False)
 class PostingStretch:
-    """Postings of some terms of a partition that follow each other; see `PartitionContents`, whose arrays it shares."""
+    """The postings of adjacent terms of a partition; see `PartitionContents`, whose arrays it shares."""
 
     bounds: NDArray[np.int64]
     document_ids: NDArray[np.uint32]
@@ -46,9 +46,9 @@ def write_metadata(
 
     Args:
         writer: Writer of the segment.
-        partitions: Numbers of its partitions; none where no row has a term.
-        parameters: Parameters of all of them.
-        deleted_fragments: Fragments whose rows are to be left out, uint32.
+        partitions: Numbers of the partitions; none if no row has a term.
+        parameters: Parameters of all partitions.
+        deleted_fragments: Fragments whose rows are left out, uint32.
     """
     field = pa.field(layout.DELETED_FRAGMENTS, pa.binary(), nullable=False)
     metadata = parameters.metadata(list(partitions))
@@ -63,9 +63,9 @@ def write_partition(
 
     Args:
         writer: Writer of the segment.
-        number: Number of the partition; its own in the segment.
-        contents: The partition; every document of at least one posting is among its documents.
-        parameters: How to write it.
+        number: Number of the partition, unique in the segment.
+        contents: The partition; every document of a posting is among its documents.
+        parameters: Parameters of the segment.
 
     Raises:
         InvalidInputError: Positions are asked for, and the contents have none.
@@ -134,7 +134,7 @@ def _write_postings(
 
 
 def _stretches(contents: PartitionContents) -> Iterator[PostingStretch]:
-    """Yield terms that are encoded together, one after the other: all of them, or one stretch without any."""
+    """Yield stretches of terms that are encoded together; one empty stretch if there are no terms."""
     bounds, at = contents.bounds, 0
     first = 0
     while True:
@@ -154,7 +154,7 @@ def _stretches(contents: PartitionContents) -> Iterator[PostingStretch]:
 def _postings(
     stretch: PostingStretch, tokens: NDArray[np.uint32], norms: NDArray[np.float32], parameters: InvertedParameters
 ) -> dict[str, pa.Array]:
-    """Return the columns of some terms."""
+    """Encode the columns of some terms."""
     form = parameters.block_form
     bounds, ids, frequencies = stretch.bounds, stretch.document_ids, stretch.frequencies
     lengths = np.diff(bounds)

@@ -2,7 +2,7 @@
 
 _indices/{uuid}/ngram_postings.lance
 
-You hold: batches of texts and rows, or open segments. You get: the file of a segment, and of an open one the rows that
+You hold: batches of texts and rows, or open segments. You get: the file of a segment; from an open one the rows that
 may satisfy a condition on substrings; the scan compares them.
-Never here: which fragments a segment answers for, and how conditions are taken out of a filter.
+Never here: the fragments that a segment answers for, and the conditions of a filter.
 """

@@ -1,8 +1,8 @@
-"""The file of an n-gram index, open: its trigrams in memory, posting lists read when they are asked for.
+"""The open file of an n-gram index: its trigrams in memory, posting lists read on demand.
 
 ngram_postings.lance
-    tokens        uint32, ascending: trigrams as `text.trigrams` numbers them; 0: the rows that are null
-    posting_list  binary: the rows of each, a treemap (see `rows.row_set_bytes`)
+    tokens        uint32, ascending: trigrams as `text.trigrams` numbers them; 0 for the rows that are null
+    posting_list  binary: the rows of each token, a treemap (see `rows.row_set_bytes`)
 """
 
 from __future__ import annotations
@@ -61,10 +61,10 @@ class NGramFile:
         self._lists: SizedCache[tuple[RowSet, int]] = SizedCache(LIST_BYTES, lambda entry: entry[1])
 
     def rows(self, trigrams: Trigrams) -> RowSet:
-        """Return rows whose text may have all of some trigrams: all that do are among them.
+        """Return rows whose text may have all of some trigrams; no other row does.
 
         Args:
-            trigrams: Ascending, at least one.
+            trigrams: The trigrams, ascending, at least one.
 
         Raises:
             CorruptError: A posting list is broken.
@@ -81,7 +81,7 @@ class NGramFile:
         return first
 
     def prewarm(self) -> None:
-        """Read all posting lists, and keep as many as are kept."""
+        """Read all posting lists, and keep as many as the cache holds."""
         for _ in self.entries():
             pass
 
@@ -102,7 +102,7 @@ class NGramFile:
         return self.tokens.nbytes + self._lists.nbytes
 
     def _of(self, places: Places) -> list[RowSet]:
-        """Return the rows of tokens; lists that are not kept are read together."""
+        """Return the rows of tokens; lists that are not cached are read together."""
         entries = {place: self._lists.find(place) for place in places.tolist()}
         rows = {place: entry[0] for place, entry in entries.items() if entry is not None}
         missing = [place for place, entry in entries.items() if entry is None]

@@ -5,7 +5,7 @@ _indices/{uuid}/ngram_postings.lance    see `index.ngram.file`
 Details are an empty message, the version is 0. Rows go by their stable ids where the table has them; from version 1 on
 by address.
 
-A trigram is in lower case and without accents, so an answer is never sure: the condition itself is asked of its rows.
+A trigram is in lower case and without accents, so an answer is never sure: the scan checks the condition on its rows.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class NGramIndex:
         self.type = type_
 
     def estimate(self, query: Query) -> int | None:
-        """Return how many rows an answer has; reads posting lists, which are kept for the search that follows."""
+        """Return the number of rows of an answer; reads posting lists, which are cached for the search that follows."""
         return len(self._rows(query))
 
     def search(self, query: Query) -> Answer:
@@ -48,11 +48,11 @@ class NGramIndex:
         return Answer.at_most(self._rows(query))
 
     def statistics(self) -> dict[str, Any]:
-        """Return how many tokens there are."""
+        """Return the number of tokens."""
         return {"num_ngrams": len(self.file.tokens)}
 
     def prewarm(self) -> None:
-        """Read the posting lists, and keep as many as are kept."""
+        """Read the posting lists, and keep as many as the cache holds."""
         self.file.prewarm()
 
     @property
@@ -78,14 +78,14 @@ class NGramKind(MergedKind):
         return is_text(type_)
 
     def answers(self, query: Query, type_: pa.DataType) -> bool:
-        """Answer for trigrams, for prefixes that have one, and for a few texts that each have one."""
+        """Return whether a query is one for trigrams, for a prefix with a trigram, or for a few texts with one each."""
         if not is_text(type_):
             return False
         alternatives = _alternatives(query)
         return bool(alternatives) and all(map(len, alternatives))
 
     def open(self, files: SegmentReader, type_: pa.DataType, details: Details) -> NGramIndex:
-        """Open a segment: reads the tokens."""
+        """Open a segment, which reads the tokens."""
         return NGramIndex(NGramFile(files), type_)
 
     def merge(
@@ -95,7 +95,7 @@ class NGramKind(MergedKind):
         writer: SegmentWriter,
         options: BuildOptions,
     ) -> Details:
-        """Write a segment of others and of new rows."""
+        """Write a segment of other segments and of new rows."""
         with PostingRuns(options) as runs:
             for batch in rows or ():
                 runs.add(batch.column(VALUE), batch.column(ROW).to_numpy())
@@ -105,7 +105,7 @@ class NGramKind(MergedKind):
 
 
 def _alternatives(query: Query) -> list[Trigrams]:
-    """Return for each text that a value may have or be its trigrams; none for a query that is not about texts."""
+    """Return the trigrams of each text that a value may contain or equal; none for a query that is not about texts."""
     match query:
         case ContainsTrigrams(words):
             return [trigrams_of_words(words)]

@@ -1,8 +1,8 @@
-"""Postings of texts that are taken in batch by batch.
+"""Postings of texts that come batch by batch.
 
 The texts of a run, as many as `RUN_BYTES` or a smaller share of the memory limit, are grouped by their trigrams at
 once. Postings, four bytes each, stay in memory up to a quarter of the limit; those of further runs wait in temporary
-files, which are mapped, not read whole.
+files, which are mapped.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from lance_duck.rows.row_set import RowSet
 from lance_duck.text.trigrams import TextsByTrigram, texts_by_trigram
 
 _SHARES = 16
-"""Parts of the memory limit, of which the texts of a run are one: their postings, while they are made, take several."""
+"""Share of the memory limit for the texts of a run, one in so many: making their postings takes several shares."""
 
 
 class PostingRuns:
     """Postings of texts; a context manager that removes its temporary files.
 
     Args:
-        options: Memory, and whom to tell.
+        options: The memory limit, and the callback for progress.
     """
 
     def __init__(self, options: BuildOptions) -> None:
@@ -46,7 +46,7 @@ class PostingRuns:
         self._paths: list[str] = []
 
     def add(self, texts: pa.Array, rows: Rows) -> None:
-        """Take texts and the names of their rows."""
+        """Add texts and the names of their rows."""
         self._texts.append(texts)
         self._rows.append(rows)
         self._waiting += num_bytes(texts) + rows.nbytes
@@ -57,7 +57,7 @@ class PostingRuns:
             self._progress(self._taken)
 
     def sources(self) -> list[Iterator[tuple[int, RowSet]]]:
-        """Return the postings: of each run the tokens with their rows, in order."""
+        """Return the postings of each run: its tokens with their rows, in order."""
         self._close()
         nulls = RowSet.union(self._nulls)
         runs = [run.entries() for run in self._runs]

@@ -1,4 +1,4 @@
-"""N-gram files written: streams of tokens with their rows are merged into one, and go out as lists in order."""
+"""Writing of n-gram files: streams of tokens with their rows are merged into one, and written as lists in order."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def write_ngram_file(sources: Iterable[Entries], writer: SegmentWriter) -> None:
     """Write the file of an index.
 
     Args:
-        sources: Tokens with their rows; those of several sources are put together.
-        writer: Takes the file.
+        sources: Tokens with their rows; rows of a token in several sources are united.
+        writer: Writer of the segment.
 
     Raises:
         CorruptError: Entries of another segment are broken.
@@ -44,7 +44,7 @@ def write_ngram_file(sources: Iterable[Entries], writer: SegmentWriter) -> None:
 
 
 def remapped_tokens(entries: Entries, follow: Follow) -> Entries:
-    """Give rows their new names, those of many tokens at once; tokens that lose all rows are left out."""
+    """Yield entries with new names of their rows, those of many tokens at once, without tokens that lose all rows."""
     tokens: list[int] = []
     pieces: list[Rows] = []
     waiting = 0

@@ -1,7 +1,7 @@
-"""Natural logarithms of float32, to the last bit those of Lance.
+"""Natural logarithms of float32, equal to the bit with those of Lance.
 
-Lance asks the C library, whose `logf` is not the nearest float32 for about one number in a hundred: neither the
-logarithm of float64, rounded, nor that of numpy is always the same.
+Lance calls the C library, whose `logf` is not the nearest float32 for about one number in a hundred: neither the
+rounded logarithm of float64 nor that of numpy always equals it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def natural_log(value: np.float32) -> np.float32:
 
 
 def natural_logs(values: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return the logarithms of numbers above 0; quick where few of them differ."""
+    """Return the logarithms of numbers above 0; fast if few numbers are distinct."""
     distinct, places = np.unique(values, return_inverse=True)
     logf = _logf()
     return np.array([logf(value) for value in distinct.tolist()], np.float32)[places]
@@ -34,7 +34,7 @@ def natural_logs(values: NDArray[np.float32]) -> NDArray[np.float32]:
 
 @cache
 def _logf() -> Callable[[float], float]:
-    """Return the function of the C library; where there is none, that of float64, whose result is to be rounded."""
+    """Return `logf` of the C library; where there is none, the logarithm of float64, which the caller rounds."""
     try:
         logf = ctypes.CDLL(_LIBRARIES[sys.platform]).logf
     except (KeyError, OSError, AttributeError):

@@ -1,14 +1,14 @@
 """Positions of terms in documents.
 
-Formats 2 and 3, a stream of its own for each term
-    _compressed_position     its blocks, one after the other, a block for each block of postings
-    _position_block_offset   where each begins
-    block                    differences: of each document the first position, then what each is beyond the one before;
-                             each 128 of them u8 b | 16·b bytes, see `kernels.postings.packing`; the rest varints. With
-                             positions_codec varint_doc_delta_v2 all are varints
+Formats 2 and 3, a stream for each term
+    _compressed_position     blocks, one after the other, one for each block of postings
+    _position_block_offset   where each block begins
+    block                    differences: for each document its first position, then the differences of the others from
+                             the one before; each 128 of them u8 b | 16·b bytes, see `kernels.postings.packing`; the
+                             rest varints. With positions_codec varint_doc_delta_v2 all are varints
 Format 1, a list for each document
     _position                u32 number | each 128: u32 first | u8 b | 16·b bytes: differences, the first 0 | the rest:
-                             words; each a value of its own
+                             words; each a separate value
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class PositionStream:
 
     Attributes:
         values: The stream of each term, large_binary.
-        starts: Where each block of it begins: list<uint32>.
-        has_groups: Each 128 numbers are packed.
+        starts: Where each block of a stream begins: list<uint32>.
+        has_groups: Whether each 128 numbers are packed.
     """
 
     values: pa.LargeBinaryArray
@@ -54,13 +54,13 @@ class PositionStream:
 
 @dataclass(frozen=True, eq=False)
 class PositionBlocks:
-    """Blocks of positions of some terms, of which each can be read alone.
+    """Blocks of positions of some terms, each of which can be read alone.
 
     Attributes:
         data: Bytes of all blocks.
-        begins: Where each block begins: int64, inside `data`, no greater than where it ends.
-        ends: Where each block ends, likewise.
-        lists: The first block of each term, and behind the last one of the last: int64.
+        begins: int64 (blocks,), where each block begins; inside `data`, no greater than where it ends.
+        ends: int64 (blocks,), where each block ends; inside `data`.
+        lists: int64 (terms + 1,), the first block of each term, and one past the last block.
         has_groups: See `PositionStream`.
     """
 
@@ -90,7 +90,7 @@ class PositionBlocks:
 
 
 def joined_positions(parts: Sequence[PositionBlocks]) -> PositionBlocks:
-    """Return the blocks of some terms, of each part one, as one; at least one part."""
+    """Join the blocks of some terms, of which each part has one; there is at least one part."""
     sizes = np.cumsum([0, *(len(part.data) for part in parts)])
     return PositionBlocks(
         np.concatenate([part.data for part in parts]),
@@ -106,12 +106,12 @@ def blocks_of(stream: PositionStream, lengths: Int64s, form: BlockForm, where: s
 
     Args:
         stream: The streams.
-        lengths: Postings of each term, at least one.
-        form: How postings are cut into blocks.
-        where: For messages.
+        lengths: Number of postings of each term, at least one.
+        form: Form of the blocks of postings.
+        where: Name of the file, for messages.
 
     Raises:
-        CorruptError: The streams have other blocks than the postings, or such as lie outside them.
+        CorruptError: The streams have other blocks than the postings, or blocks lie outside of them.
     """
     _check_no_nulls(stream, where)
     data, terms = bytes_and_offsets(stream.values)
@@ -135,9 +135,9 @@ def decode(stream: PositionStream, bounds: Int64s, frequencies: UInt32s, form: B
     Args:
         stream: The streams.
         bounds: Where the postings of each term begin, and where the last one's end; from 0.
-        frequencies: Positions of each posting.
-        form: How postings are cut into blocks.
-        where: For messages.
+        frequencies: Number of positions of each posting.
+        form: Form of the blocks of postings.
+        where: Name of the file, for messages.
 
     Raises:
         CorruptError: The streams are broken.
@@ -163,7 +163,7 @@ def decode(stream: PositionStream, bounds: Int64s, frequencies: UInt32s, form: B
 
 
 def encode(bounds: Int64s, frequencies: UInt32s, positions: UInt32s, form: BlockForm) -> PositionStream:
-    """Return the streams of terms; arguments as of `decode`.
+    """Encode the positions of terms as streams; arguments are those of `decode`.
 
     Raises:
         InvalidInputError: The positions of a term take more than 4 GiB.
@@ -183,7 +183,7 @@ def encode(bounds: Int64s, frequencies: UInt32s, positions: UInt32s, form: Block
 
 
 def decode_old(lists: pa.ListArray, bounds: Int64s, frequencies: UInt32s, where: str) -> UInt32s:
-    """Return the same, of a column of format 1: list<list<large_binary>>.
+    """Decode positions as `decode` does, from a column of format 1: list<list<large_binary>>.
 
     Raises:
         CorruptError: The column is broken.
@@ -204,7 +204,7 @@ def decode_old(lists: pa.ListArray, bounds: Int64s, frequencies: UInt32s, where:
 
 
 def encode_old(bounds: Int64s, frequencies: UInt32s, positions: UInt32s) -> pa.ListArray:
-    """Return the column of format 1."""
+    """Encode positions as a column of format 1."""
     parts = 1 + -(-frequencies.astype(np.int64) // GROUP)
     places = np.concatenate([[0], np.cumsum(parts)])
     out = np.empty(5 * len(positions) + 4 * len(frequencies), np.uint8)
@@ -221,7 +221,7 @@ def _check_no_nulls(stream: PositionStream, where: str) -> None:
 
 
 def _positions(frequencies: UInt32s, most: int, where: str) -> UInt32s:
-    """Return room for positions, as many as the bytes at hand can have."""
+    """Return an array for the positions of postings, checked to be no more than `most`."""
     count = int(frequencies.sum(dtype=np.uint64))
     if count > most:
         raise CorruptError("positions", where=where, expected=f"at most {most}", found=count)

@@ -1,4 +1,4 @@
-"""What is wrong with bytes, by the status of a kernel."""
+"""Errors of broken bytes, by the status of a kernel."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ _REMEDY = "drop the index and build it again"
 
 
 def check_code(code: int, what: str, where: str, place: str) -> None:
-    """Raise CorruptError unless a kernel reports that all is well.
+    """Raise CorruptError unless a kernel reports success.
 
     Args:
         code: Status of the kernel.
-        what: Whatever it read.
-        where: File.
+        what: The thing that it read, for messages.
+        where: Name of the file, for messages.
         place: Kind of the place that the status counts.
     """
     if code != status.OK:

@@ -1,4 +1,4 @@
-"""BM25 as Lance computes it, in float32: what blocks say of their greatest score.
+"""BM25 as Lance computes it, in float32: the greatest scores in blocks.
 
 idf = ln((N - df + 0.5) / (df + 0.5) + 1); norm = 1.2 · (0.25 + 0.75 · tokens / average tokens);
 score = idf · 2.2 · (f / (f + norm)).
@@ -25,14 +25,14 @@ _ONE: Final = np.float32(1)
 
 
 def inverse_frequencies(num_documents: int, frequencies: NDArray[np.integer]) -> Float32s:
-    """Return the idf of terms that so many of the documents have each, float32."""
+    """Return the idf of terms, float32, from the number of documents that have each."""
     document_counts = frequencies.astype(np.float32)
     ratios = (np.float32(num_documents) - document_counts + _HALF) / (document_counts + _HALF) + _ONE
     return natural_logs(ratios)
 
 
 def length_norms(lengths: NDArray[np.integer], average: float) -> Float32s:
-    """Return the norm of documents of so many tokens each, float32."""
+    """Return the norms of documents, float32, from their numbers of tokens."""
     divisor = np.float32(average or 1)  # 0: list elements without any word
     return K1 * (_ONE - B + B * lengths.astype(np.float32) / divisor)
 
@@ -50,10 +50,10 @@ def greatest_scores(
     Args:
         bounds: Where the postings of each term begin, and where the last one's end; from 0.
         ids: Documents, ascending in each term.
-        frequencies: As many, at least 1.
+        frequencies: Frequency of each posting, at least 1.
         weights: The idf of each term.
         norms: Norm of each document.
-        block_size: Postings of a block.
+        block_size: Number of postings of a block.
     """
     scores = np.empty(int((-(-np.diff(bounds) // block_size)).sum()), np.float32)
     postings = readonly(bounds), readonly(ids), readonly(frequencies)

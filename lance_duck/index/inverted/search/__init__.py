@@ -1,7 +1,7 @@
-"""Scores of documents of a partition, from its compressed postings.
+"""Searches of a partition: scores of documents, from compressed postings.
 
-You hold: an open partition, ids of terms with their weights, norms of documents, which documents may match. You get:
-documents with their scores: all that match, or the best of them.
+You hold: an open partition, ids of terms with their weights, norms of documents, a mask of documents. You get:
+documents with their scores, all that match or the best of them.
 Never here: trees of queries, statistics of several partitions, rows without an index (`scan/text`).
 """
 

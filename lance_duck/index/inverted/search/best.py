@@ -1,9 +1,9 @@
-"""The best documents: blocks of postings are skipped whose impacts say that no document of theirs can be among them.
+"""The search for the best documents, which skips blocks of postings whose impacts rule out that they have any.
 
-Blocks of one term come in the order of their bounds, until no other one reaches the score of the last of the best.
-For several terms, ids are divided into windows. What a window can reach at most is the sum of what its terms can. In a
-window, terms that together do not reach the last of the best are looked up for documents of the other terms alone.
-Where all terms are asked for, documents of the rarest are looked up in the others.
+Blocks of one term are read in the order of their bounds, until none reaches the score of the worst of the best.
+For several terms, ids are divided into windows. The bound of a window is the sum of the bounds of its terms. In a
+window, terms that together do not reach the worst of the best are looked up only for documents of the other terms.
+If all terms are required, documents of the rarest term are looked up in the others.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from lance_duck.kernels.postings.scores import bound_blocks, bound_windows
 _FLOORS = length_floors().astype(np.float64)
 NO_MASK = readonly(np.empty(0, np.bool_))
 _SLACK = 2.0**-18
-"""Rounding of float32 sums, of a hundred terms."""
+"""Bound of the relative rounding error of float32 sums of a hundred terms."""
 
 
 def best_documents(
@@ -42,16 +42,16 @@ def best_documents(
     mask: Mask | None = None,
     least: float = 0,
 ) -> tuple[Documents, Float32s]:
-    """Return the k documents with the greatest scores, the greatest first; of equal ones those with the least keys.
+    """Return the k documents with the greatest scores, the greatest first; of equal scores those with the least keys.
 
     Args:
         partition: The partition.
         terms: The terms.
-        average: Terms of a document on average.
-        keys: The key of each document.
-        k: How many, at least 1.
-        mask: Whether each document may match; None: all may.
-        least: Documents below this score are not wanted.
+        average: Average number of terms of a document.
+        keys: The key of each document, uint64.
+        k: Number of documents, at least 1.
+        mask: Whether each document may match; None if all may.
+        least: Lowest score of a document that is returned.
 
     Raises:
         CorruptError: Postings or impacts are broken.
@@ -111,7 +111,7 @@ def _pruned(
 
 
 def intersection_work(postings: PostingBlocks) -> Any:
-    """Return what `kernels.postings.best_of_all` works with."""
+    """Return the work arrays of `kernels.postings.best_of_all`."""
     count = len(postings)
     room = np.empty((2, count, postings.form.size), np.uint32)
     rarest = np.argsort(postings.lengths, kind="stable")
@@ -127,10 +127,10 @@ def windows_of(
     *,
     every: bool,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64], int]:
-    """Return what terms and documents of windows reach at most, and windows in the order in which they are searched.
+    """Return the bounds of terms and documents in windows, the order in which windows are searched, and their size.
 
-    A few of the most promising come first, which give a threshold; the others as they lie, so that a block is decoded
-    once.
+    A few of the most promising windows come first, to give a threshold; the others ascend, so that a block is decoded
+    only once.
     """
     count = -(-num_documents // SEARCH_WINDOW)
     window_bounds = np.zeros((len(lists) - 1, count))
@@ -151,7 +151,7 @@ def windows_of(
 def block_bounds(
     postings: PostingBlocks, impacts: BinaryLists, terms: WeightedTerms, average: float
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return the last document of each block, and a bound of what its term adds to a score."""
+    """Return the last document of each block, and the bound of its term's part of a score."""
     lists = postings.blocks.lists
     entries, size = len(impacts.offsets) - 1, len(impacts.data)
     last_ids, pairs = np.empty(entries, np.int64), np.empty(entries + 1, np.int64)

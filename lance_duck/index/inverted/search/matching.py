@@ -1,4 +1,4 @@
-"""All documents that match: every posting of every term is scored. The reference of the searches that skip postings."""
+"""The search for all documents that match, which scores every posting: the reference of searches that skip postings."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class WeightedTerms:
 
     Attributes:
         ids: Ids of the terms, int64.
-        weights: The idf of each, float32, at least 0.
-        slots: The word of the query that each stands for, int64, ascending: several where a word has variants.
-        num_slots: Words of the query. Some may have no term here.
-        every: A document must have a term of each word; else one of any.
+        weights: The idf of each term, float32, at least 0.
+        slots: The word of the query that each term stands for, int64, ascending: equal where a word has variants.
+        num_slots: Number of words of the query, some of which may have no term here.
+        every: Whether a document must have a term of each word; else of any word.
     """
 
     ids: NDArray[np.int64]
@@ -39,13 +39,13 @@ class WeightedTerms:
 
     @classmethod
     def plain(cls, ids: NDArray[np.int64], weights: Float32s, *, every: bool = False) -> WeightedTerms:
-        """Return terms that each stand for a word of their own; -1 for one that the partition does not have."""
+        """Return terms that each stand for another word; an id is -1 if the partition does not have the term."""
         slots = np.flatnonzero(ids >= 0)
         return cls(ids[slots], weights[slots], slots, len(ids), every)
 
     @property
     def has_variants(self) -> bool:
-        """Whether several terms stand for one word, and other words are there."""
+        """Whether several terms stand for one word, beside other words."""
         return len(self.slots) > 1 and self.slots[0] != self.slots[-1] and not np.diff(self.slots).all()
 
     @property
@@ -64,8 +64,8 @@ def matching_documents(
     Args:
         partition: The partition.
         terms: The terms.
-        average: Terms of a document on average.
-        mask: Whether each document may match; None: all may.
+        average: Average number of terms of a document.
+        mask: Whether each document may match; None if all may.
 
     Raises:
         CorruptError: Postings are broken.

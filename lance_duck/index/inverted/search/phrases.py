@@ -1,7 +1,7 @@
-"""Documents in which words come in their order: positions are read of those alone that have all words.
+"""The search for documents that have a phrase: positions are read only of documents that have all words.
 
-Documents are found as `best` finds those that have all of several terms. Positions of one are decoded once its score
-is known to be among the best.
+Documents are found as `best` finds those that have all of several terms. The positions of a document are decoded only
+if its score is among the best.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _MOST_SLOP = 1 << 32
 
 @dataclass(frozen=True, eq=False)
 class PhraseOrder:
-    """How words follow each other.
+    """The order of the words of a phrase.
 
     Attributes:
-        places: The place of each word in the query, int64, each greater than the one before.
-        slop: Places that a word may be farther behind the one before than in the query, each of them.
+        places: The place of each word in the query, int64, strictly ascending.
+        slop: Number of places by which each word may be farther from the one before than in the query.
     """
 
     places: NDArray[np.int64]
@@ -40,7 +40,7 @@ class PhraseOrder:
 
     @property
     def distances(self) -> NDArray[np.int64]:
-        """How far each word is behind the one before; 0 for the first."""
+        """Distance of each word from the one before; 0 for the first."""
         return np.diff(self.places, prepend=self.places[:1])
 
 
@@ -53,23 +53,24 @@ def best_phrases(
     k: int | None = None,
     mask: Mask | None = None,
 ) -> tuple[Documents, Float32s] | None:
-    """Return the documents in which words come in their order, with the scores that they have by the words alone.
+    """Return the documents that have a phrase, with the scores that they have by its words.
 
     Args:
         partition: The partition.
-        terms: A term for each word, in the order of the words; every one is asked for.
-        order: How they follow each other.
-        average: Terms of a document on average.
-        keys: The key of each document.
-        k: How many, at least 1: those with the greatest scores, of equal ones with the least keys; None: all.
-        mask: Whether each document may match; None: all may.
+        terms: A term for each word, in the order of the words, all required.
+        order: Order of the words.
+        average: Average number of terms of a document.
+        keys: The key of each document, uint64.
+        k: Number of documents, at least 1: those with the greatest scores, of equal scores with the least keys; None
+            for all.
+        mask: Whether each document may match; None if all may.
 
     Returns:
-        Documents and scores, in any order. None: postings have no impacts or no blocks of positions, or the words are
-        too many; positions of all documents are to be read.
+        Documents and scores, in any order. None if postings have no impacts or no blocks of positions, or the words are
+        too many; then the positions of all documents must be read.
 
     Raises:
-        UnsupportedError: Positions are written as is not read.
+        UnsupportedError: The form of the positions is not supported.
         CorruptError: Postings, impacts or positions are broken.
     """
     if len(terms.ids) < terms.num_slots:
@@ -98,7 +99,7 @@ def best_phrases(
 def _found(
     postings: PostingBlocks, last: NDArray[np.int64], scoring: Any, windows: Any, phrase: Any, best: Float32s
 ) -> tuple[Documents, Float32s]:
-    """Search; once more where a document has more positions than there is room for."""
+    """Search, and once more if a document has more positions than there is room for."""
     blocks, form, count = postings.blocks, postings.form, len(postings)
     lists = (blocks.data, blocks.offsets, blocks.lists, readonly(postings.lengths), form.size, form.is_varint, last)
     documents = np.empty(len(best), np.int64)
