@@ -35,7 +35,7 @@ _OLD_POSITIONS: Final = pa.list_(pa.field("item", layout.BLOBS))
 
 
 class InvertedPartition:
-    """An open partition. Safe to use from several threads; opening it reads nothing, and reads are cached within limits.
+    """An open partition. Safe to use from several threads; opening it reads nothing; reads are cached within limits.
 
     Attributes:
         number: Number of the partition in the segment.
