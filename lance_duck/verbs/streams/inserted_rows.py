@@ -1,4 +1,4 @@
-"""Which rows are new in a version: what those who follow a table read."""
+"""The rows that a version inserted, for readers that follow a table."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _SAME_ROWS: Final = {
 
 @dataclass(frozen=True)
 class Arrivals:
-    """What a version brought.
+    """The rows that a version inserted.
 
     Attributes:
-        version: Its number.
-        operation: What it did, as transactions name it; "Unknown" for what is not known or was not kept.
-        fragments: Ids of fragments all of whose rows are new, in the order of the table.
-        changed: Whether rows that were there before are gone or have other values. Where it replaced such rows,
-            `fragments` is empty, for new rows cannot be told from old ones.
+        version: Number of the version.
+        operation: Name of its operation, as in transactions; "Unknown" if it is unknown, or was not kept.
+        fragments: Ids of the fragments whose rows are all new, in the order of the table.
+        changed: Whether older rows were deleted or updated. If they were replaced, `fragments` is empty, since new rows
+            cannot be told from old ones.
     """
 
     version: int
@@ -43,9 +43,9 @@ class Arrivals:
 
 
 def arrivals(now: Snapshot) -> Arrivals:
-    """Say which rows of a version are new. Compaction, indexes, settings and new columns bring none.
+    """Find the rows that a version inserted. Compaction, indexes, settings and new columns insert none.
 
-    The version before is looked at only where the transaction does not say it all.
+    The version before is read only if the transaction is not sufficient.
     """
     transaction = now.transaction()
     operation = UNKNOWN if transaction is None else transaction.operation
@@ -57,7 +57,7 @@ def arrivals(now: Snapshot) -> Arrivals:
 
 
 def unchanged_fragments(fragments: Mapping[int, tuple[str, ...]], now: Snapshot) -> frozenset[int]:
-    """Return the fragments that a version has with the same data files and no row deleted."""
+    """Return the ids of fragments that a version has with the same data files, and without deleted rows."""
     there = ((f.id, f) for f in now.manifest.proto.fragments if f.id in fragments and not f.HasField("deletion_file"))
     return frozenset(i for i, f in there if tuple(file.path for file in f.files) == fragments[i])
 
@@ -113,7 +113,7 @@ def _before(now: Snapshot) -> Snapshot | None:
 
 
 def _with_files(now: Snapshot, fragments: Iterable[Any]) -> tuple[int, ...]:
-    """Return ids of the fragments that were written: they got their numbers from the commit, and are the last ones."""
+    """Return the ids of written fragments, which got their numbers from the commit, and are the last ones."""
     paths = {fragment.files[0].path for fragment in fragments if fragment.files}
     result: list[int] = []
     for fragment in reversed(now.manifest.proto.fragments):
@@ -125,7 +125,7 @@ def _with_files(now: Snapshot, fragments: Iterable[Any]) -> tuple[int, ...]:
 
 
 def _compared(now: Snapshot) -> _NewFragments:
-    """Return the new fragments, where all those before are as they were."""
+    """Return the new fragments if all older ones are unchanged; else None."""
     before = _before(now)
     if before is None:
         return None

@@ -1,11 +1,11 @@
-"""Batches of streams that land once: each version that a batch made says so.
+"""Batches of streams that are committed once: a version records the batch that it came from.
 
-In the properties of its transaction, by the names that others use, too:
+It does so in the properties of its transaction, by the names that others use, too:
 
     lance.streaming.queryId     the stream
     lance.streaming.epochId     number of the batch
 
-and, because versions are cleaned up, in the config of the table, with the same version:
+and, because versions are cleaned up, in the config of the table, in the same commit:
 
     lance.streaming.epoch.{stream}     number of the last batch that landed
 """
@@ -25,19 +25,19 @@ STREAM: Final = "lance.streaming.queryId"
 BATCH: Final = "lance.streaming.epochId"
 LAST: Final = "lance.streaming.epoch."
 LOOKBACK: Final = 100
-"""Versions in which the last batch of a stream is looked for, where the config of the table does not tell it."""
+"""Versions that are searched for the last batch of a stream, if the config of the table does not have it."""
 
 
 @dataclass(frozen=True)
 class StreamBatch:
-    """A batch of a stream. Batches of a stream are numbered upwards, and a later one lands after an earlier one.
+    """A batch of a stream. Batches of a stream are numbered upwards, and committed in that order.
 
     Attributes:
-        stream: What names the stream, the same after each restart.
+        stream: Name of the stream, the same after each restart.
         number: Number of the batch, from 0.
 
     Raises:
-        InvalidInputError: There is no name, or the number is below 0.
+        InvalidInputError: The name is empty, or the number is below 0.
     """
 
     stream: str
@@ -51,27 +51,27 @@ class StreamBatch:
 
     @property
     def properties(self) -> dict[str, str]:
-        """What the transaction says of it."""
+        """Properties of the transaction of the batch."""
         return {STREAM: self.stream, BATCH: str(self.number)}
 
     @property
     def config(self) -> dict[str, str]:
-        """What the config of the table says after it."""
+        """Config of the table after the batch."""
         return {LAST + self.stream: str(self.number)}
 
     def has_landed(self, snapshot: Snapshot) -> bool:
-        """Return whether a batch is in a version; searches earlier transactions if the config is silent."""
+        """Return whether a version contains the batch; searches earlier transactions if the config does not tell."""
         last = snapshot.config.get(LAST + self.stream)
         return (_last_of(self.stream, snapshot) if last is None else _number(last)) >= self.number
 
     def amend(self, base: Snapshot, draft: ManifestDraft, report_file: Callable[[str], None]) -> None:
-        """Note it in the config of the next version; an `amend` of `commit`."""
+        """Record the batch in the config of the next version; an `amend` of `commit`."""
         for key, value in self.config.items():
             draft.manifest.config[key] = value
         draft.manifest.writer_feature_flags |= flags.TABLE_CONFIG
 
     def guard(self, newest: Snapshot) -> None:
-        """Refuse to land on top of itself; a `guard` of `commit`. Raises IncompatibleError."""
+        """Raise IncompatibleError for a version that contains the batch already; a `guard` of `commit`."""
         if self.has_landed(newest):
             raise IncompatibleError(
                 f"batch {self.number} of stream {self.stream} has been committed already", where=newest.uri

@@ -1,7 +1,7 @@
 """Versions copied to another place: shallow clones, deep clones and branches.
 
-The first version of a clone has the number of the version that it is a copy of, and a Clone as its transaction. A
-shallow one names the files where they are, through a base path; a deep one has copies of them.
+The first version of a clone has the number of the version that it copies, and a Clone as its transaction. A shallow
+clone refers to the files in place, through a base path; a deep clone has copies of them.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ def clone(
     branch: str | None = None,
     properties: Mapping[str, str] | None = None,
 ) -> Snapshot:
-    """Copy a version to a place where there is no table.
+    """Clone a version to a place without a table.
 
     Args:
         source: The version.
-        target: Where the copy will be.
-        shallow: Leave the files where they are.
-        branch: Branch that begins there; None: a table of its own.
-        properties: Kept in the transaction.
+        target: Place of the clone.
+        shallow: Whether files stay where they are, and are not copied.
+        branch: Branch that begins with the clone; None for a table of its own.
+        properties: Properties of the transaction.
 
     Raises:
-        AlreadyExistsError: There is a table.
+        AlreadyExistsError: There is a table at the place.
     """
     if shallow and has_secrets(source.uri):
         raise InvalidInputError(
@@ -53,7 +53,7 @@ def clone(
 
 
 def refuse_existing(store: Store) -> None:
-    """Refuse a place where there is a table, with AlreadyExistsError."""
+    """Raise AlreadyExistsError if there is a table at a place."""
     try:
         latest_version(store)
     except NotFoundError:
@@ -62,7 +62,7 @@ def refuse_existing(store: Store) -> None:
 
 
 def _files(source: Snapshot) -> Iterator[tuple[Store, str, str]]:
-    """Yield all files of a version: the store, the path in it, and the path in a table of its own."""
+    """Yield all files of a version: the store, the path in it, and the path in a deep clone."""
     files: dict[str, int | None] = {}
     for fragment in source.fragments:
         for file in fragment.all_files:
@@ -83,7 +83,7 @@ def _files(source: Snapshot) -> Iterator[tuple[Store, str, str]]:
 
 
 def _managed_blobs(source: Snapshot, base_ids: Iterable[int | None]) -> Iterator[tuple[Store, str, str]]:
-    """Yield the blobs that data files below the same root share: all there are."""
+    """Yield all blobs that data files below the same root share."""
     if not source.manifest.reader_flags & flags.MANAGED_BLOBS:
         return
     for base_id in base_ids:

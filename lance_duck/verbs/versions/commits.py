@@ -1,4 +1,4 @@
-"""Commits of operations that were made elsewhere: by other processes, or by hand."""
+"""Commits of operations that other processes or users made."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _REMEDIES: Final = MappingProxyType(
 
 @checked_calls
 class Commits(TableMethods):
-    """Commits, for the class of handles on a table."""
+    """Commits of operations, as class methods of a dataset."""
 
     @classmethod
     def commit(
@@ -62,29 +62,29 @@ class Commits(TableMethods):
         commit_timeout: timedelta | None = TIMEOUT,
         **unsupported: Any,
     ) -> Self:
-        """Commit an operation as the next version of a table, or create the table by it.
+        """Commit an operation as the next version of a table, or as its first one.
 
         Args:
             base_uri: Path or URI of the table, or a handle on it.
-            operation: What changes, or a transaction that says so.
-            read_version: Version that the change was made from; Overwrite and Restore need none.
+            operation: The operation, or a transaction with it.
+            read_version: Version that the operation was made from; Overwrite and Restore need none.
             commit_lock: See `lance_duck.dataset`; None: that of the handle, if there is one.
             storage_options: Settings of the object store.
-            enable_v2_manifest_paths: Of a new table: name manifests so that the newest sorts first; the default.
-            detached: Make a version that is none of the table's, and never the latest.
-            max_retries: How often to try again when another commit was faster; 0: only on top of the version read.
+            enable_v2_manifest_paths: For a new table: name manifests so that the newest sorts first, as by default.
+            detached: Make a detached version, which is never the latest.
+            max_retries: Retries after lost races; 0 to commit only on top of the version read.
             commit_message: Message that is stored with the transaction; see `read_transaction`.
             transaction_properties: Texts by name that are stored with the transaction.
-            enable_stable_row_ids: Of a new table: rows keep their `_rowid` when they move.
-            commit_timeout: How long to try again; None: without end.
+            enable_stable_row_ids: For a new table: rows keep their `_rowid` when they move.
+            commit_timeout: Time limit of retries; None for no limit.
             unsupported: Arguments of pylance that are not supported: namespace_client, table_id,
                 namespace_client_managed_versioning, base_store_params.
 
         Raises:
-            RetryableError: Another change must be seen first, or others were faster all the time.
-            IncompatibleError: The operation cannot be put on top of what was committed.
+            RetryableError: The operation has to be made anew from a newer version, or all retries lost their race.
+            IncompatibleError: The operation conflicts with a newer version.
             NotFoundError: There is no table, or no such version.
-            InvalidInputError: The operation makes no sense.
+            InvalidInputError: The operation is invalid.
             StoreError: The disk or the object store failed.
         """
         refuse_unsupported(Commits.commit, unsupported, _REMEDIES)
@@ -123,14 +123,14 @@ class Commits(TableMethods):
         commit_timeout: timedelta | None = TIMEOUT,
         **unsupported: Any,
     ) -> dict[str, Any]:
-        """Commit several transactions, all of them Appends, as one version; the arguments are those of `commit`.
+        """Commit several transactions, all of them Appends, as one version; arguments are those of `commit`.
 
         Returns:
             {"dataset": the table, "merged": the transaction that was committed}.
 
         Raises:
-            UnsupportedError: One is not an Append.
-            InvalidInputError: There is none.
+            UnsupportedError: A transaction is not an Append.
+            InvalidInputError: There are no transactions.
         """
         transaction = merge_appends(transactions)
         committed = cls.commit(
@@ -149,11 +149,11 @@ class Commits(TableMethods):
 
 
 def merge_appends(transactions: Sequence[lance_operation.Transaction]) -> lance_operation.Transaction:
-    """Return one transaction that appends what several do, made from the oldest version of theirs.
+    """Join Appends into one transaction, made from the oldest of their versions.
 
     Raises:
-        UnsupportedError: One is not an Append.
-        InvalidInputError: There is none.
+        UnsupportedError: A transaction is not an Append.
+        InvalidInputError: There are no transactions.
     """
     if not transactions:
         raise InvalidInputError("no transactions", where="commit_batch")
@@ -214,7 +214,7 @@ def _place(
 
 
 def _base(target: str | os.PathLike[str] | Commits, location: Location, read_version: int | None) -> Snapshot | None:
-    """Return the version that a change was made from; None when there is no table yet."""
+    """Return the version that a change was made from; None if there is no table yet."""
     if isinstance(target, Commits) and read_version == target.handle.snapshot.version:
         snapshot = target.handle.snapshot
         if snapshot.location.commit_lock is location.commit_lock:

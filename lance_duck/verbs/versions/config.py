@@ -1,4 +1,4 @@
-"""Settings of a table, and metadata of the table, its schema and its fields."""
+"""Changes of the settings of a table, and of the metadata of the table, its schema and its fields."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ Updates = Mapping[str, str | None]
 class ConfigChanges(TableMethods):
     """Changes of settings and metadata, for a handle on a table.
 
-    All take the new values by key: None removes a key, and `replace` all keys that are not named. They are committed as
-    a version of their own.
+    All take new values by key: None removes a key, and `replace` removes all other keys. Each change is committed as a
+    version.
     """
 
     def update_config(
@@ -40,18 +40,18 @@ class ConfigChanges(TableMethods):
         commit_message: str | None = None,
         transaction_properties: Mapping[str, str] | None = None,
     ) -> dict[str, str]:
-        """Change settings of the table; return all of them.
+        """Change settings of the table, and return all of them.
 
         Raises:
             InvalidInputError: A key or a value is not a string.
-            CommitConflictError: Another change of the same keys came first.
+            CommitConflictError: Another change of the same keys was committed first.
         """
         operation = operations.UpdateConfig(config_updates=_update_map(values, replace=replace))
         self._commit(operation, commit_message, transaction_properties)
         return dict(self.handle.snapshot.config)
 
     def delete_config_keys(self, keys: Iterable[str]) -> None:
-        """Remove settings of the table; those that there are not are passed over."""
+        """Remove settings of the table; missing keys are ignored."""
         self.update_config(dict.fromkeys(keys))
 
     def update_metadata(
@@ -62,7 +62,7 @@ class ConfigChanges(TableMethods):
         commit_message: str | None = None,
         transaction_properties: Mapping[str, str] | None = None,
     ) -> dict[str, str]:
-        """Change metadata of the table; return all of it. Raises as `update_config`."""
+        """Change metadata of the table, and return all of it; raises as `update_config`."""
         operation = operations.UpdateConfig(table_metadata_updates=_update_map(values, replace=replace))
         self._commit(operation, commit_message, transaction_properties)
         return dict(self.handle.snapshot.metadata)
@@ -75,7 +75,7 @@ class ConfigChanges(TableMethods):
         commit_message: str | None = None,
         transaction_properties: Mapping[str, str] | None = None,
     ) -> dict[str, str]:
-        """Change metadata of the schema; return all of it. Raises as `update_config`."""
+        """Change metadata of the schema, and return all of it; raises as `update_config`."""
         operation = operations.UpdateConfig(schema_metadata_updates=_update_map(values, replace=replace))
         self._commit(operation, commit_message, transaction_properties)
         return dict(self.handle.snapshot.schema.metadata)
@@ -90,8 +90,8 @@ class ConfigChanges(TableMethods):
     ) -> None:
         """Change metadata of fields, by their paths ("a.b.c").
 
-        The unenforced primary key is declared so: lance-schema:unenforced-primary-key = "true", or with
-        lance-schema:unenforced-primary-key:position = "1", "2", … the fields of it in order; once for all.
+        The key lance-schema:unenforced-primary-key = "true" declares the unenforced primary key;
+        lance-schema:unenforced-primary-key:position = "1", "2", … its fields in order. It cannot be changed later.
 
         Raises:
             InvalidInputError: There is no such field, it cannot be a primary key, or the table has one already.
@@ -108,12 +108,12 @@ class ConfigChanges(TableMethods):
         change.commit_change(self.handle, make, commit_message, transaction_properties)
 
     def replace_schema_metadata(self, new_metadata: Mapping[str, str]) -> None:
-        """Give the schema other metadata; `update_schema_metadata` with `replace` is its newer name."""
+        """Replace the metadata of the schema; deprecated for `update_schema_metadata` with `replace`."""
         _deprecated("replace_schema_metadata", "update_schema_metadata(metadata, replace=True)")
         self.update_schema_metadata(new_metadata, replace=True)
 
     def replace_field_metadata(self, field_name: str, new_metadata: Mapping[str, str]) -> None:
-        """Give a field other metadata; `update_field_metadata` with `replace` is its newer name."""
+        """Replace the metadata of a field; deprecated for `update_field_metadata` with `replace`."""
         _deprecated("replace_field_metadata", "update_field_metadata({field: metadata}, replace=True)")
         self.update_field_metadata({field_name: new_metadata}, replace=True)
 
@@ -137,7 +137,7 @@ def _update_map(values: Updates, *, replace: bool) -> operations.UpdateMap:
 
 
 def _check_primary_key(snapshot: Snapshot, updates: Iterable[tuple[Field, operations.UpdateMap]]) -> None:
-    """Refuse to change a primary key that is set, or to set one on a field that cannot be it."""
+    """Refuse to change a declared primary key, or to declare one on a field that cannot be a key."""
     is_set = any(is_primary_key(field) for field in snapshot.schema.walk())
     for field, update in updates:
         keys = [key for key in update.updates if key.startswith(PRIMARY_KEY)]

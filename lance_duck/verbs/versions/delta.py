@@ -1,4 +1,4 @@
-"""What happened to rows between two versions of a table with stable row ids."""
+"""Changes of rows between two versions of a table with stable row ids."""
 
 from __future__ import annotations
 
@@ -41,11 +41,12 @@ class Lineage(TableMethods):
 
         Args:
             compared_against: The older version; the newer one is that of this handle.
-            begin_version: The older version, whose own changes are not counted; with `end_version`.
+            begin_version: The older version, whose own changes do not count; with `end_version`.
             end_version: The newer version.
 
         Raises:
-            InvalidInputError: Neither or both ways are used, or the versions are the wrong way round.
+            InvalidInputError: Neither `compared_against` nor both other arguments are given, or all are, or the
+                versions are in the wrong order.
         """
         if compared_against is not None:
             if begin_version is not None or end_version is not None:
@@ -64,13 +65,13 @@ class Lineage(TableMethods):
 
 @checked_calls
 class DatasetDelta:
-    """What changed from a version to a newer one of the same branch; nothing is read before it is asked for.
+    """The changes from a version to a newer one of the same branch, read lazily.
 
-    A row that was inserted and then updated counts as inserted, one that was inserted and then deleted not at all.
+    A row that was inserted and then updated counts as inserted; one that was inserted and then deleted does not count.
 
     Args:
         snapshot: Any version of the branch.
-        begin: The older version; 0 for the time before the table.
+        begin: The older version; 0 for before the first one.
         end: The newer version.
     """
 
@@ -80,7 +81,7 @@ class DatasetDelta:
         self._end = end
 
     def list_transactions(self) -> list[lance_operation.Transaction | None]:
-        """Return what each version changed, oldest first; None for one that was not kept.
+        """Return the transactions of the versions, oldest first; None for one that was not kept.
 
         Raises:
             NotFoundError: A version was cleaned up.
@@ -101,11 +102,11 @@ class DatasetDelta:
         return self._rows(f"{CREATED_AT} > {self._begin}")
 
     def get_updated_rows(self) -> pa.RecordBatchReader:
-        """Return the rows of both versions that changed, as the newer has them; see `get_inserted_rows`."""
+        """Return the rows of both versions that changed, with their newer values: see `get_inserted_rows`."""
         return self._rows(f"{CREATED_AT} <= {self._begin} AND {LAST_UPDATED_AT} > {self._begin}")
 
     def get_deleted_row_ids(self) -> pa.RecordBatchReader:
-        """Return the stable ids of the rows of the older version that are gone in the newer, as column `_rowid`.
+        """Return the stable row ids of rows that the newer version deleted, as column `_rowid`.
 
         Raises:
             InvalidInputError: The table has no stable row ids.
@@ -115,7 +116,7 @@ class DatasetDelta:
         return pa.RecordBatchReader.from_batches(_IDS, ids)
 
     def get_deleted_rows(self) -> pa.RecordBatchReader:
-        """Return rows of the older version that are gone in the newer, as they were; columns as `get_inserted_rows`."""
+        """Return the rows that the newer version deleted, as they were; columns as of `get_inserted_rows`."""
         table = TableScan(self._older)
         projection = table.projection(_columns(self._older))
         rows = (table.taker.by_row_id(row_ids, projection) for row_ids in self._gone())
@@ -134,7 +135,7 @@ class DatasetDelta:
         return table.reader(table.plan(ScanOptions(columns=_columns(self._newer), filter=condition)))
 
     def _gone(self) -> Iterator[NDArray[np.uint64]]:
-        """Yield ids that are gone, fragment by fragment; none of them is empty."""
+        """Yield stable row ids of deleted rows, fragment by fragment; no array is empty."""
         if self._begin == 0:
             return
         older, newer = self._older, self._newer

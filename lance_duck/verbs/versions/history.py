@@ -1,4 +1,4 @@
-"""Which versions of a table there are, what each changed, and the names they have."""
+"""The versions of a table, their transactions, and their names."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ class VersionList(list[dict[str, Any]]):
 
 @checked_calls
 class History(TableMethods):
-    """The versions of a table, for a handle on one of them."""
+    """Methods about the versions of a table, for a handle on one of them."""
 
     @property
     def latest_version(self) -> int:
-        """Number of the newest version there is now."""
+        """Number of the newest version at present."""
         return self.handle.snapshot.latest_version()
 
     def versions(self) -> list[dict[str, Any]]:
@@ -60,12 +60,12 @@ class History(TableMethods):
         return [{"version": number} for number in self.handle.snapshot.version_numbers()]
 
     def base_paths(self) -> dict[int, bases.DatasetBasePath]:
-        """Return the other places where files of the table may lie, by id."""
+        """Return the base paths of the table, where files besides its root may lie, by id."""
         return bases.known_bases(self.handle.snapshot.base_paths)
 
     @property
     def tags(self) -> refs.Tags:
-        """Names of versions."""
+        """Tags of the table, which name versions."""
         return refs.Tags(self.handle.snapshot)
 
     @property
@@ -74,7 +74,7 @@ class History(TableMethods):
         return refs.Branches(self.handle.snapshot)
 
     def read_transaction(self, version: int) -> lance_operation.Transaction | None:
-        """Return what a version changed; None when it was not kept.
+        """Return the transaction of a version; None if it was not kept.
 
         Raises:
             NotFoundError: There is no such version.
@@ -83,7 +83,7 @@ class History(TableMethods):
         return None if transaction is None else operation_convert.from_transaction(transaction)
 
     def get_transactions(self, recent_transactions: int = 10) -> list[lance_operation.Transaction | None]:
-        """Return what this version and those before it changed, newest first."""
+        """Return the transactions of this version and those before it, newest first; None for one that was not kept."""
         current = self.handle.snapshot.version
         numbers = [n for n in self.handle.snapshot.version_numbers() if n <= current]
         return [self.read_transaction(n) for n in reversed(numbers[-recent_transactions:])]

@@ -1,4 +1,4 @@
-"""What a version of a table is: its columns, settings and sizes."""
+"""Properties of a version of a table: columns, settings and sizes."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ else:
 
 @checked_calls
 class VersionProperties(TableMethods):
-    """What the version that the handle of a dataset is on consists of; all of it from the manifest."""
+    """Properties of the version that the handle of a dataset is on, all from the manifest."""
 
     @property
     def uri(self) -> str:
-        """Where the table is, as it was given."""
+        """Path or URI of the table, as the user passed it."""
         return self.handle.uri
 
     @property
@@ -42,7 +42,7 @@ class VersionProperties(TableMethods):
 
     @property
     def data_storage_version(self) -> str:
-        """Version of the file format that new data files take."""
+        """Version of the file format of new data files."""
         return self.handle.snapshot.data_storage_version
 
     @property
@@ -66,5 +66,5 @@ class VersionProperties(TableMethods):
 
     @property
     def stats(self) -> statistics.LanceStats:
-        """Sizes of what the version consists of, and figures of its indexes."""
+        """Sizes of the version, and statistics of its indexes."""
         return statistics.LanceStats(self.handle.snapshot)

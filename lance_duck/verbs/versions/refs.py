@@ -1,4 +1,4 @@
-"""Tags and branches of a table, as users see and change them."""
+"""Tags and branches of a table."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Ordered: TypeAlias = list[tuple[str, dict[str, Any]]]
 
 @checked_calls
 class Tags:
-    """Names of versions of a table."""
+    """Tags of a table, each the name of a version."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
@@ -35,7 +35,7 @@ class Tags:
         return {name: tag.as_dict() for name, tag in self._snapshot.tags().items()}
 
     def list_ordered(self, order: str | None = None) -> Ordered:
-        """Return all tags as (name, what `list` says), by version: "desc", which is the default, or "asc"."""
+        """Return all tags as (name, value in `list`), by version: "desc", which is the default, or "asc"."""
         return _ordered(self.list(), "version", order)
 
     def get_version(self, tag: str) -> int:
@@ -47,26 +47,26 @@ class Tags:
         return refs.read_tag(self._store, tag).version
 
     def create(self, tag: str, reference: Version | None = None) -> None:
-        """Give a version a name.
+        """Create a tag.
 
         Args:
-            tag: A name that no tag has.
-            reference: A number, another tag or (branch, number or tag or None for its latest); None: the version of
-                this handle.
+            tag: Name of the tag, which no other has.
+            reference: Version that it names: a number, another tag or (branch, number or tag or None for its latest);
+                None for the version of this handle.
 
         Raises:
             AlreadyExistsError: There is a tag of this name.
             NotFoundError: There is no such version.
-            InvalidInputError: The name cannot be one.
+            InvalidInputError: The name is not valid for a tag.
         """
         refs.check_tag_name(tag)
         now = datetime.now(UTC)
         refs.write_tag(self._store, tag, _tag_of(_resolve(self._snapshot, reference), now, now), new=True)
 
     def update(self, tag: str, reference: Version | None = None) -> None:
-        """Let a tag name another version; see `create`.
+        """Move a tag to another version: see `create`.
 
-        A damaged tag is written anew when `reference` is given; what it said otherwise is lost.
+        A damaged tag is written anew if `reference` is given; its other contents are lost.
 
         Raises:
             NotFoundError: There is no such tag or version.
@@ -83,7 +83,7 @@ class Tags:
         refs.write_tag(self._store, tag, replace(new_tag, metadata=old.metadata), new=False)
 
     def replace_metadata(self, tag: str, metadata: Mapping[str, str]) -> None:
-        """Give a tag other metadata, in place of all that it has.
+        """Replace all metadata of a tag.
 
         Raises:
             NotFoundError: There is no such tag.
@@ -92,7 +92,7 @@ class Tags:
         refs.write_tag(self._store, tag, replace(old, metadata=texts(metadata, "metadata")), new=False)
 
     def delete(self, tag: str) -> None:
-        """Take a name away, that of a damaged tag too; the version stays.
+        """Delete a tag, even a damaged one; the version stays.
 
         Raises:
             NotFoundError: There is no such tag.
@@ -108,7 +108,7 @@ class Tags:
 
 @checked_calls
 class Branches:
-    """Branches of a table; main is not among them."""
+    """Branches of a table, without main."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
@@ -122,19 +122,19 @@ class Branches:
         return {name: branch.as_dict() for name, branch in self._snapshot.branches().items()}
 
     def list_ordered(self, order: str | None = None) -> Ordered:
-        """Return branches as (name, what `list` says), by parent version, "desc" by default, or "asc"."""
+        """Return branches as (name, value in `list`), by parent version: "desc", which is the default, or "asc"."""
         return _ordered(self.list(), "parent_version", order)
 
     def delete(self, branch: str) -> None:
-        """Delete a branch with all its versions, or what a writer that was stopped has left of one.
+        """Delete a branch with all its versions, or the remains of one whose writer was stopped.
 
-        A branch whose description is damaged is deleted, too. Other damaged branches count as made from it when their
+        A branch with a damaged description is deleted, too. Other damaged branches count as made from it if their
         versions refer to it.
 
         Raises:
             NotFoundError: There is no such branch.
-            ReferencedError: A tag names a version of it, or another branch was made from it.
-            CorruptError: A tag is damaged, which may name a version of it.
+            ReferencedError: A tag names a version of the branch, or another branch was made from it.
+            CorruptError: A damaged tag may name a version of the branch.
         """
         if branch == refs.MAIN:
             raise InvalidInputError(f"{refs.MAIN!r} cannot be deleted", where="branch", remedy="drop the table")
@@ -151,7 +151,7 @@ class Branches:
             forget_table(self._at(branch))
 
     def replace_metadata(self, branch: str, metadata: Mapping[str, str]) -> None:
-        """Give a branch other metadata, in place of all that it has.
+        """Replace all metadata of a branch.
 
         Raises:
             NotFoundError: There is no such branch.
@@ -180,7 +180,7 @@ class Branches:
             )
 
     def _is_made_from(self, other: str, branch: str, mine: refs.Branch | None) -> bool:
-        """Return whether a branch was made from another one, or from one that was; None: what is damaged."""
+        """Return whether `other` was made from `branch`, directly or not; `mine` is None for a damaged description."""
         reference = self._read(other)
         if reference is None:
             return refs.has_folder(other) and _borrows(self._at(other), branch)
@@ -197,7 +197,7 @@ class Branches:
 
 
 def texts(mapping: Mapping[str, str], where: str) -> dict[str, str]:
-    """Return the metadata as they are, when all keys and values are texts; InvalidInputError otherwise."""
+    """Return metadata whose keys and values are all texts; else raise InvalidInputError."""
     wrong = [entry for entry in mapping.items() if not all(isinstance(part, str) for part in entry)]
     if wrong:
         raise InvalidInputError("not a string", where=where, expected="strings by string", found=repr(wrong[0]))
@@ -213,7 +213,7 @@ def _tag_of(target: Snapshot, created_at: datetime | None, updated_at: datetime)
 
 
 def _own_files(store: Store, branch: str, branches: Sequence[str]) -> list[str]:
-    """Return the files of a branch, or of the rest of one, without those of branches that lie below or around it."""
+    """Return the files of a branch, or of its remains, without those of branches that lie below or around it."""
     if not refs.has_folder(branch):
         return []
     root = f"{paths.branch_root(branch)}/"
@@ -221,7 +221,7 @@ def _own_files(store: Store, branch: str, branches: Sequence[str]) -> list[str]:
     files = [entry.path for entry in store.walk(root[:-1]) if not entry.path.startswith(others)]
     if paths.FOLDERS.isdisjoint(branch.split("/")):
         return files
-    # Below "dev/data" lie data files of "dev", too.
+    # The folder of branch "dev/data" holds data files of "dev", too.
     return [path for path in files if path.removeprefix(root).partition("/")[0] in paths.FOLDERS]
 
 

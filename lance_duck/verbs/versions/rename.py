@@ -1,4 +1,4 @@
-"""Another name for the folder of a table.
+"""Renaming of the folder of a table.
 
     dir/a.lance/…  →  dir/b.lance/…
 
@@ -21,18 +21,18 @@ from lance_duck.store.uri import boolean_option
 def rename_table(uri: str, target: str, storage_options: Mapping[str, str] | None = None) -> None:
     """Move a table to another place on the same disk, with all its versions, tags and indexes, in one step.
 
-    Nobody else may change the table meanwhile: a writer that has opened it would commit at the old place.
+    Nobody else may change the table meanwhile: a writer that has it open would commit at the old place.
 
     Args:
-        uri: Where the table is.
-        target: Where it will be.
+        uri: Path or URI of the table.
+        target: Its new path or URI.
         storage_options: Settings of its store.
 
     Raises:
         NotFoundError: There is no table.
-        AlreadyExistsError: Something is at the new place.
+        AlreadyExistsError: The new place exists already.
         UnsupportedError: The table is on an object store, which has no folders to rename; its versions are in an
-            external manifest store, which knows them by their place; or it has branches, whose manifests name it.
+            external manifest store, which has them by their place; or it has branches, whose manifests name it.
         StoreError: The operating system refuses.
     """
     store = Location.of(uri, storage_options).store()

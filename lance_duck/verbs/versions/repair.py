@@ -1,4 +1,4 @@
-"""Repair: a version that goes on without what cannot be read."""
+"""Repair: a version without the rows and index segments that cannot be read."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ def repair(
     overlays: Mapping[int, Sequence[Overlay]],
     properties: Mapping[str, str] | None = None,
 ) -> Snapshot:
-    """Commit a version without index segments, and one without rows, each where there are some.
+    """Commit a version without damaged index segments, and one without lost rows; each only if there are some.
 
     Args:
         snapshot: The newest version.
-        rows: By fragment, the offsets of living rows that go: ascending.
-        restored: Fragments whose deletion file is given up: all of their other rows live again.
-        segments: Index segments that go.
-        overlays: By fragment, the overlays that go; the rows that they cover are deleted, or among `rows`.
+        rows: By fragment, the ascending offsets of living rows to remove.
+        restored: Ids of the fragments whose deletion file is lost: all their other rows live again.
+        segments: Index segments to remove.
+        overlays: By fragment, the overlays to remove; the rows that they cover are deleted, or in `rows`.
         properties: Properties of the transactions.
 
     Returns:
         The last version.
 
     Raises:
-        RetryableError: Another change came first.
+        RetryableError: Another change was committed first.
     """
     if segments:
         snapshot = commit(snapshot, CreateIndex((), tuple(segments)), properties=properties)

@@ -1,7 +1,7 @@
-"""Which rows a version changed: told by stable row ids where the table has them, and by row addresses where it has not.
+"""The rows that a version changed, identified by stable row ids if the table has them, else by row addresses.
 
-An address says nothing of a row that moved: there, an update is a row deleted and another one inserted. What was only
-written elsewhere, by a compaction, is not a change; the transaction of the version tells.
+Addresses do not follow rows that move: with them, an update is a deletion and an insertion. Rows that a compaction only
+moved did not change, as the transaction of the version tells.
 """
 
 from __future__ import annotations
@@ -29,10 +29,11 @@ class ChangedRows:
     """Rows that were deleted, inserted or updated.
 
     Attributes:
-        ids: Their stable ids; addresses, where the table has none.
-        before: Their addresses in the older version; None for rows that were inserted.
-        after: Their addresses in the newer version; None for rows that were deleted.
-        fields: Ids of fields: only those rows were updated in which one of these has another value. None: all were.
+        ids: uint64 (n,): stable row ids; addresses if the table has none.
+        before: uint64 (n,): addresses in the older version; None for inserted rows.
+        after: uint64 (n,): addresses in the newer version; None for deleted rows.
+        fields: Ids of fields, if only those rows were updated in which one of them has another value; None if all rows
+            were.
     """
 
     ids: UInt64s
@@ -42,14 +43,14 @@ class ChangedRows:
 
 
 def changed_rows(older: Snapshot | None, newer: Snapshot) -> Iterator[ChangedRows]:
-    """Yield the rows that a version changed: those deleted, then those updated, then those inserted.
+    """Yield the rows that a version changed: deleted, then updated, then inserted ones.
 
     Args:
-        older: The version before; None: there is none.
+        older: The version before; None if there is none.
         newer: The version.
 
     Raises:
-        UnsupportedError: The rows have no stable ids, and nothing is kept of what the version changed.
+        UnsupportedError: The rows have no stable row ids, and the transaction of the version was not kept.
         NotFoundError: A file is gone.
         CorruptError: A file is damaged.
     """
@@ -76,11 +77,12 @@ def _whole(snapshot: Snapshot, fragments: Sequence[Fragment], *, deleted: bool) 
 
 @dataclass(frozen=True)
 class _FragmentRows:
-    """Rows of some fragments that are not deleted.
+    """Living rows of some fragments.
 
     Attributes:
-        ids: Stable ids, or addresses.
-        created, updated: Versions that did so; 0 where that is not kept.
+        ids: Stable row ids, or addresses.
+        addresses: Addresses.
+        created, updated: Versions that created and last updated each row; 0 if unknown.
     """
 
     ids: UInt64s
@@ -117,7 +119,7 @@ def _changed_by_id(older: Snapshot, newer: Snapshot, operation: str | None) -> I
         return
     before, after = _FragmentRows.of(older, old), _FragmentRows.of(newer, new)
     _, at, now = np.intersect1d(before.ids, after.ids, assume_unique=True, return_indices=True)
-    if operation == "Restore":  # an overwrite may have given an id to another row
+    if operation == "Restore":  # before it, an overwrite may have given an id to another row
         is_row = before.created[at] == after.created[now]
         at, now = at[is_row], now[is_row]
     is_lost, is_new = np.ones(len(before.ids), np.bool_), np.ones(len(after.ids), np.bool_)
@@ -135,11 +137,11 @@ def _updated_by_id(
     new_fields: dict[int, frozenset[int]],
     operation: str | None,
 ) -> Iterator[ChangedRows]:
-    """Yield the rows of both versions that were updated: by their row versions, or by other values in their place."""
+    """Yield the rows of both versions that were updated, by their row versions, or by new files of their columns."""
     first, then = before.updated[at], after.updated[now]
     is_kept = (first != _UNKNOWN) & (then != _UNKNOWN)
     is_updated = is_kept & (first != then)
-    if operation in ("Merge", "Project"):  # of columns; pylance may count that as an update of every row
+    if operation in ("Merge", "Project"):  # they change columns, which pylance may count as an update of every row
         is_updated[:] = False
     old, new = before.addresses[at], after.addresses[now]
     yield from _given(ChangedRows(before.ids[at][is_updated], old[is_updated], new[is_updated]))
@@ -188,7 +190,7 @@ def _given(rows: ChangedRows) -> Iterator[ChangedRows]:
 
 
 def _is_same(before: Fragment, after: Fragment) -> bool:
-    """Return whether nothing of a fragment was changed."""
+    """Return whether a fragment is unchanged."""
     return (
         before.all_files == after.all_files
         and before.deletion_file == after.deletion_file
@@ -198,7 +200,7 @@ def _is_same(before: Fragment, after: Fragment) -> bool:
 
 
 def _holds_same_rows(before: Fragment, after: Fragment, operation: str | None) -> bool:
-    """Return whether two fragments of one id are about the same rows; after an overwrite, ids are given anew."""
+    """Return whether two fragments of one id hold the same rows; an overwrite gives ids anew."""
     if operation not in (None, "Restore"):
         return True
     paths = {(file.base_id, file.path) for file in before.files}
@@ -206,7 +208,7 @@ def _holds_same_rows(before: Fragment, after: Fragment, operation: str | None) -
 
 
 def _replaced(older: Snapshot, newer: Snapshot) -> dict[int, frozenset[int]]:
-    """Return, by fragment of both versions, the fields of both whose values lie in another file than before."""
+    """Return, by fragment of both versions, the ids of fields whose values lie in another file than before."""
     by_id = {fragment.id: fragment for fragment in newer.fragments}
     common = {field.id for field in older.schema.walk()} & {field.id for field in newer.schema.walk()}
     new_fields = {}
@@ -222,7 +224,7 @@ def _replaced(older: Snapshot, newer: Snapshot) -> dict[int, frozenset[int]]:
 
 
 def _places(fragment: Fragment) -> dict[int, list[tuple[int | None, str]]]:
-    """Return the files of each field, those of overlays among them."""
+    """Return the files of each field, overlays included."""
     places: dict[int, list[tuple[int | None, str]]] = {}
     for file in fragment.all_files:
         for field in file.fields:

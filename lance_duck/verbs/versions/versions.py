@@ -1,4 +1,4 @@
-"""Changes of versions: restore, branches and clones; and the end of a table."""
+"""Methods that restore, branch and clone versions, and that drop a table."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class VersionChanges(TableMethods):
     def restore(
         self, *, commit_message: str | None = None, transaction_properties: Mapping[str, str] | None = None
     ) -> None:
-        """Make the table what it is in the version of this handle, as a new version."""
+        """Restore the version of this handle as a new version."""
         operation = commits.Restore(self.handle.snapshot.version)
         properties = change.transaction_properties(commit_message, transaction_properties)
         newest = self.handle.snapshot.checkout()
@@ -50,14 +50,14 @@ class VersionChanges(TableMethods):
         )
 
     def add_bases(self, new_bases: Sequence[Any], transaction_properties: Mapping[str, str] | None = None) -> Self:
-        """Add base paths: other places for data files, that writes choose by `target_bases`.
+        """Add base paths: other places for data files, which writes choose by `target_bases`.
 
         Args:
             new_bases: Base paths, as `DatasetBasePath`.
-            transaction_properties: What `read_transaction` shows.
+            transaction_properties: Texts by name that are stored with the transaction.
 
         Returns:
-            The handle.
+            This dataset.
 
         Raises:
             InvalidInputError: A path, name or id is taken.
@@ -73,21 +73,21 @@ class VersionChanges(TableMethods):
         reference: Version | None = None,
         storage_options: Mapping[str, str] | None = None,
     ) -> Self:
-        """Begin a branch: a line of versions of its own, which shares the files of the version it begins with.
+        """Create a branch: a line of versions of its own, which shares the files of the version that it begins with.
 
         Args:
-            branch: A name that no branch has.
-            reference: Version to begin with: a number, a tag or (branch, number or tag or None for its latest); None:
-                that of this handle.
-            storage_options: Settings of the object store, in place of those of the handle.
+            branch: Name of the branch, which no other has.
+            reference: Version to begin with: a number, a tag or (branch, number or tag or None for its latest); None
+                for that of this handle.
+            storage_options: Settings of the object store, instead of those of the handle.
 
         Returns:
-            A handle on the branch.
+            A dataset on the branch.
 
         Raises:
             AlreadyExistsError: There is a branch of this name.
             NotFoundError: There is no such version.
-            InvalidInputError: The name cannot be one.
+            InvalidInputError: The name is not valid for a branch.
         """
         start = start_branch(self.handle.snapshot, branch, reference, storage_options)
         return type(self)(start.uri, table=TableScan(start))
@@ -98,18 +98,18 @@ class VersionChanges(TableMethods):
         reference: Version | None = None,
         storage_options: Mapping[str, str] | None = None,
     ) -> Self:
-        """Make a table that begins as a version of this one, with the files where they are.
+        """Create a table that begins with a version of this one, and refers to its files in place.
 
         Args:
-            target_path: Where the table will be.
+            target_path: Path or URI of the new table.
             reference: The version, as for `create_branch`.
-            storage_options: Settings of the object store of the new table; None: those of this one.
+            storage_options: Settings of the object store of the new table; None for those of this one.
 
         Returns:
-            A handle on the new table.
+            A dataset on the new table.
 
         Raises:
-            AlreadyExistsError: There is a table.
+            AlreadyExistsError: There is a table at the path.
             NotFoundError: There is no such version.
         """
         clone = copy_version(self.handle.snapshot, target_path, reference, storage_options, shallow=True)
@@ -121,7 +121,7 @@ class VersionChanges(TableMethods):
         reference: Version | None = None,
         storage_options: Mapping[str, str] | None = None,
     ) -> Self:
-        """Make a table that begins as a version of this one, with copies of its files; see `shallow_clone`."""
+        """Create a table that begins with a version of this one, with copies of its files: see `shallow_clone`."""
         clone = copy_version(self.handle.snapshot, target_path, reference, storage_options, shallow=False)
         return type(self)(os.fspath(target_path), table=TableScan(clone))
 
@@ -134,15 +134,15 @@ class VersionChanges(TableMethods):
         """Delete a table with all its versions, branches and whatever else lies below it.
 
         Raises:
-            NotFoundError: There is no table, unless `ignore_not_found` says that this is fine. A directory that has
-                no manifest that can be read is none, and is left alone.
+            NotFoundError: There is no table, unless `ignore_not_found`. A directory without a readable manifest is no
+                table, and is left alone.
         """
         drop_table(base_uri, storage_options, ignore_not_found)
 
     def migrate_manifest_paths_v2(self) -> None:
         """Rename the manifests of all versions so that the newest is found without listing all.
 
-        Nobody else may change the table meanwhile. When it is stopped, it can be run again.
+        Nobody else may change the table meanwhile. If it is stopped, it can be run again.
         """
         store = self.handle.snapshot.store
         for name in all_versions(store):
@@ -162,7 +162,7 @@ def start_branch(
     reference: Version | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> Snapshot:
-    """Begin a branch; see `LanceDataset.create_branch`."""
+    """Create a branch: see `LanceDataset.create_branch`."""
     refs.check_branch_name(name)
     source = snapshot if reference is None else snapshot.checkout(reference)
     root = source.location.root
@@ -196,7 +196,7 @@ def copy_version(
     *,
     shallow: bool,
 ) -> Snapshot:
-    """Clone a version; see `LanceDataset.shallow_clone`."""
+    """Clone a version: see `LanceDataset.shallow_clone`."""
     source = snapshot if reference is None else snapshot.checkout(reference)
     options = snapshot.location.storage_options if storage_options is None else storage_options
     return cloning.clone(source, Location.of(target, options), shallow=shallow)
@@ -210,8 +210,8 @@ def drop_table(
     """Delete a table with all its versions, branches and whatever else lies below it.
 
     Raises:
-        NotFoundError: There is no table, unless that is to be ignored; a directory without a manifest that can be read
-            is none, and is left alone.
+        NotFoundError: There is no table, unless `ignore_not_found`. A directory without a readable manifest is no
+            table, and is left alone.
     """
     location = Location.of(uri, storage_options)
     store = location.store()
@@ -227,7 +227,7 @@ def drop_table(
             expected=f"a directory with manifests in {paths.VERSIONS}",
             remedy="check the path",
         ) from error
-    # The manifests go last: what is stopped half-way is still a table that can be dropped.
+    # Manifests are deleted last: if this is stopped half-way, the table can still be dropped.
     names = [entry.path for entry in store.walk()]
     branches = filter(refs.has_folder, refs.branch_names(store))
     store.delete([name for name in names if not name.startswith(paths.VERSIONS)])

@@ -1,4 +1,4 @@
-"""Whether rows fit the columns of a table: before they are written, and when they are committed."""
+"""Checks that rows fit the columns of a table, before they are written, and when they are committed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lance_duck.wire.schema import Field, Schema
 
 
 def fitting(schema: Schema, source: pa.Schema) -> Schema:
-    """Return the columns of a table that data have; members of structs likewise.
+    """Return the columns of a table that data has; members of structs likewise.
 
     Raises:
         DataMismatchError: The data have other columns, or lack some that may not be null.
@@ -29,7 +29,7 @@ def fitting(schema: Schema, source: pa.Schema) -> Schema:
     present = {field.name: field for field in source}
     fields = tuple(_prune(field, present[field.name].type) for field in schema.fields if field.name in present)
     if len(fields) == len(schema.fields) and all(map(is_, fields, schema.fields)):
-        return schema  # with what it has found out of itself
+        return schema  # it has cached values
     return replace(schema, fields=fields)
 
 
@@ -46,12 +46,12 @@ def _prune(field: Field, kind: pa.DataType) -> Field:
 
 
 def check_still_fits(written_schema: Schema, snapshot: Snapshot) -> None:
-    """Refuse to add rows to a version whose columns are not those that they were written for.
+    """Refuse to add rows to a version whose columns are not those that the rows were written for.
 
-    Columns that are gone are passed over, as long as others are left.
+    Columns that were dropped are ignored, as long as others are left.
 
     Raises:
-        IncompatibleError: A column is another one now, or one that may not be null is new, or none is left.
+        IncompatibleError: A column was replaced, a column that is not nullable was added, or none is left.
     """
     now, have = _by_id(snapshot.schema), _by_id(written_schema)
     names_by_id = dict(now.values())
@@ -75,7 +75,7 @@ def _holds(now: Field, written_field: Field) -> bool:
 
 
 def _by_id(schema: Schema) -> dict[int, tuple[tuple[str, ...], Field]]:
-    """Return the fields with the names that lead to them, by id."""
+    """Return the path of names and the field of each id."""
     fields: dict[int, tuple[tuple[str, ...], Field]] = {}
     for field in schema.walk():
         above = fields[field.parent_id][0] if field.parent_id in fields else ()

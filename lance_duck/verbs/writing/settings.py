@@ -1,4 +1,4 @@
-"""Arguments of `write_dataset` but for data and place."""
+"""Arguments of `write_dataset`, except data and place."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ class FragmentProgress(Protocol):
     """An observer of writes; see `FragmentWriteProgress`."""
 
     def begin(self, fragment: fragment_metadata.FragmentMetadata) -> None:
-        """Observe that a file was begun."""
+        """Observe that a fragment was begun."""
 
     def complete(self, fragment: fragment_metadata.FragmentMetadata) -> None:
-        """Observe that a file is complete."""
+        """Observe that a fragment is complete."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class WriteSettings:
-    """Arguments of `write_dataset`, explained there; `fragment_id` is the number that `progress` gives to fragments."""
+    """Arguments of `write_dataset`, explained there; `fragment_id` is the number of fragments for `progress`."""
 
     max_rows_per_file: int = WriteOptions.max_rows_per_file
     max_rows_per_group: int | None = WriteOptions.max_rows_per_group
@@ -68,10 +68,10 @@ class WriteSettings:
 
     @classmethod
     def of(cls, arguments: Mapping[str, Any]) -> Self:
-        """Return the settings that arguments ask for.
+        """Make settings of arguments.
 
         Args:
-            arguments: As `WriteArguments` declares them.
+            arguments: Arguments that `WriteArguments` declares.
         """
         settings = dict(arguments)
         use_legacy_format = settings.pop("use_legacy_format", None)
@@ -90,7 +90,7 @@ class WriteSettings:
         return WriteOptions.max_rows_per_group if self.max_rows_per_group is None else self.max_rows_per_group
 
     def blobs(self, location: Location, bases: Mapping[int, BasePath]) -> blob_options.BlobOptions:
-        """Return what becomes of blobs, in a table with these base paths."""
+        """Return the options of blobs, in a table with some base paths."""
         return blob_options.BlobOptions(
             self.external_blob_mode,
             bool(self.allow_external_blob_outside_bases),
@@ -102,7 +102,7 @@ class WriteSettings:
     def options(
         self, version: str | None, bases: Sequence[Base | None], blobs: blob_options.BlobOptions
     ) -> WriteOptions:
-        """Return how the files are written, in a version where the caller did not choose one."""
+        """Return the options of files; `version` counts only if the settings have none."""
         return WriteOptions(
             max_rows_per_file=self.max_rows_per_file,
             max_rows_per_group=self._rows_per_group,
@@ -153,7 +153,7 @@ class WriteArguments(FragmentArguments, total=False):
 
 
 def auto_cleanup_config(settings: WriteSettings) -> dict[str, str]:
-    """Return the settings of a new table that ask for its automatic cleanup. Raises InvalidInputError."""
+    """Return the config of automatic cleanup of a new table; raises InvalidInputError for bad options."""
     options = settings.auto_cleanup_options
     if options is None:
         return {}
@@ -191,7 +191,7 @@ def _progress(progress: Any) -> Callable[[WriteProgress], None] | None:
 
 
 class _Watch:
-    """Tells an observer of fragments in the form that users know."""
+    """Adapter that reports fragments to an observer in pylance's shape."""
 
     def __init__(self, observer: FragmentProgress, fragment_id: int) -> None:
         self._observer = observer

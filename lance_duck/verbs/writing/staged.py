@@ -1,4 +1,4 @@
-"""Rows that are written first, and committed afterwards: in one process, or in many and by another one."""
+"""Rows that are written first, and committed afterwards, perhaps by another process."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ from lance_duck.write.options import Base, storage_version
 
 @dataclass(frozen=True)
 class StagedRows:
-    """Fragments that are written and not committed; `sync` is called before another process commits them.
+    """Rows in fragments that are not committed yet; call `sync` before another process commits them.
 
     Attributes:
-        schema: What they were written with: of a table that exists the columns that the data have.
+        schema: Schema that they were written with; for an existing table, those of its columns that the data has.
         fragments: The fragments, without numbers.
         location: The table.
-        bases: Where the files are.
+        bases: Places of the files; None stands for the root of the table.
         initial: Base paths of a new table.
-        transaction: The one that is to commit them; None: any.
+        transaction: Transaction that has to commit them; None for any.
     """
 
     schema: Schema
@@ -54,7 +54,7 @@ class StagedRows:
     transaction: UUID | None = None
 
     def sync(self) -> None:
-        """Make the files safe on the disk; they are deleted where that fails."""
+        """Synchronize the files to disk; delete them if that fails."""
         try:
             self.location.store().sync()
         except StoreError:
@@ -66,7 +66,7 @@ class StagedRows:
         discard_fragments(self.location.store(), self.fragments, self.bases)
 
     def commit(self, do: Callable[[str | None], Snapshot]) -> Snapshot:
-        """Commit under the name of a transaction; delete the files if that is known to have failed."""
+        """Commit under the uuid of the transaction; delete the files if the commit is known to have failed."""
         try:
             return do(None if self.transaction is None else str(self.transaction))
         except (CommitConflictError, InvalidInputError, AlreadyExistsError, UnsupportedError):
@@ -76,17 +76,17 @@ class StagedRows:
 
 @dataclass(frozen=True)
 class StagingWriter:
-    """How rows are written before they are committed; it pickles, to be done at many places.
+    """Writer of rows that are committed later; it pickles, for use in many processes.
 
     Attributes:
-        schema: What they are written with: of a table that exists the columns that the data have.
+        schema: Schema of the rows; for an existing table, those of its columns that the data has.
         location: The table.
-        bases: Base paths that it has.
-        settings: As for `write_dataset`.
-        version: Version of the files, unless the settings say one.
+        bases: Base paths of the table, by id.
+        settings: Settings of `write_dataset`.
+        version: Version of the files, unless the settings have one; None for the default.
         is_new: Whether the columns are those of a new table, or of one that is replaced.
-        transaction: The one that will commit the rows: the names of the files begin with its name.
-        committed_here: Whether this process commits them, so that names need not be flushed before.
+        transaction: Transaction that will commit the rows: names of files begin with its uuid. None for any.
+        committed_here: Whether this process commits the rows, so that file names need not be synchronized before.
     """
 
     schema: Schema
@@ -111,13 +111,13 @@ class StagingWriter:
         return self.staged(fragments, targets)
 
     def staged(self, fragments: Iterable[Fragment], bases: Iterable[Base | None] = ()) -> StagedRows:
-        """Return what was written, here or elsewhere."""
+        """Return fragments that were written, here or by another process, as `StagedRows`."""
         initial = tuple(self.bases.values()) if self.is_new else ()
         return StagedRows(self.schema, tuple(fragments), self.location, tuple(bases), initial, self.transaction)
 
 
 def stage_append(reader: pa.RecordBatchReader, snapshot: Snapshot, settings: WriteSettings) -> StagedRows:
-    """Write rows for a table that there is; columns may be missing where they may be null.
+    """Write rows for an existing table; nullable columns may be missing.
 
     Raises:
         InvalidInputError: The data do not fit the table.
@@ -126,7 +126,7 @@ def stage_append(reader: pa.RecordBatchReader, snapshot: Snapshot, settings: Wri
 
 
 def staging_append(source: pa.Schema, snapshot: Snapshot, settings: WriteSettings) -> StagingWriter:
-    """Return how rows of some schema are written for a table that there is; see `stage_append`."""
+    """Return the writer of rows of some schema for an existing table: see `stage_append`."""
     schema = fitting(snapshot.schema, without_pandas(source))
     return StagingWriter(schema, snapshot.location, dict(snapshot.base_paths), settings, snapshot.data_storage_version)
 
@@ -138,10 +138,10 @@ def stage_new(
     settings: WriteSettings,
     replaced: Snapshot | None = None,
 ) -> StagedRows:
-    """Write rows for a new schema.
+    """Write rows with a new schema.
 
     Raises:
-        InvalidInputError: A name comes twice or is reserved.
+        InvalidInputError: A name is repeated or reserved.
         UnsupportedError: A type cannot be stored.
     """
     return staging_new(reader.schema, location, bases, settings, replaced).write(reader)
@@ -154,7 +154,7 @@ def staging_new(
     settings: WriteSettings,
     replaced: Snapshot | None = None,
 ) -> StagingWriter:
-    """Return how rows are written for a new schema; see `stage_new`."""
+    """Return the writer of rows with a new schema: see `stage_new`."""
     version = settings.data_storage_version or (None if replaced is None else replaced.data_storage_version)
     first = 0
     if replaced is not None and replaced.manifest.writer_flags & flags.KEPT_FIELD_IDS:
@@ -175,18 +175,18 @@ def commit_created(
     guard: Guard | None = None,
     amend: Amend | None = None,
 ) -> Snapshot:
-    """Make a table of what was written.
+    """Create a table of staged rows.
 
     Args:
-        staged: What was written.
+        staged: The rows.
         settings: Settings of the table.
-        other: Where another one was faster: the table that the rows go to instead, or None.
-        config: More settings that the table begins with.
-        guard: As for `commit_added`, where the rows go to another table.
+        other: Called if another writer created the table first; returns the version to add the rows to, or None.
+        config: Additional config of the new table.
+        guard: See `commit_added`, if the rows are added to another table.
         amend: Likewise.
 
     Raises:
-        AlreadyExistsError: There is a table.
+        AlreadyExistsError: There is a table already.
     """
     first_config = {**auto_cleanup_config(settings), **(config or {})}
     operation = Overwrite(staged.schema, staged.fragments, first_config, staged.initial)
@@ -219,17 +219,17 @@ def commit_added(
     guard: Guard | None = None,
     amend: Amend | None = None,
 ) -> Snapshot:
-    """Add what was written to a table.
+    """Add staged rows to a table.
 
     Args:
-        staged: What was written.
-        current: Version that it was written for.
-        settings: As for `write_dataset`.
-        guard: Called with each version that the rows are put on top of; raises what must end the attempt.
+        staged: The rows.
+        current: Version that they were written for.
+        settings: Settings of `write_dataset`.
+        guard: Called with each version that the rows are put on top of; raises an error to end the attempt.
         amend: See `commit`.
 
     Raises:
-        IncompatibleError: The columns are others by now.
+        IncompatibleError: The columns of the table changed.
     """
     return staged.commit(lambda uuid: _add(staged, current, settings, uuid, guard, amend))
 
@@ -242,7 +242,7 @@ def commit_replaced(
     guard: Guard | None = None,
     amend: Amend | None = None,
 ) -> Snapshot:
-    """Put what was written in place of all rows and columns of a table; see `commit_added`."""
+    """Replace all rows and columns of a table by staged rows: see `commit_added`."""
     operation = Overwrite(staged.schema, staged.fragments)
 
     def replace_rows(uuid: str | None) -> Snapshot:

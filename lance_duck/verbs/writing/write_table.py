@@ -1,4 +1,4 @@
-"""Data become a table, or rows of one."""
+"""Writing of data as a new table, or as rows of one."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def write_table(
     mode: str = "create",
     settings: WriteSettings | None = None,
 ) -> Snapshot:
-    """Write data to a new table, or to one that there is; see `write_dataset`.
+    """Write data to a new table, or to an existing one: see `write_dataset`.
 
     Args:
-        data: Whatever `to_reader` takes.
-        target: Where the table is, or a version of it.
+        data: Data of any kind that `to_reader` takes.
+        target: Path or URI of the table, or a version of it.
         schema: Schema of data that have none of their own.
         mode: One of `MODES`.
-        settings: Everything else.
+        settings: The other arguments of `write_dataset`.
 
     Returns:
         The new version.
@@ -90,13 +90,13 @@ def _create(reader: pa.RecordBatchReader, target: Any, settings: WriteSettings, 
 
 
 def _joined(target: Any, settings: WriteSettings, mode: str, staged: StagedRows, has_bases: bool) -> Snapshot | None:
-    """Return the table that another writer has just created, if the rows fit there."""
+    """Return the version of a table that another writer has just created, if the rows fit it; else None."""
     snapshot = current_version(target, settings) if mode == "append" and not has_bases else None
     return snapshot if snapshot is not None and snapshot.schema.fields == staged.schema.fields else None
 
 
 def new_location(target: Any, storage_options: Mapping[str, str], commit_lock: CommitLock | None = None) -> Location:
-    """Return where a table will be.
+    """Return the place of a new table.
 
     Raises:
         InvalidInputError: The target is not a path or URI.
@@ -107,7 +107,7 @@ def new_location(target: Any, storage_options: Mapping[str, str], commit_lock: C
 
 
 def current_version(target: Any, settings: WriteSettings) -> Snapshot | None:
-    """Return the newest version of the table that is written to; None when there is none."""
+    """Return the newest version of the target table; None if there is no table."""
     lock = settings.commit_lock
     if isinstance(target, Snapshot):
         place = target.location
