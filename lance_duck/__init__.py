@@ -35,19 +35,25 @@ if TYPE_CHECKING:
     from lance_duck.file.blobs.column import BlobColumn
     from lance_duck.file.blobs.file import BlobFile
     from lance_duck.fragment import FragmentMetadata, LanceFragment
+    from lance_duck.maintenance.cleanup import CleanupExplanation, CleanupReferencedBranch, CleanupStats
+    from lance_duck.maintenance.cleanup_plan import CleanupCandidateFile
     from lance_duck.namespaces import DirectoryNamespace, Namespace, RestNamespace, TableDescription, connect_namespace
     from lance_duck.precompile import WarmUp, warm_up
     from lance_duck.query.marks import highlight, snippet
     from lance_duck.recall import RecallReport, recall_report
     from lance_duck.scan.options import ColumnOrdering
     from lance_duck.scan.scanner import LanceScanner
+    from lance_duck.scan.statistics import ScanStatistics
     from lance_duck.schema import json_to_schema, schema_to_json
     from lance_duck.store import ExternalManifestStore, register_manifest_store
     from lance_duck.text.tokenize import tokenize
     from lance_duck.text.tokens import FtsToken
     from lance_duck.verbs.columns.udf import BatchUDF, batch_udf
+    from lance_duck.verbs.indexes.kinds import IndexProgress
+    from lance_duck.verbs.merge.builder import MergeInsertBuilder
     from lance_duck.verbs.public.bases import DatasetBasePath
-    from lance_duck.verbs.public.lance_operation import LanceOperation, Transaction
+    from lance_duck.verbs.public.lance_operation import Index, IndexFile, LanceOperation, Transaction
+    from lance_duck.verbs.statistics import DataStatistics, FieldStatistics
     from lance_duck.wire.blob_type import Blob, BlobArray, BlobType, blob_array, blob_field
     from lance_duck.write.options import WriteProgress
     from lance_duck.write_dataset import write_dataset
@@ -94,8 +100,14 @@ lazy.package(
         "text.tokenize": ("tokenize",),
         "text.tokens": ("FtsToken",),
         "verbs.columns.udf": ("BatchUDF", "batch_udf"),
+        "maintenance.cleanup": ("CleanupExplanation", "CleanupReferencedBranch", "CleanupStats"),
+        "maintenance.cleanup_plan": ("CleanupCandidateFile",),
+        "scan.statistics": ("ScanStatistics",),
+        "verbs.indexes.kinds": ("IndexProgress",),
+        "verbs.merge.builder": ("MergeInsertBuilder",),
+        "verbs.statistics": ("DataStatistics", "FieldStatistics"),
         "verbs.public.bases": ("DatasetBasePath",),
-        "verbs.public.lance_operation": ("LanceOperation", "Transaction"),
+        "verbs.public.lance_operation": ("Index", "IndexFile", "LanceOperation", "Transaction"),
         "wire.blob_type": ("Blob", "BlobArray", "BlobType", "blob_array", "blob_field"),
         "write.options": ("WriteProgress",),
         "write_dataset": ("write_dataset",),
@@ -115,20 +127,29 @@ __all__ = [
     "BlobColumn",
     "BlobFile",
     "BlobType",
+    "CleanupCandidateFile",
+    "CleanupExplanation",
+    "CleanupReferencedBranch",
+    "CleanupStats",
     "ColumnOrdering",
     "CommitConflictError",
     "Connection",
     "CorruptError",
     "DataMismatchError",
+    "DataStatistics",
     "DatasetBasePath",
     "DirectoryNamespace",
     "ExternalManifestStore",
+    "FieldStatistics",
     "FormatError",
     "FragmentMetadata",
     "FtsToken",
     "IncompatibleError",
+    "Index",
     "IndexExistsError",
+    "IndexFile",
     "IndexNotFoundError",
+    "IndexProgress",
     "IndexWarning",
     "InternalError",
     "InvalidInputError",
@@ -137,12 +158,14 @@ __all__ = [
     "LanceFragment",
     "LanceOperation",
     "LanceScanner",
+    "MergeInsertBuilder",
     "Namespace",
     "NotFoundError",
     "NotIndexableError",
     "RecallReport",
     "RestNamespace",
     "RetryableError",
+    "ScanStatistics",
     "StoreError",
     "TableDescription",
     "TableWarning",

@@ -439,3 +439,15 @@ def test_a_schema_is_the_same_json(type_: pa.DataType) -> None:
     assert made == lance.schema_to_json(schema)
     for back in (ld.json_to_schema(made), lance.json_to_schema(made)):
         assert back.equals(schema, check_metadata=True)
+
+
+ABSENT = {
+    *("bytes_read_counter", "iops_counter", "io", "set_logger", "simd_info", "FFILanceTableProvider"),  # of its engine
+    *("BlobDescriptor", "BlobDescriptorArrayBuilder", "DedicatedBlobWriter", "PackedBlobWriter"),
+    *("CompactedSsTable", "ExecutionPlan", "LsmPointLookupPlanner", "LsmScanner", "LsmVectorSearchPlanner"),
+    *("ShardSnapshot", "ShardWriter", "ShardingField", "ShardingSpec", "evaluate_sharding_spec"),  # of MemWAL
+}
+
+
+def test_names_that_pylance_exports_are_here() -> None:
+    assert {name for name in lance.__all__ if not hasattr(ld, name)} == ABSENT

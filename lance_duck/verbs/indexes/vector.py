@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Self, TypedDict, Unpack
 from uuid import UUID
 
+import pyarrow as pa
+
 from lance_duck import lazy
 from lance_duck.arguments import checked_calls, did_you_mean, refuse_unknown
 from lance_duck.errors import InvalidInputError, NotIndexableError, UnsupportedError, WrongTypeError
@@ -17,13 +19,15 @@ if TYPE_CHECKING:
     from lance_duck.index.vector.storage import files
     from lance_duck.index.vector.training import index_spec
     from lance_duck.verbs import change
-    from lance_duck.verbs.indexes import create, kinds, rows
+    from lance_duck.verbs.indexes import create, kinds, rows, vector_models
 else:
     kind = lazy.modules(globals(), "lance_duck.index.vector", "kind")
     files = lazy.modules(globals(), "lance_duck.index.vector.storage", "files")
     index_spec = lazy.modules(globals(), "lance_duck.index.vector.training", "index_spec")
     change = lazy.modules(globals(), "lance_duck.verbs", "change")
-    create, kinds, rows = lazy.modules(globals(), "lance_duck.verbs.indexes", "create", "kinds", "rows")
+    create, kinds, rows, vector_models = lazy.modules(
+        globals(), "lance_duck.verbs.indexes", "create", "kinds", "rows", "vector_models"
+    )
 
 _NUMBERS: Final = (
     *("num_partitions", "target_partition_size", "num_sub_vectors", "num_bits"),
@@ -163,6 +167,37 @@ class VectorIndexChanges(TableMethods):
         properties = change.transaction_properties(commit_message, transaction_properties)
         self.handle.move_to(create.create_index(base, spec, properties)[0])
         return self
+
+    def get_ivf_model(self, index_name: str) -> vector_models.IvfModel | None:
+        """Return the partitions of a vector index: those of its newest segment, where segments differ.
+
+        Returns:
+            None: the index has no segment that can be used.
+
+        Raises:
+            IndexNotFoundError: There is no index of this name.
+            NotIndexableError: It is no vector index.
+        """
+        return vector_models.ivf_model(self.handle.snapshot, index_name)
+
+    def centroids(self, *, index_name: str | None = None, column: str | None = None) -> pa.FixedSizeListArray | None:
+        """Return the centroids of a vector index, (partitions, dim): see `get_ivf_model`.
+
+        Args:
+            index_name: Name of the index.
+            column: Dotted path of the vectors, whose first vector index is meant, where no name is given.
+
+        Raises:
+            IndexNotFoundError: There is no such index.
+            InvalidInputError: Neither is given.
+        """
+        snapshot = self.handle.snapshot
+        if index_name is None:
+            if column is None:
+                raise InvalidInputError("an index", where="centroids", expected="index_name or column")
+            index_name = vector_models.vector_index_of(snapshot, rows.column_path(snapshot.schema, column))
+        model = vector_models.ivf_model(snapshot, index_name)
+        return None if model is None else model.centroids
 
 
 def spec_of(

@@ -20,9 +20,17 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_duck.arguments import checked_calls
-from lance_duck.errors import CorruptError, InvalidInputError, UnsupportedError
+from lance_duck.errors import (
+    CorruptError,
+    IndexNotFoundError,
+    InvalidInputError,
+    NotIndexableError,
+    UnsupportedError,
+)
 from lance_duck.file import LanceFileReader, LanceFileWriter
+from lance_duck.index.catalog import catalog
 from lance_duck.index.kind import BuildOptions
+from lance_duck.index.search import open_index
 from lance_duck.index.vector.build import number_type, spill_vectors
 from lance_duck.index.vector.kind import VECTOR
 from lance_duck.index.vector.multivectors import is_multivector
@@ -30,7 +38,9 @@ from lance_duck.index.vector.storage.spill import Spill
 from lance_duck.index.vector.training.index_spec import VectorSpec
 from lance_duck.index.vector.training.model import Model
 from lance_duck.index.vector.training.train import train
+from lance_duck.snapshot import Snapshot
 from lance_duck.verbs.handle import TableMethods
+from lance_duck.verbs.indexes.describe import segments_named
 from lance_duck.verbs.indexes.rows import column_path, index_rows, rows_of
 
 
@@ -219,6 +229,34 @@ class IndicesBuilder:
             if not len(vectors):
                 raise InvalidInputError("no vectors to train with", where=f"column {self.column}")
             return train(spec, vectors, number_type(self._type.value_type))
+
+
+def ivf_model(snapshot: Snapshot, name: str) -> IvfModel | None:
+    """Return the partitions of an index; None where no segment of it can be used.
+
+    Raises:
+        IndexNotFoundError: There is no index of this name.
+        NotIndexableError: It is no vector index.
+        LanceDuckError: Its newest segment is broken.
+    """
+    segments_named(snapshot, name)
+    indexes = [index for index in catalog(snapshot).named(name) if index.segments]
+    if any(index.kind is not VECTOR for index in indexes):
+        raise NotIndexableError(f"index {name!r} has no centroids", where=snapshot.uri, expected="a vector index")
+    segments = [segment for index in indexes for segment in index.segments if segment.metadata.files]
+    if not segments:
+        return None
+    stored: Any = open_index(snapshot, segments[-1])
+    return IvfModel(_vectors(stored.files.centroids), stored.files.metric)
+
+
+def vector_index_of(snapshot: Snapshot, path: str) -> str:
+    """Return the name of the first vector index over a column. Raises IndexNotFoundError."""
+    names = (index.name for index in catalog(snapshot) if index.kind is VECTOR and index.path == path)
+    name = next(names, None)
+    if name is None:
+        raise IndexNotFoundError(f"no vector index over column {path!r}", where=snapshot.uri)
+    return name
 
 
 def _any_metric(type_: pa.DataType) -> str:

@@ -9,7 +9,14 @@ import pyarrow as pa
 import pytest
 
 import lance_duck as ld
-from lance_duck.errors import CorruptError, InvalidInputError, UnknownColumnError, UnsupportedError
+from lance_duck.errors import (
+    CorruptError,
+    IndexNotFoundError,
+    InvalidInputError,
+    NotIndexableError,
+    UnknownColumnError,
+    UnsupportedError,
+)
 from lance_duck.indices import IndicesBuilder, IvfModel, PqModel
 
 DIM = 8
@@ -80,3 +87,28 @@ def test_what_makes_no_sense_is_refused(table: ld.LanceDataset, tmp_path: Path) 
         PqModel.load(tmp_path / "ivf.lance")
     with pytest.raises(UnsupportedError):
         IndicesBuilder(ld.write_dataset(pa.table({"x": [1]}), tmp_path / "x.lance"), "x")
+
+
+@pytest.mark.parametrize("kind", ["IVF_FLAT", "IVF_PQ", "IVF_HNSW_SQ"])
+def test_centroids_of_an_index_are_those_that_it_was_built_with(table: ld.LanceDataset, kind: str) -> None:
+    centroids = IndicesBuilder(table, "v").train_ivf(4, distance_type="dot").centroids
+    table.create_index("v", kind, name="i", metric="dot", ivf_centroids=centroids, num_sub_vectors=2)
+    assert table.centroids(index_name="i") == table.centroids(column="v") == centroids
+    model = table.get_ivf_model("i")
+    assert model is not None
+    assert (model.num_partitions, model.distance_type) == (4, "dot")
+
+
+def test_centroids_of_what_has_none(table: ld.LanceDataset) -> None:
+    with pytest.raises(InvalidInputError, match="expected index_name or column"):
+        table.centroids()
+    with pytest.raises(IndexNotFoundError, match="no vector index over column 'v'"):
+        table.centroids(column="v")
+    with pytest.raises(IndexNotFoundError, match="no index 'none'"):
+        table.get_ivf_model("none")
+    table.create_index("v", "IVF_FLAT", name="empty", num_partitions=2, train=False)
+    assert table.centroids(index_name="empty") is None
+    table.add_columns({"x": "1"})
+    table.create_scalar_index("x", "BTREE")
+    with pytest.raises(NotIndexableError, match="index 'x_idx' has no centroids"):
+        table.centroids(index_name="x_idx")
