@@ -1,6 +1,6 @@
 """Automatic cleanup, by the config of a table.
 
-lance.auto_cleanup.interval           versions between two cleanups; without it there are none
+lance.auto_cleanup.interval           versions between two cleanups; without it there are no cleanups
 lance.auto_cleanup.older_than         age to keep, as in "2days 1h"
 lance.auto_cleanup.retain_versions    newest versions to keep
 """
@@ -40,9 +40,9 @@ _UNITS: Final = {
 
 
 def auto_cleanup(snapshot: Snapshot) -> None:
-    """Clean up after a commit if the config says so; the version before stays for its readers.
+    """Clean up after a commit if the config asks for it; the version before stays for its readers.
 
-    The commit has succeeded, so that nothing is raised: what goes wrong is a warning.
+    Since the commit has succeeded, errors of the cleanup are only warnings.
     """
     try:
         policy = due_policy(snapshot)
@@ -53,10 +53,10 @@ def auto_cleanup(snapshot: Snapshot) -> None:
 
 
 def due_policy(snapshot: Snapshot) -> cleanup_plan.CleanupPolicy | None:
-    """Return what the config says is old, None when this version is not one to clean up after.
+    """Return the cleanup policy of the config; None if no cleanup is due after this version.
 
     Raises:
-        InvalidInputError: A setting makes no sense.
+        InvalidInputError: A setting is invalid.
     """
     config = snapshot.config
     if INTERVAL not in config:
@@ -72,10 +72,10 @@ def due_policy(snapshot: Snapshot) -> cleanup_plan.CleanupPolicy | None:
 
 
 def parse_duration(text: str) -> timedelta:
-    """Return the time span that a text such as "2days 1h" means.
+    """Return the time span of a text such as "2days 1h".
 
     Raises:
-        InvalidInputError: It means none, or one too long.
+        InvalidInputError: The text is no time span, or one that is too long.
     """
     total, at = timedelta(0), 0
     try:

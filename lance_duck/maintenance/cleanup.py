@@ -1,6 +1,6 @@
-"""Removing old versions, and the files that only they refer to.
+"""Removal of old versions, and of the files that only they refer to.
 
-Manifests go first, then files: a version that is there is whole, whenever the process ends.
+Manifests are deleted before files, so that a version with a manifest is always complete.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MANIFEST: Final = "manifest"
 
 @dataclass(frozen=True)
 class CleanupStats:
-    """What a cleanup removed, or would."""
+    """Counts of what a cleanup removed, or would remove."""
 
     bytes_removed: int = 0
     old_versions: int = 0
@@ -41,8 +41,9 @@ class CleanupReferencedBranch:
     """A branch that borrows files from the table.
 
     Attributes:
-        referenced_version: Version that it was made from; it stays.
-        cleanup_candidate: Whether the version is old enough to go otherwise.
+        name: Name of the branch.
+        referenced_version: Version that the branch was made from, which stays.
+        cleanup_candidate: Whether the version would be removed otherwise.
     """
 
     name: str
@@ -52,12 +53,16 @@ class CleanupReferencedBranch:
 
 @dataclass(frozen=True)
 class CleanupExplanation:
-    """What a cleanup would remove.
+    """Explanation of what a cleanup would remove.
 
     Attributes:
         read_version: Version of the handle.
-        stats: Counts of everything that would go.
-        candidate_files: The files, at most `candidate_file_limit`.
+        stats: Counts of everything that would be removed.
+        candidate_files: The files that would be removed, at most `candidate_file_limit`.
+        candidate_files_truncated: Whether there are more such files.
+        candidate_file_limit: Files to list at most.
+        referenced_branches: Branches that borrow files from the table.
+        warnings: Warnings about the plan.
     """
 
     read_version: int
@@ -77,19 +82,19 @@ def cleanup(
     current: int | None = None,
     remove: Callable[[Sequence[str]], int] | None = None,
 ) -> CleanupStats:
-    """Remove old versions and what only they refer to.
+    """Remove old versions, and the files that only they refer to.
 
     Args:
         snapshot: Any version of the branch; it stays.
-        policy: What is old.
-        delete_rate_limit: Files a second at most.
-        delete_concurrency: Without effect beyond being checked: the store decides how many deletions run at once.
-        current: Version that stays in place of that of the snapshot.
-        remove: Deletes files, in any processes, and returns how many stayed: all but manifests, which are gone by then.
-            None: they are deleted here.
+        policy: Policy of which versions are old.
+        delete_rate_limit: Files to delete per second at most; None for no limit.
+        delete_concurrency: Checked, but without effect: the store decides how many deletions run at a time.
+        current: Version that stays instead of that of the snapshot.
+        remove: Deletes files, except manifests, by any processes, and returns how many could not be deleted; None to
+            delete them here.
 
     Raises:
-        ReferencedError: A tagged version is among them, and the policy says that this is an error.
+        ReferencedError: A tagged version would be removed, and the policy makes that an error.
     """
     for name, value in (("delete_rate_limit", delete_rate_limit), ("delete_concurrency", delete_concurrency)):
         if value is not None and value < 1:
@@ -108,12 +113,12 @@ def cleanup(
 
 
 def explain_cleanup(snapshot: Snapshot, policy: CleanupPolicy, max_files: int | None = 1000) -> CleanupExplanation:
-    """Say what `cleanup` would remove; nothing is removed.
+    """Return what `cleanup` would remove, without removing it.
 
     Args:
         snapshot: Any version of the branch.
-        policy: What is old.
-        max_files: Files to name at most; None: none.
+        policy: Policy of which versions are old.
+        max_files: Files to list at most; None for none.
     """
     old, files, branches = _plan(snapshot, policy, snapshot.version)
     candidates = sorted(files, key=lambda f: f.path)[: max_files or 0]
@@ -128,7 +133,7 @@ def _plan(
 ) -> tuple[list[int], list[CleanupCandidateFile], list[CleanupReferencedBranch]]:
     now = datetime.now(UTC)
     store = snapshot.store
-    # Listed before the manifests are read: a file that appears later belongs to no version seen here, nor is it listed.
+    # Files are listed before manifests are read: a file of a later version is not in the list.
     entries = [e for folder in _folders() for e in store.walk(folder)]
     manifests = {m.version: m for m in versions.load_all(store)}
     branches = _children(snapshot)
@@ -162,7 +167,7 @@ def _children(snapshot: Snapshot) -> dict[str, refs.Branch]:
 
 
 def _borrowed(snapshot: Snapshot) -> set[str]:
-    """Return what the versions of all other branches refer to below the root of this one."""
+    """Return the files below the root of this branch that versions of other branches refer to."""
     result: set[str] = set()
     root = snapshot.location.root
     for name in [refs.MAIN, *snapshot.branches()]:
@@ -218,7 +223,7 @@ def _batches(names: Sequence[str], rate: int | None) -> Iterator[Sequence[str]]:
 
 
 def delete_files(store: Store, names: Sequence[str]) -> int:
-    """Delete files; returns how many stayed."""
+    """Delete files, and return how many could not be deleted."""
     try:
         store.delete(names)
     except LanceDuckError:

@@ -1,7 +1,7 @@
-"""Which versions and files a cleanup removes: pure functions of what lies there.
+"""Plans of which versions and files a cleanup removes: pure functions of what is there.
 
-A file goes when a version that goes was the last to refer to it. A file that no version refers to may belong to a
-change under way, so it is left alone until it is a week old. Files that are none of the table's own are never touched.
+A file is removed if only removed versions refer to it. A file that no version refers to may belong to a change in
+progress, and stays until it is a week old. Files that are not the table's own are never touched.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ _KINDS: Final = (
 
 @dataclass(frozen=True, kw_only=True)
 class CleanupPolicy:
-    """Which versions are old.
+    """Policy of which versions are old.
 
     Attributes:
-        older_than: Versions younger than this stay; with neither this nor the others given: 14 days.
-        retain_versions: The newest so many stay.
-        versions: Only these go.
-        delete_unverified: Files that no version refers to go at any age.
-        error_if_tagged_old_versions: A tagged version that would go is an error; else it stays.
+        older_than: Age of versions to remove; 14 days if neither this nor the next two are set.
+        retain_versions: Number of the newest versions that stay.
+        versions: The only versions to remove.
+        delete_unverified: Whether files that no version refers to are removed at any age.
+        error_if_tagged_old_versions: Whether a tagged version to remove is an error; else it stays.
 
     Raises:
-        InvalidInputError: A number that is not positive, or an age below zero.
+        InvalidInputError: A number is not positive, or an age is below zero.
     """
 
     older_than: timedelta | None = None
@@ -68,7 +68,7 @@ class CleanupPolicy:
             raise InvalidInputError("older_than must not be negative", where="cleanup", found=self.older_than)
 
     def before(self, now: datetime) -> datetime | None:
-        """Return the moment from which on versions stay; None if age does not matter."""
+        """Return the time from which on versions stay; None if age does not matter."""
         if self.older_than is None and self.retain_versions is None and self.versions is None:
             return now - DEFAULT_AGE
         return None if self.older_than is None else now - self.older_than
@@ -82,12 +82,13 @@ def _are_numbers(values: object) -> bool:
 
 @dataclass(frozen=True)
 class CleanupCandidateFile:
-    """A file that goes.
+    """A file to remove.
 
     Attributes:
-        path: Below the root of the table.
+        path: Path below the root of the table.
         kind: "data", "deletion", "transaction", "index", "manifest" or "temporary".
-        unverified: No version refers to it.
+        unverified: Whether no version ever referred to it, as far as known.
+        size_bytes: Bytes of the file.
     """
 
     path: str
@@ -103,17 +104,17 @@ def old_versions(
     policy: CleanupPolicy,
     now: datetime,
 ) -> list[int]:
-    """Return the versions that go, in order; never the newest, the current or one in `kept`.
+    """Return the versions to remove, in order; never the newest, the current, or one in `names_of`.
 
     Args:
-        timestamps: All versions there are.
-        names_of: Versions that tags name or branches came from, with the names of the tags.
-        current: Version that the caller holds.
-        policy: What the caller wants.
-        now: The present.
+        timestamps: Times of all versions.
+        names_of: Versions that tags name or branches were made from, with the names of the tags.
+        current: Version that the caller is on.
+        policy: Policy of which versions are old.
+        now: The present time.
 
     Raises:
-        ReferencedError: A tag names one of them, and the policy says that this is an error.
+        ReferencedError: A tag names one of the versions, and the policy makes that an error.
     """
     all_versions = sorted(timestamps)
     before = policy.before(now)
@@ -135,14 +136,14 @@ def old_versions(
 def removable(
     entries: Iterable[Entry], in_use: set[str], old_references: set[str], delete_unverified: bool, now: datetime
 ) -> list[CleanupCandidateFile]:
-    """Return the files that go, manifests apart.
+    """Return the files to remove, except manifests.
 
     Args:
         entries: Files below the root.
-        in_use: What the versions that stay refer to: see `references`.
-        old_references: What the versions that go refer to.
-        delete_unverified: Files that no version refers to go at any age.
-        now: The present.
+        in_use: Files and directories that remaining versions refer to: see `references`.
+        old_references: Files and directories that removed versions refer to.
+        delete_unverified: Whether files that no version refers to are removed at any age.
+        now: The present time.
     """
     result = []
     for entry in entries:
@@ -162,7 +163,7 @@ def _kind(path: str) -> str | None:
 
 
 def _referred(path: str, references: set[str]) -> bool:
-    """Return whether the file or one of its directories is among them."""
+    """Return whether a file or one of its directories is among references."""
     if path in references:
         return True
     at = path.find("/")

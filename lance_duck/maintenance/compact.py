@@ -1,7 +1,7 @@
 """Compaction: a plan of groups, each rewritten by any process, committed together or batch by batch.
 
-`compact` writes all groups by threads and commits them once; `compact_in_parts` has other processes write them, commits
-each batch as soon as it is written, and plans again only the groups that another writer got in the way of.
+`compact` writes all groups by threads and commits them together; `compact_in_parts` lets other processes write them,
+commits each batch as soon as it is written, and plans anew only groups that conflict with another writer.
 
 data/{transaction}-{uuid}.lance    new files of other processes, those of workers that died, too: see `wire.paths`
 """
@@ -33,18 +33,18 @@ from lance_duck.write import discard_fragments
 Progress = Callable[[int, int], Any]
 
 Write = Callable[[Snapshot, Sequence[RewriteOrder]], Sequence[RewrittenGroup]]
-"""Writes the groups of a batch, which are of the version."""
+"""Function that writes the groups of a batch, of a version."""
 
 
 @dataclass
 class CompactionOutcome:
-    """What a compaction did.
+    """Outcome of a compaction.
 
     Attributes:
-        snapshot: The newest version that it knows: the given one when there was nothing to do.
-        landed: Groups that are committed.
+        snapshot: The newest version that it has seen: the given one if there was nothing to do.
+        landed: Groups that were committed.
         commits: Number of commits.
-        again: Groups that were planned again, because other writers changed their fragments.
+        again: Number of groups that were planned anew, because other writers changed their fragments.
     """
 
     snapshot: Snapshot
@@ -85,13 +85,13 @@ def compact(
     """Compact a table by threads, as one change.
 
     Args:
-        snapshot: Version to begin with; where another writer is in the way, the newest is planned again.
+        snapshot: Version to begin with; after a conflict with another writer, the newest version is planned anew.
         options: Targets and limits.
-        properties: Kept in the transaction.
-        progress: Called with the groups done and all of them.
+        properties: Properties of the transaction.
+        progress: Called with the number of groups written so far, and of all groups.
 
     Raises:
-        RetryableError: Other writers were in the way each time.
+        RetryableError: Each attempt conflicted with another writer.
     """
     return _Compaction(CompactionOutcome(snapshot), options, partial(_write_by_threads, progress), properties).run()
 
@@ -108,18 +108,18 @@ def compact_in_parts(
     """Compact a table by other processes.
 
     A batch is committed as soon as it is written, while the next one is; what ends version 0.1 is one batch. After an
-    error batches that were committed stay, and nothing is left of the others.
+    error, committed batches stay, and files of the others are removed.
 
     Args:
         snapshot: Version to begin with.
         options: Targets and limits; a plan that they bound is not extended.
         write: Writes the groups of a batch; called by several threads.
-        batch: Groups of a batch, given their number.
-        follow: Writes index segments anew; None: they are written here.
-        properties: Kept in the transactions.
+        batch: Returns the size of batches for a number of groups.
+        follow: Rewrites index segments; None to rewrite them here.
+        properties: Properties of the transactions.
 
     Raises:
-        RetryableError: Other writers were in the way of a group each time.
+        RetryableError: Each attempt at a group conflicted with another writer.
     """
     batches = None if _ends_legacy(snapshot, options) else batch
     return _Compaction(CompactionOutcome(snapshot), options, write, properties, batches, follow, uuid4()).run()
@@ -134,10 +134,10 @@ def commit_rewrites(
     """Commit groups that were rewritten, perhaps elsewhere, as one change.
 
     Args:
-        snapshot: Any version from the one that the groups were read in on.
+        snapshot: The version that the groups were read in, or a newer one.
         rewrites: The groups, all read in one version.
-        options: What becomes of indices.
-        properties: Kept in the transaction.
+        options: Treatment of indices.
+        properties: Properties of the transaction.
 
     Raises:
         InvalidInputError: The groups are of several versions, or share a fragment.
@@ -162,12 +162,12 @@ def commit_rewrites(
 
 @dataclass(frozen=True)
 class PreparedCommit:
-    """All that there is to commit.
+    """A commit of rewritten groups.
 
     Attributes:
         read: Version that the groups were read in.
-        groups: With the ids of the new fragments.
-        followed: What index segments have done.
+        groups: The groups, with the ids of the new fragments.
+        followed: Index segments that were remapped.
     """
 
     read: Snapshot
@@ -175,7 +175,7 @@ class PreparedCommit:
     followed: RemappedSegments
 
     def commit(self, properties: Mapping[str, str] | None) -> Snapshot:
-        """Commit it; where that surely failed, what index segments have done is removed."""
+        """Commit; remove remapped segments if the commit is known to have failed."""
         operation = Rewrite(self.groups, self.followed.rewritten)
         try:
             return commit(self.read, operation, amend=amend_reuse(self.read, self.followed), properties=properties)
@@ -191,16 +191,16 @@ def prepare(
     follow: Follow | None = None,
     change: UUID | None = None,
 ) -> PreparedCommit:
-    """Reserve ids for the new fragments, and let index segments follow.
+    """Reserve ids for the new fragments, and remap index segments to them.
 
     Of a table that was of version 0.1 nothing is reserved: no other fragment can come in between.
 
     Args:
-        read: Version that the old fragments are of.
-        rewrites: What was written.
-        options: What becomes of indices.
-        follow: Writes their segments; None: they are written here.
-        change: In the uuids of segments that are not written here.
+        read: Version of the old fragments.
+        rewrites: The rewritten groups.
+        options: Treatment of indices.
+        follow: Rewrites index segments; None to rewrite them here.
+        change: Part of the uuids of segments that other processes write.
     """
     count = sum(len(r.new) for r in rewrites)
     if read.manifest.has_legacy_files and any(f.files[0].version != LEGACY for r in rewrites for f in r.new):
@@ -214,14 +214,19 @@ def prepare(
 
 @dataclass
 class _Compaction:
-    """One compaction under way.
+    """A compaction in progress.
 
     Attributes:
-        batch: Groups of a batch, given their number; None: all of them are committed at once, or none is.
-        change: In the names of what other processes write.
-        stays: New fragments that are committed, or perhaps are.
-        segments: Uuids of index segments, likewise.
-        lost: Fragments whose groups alone are planned again; None: all are.
+        done: The outcome so far.
+        options: Targets and limits.
+        write: Writes the groups of a batch.
+        properties: Properties of the transactions.
+        batch: Returns the size of batches for a number of groups; None to commit all groups together.
+        follow: Rewrites index segments; None to rewrite them here.
+        change: Part of the names of files and segments that other processes write.
+        stays: New fragments that are committed, or may be.
+        segments: Uuids of index segments that are committed, or may be.
+        lost: Ids of the only fragments whose groups are planned anew; None for all.
     """
 
     done: CompactionOutcome
@@ -263,7 +268,7 @@ class _Compaction:
         )
 
     def _batches(self, now: Snapshot, groups: Sequence[Sequence[Fragment]]) -> Iterator[Sequence[RewrittenGroup]]:
-        """Yield batches in their order, the next one being written meanwhile."""
+        """Yield batches in order, while the next one is written."""
         orders = [RewriteOrder(now.version, tuple(f.id for f in g), self.options, self.change) for g in groups]
         if self.batch is None:
             yield self.write(now, orders)
@@ -279,7 +284,7 @@ class _Compaction:
                     future.cancel()
 
     def _land(self, groups: Sequence[RewrittenGroup]) -> list[RewrittenGroup]:
-        """Commit groups; returns those of which fragments are others by now."""
+        """Commit groups; return those that were not committed, because their fragments changed."""
         now = self.done.snapshot
         is_newest = self.batch is None or now.latest_version() == now.version  # all at once begins where it was read
         try:
@@ -314,10 +319,10 @@ class _Compaction:
         self.segments |= {metadata.uuid for metadata in prepared.followed.written}
 
     def _sweep(self, change: UUID) -> None:
-        """Remove what other processes wrote and was not committed. Never raises."""
+        """Remove uncommitted files of other processes. Never raises."""
         store = self.done.snapshot.store
         stays = {paths.data_stem(file.path) for fragment in self.stays for file in fragment.files}
-        with suppress(Exception):  # what is left is what cleanup removes
+        with suppress(Exception):  # a cleanup removes the rest
             files = store.beginning(paths.transaction_data(change))
             if orphans := [path for path in files if paths.data_stem(path) not in stays]:
                 store.delete(orphans)
@@ -331,7 +336,7 @@ def _ends_legacy(snapshot: Snapshot, options: CompactionOptions) -> bool:
 
 
 def _unchanged(groups: Sequence[RewrittenGroup], now: Snapshot) -> list[bool]:
-    """Return which groups have fragments that are still what they were when they were read, under the same indexes."""
+    """Return for each group whether its fragments did not change since they were read, nor their indexes."""
     if all(group.read_version == now.version for group in groups):
         return [True] * len(groups)
     present, indexes = set(now.fragments.ids()), _covering(now)
@@ -345,7 +350,7 @@ def _unchanged(groups: Sequence[RewrittenGroup], now: Snapshot) -> list[bool]:
 def _write_by_threads(
     progress: Progress | None, snapshot: Snapshot, orders: Sequence[RewriteOrder]
 ) -> Sequence[RewrittenGroup]:
-    """Write groups here; when one fails, what the others wrote is removed."""
+    """Write groups by threads of this process; if one fails, remove the files of the others."""
     groups: list[RewrittenGroup] = []
     with ThreadPoolExecutor(orders[0].options.writers, "lance_duck-compact") as pool:
         futures = [pool.submit(order.write, snapshot) for order in orders]
@@ -372,7 +377,7 @@ def _numbered(rewrites: Iterable[RewrittenGroup], first: int) -> Iterator[Rewrit
 
 
 def _covering(snapshot: Snapshot) -> dict[int, set[object]]:
-    """Return the index segments that cover each fragment: only fragments under the same ones are joined."""
+    """Return the index segments that cover each fragment: only fragments with the same segments are joined."""
     segments: dict[int, set[object]] = {}
     for index in snapshot.indices:
         if index.fields:

@@ -1,11 +1,11 @@
 """Index segments over rewritten fragments: remapped, deferred, or left uncovered.
 
-rewritten   kinds whose entries can get new addresses: new files, and the segment covers the new fragments
-deferred    the fragment reuse index says where rows went, and the segment covers the new fragments with its old files:
-            where the user wants it so, and for vector segments that are not read here
-uncovered   the fragments leave the segment, and are scanned
+rewritten   for kinds whose entries can get new addresses: new files, and the segment covers the new fragments
+deferred    the fragment reuse index maps addresses, and the segment covers the new fragments with its old files:
+            if the user wants it so, and for vector segments that cannot be read here
+uncovered   the segment no longer covers the fragments, which are scanned
 
-Segments that know rows by stable row id need none of it: they cover the new fragments as they are.
+Segments that name rows by stable row id need none of this: they cover the new fragments as they are.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from lance_duck.wire.index import FRAGMENT_REUSE, SYSTEM, IndexMetadata
 
 @dataclass
 class RemappedSegments:
-    """What goes into the commit beside the fragments.
+    """Changes of index segments in the commit of a compaction.
 
     Attributes:
         rewritten: Segments that cover the new fragments.
-        written: Segments that were written for that.
-        deferred: Groups that go into the fragment reuse index.
+        written: Those of them that have new files.
+        deferred: Groups that are added to the fragment reuse index.
     """
 
     rewritten: list[RewrittenIndex] = field(default_factory=list)
@@ -47,18 +47,18 @@ class RemappedSegments:
     deferred: list[RewriteGroup] = field(default_factory=list)
 
     def discard(self, snapshot: Snapshot) -> None:
-        """Remove what was written. Never raises."""
+        """Remove the new files. Never raises."""
         for metadata in self.written:
             discard_segment(snapshot, metadata)
 
 
 @dataclass(frozen=True)
 class RemapOutcome:
-    """What became of a segment that was to be rewritten.
+    """Outcome of the order to rewrite a segment.
 
     Attributes:
-        new: The segment; None if it was not written.
-        broken: Why it is left uncovered.
+        new: The new segment; None if it was not written.
+        broken: Reason why the segment cannot be read; None if it can.
     """
 
     new: IndexMetadata | None = None
@@ -71,8 +71,8 @@ class RemapOrder:
 
     Attributes:
         version: Version of the table.
-        segment: Uuid.
-        groups: What moved the rows.
+        segment: Uuid of the segment.
+        groups: Groups whose rows moved.
         change: First half of the uuid of the new segment.
     """
 
@@ -82,10 +82,10 @@ class RemapOrder:
     change: UUID
 
     def write(self, snapshot: Snapshot) -> RemapOutcome:
-        """Write the segment with the new addresses of the rows, safe on the disk.
+        """Write the segment with the new addresses of the rows, and synchronize it to disk.
 
         Raises:
-            StoreError: The disk or the service failed; nothing is left behind.
+            StoreError: The disk or the service failed; no files are left.
         """
         segment = next(s for index in catalog(snapshot) for s in index.segments if s.uuid == self.segment)
         outcome = _remapped(snapshot, segment, _address_map(snapshot, self.groups), part_uuid(self.change))
@@ -94,7 +94,7 @@ class RemapOrder:
 
 
 Follow = Callable[[Sequence[RemapOrder]], Sequence[RemapOutcome]]
-"""Writes segments anew, in any process."""
+"""Function that carries out orders to rewrite segments, in any processes."""
 
 
 def follow_indexes(
@@ -104,19 +104,19 @@ def follow_indexes(
     follow: Follow | None = None,
     change: UUID | None = None,
 ) -> RemappedSegments:
-    """Let index segments follow the rows of rewritten fragments.
+    """Remap index segments to the new addresses of rows of rewritten fragments.
 
-    A segment that is broken is left uncovered, with a warning.
+    A broken segment no longer covers the fragments, with a warning.
 
     Args:
-        snapshot: Version that the old fragments are of.
-        groups: With the ids of the new fragments.
-        options: Which way.
-        follow: Writes segments; None: they are written here, one after the other.
-        change: In the uuids of segments that are not written here.
+        snapshot: Version of the old fragments.
+        groups: The groups, with the ids of the new fragments.
+        options: Treatment of indices.
+        follow: Rewrites segments; None to rewrite them here, one after the other.
+        change: Part of the uuids of segments that other processes write.
 
     Raises:
-        StoreError: The disk or the service failed; nothing is left behind.
+        StoreError: The disk or the service failed; no files are left.
     """
     followed = RemappedSegments()
     if not options.remap_indices:
@@ -144,11 +144,11 @@ def follow_indexes(
 def amend_reuse(
     read: Snapshot, followed: RemappedSegments
 ) -> Callable[[Snapshot, ManifestDraft, Callable[[str], None]], None] | None:
-    """Return what puts the fragment reuse index of the next version in place; None where there is nothing to do.
+    """Return the `amend` of `commit` that updates the fragment reuse index; None if there is nothing to update.
 
     Args:
-        read: Version that the old fragments are of.
-        followed: What segments have done.
+        read: Version of the old fragments.
+        followed: The remapped segments.
     """
     groups = [reuse_group(read, g.old_fragments, g.new_fragments) for g in followed.deferred]
     new = {metadata.uuid.bytes for metadata in followed.written}
@@ -159,9 +159,9 @@ def amend_reuse(
         except LanceDuckError:
             if groups:
                 raise
-            return  # what cannot be read stays
+            return  # an unreadable index stays as it is
         if groups and (reuse is None or all(v.dataset_version < read.version for v in reuse.versions)):
-            for segment in draft.segments:  # what was rewritten has nothing to follow, not even this compaction
+            for segment in draft.segments:  # rewritten segments have current addresses, and need no mapping
                 if segment.uuid.uuid in new:
                     segment.dataset_version = draft.manifest.version
         present = np.array([f.id for f in draft.manifest.fragments], np.uint32)
@@ -181,7 +181,7 @@ def _remappable(snapshot: Snapshot, concerned: Iterable[IndexMetadata]) -> list[
         if segment.uuid in uuids
         and not segment.by_row_id
         and segment.kind.can_follow()
-        # else it shares fragments with another segment, and only one of them answers for them
+        # otherwise another segment answers for some of its fragments
         and np.array_equal(segment.fragments, _present(snapshot, segment))
     ]
 
@@ -193,7 +193,7 @@ def _outcomes(
     follow: Follow | None,
     change: UUID | None,
 ) -> Iterable[RemapOutcome]:
-    """Return what becomes of segments; here they are written one after the other, as they are asked for."""
+    """Return the outcomes of rewriting segments; here they are rewritten lazily, one after the other."""
     if follow is None:
         address_map = _address_map(snapshot, groups)
         return (_remapped(snapshot, segment, address_map) for segment in segments)
@@ -203,7 +203,7 @@ def _outcomes(
 
 
 def _remap(segments: Sequence[Segment], outcomes: Iterable[RemapOutcome], followed: RemappedSegments) -> set[UUID]:
-    """Take in segments that were rewritten; returns those that are broken."""
+    """Add rewritten segments to `followed`; return the uuids of broken ones."""
     broken = set()
     for segment, outcome in zip(segments, outcomes, strict=True):
         if outcome.broken is not None:

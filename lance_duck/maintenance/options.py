@@ -1,4 +1,4 @@
-"""What a caller can ask of a compaction, by the names that pylance gives them."""
+"""Options of a compaction, by pylance's names."""
 
 from __future__ import annotations
 
@@ -36,23 +36,22 @@ class CompactionOptions:
     Attributes:
         target_rows_per_fragment: Smaller fragments are joined with their neighbours.
         materialize_deletions: Whether fragments with many deleted rows are rewritten.
-        materialize_deletions_threshold: Part of the rows that must be deleted for that, 0 to 1.
-        max_bytes_per_file: Where to end a new file; None: as `write_dataset`.
-        num_threads: Groups that are written at once; None: one a core.
-        batch_size: Rows read at once.
-        memory_limit: Bytes, or a text such as "512MB", that the rows on their way take at most, about: fewer groups are
-            written at once, each in smaller pieces. A row larger than that takes what it takes. None: no limit. The
-            name is DuckDB's.
-        defer_index_remap: Indices over the fragments stay as they are: a fragment reuse index says where rows went.
-            Not for tables with stable row ids. pylance 14 loses rows of a B-tree, n-gram or full text index that it
-            rewrites after that, in a compaction that is not deferred; for a B-tree this is noticed here.
-        remap_indices: Whether indices follow. True: they are rewritten; a vector index that is not read here (IVF_RQ is
-            one) is deferred, and what an index of another such kind covers stays as it is. False: the new fragments are
-            left uncovered, but by those that know rows by stable row id. The name is not one of pylance's.
-        compaction_mode: "reencode", or "try_binary_copy", which re-encodes too.
-        max_source_fragments: Fragments to compact in one run at most, oldest first.
-        max_source_rows: Likewise live rows.
-        max_source_bytes: Likewise bytes of data files.
+        materialize_deletions_threshold: Share of rows that must be deleted for that, 0 to 1.
+        max_bytes_per_file: Bytes at which a new file ends; None for the default of `write_dataset`.
+        num_threads: Groups that are written at a time; None for one for each core.
+        batch_size: Rows that are read at a time.
+        memory_limit: Bytes, or a text such as "512MB", of rows in flight, about: fewer groups are written at a time,
+            each in smaller pieces. A single larger row is not limited. None for no limit. The name is DuckDB's.
+        defer_index_remap: Whether indices over the fragments stay as they are, and a fragment reuse index maps their
+            addresses. Not for tables with stable row ids. pylance 14 loses rows of a B-tree, n-gram or full-text index
+            that it rewrites later, in a compaction that is not deferred; for a B-tree this is noticed here.
+        remap_indices: Whether indices are remapped. True: they are rewritten; a vector index that cannot be read here
+            (such as IVF_RQ) is deferred, and fragments under an index of another such kind stay as they are. False: the
+            new fragments are not covered, except by indices that name rows by stable row id. Not in pylance.
+        compaction_mode: "reencode", or "try_binary_copy", which re-encodes, too.
+        max_source_fragments: Fragments to compact in one run at most, oldest first; None for all.
+        max_source_rows: Living rows to compact in one run at most; None for all.
+        max_source_bytes: Bytes of data files to compact in one run at most; None for all.
         excluded_fragment_ids: Fragments that stay as they are.
         data_storage_version: File version of new files; None: that of the table. A later one than that of a table of
             version 0.1 rewrites all fragments, in one commit, whatever the limits.
@@ -109,14 +108,14 @@ class CompactionOptions:
 
     @property
     def writers(self) -> int:
-        """Groups that are written at once."""
+        """Groups that are written at a time."""
         most = self.num_threads or cpu_count() or 1
         limit = self.memory_bytes
         return most if limit is None else max(1, min(most, limit // GROUP_BYTES))
 
     @property
     def group_bytes(self) -> int | None:
-        """Bytes of the rows on their way in one group; None: no limit."""
+        """Bytes of rows in flight of one group; None for no limit."""
         limit = self.memory_bytes
         return None if limit is None else max(1, limit // self.writers)
 
@@ -127,7 +126,7 @@ class CompactionOptions:
 
 @has_defaults(CompactionOptions)
 class CompactionArguments(TypedDict, total=False):
-    """Keyword arguments of a compaction, explained by `CompactionOptions`; None stands for not given."""
+    """Keyword arguments of a compaction, explained by `CompactionOptions`; None for the default."""
 
     target_rows_per_fragment: int | None
     max_rows_per_group: int | None
@@ -151,14 +150,14 @@ class CompactionArguments(TypedDict, total=False):
 
 
 def compaction_options(options: Mapping[str, Any] | None, config: Mapping[str, str] | None = None) -> CompactionOptions:
-    """Return the settings from what the caller gave, then from the config of the table, then the defaults.
+    """Return the settings: those of the caller, else of the config of the table, else the defaults.
 
     Args:
-        options: By name; None stands for not given. Names that pylance's JSON has besides are passed over when empty.
+        options: Options by name; None for the config or default. Other keys of pylance's JSON are ignored if empty.
         config: Config of the table, with keys such as "lance.compaction.target_rows_per_fragment".
 
     Raises:
-        InvalidInputError: An unknown name, or a bad value.
+        InvalidInputError: A name is unknown, or a value is invalid.
     """
     declared = {field.name: field for field in fields(CompactionOptions)}
     values = {name: value for name, value in (options or {}).items() if value is not None}

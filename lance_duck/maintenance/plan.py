@@ -1,4 +1,4 @@
-"""Which fragments to rewrite, and which of them together: a pure function of what the manifest says."""
+"""Plans of which fragments to rewrite together: pure functions of the manifest."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from lance_duck.maintenance.options import CompactionOptions
 
 @dataclass(frozen=True)
 class Candidate:
-    """A fragment, as far as the plan is concerned.
+    """The figures of a fragment that a plan depends on.
 
     Attributes:
         id: Number of the fragment.
-        physical_rows: Rows before deletion.
-        deleted_rows: Deleted rows.
+        physical_rows: Number of rows, deleted ones included.
+        deleted_rows: Number of deleted rows.
         num_bytes: Bytes of its data files.
-        overlays: Overlays upon them.
-        indices: Index segments that cover it; only fragments with the same ones are joined.
+        overlays: Number of its overlays.
+        indices: Index segments that cover it; only fragments with the same segments are joined.
     """
 
     id: int
@@ -34,11 +34,11 @@ class Candidate:
         return self.physical_rows - self.deleted_rows
 
     def is_small(self, options: CompactionOptions) -> bool:
-        """Return whether it wants company."""
+        """Return whether the fragment has fewer rows than the target, and should be joined with neighbours."""
         return self.physical_rows < options.target_rows_per_fragment
 
     def is_worn(self, options: CompactionOptions) -> bool:
-        """Return whether it is worth rewriting for its deletions or overlays alone."""
+        """Return whether the fragment should be rewritten for its deletions or overlays alone."""
         part = self.deleted_rows / max(self.physical_rows, 1)
         if self.overlays > options.max_overlays_per_fragment:
             return True
@@ -48,7 +48,7 @@ class Candidate:
 def plan_groups(
     candidates: Iterable[Candidate], options: CompactionOptions, *, everything: bool = False
 ) -> list[list[Candidate]]:
-    """Return the groups of neighbouring fragments, each to be rewritten as one.
+    """Return groups of neighbouring fragments to rewrite together.
 
     Args:
         candidates: All fragments of the table, in its order.
@@ -71,7 +71,7 @@ def fragments_for(live_rows: int, options: CompactionOptions) -> int:
 
 
 def _runs(candidates: Iterable[Candidate], options: CompactionOptions) -> Iterator[list[Candidate]]:
-    """Yield runs of neighbours that are worth rewriting."""
+    """Yield runs of neighbours that should be rewritten."""
     excluded = set(options.excluded_fragment_ids)
     return _neighbours(
         candidates, lambda one: one.id not in excluded and (one.is_small(options) or one.is_worn(options))
@@ -79,7 +79,7 @@ def _runs(candidates: Iterable[Candidate], options: CompactionOptions) -> Iterat
 
 
 def _neighbours(candidates: Iterable[Candidate], belongs: Callable[[Candidate], bool]) -> Iterator[list[Candidate]]:
-    """Yield runs of neighbours that may be joined; their ids ascend, as a fragment reuse index wants them."""
+    """Yield runs of neighbours that may be joined; their ids ascend, as a fragment reuse index needs."""
     run: list[Candidate] = []
     for candidate in candidates:
         is_candidate = belongs(candidate)
@@ -93,7 +93,7 @@ def _neighbours(candidates: Iterable[Candidate], belongs: Callable[[Candidate], 
 
 
 def _cut(run: Sequence[Candidate], target: int) -> Iterator[list[Candidate]]:
-    """Cut a run into groups of at least `target` rows, as long as the rest holds as many too."""
+    """Cut a run into groups of at least `target` rows, as long as the rest has as many, too."""
     rest = sum(c.live_rows for c in run)
     group: list[Candidate] = []
     rows = 0

@@ -1,7 +1,7 @@
-"""Which files below the root of a table a manifest refers to.
+"""The files below the root of a table that a manifest refers to.
 
-A file is its path, a directory its path with a slash at the end. A data file stands for its blobs, which lie in the
-directory of its stem; an index for its whole directory.
+A file is named by its path, a directory by its path with a slash at the end. A data file includes its blobs, which lie
+in the directory of its stem; an index includes its whole directory.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from lance_duck.wire.manifest import Manifest
 
 
 def references(manifest: Manifest, base_ids: frozenset[int | None] = frozenset({None})) -> set[str]:
-    """Return what a manifest refers to.
+    """Return the files and directories that a manifest refers to.
 
     Args:
         manifest: Manifest of the table, or of a branch or clone that borrows from it.

@@ -1,4 +1,4 @@
-"""Writing neighbouring fragments anew as one: live rows only, with the columns the table has now."""
+"""Rewriting of neighbouring fragments: living rows only, with the current columns of the table."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _S = TypeVar("_S", RowIdSequence, VersionSequence)
 
 @dataclass(frozen=True)
 class RewrittenGroup:
-    """A group of fragments, and what takes their place.
+    """A group of fragments, and the fragments that replace them.
 
     Attributes:
         read_version: Version that the old fragments were read in.
-        old: As they were read.
-        new: Not numbered yet; with the stable row ids and row versions of the rows.
+        old: The old fragments, as they were read.
+        new: The new fragments, not numbered yet, with the stable row ids and row versions of the rows.
     """
 
     read_version: int
@@ -42,12 +42,12 @@ class RewrittenGroup:
 
     @property
     def files_removed(self) -> int:
-        """Data files, overlays and deletion files of the old fragments."""
+        """Number of data files, overlays and deletion files of the old fragments."""
         return sum(len(f.all_files) + (f.deletion_file is not None) for f in self.old)
 
     @property
     def files_added(self) -> int:
-        """Data files of the new fragments."""
+        """Number of data files of the new fragments."""
         return sum(len(f.files) for f in self.new)
 
 
@@ -57,9 +57,9 @@ class RewriteOrder:
 
     Attributes:
         version: Version of the table.
-        fragments: Ids.
-        options: Sizes.
-        change: In the names of the files, where many processes write for one change.
+        fragments: Ids of the fragments.
+        options: Sizes of fragments and files.
+        change: Prefix of the names of files, if several processes write for one change.
     """
 
     version: int
@@ -68,24 +68,24 @@ class RewriteOrder:
     change: UUID | None = None
 
     def write(self, snapshot: Snapshot) -> RewrittenGroup:
-        """Write the group; see `rewrite`."""
+        """Rewrite the group: see `rewrite`."""
         return rewrite(snapshot, [snapshot.fragment(i) for i in self.fragments], self.options, self.change)
 
 
 def rewrite(
     snapshot: Snapshot, fragments: Sequence[Fragment], options: CompactionOptions, transaction: UUID | None = None
 ) -> RewrittenGroup:
-    """Write the live rows of fragments into new ones, in order.
+    """Write the living rows of fragments into new fragments, in order.
 
     Args:
-        snapshot: The version they are of.
-        fragments: Neighbours.
-        options: Sizes.
-        transaction: In the names of the files, where many processes write for one change.
+        snapshot: Version of the fragments.
+        fragments: Neighbouring fragments.
+        options: Sizes of fragments and files.
+        transaction: Prefix of the names of files, if several processes write for one change.
 
     Raises:
-        FormatError: A file cannot be read; what was written is removed.
-        StoreError: It cannot be written; likewise.
+        FormatError: A file cannot be read; new files are removed.
+        StoreError: A file cannot be written; new files are removed.
     """
     live = sum(snapshot.num_rows(f) for f in fragments)
     if not live:
@@ -141,7 +141,7 @@ def _batches(snapshot: Snapshot, fragments: Sequence[Fragment], options: Compact
 
 
 def _with_lineage(snapshot: Snapshot, old: Sequence[Fragment], new: Sequence[Fragment]) -> Iterable[Fragment]:
-    """Return the new fragments with the row ids and row versions of the live rows of the old ones."""
+    """Return the new fragments with the row ids and row versions of the living rows of the old ones."""
     if not snapshot.has_stable_row_ids:
         return new
     counts = [f.physical_rows for f in new]
@@ -162,7 +162,7 @@ def _live(snapshot: Snapshot, fragment: Fragment) -> np.ndarray | None:
 def _pieces(
     kind: type[_S], sequences: Sequence[tuple[_S | None, np.ndarray | None]], counts: Sequence[int]
 ) -> list[bytes | None]:
-    """Join the live parts of sequences and cut them into pieces of the given lengths; None if unknown."""
+    """Join the living parts of sequences, and cut them into pieces of some lengths; None if unknown."""
     parts = []
     for sequence, live in sequences:
         if sequence is None:

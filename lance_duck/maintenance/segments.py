@@ -1,4 +1,4 @@
-"""Index segments as a compaction sees them: what they cover, and fragments that they hold back."""
+"""Index segments in a compaction: the fragments that they cover, and those that must not be rewritten."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from lance_duck.snapshot import Snapshot
 from lance_duck.snapshot.overlays import without_overlaid
 from lance_duck.wire.index import SYSTEM, IndexMetadata
 
-# Kinds of which some segments are not rewritten here, and that pylance 14 rewrites as it should after their rows moved.
-# Full text and n-gram indices lose rows then: what they cover stays as it is.
+# Kinds of which some segments cannot be rewritten here, but which pylance 14 rewrites correctly after their rows moved.
+# Full-text and n-gram indices would lose rows: fragments under them stay as they are.
 _DEFERRED: Final = frozenset({"vectorindexdetails"})
 _GRAPHS: Final = "HNSW"
 
 
 def check_deferrable(snapshot: Snapshot, options: CompactionOptions) -> None:
-    """Refuse to defer what there is not, with UnsupportedError: indices of tables with stable row ids."""
+    """Raise UnsupportedError for deferred remapping of a table with stable row ids, which has nothing to remap."""
     if options.defer_index_remap and snapshot.has_stable_row_ids:
         raise UnsupportedError(
             "defer_index_remap of a table with stable row ids",
@@ -33,10 +33,10 @@ def check_deferrable(snapshot: Snapshot, options: CompactionOptions) -> None:
 
 
 def kept_fragments(snapshot: Snapshot, options: CompactionOptions) -> set[int]:
-    """Return the fragments that must stay as they are: nobody knows how to let a segment over them follow.
+    """Return the fragments that must stay as they are, because a segment over them cannot be remapped.
 
-    That is a segment of a kind that is not rewritten here. With indices deferred or left alone there are no such
-    fragments.
+    Such a segment is of a kind that cannot be rewritten here. If indices are deferred, or not remapped, there are no
+    such fragments.
     """
     if snapshot.has_stable_row_ids or options.defer_index_remap or not options.remap_indices:
         return set()
@@ -51,9 +51,9 @@ def kept_fragments(snapshot: Snapshot, options: CompactionOptions) -> set[int]:
 
 
 def covered_fragments(snapshot: Snapshot, segment: IndexMetadata) -> FragmentIds:
-    """Return the fragments that a segment covers by now, gone ones among them; none where that is not known.
+    """Return the ids of the fragments that a segment covers at present, even if they are gone; none if unknown.
 
-    Where an overlay has newer values than the segment it covers the fragment no more.
+    A fragment with an overlay that has newer values than the segment is not covered.
     """
     if segment.fragment_bitmap is None:
         return np.empty(0, np.uint32)
@@ -70,9 +70,9 @@ def covered_fragments(snapshot: Snapshot, segment: IndexMetadata) -> FragmentIds
 
 
 def is_deferrable(segment: IndexMetadata) -> bool:
-    """Return whether a segment follows by way of the fragment reuse index where it cannot be rewritten here.
+    """Return whether a segment that cannot be rewritten here can be deferred to the fragment reuse index.
 
-    Graphs do not: pylance 14 refuses to search those of which rows are gone.
+    Graphs cannot: pylance 14 refuses to search graphs with missing rows.
     """
     if _GRAPHS in (name_of(segment.details_type or "", segment.details) or ""):
         return False

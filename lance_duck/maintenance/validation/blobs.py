@@ -1,6 +1,6 @@
 """Files beside the data files that hold blobs: sidecars, and those in `_blobs/` that a table manages.
 
-External files are not looked at: they belong to others.
+External files are not checked: they belong to others.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _KEYS = ["kind", "blob_id", "blob_uri"]
 
 
 def blob_problems(snapshot: Snapshot, fragment: Fragment) -> Iterator[Problem]:
-    """Yield the files of blobs of a fragment that are missing, or end before their blobs: of columns outside structs.
+    """Yield problems of the blob files of a fragment that are missing, or end before their blobs.
 
-    Descriptions are read, and of each file the size.
+    Only columns outside structs are checked. It reads descriptions, and the size of each file.
     """
     for field in snapshot.schema.fields:
         data_file = next((file for file in fragment.files if field.id in file.fields), None)
@@ -71,7 +71,7 @@ def lost_blobs(file: LanceFile, descriptions: pa.StructArray) -> NDArray[np.bool
 
 
 def _files(snapshot: Snapshot, fragment: Fragment, field: Field) -> Iterator[tuple[Any, ...]]:
-    """Yield kind, id and name of each file of blobs, and where the last blob in it ends."""
+    """Yield kind, id and name of each blob file, and the end of the last blob in it, in bytes."""
     table = TableScan(snapshot)
     options = ScanOptions(columns=[field.name], fragments=[fragment.id], use_threads=False)
     ends = []

@@ -1,4 +1,4 @@
-"""The files of a version, compared with their checksums: see `checksums`."""
+"""Comparison of the files of a version with their checksums: see `checksums`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from lance_duck.wire.index import IndexMetadata
 _BROKEN: Final = (CorruptError, NotFoundError)
 SOUND, DAMAGED, NONE = "sound", "damaged", "none"
 _CONTAINERS: Final = (".lance", ".idx")
-"""Ends of the names of index files that are Lance files; others, as those of a fragment reuse index, are left alone."""
+"""Suffixes of index files that are Lance files; others, such as those of a fragment reuse index, have no checksums."""
 
 
 @dataclass(frozen=True)
@@ -37,9 +37,9 @@ class FileCheck:
         file: Path below the root of the table, or of the base path that it lies in.
         kind: "manifest", "transaction", "data", "blobs" (sidecars of which the data file knows digests), "deletions" or
             "index", and of all versions "tag" or "branch".
-        size: Bytes of the file; None: not known.
-        checksums: "sound", "damaged", or "none" where the file has no checksums, or none that are known here.
-        damage: Each thing that is damaged; empty where nothing is.
+        size: Bytes of the file; None if unknown.
+        checksums: "sound", "damaged", or "none" if the file has no checksums, or none of a known kind.
+        damage: Descriptions of all damage; empty if there is none.
         is_open: Whether the file could be opened.
     """
 
@@ -52,10 +52,10 @@ class FileCheck:
 
 
 def check_files(snapshot: Snapshot) -> list[FileCheck]:
-    """Compare all bytes of the files of a version with their checksums, whatever the options of its store say.
+    """Compare all bytes of the files of a version with their checksums, whatever the options of its store.
 
-    A file that has gone is damaged, but for a transaction file, which the manifest repeats. The manifest itself is not
-    damaged, or the version could not have been opened.
+    A missing file is damaged, except a transaction file, whose contents the manifest repeats. The manifest itself is
+    not damaged, or the version could not have been opened.
     """
     checks: list[Callable[[], list[FileCheck]]] = [
         partial(_fragment, snapshot, fragment) for fragment in snapshot.fragments
@@ -99,7 +99,7 @@ def check_sidecars(snapshot: Snapshot, file: DataFile) -> Iterator[FileCheck]:
 
 
 def check_deletions(snapshot: Snapshot, fragment: Fragment) -> FileCheck | None:
-    """Compare the deletion file of a fragment with its seal; None where it has no such file."""
+    """Compare the deletion file of a fragment with its seal; None if it has no such file."""
     file = fragment.deletion_file
     if file is None:
         return None
@@ -124,7 +124,7 @@ def check_segment(snapshot: Snapshot, segment: IndexMetadata) -> list[FileCheck]
 
 
 def check_transaction(snapshot: Snapshot) -> FileCheck | None:
-    """Compare the transaction file of a version with its seal; None where there is no such file."""
+    """Compare the transaction file of a version with its seal; None if there is no such file."""
     name = snapshot.manifest.transaction_name
     if name is None:
         return None
@@ -140,7 +140,7 @@ def _fragment(snapshot: Snapshot, fragment: Fragment) -> list[FileCheck]:
 
 
 def _refs(snapshot: Snapshot) -> Iterator[FileCheck]:
-    """Yield those of tags and branches, which lie at the root of the main branch."""
+    """Yield checks of tags and branches, which lie at the root of the main branch."""
     store = snapshot.location.root.store()
     for kind, folder in (("tag", paths.TAGS), ("branch", paths.BRANCHES)) if store.can_list else ():
         for name in sorted(store.names(folder)):
@@ -150,7 +150,7 @@ def _refs(snapshot: Snapshot) -> Iterator[FileCheck]:
 
 
 def _small(store: Store, path: str, kind: str, check: Callable[[bytes, str], bool]) -> FileCheck | None:
-    """Check a file that is read whole; None where it is not there."""
+    """Check a file that is read whole; None if it does not exist."""
     try:
         data = store.get(path)
         is_sealed = check(data, join_uri(store.uri, path))
@@ -190,7 +190,7 @@ def _container(store: Store, path: str, kind: str, size: int | None) -> FileChec
 
 
 def _damage(file: LanceFile, source: CheckedSource) -> Iterator[str]:
-    """Yield the pages and other parts of a file that are damaged."""
+    """Yield descriptions of the damaged pages and other parts of a file."""
     for offset, size in source.damaged():
         where = f"{size:,} bytes at {offset:,}"
         pages = [

@@ -40,12 +40,12 @@ _VALUE: Final[Path] = ("value",)
 
 
 def index_problems(snapshot: Snapshot, metadata: IndexMetadata) -> Iterator[Problem]:
-    """Yield what is wrong with a segment.
+    """Yield the problems of a segment.
 
-    Its files must be there and as large as listed. A segment that queries use is read whole, and asked about some of
-    the values that the rows it covers have now: what it says of each living row must be true. A vector segment
-    must have each of these rows once, with its vector; a full-text segment each that has terms, with these. A segment
-    of a kind or version that is not known is no problem of the table.
+    Its files must exist, in the listed sizes. A segment that queries use is read whole, and searched for some values of
+    the rows that it covers: its answer must be right for each living row. A vector segment must have each of these rows
+    once, with its vector; a full-text segment each row that has terms, with these terms. A segment of an unknown kind
+    or version is no problem.
     """
     where = f"index {metadata.name!r} ({metadata.uuid})"
     field_ids = {field.id for field in snapshot.schema.walk()}
@@ -79,7 +79,7 @@ def _damage(snapshot: Snapshot, metadata: IndexMetadata, where: str) -> Iterator
 
 
 def _contents(snapshot: Snapshot, metadata: IndexMetadata) -> None:
-    """Raise the first thing that is wrong with what a segment says."""
+    """Raise the first problem of the contents of a segment."""
     segments = (s for index in catalog(snapshot) for s in index.segments if s.uuid == metadata.uuid)
     segment = next(segments, None)
     if segment is None:
@@ -97,7 +97,7 @@ def _contents(snapshot: Snapshot, metadata: IndexMetadata) -> None:
         try:
             column, offsets = _column(snapshot, segment, fragment_id)
         except LanceDuckError:
-            continue  # a problem of the fragment, and named as such
+            continue  # a problem of the fragment, which is reported there
         if claims is None:
             questions = [(c, query_of(c, segment.type)) for c in _conditions(column)]
             questions += [(Not(IsNull(_VALUE)), query_of(IsNull(_VALUE), segment.type, true=False))]
@@ -111,7 +111,7 @@ def _contents(snapshot: Snapshot, metadata: IndexMetadata) -> None:
 
 
 def _check_reach(snapshot: Snapshot, segment: Segment) -> None:
-    """Refuse a segment that lists fragments without having their rows: readers that believe it lose them."""
+    """Refuse a segment that lists fragments whose rows it lacks: readers that trust it lose rows."""
     if not needs_reach(snapshot, segment.kind, segment.metadata.version):
         return
     fragments = fragments_in_bitmap(segment.metadata.fragment_bitmap or b"", "fragments")
@@ -126,13 +126,13 @@ def _check_reach(snapshot: Snapshot, segment: Segment) -> None:
 
 @dataclass(frozen=True)
 class _Claim:
-    """What a segment says about a condition."""
+    """The answer of a segment to a condition."""
 
     condition: Predicate
     answer: Answer
 
     def check(self, fragment_id: int, column: pa.Array, offsets: NDArray[np.int64]) -> None:
-        """Compare with the living rows of a fragment. Raises CorruptError."""
+        """Compare the answer with the living rows of a fragment; raises CorruptError."""
         result = evaluate(self.condition, {_VALUE[0]: column}, len(column))
         true = offsets[result.fill_null(False).to_numpy(zero_copy_only=False)]
         missing = np.setdiff1d(true, self.answer.maybe.offsets(fragment_id))
@@ -147,7 +147,7 @@ class _Claim:
 
 
 def _conditions(column: pa.Array) -> list[Predicate]:
-    """Return conditions made of a sample of the values of a column."""
+    """Return conditions on a sample of the values of a column."""
     values = column.drop_null()
     if is_list(column.type):
         labels = values.flatten().drop_null()

@@ -1,4 +1,4 @@
-"""Losses: what of a version can no longer be read, row by row, whatever damaged its files."""
+"""Losses: the rows and other parts of a version that can no longer be read, whatever damaged its files."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ from lance_duck.wire.limits import ROW_OFFSETS
 from lance_duck.wire.schema import Field
 
 _FEWEST: Final = 64
-"""Rows that are not divided further: chunks of pages, which are read as a whole, rarely have fewer. Not measured."""
+"""Rows of a range that is not halved: chunks of pages, which are read whole, rarely have fewer. Not measured."""
 
 _UNREADABLE: Final = (CorruptError, NotFoundError)
-"""What tells of a loss: not what a newer version of this package, or a store that answers again, can read."""
+"""Errors that show a loss; other errors may vanish with a newer version of this package, or a working store."""
 
 
 @dataclass(frozen=True)
 class Losses:
-    """What of a version cannot be read.
+    """The parts of a version that cannot be read.
 
     Attributes:
-        rows: By fragment, the offsets of the living rows of which a value cannot be read: uint32, ascending.
-        columns: By fragment, the names of the columns that these values are of.
-        deletions: Fragments whose deletion file cannot be read: which of their rows are deleted is not known.
-        segments: Index segments of which a file is damaged.
+        rows: By fragment, the offsets of living rows with an unreadable value: uint32, ascending.
+        columns: By fragment, the names of the columns of these values.
+        deletions: Ids of the fragments whose deletion file cannot be read, so that their deleted rows are unknown.
+        segments: Index segments with a damaged file.
         overlays: By fragment, the overlays that cannot be opened; the rows that they cover are lost.
     """
 
@@ -55,7 +55,7 @@ class Losses:
 
     @property
     def num_rows(self) -> int:
-        """Rows that are lost."""
+        """Number of lost rows."""
         return sum(map(len, self.rows.values()))
 
     def __bool__(self) -> bool:
@@ -63,11 +63,11 @@ class Losses:
 
 
 def find_losses(snapshot: Snapshot) -> Losses:
-    """Read all of a version, and return what cannot be read.
+    """Read all of a version, and return the parts that cannot be read.
 
     Raises:
         InvalidInputError: The checksums of the table are not compared, or its manifest contradicts its files.
-        UnsupportedError: A file that cannot be read here, and may be sound.
+        UnsupportedError: A file cannot be read by this package, and may be sound.
         StoreError: The disk or the service failed.
     """
     if not snapshot.store.checksums:
@@ -92,7 +92,7 @@ def find_losses(snapshot: Snapshot) -> Losses:
 
 @dataclass(frozen=True, slots=True)
 class _FragmentLosses:
-    """What of a fragment cannot be read."""
+    """The parts of a fragment that cannot be read."""
 
     rows: NDArray[np.uint32]
     columns: tuple[str, ...]
@@ -124,7 +124,7 @@ def _lost(snapshot: Snapshot, fragment: Fragment) -> _FragmentLosses:
 
 
 def _check_rows(snapshot: Snapshot, fragment: Fragment, total: int) -> None:
-    """Raise InvalidInputError where the manifest contradicts a data file: it is wrong, and no row is lost by that."""
+    """Raise InvalidInputError if the manifest contradicts a data file: the manifest is wrong, but no row is lost."""
     for file in fragment.files:
         with suppress(*_UNREADABLE):
             rows = snapshot.data_file(file).num_rows
@@ -142,7 +142,7 @@ def _check_rows(snapshot: Snapshot, fragment: Fragment, total: int) -> None:
 
 
 def _opens(snapshot: Snapshot, fragment: Fragment, num_rows: int) -> bool:
-    """Return whether the overlays of a fragment can be opened, whatever lies below them."""
+    """Return whether the overlays of a fragment can be opened, whatever the state of its data files."""
     try:
         for field in snapshot.schema.fields:
             with_overlays(snapshot, fragment, field, open_column(field, lambda _: None, num_rows))
@@ -152,7 +152,7 @@ def _opens(snapshot: Snapshot, fragment: Fragment, num_rows: int) -> bool:
 
 
 def _covered(snapshot: Snapshot, overlay: Overlay, num_rows: int) -> NDArray[np.int64]:
-    """Return the rows that an overlay has a value for: all where it does not say."""
+    """Return the offsets of rows for which an overlay has a value; all rows if it does not tell."""
     try:
         return overlaid_rows(snapshot, overlay, num_rows)
     except CorruptError:
@@ -190,7 +190,7 @@ def _lost_values(snapshot: Snapshot, fragment: Fragment, field: Field, num_rows:
 
 
 def _unreadable(reader: ColumnReader, start: int, stop: int) -> Iterator[tuple[int, int]]:
-    """Yield what cannot be read of a range of rows, by halves."""
+    """Yield the unreadable parts of a range of rows, found by halving."""
     try:
         run(reader.read(slice(start, stop)))
     except _UNREADABLE:

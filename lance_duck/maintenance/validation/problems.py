@@ -10,11 +10,11 @@ from lance_duck.errors import LanceDuckError
 
 @dataclass(frozen=True)
 class Problem:
-    """Something that is wrong with a table.
+    """A problem of a table.
 
     Attributes:
-        where: Fragment, file, index, tag or branch.
-        what: What is wrong with it.
+        where: The fragment, file, index, tag or branch.
+        what: Description of the problem.
     """
 
     where: str
@@ -25,7 +25,7 @@ class Problem:
 
 
 def problems_of(where: str, do: Callable[[], object]) -> Iterator[Problem]:
-    """Do something, and yield what is wrong with it."""
+    """Call a function, and yield the error that it raises as a problem."""
     try:
         do()
     except (LanceDuckError, ValueError) as error:  # Arrow's own validation raises ValueError

@@ -1,7 +1,7 @@
 """Validation of full-text segments: each covered row once, with the terms that its text has now.
 
-What a row has is compared by a sum over its tokens, of 64-bit hashes of their terms and positions. Of list elements,
-the sum of each, which counts by its place in the lists, is added to that of its row.
+The tokens of a row are compared by a sum of 64-bit hashes of their terms and positions. For list elements, the sum of
+each, weighted by its place in the lists, is added to that of its row.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ _FACTOR: Final = np.uint64(0x9E3779B97F4A7C15)
 
 
 class TextRows:
-    """The rows of an open segment.
+    """The rows of an open full-text segment.
 
     Args:
         snapshot: Version of the table.
         segment: A segment of its catalog.
-        index: It, open.
+        index: The segment, open.
 
     Raises:
         CorruptError: A partition is broken, or a row lies beyond the end of its fragment, or lives in it twice.
@@ -66,10 +66,10 @@ class TextRows:
     def check(self, fragment_id: int, column: pa.Array, offsets: NDArray[np.int64]) -> None:
         """Compare with the living rows of a fragment: their texts, and their offsets.
 
-        An index whose texts cannot be analysed is not compared.
+        An index whose analyser is unsupported is not compared.
 
         Raises:
-            CorruptError: It does not have a row with terms, has one without, or other terms of one.
+            CorruptError: The index lacks a row with terms, has a row without, or other terms of a row.
         """
         if self._analyser is None:
             return
@@ -95,7 +95,7 @@ class TextRows:
                 )
 
     def _different(self, mine: slice, addresses: Sums, expected: Sums) -> Sums:
-        """Return the rows whose terms differ; none where the rows do."""
+        """Return the rows whose terms differ; none if the rows themselves differ."""
         if not np.array_equal(self._addresses[mine], addresses):
             return addresses[:0]
         different: Sums = addresses[self._sums[mine] != expected]
@@ -103,7 +103,7 @@ class TextRows:
 
 
 def _placed(sums: Sums, elements: Sequence[NDArray[np.uint32]]) -> Sums:
-    """Return the sums of list elements weighed by their place, none of them nothing; those of rows as they are."""
+    """Return the sums of list elements, weighted by their places, so that none is lost; those of rows unchanged."""
     if not elements:
         return sums
     weights = np.zeros(len(sums), np.uint64)
@@ -126,7 +126,7 @@ def _ordered(addresses: Sums, sums: Sums) -> tuple[Sums, Sums]:
 
 
 def _sums_of_contents(contents: PartitionContents, has_positions: bool) -> Sums:
-    """Return a number for the tokens of each document."""
+    """Return the sum of the tokens of each document."""
     terms: Sums = np.repeat(_hashes(contents.terms), np.diff(contents.bounds))
     documents: NDArray[np.uint32] = contents.document_ids
     if has_positions and contents.positions is not None:
@@ -141,7 +141,7 @@ def _sums_of_contents(contents: PartitionContents, has_positions: bool) -> Sums:
 
 
 def _sums_of_tokens(tokens: Tokens, has_positions: bool) -> Sums:
-    """Return a number for the tokens of each text."""
+    """Return the sum of the tokens of each text."""
     terms = _hashes(tokens.terms)[tokens.term_ids]
     if has_positions:
         terms = terms * _weights(tokens.positions)
@@ -150,7 +150,7 @@ def _sums_of_tokens(tokens: Tokens, has_positions: bool) -> Sums:
 
 
 def _weights(positions: NDArray[np.uint32]) -> Sums:
-    """Return an odd number for each position, so that no term is lost."""
+    """Return an odd weight for each position, so that no term is lost."""
     return positions.astype(np.uint64) * np.uint64(2) + np.uint64(1)
 
 

@@ -1,4 +1,4 @@
-"""Validation: reads everything of one version and reports all that is wrong."""
+"""Validation: everything of one version is read, and all problems are reported."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def validate(snapshot: Snapshot, fragment: Fragment | None = None) -> None:
     """Read everything of a version, or of one fragment of it.
 
     Raises:
-        CorruptError: Names all that is wrong.
+        CorruptError: There are problems, which it names.
     """
     problems = find_problems(snapshot) if fragment is None else list(_fragment(snapshot, fragment))
     if problems:
@@ -45,7 +45,7 @@ def validate(snapshot: Snapshot, fragment: Fragment | None = None) -> None:
 
 
 def find_problems(snapshot: Snapshot) -> list[Problem]:
-    """Read all of a version: manifest, references, deletion files, row ids, every value, and what indexes say."""
+    """Return the problems of a version: of manifest, references, deletion files, row ids, values and indexes."""
     problems = [*_manifest(snapshot), *_references(snapshot)]
     checks: list[Callable[[], Iterable[Problem]]] = [partial(_fragment, snapshot, f) for f in snapshot.fragments]
     checks += [partial(index_problems, snapshot, i) for i in snapshot.indices]

@@ -22,12 +22,12 @@ _ROUNDING: Final = 1e-3
 
 
 class VectorRows:
-    """The rows of an open segment.
+    """The rows of an open vector segment.
 
     Args:
         snapshot: Version of the table.
         segment: A segment of its catalog.
-        index: It, open.
+        index: The segment, open.
 
     Raises:
         CorruptError: A row lies beyond the end of its fragment, or lives in it twice.
@@ -48,7 +48,8 @@ class VectorRows:
         """Compare with the living rows of a fragment: their vectors, and their offsets.
 
         Raises:
-            CorruptError: It does not have a row that can be a neighbour, has one that cannot be, or another vector.
+            CorruptError: The index lacks a row that can be a neighbour, has one that cannot, or another vector of a
+                row.
         """
         if self._is_many:
             column, counts = vectors_in(column)
