@@ -11,13 +11,16 @@ import sys
 from collections.abc import Callable
 from datetime import datetime
 from enum import StrEnum
+from errno import EINVAL
 from functools import wraps
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated, Final, NoReturn, ParamSpec
 
 _P = ParamSpec("_P")
+_IS_WINDOWS: Final = os.name == "nt"
 _LIBRARIES: Final = ("typer", "rich", "prompt_toolkit", "pygments", "platformdirs")
 _NEEDS: Final = f"the command line needs {', '.join(_LIBRARIES)}; pip install 'lance-duck[cli]'"
 
@@ -81,10 +84,14 @@ def done_by(module: str) -> Callable[[Callable[_P, None]], Callable[_P, None]]:
 
 def main() -> None:
     """Run the command line: exit code 0, 1 for an error (on stderr), 2 for wrong usage, 130 when it is interrupted."""
+    if _IS_WINDOWS:
+        _use_utf8()
     try:
         app()
         sys.stdout.flush()
-    except BrokenPipeError:
+    except OSError as error:
+        if not _is_broken_pipe(error):
+            _fail(import_module("lance_duck.cli.message").message_of(error))
         # The reader of the pipe has left; without this the interpreter complains when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
@@ -94,6 +101,18 @@ def main() -> None:
         _fail(_NEEDS if missing.name in _LIBRARIES else str(missing))
     except Exception as error:  # DuckDB's errors too, with the help that it gives in more lines
         _fail(import_module("lance_duck.cli.message").message_of(error))
+
+
+def _is_broken_pipe(error: OSError) -> bool:
+    """Return whether nobody reads the output any more, which Windows calls an invalid argument."""
+    return isinstance(error, BrokenPipeError) or (_IS_WINDOWS and type(error) is OSError and error.errno == EINVAL)
+
+
+def _use_utf8() -> None:
+    """Have pipes and files carry UTF-8, as elsewhere: the encodings of Windows lack most letters."""
+    for stream in (sys.stdin, sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper) and not stream.isatty():
+            stream.reconfigure(encoding="utf-8")
 
 
 def _fail(message: str) -> NoReturn:

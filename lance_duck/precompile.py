@@ -55,7 +55,7 @@ def warm_up() -> WarmUp:
     """
     compiled, seconds = first_use.compiled, first_use.seconds
     first_use.silence()
-    with tempfile.TemporaryDirectory(prefix="lance_duck-") as folder:
+    with tempfile.TemporaryDirectory(prefix="lance_duck-", ignore_cleanup_errors=True) as folder:
         for version in VERSIONS:
             _use(write_dataset(_plain(), f"{folder}/plain-{version}.lance", data_storage_version=version))
         _use(write_dataset(_nested(), f"{folder}/nested.lance"))

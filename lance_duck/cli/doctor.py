@@ -42,7 +42,7 @@ def _kernels() -> Iterator[tuple[str, str | int]]:
     first_use.silence()
     before = first_use.compiled
     try:
-        with tempfile.TemporaryDirectory(prefix="lance_duck-") as folder:
+        with tempfile.TemporaryDirectory(prefix="lance_duck-", ignore_cleanup_errors=True) as folder:
             num_rows = ld.write_dataset({"id": list(range(_ROWS))}, f"{folder}/t.lance").to_table().num_rows
         yield "local disk", "writes and reads" if num_rows == _ROWS else f"{num_rows} of {_ROWS} rows are read"
     except Exception as error:  # whatever it is, it is what a report is about

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from lance_duck.errors import LanceDuckError
 from lance_duck.redact import shown
 
-# What an error says of Python, and what does the same here.
+# What the remedy of an error says of Python, and what does the same here.
 _COMMANDS: Final = (
     ('mode="append"', "--mode append"),
     ('mode="overwrite"', "--mode overwrite"),
@@ -18,7 +19,13 @@ _COMMANDS: Final = (
 def message_of(error: BaseException) -> str:
     """Return what an error says, without secrets, empty lines and what follows of tracebacks."""
     text = shown(error).partition("\n\nAt:")[0].partition("\nTraceback")[0]
-    for there, here in _COMMANDS:
-        text = text.replace(there, here)
+    if isinstance(error, LanceDuckError) and error.remedy and text.endswith(error.remedy):
+        text = text.removesuffix(error.remedy) + _of_command_line(error.remedy)
     lines = [line.rstrip() for line in text.splitlines() if line.strip()]
     return "\n".join(lines) or type(error).__name__
+
+
+def _of_command_line(remedy: str) -> str:
+    for there, here in _COMMANDS:
+        remedy = remedy.replace(there, here)
+    return remedy

@@ -9,6 +9,7 @@ exists, tables of the root have rows, too. A new table has its row before its da
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from contextlib import suppress
 
@@ -140,7 +141,7 @@ class DirectoryNamespace(Namespace):
         """Give a table that is there a name: see `Namespace.register_table`."""
         parts = name_parts(name)
         check_new(parts, TABLE)
-        if location.startswith("/") or "://" in location:
+        if location.startswith("/") or "://" in location or os.path.isabs(location):
             raise InvalidInputError("location of a table", expected="a folder, relative to the root", found=location)
         folder = self._folders.inside(location)
         if not self._folders.has_files(folder):

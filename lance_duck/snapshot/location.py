@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -69,7 +70,7 @@ class Location:
     def base_uri(self, base: BasePath) -> str:
         """Return the URI of a base path of the table; a relative one lies below the table."""
         is_local = local_path(base.path) is not None
-        if not is_local or base.path.startswith(("/", "~", "file:")):
+        if not is_local or base.path.startswith(("/", "~", "file:")) or os.path.isabs(base.path):
             return base.path
         return join_uri(self.uri, base.path)
 

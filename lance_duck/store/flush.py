@@ -3,6 +3,9 @@
 A new name is a change of its directory, and a new directory one of its parent. Changed directories are noted for the
 whole process, and so are small files; all are flushed together before a commit names the files. The disk then writes
 its journal once for the lot of them, and once more for the name of the manifest.
+
+Windows flushes files alone, and those only through a handle that may write; its directories are left to the journal of
+NTFS. On macOS `fsync` hands the bytes to the drive, which may keep them in its memory: F_FULLFSYNC has it write them.
 """
 
 from __future__ import annotations
@@ -16,7 +19,13 @@ from collections.abc import Sequence
 from lance_duck.forks import Lock
 from lance_duck.store.costs import FLUSHES_AT_ONCE, FLUSHES_BY_ONE, SAFE_DIRECTORIES
 
+try:
+    import fcntl
+except ImportError:  # not on Windows
+    fcntl = None  # type: ignore[assignment]
+
 _CAN_FLUSH_DIRECTORIES = os.name == "posix"
+_FULL_FSYNC: int | None = getattr(fcntl, "F_FULLFSYNC", None)  # of macOS
 
 
 class Unflushed:
@@ -48,7 +57,7 @@ class Unflushed:
             late = [file for file in self._files if any(_holds(root, file) for root in roots)]
             noted = {d: t for d, t in self._directories.items() if any(_holds(r, d) or _holds(d, r) for r in roots)}
         parents = dict(entry for directory in noted for root in roots for entry in self._not_safe(directory, root))
-        _flush_all(files, {*late, *noted, *map(os.path.dirname, parents)})
+        _flush_all(files, late, {*noted, *map(os.path.dirname, parents)})
         with self._lock:  # only now: another thread that commits meanwhile must find them, too
             if len(self._safe_directories) > SAFE_DIRECTORIES:
                 self._safe_directories.clear()
@@ -70,15 +79,28 @@ class Unflushed:
         return result
 
 
-def _flush_all(files: Sequence[str], noted: set[str]) -> None:
-    """Flush files and noted directories side by side, so that a disk writes them in one go; some may be gone again."""
-    work = [*((file, os.O_RDWR) for file in files), *((place, os.O_RDONLY) for place in noted)]
+def fsync(handle: int) -> None:
+    """Flush an open file or directory to the disk itself. Raises OSError."""
+    if fcntl is not None and _FULL_FSYNC is not None:
+        with contextlib.suppress(OSError):  # a network disk does not know it
+            fcntl.fcntl(handle, _FULL_FSYNC)
+            return
+    os.fsync(handle)
+
+
+def _flush_all(files: Sequence[str], late: Sequence[str], directories: set[str]) -> None:
+    """Flush at once what a disk can then write in one go; of late files and directories some may be gone again."""
+    work = [
+        *((file, os.O_RDWR, False) for file in files),
+        *((file, os.O_RDWR, True) for file in late),
+        *((directory, os.O_RDONLY, True) for directory in directories),
+    ]
     failed: list[BaseException] = []
 
-    def run(share: list[tuple[str, int]]) -> None:
+    def run(share: list[tuple[str, int, bool]]) -> None:
         try:
-            for path, mode in share:
-                _flush(path, mode)
+            for path, mode, may_be_gone in share:
+                _flush(path, mode, may_be_gone=may_be_gone)
         except BaseException as error:
             failed.append(error)
 
@@ -95,15 +117,15 @@ def _flush_all(files: Sequence[str], noted: set[str]) -> None:
         raise failed[0]
 
 
-def _flush(path: str, mode: int) -> None:
+def _flush(path: str, mode: int, *, may_be_gone: bool) -> None:
     try:
         handle = os.open(path, mode)
     except FileNotFoundError:
-        if mode == os.O_RDWR:
+        if not may_be_gone:
             raise
         return  # a directory that became empty, or a file that was given up
     try:
-        os.fsync(handle)
+        fsync(handle)
     finally:
         os.close(handle)
 

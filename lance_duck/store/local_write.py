@@ -3,10 +3,14 @@
 A file is written under a temporary name beside its place ({name}#{number}), flushed, and then given its name: by a
 rename, which replaces, or by a hard link, which fails when the name is taken. A reader thus sees whole files only, and
 a killed writer leaves at most the temporary one. A small file that a commit will name is flushed by that commit.
+
+Windows neither replaces nor deletes a file that somebody has open or mapped. To replace one is tried for a moment, for
+files that are replaced are read at once and closed; to delete one fails, and the error says why.
 """
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import errno
 import os
@@ -16,15 +20,24 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import reduce
 from operator import or_
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
+from lance_duck import lazy
 from lance_duck.errors import AlreadyExistsError, LanceDuckError, StoreError
 from lance_duck.store.base import temporary_name
 from lance_duck.store.costs import BUFFER_BYTES, LATE_BYTES
-from lance_duck.store.flush import unflushed
+from lance_duck.store.flush import fsync, unflushed
 from lance_duck.store.sink import Buffer, Sink
 
+if TYPE_CHECKING:
+    from lance_duck import retry
+else:
+    retry = lazy.modules(globals(), "lance_duck", "retry")
+
+_IS_WINDOWS = os.name == "nt"
 _TRIES = 1000
+_BUSY_SECONDS = 2.0  # that a reader may have a small file open
+_BUSY_WAIT = 0.05  # seconds at most between two attempts
 _IN_PLACE = 64  # bytes that lie on one page, so that a reader sees them before or after a write
 _FLAGS = ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY")  # the last of Windows, which else changes line ends
 _NO_FOLLOW = reduce(or_, (getattr(os, flag, 0) for flag in _FLAGS))
@@ -40,6 +53,7 @@ _REMEDIES = {
     errno.EIO: "check the disk",
     errno.EMFILE: "too many files are open: raise the limit (ulimit -n)",
 }
+_IN_USE = "close what reads the file, for Windows keeps one that is open; or check the permissions of the directory"
 
 
 class LocalSink(Sink):
@@ -77,7 +91,7 @@ class LocalSink(Sink):
 
     def _close(self) -> None:
         self._late = self._late and self.position <= LATE_BYTES
-        self.publish(os.replace)
+        self.publish(_replace)
         if self._fsync and self._late:
             unflushed.note_file(self.path)
         elif self._fsync:
@@ -86,7 +100,7 @@ class LocalSink(Sink):
     def _finish(self) -> None:
         self._file.flush()
         if self._fsync and not self._late:
-            os.fsync(self._file.fileno())
+            fsync(self._file.fileno())
         self._file.close()
 
     def _abort(self) -> None:
@@ -182,6 +196,21 @@ def delete(place: str, root: str, *, fsync: bool = True) -> None:
         unflushed.note(parent)
 
 
+def delete_temporary(path: str) -> None:
+    """Delete a temporary file; one that the system keeps because it is mapped goes when the process ends."""
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        pass
+    except PermissionError:
+        atexit.register(_delete_if_possible, path)
+
+
+def _delete_if_possible(path: str) -> None:
+    with contextlib.suppress(OSError):
+        os.unlink(path)
+
+
 def move_folder(start: str, end: str, *, fsync: bool = True) -> None:
     """Rename a folder on its disk, atomically. Raises AlreadyExistsError and StoreError."""
     with translated(end):
@@ -231,7 +260,8 @@ def _translation(error: OSError | ValueError, place: str) -> LanceDuckError:
         return AlreadyExistsError("the name is taken", where=place)
     code = getattr(error, "errno", None)
     what = getattr(error, "strerror", None) or str(error)
-    return StoreError(f"cannot write: {what}", where=place, remedy=_REMEDIES.get(code or 0))
+    remedy = _IN_USE if _IS_WINDOWS and isinstance(error, PermissionError) else _REMEDIES.get(code or 0)
+    return StoreError(f"cannot write: {what}", where=place, remedy=remedy)
 
 
 class _Writer:
@@ -272,8 +302,17 @@ def _make_directories(directory: str) -> None:
         unflushed.note(os.path.dirname(folder))
 
 
+def _replace(temporary: str, place: str) -> None:
+    """Give a file its name, in place of one of that name."""
+    if _IS_WINDOWS:
+        policy = retry.RetryPolicy(retries=1000, timeout=_BUSY_SECONDS, longest_wait=_BUSY_WAIT)
+        policy.run(lambda _: os.replace(temporary, place), PermissionError)
+    else:
+        os.replace(temporary, place)
+
+
 def _name_if_absent(temporary: str, place: str) -> None:
-    if os.name == "nt":
+    if _IS_WINDOWS:
         os.rename(temporary, place)  # never replaces there
         return
     try:

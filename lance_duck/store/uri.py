@@ -179,6 +179,17 @@ def _anchor(path: str) -> str:
     return os.path.splitdrive(path)[0] + os.sep
 
 
+def split_place(place: str) -> tuple[str, str]:
+    """Return the folder and the last name of a path or URI; the folder is empty where the place is a name alone.
+
+    On Windows a backslash divides the names of a path, too.
+    """
+    separators = "/\\" if _IS_WINDOWS and not _SCHEME.match(place) else "/"
+    text = place.rstrip(separators)
+    end = max(text.rfind(separator) for separator in separators)
+    return text[: max(end, 1)] if end >= 0 else "", text[end + 1 :]
+
+
 def did_you_mean_path(uri: str) -> str | None:
     """Return the remedy "did you mean …?" for a local path that does not exist; None when no neighbour is near.
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from lance_duck.duck.history.names import NAMES, PREFIX, may_be_called
-from lance_duck.duck.statement.clauses import closing
+from lance_duck.duck.statement.clauses import closing, stem
 from lance_duck.duck.statement.edits import Edit
 from lance_duck.duck.statement.identifiers import folded, literal, parts_of_name, quoted
 from lance_duck.duck.statement.nearest_clause import is_nearest_clause
@@ -119,7 +119,7 @@ def find(statement: Statement) -> tuple[Spelling, ...]:
             spellings.append(spelling)
             references += _references(tokens, spelling)
         elif token.path is not None and _is_from(tokens, i - 1):
-            call = f"lance_scan({token.text}){_alias(tokens, i + 1, _stem(token.path))}"
+            call = f"lance_scan({token.text}){_alias(tokens, i + 1, stem(token.path))}"
             spellings.append(Spelling(Edit(token.start, token.end, call), None))
     taken = [each.edit for each in spellings]
     spellings += (each for each in references if not any(e.overlaps(each.edit.start, each.edit.end) for e in taken))
@@ -231,7 +231,7 @@ def _travel(tokens: Sequence[Token], at: int) -> tuple[Spelling, int] | None:
     value = tokens[at + 4].source[tokens[at + 4].start : tokens[close].start]
     # lance_scan takes NULL for "not given", and refuses an empty text.
     call = f"lance_scan({literal(table)}, {_KEYS[head[1].lower()]} := coalesce(({value})::VARCHAR, ''))"
-    name = _stem(table) if parts is None else table
+    name = stem(table) if parts is None else table
     text = call + (" AS " + alias if alias else _alias(tokens, close + 1, name))
     edit = Edit(tokens[first].start, tokens[close].end, text)
     asked = value if _QUERY.search(value) or _is_column(tokens[at + 4 : close]) else None
@@ -304,7 +304,3 @@ def _is_shadowed(tokens: Sequence[Token], table: str) -> bool:
         and last.text.lower() in _CTE
         for token, then, last in followers
     )
-
-
-def _stem(path: str) -> str:
-    return path.rstrip("/").rpartition("/")[2].rpartition(".")[0]

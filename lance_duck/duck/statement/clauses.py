@@ -13,6 +13,7 @@ from functools import cached_property, lru_cache
 from typing import Final
 
 from lance_duck.duck.statement.tokens import Token, tokens_of
+from lance_duck.store import split_place
 
 _OPEN, _CLOSE = frozenset("([{"), frozenset(")]}")
 _DEEPER: Final = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
@@ -201,7 +202,7 @@ class TableName:
 
 def stem(path: str) -> str:
     """Return the name of the table at a path: its last part without the ending."""
-    return path.rstrip("/").rpartition("/")[2].rpartition(".")[0]
+    return split_place(path)[1].rpartition(".")[0]
 
 
 def divided(tokens: Sequence[Token], separator: str) -> list[Sequence[Token]]:

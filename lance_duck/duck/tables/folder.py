@@ -9,7 +9,7 @@ from lance_duck.dataset import LanceDataset
 from lance_duck.errors import InvalidInputError, LanceDuckError, NotFoundError
 from lance_duck.namespaces.folders import DEREGISTERED
 from lance_duck.store.base import Store
-from lance_duck.store.uri import checked_place, did_you_mean_path, join_uri, local_path, open_store
+from lance_duck.store.uri import checked_place, did_you_mean_path, join_uri, local_path, open_store, split_place
 from lance_duck.verbs.versions.rename import rename_table
 from lance_duck.wire.paths import TABLE_SUFFIX
 
@@ -67,7 +67,7 @@ class Folder:
 
     def rename(self, name: str, new_name: str, uri: str) -> None:
         """Give a table another name: see `rename_table`."""
-        folder, _, _ = uri.rstrip("/").rpartition("/")
+        folder, _ = split_place(uri)
         rename_table(uri, join_uri(folder or ".", new_name + TABLE_SUFFIX), self.storage_options)
 
     def explain(self, name: str) -> LanceDuckError | None:

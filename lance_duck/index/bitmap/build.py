@@ -26,6 +26,7 @@ from lance_duck.index.bitmap.file import BITMAPS, FILE, KEYS
 from lance_duck.index.bitmap.values import entries_of
 from lance_duck.index.files import SegmentWriter
 from lance_duck.index.kind import BuildOptions
+from lance_duck.store import delete_temporary
 
 _STATISTICS: Final = "lance:index_stats"
 
@@ -129,7 +130,7 @@ class _Spilled:
                 for part in entry_blocks(entries):
                     file.write_batch(pa.record_batch([part.keys, part.maps], schema))
         except BaseException as error:
-            os.unlink(self._path)
+            delete_temporary(self._path)
             if isinstance(error, OSError):
                 raise StoreError(
                     "entries of an index cannot be written to a temporary file", where=self._path, found=error
@@ -148,4 +149,4 @@ class _Spilled:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        os.unlink(self._path)
+        delete_temporary(self._path)

@@ -21,6 +21,7 @@ from lance_duck.index.kind import BuildOptions, Rows
 from lance_duck.index.ngram.costs import RUN_BYTES
 from lance_duck.index.ngram.file import NULLS
 from lance_duck.rows.row_set import RowSet
+from lance_duck.store import delete_temporary
 from lance_duck.text.trigrams import TextsByTrigram, texts_by_trigram
 
 _SHARES = 16
@@ -103,7 +104,7 @@ class PostingRuns:
     ) -> None:
         self._runs = []
         for path in self._paths:
-            os.unlink(path)
+            delete_temporary(path)
 
 
 class _PostingRun:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from lance_duck.errors import DataMismatchError, LanceDuckError, StoreError
 from lance_duck.file.write.contract import num_bytes
+from lance_duck.store import delete_temporary
 from lance_duck.verbs.costs import BYTES_AT_ONCE, JOINED_SOURCE_BYTES, ROWS_AT_ONCE
 from lance_duck.verbs.rows.keys import KeyIndex
 from lance_duck.wire.schema import Field, Schema
@@ -178,8 +179,7 @@ class _Spill:
 
     def delete(self) -> None:
         """Delete the file; memory mapped from it stays readable."""
-        if os.path.exists(self._path):
-            os.unlink(self._path)
+        delete_temporary(self._path)
 
 
 def _arrow(schema: Schema) -> pa.Schema:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import errno
+import io
+import os
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 import lance_duck as ld
+import lance_duck_command as command
 from lance_duck.cli.message import message_of
 from lance_duck.errors import LanceDuckError
 
@@ -22,3 +28,42 @@ def test_remedies_are_those_of_the_command_line(tmp_path: Path) -> None:
             call()
         assert remedy in message_of(raised.value)
         assert "()" not in message_of(raised.value)
+
+
+def test_what_an_error_is_about_stays_as_it_is(tmp_path: Path) -> None:
+    place = tmp_path / 'mode="append", versions() lists.lance'
+    ld.write_dataset({"x": [1]}, place)
+    with pytest.raises(LanceDuckError) as raised:
+        ld.write_dataset({"x": [1]}, place)
+    remedy = "--mode append adds rows, --mode overwrite replaces them"
+    assert message_of(raised.value) == f"{place}: dataset already exists; {remedy}"
+
+
+def test_pipes_carry_utf8_on_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    written = io.BytesIO()
+    monkeypatch.setattr(command, "_IS_WINDOWS", True)
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding="cp1252"))
+    monkeypatch.setattr(sys, "stderr", None)  # of a program without a console
+    monkeypatch.setattr(sys, "argv", ["lance-duck", "sql", "--json", "SELECT '鴨' AS duck"])
+    with pytest.raises(SystemExit) as left:
+        command.main()
+    sys.stdout.flush()
+    assert not left.value.code
+    assert written.getvalue().decode() == '{"duck": "鴨"}\n'
+
+
+@pytest.mark.parametrize(("windows", "told"), [(True, ""), (False, "lance-duck: [Errno 22] Invalid argument\n")])
+def test_a_pipe_that_nobody_reads_is_an_invalid_argument_on_windows(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], windows: bool, told: str
+) -> None:
+    def broken() -> None:
+        raise OSError(errno.EINVAL, "Invalid argument")
+
+    monkeypatch.setattr(command, "_IS_WINDOWS", windows)
+    monkeypatch.setattr(command, "app", broken)
+    system = SimpleNamespace(**{name: getattr(os, name) for name in ("devnull", "open", "O_WRONLY")})
+    system.dup2 = lambda source, target: os.close(source)
+    monkeypatch.setattr(command, "os", system)
+    with pytest.raises(SystemExit) as left:
+        command.main()
+    assert (left.value.code, capfd.readouterr().err) == (1, told)

@@ -57,3 +57,12 @@ def test_without_any_java_it_is_said_what_to_do(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(java, "_packed", lambda: None)
     with pytest.raises(NotFoundError, match="pip install"):
         java.ensure_java()
+
+
+def test_on_windows_the_packed_java_is_neither_used_nor_proposed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(java, "_IS_WINDOWS", True)
+    with pytest.raises(NotFoundError, match=r"install one$") as caught:
+        java.ensure_java()
+    assert "pip" not in str(caught.value)

@@ -30,6 +30,7 @@ from lance_duck.duck.tables.namespace_folder import NamespaceFolder
 from lance_duck.errors import AlreadyExistsError, InvalidInputError, UnsupportedError
 from lance_duck.namespaces import DirectoryNamespace, RestNamespace
 from lance_duck.namespaces.names import name_parts
+from lance_duck.store import split_place
 from lance_duck.wire.paths import TABLE_SUFFIX
 
 _TYPE: Final = "lance"
@@ -93,7 +94,7 @@ class AttachStatement(LanceStatement):
         (place,) = session.relation(f"SELECT {self.place.text}", {}).fetchall()[0]
         values = self.options.values(session, _OPTIONS)
         choice, read_only = self._choice(values)
-        name = self.name or str(place).rstrip("/").rpartition("/")[2].partition(".")[0]
+        name = self.name or split_place(str(place))[1].partition(".")[0]
         present = session.relation(
             f"SELECT 1 FROM duckdb_databases() WHERE lower(database_name) = lower({literal(name)})",  # noqa: S608
             {},

@@ -26,7 +26,7 @@ from lance_duck.duck.changes.target import TargetTable
 from lance_duck.duck.statement.clauses import Clauses, TableName
 from lance_duck.duck.statement.identifiers import folded
 from lance_duck.errors import UnsupportedError
-from lance_duck.store.uri import join_uri
+from lance_duck.store.uri import join_uri, split_place
 from lance_duck.verbs.versions.rename import rename_table
 from lance_duck.wire.paths import TABLE_SUFFIX
 from lance_duck.write.relations import relation_reader
@@ -102,7 +102,7 @@ class AlterStatement(TableStatement):
         if database is not None and database.folder is not None:
             database.folder.rename(self.target.name, name, handle.uri)
         else:
-            folder, _, _ = handle.uri.rstrip("/").rpartition("/")
+            folder, _ = split_place(handle.uri)
             rename_table(handle.uri, join_uri(folder or ".", name + TABLE_SUFFIX), handle.storage_options)
         session.catalog.refresh(force=True)
         return nothing()
