@@ -41,7 +41,8 @@ class LanceDataset(data.IterableDataset[Any]):  # type: ignore[misc]
         world_size: Number of processes; None: as torch.distributed says, or 1.
         shard_granularity: None: a piece of nearly equal length each; "batch" or "fragment": every n-th of these.
         to_tensor_fn: Makes of a RecordBatch what is given: by default tensors by column, or of a single column its
-            tensor alone, as pylance does (`to_tensors` gives a dict always); None: the RecordBatch itself.
+            tensor alone, with int64 for uint64, as pylance does (`to_tensors` gives a dict always, and uint64); None:
+            the RecordBatch itself.
         shuffle: A seed: rows come in another order in each epoch, see `set_epoch`. None: in that of the table.
         even: All workers get the same number of whole batches; rows that are left over come from none.
     """

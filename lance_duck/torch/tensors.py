@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 import torch
 
+from lance_duck.errors import InvalidInputError
 from lance_duck.loading.forms import numbers_of_column
 
 
@@ -23,9 +24,28 @@ def to_tensors(batch: pa.RecordBatch) -> dict[str, Any]:
 
 
 def only_tensor_or_all(batch: pa.RecordBatch) -> Any:
-    """Return the tensor of the only column of a batch, or those of several columns by name: see `to_tensors`."""
-    tensors = to_tensors(batch)
+    """Return the tensor of the only column of a batch, or those of several columns by name, as pylance does.
+
+    They are those of `to_tensors`, but for uint64, row ids among them: that becomes int64, which PyTorch computes with.
+
+    Raises:
+        InvalidInputError: There is a null, as `to_tensors` says, or a number of 2^63 or more.
+    """
+    tensors = {name: _signed(tensor, name) for name, tensor in to_tensors(batch).items()}
     return next(iter(tensors.values())) if len(tensors) == 1 else tensors
+
+
+def _signed(tensor: Any, name: str) -> Any:
+    if not isinstance(tensor, torch.Tensor) or tensor.dtype != torch.uint64:
+        return tensor
+    signed = tensor.view(torch.int64)
+    if signed.numel() and int(signed.min()) < 0:
+        raise InvalidInputError(
+            "number of 2^63 or more",
+            where=f"column {name!r}",
+            remedy="to_tensor_fn=to_tensors keeps uint64",
+        )
+    return signed
 
 
 def _tensor(array: pa.Array, field: pa.Field) -> Any:

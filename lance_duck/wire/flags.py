@@ -17,6 +17,7 @@ from lance_duck.errors import UnsupportedError
 
 DELETION_FILES = 1
 STABLE_ROW_IDS = 2
+VERSION_2_FILES = 4
 TABLE_CONFIG = 8
 BASE_PATHS = 16
 OVERLAYS = 64

@@ -43,6 +43,8 @@ MAGIC = b"LANC"
 LENGTH = struct.Struct("<I")
 WRITER: Final = "lance_duck"
 """Name of the writing library in manifests of this package."""
+_STABLE: Final = "2.2"
+"""Version of new data files of a table whose manifest says no more than that its files are of version 2."""
 _SCHEMAS: Final = 64
 # Schemas with these are not shared: their Arrow types depend on which extension types are registered at the time.
 _EXTENSIONS: Final = (EXTENSION_NAME.encode(), b"bfloat16", b"json")
@@ -163,9 +165,15 @@ class Manifest:
 
     @property
     def data_storage_version(self) -> str:
-        """Version that new data files take; in manifests that are too old to say, the version of the first file."""
+        """Version that new data files take; in manifests that are too old to say, the version of the first file.
+
+        Where there is no file either, a flag of writers tells tables of version 2.
+        """
         stated = self.proto.data_format.version or LEGACY
-        return stated if stated != LEGACY else version_of_first(self.proto.fragments) or LEGACY
+        if stated != LEGACY:
+            return stated
+        is_of_2 = not self.proto.HasField("data_format") and self.writer_flags & flags.VERSION_2_FILES
+        return version_of_first(self.proto.fragments) or (_STABLE if is_of_2 else LEGACY)
 
     @property
     def has_legacy_files(self) -> bool:

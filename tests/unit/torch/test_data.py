@@ -62,6 +62,17 @@ def test_a_batch_of_one_column_is_its_tensor_alone(table: ld.LanceDataset) -> No
     assert torch.equal(named["v"], batch)
 
 
+def test_numbers_without_a_sign_are_int64(tmp_path: Path) -> None:
+    dataset = ld.write_dataset({"n": pa.array([1, (1 << 63) - 1], pa.uint64())}, tmp_path / "t.lance")
+    (batch,) = data.LanceDataset(dataset, 2, with_row_id=True)
+    assert (batch["n"].dtype, batch["_rowid"].dtype) == (torch.int64, torch.int64)
+    assert batch["n"].tolist() == [1, (1 << 63) - 1]
+    dataset.insert({"n": pa.array([1 << 63], pa.uint64())})
+    with pytest.raises(InvalidInputError, match="column 'n': number of 2\\^63 or more"):
+        list(data.LanceDataset(dataset, 2))
+    assert [b["n"].dtype for b in data.LanceDataset(dataset, 4, to_tensor_fn=tensors.to_tensors)] == [torch.uint64]
+
+
 def test_samples_are_rows_at_random_in_order(table: ld.LanceDataset) -> None:
     rows = ids(data.LanceDataset(table, 4, columns=["id"], filter="id < 40", samples=10))
     assert len(rows) == 10

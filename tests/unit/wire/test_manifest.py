@@ -85,6 +85,16 @@ def test_all_parts_of_a_manifest_are_read(make_manifest: Make) -> None:
     assert segment.created_at == datetime.fromtimestamp(1_700_000_000.5, UTC)
 
 
+@pytest.mark.parametrize(("flag", "version"), [(0, "0.1"), (4, "2.2")])
+def test_a_manifest_that_names_no_version_has_that_of_its_files_or_of_its_flag(
+    make_manifest: Make, flag: int, version: str
+) -> None:
+    old = table_pb2.Manifest(version=1, writer_feature_flags=flag)
+    assert read_manifest(make_manifest(old), "here").data_storage_version == version
+    old.fragments.add(files=[{"path": "x.lance", "file_major_version": 2, "file_minor_version": 1}])
+    assert read_manifest(make_manifest(old), "here").data_storage_version == "2.1"
+
+
 def test_fragments_are_built_when_asked_for(make_manifest: Make) -> None:
     fragments = read_manifest(make_manifest(whole()), "here").fragments
     (fragment,) = fragments
