@@ -1,12 +1,12 @@
-"""The fragment reuse index: where rows went, for segments that still name them by the addresses that they had.
+"""The fragment reuse index: where rows moved, for segments that still name them by their old addresses.
 
-An entry of the index section, named __lance_frag_reuse, without fields and of version 0. Its details hold versions, one
-a compaction, oldest first, or say in which part of a file they are:
+It is an entry of the index section, named __lance_frag_reuse, without fields and of version 0. Its details hold
+versions, one for each compaction, oldest first, or say in which part of a file these are:
 
     _indices/{uuid of the entry}/details.binpb      InlineContent
 
 A version lists groups of fragments that were rewritten together: the old ones, the new ones, and a treemap of the
-old addresses that survived. In ascending order these are the rows of the new fragments, one after another.
+old addresses that survived. In ascending order these addresses are the rows of the new fragments, one after another.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ class ReuseVersion:
     """One compaction.
 
     Attributes:
-        dataset_version: Version of the table that it was put on top of.
-        moved: Where rows went.
-        proto: The message.
+        dataset_version: Version of the table that was compacted.
+        moved: Map from old to new addresses.
+        proto: Protobuf message of the compaction.
     """
 
     dataset_version: int
@@ -52,10 +52,10 @@ class ReuseVersion:
 class Reuse:
     """All compactions that segments may not have followed yet. Immutable.
 
-    Addresses that are up to date are left as they are: no fragment id is used twice.
+    Addresses that are up to date stay as they are: no fragment id is used twice.
 
     Attributes:
-        versions: Oldest first.
+        versions: Compactions, oldest first.
     """
 
     versions: tuple[ReuseVersion, ...]
@@ -64,7 +64,7 @@ class Reuse:
         """Return the present addresses of rows, and whether each row survived.
 
         Args:
-            addresses: As a segment has them, in any order; whatever version the segment was built on.
+            addresses: Addresses in a segment, in any order; the segment may be built on any version.
         """
         lives = np.ones(len(addresses), np.bool_)
         for version in self.versions:
@@ -73,10 +73,10 @@ class Reuse:
         return addresses, lives
 
     def follow_rows(self, rows: RowSet) -> RowSet:
-        """Return where the rows of a set are now, without those that are gone.
+        """Return the present addresses of a set of rows, without rows that are gone.
 
         Raises:
-            CorruptError: The set has more rows of the old fragments than these ever had.
+            CorruptError: The set has more rows of the old fragments than those ever had.
         """
         moving = {i for version in self.versions for i in version.moved.old.tolist()}
         old = rows.only(moving)
@@ -88,9 +88,9 @@ class Reuse:
         return RowSet.union((RowSet.of(addresses[lives]), rows - old))
 
     def coverage(self, fragment_ids: FragmentIds) -> FragmentIds:
-        """Return the fragments in which the rows of some fragments are now, ascending.
+        """Return the ids of the fragments that hold the rows of some fragments now, ascending.
 
-        Where only a part of the fragments that were rewritten together is among them, the new ones are left out.
+        If `fragment_ids` has only some of the fragments that were rewritten together, their new ones are left out.
         """
         for version in self.versions:
             fragment_ids = version.moved.coverage(fragment_ids)
@@ -102,15 +102,15 @@ class Reuse:
 
     @cached_property
     def nbytes(self) -> int:
-        """Bytes that it holds in memory."""
+        """Bytes in memory."""
         return sum(v.moved.nbytes + v.proto.ByteSize() for v in self.versions)
 
 
 def reuse_of(snapshot: Snapshot) -> Reuse | None:
-    """Return the fragment reuse index of a version; None where there is none.
+    """Return the fragment reuse index of a version; None if it has none.
 
     Raises:
-        CorruptError: The index cannot be read: what segments say of rows by address cannot be trusted then.
+        CorruptError: The index cannot be read, so segments that name rows by address cannot be trusted.
         UnsupportedError: The index has an unknown version; segments cannot be trusted then, either.
         StoreError, NotFoundError: The file of the index cannot be read.
     """
@@ -121,7 +121,7 @@ def reuse_of(snapshot: Snapshot) -> Reuse | None:
 
 
 def reuse_entry(indices: Iterable[IndexMetadata]) -> IndexMetadata | None:
-    """Return the entry of the fragment reuse index, None where there is none."""
+    """Return the entry of the fragment reuse index; None if there is none."""
     return next((i for i in indices if i.name == FRAGMENT_REUSE), None)
 
 

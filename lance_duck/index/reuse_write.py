@@ -31,19 +31,19 @@ _FILE: Final = "details.binpb"
 
 
 def moved_group(snapshot: Snapshot, old: Sequence[Fragment], new: Sequence[Fragment]) -> MovedGroup:
-    """Say where the live rows of fragments went.
+    """Return where the live rows of some fragments moved.
 
     Args:
-        snapshot: Version that the old fragments are of.
-        old: In the order in which their rows were rewritten.
-        new: With their ids.
+        snapshot: Version of the old fragments.
+        old: Old fragments, in the order in which their rows were rewritten.
+        new: New fragments, with their ids.
     """
     runs = join_runs(live_runs(f.id, snapshot.physical_rows(f), _deleted(snapshot, f)) for f in old)
     return MovedGroup(tuple(f.id for f in old), tuple((f.id, f.physical_rows) for f in new), *runs)
 
 
 def reuse_group(snapshot: Snapshot, old: Sequence[Fragment], new: Sequence[Fragment]) -> _Group:
-    """Build the message that says where the live rows of fragments went; the old fragments ascend."""
+    """Build the message of where the live rows of some fragments moved; the old fragments ascend."""
     return _Group(
         changed_row_addrs=surviving_rows(snapshot, old),
         old_fragments=[_digest(snapshot, f) for f in old],
@@ -52,7 +52,7 @@ def reuse_group(snapshot: Snapshot, old: Sequence[Fragment], new: Sequence[Fragm
 
 
 def surviving_rows(snapshot: Snapshot, fragments: Sequence[Fragment]) -> bytes:
-    """Return the addresses of the live rows of fragments, as a treemap."""
+    """Return the addresses of the live rows of some fragments, as the bytes of a treemap."""
     rows = RowSet.of_ranges((f.id, 0, snapshot.physical_rows(f)) for f in fragments)
     for fragment in fragments:
         deleted = _deleted(snapshot, fragment)
@@ -68,22 +68,22 @@ def reuse_after(
     groups: Sequence[_Group],
     report_file: Callable[[str], None],
 ) -> table_pb2.IndexMetadata | None:
-    """Build the entry of the fragment reuse index for the next version; a large one writes its file.
+    """Build the entry of the fragment reuse index for the next version; write its file if it is large.
 
-    Versions that no segment needs any more are left out.
+    Compactions that no segment needs any more are left out.
 
     Args:
         snapshot: The version before the next one.
         segments: Index segments of the next version.
-        present: Ids of its fragments.
-        groups: What it moves and no segment follows at once.
-        report_file: Is told the path of the file, if there is one.
+        present: Ids of the fragments of the next version.
+        groups: Groups of fragments that the next version rewrites and that no segment has followed.
+        report_file: Called with the path of the file, if one is written.
 
     Returns:
-        The entry, which is the one there was where nothing changes; None where no version is left.
+        The entry; the present one if nothing changes, None if no compaction is left.
 
     Raises:
-        LanceDuckError: The index that is there cannot be read.
+        LanceDuckError: The present index cannot be read.
         StoreError: The file cannot be written.
     """
     before = reuse_entry(snapshot.indices)
@@ -100,15 +100,15 @@ def reuse_after(
 def needed_versions(
     reuse: Reuse, segments: Iterable[table_pb2.IndexMetadata], present: FragmentIds
 ) -> list[ReuseVersion]:
-    """Return the versions that a segment may still have to follow.
+    """Return the compactions that some segment may still have to follow.
 
-    That is a segment that still answers for a fragment, and was built on that version or before, or lists a fragment
-    that it moved.
+    Such a segment covers a present fragment, and was built on the version of the compaction or before, or lists a
+    fragment that the compaction rewrote.
 
     Args:
-        reuse: All versions.
+        reuse: All compactions.
         segments: Index segments.
-        present: Ids of the fragments that are there.
+        present: Ids of the fragments of the table.
     """
     living: list[tuple[int, FragmentIds]] = []
     for segment in segments:

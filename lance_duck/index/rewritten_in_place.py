@@ -1,7 +1,7 @@
-"""Fragments whose lists were rewritten in place, although the segments over them still claim to cover them.
+"""Fragments whose lists were rewritten in place, although the segments over the lists still claim to cover them.
 
-pylance says of such a change that the items changed, and takes the fragment out of no segment over the list. What shows
-it is the order of the fragment's files: the items lie in one that comes after a file with dropped fields.
+For such a change pylance records that the items changed, and takes the fragment out of no segment over the list. The
+order of the fragment's files reveals it: the items lie in a file that comes after one with dropped fields.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from lance_duck.wire.schema import Field
 
 
 def without_rewritten(snapshot: Snapshot, field: Field, fragments: NDArray[np.uint32]) -> NDArray[np.uint32]:
-    """Leave out the fragments whose values of a nested field may have been rewritten unnoticed.
+    """Return the fragments without those whose values of a nested field may have been rewritten unnoticed.
 
     Args:
-        snapshot: The version.
-        field: The field of a segment.
-        fragments: Ids, all of this version.
+        snapshot: Version of the table.
+        field: Field of a segment.
+        fragments: Ids of fragments, all of this version.
     """
     if not field.children:
         return fragments

@@ -1,4 +1,4 @@
-"""Searches of segments: opened once, masked to their fragments, set aside when broken."""
+"""Searches of segments, which are opened once, masked to their fragments, and set aside if broken."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ _T = TypeVar("_T")
 
 
 def search(snapshot: Snapshot, segment: Segment, query: Query) -> Answer | None:
-    """Ask a segment.
+    """Search a segment.
 
     Args:
         snapshot: Version of the table.
-        segment: Segment of its catalog.
-        query: One that the kind answers on a column of this type.
+        segment: Segment of the catalog of this version.
+        query: Query that the segment's kind answers on a column of its type.
 
     Returns:
-        Rows by address, all in `segment.fragments`; deleted ones may be among them. None: the segment is broken, and
-        what it covers is to be scanned. An IndexWarning has named it, once in this process.
+        Rows by address, all in `segment.fragments`; deleted ones may be among them. None if the segment is broken: the
+        caller scans the rows that it covers. An IndexWarning has named it, once in this process.
     """
     return ask(snapshot, segment, lambda index: answer(snapshot, segment, index, query))
 
 
 def answer(snapshot: Snapshot, segment: Segment, index: ScalarIndex, query: Query) -> Answer:
-    """Ask a segment that is open, as `search` does.
+    """Search an open segment, as `search` does.
 
     Raises:
         LanceDuckError: The segment is broken.
@@ -50,12 +50,12 @@ def answer(snapshot: Snapshot, segment: Segment, index: ScalarIndex, query: Quer
 
 
 def estimate(snapshot: Snapshot, segment: Segment, query: Query) -> int | None:
-    """Return how many rows an answer has at most, without reading pages of rows; None if unknown or broken."""
+    """Return an upper bound of the rows of an answer, without reading pages of rows; None if unknown or broken."""
     return ask(snapshot, segment, lambda index: index.estimate(query))
 
 
 def ask(snapshot: Snapshot, segment: Segment, do: Callable[[Any], _T]) -> _T | None:
-    """Do something with a segment, open. None: it is broken, or was seen to be now, as `search` says."""
+    """Call a function with an open segment; return None if the segment is broken, as `search` does."""
     opened_index = _held(snapshot, segment)
     index = opened_index.index
     if not isinstance(index, LanceDuckError):
@@ -69,13 +69,13 @@ def ask(snapshot: Snapshot, segment: Segment, do: Callable[[Any], _T]) -> _T | N
 
 
 def wrong_with(snapshot: Snapshot, segment: Segment) -> LanceDuckError | None:
-    """Return why a segment is not used; None where nothing is known to be wrong with it."""
+    """Return the error for which a segment is not used; None if no error is known."""
     result = _held(snapshot, segment).index
     return result if isinstance(result, LanceDuckError) else None
 
 
 def open_index(snapshot: Snapshot, segment: Segment) -> ScalarIndex:
-    """Return a segment, open; opened once for all versions of the table that followed each other in this process.
+    """Return an open segment; it is opened once for all versions of the table that this process loads one from another.
 
     Raises:
         LanceDuckError: The segment is broken.
@@ -88,14 +88,14 @@ def open_index(snapshot: Snapshot, segment: Segment) -> ScalarIndex:
 
 
 class _Named:
-    """Segments of which a warning was given."""
+    """Segments that a warning has named."""
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._uuids: set[UUID] = set()
 
     def add(self, uuid: UUID) -> bool:
-        """Return whether it is a new one."""
+        """Add a segment; return whether it was not named before."""
         with self._lock:
             is_new = uuid not in self._uuids
             self._uuids.add(uuid)

@@ -1,6 +1,6 @@
-"""Uuids of segments that many processes write for one change, so that orphans are found.
+"""UUIDs of segments that many processes write for one change, made so that orphans can be found.
 
-_indices/{first half of the change}{second half of its own}/…
+_indices/{first half of the UUID of the change}{random second half}/…
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ _HALF_OF_TEXT: Final = 18
 
 
 def part_uuid(change: UUID) -> UUID:
-    """Return a new uuid of a segment of a change."""
+    """Return a new UUID for a segment of a change."""
     return UUID(bytes=change.bytes[:_HALF] + uuid4().bytes[_HALF:])
 
 
 def sweep_parts(snapshot: Snapshot, change: UUID, uuids: Iterable[UUID]) -> None:
-    """Remove what was written for a change, but for some segments. Never raises."""
+    """Remove the files written for a change, except those of some segments. Never raises."""
     begin = f"{paths.INDICES}/{str(change)[:_HALF_OF_TEXT]}"
     stays = {paths.index_directory(uuid) for uuid in uuids}
-    with suppress(Exception):  # what is left is what cleanup removes
+    with suppress(Exception):  # cleanup removes the rest
         orphans = [path for path in snapshot.store.beginning(begin) if path.rpartition("/")[0] not in stays]
         if orphans:
             snapshot.store.delete(orphans)

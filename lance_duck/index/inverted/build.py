@@ -33,26 +33,26 @@ def build_partitions(
     """
     with_positions = settings.parameters.with_position
     limit = memory_limit(settings, options) // HELD_SHARE
-    held: list[TokenBatch] = []
+    batches: list[TokenBatch] = []
     size = count = num_rows = 0
-    for batch, taken in _analysed(rows, settings, min(TEXT_BYTES, max(1, limit // HELD_SHARE))):
-        num_rows += taken
+    for batch, num_taken in _analysed(rows, settings, min(TEXT_BYTES, max(1, limit // HELD_SHARE))):
+        num_rows += num_taken
         if options.progress is not None:
             options.progress(num_rows)
-        if held and (size + batch.nbytes > limit or count + len(batch) > MOST_DOCUMENTS):
-            yield _released(held, with_positions=with_positions)
+        if batches and (size + batch.nbytes > limit or count + len(batch) > MOST_DOCUMENTS):
+            yield _released(batches, with_positions=with_positions)
             size = count = 0
         if len(batch):
-            held.append(batch)
+            batches.append(batch)
             size, count = size + batch.nbytes, count + len(batch)
-    if held:
-        yield _released(held, with_positions=with_positions)
+    if batches:
+        yield _released(batches, with_positions=with_positions)
 
 
-def _released(held: list[TokenBatch], *, with_positions: bool) -> PartitionContents:
+def _released(batches: list[TokenBatch], *, with_positions: bool) -> PartitionContents:
     """Return the postings of batches, and release these, for writing postings needs the memory."""
-    contents = inverted(held, with_positions=with_positions)
-    held.clear()
+    contents = inverted(batches, with_positions=with_positions)
+    batches.clear()
     return contents
 
 

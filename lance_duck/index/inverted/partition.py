@@ -254,10 +254,10 @@ class InvertedPartition:
     @property
     def nbytes(self) -> int:
         """Bytes in memory, without postings and positions."""
-        made = self.__dict__
-        documents = made.get("documents")
+        attributes = self.__dict__
+        documents = attributes.get("documents")
         columns = () if documents is None else (documents.row_ids, documents.num_tokens, *documents.elements)
-        objects = (made.get("_terms"), made.get("sorted_terms"), made.get("_lengths"), *columns)
+        objects = (attributes.get("_terms"), attributes.get("sorted_terms"), attributes.get("_lengths"), *columns)
         norms: int = 0 if self._norms is None else self._norms[1].nbytes
         return norms + sum(int(each.nbytes) for each in objects if each is not None)
 
@@ -313,18 +313,18 @@ class InvertedPartition:
         single: Callable[[_T, int], _T],
     ) -> list[_T]:
         """Return the blocks of each of some terms: those that are cached, and the others read in one round."""
-        found: dict[int, _T] = {}
+        blocks: dict[int, _T] = {}
         for i in ids.tolist():
             value = self._cache.find((kind, self.number, i))
             if isinstance(value, kind):
-                found[i] = value
-        missing = np.array(sorted(set(ids.tolist()) - found.keys()), np.int64)
-        if len(missing):
-            values = read(missing)
-            for place, i in enumerate(missing.tolist()):
-                found[i] = single(values, place) if len(missing) > 1 else values
-                self._cache.put((kind, self.number, i), found[i])
-        return [found[i] for i in ids.tolist()]
+                blocks[i] = value
+        new_ids = np.array(sorted(set(ids.tolist()) - blocks.keys()), np.int64)
+        if len(new_ids):
+            values = read(new_ids)
+            for place, i in enumerate(new_ids.tolist()):
+                blocks[i] = single(values, place) if len(new_ids) > 1 else values
+                self._cache.put((kind, self.number, i), blocks[i])
+        return [blocks[i] for i in ids.tolist()]
 
     def _read_blocks(self, rows: NDArray[np.int64]) -> PositionBlocks:
         file = self._postings_file

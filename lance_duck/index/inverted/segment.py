@@ -135,12 +135,14 @@ def open_segment(
     return segment
 
 
-def _unpartitioned(files: SegmentReader, missing: NotFoundError, cache_bytes: int, *, is_list: bool) -> InvertedSegment:
+def _unpartitioned(
+    files: SegmentReader, not_found: NotFoundError, cache_bytes: int, *, is_list: bool
+) -> InvertedSegment:
     """Open a segment without metadata.lance: one of an old writer, or parts of a build that were never joined."""
     try:
         parameters, contents = read_unpartitioned(files, is_list=is_list)
     except NotFoundError as error:
-        raise missing from error
+        raise not_found from error
     return _held(parameters, contents, np.empty(0, np.uint32), cache_bytes)
 
 

@@ -1,7 +1,7 @@
-"""Vector segments made of rows: what is trained with, is kept; the column then streams through assignment and encoding.
+"""Building vector segments from rows: vectors are kept for training, then stream through assignment and encoding.
 
-A quarter of the memory limit is for the vectors that are kept, a quarter for codes that wait to be sorted by partition;
-what has no room there goes to unnamed temporary files. One partition at a time is in memory whole.
+A quarter of the memory limit is for the kept vectors, a quarter for codes that wait to be sorted by partition; what
+does not fit goes to unnamed temporary files. One partition at a time is in memory as a whole.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ from lance_duck.index.vector.write import Stored, write_segment
 
 _VERSIONS: Final = {"IVF_RQ": 2}
 
-_BEFORE_GRAPHS: Final = 0.1  # of the work, as it is told
+_BEFORE_GRAPHS: Final = 0.1  # share of the work in reported progress
 
 
 def build_vector_segment(rows: pa.RecordBatchReader, writer: SegmentWriter, options: BuildOptions) -> Details:
     """Write a segment of rows; see `IndexKind.build`.
 
-    Of no rows there are no files: the details alone say what is wanted.
+    Without rows no files are written: the details alone record the specification.
 
     Raises:
-        InvalidInputError: A parameter makes no sense, or there are too few vectors to train with.
-        UnsupportedError: A kind that is not built.
+        InvalidInputError: A parameter is invalid, or there are too few vectors to train with.
+        UnsupportedError: The kind of index cannot be built.
     """
     type_ = rows.schema.field(VALUE).type
     spec = VectorSpec.of(options.parameters, type_)
@@ -68,12 +68,12 @@ def build_vector_segment(rows: pa.RecordBatchReader, writer: SegmentWriter, opti
 
 
 def layout_version(kind: str) -> int:
-    """Return the version of the layout of a kind."""
+    """Return the version of the file layout of a kind, as in "IVF_PQ"."""
     return _VERSIONS.get(kind, 1)
 
 
 def _before_graphs(options: BuildOptions) -> BuildOptions:
-    """Tell of rows as of a small part of the work."""
+    """Return options whose progress counts rows as a small part of the work, the part before graphs are built."""
     report = options.progress
     return options if report is None else replace(options, progress=lambda done: report(int(done * _BEFORE_GRAPHS)))
 
@@ -81,7 +81,7 @@ def _before_graphs(options: BuildOptions) -> BuildOptions:
 def _told(
     partitions: Iterable[Stored | None], options: BuildOptions, num_rows: int, trained: int
 ) -> Iterator[Stored | None]:
-    """Yield the same partitions; graphs are told of when they are built."""
+    """Yield the same partitions, and report progress when the graph of one is built."""
     done = 0
     for partition in partitions:
         if partition is not None and partition.graph is not None and options.progress is not None:
@@ -93,7 +93,7 @@ def _told(
 def _build_at_once(
     rows: Iterable[pa.RecordBatch], writer: SegmentWriter, options: BuildOptions, model: Model, spill: Spill
 ) -> int:
-    """Write a segment of rows that come by once; returns their number."""
+    """Write a segment of rows that are read once; return their number."""
     runs = new_runs(model, options, spill)
     num_rows = 0
     for batch in rows:
@@ -109,14 +109,14 @@ def _build_at_once(
 def spill_vectors(
     rows: Iterable[pa.RecordBatch], metric: str, options: BuildOptions, spill: Spill
 ) -> tuple[VectorSpill, int]:
-    """Take in all rows, and keep those that can be neighbours; also returns how many rows there were."""
+    """Read all rows and keep those that can be neighbours; also return the number of all rows."""
     vectors_on_disk = VectorSpill(options.memory_limit // 4, spill)
     num_rows = 0
     for batch in rows:
         vectors_on_disk.add(*_usable(batch, metric))
         num_rows += batch.num_rows
         if options.progress is not None:
-            options.progress(num_rows // 2)  # they come by again, to be encoded
+            options.progress(num_rows // 2)  # the other half is encoding
     return vectors_on_disk, num_rows
 
 
@@ -130,14 +130,14 @@ def _usable(batch: pa.RecordBatch, metric: str) -> tuple[Rows, NDArray[Any]]:
 
 
 def new_runs(model: Model, options: BuildOptions, spill: Spill, *, by_name: bool = True) -> SortedRuns:
-    """Return what sorts codes, or for graphs vectors, by partition."""
+    """Return an empty store that sorts codes, or for graphs vectors, by partition."""
     return SortedRuns(len(model.centroids), max(options.memory_limit // 4, 1), spill, by_name=by_name)
 
 
 def encode(
     batches: Iterable[tuple[Rows, NDArray[Any]]], model: Model, runs: SortedRuns, options: BuildOptions, num_rows: int
 ) -> None:
-    """Assign vectors to partitions, and encode them, unless graphs need the vectors first."""
+    """Assign vectors to partitions, encode them (unless graphs need the vectors first), and add them to `runs`."""
     done = 0
     for names, vectors in batches:
         step = max(1, BLOCK_BYTES // max(vectors.itemsize * model.dim, 1))
@@ -152,7 +152,7 @@ def encode(
 
 
 def stored(model: Model, runs: SortedRuns) -> Iterator[Stored | None]:
-    """Yield the partitions, one after the other; graphs are built, those of small partitions side by side."""
+    """Yield the partitions in order, with their graphs if the kind has them; small graphs are built in parallel."""
     count = len(model.centroids)
     if not model.has_graphs:
         for partition in range(count):
@@ -170,7 +170,7 @@ def stored(model: Model, runs: SortedRuns) -> Iterator[Stored | None]:
 
 
 def _with_graph(model: Model, partition: int, piece: tuple[Rows, NDArray[Any]] | None) -> Stored | None:
-    """Return a partition of vectors with its graph."""
+    """Return a partition with its codes and its graph; None if it has no vectors."""
     if piece is None:
         return None
     names, vectors = piece
@@ -179,7 +179,7 @@ def _with_graph(model: Model, partition: int, piece: tuple[Rows, NDArray[Any]] |
 
 
 def new_graph(model: Model, vectors: Any) -> GraphRows:
-    """Build the graph of a partition: joined if it is large, else by inserting one vector after another."""
+    """Build the graph of a partition: by a join of neighbours if it is large, else by inserting vectors in turn."""
     parameters = {"m": model.m, "ef_construction": model.ef_construction, "max_level": model.max_level}
     dense, metric = points(vectors, model.metric)
     graph = join_graph(dense, **parameters) if _is_joined(model, len(dense)) else None
@@ -188,13 +188,13 @@ def new_graph(model: Model, vectors: Any) -> GraphRows:
 
 
 def _is_joined(model: Model, num_vectors: int) -> bool:
-    """Return whether a graph is made of near neighbours. Who asks for many candidates gets every one of them."""
+    """Return whether a graph is built by a join; not if a user asks for many candidates, which only insertion has."""
     fits = LEAST_M <= model.m <= MOST_M and model.ef_construction <= 2 * EF_CONSTRUCTION
     return num_vectors >= JOINED and model.metric != "dot" and fits
 
 
 def number_type(type_: pa.DataType) -> np.dtype[Any]:
-    """Return the type of stored numbers for a column of such numbers."""
+    """Return the dtype of stored numbers for a column with numbers of a type."""
     if type_ == pa.uint8() or pa.types.is_floating(type_):
         return number_dtype(type_)
     return np.dtype(np.float32)

@@ -18,7 +18,7 @@ LOAD_BYTES: Final = 64 << 20
 """Bytes of partitions that are read at once, so that one of them is decoded while the next ones are fetched."""
 
 DECODE_BYTES: Final = 64 << 20
-"""Bytes of vectors that are decoded at once where all of a partition are looked at."""
+"""Bytes of vectors that are decoded at once where all vectors of a partition are compared."""
 
 BLOCK_BYTES: Final = 16 << 20
 """Bytes of vectors that are assigned to partitions at once."""
@@ -27,7 +27,7 @@ TABLE_BYTES: Final = 1 << 26
 """Bytes of tables of distances between centroids and codes beyond which none are made: they leave the caches then."""
 
 CENTROIDS_AT_ONCE: Final = 1 << 22
-"""Pairs of a query and a centroid that are compared at once: 48 MiB of distances and places."""
+"""Pairs of a query and a centroid that are compared at once: 48 MiB of distances and numbers of centroids."""
 
 MATRIX_DIMENSIONS: Final = 2048
 """Numbers of a vector up to which a rotation is one product with a matrix, of 16 MiB at most, and not many steps."""
@@ -35,7 +35,7 @@ MATRIX_DIMENSIONS: Final = 2048
 # Searching
 
 TABLE_PARTITIONS: Final = 64
-"""Partitions that were searched, from which on tables are worth their making."""
+"""Searched partitions from which on tables are worth the time to make them."""
 
 BATCH_QUERIES: Final = 32
 """Queries from which on they are searched partition by partition: one finds in the processor's cache what another has
@@ -45,32 +45,32 @@ LEAST_EF: Final = 64
 """Candidates of a walk over a graph, at least: with fewer the recall falls steeply."""
 
 FILTERED_EF: Final = 64
-"""Candidates of a walk with a filter, at least: what it leaves may lie far from the query, where a narrow walk does not
-come."""
+"""Candidates of a walk with a filter, at least: allowed vectors may lie far from the query, where a narrow walk does
+not get."""
 
 BLAS_QUERIES: Final = 20
-"""Queries from which on faiss multiplies matrices, which is fast and less precise. Its own constant."""
+"""Queries from which on faiss multiplies matrices, which is fast and less precise. A constant of faiss."""
 
 WALK: Final = 10
 WALK_TOGETHER: Final = 40
-"""Vectors that are looked at in the time of one candidate of a walk, and from `BLAS_QUERIES` on."""
+"""Vectors that are compared in the time of one candidate of a walk: for few queries, and from `BLAS_QUERIES` on."""
 
 # Building
 
 JOINED: Final = 1 << 13
-"""Vectors of a partition from which on its graph is made of near neighbours instead of one vector after the other."""
+"""Vectors of a partition from which on its graph is joined from near neighbours, not built by inserting vectors."""
 
 SMALL_GRAPH: Final = 1 << 14
-"""Vectors of a graph below which one thread builds it while others build others; larger ones take all threads."""
+"""Vectors of a graph below which one thread builds it, while others build others; a larger one takes all threads."""
 
 PARTITIONS_TOGETHER: Final = 8
 """Partitions whose vectors are in memory while their graphs are built."""
 
 THREADED_PRODUCTS: Final = 1 << 30
-"""Products of numbers in a round of training from which on several threads take part: they wait for each other."""
+"""Multiplications in a round of training from which on several threads take part; below, waiting costs more."""
 
 TRAINING_ROUNDS: Final = 20
-"""Rounds of training at most; more change hardly anything."""
+"""Rounds of training at most; further rounds change hardly anything."""
 
 SETTLED_SAMPLE: Final = 64
 """Vectors for each centroid with which most rounds of training are done; the last ones are done with all of the sample.
@@ -85,16 +85,16 @@ neighbours at 0.3, 0.9965 without exchanges. Where vectors have no clusters, not
 # Rebuilding
 
 LOST_SHARE: Final = 0.2
-"""Part of the vectors of a partition beyond which its graph is rebuilt when they are gone."""
+"""Deleted share of the vectors of a partition above which its graph is rebuilt."""
 
 GROWN: Final = 2
-"""Times the vectors that an index was trained with, from which on it may be retrained."""
+"""Growth of an index since its training, as a factor, from which on it may be retrained."""
 
 UNEVEN: Final = 8
-"""Times the mean size of partitions from which on one is too large: to look into it takes that much longer."""
+"""Multiple of the mean size from which on a partition is too large: a search of it takes that much longer."""
 
 LARGE: Final = 8192
-"""Vectors that a partition may have however many others have."""
+"""Vectors that a partition may have, whatever the size of the others."""
 
 CROWDED: Final = 2
-"""Times as many partitions that would suit the vectors, from which on an index is retrained."""
+"""Ratio of the number of partitions that suits the vectors to the present one, from which on an index is retrained."""

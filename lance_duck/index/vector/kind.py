@@ -2,8 +2,8 @@
 
 _indices/{uuid}/index.idx, auxiliary.idx    see `index.vector.storage.files`
 
-Details are a VectorIndexDetails message, the version is 1; details of older writers are empty, version 0 or 1. Rows go
-by their stable ids where the table has them. Version 2 is IVF_RQ.
+Details are a VectorIndexDetails message, the version is 1, for IVF_RQ 2; details of older writers are empty, with
+version 0 or 1. Rows are named by their stable ids if the table has them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _COMPRESSIONS: Final = {"flat": "FLAT", "sq": "SQ", "pq": "PQ", "rq": "RQ"}
 
 
 class VectorKind:
-    """Vector indexes. What `open` returns is a `contract.VectorIndex`; no predicate goes through it."""
+    """The kind of vector indexes. `open` returns a `contract.VectorIndex`, which answers no predicate."""
 
     name: str = "Vector"
     type_url: str = "/lance.index.pb.VectorIndexDetails"
@@ -43,19 +43,19 @@ class VectorKind:
     reaches_into_lists: bool = False
 
     def supports(self, type_: pa.DataType) -> bool:
-        """Return whether a column of a storage type can be indexed: vectors, or lists of vectors.
+        """Return whether a storage type can be indexed: vectors, or lists of vectors.
 
-        Vectors are of floats, bfloat16 or unsigned bytes; in lists, not of bytes.
+        Numbers of vectors are floats, bfloat16 or unsigned bytes; in lists, not bytes.
         """
         return is_vector(type_) or (is_multivector(type_) and not has_byte_items(vector_type(type_)))
 
     def answers(self, query: Query, type_: pa.DataType) -> bool:
-        """Answer no predicate."""
+        """Return False: a vector index answers no predicate."""
         return False
 
     @safe_after_fork
     def open(self, files: SegmentReader, type_: pa.DataType, details: Details) -> Any:
-        """Open a segment: reads the centroids. The result is a `contract.VectorIndex`."""
+        """Open a segment and read its centroids. The result is a `contract.VectorIndex`."""
         opened = vector_files(files)
         dim = vector_type(type_).list_size
         if opened.dim != dim:
@@ -78,15 +78,15 @@ class VectorKind:
         writer: SegmentWriter,
         options: BuildOptions,
     ) -> Details:
-        """Write a segment of others and of new rows."""
+        """Write a segment of other segments and new rows."""
         return merge(parts, None if rows is None else one_by_one(rows), writer, options)
 
     def can_follow(self) -> bool:
-        """Return whether the segment can be rewritten with new row names: its entries can."""
+        """Return True: a segment can be rewritten with new row names."""
         return True
 
     def name_of(self, details: bytes) -> str | None:
-        """Return the kind of a segment by its details message, as in "IVF_PQ"; None where that does not say."""
+        """Return the kind that a details message names, as in "IVF_PQ"; None if it names none."""
         try:
             message = index_pb2.VectorIndexDetails.FromString(details)
         except DecodeError:

@@ -1,8 +1,8 @@
-"""faiss, imported by those modules alone that call it: it is the slowest import of all."""
+"""The import of faiss, the slowest of all: only modules that call faiss import this one."""
 
 import warnings
 
-# Types that SWIG made warn when they are made: where warnings are errors, older versions of faiss crash the process.
+# SWIG's types warn when they are created: where warnings are errors, older versions of faiss crash the process.
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     import faiss

@@ -1,10 +1,10 @@
-"""Vector segments made of others: codes are taken as they are, new rows are encoded with the model of the first one.
+"""Merging vector segments: codes are copied, and new rows are encoded with the model of the first segment.
 
-Segments that were trained apart have other centroids. Vectors that are stored as they are go to the partitions of the
-first segment then; codes mean nothing there, and are refused. Bounds of SQ may differ: codes are translated.
+Segments that were trained separately have different centroids. Uncompressed vectors then go to the partitions of the
+first segment; codes mean nothing there, and are refused. Bounds of SQ may differ: codes are translated.
 
-Graphs are kept where no rows are added and few are gone; these are cut out. Otherwise a graph is rebuilt, of what
-the codes leave of the vectors.
+A graph is kept if no rows are added and few are gone, which are cut out. Otherwise it is rebuilt, from the vectors
+that the codes decode to.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ _KEPT: Final = ("num_partitions", "target_partition_size", "sample_rate", "max_i
 def merge(
     parts: Sequence[MergeInput], rows: pa.RecordBatchReader | None, writer: SegmentWriter, options: BuildOptions
 ) -> Details:
-    """Write a segment of others, and of new rows; see `IndexKind.merge`.
+    """Write a segment of other segments and new rows; see `IndexKind.merge`.
 
     Raises:
-        UnsupportedError: The segments are of different kinds, or hold codes and were trained apart.
-        CorruptError: One is broken.
+        UnsupportedError: The segments are of different kinds, or hold codes and were trained separately.
+        CorruptError: A segment is broken.
     """
     files = [part.index.files for part in parts]
     model = _common(files, [model_of(part.index) for part in parts])
@@ -66,7 +66,7 @@ def merge(
 
 
 def model_of(index: Any) -> Model:
-    """Return what an open segment was made with."""
+    """Return the model that an open segment was encoded with."""
     files: VectorFiles = index.files
     params: Mapping[str, Any] = next((graph.params for graph in getattr(index, "graphs", ()) if graph.num_rows), {})
     return Model(
@@ -85,7 +85,7 @@ def model_of(index: Any) -> Model:
 
 
 def _common(files: Sequence[VectorFiles], models: Sequence[Model]) -> Model:
-    """Return the model of the first segment, with bounds for all."""
+    """Return the model of the first segment, with bounds that hold for all segments."""
     first = models[0]
     for file, model in zip(files[1:], models[1:], strict=True):
         if (model.kind, model.metric, model.dim) != (first.kind, first.metric, first.dim):
@@ -108,7 +108,7 @@ def _common(files: Sequence[VectorFiles], models: Sequence[Model]) -> Model:
 
 
 def have_same_codes(one: VectorFiles, other: VectorFiles) -> bool:
-    """Return whether codes of two segments mean the same, where their centroids are the same."""
+    """Return whether codes of two segments with the same centroids mean the same."""
     same = one.rounding is None if other.rounding is None else other.rounding.equals(one.rounding)
     return same and np.array_equal(one.codebook, other.codebook)
 
@@ -118,7 +118,7 @@ def _same_centroids(one: Model, other: Model) -> bool:
 
 
 def _take_over(part: MergeInput, model: Model, runs: SortedRuns) -> None:
-    """Take over the living rows of a segment."""
+    """Add the living rows of a segment to `runs`, in the partitions and codes of the merged segment."""
     files: VectorFiles = part.index.files
     old = model_of(part.index)
     stays = _same_centroids(old, model)
@@ -139,7 +139,7 @@ def _take_over(part: MergeInput, model: Model, runs: SortedRuns) -> None:
 
 
 def _followed(part: MergeInput, model: Model) -> Iterator[Stored | None]:
-    """Yield the partitions of a segment, under new names."""
+    """Yield the partitions of a segment, with the new names of their rows."""
     files: VectorFiles = part.index.files
     for partition in range(files.num_partitions):
         names, lives = part.follow(files.rows()[files.partitions.rows(partition)])
@@ -175,7 +175,7 @@ def _kept_graph(index: Any, model: Model, partition: int, codes: NDArray[Any], l
 
 
 def _spec(model: Model, details: bytes) -> VectorSpec:
-    """Return what was asked for, by the details of a segment, as far as its files do not know it better."""
+    """Return the specification of a segment: from its model, and from its details what the model does not have."""
     parameters = vector_parameters(details)
     build_parameters: dict[str, Any] = {name: parameters[name] for name in _KEPT if name in parameters}
     build_parameters["asked_partitions"] = build_parameters.get("num_partitions", 0)
@@ -196,5 +196,5 @@ def _spec(model: Model, details: bytes) -> VectorSpec:
 
 
 def _number(value: Any, least: int, most: int, otherwise: int) -> int:
-    """Return a number of a file, where it is one that makes sense."""
+    """Return a number of a file if it is an integer from `least` to `most`, else another one."""
     return value if isinstance(value, int) and least <= value <= most else otherwise

@@ -1,9 +1,9 @@
-"""What a distance is: Lance's `_distance`, and the plain reference of all searches.
+"""The definition of distances: Lance's `_distance`, and the plain reference of all searches.
 
 l2        sum of squared differences
 cosine    1 - inner product of the normalised vectors
 dot       1 - inner product
-hamming   number of different bits, of vectors of unsigned bytes
+hamming   number of different bits of vectors of unsigned bytes
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ METRICS: Final = MappingProxyType(
 
 
 def metric_of(name: Any) -> str:
-    """Return the metric that a user means: "l2", "cosine", "dot" or "hamming".
+    """Return the metric that a user's spelling means: "l2", "cosine", "dot" or "hamming".
 
     Raises:
         InvalidInputError: There is no such metric.
@@ -38,32 +38,32 @@ def distances(metric: str, queries: NDArray[Any], vectors: NDArray[Any]) -> NDAr
     """Return the distances of all vectors to all queries.
 
     Args:
-        metric: As `metric_of` returns it.
-        queries: (queries, dim), float32; uint8 for hamming.
+        metric: A metric, as `metric_of` returns it.
+        queries: float32 (queries, dim); uint8 for hamming.
         vectors: (n, dim), of the same type.
 
     Returns:
-        float32 (queries, n). NaN where a vector is zero and the metric is cosine.
+        float32 (queries, n); for cosine, NaN where a vector is zero.
     """
     if metric == "hamming":
         different = queries.astype(np.uint8)[:, None, :] ^ vectors.astype(np.uint8)[None, :, :]
         bits: NDArray[np.float32] = np.bitwise_count(different).sum(axis=2, dtype=np.float32)
         return bits
-    left, right = queries.astype(np.float64), vectors.astype(np.float64)
+    wide_queries, wide_vectors = queries.astype(np.float64), vectors.astype(np.float64)
     if metric == "l2":
-        result = np.empty((len(left), len(right)), np.float32)
-        for row, query in zip(result, left, strict=True):
-            row[:] = ((right - query) ** 2).sum(axis=1)
+        result = np.empty((len(wide_queries), len(wide_vectors)), np.float32)
+        for row, query in zip(result, wide_queries, strict=True):
+            row[:] = ((wide_vectors - query) ** 2).sum(axis=1)
         return result
     if metric == "cosine":
         with np.errstate(invalid="ignore", divide="ignore"):
-            left = left / np.linalg.norm(left, axis=1, keepdims=True)
-            right = right / np.linalg.norm(right, axis=1, keepdims=True)
-    return (1 - left @ right.T).astype(np.float32)
+            wide_queries = wide_queries / np.linalg.norm(wide_queries, axis=1, keepdims=True)
+            wide_vectors = wide_vectors / np.linalg.norm(wide_vectors, axis=1, keepdims=True)
+    return (1 - wide_queries @ wide_vectors.T).astype(np.float32)
 
 
 def normalized(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return the vectors of length 1; those that are zero stay it. Numbers of any finite size keep their direction."""
+    """Return the vectors scaled to length 1; zero stays zero. Finite vectors of any length keep their direction."""
     largest = np.abs(vectors).max(axis=1, keepdims=True, initial=0)
     largest[largest == 0] = 1
     scaled = vectors / largest

@@ -1,7 +1,7 @@
-"""Columns of several vectors a row: lists of vectors, of any number, also of none.
+"""Columns of several vectors a row: lists of any number of vectors, even none.
 
 An index has an entry for each vector, under the name of its row. A vector that cannot be a neighbour (see `vectors`) is
-left out; a row without others is never found.
+left out; a row that has no other vectors is never found.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from lance_duck.index.vector.vectors import is_vector
 
 
 def is_multivector(type_: pa.DataType) -> bool:
-    """Return whether a storage type is one of several vectors a row."""
+    """Return whether a storage type holds several vectors a row."""
     is_list = pa.types.is_list(type_) or pa.types.is_large_list(type_)
     return bool(is_list and is_vector(storage_type(type_.value_type)))
 
 
 def vector_type(type_: pa.DataType) -> pa.DataType:
-    """Return the storage type of the vectors of a column, of one or several a row."""
+    """Return the storage type of a vector of a column, which has one or several vectors a row."""
     return storage_type(type_.value_type) if is_multivector(type_) else type_
 
 
 def vectors_in(array: pa.Array) -> tuple[pa.Array, NDArray[np.int64]]:
-    """Return all vectors of an array of lists, one after the other, and how many each row has; null rows have none."""
+    """Return all vectors of an array of lists, one after the other, and their number in each row; a null row has 0."""
     counts: NDArray[np.int64] = array.value_lengths().fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
     return array.flatten(), counts
 
 
 def one_by_one(rows: pa.RecordBatchReader) -> pa.RecordBatchReader:
-    """Return the rows of an index that is built, as `IndexKind.build` gets them, with one vector each."""
+    """Return rows with one vector each, from rows for `IndexKind.build` that have several."""
     type_ = rows.schema.field(VALUE).type
     if not is_multivector(type_):
         return rows

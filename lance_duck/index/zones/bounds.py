@@ -27,7 +27,7 @@ class ZoneBounds:
         high: One that none but NaN is above.
         values: There may be values that are neither null nor NaN.
         nans: There may be NaN.
-        known: `low` and `high` mean something.
+        has_bounds: Whether `low` and `high` are defined.
     """
 
     type: pa.DataType
@@ -35,12 +35,12 @@ class ZoneBounds:
     high: Values
     values: Mask
     nans: Mask
-    known: Mask
+    has_bounds: Mask
 
     @property
     def nbytes(self) -> int:
         """Bytes that it holds in memory, about."""
-        fixed = sum(array.nbytes for array in (self.low, self.high, self.values, self.nans, self.known))
+        fixed = sum(array.nbytes for array in (self.low, self.high, self.values, self.nans, self.has_bounds))
         objects = self.low.dtype == object
         return fixed + (sum(map(len, self.low)) + sum(map(len, self.high)) + 66 * len(self.low) if objects else 0)
 
@@ -98,7 +98,7 @@ def zone_masks(bounds: ZoneBounds, query: Query) -> tuple[Mask, Mask]:
         (any_match, every), nan_inside = _starts_with(bounds, query), False
     else:
         raise InternalError("query that bounds do not answer", found=query)
-    any_match, every = any_match | ~bounds.known, every & bounds.known
+    any_match, every = any_match | ~bounds.has_bounds, every & bounds.has_bounds
     may = (bounds.values & any_match) | (bounds.nans if nan_inside else False)
     surely = (~bounds.values | every) & (True if nan_inside else ~bounds.nans)
     return may, may & surely
@@ -112,8 +112,8 @@ def answered_by_bounds(query: Query, is_text: bool) -> bool:
 
 
 def _missing(bound: pa.Array) -> Mask:
-    missing: Mask = bound.is_null().to_numpy(zero_copy_only=False)
-    return missing | is_nan(bound)
+    is_null: Mask = bound.is_null().to_numpy(zero_copy_only=False)
+    return is_null | is_nan(bound)
 
 
 def _between(bounds: ZoneBounds, query: Between) -> tuple[tuple[Mask, Mask], bool]:

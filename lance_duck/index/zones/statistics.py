@@ -131,8 +131,8 @@ def _pieces(values: pa.Array, rows: Rows, starts: Ints, groups: Ints) -> tuple[Z
     nans = is_nan(values)
     numbers = _without(values, nans)
     low, high = _extremes(numbers, numbers, starts)
-    missing = values.is_null().to_numpy(zero_copy_only=False) if values.null_count else np.empty(0, np.bool_)
-    return _finished(zones, low, high, _counted(missing, starts), _counted(nans, starts)), groups
+    is_null = values.is_null().to_numpy(zero_copy_only=False) if values.null_count else np.empty(0, np.bool_)
+    return _finished(zones, low, high, _counted(is_null, starts), _counted(nans, starts)), groups
 
 
 def _joined(pieces: ZoneStatistics, groups: Ints) -> ZoneStatistics:

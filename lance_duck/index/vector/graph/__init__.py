@@ -1,6 +1,6 @@
-"""HNSW graphs: built, walked over, cut, and stored as rows of Lance's files.
+"""HNSW graphs: building, searching, removal of vectors, and storage as rows of Lance's files.
 
-You hold: vectors, or the rows of a stored graph. You get: arrays of neighbours for each level, that faiss takes; a
-stored graph is checked before faiss sees it.
+You hold: vectors, or the rows of a stored graph. You get: arrays of neighbours for each level, in the form of faiss; a
+stored graph is checked before faiss gets it.
 Never here: partitions, codes of vectors, and files.
 """

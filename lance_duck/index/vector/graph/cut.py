@@ -1,6 +1,6 @@
-"""Removal of vectors from a graph: the others keep their neighbors.
+"""Removal of vectors from a graph: the other vectors keep their remaining neighbours.
 
-Who loses many of them gets the nearest neighbours of those that are gone in their places.
+A vector that loses many neighbours gets the nearest neighbours of the lost ones in their place.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from lance_duck.index.vector.graph.hnsw import Graph
 Neighbors = NDArray[np.int64]
 
 _MANY: Final = 0.25
-_FEW_GONE: Final = 4  # of a vector's lost neighbours so many are asked for theirs
+_FEW_GONE: Final = 4  # lost neighbours of a vector whose neighbours replace them
 _AT_ONCE: Final = 32 << 20  # bytes of vectors that are compared at once
 
 
@@ -23,9 +23,9 @@ def living_graph(graph: Graph, vectors: NDArray[np.float32], lives: NDArray[np.b
     """Return a graph over the vectors that live, numbered anew, in the same order.
 
     Args:
-        graph: Over all vectors.
-        vectors: float32 (n, dim) of it; for cosine normalised.
-        lives: bool (n,): which stay; at least one does.
+        graph: Graph over all vectors.
+        vectors: float32 (n, dim), vectors of the graph; for cosine normalised.
+        lives: bool (n,): whether each vector stays; at least one does.
         metric: "l2", "cosine" or "dot".
     """
     numbers = np.where(lives, np.cumsum(lives) - 1, -1)
@@ -46,7 +46,7 @@ def living_graph(graph: Graph, vectors: NDArray[np.float32], lives: NDArray[np.b
 
 
 class _Level:
-    """Neighbours on one level."""
+    """One level of a graph from which vectors are removed."""
 
     def __init__(
         self, graph: Graph, level: int, vectors: NDArray[np.float32], lives: NDArray[np.bool_], metric: str
@@ -58,7 +58,7 @@ class _Level:
         self._is_dot = metric == "dot"
 
     def cut(self, members: Neighbors) -> Neighbors:
-        """Return the living neighbours of vectors, -1 after the last one."""
+        """Return the living neighbours of some vectors, (members, room), -1 after the last one."""
         table = self._of(members)
         alive = self._lives[table]
         had = np.count_nonzero(table >= 0, axis=1)
@@ -85,12 +85,12 @@ class _Level:
         )
         offered = offered.reshape(len(members), -1)
         offered[~self._lives[offered] | (offered == members[:, None])] = -1
-        both = np.hstack([living, offered])
-        order = np.argsort(both, axis=1, kind="stable")
-        ranked = np.take_along_axis(both, order, axis=1)
-        again = np.zeros(both.shape, np.bool_)
-        np.put_along_axis(again, order[:, 1:], ranked[:, 1:] == ranked[:, :-1], axis=1)
-        offered[again[:, living.shape[1] :]] = -1
+        candidates = np.hstack([living, offered])
+        order = np.argsort(candidates, axis=1, kind="stable")
+        ranked = np.take_along_axis(candidates, order, axis=1)
+        is_repeated = np.zeros(candidates.shape, np.bool_)
+        np.put_along_axis(is_repeated, order[:, 1:], ranked[:, 1:] == ranked[:, :-1], axis=1)
+        offered[is_repeated[:, living.shape[1] :]] = -1
         nearest = np.take_along_axis(offered, np.argsort(self._distances(members, offered), axis=1), axis=1)
         return _left(np.hstack([_left(living), nearest]))[:, : living.shape[1]]
 

@@ -1,7 +1,7 @@
-"""HNSW graphs as arrays that faiss takes: built, and walked over.
+"""HNSW graphs as the arrays of faiss: building and searching them.
 
-faiss keeps the neighbours of all levels of a vector side by side, each level with room for as many as there may be,
-filled up with -1. It checks nothing of what it gets.
+faiss keeps the neighbours of all levels of a vector side by side, each level with room for the largest number allowed,
+filled up with -1. It does not check its input.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _MOST_NEIGHBORS: Final = 1024
 
 @dataclass(frozen=True)
 class Graph:
-    """A graph over the vectors 0 … n - 1, as faiss takes it.
+    """A graph over the vectors 0 … n - 1, in the form of faiss.
 
     Attributes:
-        levels: int32 (n,): on how many levels each vector is.
-        room: int32 (levels + 1,): places for neighbours on all levels below.
-        offsets: uint64 (n + 1,): first place of each vector.
+        levels: int32 (n,): number of levels of each vector.
+        room: int32 (levels + 1,): places for neighbours on all lower levels.
+        offsets: uint64 (n + 1,): first place of each vector in `neighbors`.
         neighbors: int32: neighbours of each vector, level by level, filled up with -1.
-        entry_point: Where walks begin, on its highest level; -1 where there are no vectors.
+        entry_point: Vector where walks begin, on its highest level; -1 if there are no vectors.
     """
 
     levels: NDArray[np.int32]
@@ -43,7 +43,7 @@ class Graph:
 
     @property
     def num_vectors(self) -> int:
-        """Vectors."""
+        """Number of vectors."""
         return len(self.levels)
 
     @property
@@ -61,19 +61,19 @@ def build_graph(
     max_level: int = MAX_LEVEL,
     storage: Any = None,
 ) -> Graph:
-    """Build a graph; by all threads.
+    """Build a graph by inserting one vector after another, with all threads.
 
     Args:
         vectors: float32 (n, dim), C-contiguous and finite; for cosine normalised.
         metric: "l2", "cosine" or "dot".
         m: Neighbours of a vector at most, on level 0 twice as many; 2 or more.
-        ef_construction: Candidates that are kept while a vector looks for its neighbours.
+        ef_construction: Candidates that the search for the neighbours of a vector keeps.
         max_level: Levels at most.
-        storage: A trained faiss index without vectors whose distances the graph is built by; it gets the vectors.
-            None: exact distances.
+        storage: Trained, empty faiss index that gets the vectors and whose distances the graph is built by; None for
+            exact distances.
 
     Raises:
-        InvalidInputError: A parameter makes no sense.
+        InvalidInputError: A parameter is out of range.
     """
     _check_parameter("m", m, 2, _MOST_NEIGHBORS)
     _check_parameter("ef_construction", ef_construction, 1, 1 << 20)
@@ -81,7 +81,7 @@ def build_graph(
     vector_storage = storage if storage is not None else flat_storage(vectors.shape[1], metric)
     index: Any = faiss.IndexHNSW(vector_storage, m)
     index.hnsw.efConstruction = ef_construction
-    index.keep_max_size_level0 = True  # as Lance does: narrow walks, of ef little more than k, find what they should
+    index.keep_max_size_level0 = True  # as Lance does: narrow walks, with ef little above k, keep their recall
     chances = faiss.vector_to_array(index.hnsw.assign_probas)[:max_level]
     faiss.copy_array_to_vector(np.ascontiguousarray(chances), index.hnsw.assign_probas)
     if len(vectors):
@@ -90,7 +90,7 @@ def build_graph(
 
 
 def graph_of(index: Any) -> Graph:
-    """Return the graph of a faiss IndexHNSW, copied."""
+    """Return a copy of the graph of a faiss IndexHNSW."""
     hnsw = index.hnsw
     levels = faiss.vector_to_array(hnsw.levels).astype(np.int32)
     height = int(levels.max(initial=0))
@@ -104,11 +104,11 @@ def graph_of(index: Any) -> Graph:
 
 
 def index_of(storage: Any, graph: Graph) -> Any:
-    """Return a faiss IndexHNSW that walks over a graph. It does not keep `storage` alive: the caller does.
+    """Return a faiss IndexHNSW that searches a graph. It does not keep `storage` alive: the caller does.
 
     Args:
-        storage: faiss index that holds the vectors; its metric is that of the walks.
-        graph: Over just these vectors.
+        storage: faiss index that holds the vectors; its metric is that of the searches.
+        graph: Graph over these vectors.
     """
     index: Any = faiss.IndexHNSW(storage, 16)
     index.is_trained = True
@@ -124,9 +124,9 @@ def index_of(storage: Any, graph: Graph) -> Any:
 
 
 def points(vectors: NDArray[Any], metric: str) -> tuple[NDArray[np.float32], str]:
-    """Return the vectors as graphs are built over them, and the metric there.
+    """Return the vectors in the form that graphs are built over, float32, and the metric to build with.
 
-    Bits become numbers, 0 and 1: their squared distance is the number of those that differ.
+    Bits become numbers, 0 and 1: their squared distance is the number of different bits.
     """
     if metric != "hamming":
         return np.ascontiguousarray(vectors, np.float32), metric
@@ -134,7 +134,7 @@ def points(vectors: NDArray[Any], metric: str) -> tuple[NDArray[np.float32], str
 
 
 def flat_storage(dim: int, metric: str) -> Any:
-    """Return a faiss index of vectors as they are; cosine is the Euclidean distance of normalised vectors."""
+    """Return an empty faiss index of uncompressed vectors; cosine is the Euclidean distance of normalised vectors."""
     return faiss.IndexFlatIP(dim) if metric == "dot" else faiss.IndexFlatL2(dim)
 
 

@@ -1,8 +1,8 @@
-"""Graphs joined from near neighbors: several times as fast as inserting one vector after another.
+"""Graphs joined from near neighbours: several times as fast as inserting one vector after another.
 
-Some vectors, chosen by chance, are put into a graph one after the other; all on higher levels are among them. It leads
-everywhere, from one cluster to another. Then each vector is joined with its nearest neighbours: with those of them that
-lie in different directions, with those that have it as a neighbour, and with the nearest in what room is left.
+Some vectors, chosen at random, are inserted into a sparse graph one after the other; all vectors of the higher levels
+are among them. This graph connects all clusters. Then each vector is joined with its nearest neighbours: with those
+that lie in different directions, with those that have it as a neighbour, and, in the remaining room, with the nearest.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ MOST_M: Final = 64
 
 _FAISS: Final[Any] = faiss  # its stubs do not have all of it
 _SEED: Final = 1
-_PART: Final = 4  # one of so many vectors is put in by itself
+_PART: Final = 4  # one of so many vectors is inserted into the sparse graph
 _AT_ONCE: Final = 1 << 16  # rows that are sorted at once
-_ASKED: Final = 512  # vectors that a graph is tried with
+_ASKED: Final = 512  # vectors that a graph is tested with
 _EF: Final = 64
 _REACHED: Final = 0.98
 _LARGEST: Final = 1e15
@@ -33,14 +33,14 @@ def join_graph(vectors: NDArray[np.float32], m: int, ef_construction: int, max_l
     """Build a graph by squared Euclidean distance.
 
     Args:
-        vectors: float32 (n, dim), finite; `_PART` at least.
+        vectors: float32 (n, dim), finite; n is at least `_PART`.
         m: Neighbours of a vector at most, on level 0 twice as many; `LEAST_M` … `MOST_M`.
-        ef_construction: Candidates that are kept while vectors are put in one after the other.
+        ef_construction: Candidates that the insertion of a vector into the sparse graph keeps.
         max_level: Levels at most.
 
     Returns:
-        The graph; None where walks do not get everywhere in it, as among many equal vectors, and where squares of
-        numbers would be too large.
+        The graph; None if walks do not reach all vectors in it, as among many equal vectors, or if the squares of the
+        numbers would overflow.
     """
     count = len(vectors)
     if max(float(vectors.max()), -float(vectors.min())) > _LARGEST:
@@ -56,7 +56,7 @@ def join_graph(vectors: NDArray[np.float32], m: int, ef_construction: int, max_l
 
 
 def _sparse(vectors: NDArray[np.float32], count: int, m: int, ef_construction: int, max_level: int) -> Graph:
-    """Return a graph of some of `count` vectors; the first ones of them are on the higher levels of all."""
+    """Return a graph of a part of `count` vectors, with the higher levels of all; its first vectors are on these."""
     levels = np.ones(len(vectors), np.int32)
     for level in range(1, max_level):
         levels[: int(count / m**level)] = level + 1
@@ -74,7 +74,7 @@ def _level_0(graph: Graph) -> Numbers:
 
 
 def _whole(sparse: Graph, joined: Numbers) -> Graph:
-    """Return the higher levels of a graph over neighbours of all vectors."""
+    """Return a graph with the higher levels of `sparse`, and `joined` as the level 0 of all vectors."""
     count, width = joined.shape
     num_sparse = sparse.num_vectors
     levels = np.concatenate([sparse.levels, np.ones(count - num_sparse, np.int32)])
@@ -86,7 +86,7 @@ def _whole(sparse: Graph, joined: Numbers) -> Graph:
 
 
 def _renumbered(graph: Graph, order: NDArray[np.int64]) -> Graph:
-    """Return the graph with the numbers of vectors that `order` says."""
+    """Return the graph with vector i renamed to `order[i]`."""
     levels = np.empty_like(graph.levels)
     levels[order] = graph.levels
     sizes = graph.room[levels].astype(np.int64)
@@ -100,7 +100,7 @@ def _renumbered(graph: Graph, order: NDArray[np.int64]) -> Graph:
 
 
 def _is_sound(storage: Any, graph: Graph, vectors: NDArray[np.float32]) -> bool:
-    """Return whether walks find vectors that they look for."""
+    """Return whether searches for vectors of the graph find them."""
     index = index_of(storage, graph)
     queries = np.ascontiguousarray(vectors[np.linspace(0, len(vectors) - 1, _ASKED).astype(np.int64)])
     nearest = index.search(queries, 1, params=_FAISS.SearchParametersHNSW(efSearch=_EF))[1][:, 0]
@@ -109,11 +109,11 @@ def _is_sound(storage: Any, graph: Graph, vectors: NDArray[np.float32]) -> bool:
 
 
 class _NeighbourJoin:
-    """Neighbours of vectors.
+    """The join of vectors with their near neighbours.
 
     Args:
         storage: faiss index of the vectors.
-        vectors: The same.
+        vectors: float32 (n, dim), the same vectors.
     """
 
     def __init__(self, storage: Any, vectors: NDArray[np.float32]) -> None:
@@ -121,15 +121,15 @@ class _NeighbourJoin:
         self._vectors = vectors
 
     def table(self, sparse: Numbers, width: int) -> Numbers:
-        """Return the neighbours of all vectors, (n, width), -1 after the last; the first vectors have some already."""
+        """Return the neighbours of all vectors, (n, width), -1 after the last; `sparse` has some of the first ones."""
         nearest = near(self._vectors, width)
         diverse = self._diverse(*nearest, width=width // 2 + 4)
-        far, both = self._sorted(np.hstack([diverse, self._back(diverse, width)]))
-        full = np.count_nonzero(both >= 0, axis=1) > width
-        table = both[:, :width].copy()
+        far, candidates = self._sorted(np.hstack([diverse, self._back(diverse, width)]))
+        full = np.count_nonzero(candidates >= 0, axis=1) > width
+        table = candidates[:, :width].copy()
         if full.any():
-            both[~full] = -1
-            table[full] = self._diverse(far, both, width=width)[full]
+            candidates[~full] = -1
+            table[full] = self._diverse(far, candidates, width=width)[full]
         num_sparse = len(sparse)
         table[:num_sparse] = _filled(_compact(sparse)[:, : 3 * width // 4], table[:num_sparse], width)
         return _filled(table, nearest[1], width)
@@ -147,11 +147,11 @@ class _NeighbourJoin:
         return neighbors
 
     def _sorted(self, numbers: Numbers) -> tuple[Far, Numbers]:
-        """Return the neighbours by distance, each once; -1 at the end."""
+        """Return distances and numbers of neighbours, nearest first, each once; -1 at the end. Changes `numbers`."""
         far = np.empty(numbers.shape, np.float32)
         for first in range(0, len(numbers), _AT_ONCE):
             batch = slice(first, first + _AT_ONCE)
-            rows = np.where(_again(numbers[batch]), -1, numbers[batch])
+            rows = np.where(_repeats(numbers[batch]), -1, numbers[batch])
             distances = self._far(first, rows)
             order = np.argsort(distances, axis=1, kind="stable")
             numbers[batch] = np.take_along_axis(rows, order, axis=1)
@@ -159,7 +159,7 @@ class _NeighbourJoin:
         return far, numbers
 
     def _far(self, first: int, numbers: Numbers) -> Far:
-        """Return how far neighbours of the vectors from `first` are; inf where there is none."""
+        """Return the distances of the vectors from `first` on to their neighbours; inf where there is none."""
         far = np.zeros(numbers.shape, np.float32)
         mine, ids = self._vectors[first : first + len(numbers)], np.ascontiguousarray(numbers, np.int64)
         pointers = (faiss.swig_ptr(each) for each in (far, mine, self._vectors, ids))
@@ -167,7 +167,7 @@ class _NeighbourJoin:
         return np.where(numbers >= 0, far, np.float32(np.inf))
 
     def _back(self, neighbors: Numbers, most: int) -> Numbers:
-        """Return, for each vector, the nearest that have it as a neighbour, (n, most)."""
+        """Return, for each vector, the nearest vectors that have it as a neighbour, (n, most)."""
         count = len(neighbors)
         steps = range(0, count, _AT_ONCE)
         is_neighbour = neighbors >= 0
@@ -184,24 +184,24 @@ class _NeighbourJoin:
 
 
 def _compact(numbers: Numbers) -> Numbers:
-    """Move neighbours to the front of each row, in their order."""
+    """Move neighbours to the front of each row, in their order, and -1 behind them."""
     return np.take_along_axis(numbers, np.argsort(numbers < 0, axis=1, kind="stable"), axis=1)
 
 
-def _again(numbers: Numbers) -> NDArray[np.bool_]:
-    """Return where a number stands in its row for another time."""
+def _repeats(numbers: Numbers) -> NDArray[np.bool_]:
+    """Return where a number repeats an earlier one of its row."""
     order = np.argsort(numbers, axis=1, kind="stable")
     ranked = np.take_along_axis(numbers, order, axis=1)
-    again = np.zeros(numbers.shape, np.bool_)
-    np.put_along_axis(again, order[:, 1:], ranked[:, 1:] == ranked[:, :-1], axis=1)
-    return again
+    is_repeated = np.zeros(numbers.shape, np.bool_)
+    np.put_along_axis(is_repeated, order[:, 1:], ranked[:, 1:] == ranked[:, :-1], axis=1)
+    return is_repeated
 
 
 def _filled(neighbors: Numbers, others: Numbers, width: int) -> Numbers:
-    """Fill the free places of neighbour lists with others; each once, -1 at the end."""
+    """Fill the free places of neighbour lists with other neighbours; each once, -1 at the end."""
     table = np.full((len(neighbors), width), -1, np.int32)
     for first in range(0, len(neighbors), _AT_ONCE):
-        both = np.hstack([neighbors[first : first + _AT_ONCE], others[first : first + _AT_ONCE]])
-        both[_again(both)] = -1
-        table[first : first + _AT_ONCE, : both.shape[1]] = _compact(both)[:, :width]
+        candidates = np.hstack([neighbors[first : first + _AT_ONCE], others[first : first + _AT_ONCE]])
+        candidates[_repeats(candidates)] = -1
+        table[first : first + _AT_ONCE, : candidates.shape[1]] = _compact(candidates)[:, :width]
     return table

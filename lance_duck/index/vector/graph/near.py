@@ -1,7 +1,7 @@
-"""Near neighbors of all vectors among themselves, by products of matrices, block by block.
+"""Near neighbours of all vectors among themselves, by products of matrices, block by block.
 
-Blocks are vectors around a centroid. The vectors of a block are compared with those of the blocks that are near to most
-of them; who lies at the border of a block may miss some of its neighbours.
+A block is the vectors around a centroid. The vectors of a block are compared with those of the blocks that are near to
+most of them; a vector at the border of a block may miss some of its neighbours.
 """
 
 from __future__ import annotations
@@ -19,26 +19,27 @@ Far = NDArray[np.float32]
 Numbers = NDArray[np.int32]
 
 _SEED: Final = 7
-_ALL: Final = 2048  # so many vectors are one block
+_ALL: Final = 2048  # up to so many vectors are one block
 _BLOCK: Final = 256
 _AT_ONCE: Final = 1024  # vectors of a block that are compared at once
-_PROBES: Final = 6  # of a vector so many blocks are near
+_PROBES: Final = 6  # blocks that are near to a vector
 _MOST_BLOCKS: Final = 16
 _MOST: Final = 32 * _BLOCK  # vectors that one is compared with, where blocks are of very different sizes
-_ENOUGH: Final = 0.9  # of all near blocks of the vectors of a block
+_ENOUGH: Final = 0.9  # share of the near blocks of the vectors of a block that are compared with it
 _ROUNDS: Final = 4
 _SAMPLE: Final = 32  # vectors for each centroid
 
 
 def near(vectors: NDArray[np.float32], k: int) -> tuple[Far, Numbers]:
-    """Return the neighbours of each vector, nearest first, without itself; about the k nearest.
+    """Return approximately the k nearest neighbours of each vector, nearest first, without itself.
 
     Args:
         vectors: float32 (n, dim), C-contiguous, finite, around the origin.
-        k: Neighbours of each, at least 1.
+        k: Neighbours of each vector, at least 1.
 
     Returns:
-        Squared distances (n, k), inf where there is no neighbour, and numbers of vectors (n, k), -1 there.
+        Squared distances, float32 (n, k), inf where there is no neighbour; and numbers of vectors, int32 (n, k), -1
+        there.
     """
     count = len(vectors)
     neighbors = _Neighbors(vectors, k)
@@ -66,7 +67,7 @@ def _probes(vectors: NDArray[np.float32], blocks: int) -> Numbers:
 
 
 def _look(neighbors: _Neighbors, members: list[NDArray[np.int64]], probes: Numbers, block: int) -> None:
-    """Find the neighbours of a block."""
+    """Compare the vectors of a block with those of near blocks."""
     mine = members[block]
     if not len(mine):
         return
@@ -83,11 +84,11 @@ def _look(neighbors: _Neighbors, members: list[NDArray[np.int64]], probes: Numbe
 
 
 class _Neighbors:
-    """Neighbours that were found.
+    """The nearest neighbours of vectors so far.
 
     Args:
-        vectors: That are compared.
-        k: Neighbours of each.
+        vectors: float32 (n, dim), vectors to compare.
+        k: Neighbours of each vector.
     """
 
     def __init__(self, vectors: NDArray[np.float32], k: int) -> None:
@@ -96,13 +97,13 @@ class _Neighbors:
         self.numbers = np.full((len(vectors), k), -1, np.int32)
 
     def compare(self, mine: NDArray[np.int64], others: NDArray[np.int64]) -> None:
-        """Find neighbours of some vectors among others."""
-        most = min(self.numbers.shape[1] + 1, len(others))
-        far, places = faiss.knn(self._vectors[mine], self._vectors[others], most)
+        """Set the neighbours of some vectors to the nearest among others."""
+        num_near = min(self.numbers.shape[1] + 1, len(others))
+        far, places = faiss.knn(self._vectors[mine], self._vectors[others], num_near)
         numbers = others[places]
         itself = (numbers == mine[:, None]) | (places < 0)
         itself[~itself.any(axis=1), -1] = True
-        order = np.argsort(itself, axis=1, kind="stable")[:, : most - 1]
+        order = np.argsort(itself, axis=1, kind="stable")[:, : num_near - 1]
         is_duplicate = np.take_along_axis(itself, order, axis=1)
-        self.far[mine, : most - 1] = np.where(is_duplicate, np.inf, np.take_along_axis(far, order, axis=1))
-        self.numbers[mine, : most - 1] = np.where(is_duplicate, -1, np.take_along_axis(numbers, order, axis=1))
+        self.far[mine, : num_near - 1] = np.where(is_duplicate, np.inf, np.take_along_axis(far, order, axis=1))
+        self.numbers[mine, : num_near - 1] = np.where(is_duplicate, -1, np.take_along_axis(numbers, order, axis=1))

@@ -1,15 +1,15 @@
 """HNSW graphs as rows of Lance's files.
 
 index.idx   rows of a partition: one per vector and level, level by level
-    __vector_id u32             position of the vector in the partition; level 0 has all of them, in order
-    __neighbors list<u32>       its neighbours on this level: at most 2·m on level 0, m above
-    _distance list<f32>         how far they are: written, read by no search
+    __vector_id u32             position of the vector in the partition; level 0 has all vectors, in order
+    __neighbors list<u32>       neighbours of the vector on this level: at most 2·m on level 0, m above
+    _distance list<f32>         distances of the neighbours: written, read by no search
 lance:hnsw  JSON text per partition: entry_point, params {m, ef_construction, max_level, …}, level_offsets: first row of
             each level, and the number of rows at the end; trailing levels may be empty; "" for no vectors at all
             pylance before 12: vector 0 is the entry point and has a row on every level up to max_level; level_offsets
             count that row on level 0 only, so a partition has one row more for each upper level, empty ones too
 
-What is read is checked in all that a walk relies on.
+Reading checks everything that a walk relies on.
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ GRAPH_SCHEMA: Final = pa.schema(
 METADATA_KEY: Final = "lance:hnsw"
 
 _FAISS: Final[Any] = faiss  # its stubs do not have all of it
-_SPARSEST: Final = 64  # places for neighbours, for each one that there is
+_SPARSEST: Final = 64  # places for neighbours, for each neighbour, at most
 _BLOCK: Final = 1 << 16
 
 
 @dataclass(frozen=True)
 class GraphMetadata:
-    """What `lance:hnsw` says of the graph of one partition.
+    """Metadata of the graph of one partition, from `lance:hnsw`.
 
     Attributes:
         entry_point: Vector where walks begin.
         level_offsets: First row of each level, and the number of rows.
-        params: m, ef_construction, max_level and others, as they were written.
+        params: m, ef_construction, max_level and other parameters, as written.
     """
 
     entry_point: int
@@ -61,11 +61,11 @@ class GraphMetadata:
 
     @property
     def num_rows(self) -> int:
-        """Rows of all levels."""
+        """Number of rows of all levels."""
         return self.level_offsets[-1] if self.level_offsets else 0
 
     def to_json(self) -> str:
-        """Return the text of it; none for no vectors."""
+        """Return the metadata as JSON text; "" for no vectors."""
         if not self.num_rows:
             return ""
         text = {
@@ -81,8 +81,8 @@ class GraphRows:
     """A graph as rows of a file.
 
     Attributes:
-        rows: Rows of `GRAPH_SCHEMA`.
-        metadata: Where levels and walks begin.
+        rows: Rows with `GRAPH_SCHEMA`.
+        metadata: First rows of the levels, entry point and parameters.
     """
 
     rows: pa.RecordBatch
@@ -93,14 +93,14 @@ def graph_metadata(text: str, *, where: str) -> list[GraphMetadata]:
     """Read `lance:hnsw`: one entry per partition.
 
     Raises:
-        CorruptError: The text is not such JSON.
+        CorruptError: The text is not JSON of this form.
     """
     parts = parsed(text, list, f"{where}: {METADATA_KEY}")
     return [_metadata(part, where) for part in parts]
 
 
 def graphs_of(files: VectorFiles) -> list[GraphMetadata]:
-    """Return what a segment says of the graphs of its partitions; [] where its kind has none.
+    """Return the metadata of the graphs of a segment's partitions; [] if its kind has none.
 
     Raises:
         CorruptError: The metadata contradict the rows of the file.
@@ -119,23 +119,23 @@ def graphs_of(files: VectorFiles) -> list[GraphMetadata]:
 
 
 def metadata_text(graphs: Sequence[GraphMetadata]) -> str:
-    """Return `lance:hnsw` of the partitions."""
+    """Return the text of `lance:hnsw` for the graphs of all partitions."""
     return json.dumps([graph.to_json() for graph in graphs], separators=(",", ":"))
 
 
 def read_graph(metadata: GraphMetadata, ids: pa.Array, neighbors: pa.Array, num_vectors: int, *, where: str) -> Graph:
-    """Make a graph of its rows.
+    """Read a graph from its rows.
 
     Args:
-        metadata: Metadata of the partition.
-        ids: uint32, `__vector_id` of its rows.
-        neighbors: list<uint32>, `__neighbors` of its rows.
-        num_vectors: Vectors of the partition.
-        where: For messages.
+        metadata: Metadata of the graph.
+        ids: uint32, `__vector_id` of the rows.
+        neighbors: list<uint32>, `__neighbors` of the rows.
+        num_vectors: Number of vectors of the partition.
+        where: Path for error messages.
 
     Raises:
-        CorruptError: Level 0 has not all vectors, another level one that the level below has not, a vector a neighbour
-            that is not on its level, or the entry point is not a vector.
+        CorruptError: Level 0 lacks a vector, another level has a vector that the level below lacks, a neighbour is not
+            on the level of its vector, or the entry point is not a vector.
     """
     starts, lengths, items = _lists(neighbors, where)
     numbers = _plain(ids, where).astype(np.int64)
@@ -170,14 +170,14 @@ def read_graph(metadata: GraphMetadata, ids: pa.Array, neighbors: pa.Array, num_
 
 
 def graph_rows(graph: Graph, vectors: NDArray[np.float32], metric: str, **params: Any) -> GraphRows:
-    """Write a graph as rows, as Lance writes them.
+    """Return a graph as the rows that Lance writes.
 
     Args:
-        graph: The graph.
-        vectors: float32 (n, dim), C-contiguous, whose distances are written; for cosine normalised.
+        graph: Graph over the vectors.
+        vectors: float32 (n, dim), C-contiguous; for cosine normalised. The rows have their distances.
         metric: "l2", "cosine" or "dot".
-        params: m, ef_construction and max_level that it was built with. There are at least as many levels as the
-            graph has.
+        params: m, ef_construction and max_level that the graph was built with; max_level is at least its number of
+            levels.
     """
     parameters = {"max_level": MAX_LEVEL, "m": M, "ef_construction": EF_CONSTRUCTION, "prefetch_distance": 2, **params}
     height = len(graph.room) - 1
@@ -220,7 +220,7 @@ def _entry_counted(graph: GraphMetadata, num_rows: int) -> GraphMetadata:
 
 
 def _bounds(offsets: tuple[int, ...]) -> list[tuple[int, int]]:
-    """Return the first and last row of each level, without the empty ones at the end."""
+    """Return the first row and the end of each level, without empty levels at the end."""
     bounds = list(pairwise(offsets))
     while bounds and bounds[-1][0] == bounds[-1][1]:
         bounds.pop()
@@ -263,7 +263,7 @@ def _levels(
 
 
 def _taken(counts: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Return which places are taken, where of each vector's so many places the first ones are."""
+    """Return which places hold a neighbour, if the first `counts[i]` of the `sizes[i]` places of vector i do."""
     turns = np.stack([counts, sizes - counts], axis=1).ravel()
     return np.repeat(np.tile(np.array([True, False]), len(counts)), turns)
 
@@ -295,7 +295,7 @@ def _level_rows(
 def _distances(
     vectors: NDArray[np.float32], mine: NDArray[np.float32], block: NDArray[np.int64], metric: str
 ) -> NDArray[np.float32]:
-    """Return the distances of vectors to their neighbours; anything where there is none (-1)."""
+    """Return the distances of vectors to their neighbours; undefined where there is none (-1)."""
     far = np.zeros(block.shape, np.float32)
     ask = _FAISS.fvec_inner_products_by_idx if metric == "dot" else _FAISS.fvec_L2sqr_by_idx
     ids = np.ascontiguousarray(block)

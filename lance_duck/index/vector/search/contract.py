@@ -1,4 +1,4 @@
-"""What a vector segment offers, and how it is asked.
+"""The interface of open vector segments, and the parameters and results of their searches.
 
 Vectors of a segment are numbered by position, 0 … num_rows - 1, in the order of its storage; `rows` names their rows.
 Distances are those of Lance's `_distance`: squared Euclidean for l2, 1 - cosine similarity, 1 - inner product for dot,
@@ -22,14 +22,14 @@ METRICS: Final = ("l2", "cosine", "dot", "hamming")
 
 @dataclass(frozen=True)
 class Probe:
-    """How far to look.
+    """The extent of a search.
 
     Attributes:
-        nprobes: Partitions to look into first.
-        max_nprobes: Partitions to look into at most while fewer than k rows are found; None: all.
-        ef: Candidates that a walk over a graph keeps; None: as suits k.
-        lower: Distances below are left out; None: none is.
-        upper: Distances from here on are left out; None: none is.
+        nprobes: Partitions to search first.
+        max_nprobes: Partitions to search at most while fewer than k rows are found; None for all.
+        ef: Candidates that a walk over a graph keeps; None for a number that suits k.
+        lower: Least distance of a hit; None for no bound.
+        upper: Bound that distances of hits are below; None for no bound.
     """
 
     nprobes: int = 20
@@ -54,15 +54,15 @@ class Hits:
 
 @dataclass(frozen=True)
 class Shape:
-    """Describes what the work of a search in a segment depends on.
+    """The properties of a segment that the work of a search depends on.
 
     Attributes:
-        num_rows: Vectors.
-        num_partitions: Partitions.
-        has_graphs: Partitions are walked over, not read whole.
+        num_rows: Number of vectors.
+        num_partitions: Number of partitions.
+        has_graphs: Whether partitions are searched by walks over graphs, not compared as a whole.
         code_bytes: Bytes that are read of a vector.
-        table_bytes: Bytes of the codebook, of which a table of distances is made for each partition, and bytes of codes
-            are looked up there; 0: codes are compared themselves.
+        table_bytes: Bytes of the codebook, from which a search makes a table of distances for each partition and looks
+            up the bytes of codes there; 0 if codes are compared directly.
     """
 
     num_rows: int
@@ -73,15 +73,16 @@ class Shape:
 
 
 class VectorIndex(Protocol):
-    """An open vector segment. Safe to use from several threads; what it reads it keeps, within limits.
+    """An open vector segment. Safe to use from several threads; reads are cached within limits.
 
-    What it raises for broken files is a LanceDuckError, at open or at a search.
+    Broken files raise a LanceDuckError, at open or at a search.
 
     Attributes:
         metric: One of `METRICS`.
         dim: Numbers of a vector.
-        num_rows: Vectors.
-        is_exact: Distances are those of the vectors themselves (flat storage); else re-ranking makes them better.
+        num_rows: Number of vectors.
+        is_exact: Whether distances are those of the vectors themselves (flat storage); if not, re-ranking improves
+            them.
         files: Files of the segment.
     """
 
@@ -93,39 +94,39 @@ class VectorIndex(Protocol):
 
     @property
     def shape(self) -> Shape:
-        """What the work of a search depends on."""
+        """The properties that the work of a search depends on."""
 
     def rows(self) -> NDArray[np.uint64]:
-        """Return the names of the rows, by position; read once, kept, not to be changed."""
+        """Return the name of each row, uint64, by position; read once, cached, not to be changed."""
 
     def search(self, queries: Queries, k: int, allowed: NDArray[np.bool_] | None, probe: Probe) -> Hits:
-        """Return the nearest neighbours.
+        """Return the nearest neighbours of queries.
 
         Args:
-            queries: (queries, dim), finite; C-contiguous.
-            k: Neighbours of each, at least 1; may be more than there are vectors.
-            allowed: For each position whether it may be found; None: all may. Looking goes on, over more partitions,
-                until k of them are found or `probe.max_nprobes` is reached.
-            probe: How far to look.
+            queries: float32 (queries, dim), finite, C-contiguous.
+            k: Neighbours of each query, at least 1; may exceed the number of vectors.
+            allowed: bool (num_rows,): whether each position may be found; None if all may. The search goes on in
+                further partitions until k of them are found or `probe.max_nprobes` is reached.
+            probe: Extent of the search.
         """
 
     def partition_ranks(self, queries: Queries, positions: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return how many partitions are nearer to a query than that of a vector: those that are looked into first.
+        """Return how many partitions are nearer to a query than that of a vector, and so are searched before it.
 
         Args:
-            queries: (queries, dim), finite; C-contiguous.
-            positions: (queries, m), of vectors; -1 stands for none, whose rank is the number of partitions.
+            queries: float32 (queries, dim), finite, C-contiguous.
+            positions: int64 (queries, m), of vectors; -1 for none, whose rank is the number of partitions.
 
         Returns:
             int64 (queries, m).
         """
 
     def statistics(self) -> dict[str, Any]:
-        """Return what pylance's index_statistics says of a segment of this kind."""
+        """Return the statistics of a segment, as pylance's index_statistics does."""
 
     def prewarm(self) -> None:
-        """Read everything that searches read, and keep it."""
+        """Read all that searches read, and cache it."""
 
     @property
     def nbytes(self) -> int:
-        """Bytes that it holds in memory."""
+        """Bytes in memory."""

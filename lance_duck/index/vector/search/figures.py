@@ -1,4 +1,4 @@
-"""What pylance's index_statistics says of a vector segment."""
+"""The statistics of a vector segment, as in pylance's index_statistics."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lance_duck.index.vector.storage.files import INDEX_FILE, VectorFiles
 def figures(files: VectorFiles, graphs: Sequence[GraphMetadata] = ()) -> dict[str, Any]:
     """Return the statistics of a segment: index_type, metric_type, num_partitions, partition sizes, loss.
 
-    Of the graphs of its partitions the first one that is not empty is shown.
+    Of the graphs of its partitions, the first that is not empty is included.
     """
     sub_index: dict[str, Any] = {}
     first = next((graph for graph in graphs if graph.num_rows), None)
@@ -22,7 +22,7 @@ def figures(files: VectorFiles, graphs: Sequence[GraphMetadata] = ()) -> dict[st
     sub_index |= files.metadata
     for left_out in ("codebook_position", "codebook_tensor"):
         sub_index.pop(left_out, None)
-    # Codes of PQ are compared by l2 for cosine, too.
+    # For cosine, codes of PQ are compared by l2.
     metric = "l2" if (files.storage, files.metric) == ("PQ", "cosine") else files.metric
     sub_index |= {"index_type": "HNSW" if files.has_graphs else files.storage, "metric_type": metric}
     return {

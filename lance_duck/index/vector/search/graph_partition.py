@@ -1,7 +1,7 @@
-"""One partition of a segment with graphs: its codes and its graph in memory, searched by a walk or by looking at all.
+"""A partition of a segment with graphs: codes and graph in memory, searched by a walk or by comparing all vectors.
 
-A walk keeps `ef` candidates. Where only some vectors may be found, it keeps more of them, so that among them are about
-as many as there would be; where few may be found, looking at all of these is faster, and exact.
+A walk keeps `ef` candidates. With a filter it keeps more, so that about `ef` of them are allowed; where few vectors are
+allowed, comparing all of these is faster, and exact.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ _FAISS: Final[Any] = faiss  # its stubs do not have all of it
 
 
 class GraphPartition:
-    """Vectors of a partition. Safe to use from several threads.
+    """A partition with its graph. Safe to use from several threads.
 
     Attributes:
         storage: faiss index of the codes.
-        num_vectors: Vectors.
+        num_vectors: Number of vectors.
 
     Args:
         files: Files of the segment.
-        codes: Codes of the partition, as `VectorFiles.codes` gives them.
-        graph: Reads the graph; called when it is needed first.
+        codes: Codes of the partition, as `VectorFiles.codes` returns them.
+        graph: Function that reads the graph; called when the graph is first needed.
     """
 
     def __init__(self, files: VectorFiles, codes: NDArray[Any], graph: Callable[[], Graph]) -> None:
@@ -56,7 +56,7 @@ class GraphPartition:
         return self._nbytes
 
     def walker(self) -> Any:
-        """Return the faiss index that walks over the graph.
+        """Return the faiss index that searches the graph.
 
         Raises:
             CorruptError: The graph is broken.
@@ -76,12 +76,13 @@ class GraphPartition:
 
         Args:
             queries: float32 (queries, dim), C-contiguous.
-            k: Neighbours of each.
-            allowed: For each vector whether it may be found; None: all may.
-            ef: Candidates of a walk, were all vectors allowed.
+            k: Neighbours of each query.
+            allowed: bool (num_vectors,): whether each vector may be found; None if all may.
+            ef: Candidates of a walk without a filter.
 
         Returns:
-            Distances (queries, n) and vectors (queries, n), nearest first; n is k, or less where fewer may be found.
+            Distances, float32 (queries, n), and vectors, int64 (queries, n), nearest first; n is k, or less if fewer
+            may be found.
         """
         count = self.num_vectors if allowed is None else int(np.count_nonzero(allowed))
         k = min(k, count)
@@ -116,7 +117,7 @@ class GraphPartition:
     def _look_at_all(
         self, queries: NDArray[np.float32], k: int, allowed: NDArray[np.bool_] | None
     ) -> tuple[Distances, Places]:
-        """Return the nearest of all vectors that may be found; exact by the codes."""
+        """Return the nearest of all allowed vectors; the result is exact as to the codes."""
         ids = np.arange(self.num_vectors) if allowed is None else np.flatnonzero(allowed)
         step = max(DECODE_BYTES // (4 * self.storage.d), 1)
         best: list[tuple[Distances, Places]] = []
@@ -168,7 +169,7 @@ class GraphPartition:
 
 @lru_cache(256)
 def _parameters(ef: int) -> Any:
-    """Return the parameters of a walk over all vectors; made once, only read."""
+    """Return the faiss parameters of a walk without a filter; made once, not to be changed."""
     return _FAISS.SearchParametersHNSW(efSearch=ef)
 
 
@@ -193,7 +194,7 @@ def _storage_of(files: VectorFiles, codes: NDArray[Any]) -> Any:
 
 
 def _codes_in(storage: Any) -> NDArray[np.uint8]:
-    """Return the codes (n, code size) that an index holds; valid as long as it is."""
+    """Return a view of the codes (n, code size) of an index; valid as long as the index is."""
     size = storage.ntotal * storage.code_size
     if not size:
         return np.empty((0, storage.code_size), np.uint8)

@@ -1,4 +1,4 @@
-"""Searching graphs: of each query the nearest partitions, and in each of them a walk, by faiss."""
+"""Searches of graphs: for each query faiss finds the nearest partitions, and walks over the graph of each of them."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ class GraphIndex:
     Attributes:
         metric: "l2", "cosine" or "dot".
         dim: Numbers of a vector.
-        num_rows: Vectors.
-        is_exact: The storage is flat.
+        num_rows: Number of vectors.
+        is_exact: Whether the storage is flat.
         files: Files of the segment.
-        graphs: What the file says of the graph of each partition.
+        graphs: Metadata of the graph of each partition.
 
     Args:
         files: Files of the segment.
-        limit: Bytes of partitions that are kept; the one used last is kept even when it is larger.
+        limit: Bytes of partitions that are cached; the one used last is cached even if it is larger.
 
     Raises:
-        CorruptError: What the file says of its graphs does not fit to its rows.
+        CorruptError: The metadata of the graphs contradict the rows of the file.
         UnsupportedError: The metric is hamming.
     """
 
@@ -61,7 +61,7 @@ class GraphIndex:
         self._centroids.add(np.ascontiguousarray(files.centroids))
 
     def rows(self) -> NDArray[np.uint64]:
-        """Return the names of the rows, by position; read once, kept, not to be changed."""
+        """Return the name of each row, uint64, by position; read once, cached, not to be changed."""
         return self.files.rows()
 
     @safe_after_fork
@@ -89,24 +89,24 @@ class GraphIndex:
 
     @property
     def shape(self) -> Shape:
-        """What the work of a search depends on."""
+        """The properties that the work of a search depends on."""
         width = self.files.code_width * (4 if self.is_exact else 1)
         return Shape(self.num_rows, self.files.num_partitions, True, width)
 
     def statistics(self) -> dict[str, Any]:
-        """Return what pylance's index_statistics says of a segment of this kind."""
+        """Return the statistics of a segment, as pylance's index_statistics does."""
         return figures(self.files, self.graphs)
 
     @safe_after_fork
     def prewarm(self) -> None:
-        """Read everything that searches read, and keep what is kept."""
+        """Read all that searches read, and cache as much of it as the limit allows."""
         self.rows()
         for partition in np.flatnonzero(self.files.partitions.lengths).tolist():
             self._partition(partition).walker()
 
     @property
     def nbytes(self) -> int:
-        """Bytes that it holds in memory."""
+        """Bytes in memory."""
         total = sum(partition.nbytes for partition in list(self._alive.values()))
         return self.files.nbytes + int(self.files.centroids.nbytes) + total
 
@@ -125,24 +125,24 @@ class GraphIndex:
         return np.ascontiguousarray(normalized(vectors)) if self.metric == "cosine" else vectors
 
     def _visits(self, vectors: Queries, best: _Best, probe: Probe) -> Iterator[tuple[int, Places]]:
-        """Yield partitions with the queries to search there, further ones for queries that lack k rows."""
+        """Yield partitions with the queries to search there; then further ones for queries with fewer than k hits."""
         count = self.files.num_partitions
-        most = count if probe.max_nprobes is None else min(max(probe.max_nprobes, 1), count)
-        first, last = 0, min(max(probe.nprobes, 1), most)
-        looking = np.arange(len(vectors))
-        while len(looking) and first < last:
-            _, order = self._centroids.search(np.ascontiguousarray(vectors[looking]), last)
+        max_partitions = count if probe.max_nprobes is None else min(max(probe.max_nprobes, 1), count)
+        first, last = 0, min(max(probe.nprobes, 1), max_partitions)
+        query_ids = np.arange(len(vectors))
+        while len(query_ids) and first < last:
+            _, order = self._centroids.search(np.ascontiguousarray(vectors[query_ids]), last)
             partitions = order[:, first:last]
             for partition in np.unique(partitions[partitions >= 0]).tolist():
                 if self.files.partitions.lengths[partition]:
-                    yield partition, looking[(partitions == partition).any(axis=1)]
-            looking = looking[best.are_short(looking)]
-            first, last = last, min(2 * last, most)
+                    yield partition, query_ids[(partitions == partition).any(axis=1)]
+            query_ids = query_ids[best.are_short(query_ids)]
+            first, last = last, min(2 * last, max_partitions)
 
     def _look(
         self, partition: int, vectors: Queries, k: int, allowed: NDArray[np.bool_] | None, probe: Probe
     ) -> tuple[Distances, Places]:
-        """Return the nearest in a partition: distances, and positions, -1 at the end where there are no more."""
+        """Return distances and positions of the nearest vectors of a partition; -1 at the end if fewer than k."""
         rows = self.files.partitions.rows(partition)
         mine = None if allowed is None else allowed[rows]
         if self.files.storage == "PQ" and has_residual(self.metric):
@@ -166,7 +166,7 @@ class GraphIndex:
         return distances, positions
 
     def _measure(self, distances: Distances) -> None:
-        """Make Lance's distances of faiss's."""
+        """Convert distances of faiss to those of Lance, in place."""
         if self._is_dot:
             np.subtract(1, distances, out=distances)
         elif self.metric == "cosine":
@@ -193,11 +193,11 @@ class _Best:
     """The nearest vectors of each query so far.
 
     Attributes:
-        k: Neighbours of a query, as many as there are vectors at most.
+        k: Neighbours of a query, at most the number of vectors.
 
     Args:
         queries: Number of queries.
-        k: Neighbours of each.
+        k: Neighbours of each query.
         num_rows: Number of vectors.
     """
 
@@ -208,14 +208,14 @@ class _Best:
         self._positions = np.full((queries, self.k), -1, np.int64)
 
     def put(self, distances: Distances, positions: Places) -> None:
-        """Take the nearest of all queries from one place."""
+        """Merge in neighbours of all queries; the first ones are taken as they are, if each query has k."""
         if distances.shape[1] == self.k and (not self.k or positions.min() >= 0):
             self._distances, self._positions = distances, positions
         else:
             self.merge(np.arange(len(distances)), distances, positions)
 
     def merge(self, queries: Places, distances: Distances, positions: Places) -> None:
-        """Add neighbours of some queries; a position of -1 is none."""
+        """Merge in neighbours of some queries; a position of -1 stands for none."""
         distances = np.hstack([self._distances[queries], np.where(positions < 0, np.float32(np.inf), distances)])
         positions = np.hstack([self._positions[queries], positions])
         order = np.argsort(distances, axis=1, kind="stable")[:, : self.k]
@@ -223,16 +223,16 @@ class _Best:
         self._positions[queries] = np.take_along_axis(positions, order, axis=1)
 
     def are_short(self, queries: Places) -> NDArray[np.bool_]:
-        """Return which of some queries have fewer than k neighbours."""
+        """Return whether each of some queries has fewer than k neighbours."""
         short: NDArray[np.bool_] = self._positions[queries, -1] < 0
         return short
 
     def hits(self) -> Hits:
-        """Return the neighbours; infinity and -1 where there are no more."""
-        missing = self._width - self.k
-        if not missing:
+        """Return the neighbours; infinity and -1 where a query has fewer than k."""
+        num_missing = self._width - self.k
+        if not num_missing:
             return Hits(self._distances, self._positions)
         return Hits(
-            np.pad(self._distances, ((0, 0), (0, missing)), constant_values=np.float32(np.inf)),
-            np.pad(self._positions, ((0, 0), (0, missing)), constant_values=-1),
+            np.pad(self._distances, ((0, 0), (0, num_missing)), constant_values=np.float32(np.inf)),
+            np.pad(self._positions, ((0, 0), (0, num_missing)), constant_values=-1),
         )

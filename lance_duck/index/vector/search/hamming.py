@@ -1,8 +1,8 @@
-"""Searching vectors of bits: the nearest partitions of each query, and all vectors in them, by numpy.
+"""Searches of vectors of bits: numpy compares all vectors in the nearest partitions of each query.
 
-flat    fixed_size_list<uint8, dim>, partition after partition; centroids are of the same type
+flat    fixed_size_list<uint8, dim>, partition after partition; centroids have the same type
 
-Graphs of bits are left aside: all vectors of a partition are compared.
+Graphs of bits are not used: all vectors of a partition are compared.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ class HammingIndex:
     Attributes:
         metric: "hamming".
         dim: Bytes of a vector.
-        num_rows: Vectors.
+        num_rows: Number of vectors.
         is_exact: True.
         files: Files of the segment.
-        graphs: What the file says of the graph of each partition; [] where there are none.
+        graphs: Metadata of the graph of each partition; [] if there are no graphs.
 
     Args:
         files: Files of the segment.
-        limit: Bytes of partitions that are kept.
+        limit: Bytes of partitions that are cached.
 
     Raises:
-        CorruptError: What the file says of its graphs does not fit to its rows.
+        CorruptError: The metadata of the graphs contradict the rows of the file.
     """
 
     metric = "hamming"
@@ -52,7 +52,7 @@ class HammingIndex:
         self._codes: SizedCache[NDArray[np.uint8]] = SizedCache(limit, lambda codes: codes.nbytes)
 
     def rows(self) -> NDArray[np.uint64]:
-        """Return the names of the rows, by position; read once, kept, not to be changed."""
+        """Return the name of each row, uint64, by position; read once, cached, not to be changed."""
         return self.files.rows()
 
     def search(self, queries: Queries, k: int, allowed: NDArray[np.bool_] | None, probe: Probe) -> Hits:
@@ -77,22 +77,22 @@ class HammingIndex:
 
     @property
     def shape(self) -> Shape:
-        """What the work of a search depends on."""
+        """The properties that the work of a search depends on."""
         return Shape(self.num_rows, self.files.num_partitions, False, self.dim)
 
     def statistics(self) -> dict[str, Any]:
-        """Return what pylance's index_statistics says of a segment of this kind."""
+        """Return the statistics of a segment, as pylance's index_statistics does."""
         return figures(self.files, self.graphs)
 
     def prewarm(self) -> None:
-        """Read everything that searches read, and keep it."""
+        """Read all that searches read, and cache as much of it as the limit allows."""
         self.rows()
         for partition in range(self.files.num_partitions):
             self._partition(partition)
 
     @property
     def nbytes(self) -> int:
-        """Bytes that it holds in memory."""
+        """Bytes in memory."""
         return self.files.nbytes + self._codes.nbytes
 
     def _search(
@@ -103,14 +103,14 @@ class HammingIndex:
         distances: NDArray[np.float32],
         positions: NDArray[np.int64],
     ) -> None:
-        """Fill in the neighbours of one query."""
+        """Write the neighbours of one query to `distances` and `positions`."""
         k = len(distances)
         order = self._partitions_of(query).tolist()
-        most = len(order) if probe.max_nprobes is None else max(probe.max_nprobes, 1)
+        max_partitions = len(order) if probe.max_nprobes is None else max(probe.max_nprobes, 1)
         pieces: list[NDArray[np.int64]] = []
         results: list[NDArray[np.float32]] = []
         count = 0
-        for turn, partition in enumerate(order[:most]):
+        for turn, partition in enumerate(order[:max_partitions]):
             if turn >= probe.nprobes and count >= k:
                 break
             rows = self.files.partitions.rows(partition)
@@ -148,6 +148,6 @@ class HammingIndex:
 
 
 def _bits(vectors: NDArray[np.uint8], query: NDArray[np.uint8]) -> NDArray[np.float32]:
-    """Return the number of different bits of each vector."""
+    """Return the number of bits in which each vector differs from the query."""
     distances: NDArray[np.float32] = np.bitwise_count(vectors ^ query).sum(axis=1, dtype=np.float32)
     return distances

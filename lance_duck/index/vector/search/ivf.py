@@ -1,4 +1,4 @@
-"""Searching lists: the nearest partitions of each query, and the nearest vectors in them, by faiss."""
+"""Searches of lists: for each query faiss finds the nearest partitions, and the nearest vectors in them."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ class IvfIndex:
     Attributes:
         metric: "l2", "cosine" or "dot".
         dim: Numbers of a vector.
-        num_rows: Vectors.
-        is_exact: The storage is flat.
+        num_rows: Number of vectors.
+        is_exact: Whether the storage is flat.
         files: Files of the segment.
 
     Args:
         files: Files of the segment.
-        limit: Bytes of lists that are kept.
+        limit: Bytes of lists that are cached.
     """
 
     def __init__(self, files: VectorFiles, limit: int = KEPT_BYTES) -> None:
@@ -48,7 +48,7 @@ class IvfIndex:
         self._last_selector: Selector | None = None
 
     def rows(self) -> NDArray[np.uint64]:
-        """Return the names of the rows, by position; read once, kept, not to be changed."""
+        """Return the name of each row, uint64, by position; read once, cached, not to be changed."""
         return self.files.rows()
 
     @safe_after_fork
@@ -77,23 +77,23 @@ class IvfIndex:
 
     @property
     def shape(self) -> Shape:
-        """What the work of a search depends on."""
+        """The properties that the work of a search depends on."""
         width = self.files.code_width * (4 if self.is_exact else 1)
         return Shape(self.num_rows, self.files.num_partitions, False, width, self.files.codebook.nbytes)
 
     def statistics(self) -> dict[str, Any]:
-        """Return what pylance's index_statistics says of a segment of this kind."""
+        """Return the statistics of a segment, as pylance's index_statistics does."""
         return figures(self.files)
 
     @safe_after_fork
     def prewarm(self) -> None:
-        """Read everything that searches read, and keep what is kept."""
+        """Read all that searches read, and cache as much of it as the limit allows."""
         self.rows()
         self._lists.with_lists(np.arange(self.files.num_partitions))
 
     @property
     def nbytes(self) -> int:
-        """Bytes that it holds in memory."""
+        """Bytes in memory."""
         return self.files.nbytes + self._lists.nbytes
 
     def _checked(self, queries: Queries, k: int) -> Queries:
@@ -109,7 +109,7 @@ class IvfIndex:
     def _search_above(
         self, vectors: Queries, k: int, allowed: NDArray[np.bool_] | None, probe: Probe
     ) -> tuple[_Distances, _Places]:
-        """Search with a lower bound: for more and more until k rows of each query reach it."""
+        """Search with a lower bound: for more and more neighbours, until k of each query reach the bound."""
         results = [self._one_above(vectors[i : i + 1], k, allowed, probe) for i in range(len(vectors))]
         return np.vstack([d for d, _ in results]), np.vstack([p for _, p in results])
 
@@ -131,8 +131,8 @@ class IvfIndex:
         self, vectors: Queries, k: int, allowed: NDArray[np.bool_] | None, probe: Probe
     ) -> tuple[_Distances, _Places]:
         count = self.files.num_partitions
-        most = count if probe.max_nprobes is None else min(max(probe.max_nprobes, 1), count)
-        width = min(max(probe.nprobes, 1), most)
+        max_partitions = count if probe.max_nprobes is None else min(max(probe.max_nprobes, 1), count)
+        width = min(max(probe.nprobes, 1), max_partitions)
         selector = None if allowed is None else self._selector(allowed)
         coarse, partitions = self._nearest_partitions(vectors, width)
         if len(vectors) < BATCH_QUERIES:
@@ -142,13 +142,13 @@ class IvfIndex:
             distances, positions = np.empty((len(vectors), k), np.float32), np.empty((len(vectors), k), np.int64)
             result = self._scan(vectors[order], k, coarse[order], partitions[order], selector, probe)
             distances[order], positions[order] = result
-        if width < most and is_short(positions):
+        if width < max_partitions and is_short(positions):
             short = np.flatnonzero(positions[:, -1] < 0)
-            self._widen(vectors, k, short, allowed, selector, probe, width, most, distances, positions)
+            self._widen(vectors, k, short, allowed, selector, probe, width, max_partitions, distances, positions)
         return distances, positions
 
     def _selector(self, allowed: NDArray[np.bool_]) -> Selector:
-        """Return a faiss selector of allowed positions, reusing that of the last search if they are the same."""
+        """Return a faiss selector of allowed positions; that of the last search if the positions are the same."""
         last = self._last_selector
         if last is not None and last.allowed is allowed and not allowed.flags.writeable:
             return last
@@ -164,21 +164,21 @@ class IvfIndex:
         selector: Selector | None,
         probe: Probe,
         width: int,
-        most: int,
+        max_partitions: int,
         distances: _Distances,
         positions: _Places,
     ) -> None:
-        """Search for some queries in as many partitions as hold k rows that may be found."""
+        """Search for some queries again, in as many partitions as hold k allowed rows; write to the last arguments."""
         counts = self.files.partitions.lengths if allowed is None else self._allowed_in_partitions(allowed)
-        step = max(CENTROIDS_AT_ONCE // most, 1)
+        step = max(CENTROIDS_AT_ONCE // max_partitions, 1)
         for numbers in (short[i : i + step] for i in range(0, len(short), step)):
             batch = np.ascontiguousarray(vectors[numbers])
-            coarse, partitions = self._nearest_partitions(batch, most)
+            coarse, partitions = self._nearest_partitions(batch, max_partitions)
             inside = np.where(partitions >= 0, counts[partitions], 0)
             enough = np.cumsum(inside, axis=1) >= k
-            needed = np.where(enough[:, -1], enough.argmax(axis=1) + 1, most)
-            if probe.upper is not None:  # rows that count may lie too far away
-                needed[:] = most
+            needed = np.where(enough[:, -1], enough.argmax(axis=1) + 1, max_partitions)
+            if probe.upper is not None:  # allowed rows may lie beyond the bound
+                needed[:] = max_partitions
             last = max(int(needed.max()), width)
             partitions = np.ascontiguousarray(partitions[:, :last])
             partitions[inside[:, :last] == 0] = -1
@@ -187,7 +187,7 @@ class IvfIndex:
             distances[numbers], positions[numbers] = result
 
     def _allowed_in_partitions(self, allowed: NDArray[np.bool_]) -> _Places:
-        """Return how many of the rows of each partition may be found."""
+        """Return the number of allowed rows in each partition."""
         partitions = self.files.partitions
         counts = np.zeros(len(partitions), np.int64)
         filled = np.flatnonzero(partitions.lengths)
@@ -211,7 +211,7 @@ class IvfIndex:
         selector: Selector | None,
         probe: Probe,
     ) -> tuple[_Distances, _Places]:
-        """Return the nearest of each query in some partitions, by their `_distance`."""
+        """Return the nearest vectors of each query in some partitions, with their `_distance`."""
         loaded = self._lists.with_lists(partitions)
         distances = np.empty((len(vectors), k), np.float32)
         positions = np.empty((len(vectors), k), np.int64)
@@ -239,17 +239,17 @@ class IvfIndex:
 
 
 class Selector:
-    """Which positions may be found, for faiss; holds what faiss looks at.
+    """A faiss selector of allowed positions; it owns the memory that faiss reads.
 
     Attributes:
-        allowed: bool, for each position.
+        allowed: bool (num_rows,): whether each position may be found.
 
     Args:
-        allowed: bool, for each position.
-        num_rows: Positions.
+        allowed: bool (num_rows,): whether each position may be found.
+        num_rows: Number of positions.
 
     Raises:
-        InvalidInputError: The flags are not as many as the rows.
+        InvalidInputError: `allowed` does not have `num_rows` values.
     """
 
     def __init__(self, allowed: NDArray[np.bool_], num_rows: int) -> None:
@@ -260,7 +260,7 @@ class Selector:
         self._selector = faiss.IDSelectorBitmap(len(self._bits), faiss.swig_ptr(self._bits))
 
     def parameters(self, nprobe: int) -> Any:
-        """Return the faiss parameters of a search in so many partitions."""
+        """Return the faiss parameters of a search in `nprobe` partitions."""
         parameters = faiss.SearchParametersIVF()
         parameters.nprobe = nprobe
         parameters.sel = self._selector
@@ -269,14 +269,14 @@ class Selector:
 
 @lru_cache(256)
 def _parameters(nprobe: int) -> Any:
-    """Return the faiss parameters of an unfiltered search in so many partitions; made once, read-only."""
+    """Return the faiss parameters of an unfiltered search in `nprobe` partitions; made once, not to be changed."""
     parameters = faiss.SearchParametersIVF()
     parameters.nprobe = nprobe
     return parameters
 
 
 def is_short(positions: _Places) -> bool:
-    """Return whether some query has less than k neighbours."""
+    """Return whether some query has fewer than k neighbours."""
     return bool(np.minimum.reduce(positions[:, -1]) < 0)
 
 

@@ -1,4 +1,4 @@
-"""Inverted lists in memory: filled when they are first probed, by several partitions at once."""
+"""Inverted lists in memory, which are filled when they are first probed, several partitions at once."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _MAKERS: Final = {"FLAT": flat_lists, "SQ": scalar_lists, "PQ": product_lists}
 
 
 class Loaded:
-    """A faiss index with some of the lists of a segment; the ids in them are positions. Lists are only added to it.
+    """A faiss index with some of the lists of a segment; ids in the lists are positions. Lists are never removed.
 
     Attributes:
-        index: faiss's IndexIVF, not to be searched without `search_preassigned`.
-        present: bool (partitions + 1,): which lists are there; the last one, for -1, always is.
-        used: int64 (partitions + 1,): when each was probed last.
+        index: faiss's IndexIVF, to be searched by `search_preassigned` only.
+        present: bool (partitions + 1,): whether each list is loaded; the last one, for -1, always is.
+        used: int64 (partitions + 1,): time at which each list was probed last.
         nbytes: Bytes of the lists.
         tables: Bytes of tables that make searches faster.
     """
@@ -45,14 +45,14 @@ class Loaded:
         index.replace_invlists(self.lists, False)
 
     def with_index(self, index: Any, tables: int) -> Loaded:
-        """Return the same lists, to be searched through another index."""
+        """Return the same lists with another index to search them."""
         other = copy(self)
         other.index, other.tables = index, tables
         index.replace_invlists(self.lists, False)
         return other
 
     def add(self, partition: int, codes: NDArray[np.uint8], first: int) -> None:
-        """Fill a list with codes (n, code size) of positions from `first` on."""
+        """Add a list of codes (n, code size) of the positions from `first` on."""
         ids = np.arange(first, first + len(codes), dtype=np.int64)
         self.lists.add_entries(partition, len(codes), faiss.swig_ptr(ids), faiss.swig_ptr(codes))
         self.nbytes += codes.nbytes + ids.nbytes
@@ -62,11 +62,11 @@ class Loaded:
 class Lists:
     """The lists of a segment. Safe to use from several threads.
 
-    Within the limit all lists that were ever probed stay; beyond it those go that were not probed for longest.
+    Within the limit all lists that were ever probed stay; beyond it the least recently probed ones are dropped.
 
     Args:
         files: Files of the segment.
-        limit: Bytes of lists that are kept, but for what one search needs.
+        limit: Bytes of lists that are cached; a search may need more.
     """
 
     def __init__(self, files: VectorFiles, limit: int = KEPT_BYTES) -> None:
@@ -88,11 +88,11 @@ class Lists:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the lists that are there, and of the centroids."""
+        """Bytes of the loaded lists, their tables and the centroids."""
         return int(self._loaded.nbytes + self._loaded.tables + self.files.centroids.nbytes)
 
     def with_lists(self, partitions: NDArray[np.int64]) -> Loaded:
-        """Return the lists that have some partitions, and maybe others; -1 stands for none.
+        """Return loaded lists with those of some partitions among them; -1 stands for no partition.
 
         Raises:
             CorruptError: The file is broken.
@@ -108,16 +108,16 @@ class Lists:
         if loaded.present[partitions].all():
             return loaded
         with self._lock:
-            if self._lock.was_held:  # by a thread that a fork left behind, perhaps halfway through a list
+            if self._lock.was_held:  # by a thread that the fork did not copy, perhaps halfway through a list
                 self._loaded = Loaded(self._index(), self.files)
                 self._searched, self._lock.was_held = 0, False
             loaded = self._loaded
-            missing = np.unique(partitions[~loaded.present[partitions]])
-            if self._may_overflow and loaded.nbytes + int(self._sizes[missing].sum()) > self._limit:
+            new_partitions = np.unique(partitions[~loaded.present[partitions]])
+            if self._may_overflow and loaded.nbytes + int(self._sizes[new_partitions].sum()) > self._limit:
                 needed = np.unique(partitions[partitions >= 0])
                 loaded = self._renewed(loaded, needed)
-                missing = needed[~loaded.present[needed]]
-            self._fill(loaded, missing.tolist())
+                new_partitions = needed[~loaded.present[needed]]
+            self._fill(loaded, new_partitions.tolist())
             self._loaded = loaded
             return loaded
 
@@ -127,24 +127,24 @@ class Lists:
         with self._lock:
             self._loaded = self._loaded.with_index(index, self._tables)
 
-    def _fill(self, loaded: Loaded, missing: Sequence[int]) -> None:
-        """Read lists and add them."""
+    def _fill(self, loaded: Loaded, partitions: Sequence[int]) -> None:
+        """Read the lists of some partitions and add them to `loaded`."""
         offsets = self.files.partitions.offsets
-        for group in self._groups(missing):
+        for group in self._groups(partitions):
             for partition, codes in zip(group, self.files.codes(group), strict=True):
                 loaded.add(partition, self._stored(partition, codes), int(offsets[partition]))
 
     def _stored(self, partition: int, codes: NDArray[Any]) -> NDArray[np.uint8]:
-        """Return codes of a partition as the bytes that faiss keeps."""
+        """Return codes of a partition in the byte layout of faiss."""
         if self.files.rounding is not None:
             return rabit_bytes(self.files.rounding, codes, self._centroids[partition], self.files.metric)
         return flat_bytes(codes) if self.files.storage == "FLAT" else codes
 
-    def _groups(self, missing: Sequence[int]) -> list[list[int]]:
-        """Return the partitions to be read at once."""
+    def _groups(self, partitions: Sequence[int]) -> list[list[int]]:
+        """Return partitions in groups, each to be read at once."""
         groups: list[list[int]] = []
         size = LOAD_BYTES
-        for partition in missing:
+        for partition in partitions:
             if size >= LOAD_BYTES:
                 groups.append([])
                 size = 0
@@ -153,17 +153,17 @@ class Lists:
         return groups
 
     def _renewed(self, old: Loaded, needed: NDArray[np.int64]) -> Loaded:
-        """Rebuild lists: wanted ones, and those used last, up to half of the limit."""
+        """Return new lists with the loaded ones that are needed, and those used last, up to half of the limit."""
         new = Loaded(self._index(), self.files)
         if old.tables:
             make_tables(new.index)
             new.tables = old.tables
         new.used[:] = old.used
         present = np.flatnonzero(old.present[:-1] & (self._sizes > 0))
-        others = np.setdiff1d(present, needed)
-        others = others[np.argsort(-old.used[others], kind="stable")]
-        others = others[np.cumsum(self._sizes[others]) <= self._limit // 2 - int(self._sizes[needed].sum())]
-        for partition in np.concatenate([np.intersect1d(present, needed), others]).tolist():
+        retained = np.setdiff1d(present, needed)
+        retained = retained[np.argsort(-old.used[retained], kind="stable")]
+        retained = retained[np.cumsum(self._sizes[retained]) <= self._limit // 2 - int(self._sizes[needed].sum())]
+        for partition in np.concatenate([np.intersect1d(present, needed), retained]).tolist():
             size = int(self.files.partitions.lengths[partition])
             new.lists.add_entries(partition, size, old.lists.get_ids(partition), old.lists.get_codes(partition))
             new.present[partition] = True
@@ -171,7 +171,7 @@ class Lists:
         return new
 
     def _index(self) -> Any:
-        """Return a faiss index, without lists."""
+        """Return a faiss index with empty lists."""
         rounding = self.files.rounding
         if rounding is not None:
             index = rabit_lists(rounding, self.files.num_partitions, self.quantizer, self.metric)

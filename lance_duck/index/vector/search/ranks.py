@@ -1,4 +1,4 @@
-"""Ranks of partitions: how many of them lie nearer to a query than the one that holds a vector."""
+"""Ranks of partitions: the number of partitions that are nearer to a query than the one with a given vector."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ def partition_ranks(
 
     Args:
         files: Files of the segment.
-        queries: (queries, dim), as the searches of the segment compare them with centroids.
+        queries: (queries, dim), in the form in which searches of the segment compare them with centroids.
         positions: int64 (queries, m); -1 stands for none.
-        nearest_first: Gives, for some queries, all partitions, nearest first: int64 (queries, partitions).
+        nearest_first: Function that returns, for some queries, all partitions, nearest first: int64 (queries,
+            partitions).
     """
     partitions = files.partitions
     ranks = np.full(positions.shape, len(partitions), np.int64)

@@ -1,6 +1,6 @@
-"""What a vector segment says of itself in the manifest, read: a VectorIndexDetails message.
+"""Reading the details of a vector segment in the manifest, a VectorIndexDetails message.
 
-Older writers left it empty: then the files alone know.
+Older writers left it empty; the files alone have the parameters then.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _TRAINED: Final = "lance_duck.trained_rows"
 
 
 def vector_parameters(details: bytes) -> dict[str, Any]:
-    """Return the parameters, by pylance's names, that make an index of this kind again; {} where none are known.
+    """Return the parameters, by pylance's names, to build such an index again; {} if none are known.
 
-    The number of partitions is among them where it was asked for; else it suits the rows.
+    The number of partitions is among them if a user gave it; otherwise it follows from the number of rows.
     """
     message = _message(details)
     storage = None if message is None else message.WhichOneof("compression")
@@ -53,13 +53,13 @@ def vector_parameters(details: bytes) -> dict[str, Any]:
 
 
 def trained_rows(details: bytes) -> int:
-    """Return the number of vectors that an index had when it was trained; 0 where that is not known."""
+    """Return the number of vectors that an index had when it was trained; 0 if unknown."""
     message = _message(details)
     return 0 if message is None else _hint(message, _TRAINED, 18)
 
 
 def with_trained_rows(details: bytes, count: int) -> bytes:
-    """Return a message that says, besides what it said, how many vectors an index was trained with; 0: nothing."""
+    """Return the message with the number of vectors that an index was trained with added; unchanged for 0."""
     message = index_pb2.VectorIndexDetails.FromString(details)
     if count:
         message.runtime_hints[_TRAINED] = str(count)
@@ -67,7 +67,7 @@ def with_trained_rows(details: bytes, count: int) -> bytes:
 
 
 def parameters_in(figures: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the same, of the figures of a segment whose message is empty."""
+    """Return the parameters that `vector_parameters` does, from the statistics of a segment with an empty message."""
     inside = figures.get("sub_index", {})
     graph = inside.get("params", {})
     parameters = {
@@ -81,7 +81,7 @@ def parameters_in(figures: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def shown_details(details: bytes) -> dict[str, Any]:
-    """Return a details message as describe_indices of pylance shows it; {} where it says nothing."""
+    """Return a details message as describe_indices of pylance shows it; {} for an empty message."""
     message = _message(details)
     if message is None or not details:
         return {}
@@ -117,13 +117,13 @@ def _compression(message: index_pb2.VectorIndexDetails) -> dict[str, Any]:
 
 
 def _hint(message: index_pb2.VectorIndexDetails, name: str, digits: int) -> int:
-    """Return a number among the hints; 0 where there is none."""
+    """Return a number among the runtime hints; 0 if it is not there."""
     text = message.runtime_hints.get(name, "")
     return int(text) if text.isascii() and text.isdigit() and len(text) <= digits else 0
 
 
 def _message(details: bytes) -> index_pb2.VectorIndexDetails | None:
-    """Return the message; None where it is none, or is of a metric that is not known."""
+    """Return the parsed message; None if it is invalid, or has an unknown metric."""
     try:
         message = index_pb2.VectorIndexDetails.FromString(details)
     except DecodeError:

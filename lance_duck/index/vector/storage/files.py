@@ -3,20 +3,15 @@
 index.idx       schema metadata    lance:index = {"type": "IVF_PQ", "distance_type": "l2"}
                 global buffer 1    IVF message: centroids_tensor (partitions, dim), loss, and where the rows of each
                                    partition lie in this file
-                rows               none, but for graphs: see `index.vector.graph.rows`; lance:hnsw says of each
-                                   partition how
+                rows               none, except with graphs: see `index.vector.graph.rows`, also for lance:hnsw
 auxiliary.idx   schema metadata    distance_type; storage_metadata = a JSON array of one JSON text
                 global buffer 1    IVF message: offsets and lengths of the partitions in this file
-                global buffer 2    of PQ: the codebook, a Tensor message
+                global buffer 2    with PQ: the codebook, a Tensor message
                 rows               _rowid (uint64), and the vectors or their codes, partition after partition
                                    flat       fixed_size_list<float, dim>
                                    __sq_code  fixed_size_list<uint8, dim>
-                                   __pq_code  fixed_size_list<uint8, bytes of a code>, of each partition transposed
+                                   __pq_code  fixed_size_list<uint8, bytes of a code>, each partition transposed
                                    _rabit_codes and others: see `index.vector.storage.rq`
-
-        files.open_ahead([STORAGE_FILE, INDEX_FILE], [RECALL_FILE])
-        self.recall = files.bytes_of(RECALL_FILE)
-        self.auxiliary = files.open(STORAGE_FILE)
 """
 
 from __future__ import annotations
@@ -53,36 +48,37 @@ STORAGE_FILE: Final = "auxiliary.idx"
 RECALL_FILE: Final = "recall.json"
 ROW_ID: Final = "_rowid"
 COLUMNS: Final = {"FLAT": "flat", "SQ": "__sq_code", "PQ": "__pq_code"}
-"""The column of codes, by the kind of storage; RQ has several."""
+"""Column of codes, by the kind of storage; RQ has several."""
 KINDS: Final = (*(f"IVF_{graph}{storage}" for graph in ("", "HNSW_") for storage in COLUMNS), "IVF_RQ")
-"""Kinds of segments that are read."""
+"""Kinds of segments that can be read."""
 
 
 class VectorFiles:
-    """A vector segment, open: what its metadata says is read and checked, its rows are read when they are asked for.
+    """An open vector segment: its metadata are read and checked, its rows are read on demand.
 
     Safe to use from several threads.
 
     Attributes:
-        file_version: As pylance calls the layout.
+        file_version: pylance's name of the layout.
         kind: "IVF_FLAT", "IVF_SQ", "IVF_PQ", "IVF_RQ", or one with HNSW, "IVF_HNSW_FLAT", ….
         storage: "FLAT", "SQ", "PQ" or "RQ".
         metric: "l2", "cosine", "dot" or "hamming".
         dim: Numbers of a vector.
-        centroids: float32 (partitions, dim), finite; uint8 for hamming. Of cosine not normalised.
-        item: Type of the numbers of centroids.
+        centroids: float32 (partitions, dim), finite; uint8 for hamming. For cosine, not normalised.
+        item: dtype of the stored numbers of centroids.
         loss: Loss of training; None if unknown.
         partitions: Rows of the storage by partition.
-        graph_partitions: Rows of the graphs by partition; None: the kind has no graphs.
-        metadata: What the storage says of its codes, as it stands there.
-        bounds: Numbers that codes 0 and 255 of SQ stand for; (0, 0) for others.
-        bits: Bits of the code of a sub-vector of PQ, 4 or 8; 0 for others.
-        codebook: float32 (sub-vectors, 2 ** bits, dim / sub-vectors), finite; empty for others.
-        rounding: How RQ rotates and rounds vectors; None for others.
-        is_transposed: The codes of PQ of a partition lie by their bytes; `codes` gives them by rows all the same.
-        recall: What the file of recalls holds, unchecked; None: there is none.
-        index: The file of the graphs.
-        auxiliary: The file of the storage.
+        graph_partitions: Rows of the graphs by partition; None if the kind has no graphs.
+        metadata: Metadata of the codes, as stored.
+        bounds: Numbers that codes 0 and 255 of SQ stand for; (0, 0) for other storages.
+        bits: Bits of the code of a sub-vector of PQ, 4 or 8; 0 for other storages.
+        codebook: float32 (sub-vectors, 2 ** bits, dim / sub-vectors), finite; empty unless the storage is PQ.
+        rounding: Rotation and rounding of vectors by RQ; None for other storages.
+        is_transposed: Whether a partition stores the codes of PQ byte by byte; `codes` returns them by rows all the
+            same.
+        recall: Bytes of the file of recalls, unchecked; None if there is no such file.
+        index: File of the graphs.
+        auxiliary: File of the storage.
 
     Args:
         files: Files of the segment.
@@ -90,7 +86,7 @@ class VectorFiles:
     Raises:
         CorruptError: The files contradict themselves or each other.
         NotFoundError: A file is missing.
-        UnsupportedError: The segment is of a kind or a layout that is not read.
+        UnsupportedError: The kind or the layout of the segment is not supported.
     """
 
     file_version = "V3"
@@ -116,29 +112,29 @@ class VectorFiles:
 
     @property
     def num_rows(self) -> int:
-        """Vectors."""
+        """Number of vectors."""
         return self.auxiliary.num_rows
 
     @property
     def num_partitions(self) -> int:
-        """Partitions."""
+        """Number of partitions."""
         return len(self.partitions)
 
     @property
     def has_graphs(self) -> bool:
-        """Whether its partitions are graphs."""
+        """Whether partitions have graphs."""
         return "HNSW" in self.kind
 
     @property
     def nbytes(self) -> int:
-        """Bytes that it holds in memory."""
+        """Bytes in memory."""
         rows = 0 if self._rows is None else self._rows.nbytes
         rotation = 0 if self.rounding is None else self.rounding.rotation.nbytes
         model = int(self.centroids.nbytes + self.codebook.nbytes) + rotation
         return model + 32 * self.num_partitions + rows + 4096
 
     def rows(self) -> NDArray[np.uint64]:
-        """Return the names of all rows by position; read once, kept, not to be changed."""
+        """Return the name of each row, uint64, by position; read once, cached, not to be changed."""
         with self._lock:
             if self._rows is None:
                 (row_ids,) = self.auxiliary.read([ROW_ID])
@@ -150,8 +146,8 @@ class VectorFiles:
     def codes(self, partitions: Sequence[int]) -> list[NDArray[Any]]:
         """Return the codes of partitions, read together: for each one (length, width), C-contiguous; not to be changed.
 
-        The codes of FLAT are float32 vectors (uint8 for hamming), normalised for cosine; width is `code_width`. Those
-        of RQ are rows with their factors.
+        Codes of FLAT are float32 vectors (uint8 for hamming), normalised for cosine; codes of RQ are rows with their
+        factors. The width is `code_width`.
         """
         rounding = self.rounding
         names = [COLUMNS[self.storage]] if rounding is None else [*rounding.codes, *rounding.factors]
@@ -168,13 +164,13 @@ class VectorFiles:
 
     @property
     def code_width(self) -> int:
-        """Numbers of a code: dim for FLAT and SQ, bytes for PQ and RQ."""
+        """Length of a code: dim for FLAT and SQ, bytes for PQ and RQ."""
         if self.rounding is not None:
             return self.rounding.width
         return self.dim if self.storage != "PQ" else len(self.codebook) * self.bits // 8
 
     def _rounded(self, rounding: Rounding, names: Sequence[str], parts: Sequence[pa.Array]) -> NDArray[np.uint8]:
-        """Return the rows of a partition of RQ, of its columns by their names."""
+        """Return the rows of a partition of RQ, from its columns and their names."""
         arrays = dict(zip(names, parts, strict=True))
         if any(array.null_count for array in parts):
             raise CorruptError("nulls in codes", where=self.auxiliary.path)
@@ -224,7 +220,7 @@ class VectorFiles:
             raise CorruptError("storage_metadata", where=where, expected="one text", found=len(texts))
         self.metadata: dict[str, Any] = parsed(texts[0], dict, where)
         key = {"PQ": "dimension", "RQ": "code_dim"}.get(self.storage, "dim")
-        is_said = self.storage != "RQ" or self.metadata.get(key) is not None  # not by pylance before 4
+        is_said = self.storage != "RQ" or self.metadata.get(key) is not None  # pylance before 4 does not
         dimension = json_integer(self.metadata, key, 1, MOST_DIMENSIONS, where) if is_said else self.dim
         if dimension != self.dim:
             raise CorruptError("dimension", where=where, expected=self.dim, found=dimension)
@@ -261,7 +257,7 @@ class VectorFiles:
         self.codebook = tensor.reshape(count, 1 << self.bits, self.dim // count)
 
     def _codebook_bytes(self, where: str) -> bytes:
-        """Return the message of the codebook, out of a buffer, or of the metadata, as writers before 0.30 had it."""
+        """Return the message of the codebook, from a buffer or, by writers before 0.30, from the metadata."""
         position = json_integer(self.metadata, "codebook_position", 0, 1 << 31, where)
         if position:
             return self.auxiliary.global_buffer(position)
@@ -292,7 +288,7 @@ class VectorFiles:
 
 
 def _position(file: SegmentFile, key: str) -> int:
-    """Return which global buffer a metadata text names."""
+    """Return the number of the global buffer that a metadata entry names."""
     text = file.metadata.get(key, "")
     if not (text.isascii() and text.isdigit() and len(text) < 10):
         raise CorruptError(f"metadata {key!r}", where=file.path, expected="a global buffer", found=repr(text))

@@ -1,4 +1,4 @@
-"""Flat storage: the vectors themselves, as float32; for cosine normalised.
+"""Flat storage: uncompressed vectors, as float32; for cosine normalised.
 
 flat    fixed_size_list<float, dim>, partition after partition
 """
@@ -15,7 +15,7 @@ from lance_duck.index.vector.storage.files import VectorFiles
 
 
 def flat_lists(files: VectorFiles, quantizer: Any, metric: int) -> Any:
-    """Return a faiss index over empty lists of vectors.
+    """Return a faiss index with empty lists of vectors.
 
     Args:
         files: Files of a segment with flat storage.
@@ -26,6 +26,6 @@ def flat_lists(files: VectorFiles, quantizer: Any, metric: int) -> Any:
 
 
 def flat_bytes(codes: NDArray[np.float32]) -> NDArray[np.uint8]:
-    """Return vectors (n, dim) as the bytes that faiss keeps, (n, code size), C-contiguous."""
+    """Return vectors (n, dim) in the byte layout of faiss, (n, code size), C-contiguous."""
     raw: NDArray[np.uint8] = np.ascontiguousarray(codes, np.float32).view(np.uint8)
     return raw

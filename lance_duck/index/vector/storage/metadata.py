@@ -1,4 +1,4 @@
-"""What the metadata of vector files says, checked: JSON texts, IVF messages, tensors."""
+"""Checked metadata of vector files: JSON texts, IVF messages, tensors."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ _DTYPES: Final[Mapping[int, np.dtype[Any]]] = MappingProxyType(
 
 @dataclass(frozen=True)
 class Span:
-    """Rows of partitions that lie side by side, to be read at once.
+    """Rows of adjacent partitions, to be read at once.
 
     Attributes:
-        rows: All of them.
-        parts: The first row of each partition, counted from the first of all, and how many it has.
+        rows: Rows of all partitions.
+        parts: First row of each partition, relative to the first of all, and its number of rows.
     """
 
     rows: slice
@@ -46,11 +46,11 @@ class Span:
 
 @dataclass(frozen=True)
 class Partitions:
-    """Which rows of a file belong to which partition.
+    """The rows of a file by partition.
 
     Attributes:
-        offsets: int64 (partitions,): first row of each; those of empty ones say nothing.
-        lengths: int64 (partitions,): how many.
+        offsets: int64 (partitions,): first row of each partition; undefined for empty ones.
+        lengths: int64 (partitions,): number of rows of each partition.
     """
 
     offsets: NDArray[np.int64]
@@ -65,7 +65,7 @@ class Partitions:
         return slice(first, first + int(self.lengths[partition]))
 
     def spans(self, partitions: Sequence[int]) -> list[Span]:
-        """Return the rows of partitions, in their order; of those that follow each other in the file, together."""
+        """Return the rows of partitions, in their order; those that follow each other in the file as one span."""
         spans: list[Span] = []
         for partition in partitions:
             rows = self.rows(partition)
@@ -83,7 +83,7 @@ def json_of(metadata: Mapping[str, str], key: str, type_: type, where: str) -> A
     """Return the JSON value of a key.
 
     Raises:
-        CorruptError: The value is missing, no JSON, or of another type.
+        CorruptError: The value is missing, is not JSON, or has another type.
     """
     if key not in metadata:
         raise CorruptError(f"no metadata {key!r}", where=where, found=", ".join(metadata))
@@ -91,7 +91,7 @@ def json_of(metadata: Mapping[str, str], key: str, type_: type, where: str) -> A
 
 
 def parsed(text: Any, type_: type, where: str) -> Any:
-    """Return the value of a JSON text, of a type. Raises CorruptError."""
+    """Return the value of a JSON text. Raises CorruptError if it is invalid or has another type."""
     try:
         value = json.loads(text)
     except (ValueError, TypeError, RecursionError) as error:
@@ -102,7 +102,7 @@ def parsed(text: Any, type_: type, where: str) -> Any:
 
 
 def json_integer(of: Mapping[str, Any], key: str, low: int, high: int, where: str) -> int:
-    """Return a whole number of a JSON object, low … high. Raises CorruptError."""
+    """Return an integer of a JSON object, low … high. Raises CorruptError if there is none."""
     value = of.get(key)
     if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
         raise CorruptError(key, where=where, expected=f"{low} … {high}", found=repr(value))
@@ -110,7 +110,7 @@ def json_integer(of: Mapping[str, Any], key: str, low: int, high: int, where: st
 
 
 def real(of: Mapping[str, Any], key: str, where: str) -> float:
-    """Return a finite number of a JSON object. Raises CorruptError."""
+    """Return a finite number of a JSON object. Raises CorruptError if there is none."""
     value = of.get(key)
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise CorruptError(key, where=where, expected="a number", found=repr(value))
@@ -124,7 +124,7 @@ def real(of: Mapping[str, Any], key: str, where: str) -> float:
 
 
 def ivf_of(data: bytes, where: str) -> index_pb2.IVF:
-    """Return the IVF message. Raises CorruptError."""
+    """Parse an IVF message. Raises CorruptError if it is invalid."""
     try:
         return index_pb2.IVF.FromString(data)
     except DecodeError as error:
@@ -132,7 +132,7 @@ def ivf_of(data: bytes, where: str) -> index_pb2.IVF:
 
 
 def tensor_of(data: bytes, where: str) -> index_pb2.Tensor:
-    """Return the Tensor message. Raises CorruptError."""
+    """Parse a Tensor message. Raises CorruptError if it is invalid."""
     try:
         return index_pb2.Tensor.FromString(data)
     except DecodeError as error:
@@ -140,13 +140,13 @@ def tensor_of(data: bytes, where: str) -> index_pb2.Tensor:
 
 
 def partition_ranges(ivf: index_pb2.IVF, num_rows: int, where: str, *, all_rows: bool) -> Partitions:
-    """Return where the partitions of a file lie: one after the other, inside its rows.
+    """Return the rows of the partitions of a file, which must not overlap or reach beyond its rows.
 
     Args:
-        ivf: Message.
-        num_rows: Rows of the file.
-        where: For messages.
-        all_rows: Every row must be in a partition.
+        ivf: IVF message of the file.
+        num_rows: Number of rows of the file.
+        where: Path for error messages.
+        all_rows: Whether every row must be in a partition.
 
     Raises:
         CorruptError: The partitions overlap, or reach beyond the rows.
@@ -171,17 +171,17 @@ def partition_ranges(ivf: index_pb2.IVF, num_rows: int, where: str, *, all_rows:
 
 
 def number_of(tensor: index_pb2.Tensor) -> np.dtype[Any]:
-    """Return the type of the numbers of a tensor; of bfloat16 that in which they are read."""
+    """Return the dtype of the numbers of a tensor; for bfloat16, that of the numbers after reading."""
     is_halved = tensor.data_type == index_pb2.Tensor.BFLOAT16
     return np.dtype(np.float32) if is_halved else _DTYPES.get(tensor.data_type, np.dtype(np.float32))
 
 
 def array_of(tensor: index_pb2.Tensor, where: str) -> NDArray[Any]:
-    """Return a matrix of a tensor: float32, or uint8 where it holds bytes; not to be changed.
+    """Return a tensor as an array: uint8 if it holds bytes, else float32; not to be changed.
 
     Raises:
         CorruptError: The shape of the tensor contradicts its bytes.
-        UnsupportedError: The tensor has a type that is not read.
+        UnsupportedError: The type of the tensor is not supported.
     """
     dtype = _DTYPES.get(tensor.data_type)
     if dtype is None:

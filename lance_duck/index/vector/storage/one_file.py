@@ -1,13 +1,13 @@
 """IVF_PQ segments of one file, as writers before 0.22 left them.
 
 index.idx
-    at IVF.offsets[p]   the codes of partition p by rows, IVF.lengths[p] times bytes of a code; then its rows: as many
-                        addresses, u64
+    at IVF.offsets[p]   the codes of partition p by rows, IVF.lengths[p] times bytes of a code; then the addresses of
+                        as many rows, u64
     at the footer's     u32 size, then a OneFileSegment message: IVF, then the codebook [sub-vectors][2 ** bits][dim /
     position            sub-vectors], whatever the shape of its tensor says
     at the end          u64 that position | u16 0 | u16 version, 0 or 1 | "LANC"
 
-Version 2 holds graphs in files of format 0.1; they are not read.
+Version 2 holds graphs in files of format 0.1, which are not supported.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ _METRICS: Final = ("l2", "cosine", "dot")
 
 
 def vector_files(files: SegmentReader) -> VectorFiles:
-    """Open the files of a vector segment, of any age.
+    """Open the files of a vector segment, in the present layout or in that of one file.
 
     Raises:
         CorruptError: The files contradict themselves or each other.
         NotFoundError: A file is missing.
-        UnsupportedError: The segment is of a kind or a layout that is not read.
+        UnsupportedError: The kind or the layout of the segment is not supported.
     """
     try:
         return VectorFiles(files)
@@ -50,13 +50,13 @@ def vector_files(files: SegmentReader) -> VectorFiles:
 
 
 class OneFile(VectorFiles):
-    """A segment of one file, open: see `VectorFiles`.
+    """An open segment of one file: see `VectorFiles`.
 
     Args:
         files: Files of the segment.
 
     Raises:
-        CorruptError, NotFoundError, UnsupportedError: As `vector_files` says.
+        CorruptError, NotFoundError, UnsupportedError: See `vector_files`.
     """
 
     file_version = "Legacy"
@@ -85,11 +85,11 @@ class OneFile(VectorFiles):
 
     @property
     def num_rows(self) -> int:
-        """Vectors."""
+        """Number of vectors."""
         return int(self.partitions.lengths.sum())
 
     def rows(self) -> NDArray[np.uint64]:
-        """Return the addresses of all rows by position; read once, kept, not to be changed."""
+        """Return the address of each row, uint64, by position; read once, cached, not to be changed."""
         with self._lock:
             if self._rows is None:
                 lengths = self.partitions.lengths
@@ -108,7 +108,7 @@ class OneFile(VectorFiles):
         return [next(pieces).reshape(size, self.code_width) if size else none for size in sizes]
 
     def _message(self) -> tuple[index_pb2.OneFileSegment.Vectors, int]:
-        """Return what the file says of itself, and where that begins."""
+        """Return the message at the end of the file, and the position where it begins."""
         size, where = self._source.size, self._where
         if size < _FOOTER.size + 4:
             raise CorruptError("size of a vector segment", where=where, found=size)
@@ -117,8 +117,8 @@ class OneFile(VectorFiles):
         if magic != _MAGIC:
             raise CorruptError("end of a vector segment", where=where, expected=_MAGIC, found=magic)
         if (major, minor) not in ((0, 0), (0, 1)):
-            what = "graphs of before 2024" if (major, minor) == (0, 2) else f"vector segment without {STORAGE_FILE}"
-            raise UnsupportedError(what, where=where, found=f"{major}.{minor}", remedy="create the index again")
+            problem = "graphs of before 2024" if (major, minor) == (0, 2) else f"vector segment without {STORAGE_FILE}"
+            raise UnsupportedError(problem, where=where, found=f"{major}.{minor}", remedy="create the index again")
         if position > size - _FOOTER.size - 4:
             raise CorruptError("position of a message", where=where, expected=f"≤ {size}", found=position)
         (raw,) = self._source.read([(position, size - _FOOTER.size - position)])
@@ -166,7 +166,7 @@ class OneFile(VectorFiles):
 
 
 def _numbers(plain: Sequence[float], tensor: index_pb2.Tensor, has_tensor: bool, where: str) -> NDArray[np.float32]:
-    """Return numbers of a message, whatever their shape."""
+    """Return the numbers of a message as a flat array, from its tensor if it has one, else from the plain list."""
     if not has_tensor:
         return np.array(plain, np.float32)
     numbers = array_of(tensor, where)

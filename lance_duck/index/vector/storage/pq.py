@@ -1,12 +1,12 @@
-"""Product quantisation: of each part of a vector the number of the nearest of 256 or 16 parts in a codebook.
+"""Product quantisation: for each sub-vector, the number of the nearest of 256 or 16 sub-vectors in a codebook.
 
-    __pq_code    fixed_size_list<uint8, bytes of a code>; of each partition transposed: byte 0 of all its rows, then
-                 byte 1, …; with 4 bits there are two parts in a byte, the lower half first
+    __pq_code    fixed_size_list<uint8, bytes of a code>; each partition transposed: byte 0 of all its rows, then byte
+                 1, …; with 4 bits a byte has two sub-vectors, the lower half first
     codebook     float32 [sub-vectors][2 ** bits][dim / sub-vectors]
     metadata     {"codebook_position", "nbits", "num_sub_vectors", "dimension", "transposed"}
 
-Codes are of what is left of a vector without its centroid, for l2 and cosine; for dot of the vector itself. faiss's
-codes and codebooks are the same, by rows.
+For l2 and cosine, the residual of a vector is encoded, the vector less its centroid; for dot, the vector itself. faiss
+has the same codes and codebooks, by rows.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from lance_duck.index.vector.storage.files import VectorFiles
 
 
 def product_lists(files: VectorFiles, quantizer: Any, metric: int) -> Any:
-    """Return a faiss index over empty lists of codes; arguments as for `flat.flat_lists`."""
+    """Return a faiss index with empty lists of codes; arguments as for `flat.flat_lists`."""
     parts = len(files.codebook)
     index = faiss.IndexIVFPQ(quantizer, files.dim, files.num_partitions, parts, files.bits, metric)
     index.by_residual = has_residual(files.metric)
@@ -29,18 +29,18 @@ def product_lists(files: VectorFiles, quantizer: Any, metric: int) -> Any:
 
 
 def table_bytes(files: VectorFiles) -> int:
-    """Return the bytes of the tables that make searches faster; 0 where there are none, or too large ones."""
+    """Return the bytes of the tables that make searches faster; 0 if there are none, or they would be too large."""
     parts, entries, _ = files.codebook.shape
     size = 4 * files.num_partitions * parts * entries
     return size if has_residual(files.metric) and size <= TABLE_BYTES else 0
 
 
 def make_tables(index: Any) -> None:
-    """Make the tables of an index that nobody searches yet."""
+    """Make the tables of an index that no thread searches yet."""
     index.use_precomputed_table = 1
     index.precompute_table()
 
 
 def has_residual(metric: str) -> bool:
-    """Return whether codes are of vectors less their centroid."""
+    """Return whether residuals are encoded: vectors less their centroid."""
     return metric != "dot"

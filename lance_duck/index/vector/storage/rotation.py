@@ -1,10 +1,10 @@
-"""Rotations of vectors before they are rounded to bits: lengths and inner products stay.
+"""Rotations of vectors before they are rounded to bits; they preserve lengths and inner products.
 
 fast      four rounds; round r takes d bits of the signs, least bit first, from byte r d / 8 on: where a bit is 1, the
-          number changes its sign. Then the first 2 ** n numbers (r even) or the last ones (r odd), as many as fit in
-          d, go through a Walsh-Hadamard transform, divided by the root of their number; if these were not all, both
+          number changes its sign. Then the first (r even) or last (r odd) 2 ** n numbers, n as large as fits in d, go
+          through a Walsh-Hadamard transform, divided by the root of their number; if these were not all numbers, both
           halves x, y of the vector become (x + y) / √2, (x - y) / √2
-matrix    the rows of a matrix, each multiplied with the vector
+matrix    the product of a matrix and the vector
 """
 
 from __future__ import annotations
@@ -36,33 +36,33 @@ class Rotation:
 
     @classmethod
     def drawn(cls, dim: int) -> Rotation:
-        """Return a fast one, the same for all vectors of a length, so that segments that have it can be merged."""
+        """Return the fast rotation of a dimension, always the same, so that segments with it can be merged."""
         return cls("fast", np.random.default_rng(_SEED).integers(0, 256, ROUNDS * dim // 8, np.uint8))
 
     @property
     def dim(self) -> int:
-        """Numbers of a vector: a multiple of 8."""
+        """Numbers of a vector, a multiple of 8."""
         return len(self.parameters) if self.kind == "matrix" else len(self.parameters) * 8 // ROUNDS
 
     def of(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return vectors (n, dim), rotated; C-contiguous."""
+        """Return the rotated vectors, (n, dim), C-contiguous."""
         matrix = self._matrix
         if matrix is None:
             return np.ascontiguousarray(transformed(vectors, self.parameters), np.float32)
         return np.ascontiguousarray(vectors @ matrix.T)
 
     def equals(self, other: Rotation) -> bool:
-        """Return whether two rotations are the same."""
+        """Return whether another rotation is the same."""
         return self.kind == other.kind and np.array_equal(self.parameters, other.parameters)
 
     @property
     def nbytes(self) -> int:
-        """Bytes that it may hold in memory."""
+        """Upper bound of the bytes in memory."""
         return int(self.parameters.nbytes) + (4 * self.dim**2 if self.dim <= MATRIX_DIMENSIONS else 0)
 
     @cached_property
     def _matrix(self) -> NDArray[np.float32] | None:
-        """The matrix of a rotation; None where steps of a fast one take less."""
+        """Matrix of the rotation; None if the steps of a fast rotation take less time."""
         if self.kind == "matrix":
             return self.parameters
         if self.dim > MATRIX_DIMENSIONS:
@@ -72,7 +72,7 @@ class Rotation:
 
 
 def transformed(vectors: NDArray[Any], signs: NDArray[np.uint8]) -> NDArray[Any]:
-    """Return vectors (n, dim), rotated by the steps of a fast rotation."""
+    """Rotate vectors (n, dim) by the steps of a fast rotation."""
     dim = vectors.shape[1]
     size = 1 << (dim.bit_length() - 1)
     flips = 1 - 2 * np.unpackbits(signs, bitorder="little").reshape(ROUNDS, dim).astype(np.int8)
@@ -88,7 +88,7 @@ def transformed(vectors: NDArray[Any], signs: NDArray[np.uint8]) -> NDArray[Any]
 
 
 def _walsh_hadamard(values: NDArray[Any]) -> NDArray[Any]:
-    """Return rows of 2 ** n numbers through an orthonormal Walsh-Hadamard transform."""
+    """Return the orthonormal Walsh-Hadamard transform of rows of 2 ** n numbers."""
     count, size = values.shape
     width = 1
     while width < size:

@@ -105,10 +105,10 @@ def halved(vectors: Vectors, order: NDArray[np.int64], starts: NDArray[np.int64]
         order: Rows by partition.
         starts: (partitions + 1,), where the rows of each begin in `order`.
     """
-    count, dim, most = len(starts) - 1, vectors.shape[1], int(np.diff(starts).max(initial=0))
+    count, dim, largest = len(starts) - 1, vectors.shape[1], int(np.diff(starts).max(initial=0))
     middles, means = np.full((count, dim), np.nan, np.float32), np.empty((count, 2, dim), np.float32)
     gains, pairs = np.empty(count), np.empty(count, np.int64)
-    inside, sides, work = np.empty((most, dim), np.float32), np.empty(most, np.bool_), np.empty((WORK_ROWS, dim))
+    inside, sides, work = np.empty((largest, dim), np.float32), np.empty(largest, np.bool_), np.empty((WORK_ROWS, dim))
     halve_partitions(
         readonly(vectors), readonly(order), readonly(starts), inside, sides, work, middles, means, gains, pairs
     )
