@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from lance_duck import lazy
 from lance_duck.arguments import checked_calls
 from lance_duck.errors import CorruptError, InvalidInputError
+from lance_duck.garbage import uncollected
 from lance_duck.maintenance.auto_cleanup import INTERVAL, OLDER_THAN, RETAIN
 from lance_duck.maintenance.options import CompactionArguments, CompactionOptions, compaction_options
 from lance_duck.verbs.handle import TableMethods
@@ -192,10 +193,11 @@ class Compaction:
         """Decide what to compact; options are those of `DatasetOptimizer.compact_files`."""
         snapshot = dataset.handle.snapshot
         settings = compaction_options(options, snapshot.config)
-        tasks = [
-            CompactionTask([fragment_metadata.metadata_of(f) for f in group], snapshot.version, settings)
-            for group in compact.plan_compaction(snapshot, settings)
-        ]
+        with uncollected():
+            tasks = [
+                CompactionTask([fragment_metadata.metadata_of(f) for f in group], snapshot.version, settings)
+                for group in compact.plan_compaction(snapshot, settings)
+            ]
         return CompactionPlan(tasks, snapshot.version, settings)
 
     @staticmethod

@@ -18,6 +18,7 @@ from uuid import UUID, uuid4
 
 from lance_duck.commit import REFUSALS, ReserveFragments, Rewrite, RewriteGroup, commit, run_again
 from lance_duck.errors import InvalidInputError, RetryableError, UnsupportedError
+from lance_duck.garbage import uncollected
 from lance_duck.index.segment_uuids import sweep_parts
 from lance_duck.maintenance.costs import BATCHES_AHEAD, COMPACTION_RETRIES
 from lance_duck.maintenance.index_remap import Follow, RemappedSegments, amend_reuse, follow_indexes
@@ -70,10 +71,11 @@ def plan_compaction(snapshot: Snapshot, options: CompactionOptions) -> list[tupl
             found=f"fragments excluded, or under an index that cannot follow: {sorted(excluded)}",
             remedy="compact with remap_indices=False and without excluded_fragment_ids, then build the index again",
         )
-    groups = plan_groups(
-        _candidates(snapshot), replace(options, excluded_fragment_ids=excluded), everything=ends_legacy
-    )
-    return [tuple(snapshot.fragment(c.id) for c in group) for group in groups]
+    with uncollected():
+        groups = plan_groups(
+            _candidates(snapshot), replace(options, excluded_fragment_ids=excluded), everything=ends_legacy
+        )
+        return [tuple(snapshot.fragment(c.id) for c in group) for group in groups]
 
 
 def compact(

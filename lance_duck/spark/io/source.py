@@ -15,6 +15,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from lance_duck.dataset import LanceDataset, dataset
+from lance_duck.garbage import uncollected
 from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.projection import ROW_ADDRESS
 from lance_duck.scan.scanner import LanceScanner
@@ -145,8 +146,12 @@ def chosen(options: ReadOptions, names: Sequence[str] | None) -> list[str] | dic
 
 def partitions(table: LanceDataset, options: ReadOptions, names: Sequence[str]) -> list[InputPartition]:
     """Cut a version into what single tasks read; `names` are the columns that are read."""
-    if options.limit is not None:
-        return _limited(table, options)
+    with uncollected():
+        return _limited(table, options) if options.limit is not None else _packed(table, options, names)
+
+
+def _packed(table: LanceDataset, options: ReadOptions, names: Sequence[str]) -> list[InputPartition]:
+    """Plan a whole read: small fragments together, large ones in parts."""
     pieces = _weighed(table, options, names)
     total = sum(weight for _, _, weight in pieces)
     usual = min(max(total // PARTITIONS, SMALLEST_PARTITION), LARGEST_PARTITION)
