@@ -41,6 +41,7 @@ from lance_duck.errors import (
 from lance_duck.retry import RetryPolicy
 from lance_duck.snapshot import Snapshot, versions
 from lance_duck.snapshot.publish import CommitLock, publish_manifest, write_version_hint
+from lance_duck.snapshot.turns import own_turn
 from lance_duck.store import Store, local_path
 from lance_duck.wire import flags, paths
 from lance_duck.wire.fragment import LEGACY
@@ -185,6 +186,8 @@ def publish(
     not_before: datetime | None = None,
     values: Mapping[int, pa.Array] = MappingProxyType({}),
     lock: CommitLock | None = None,
+    *,
+    late: bool = False,
 ) -> Manifest:
     """Write a version that has been built, and make it visible.
 
@@ -196,6 +199,7 @@ def publish(
         not_before: Time of the version before, so that times ascend although clocks differ.
         values: Values of dictionaries: see `dictionaries_of`.
         lock: Held while the version appears; see `Location`.
+        late: Whether the version may survive a power cut only after `Store.sync`.
 
     Raises:
         AlreadyExistsError: The version exists already.
@@ -213,10 +217,10 @@ def publish(
         # manifest fails.
         with ThreadPoolExecutor(1, thread_name_prefix="lance_duck-hint") as pool:
             hint = pool.submit(write_version_hint, store, name.version)
-            publish_manifest(store, name, data, beside, lock)
+            publish_manifest(store, name, data, beside, lock, late=late)
             hint.result()
     else:
-        publish_manifest(store, name, data, beside, lock)
+        publish_manifest(store, name, data, beside, lock, late=late)
         if name.naming:
             write_version_hint(store, name.version)
     return Manifest(f"{store.uri}/{name.path}", len(data), draft.manifest, data)
@@ -244,13 +248,19 @@ class _Commit:
     def attempt(self, number: int) -> Snapshot:
         """Try once to publish a version. Raises AlreadyExistsError when another commit was faster."""
         self.races = number + 1
-        name, own = self._catch_up()
-        if own is not None:
-            return own
-        stale = list(self._written)
-        transaction = self._rebased()
+        with own_turn(self._read.store):
+            name, own = self._catch_up()
+            if own is not None:
+                return own
+            stale = list(self._written)
+            transaction = self._rebased()
+            try:
+                name = ManifestName(self._newest.version + 1, name.naming)
+                after = self._publish(transaction, name, late=True)
+            except StoreError as error:
+                return self.own_or(error)
         try:
-            after = self._publish(transaction, ManifestName(self._newest.version + 1, name.naming))
+            self._newest.store.sync()  # the name alone, which the next writer need not wait for
         except StoreError as error:
             return self.own_or(error)
         with suppress(LanceDuckError):
@@ -334,7 +344,7 @@ class _Commit:
                 return who(theirs, version)
         return None
 
-    def _publish(self, transaction: transaction_pb2.Transaction, name: ManifestName) -> Snapshot:
+    def _publish(self, transaction: transaction_pb2.Transaction, name: ManifestName, *, late: bool = False) -> Snapshot:
         base = self._newest
         restored = None
         if transaction.HasField("restore"):
@@ -345,4 +355,5 @@ class _Commit:
         if self.amend is not None:
             self.amend(base, draft, self._written.append)
         values, lock = dictionaries_of(draft, base.followed_by, base), self._read.location.commit_lock
-        return base.followed_by(publish(base.store, draft, transaction, name, base.timestamp, values, lock))
+        manifest = publish(base.store, draft, transaction, name, base.timestamp, values, lock, late=late)
+        return base.followed_by(manifest)

@@ -21,6 +21,15 @@ JOINED_BYTES: Final = 32 << 20
 CACHED_DERIVED: Final = 64
 """Other things that are derived from a version and kept with it, such as the parts of indexes."""
 
+LONGEST_TURN: Final = 0.25
+"""Seconds that a writer waits for the turns of others, some tens of flushes of a fast disk; then it races. Not
+measured."""
+
+SHORTEST_POLL: Final = 0.0005
+LONGEST_POLL: Final = 0.004
+"""Seconds between two looks whether the turn has come, about: at first a part of a commit that is not flushed, at last
+about one that is. `benchmarks/writers.py` measures what turns give."""
+
 SHARED_BYTES: Final = 6 << 30
 """Bytes of open indexes and of what else versions of a table share: three vector indexes that keep all they may. Not
 measured."""

@@ -34,6 +34,8 @@ def publish_manifest(
     data: bytes,
     beside: Mapping[str, bytes] | None = None,
     lock: CommitLock | None = None,
+    *,
+    late: bool = False,
 ) -> None:
     """Make a version visible. All files that it names must be written; they are flushed first (`Store.sync`).
 
@@ -43,19 +45,20 @@ def publish_manifest(
         data: The manifest file.
         beside: Small files that the manifest names, by path, which are put first.
         lock: Held meanwhile; None for none. What it raises is not caught.
+        late: Whether the version may survive a power cut only after `Store.sync`.
 
     Raises:
         AlreadyExistsError: The version is taken; perhaps by this very call, when an answer was lost.
         StoreError: The write failed, or its outcome is not known: read the newest version to see.
     """
     with contextlib.nullcontext() if lock is None else lock(name.version):
-        _publish(store, name, data, beside)
+        _publish(store, name, data, beside, late=late)
 
 
-def _publish(store: Store, name: ManifestName, data: bytes, beside: Mapping[str, bytes] | None) -> None:
+def _publish(store: Store, name: ManifestName, data: bytes, beside: Mapping[str, bytes] | None, *, late: bool) -> None:
     external = store.external
     if external is None or name.naming == 0:
-        store.put_if_absent(name.path, data, beside)
+        store.put_if_absent(name.path, data, beside, late=late)
         return
     for path, content in (beside or {}).items():
         store.put(path, content)

@@ -128,7 +128,9 @@ class Store(Protocol):
             safe: Whether it must survive a power cut; else it may be empty after one.
         """
 
-    def put_if_absent(self, path: str, data: Buffer, beside: Mapping[str, Buffer] | None = None) -> None:
+    def put_if_absent(
+        self, path: str, data: Buffer, beside: Mapping[str, Buffer] | None = None, *, late: bool = False
+    ) -> None:
         """Write a small file under a name that nobody has taken, safe on the disk when this returns.
 
         Of several writers that try at once, one succeeds. All that `sync` would make safe is safe before the name
@@ -138,6 +140,7 @@ class Store(Protocol):
             path: The file.
             data: The whole content.
             beside: Further small files, by path, which are put first and stay whether this one succeeds or not.
+            late: Whether the name, and nothing else, may be safe only after `sync`.
 
         Raises:
             AlreadyExistsError: The name is taken; on an object store perhaps by this very call, when an answer was

@@ -133,10 +133,12 @@ class LocalStore:
         if safe or not local_write.put_in_place(place, data):
             local_write.put(place, data, fsync=self._fsync and safe)
 
-    def put_if_absent(self, path: str, data: Buffer, beside: Mapping[str, Buffer] | None = None) -> None:
+    def put_if_absent(
+        self, path: str, data: Buffer, beside: Mapping[str, Buffer] | None = None, *, late: bool = False
+    ) -> None:
         """See `Store.put_if_absent`."""
         others = {self._own_place(other): content for other, content in (beside or {}).items()}
-        local_write.put_if_absent(self._own_place(path), data, others, self._roots, fsync=self._fsync)
+        local_write.put_if_absent(self._own_place(path), data, others, self._roots, fsync=self._fsync, late=late)
 
     def delete(self, paths: Iterable[str]) -> None:
         """See `Store.delete`."""

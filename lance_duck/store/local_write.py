@@ -137,7 +137,13 @@ def put_in_place(place: str, data: Buffer) -> bool:
 
 
 def put_if_absent(
-    place: str, data: Buffer, beside: Mapping[str, Buffer], roots: Sequence[str], *, fsync: bool = True
+    place: str,
+    data: Buffer,
+    beside: Mapping[str, Buffer],
+    roots: Sequence[str],
+    *,
+    fsync: bool = True,
+    late: bool = False,
 ) -> None:
     """Write a file under a name that nobody has taken, after those beside it.
 
@@ -147,6 +153,7 @@ def put_if_absent(
         beside: Contents of other files, by absolute path.
         roots: Directories below which all that is noted is flushed before the file gets its name.
         fsync: Whether anything is flushed.
+        late: Whether the name is flushed only with `unflushed`.
 
     Raises:
         AlreadyExistsError: The name is taken.
@@ -164,6 +171,7 @@ def put_if_absent(
         _name_if_absent(temporary, place)
         if fsync:
             unflushed.note(os.path.dirname(place))
+        if fsync and not late:
             unflushed.flush(roots)
 
     try:

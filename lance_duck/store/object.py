@@ -260,7 +260,9 @@ class ObjectStore:
         key = self._writable(path)
         call(self._where(path), lambda: obstore.put(self._client, key, bytes(data)))
 
-    def put_if_absent(self, path: str, data: Buffer, beside: Mapping[str, Buffer] | None = None) -> None:
+    def put_if_absent(
+        self, path: str, data: Buffer, beside: Mapping[str, Buffer] | None = None, *, late: bool = False
+    ) -> None:
         """See `Store.put_if_absent`: a conditional put."""
         key = self._writable(path)
         for other, content in (beside or {}).items():

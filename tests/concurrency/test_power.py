@@ -9,15 +9,17 @@ from support.power import PowerCut
 from lance_duck.store import Store, open_store
 
 
-def change(store: Store) -> None:
-    """What a commit does: files, then the name that makes them count."""
+def change(store: Store, *, late: bool = False) -> None:
+    """What a commit does: files, then the name that makes them count, which is safe at once or with the next `sync`."""
     for at in range(2):
         with store.create(f"data/{at}", late=at == 1) as sink:
             sink.write(bytes(100))
     store.sync()
     with store.create("data/2", late=True) as sink:
         sink.write(bytes(100))
-    store.put_if_absent("v/1", b"0 1")
+    store.put_if_absent("v/1", b"0 1", late=late)
+    if late:
+        store.sync()
     store.put("hint", b"1", safe=False)
 
 
@@ -42,15 +44,16 @@ def test_what_was_flushed_survives_and_nothing_else(tmp_path: Path) -> None:
     assert not (left / "t" / "hint").exists() or (left / "t" / "hint").read_bytes() == b""
 
 
-def test_a_name_never_counts_before_all_that_it_stands_for(tmp_path: Path) -> None:
+@pytest.mark.parametrize("late", [False, True])
+def test_a_name_never_counts_before_all_that_it_stands_for(tmp_path: Path, late: bool) -> None:
     disk = tmp_path / "disk"
     disk.mkdir()
     with Faults() as seen:
-        change(open_store(tmp_path / "counted"))
+        change(open_store(tmp_path / "counted"), late=late)
     found = []
     for at in range(len(seen.steps)):
         with pytest.raises(Crash), PowerCut(disk, stop_at(at)) as cut:
-            change(open_store(disk / str(at)))
+            change(open_store(disk / str(at)), late=late)
         found.append(readable(cut.after(tmp_path / f"left {at}") / str(at)))
     assert found == sorted(found)
     assert found[-1]

@@ -304,17 +304,17 @@ class Faulty(LocalStore):
 
     lose: list[str] = []  # noqa: RUF012
 
-    def put_if_absent(self, path: str, data: Any, beside: Any = None) -> None:
+    def put_if_absent(self, path: str, data: Any, beside: Any = None, *, late: bool = False) -> None:
         match self.lose.pop() if self.lose else "":
             case "answer":
-                super().put_if_absent(path, data, beside)
+                super().put_if_absent(path, data, beside, late=late)
                 raise StoreError("timed out")
             case "twice":
-                super().put_if_absent(path, data, beside)
+                super().put_if_absent(path, data, beside, late=late)
                 raise AlreadyExistsError("taken")
             case "all":
                 raise StoreError("no space left")
-        super().put_if_absent(path, data, beside)
+        super().put_if_absent(path, data, beside, late=late)
 
 
 @pytest.fixture
@@ -364,7 +364,7 @@ def test_a_store_that_fails_leaves_no_version(faulty: Location) -> None:
 
 
 def test_a_commit_that_loses_all_races_says_who_won(table: Snapshot, monkeypatch: pytest.MonkeyPatch) -> None:
-    def rival(*_: Any) -> None:
+    def rival(*_: Any, **options: Any) -> None:
         monkeypatch.undo()
         commit(reopened(table), Append([NEW]))
         monkeypatch.setattr("lance_duck.commit.committer.publish_manifest", rival)
@@ -381,7 +381,7 @@ def test_deletion_files_of_lost_races_are_deleted(table: Snapshot, monkeypatch: 
     delete(table, 0, 1)
     operation = deleted(table, 0, 5)
 
-    def rival(*_: Any) -> None:
+    def rival(*_: Any, **options: Any) -> None:
         monkeypatch.undo()
         delete(reopened(table), 0, 2)
         raise AlreadyExistsError("taken")

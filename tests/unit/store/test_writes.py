@@ -452,6 +452,11 @@ def test_files_and_directories_are_flushed_unless_told_otherwise(
     seen.clear()
     store.put_if_absent("v/2", b"1")
     assert seen[1:] == [f"{root}/v"] * flushed
+    seen.clear()
+    store.put_if_absent("v/3", b"1", late=True)
+    assert [is_temporary(place) for place in seen] == [True] * flushed
+    store.sync()
+    assert seen[1:] == [f"{root}/v"] * flushed
 
 
 def test_files_beside_are_safe_before_the_name_appears(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

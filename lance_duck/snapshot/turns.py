@@ -1,0 +1,67 @@
+"""Turns: writers of one machine make the next version of a table one after the other.
+
+Who loses the race for a version has built a manifest and flushed it for nothing, and does so again. A turn is a lock of
+the system (`flock`) on the directory of the manifests, which ends with the process that holds it. It is a courtesy: it
+decides nothing, since a name is put if absent, and who has waited long enough goes ahead without it. Writers of other
+machines and libraries know nothing of it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Iterator
+
+from lance_duck.snapshot.costs import LONGEST_POLL, LONGEST_TURN, SHORTEST_POLL
+from lance_duck.store import Store, local_path
+from lance_duck.wire import paths
+
+try:
+    import fcntl
+except ImportError:  # Windows: writers race
+    fcntl = None  # type: ignore[assignment]
+
+
+@contextlib.contextmanager
+def own_turn(store: Store) -> Iterator[None]:
+    """Wait until no other writer of this machine is about to make a version, `LONGEST_TURN` seconds at most.
+
+    Args:
+        store: Root of the table. On an object store there are no turns.
+    """
+    root = local_path(store.uri)
+    handle = None if root is None or fcntl is None else _opened(os.path.join(root, paths.VERSIONS))
+    if handle is None:
+        yield
+        return
+    try:
+        _wait(handle)
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            fcntl.flock(handle, fcntl.LOCK_UN)  # by itself, for a process that was forked meanwhile has the handle, too
+        os.close(handle)
+
+
+def _opened(directory: str) -> int | None:
+    try:
+        return os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:
+        return None
+
+
+def _wait(handle: int) -> None:
+    """Take the lock; a disk that has none, or a holder that does not let go, is no error."""
+    end, poll = time.monotonic() + LONGEST_TURN, SHORTEST_POLL
+    with contextlib.suppress(OSError):
+        while True:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() >= end:
+                    return
+            else:
+                return
+            time.sleep(poll)
+            poll = min(2 * poll, LONGEST_POLL)
