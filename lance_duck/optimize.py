@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from lance_duck import lazy
 from lance_duck.arguments import checked_calls
 from lance_duck.errors import CorruptError, InvalidInputError
-from lance_duck.garbage import uncollected
 from lance_duck.maintenance.auto_cleanup import INTERVAL, OLDER_THAN, RETAIN
 from lance_duck.maintenance.options import CompactionArguments, CompactionOptions, compaction_options
+from lance_duck.snapshot.garbage import uncollected
 from lance_duck.verbs.handle import TableMethods
 from lance_duck.verbs.versions.config import ConfigChanges
 

@@ -15,10 +15,10 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from lance_duck.dataset import LanceDataset, dataset
-from lance_duck.garbage import uncollected
 from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.projection import ROW_ADDRESS
 from lance_duck.scan.scanner import LanceScanner
+from lance_duck.snapshot.garbage import uncollected
 from lance_duck.spark.costs import (
     CUT_ROWS,
     LARGEST_PARTITION,

@@ -6,7 +6,7 @@ import gc
 
 import pytest
 
-from lance_duck.garbage import uncollected
+from lance_duck.snapshot.garbage import uncollected
 
 
 def failing() -> None:
