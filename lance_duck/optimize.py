@@ -194,10 +194,8 @@ class Compaction:
         snapshot = dataset.handle.snapshot
         settings = compaction_options(options, snapshot.config)
         with uncollected():
-            tasks = [
-                CompactionTask([fragment_metadata.metadata_of(f) for f in group], snapshot.version, settings)
-                for group in compact.plan_compaction(snapshot, settings)
-            ]
+            groups = [list(map(fragment_metadata.metadata_of, g)) for g in compact.plan_compaction(snapshot, settings)]
+        tasks = [CompactionTask(group, snapshot.version, settings) for group in groups]
         return CompactionPlan(tasks, snapshot.version, settings)
 
     @staticmethod
