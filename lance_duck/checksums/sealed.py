@@ -31,6 +31,7 @@ than its manifest, which another writer wrote, is passed over.
 
 from __future__ import annotations
 
+import json
 import struct
 from dataclasses import dataclass
 from typing import Final
@@ -185,25 +186,49 @@ def sealed_json(data: bytes) -> bytes:
 
 
 def check_json(data: bytes, where: str) -> bool:
-    """Return whether a file with a JSON object has a seal.
+    """Return whether a file with a JSON object has a seal, which is right for its members, however they are laid out.
 
     Args:
         data: The whole file.
         where: Name of the file, for messages.
 
     Raises:
-        CorruptError: The file is not what was written.
+        CorruptError: The file has other members than were written.
     """
     digits = len(data) - len(_JSON_END) - len(_JSON_ZEROS)
     algorithm = digits - len(_JSON_ALGORITHM)
     has_name = algorithm > 0 and data.endswith(_JSON_NAME, 0, algorithm)
     has_algorithm = algorithm > 0 and data.endswith(_JSON_ALGORITHM, algorithm, digits)
-    if not has_name and not has_algorithm:
+    if not has_name and not has_algorithm and not _has_checksum(data):
         return False
     end = digits + len(_JSON_ZEROS)
     if has_name and has_algorithm and data[digits:end] == _hex(data[:digits] + _JSON_ZEROS + data[end:]):
         return True
+    if _is_laid_out_anew(data):
+        return True
     raise damaged("the file", where)
+
+
+def _has_checksum(data: bytes) -> bool:
+    """Return whether JSON has a seal somewhere else than at its end."""
+    if _JSON_ALGORITHM not in data:
+        return False
+    try:
+        members = json.loads(data)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(members, dict) and "checksum" in members
+
+
+def _is_laid_out_anew(data: bytes) -> bool:
+    """Return whether JSON has the members that were sealed, with other white space or escapes, as editors leave it."""
+    try:
+        members = json.loads(data)
+        seal = members.pop("checksum")
+        plain = json.dumps(members, indent=2, ensure_ascii=False).encode()
+        return bool(json.loads(sealed_json(plain))["checksum"] == seal)
+    except (ValueError, RecursionError, LookupError, TypeError, AttributeError):
+        return False
 
 
 def _hex(data: bytes) -> bytes:

@@ -162,6 +162,8 @@ class _NodeBuilder:
         parts = zip(field.children, _child_types(storage, field), strict=True)
         children = tuple(self.build(child, child_type, inside) for child, child_type in parts)
         if len(self.leaves) == first:
+            if not pa.types.is_struct(storage) and any(child.is_valid for child in children):
+                raise UnsupportedError("lists of structs without fields", where=f"column {field.name!r}", found=storage)
             return FieldNode(arrow_type, None, None, children, is_valid=any(child.is_valid for child in children))
         guide, *others = self._guides(first, len(around), several=layer == (False, 1) and not any(a for a, _ in around))
         return FieldNode(arrow_type, None, guide, children, others=tuple(others))

@@ -288,6 +288,7 @@ def _named(store: Store, kind: Kind, name: str) -> Iterator[None]:
     except CorruptError as error:
         if kind == TAG:
             remedy = f"tags.delete({name!r}) removes it, tags.update({name!r}, version) writes it anew"
+            remedy += "; where it was edited, take out its checksum"
         else:
             remedy = f"branches.delete({name!r}) removes it with its versions"
             remedy += f"; until then they can be read at {branch_uri(store.uri, name)}" if has_folder(name) else ""

@@ -62,3 +62,11 @@ def test_such_tables_are_compacted_into_2_2_and_not_written(tmp_path: Path) -> N
     theirs = lance.dataset(uri)
     assert (theirs.data_storage_version, dataset.data_storage_version, theirs.count_rows()) == ("2.2", "2.2", 39)
     assert theirs.to_table() == ld.dataset(uri).to_table()
+
+
+@pytest.mark.parametrize("type_", [pa.list_(pa.struct([])), pa.list_(pa.struct([]), 1)], ids=["list", "vector"])
+def test_lists_of_structs_without_fields_are_refused(type_: pa.DataType, tmp_path: Path) -> None:
+    """Of lists pylance does not read its own."""
+    lance.write_dataset(pa.table({"x": pa.array([[{}]] * 9, type_)}), str(tmp_path), data_storage_version="2.3")
+    with pytest.raises(UnsupportedError, match="lists of structs without fields"):
+        ld.dataset(str(tmp_path)).to_table()

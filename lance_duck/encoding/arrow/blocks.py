@@ -66,6 +66,8 @@ def _fixed(
     block: FixedWidth, arrow_type: pa.DataType, bitmap: pa.Buffer | None, where: str, stored: pa.DataType | None
 ) -> pa.Array:
     if block.bits == 0 and arrow_type != pa.binary(0):
+        if block.count and not pa.types.is_null(arrow_type) and (bitmap is None or any(bitmap.to_pybytes())):
+            raise _mismatch("values without bytes", arrow_type, where)
         return pa.nulls(block.count, arrow_type)
     if pa.types.is_fixed_size_list(arrow_type):
         return _fixed_size_list(_as_list(block, arrow_type, where), arrow_type, bitmap, where, stored)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -92,6 +93,21 @@ def test_a_transaction_is_what_was_written_until_a_bit_flips() -> None:
         flipped[bit // 8] ^= 1 << bit % 8
         with pytest.raises(CorruptError):
             unsealed_transaction(bytes(flipped), "t")
+
+
+@pytest.mark.parametrize(
+    "layout", [{}, {"indent": 4}, {"indent": 2}, {"separators": (",", ":")}, {"ensure_ascii": True}]
+)
+def test_json_that_is_only_laid_out_anew_is_what_was_written(layout: dict[str, Any]) -> None:
+    members = {"version": 3, "metadata": {"ü": "ö", "more": [1, None]}}
+    data = sealed_json(json.dumps(members, indent=2, ensure_ascii=False).encode())
+    anew = json.dumps(json.loads(data), **layout).encode()
+    for edited in (anew, anew + b"\n", data + b"\n", data.replace(b"\n", b"\r\n"), b" " + data):
+        assert check_json(edited, "t")
+        with pytest.raises(CorruptError):
+            check_json(edited.replace(b"3", b"4", 1), "t")
+    without = {name: value for name, value in json.loads(data).items() if name != "checksum"}
+    assert not check_json(json.dumps(without, **layout).encode(), "t")
 
 
 @pytest.mark.parametrize("members", [{"version": 3}, {"a": None, "metadata": {"checksum": "xxh3-64:", "ü": "ö"}}])

@@ -183,6 +183,16 @@ def test_ranges_are_parts_of_one_array(cuts: list[int], mapped: bool) -> None:
         assert data is source.array
 
 
+@pytest.mark.parametrize("kind", [pa.int32(), pa.bool_(), pa.string(), pa.binary(4), pa.list_(pa.int32(), 3)])
+def test_values_without_bytes_are_refused_where_the_type_has_some(kind: pa.DataType) -> None:
+    nothing = FixedWidth(0, np.empty(0, np.uint8), 1)
+    for block in (nothing, Dictionary(np.zeros(1, np.uint32), nothing)):
+        with pytest.raises(CorruptError, match="without bytes"):
+            block_to_arrow(block, kind, None, "page")
+        assert block_to_arrow(block, kind, np.zeros(1, np.uint8), "page").to_pylist() == [None]
+        assert block_to_arrow(block, pa.binary(0), None, "page").to_pylist() == [b""]
+
+
 def test_a_corrupt_dictionary_value_is_refused() -> None:
     block = Dictionary(np.array([3], dtype=np.uint32), words(b"a"))
     with pytest.raises(CorruptError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from pathlib import Path
 
 import pyarrow as pa
@@ -43,3 +44,22 @@ def test_a_tag_of_a_version_that_is_gone_is_a_problem(dataset: ld.LanceDataset) 
     name = sorted((Path(dataset.uri) / "_versions").glob("*.manifest"))[-1]
     name.unlink()
     assert [p.where for p in ld.dataset(dataset.uri).find_problems()] == ["tag 'old'"]
+
+
+@pytest.mark.parametrize("position", [(1 << 64) - 10, 1 << 63])
+def test_a_blob_whose_end_is_beyond_all_numbers_is_a_problem(position: int, tmp_path: Path) -> None:
+    metadata = {
+        "lance-encoding:blob": "true",
+        "lance-encoding:blob-inline-size-threshold": "100",
+        "lance-encoding:blob-dedicated-size-threshold": "70000",
+    }
+    blobs = pa.array([bytes(300), bytes(40_000), bytes(50_000)], pa.large_binary())
+    table = pa.table([blobs], schema=pa.schema([pa.field("b", blobs.type, metadata=metadata)]))
+    ld.write_dataset(table, tmp_path / "t.lance", storage_options={"checksums": "false"})
+    (file,) = (tmp_path / "t.lance" / "data").glob("*.lance")
+    place = struct.pack("<QQ", 300, 40_000)
+    data = file.read_bytes()
+    assert data.count(place) == 1
+    file.write_bytes(data.replace(place, struct.pack("<QQ", position, 40_000)))
+    problems = ld.dataset(tmp_path / "t.lance").find_problems()
+    assert ["beyond the end of its file" in problem.what for problem in problems] == [True]
