@@ -4,7 +4,7 @@ The tree of an expression is read from its JSON form: a node is an object of one
 
 {"Column": "a"}
 {"Literal": …}                                              evaluated by polars
-{"BinaryExpr": {"left": node, "op": "Eq", "right": node}}
+{"BinaryExpr": {"left": node, "op": "Eq", "right": node}}     "Modulus" within: a remainder
 {"Function": {"input": [node, …], "function": {"Boolean": "IsNull"}}}
 {"Alias": [node, name]}
 
@@ -53,6 +53,7 @@ _BOUNDS: Final[dict[str, tuple[Op, Op]]] = {
     "None": (">", "<"),
 }
 _TEXTS: Final = {"Contains": "contains", "EndsWith": "suffix"}
+_HALF: Final = 1 << 62  # two remainders of a smaller divisor add up to a number of 64 bits
 _PLAIN_PATTERN: Final = re.compile(r"[^\\.+*?()|\[\]{}^$#&\-~\s]*")
 _UNREADABLE: Final = (
     *(KeyError, IndexError, TypeError, ValueError, AttributeError, RecursionError),
@@ -123,10 +124,22 @@ class _NodeReader:
         compared: Op = "=" if op == "EqValidity" else _OPS[op]
         if _only(left)[0] == "Literal":
             left, compared, right = right, MIRRORED[compared], left
+        if op != "EqValidity" and _only(left)[0] == "BinaryExpr":
+            return self._remainder(left["BinaryExpr"], compared, right)
         path, constant = self._column(left)[0], _constant(right)
         if op == "EqValidity":
             return all_of(Not(IsNull(path)), self._compared(compared, path, constant))
         return self._compared(compared, path, constant)
+
+    def _remainder(self, division: Any, op: Op, right: Any) -> Predicate:
+        """Compare a remainder, to which polars gives the sign of the divisor, and DuckDB that of the dividend."""
+        path, type_ = self._column(division["left"])
+        divisor, constant = _constant(division["right"]).as_py(), _constant(right).as_py()
+        are_integers = type(divisor) is type(constant) is int and pa.types.is_integer(type_)
+        if division["op"] != "Modulus" or not are_integers or pa.types.is_uint64(type_) or not 0 < divisor < _HALF:
+            raise TypeError(type_)
+        sql = f"((({'.'.join(map(quoted, path))})::BIGINT % ? + ?) % ? {op} ?)"
+        return Opaque(sql, (path,), [divisor, divisor, divisor, constant])
 
     def _function(self, inputs: Sequence[Any], family: str, function: Any) -> Predicate:
         name, options = _only(function) if isinstance(function, dict) else (function, {})

@@ -99,10 +99,26 @@ def test_a_part_of_a_text_is_asked_of_the_scan(condition: pl.Expr) -> None:
     assert found.is_whole
 
 
+@pytest.mark.parametrize("condition", [C("i") % 3 == 1, C("r").struct.field("p") % 2 != 0, pl.lit(2) > C("i") % 4])
+def test_a_remainder_is_asked_of_the_scan(condition: pl.Expr, table: ld.LanceDataset) -> None:
+    found = asked(condition)
+    assert "::BIGINT % ?" in str(found.predicate)
+    assert found.is_whole
+    expected = pl.from_arrow(ROWS).filter(condition)
+    assert 0 < len(expected) < len(ROWS)
+    assert table.to_polars().filter(condition).collect().equals(expected)
+
+
 @pytest.mark.parametrize(
     "condition",
     [
-        C("i") % 2 == 0,
+        C("i") % 0 == 0,
+        C("i") % -3 == 0,
+        C("i") % 2 == 0.5,
+        C("u") % 2 == 0,
+        C("x") % 2 == 0,
+        C("i") // 2 == 0,
+        (C("i") % 2).eq_missing(0),
         C("i") > C("t"),
         C("t") > 2.5,
         C("s").str.contains("a."),
