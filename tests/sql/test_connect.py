@@ -211,6 +211,20 @@ def test_what_is_no_folder_is_refused(tables: Any, error: type[Exception]) -> No
         ld.connect(tables)
 
 
+@pytest.mark.parametrize(("inside", "place"), [(True, "."), (False, "a table"), (True, "../t.lance/")])
+def test_a_table_is_no_folder_of_tables(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, inside: bool, place: str
+) -> None:
+    path = tmp_path / ("t.lance" if inside else "a table")
+    ld.write_dataset({"x": [1]}, path)
+    monkeypatch.chdir(path if inside else tmp_path)
+    with pytest.raises(InvalidInputError, match="a folder of tables is expected; give the folder above it"):
+        ld.connect(place)
+    ld.write_dataset({"x": [1]}, path / "inner.lance")  # then it is both
+    if place != "../t.lance/":
+        assert ld.connect(place).sql("SHOW TABLES").fetchall() == [("inner",)]
+
+
 def test_without_tables_it_is_plain_duckdb_with_lance_scan(folder: Path, connect: Connect) -> None:
     con = connect()
     assert con.execute("SHOW TABLES").fetchall() == []

@@ -7,12 +7,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import Final
 
 import lance_duck as ld
 from lance_duck.cli.open import open_table
 from lance_duck.errors import InvalidInputError, NotFoundError
+from lance_duck.store import local_path, split_place
 
 _ADDRESS: Final = re.compile(r"[A-Za-z][\w+.-]*://\S+")
 _TABLE: Final = re.compile(r"[^\s'\";]+\.lance/*", re.IGNORECASE)
@@ -59,7 +59,8 @@ def connect_to(places: Sequence[str], version: VersionArguments, *, read_only: b
     tables: dict[str, str | ld.LanceDataset] = {}
     folders = []
     for place in places:
-        name = Path(place.rstrip("/")).name
+        path = local_path(place)
+        _, name = split_place(place if path is None else os.path.abspath(path))
         try:
             dataset = open_table(place, version.version, version.tag, version.asof)
         except NotFoundError:

@@ -11,7 +11,7 @@ from lance_duck.namespaces.folders import DEREGISTERED
 from lance_duck.store.base import Store
 from lance_duck.store.uri import checked_place, did_you_mean_path, join_uri, local_path, open_store, split_place
 from lance_duck.verbs.versions.rename import rename_table
-from lance_duck.wire.paths import TABLE_SUFFIX
+from lance_duck.wire.paths import TABLE_SUFFIX, VERSIONS
 
 
 class Folder:
@@ -27,14 +27,11 @@ class Folder:
         self.uri = uri.rstrip("/") or uri
         self.storage_options = storage_options
         if self.uri.endswith(TABLE_SUFFIX):
-            raise InvalidInputError(
-                "a table where a folder of tables is expected",
-                where=uri,
-                remedy='give {"name": path} to make one table known by a name',
-            )
+            raise _is_a_table(uri)
         self._local = local_path(self.uri)
         self._store: Store = open_store(self.uri, storage_options)
-        self.tables()
+        if not self.tables() and VERSIONS in (self._store.folders() or ()):
+            raise _is_a_table(self._store.uri)
 
     def tables(self) -> dict[str, str]:
         """Return the present URI of each table, by table name."""
@@ -89,3 +86,11 @@ class Folder:
             return None if path is None else os.stat(path).st_mtime_ns
         except OSError:
             return None
+
+
+def _is_a_table(place: str) -> InvalidInputError:
+    return InvalidInputError(
+        "a table where a folder of tables is expected",
+        where=place,
+        remedy='give the folder above it, or {"name": path} to make one table known by a name',
+    )

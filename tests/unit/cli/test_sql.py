@@ -138,6 +138,12 @@ def test_several_tables_are_known_at_once(folder: str, tmp_path: Path) -> None:
         run("sql", f"{folder}/t.lance", f"{folder}/t.lance", "SELECT 1")
 
 
+def test_the_folder_that_one_is_in_may_be_the_table(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    ld.write_dataset({"x": [1, 2]}, f"{folder}/inside.lance")
+    monkeypatch.chdir(f"{folder}/inside.lance")
+    assert objects("sql", ".", "SELECT count(*) AS n FROM inside") == [{"n": 2}]
+
+
 def test_without_a_place_sql_names_tables_by_path(folder: str) -> None:
     assert objects("sql", f"SELECT count(*) AS n FROM '{folder}/t.lance'") == [{"n": 3}]
 
