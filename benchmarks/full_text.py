@@ -36,6 +36,9 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "JSON": {**PLAIN, "column": "j"},
 }
 STEP = 50_000
+SEGMENTS = 4
+LIMITS = (64, 256)
+"""Megabytes that a merge may hold."""
 
 _PEAK = """
 import json, sys
@@ -55,6 +58,34 @@ build(library, sys.argv[3], json.loads(sys.argv[4]), keep=False)
 print((most() - before) / 1024)
 """
 
+MERGED: dict[str, Any] = {**PLAIN, "with_position": True}
+
+_MERGE = """
+import shutil, sys
+from pathlib import Path
+from lance_duck.index.build import merge_segments
+from lance_duck.index.catalog import catalog
+from lance_duck.index.kind import BuildOptions
+from lance_duck.snapshot import open_snapshot
+
+def most():
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
+
+snapshot = open_snapshot(sys.argv[1])
+(index,) = catalog(snapshot).over("s")
+options = BuildOptions(memory_limit=int(sys.argv[2]))
+
+def merge(segments):
+    written = merge_segments(snapshot, segments, options=options)
+    shutil.rmtree(Path(sys.argv[1], "_indices", str(written.uuid)))
+
+merge(index.segments[:1])  # for what kernels and libraries take
+before = most()
+merge(index.segments)
+print((most() - before) / 1024)
+"""
+
 
 def main() -> None:
     """Race through building, then weigh what was built."""
@@ -70,7 +101,33 @@ def main() -> None:
         sizes = {who: [size_of(path) / 1e6] for who, path in paths.items()}
         cases.append(Case(f"size, {name}", sizes, "MB"))
         cases.append(Case(f"memory, {name}", {who: [peak(who, path, settings)] for who, path in paths.items()}, "MB"))
+    if arguments.only in "merge":
+        cases += merges(arguments.rows)
     report(f"Full-text indexes of {arguments.rows:,} texts", cases, arguments.json)
+
+
+def merges(rows: int) -> list[Case]:
+    """Return the memory that merging segments takes, by its limit; each process has the same ones to merge."""
+    path = DATA / f"full-text-{rows}-merges" / "t.lance"
+    if not path.exists():
+        shutil.rmtree(path.parent, ignore_errors=True)
+        for batch in batches(rows):
+            dataset = ld.write_dataset(pa.table([batch["id"], batch["s"]], names=["id", "s"]), path, mode="append")
+        fragments = [fragment.fragment_id for fragment in dataset.get_fragments()]
+        step = -(-len(fragments) // SEGMENTS)
+        parts = [
+            dataset.create_index_uncommitted(
+                "s", "INVERTED", name="s_idx", fragment_ids=fragments[at : at + step], **MERGED
+            )
+            for at in range(0, len(fragments), step)
+        ]
+        dataset.commit_existing_index_segments("s_idx", "s", parts)
+    cases = []
+    for limit in LIMITS:
+        command = [sys.executable, "-W", "ignore", "-c", _MERGE, str(path), str(limit << 20)]
+        said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        cases.append(Case(f"memory, merge of {SEGMENTS} segments, limit {limit} MB", {OURS: [float(said)]}, "MB"))
+    return cases
 
 
 def build(library: Any, path: str, settings: dict[str, Any], *, keep: bool = True) -> None:

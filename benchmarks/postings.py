@@ -19,10 +19,14 @@ import pyarrow as pa
 from lance.query import FullTextOperator, MatchQuery
 
 from benchmarks._harness import DATA, OURS, Case, options, race, report
-from lance_duck.index.files import SegmentWriter
+from lance_duck.index.files import SegmentReader, SegmentWriter
+from lance_duck.index.inverted import layout
+from lance_duck.index.inverted.codecs import fst
 from lance_duck.index.inverted.codecs.scores import inverse_frequencies
+from lance_duck.index.inverted.columns import read_columns
 from lance_duck.index.inverted.search import WeightedTerms, best_documents, matching_documents
 from lance_duck.index.inverted.segment import InvertedSegment, open_segment
+from lance_duck.index.inverted.terms import SortedTerms
 from lance_duck.index.inverted.write import write_metadata, write_partition
 from lance_duck.index.opened import segment_files
 from lance_duck.snapshot import open_snapshot
@@ -65,6 +69,12 @@ def main() -> None:
     for name, (text, every) in QUERIES.items():
         if arguments.only in name:
             cases.append(race(name, searches(segment, dataset, text, every), arguments.rounds))
+    if arguments.only in "read":
+        cases += reading(uri, arguments.rounds)
+    terms = segment.partitions[0].sorted_terms
+    for bits in (8, 12, 18):
+        if arguments.only in "automaton":
+            cases += automaton(terms, bits, arguments.rounds)
     report(f"Inverted index of {arguments.rows:,} texts", cases, arguments.json)
 
 
@@ -85,8 +95,13 @@ def table(rows: int) -> str:
 
 def opened(uri: str) -> InvertedSegment:
     """Open the segment of a table."""
+    return open_segment(segment_files_of(uri))
+
+
+def segment_files_of(uri: str) -> SegmentReader:
+    """Return the files of the segment of a table."""
     snapshot = open_snapshot(uri)
-    return open_segment(segment_files(snapshot, snapshot.indices[0]))
+    return segment_files(snapshot, snapshot.indices[0])
 
 
 def written(segment: InvertedSegment, contents: Any) -> dict[str, int]:
@@ -97,6 +112,31 @@ def written(segment: InvertedSegment, contents: Any) -> dict[str, int]:
         write_partition(writer, 0, contents, segment.parameters)
         write_metadata(writer, [0], segment.parameters)
     return dict(writer.files)
+
+
+def automaton(terms: SortedTerms, bits: int, rounds: int) -> list[Case]:
+    """Return how long the automaton of terms takes to build, and its bytes, with so many nodes remembered."""
+    kept, fst.FST_SLOTS = fst.FST_SLOTS, 1 << bits
+    name = f"automaton, 2^{bits} nodes remembered"
+    case = race(name, {OURS: lambda: fst.fst_bytes(terms.terms, terms.ids)}, rounds)
+    size = len(fst.fst_bytes(terms.terms, terms.ids))
+    fst.FST_SLOTS = kept
+    return [case, Case(f"size, {name}", {OURS: [size / 1e3]}, "kB")]
+
+
+def reading(uri: str, rounds: int) -> list[Case]:
+    """Return how long the postings of a term take to read from the file, and those of all terms."""
+    segment = opened(uri)
+    file = segment_files_of(uri).open(layout.postings_file(0))
+    numbers = np.random.default_rng(2).integers(0, segment.partitions[0].num_terms, 1000)
+    cases = []
+    for name in (layout.POSTING, layout.IMPACTS):
+        types, rows = {name: layout.BLOBS}, iter(numbers.tolist())
+        one = {OURS: lambda types=types, rows=rows: read_columns(file, types, np.array([next(rows)]))}
+        cases.append(race(f"read {name} of a term", one, rounds))
+        cases.append(race(f"read {name} of all terms", {OURS: lambda types=types: read_columns(file, types)}, rounds))
+        cases.append(Case(f"size of {name}", {OURS: [file.stored_bytes(name) / 1e6]}, "MB"))
+    return cases
 
 
 def searches(segment: InvertedSegment, dataset: Any, text: str, every: bool) -> dict[str, Callable[[], object]]:

@@ -6,16 +6,18 @@ from typing import Any
 
 import pyarrow as pa
 
-from lance_duck.errors import CorruptError, LanceDuckError
+from lance_duck.errors import CorruptError, ForkedError, LanceDuckError
 from lance_duck.index.files import SegmentReader
 from lance_duck.index.kind import Details, IndexKind
 from lance_duck.index.registry import kind_named, kind_of
+from lance_duck.kernels.jit import KernelError
 from lance_duck.snapshot import Snapshot
 from lance_duck.wire import paths
 from lance_duck.wire.index import IndexMetadata
 
 _VECTOR_FILE = "index.idx"
 _VECTORS = "/lance.index.pb.VectorIndexDetails"
+_NOT_OF_BYTES = (KernelError, ImportError, NameError, ForkedError)
 _OLD_INVERTED = frozenset({"tokens.lance", "docs.lance", "invert.lance"})  # as `inverted.unpartitioned` reads them
 
 
@@ -73,7 +75,13 @@ def kind_in_files(snapshot: Snapshot, metadata: IndexMetadata) -> IndexKind | No
 
 
 def broken(metadata: IndexMetadata, error: Exception) -> LanceDuckError:
-    """Return the error of a broken segment. Whatever its bytes provoke, its rows can be scanned."""
+    """Return the error of a broken segment. Whatever its bytes provoke, its rows can be scanned.
+
+    Raises:
+        Exception: The error, if no bytes provoke it: a kernel does not compile, or a library or a name is not there.
+    """
+    if isinstance(error, _NOT_OF_BYTES):
+        raise error
     if isinstance(error, LanceDuckError):
         return error
     return CorruptError("cannot be read", where=segment_name(metadata), found=repr(error))

@@ -34,6 +34,9 @@ P = ParamSpec("P")
 R = TypeVar("R")
 S = TypeVar("S", bound=np.generic)
 
+KernelError: Final = numba.core.errors.NumbaError
+"""What numba raises of a kernel that does not compile."""
+
 OPTIONS: Final[Any] = MappingProxyType({"nogil": True, "error_model": "numpy", "_nrt": False, "no_cfunc_wrapper": True})
 """Options of numba for all kernels. `_nrt` is its run time, which allocates and counts references."""
 

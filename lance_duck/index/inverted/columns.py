@@ -21,21 +21,21 @@ _KEPT_WHOLE: Final = (layout.POSTING, layout.IMPACTS, layout.POSITION_STARTS)
 
 
 def read_columns(
-    file: SegmentFile, types: Mapping[str, pa.DataType], rows: NDArray[np.int64] | None = None
+    file: SegmentFile, types: Mapping[str, pa.DataType], rows: NDArray[np.int64] | slice | None = None
 ) -> list[pa.Array]:
     """Read columns in one round.
 
     Args:
         file: File of a segment.
         types: The type that each column must have, by name.
-        rows: A few places of rows, ascending; None for all rows.
+        rows: A few places of rows, ascending, or a slice of all rows; None for all rows.
 
     Raises:
         CorruptError: A column is missing, has another type, or has nulls.
     """
     for name, type_ in types.items():
         file.column(name, type_)
-    arrays = file.read(list(types)) if rows is None else file.read_few(list(types), rows)
+    arrays = file.read_few(list(types), rows) if isinstance(rows, np.ndarray) else file.read(list(types), rows)
     for name, array in zip(types, arrays, strict=True):
         if array.null_count:
             raise CorruptError(f"nulls in column {name!r}", where=file.path, found=array.null_count)

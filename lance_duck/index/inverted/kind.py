@@ -5,13 +5,14 @@ Row ids are stable where the table has them. The kind answers no predicates, onl
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from lance_duck.arrow.types import is_list, is_text
 from lance_duck.errors import InvalidInputError, UnsupportedError
@@ -20,9 +21,10 @@ from lance_duck.index.inverted.build import build_partitions, memory_limit
 from lance_duck.index.inverted.contents import PartitionContents
 from lance_duck.index.inverted.costs import HELD_SHARE
 from lance_duck.index.inverted.merge import LivingPart, merged_partitions, whole_partition
+from lance_duck.index.inverted.partition import InvertedPartition
 from lance_duck.index.inverted.segment import open_segment
 from lance_duck.index.inverted.settings import LIST_ELEMENT, InvertedSettings, is_by_element
-from lance_duck.index.inverted.write import write_metadata, write_partition
+from lance_duck.index.inverted.write import write_metadata, write_pieces
 from lance_duck.index.kind import VALUE, BuildOptions, Details, MergeInput
 from lance_duck.index.query import Query
 
@@ -59,7 +61,7 @@ class InvertedKind:
             raise InvalidInputError(
                 "document_granularity LIST_ELEMENT", expected="lists of texts", found=rows.schema.field(VALUE).type
             )
-        return _write(writer, settings, build_partitions(rows, settings, options))
+        return _write(writer, settings, ([contents] for contents in build_partitions(rows, settings, options)))
 
     def merge(
         self,
@@ -79,12 +81,13 @@ class InvertedKind:
                 "segments whose texts were analysed in different ways cannot be merged", remedy="build the index again"
             )
         settings = settings_of(newest)
-        living = chain.from_iterable(_living(part, by_address=not options.stable_row_ids) for part in parts)
+        limit = memory_limit(settings, options) // HELD_SHARE
+        by_address = not options.stable_row_ids
+        living = chain.from_iterable(_living(part, limit, by_address=by_address) for part in parts)
         if rows is not None:
             settings.parameters.require_support()
             living = chain(living, map(whole_partition, build_partitions(rows, settings, options)))
-        limit = memory_limit(settings, options) // HELD_SHARE
-        details = _write(writer, settings, map(merged_partitions, _groups(living, limit)))
+        details = _write(writer, settings, map(_merged, _groups(living, limit)))
         # pylance refuses an index whose segments have different details, even if these mean the same.
         return replace(details, value=parts[-1].details)
 
@@ -111,37 +114,76 @@ def is_alike(one: Any, other: Any) -> bool:
     )
 
 
-def _living(part: MergeInput, *, by_address: bool) -> Iterator[LivingPart]:
+@dataclass(frozen=True, eq=False)
+class LargePart:
+    """A partition whose contents take more than may be held: it is rewritten alone, some terms after others.
+
+    Attributes:
+        partition: The partition.
+        row_ids: See `LivingPart`.
+        lives: See `LivingPart`.
+        most: Bytes that may be held.
+    """
+
+    partition: InvertedPartition
+    row_ids: NDArray[np.uint64]
+    lives: NDArray[np.bool_]
+    most: int
+
+    def pieces(self) -> Iterator[PartitionContents]:
+        """Yield the new contents, some terms after others."""
+        for piece in self.partition.pieces(self.most):
+            yield merged_partitions([LivingPart(piece, self.row_ids, self.lives)])
+
+
+def _living(part: MergeInput, limit: int, *, by_address: bool) -> Iterator[LivingPart | LargePart]:
     """Yield the partitions of a segment that have rows left, with the new names of their rows."""
     left_out = part.index.deleted_fragments
     for partition in part.index.partitions:
-        contents = partition.contents()
-        names = contents.documents.row_ids
+        names = partition.documents.row_ids
         row_ids, lives = part.follow(names)
         if by_address and len(left_out):
             lives = lives & ~np.isin(names >> np.uint64(32), left_out)
-        if lives.any():
-            yield LivingPart(contents, row_ids, lives)
+        if not lives.any():
+            continue
+        if partition.decoded_bytes > limit:
+            yield LargePart(partition, row_ids, lives, limit)
+        else:
+            yield LivingPart(partition.contents(), row_ids, lives)
 
 
-def _groups(parts: Iterator[LivingPart], limit: int) -> Iterator[list[LivingPart]]:
+def _groups(parts: Iterator[LivingPart | LargePart], limit: int) -> Iterator[list[LivingPart] | LargePart]:
     """Yield groups of partitions that become one: as many as fit into `limit` bytes, at least one."""
     group: list[LivingPart] = []
     size = 0
     for part in parts:
-        if group and size + part.contents.nbytes > limit:
+        part_size = limit if isinstance(part, LargePart) else part.contents.nbytes
+        if group and size + part_size > limit:
             yield group
             group, size = [], 0
-        group.append(part)
-        size += part.contents.nbytes
+        if isinstance(part, LargePart):
+            yield part
+        else:
+            group.append(part)
+            size += part_size
     if group:
         yield group
 
 
-def _write(writer: SegmentWriter, settings: InvertedSettings, partitions: Iterator[PartitionContents]) -> Details:
+def _merged(group: list[LivingPart] | LargePart) -> Iterator[PartitionContents]:
+    """Yield the contents of the partition that a group becomes: some terms after others, where it is large."""
+    if isinstance(group, LargePart):
+        yield from group.pieces()
+    else:
+        yield merged_partitions(group)
+
+
+def _write(
+    writer: SegmentWriter, settings: InvertedSettings, partitions: Iterable[Iterable[PartitionContents]]
+) -> Details:
     count = 0
-    for contents in partitions:
-        write_partition(writer, count, contents, settings.form)
+    for pieces in partitions:
+        write_pieces(writer, count, pieces, settings.form)
         count += 1
     write_metadata(writer, list(range(count)), settings.form)
     return settings.details()

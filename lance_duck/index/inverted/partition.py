@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Final, TypeVar
 
@@ -238,12 +238,44 @@ class InvertedPartition:
         Raises:
             CorruptError: A file is broken.
         """
-        documents, terms = self.documents, self._terms.in_order()
-        postings = self._read(None)
+        return self._contents(self._terms.in_order().by_id(), None)
+
+    @property
+    def decoded_bytes(self) -> int:
+        """Bytes of its contents, about.
+
+        Raises:
+            CorruptError: A file is broken.
+        """
+        documents = self.num_documents * (12 + 4 * self.num_levels)
+        return documents + int(self._lengths.sum()) * 8 + (4 * self.total_tokens if self.has_positions else 0)
+
+    def pieces(self, most: int) -> Iterator[PartitionContents]:
+        """Yield its contents, some terms after others.
+
+        Args:
+            most: Bytes of postings and positions of a piece, about; one term may have more.
+
+        Raises:
+            CorruptError: A file is broken.
+        """
+        terms = self._terms.in_order().by_id()
+        postings = np.cumsum(self._lengths)
+        tokens = self.total_tokens / max(1, int(postings[-1])) if self.has_positions else 0
+        postings_of_piece, first = int(most / (8 + 4 * tokens)), 0
+        while first < len(terms):
+            begin = int(postings[first - 1]) if first else 0
+            last = max(first + 1, int(np.searchsorted(postings, begin + postings_of_piece, side="right")))
+            yield self._contents(terms[first:last], slice(first, last))
+            first = last
+
+    def _contents(self, terms: pa.LargeBinaryArray, rows: slice | None) -> PartitionContents:
+        """Return the contents of some terms, or all."""
+        postings = self._read(rows)
         ids, frequencies = postings.decoded()
         bounds = postings.bounds
-        positions = self._positions(None, bounds, frequencies) if self.has_positions else None
-        return PartitionContents(documents, terms.by_id(), bounds, ids, frequencies, positions)
+        positions = self._positions(rows, bounds, frequencies) if self.has_positions else None
+        return PartitionContents(self.documents, terms, bounds, ids, frequencies, positions)
 
     def prewarm(self) -> None:
         """Read all that searches read, and cache as much of it as the limits allow."""
@@ -266,6 +298,11 @@ class InvertedPartition:
             return self._read(ids)
         return joined_postings(self._kept(PostingBlocks, ids, self._read, _single))
 
+    def _read_columns(self, types: Mapping[str, pa.DataType], rows: NDArray[np.int64] | slice | None) -> list[pa.Array]:
+        if isinstance(rows, np.ndarray):
+            return self._columns.read(types, rows)
+        return read_columns(self._postings_file, types, rows)
+
     @cached_property
     def _posting_types(self) -> dict[str, pa.DataType]:
         """The columns of postings."""
@@ -274,10 +311,10 @@ class InvertedPartition:
             name: layout.BLOBS for name in (layout.POSTING, layout.IMPACTS) if name == layout.POSTING or name in names
         }
 
-    def _read(self, rows: NDArray[np.int64] | None) -> PostingBlocks:
+    def _read(self, rows: NDArray[np.int64] | slice | None) -> PostingBlocks:
         file = self._postings_file
         types = self._posting_types
-        blobs = read_columns(file, types) if rows is None else self._columns.read(types, rows)
+        blobs = self._read_columns(types, rows)
         postings_and_impacts = [binary_lists_of(array, file.path) for array in blobs]
         lengths = self._lengths if rows is None else self._lengths[rows]
         postings = PostingBlocks(
@@ -331,7 +368,7 @@ class InvertedPartition:
         return positions.blocks_of(self._stream(rows), self._lengths[rows], self._parameters.block_form, file.path)
 
     def _positions(
-        self, rows: NDArray[np.int64] | None, bounds: NDArray[np.int64], frequencies: NDArray[np.uint32]
+        self, rows: NDArray[np.int64] | slice | None, bounds: NDArray[np.int64], frequencies: NDArray[np.uint32]
     ) -> NDArray[np.uint32]:
         file = self._postings_file
         if layout.OLD_POSITIONS in file.schema.names:
@@ -341,7 +378,7 @@ class InvertedPartition:
             raise UnsupportedError("no positions of terms", where=file.path, remedy="build it with with_position=True")
         return positions.decode(self._stream(rows), bounds, frequencies, self._parameters.block_form, file.path)
 
-    def _stream(self, rows: NDArray[np.int64] | None) -> PositionStream:
+    def _stream(self, rows: NDArray[np.int64] | slice | None) -> PositionStream:
         file = self._postings_file
         codec = file.metadata.get(layout.POSITIONS_CODEC, layout.PACKED_POSITIONS)
         stream_layout = file.metadata.get(layout.POSITIONS_LAYOUT, layout.SHARED_STREAM)
@@ -350,7 +387,7 @@ class InvertedPartition:
                 "layout of positions", where=file.path, expected=layout.SHARED_STREAM, found=f"{stream_layout}, {codec}"
             )
         types = {layout.POSITIONS: pa.large_binary(), layout.POSITION_STARTS: _STARTS}
-        values, starts = read_columns(file, types) if rows is None else self._columns.read(types, rows)
+        values, starts = self._read_columns(types, rows)
         return PositionStream(values, starts, codec == layout.PACKED_POSITIONS)
 
     @cached_property

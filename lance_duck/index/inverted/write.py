@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from lance_duck.errors import InvalidInputError
+from lance_duck.errors import InternalError, InvalidInputError
 from lance_duck.index.files import SegmentWriter
 from lance_duck.index.inverted import layout
 from lance_duck.index.inverted.codecs import blocks, fst, impacts, positions
@@ -21,6 +21,9 @@ from lance_duck.index.inverted.contents import Documents, PartitionContents
 from lance_duck.index.inverted.costs import ENCODED_POSTINGS
 from lance_duck.index.inverted.layout import InvertedParameters
 from lance_duck.rows import roaring_bytes
+
+if TYPE_CHECKING:
+    from lance_duck.file.write.writer import FileWriter
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,11 +73,37 @@ def write_partition(
     Raises:
         InvalidInputError: Positions are asked for, and the contents have none.
     """
-    if parameters.with_position and contents.positions is None:
-        raise InvalidInputError("positions of terms", where=f"partition {number}", expected="kept", found="none")
-    _write_terms(writer, number, contents.terms, parameters)
-    _write_documents(writer, number, contents.documents)
-    _write_postings(writer, number, contents, parameters)
+    write_pieces(writer, number, [contents], parameters)
+
+
+def write_pieces(
+    writer: SegmentWriter, number: int, pieces: Iterable[PartitionContents], parameters: InvertedParameters
+) -> None:
+    """Write the files of a partition of which some terms at a time are in memory: see `write_partition`.
+
+    Args:
+        writer: Writer of the segment.
+        number: Number of the partition.
+        pieces: Some terms each, none of which comes twice, with all documents; at least one piece.
+        parameters: How to write it.
+
+    Raises:
+        InvalidInputError: Positions are asked for, and the contents have none.
+    """
+    terms: list[pa.LargeBinaryArray] = []
+    documents: Documents | None = None
+    postings = _PostingsFile(writer, number, parameters)
+    for piece in pieces:
+        if parameters.with_position and piece.positions is None:
+            raise InvalidInputError("positions of terms", where=f"partition {number}", expected="kept", found="none")
+        terms.append(piece.terms)
+        documents = piece.documents if documents is None else documents
+        postings.write(piece)
+    if documents is None:
+        raise InternalError("a partition of no pieces", where=f"partition {number}")
+    postings.finish()
+    _write_terms(writer, number, pa.concat_arrays(terms), parameters)
+    _write_documents(writer, number, documents)
 
 
 def _write_terms(
@@ -116,21 +145,31 @@ def _write_documents(writer: SegmentWriter, number: int, documents: Documents) -
     _write(writer, layout.documents_file(number), pa.schema(fields, metadata), arrays)
 
 
-def _write_postings(
-    writer: SegmentWriter, number: int, contents: PartitionContents, parameters: InvertedParameters
-) -> None:
-    tokens = contents.documents.num_tokens
-    norms = length_norms(tokens, contents.documents.total_tokens / max(1, len(tokens)))
-    file = None
-    for stretch in _stretches(contents):
-        columns = _postings(stretch, tokens, norms, parameters)
-        if file is None:
+class _PostingsFile:
+    """The file of postings of a partition, which takes some terms after others."""
+
+    def __init__(self, writer: SegmentWriter, number: int, parameters: InvertedParameters) -> None:
+        self._writer = writer
+        self._name = layout.postings_file(number)
+        self._parameters = parameters
+        self._file: FileWriter | None = None
+
+    def write(self, contents: PartitionContents) -> None:
+        """Write the postings of terms."""
+        tokens = contents.documents.num_tokens
+        norms = length_norms(tokens, contents.documents.total_tokens / max(1, len(tokens)))
+        for stretch in _stretches(contents):
+            columns = _postings(stretch, tokens, norms, self._parameters)
             fields = [pa.field(name, array.type, nullable=False) for name, array in columns.items()]
-            schema = pa.schema(fields, parameters.postings_metadata)
-            file = writer.create(layout.postings_file(number), schema)
-        file.write(pa.record_batch(list(columns.values()), schema=schema))
-    assert file is not None
-    writer.add(layout.postings_file(number), file)
+            schema = pa.schema(fields, self._parameters.postings_metadata)
+            if self._file is None:
+                self._file = self._writer.create(self._name, schema)
+            self._file.write(pa.record_batch(list(columns.values()), schema=schema))
+
+    def finish(self) -> None:
+        """Complete the file, to which something was written."""
+        assert self._file is not None
+        self._writer.add(self._name, self._file)
 
 
 def _stretches(contents: PartitionContents) -> Iterator[PostingStretch]:

@@ -64,7 +64,7 @@ def find_best_of_all(
         threshold = max(least, np.float64(scores[0])) if num_best == len(scores) else least
         if totals[window] < 0 or totals[window] < threshold:
             continue
-        num_candidates, code = intersect_window(postings, mask, window * size, size, work, counts)
+        num_candidates, code = intersect_window(postings, mask, window * size, (size, len(totals)), work, counts)
         if code != status.OK:
             return int(code)
         for i in range(num_candidates):
@@ -93,13 +93,22 @@ def score_row(postings: Any, scoring: Any, work: Any, row: Any, counts: Any) -> 
 
 
 @subroutine
-def intersect_window(postings: Any, mask: Any, start: Any, size: Any, work: Any, counts: Any) -> Any:
+def intersect_window(postings: Any, mask: Any, start: Any, windows: Any, work: Any, counts: Any) -> Any:
     """Find the documents of a window that have all terms, and write them to the last part of `work`.
+
+    Args:
+        postings: See `kernels.postings.best`.
+        mask: See there.
+        start: First id of the window.
+        windows: Ids of a window, and number of windows.
+        work: See above.
+        counts: See `kernels.postings.best`.
 
     Returns:
         (number of documents, a status).
     """
     sequence, rows = work[2], work[4]
+    size, num_windows = windows
     num_candidates, code = _begin(postings, mask, sequence[0], start, size, work, counts)
     if code != status.OK:
         return num_candidates, code | (sequence[0] << 8)
@@ -107,7 +116,7 @@ def intersect_window(postings: Any, mask: Any, start: Any, size: Any, work: Any,
         if num_candidates == 0:
             break
         term = sequence[stage]
-        if num_candidates * LOOKED_UP * ((postings[6][-1] + size) // size) < postings[3][term]:
+        if num_candidates * LOOKED_UP * num_windows < postings[3][term]:
             num_matches, code = _look_up(postings, term, num_candidates, work, counts)
         else:
             num_matches, code = _mark(postings, term, start, size, num_candidates, work, counts)

@@ -80,7 +80,7 @@ def find_best_phrases(
         threshold = np.float64(scores[0]) if num_best == len(scores) else 0.0
         if totals[window] < 0 or totals[window] < threshold:
             continue
-        num_candidates, code = intersect_window(postings, mask, window * size, size, work, counts)
+        num_candidates, code = intersect_window(postings, mask, window * size, (size, len(totals)), work, counts)
         if code != status.OK:
             return int(code)
         for i in range(num_candidates):

@@ -21,6 +21,7 @@ from lance_duck.index.catalog import Segment, catalog
 from lance_duck.index.kind import Answer
 from lance_duck.index.query import Among, Null, Query
 from lance_duck.index.search import estimate, open_index, search
+from lance_duck.kernels.jit import KernelError
 from lance_duck.maintenance.validation.validate import find_problems
 from lance_duck.rows.row_set import RowSet
 from lance_duck.snapshot import Snapshot, open_snapshot
@@ -194,6 +195,26 @@ def test_whatever_a_segment_provokes_its_rows_can_be_scanned(error: Exception, t
     open_index(snapshot, segment).search = fail  # type: ignore[method-assign]
     with pytest.warns(IndexWarning, match="cannot be read: found .*odd"):
         assert search(snapshot, segment, Null()) is None
+
+
+@pytest.mark.parametrize("error", [KernelError("odd"), ImportError("odd"), NameError("odd")])
+def test_what_no_bytes_provoke_is_raised_and_the_segment_is_asked_again(
+    error: Exception, table: Table, kind: PlainKind
+) -> None:
+    snapshot = table()
+    snapshot = indexed(snapshot, built(snapshot, kind))
+    (segment,) = segments(snapshot)
+    index = open_index(snapshot, segment)
+    sound = index.search
+
+    def fail(query: Query) -> Answer:
+        raise error
+
+    index.search = fail  # type: ignore[method-assign]
+    with pytest.raises(type(error), match="odd"):
+        search(snapshot, segment, Null())
+    index.search = sound  # type: ignore[method-assign]
+    assert search(snapshot, segment, Null()) is not None
 
 
 def test_a_btree_of_version_0_names_rows_by_id(table: Table) -> None:

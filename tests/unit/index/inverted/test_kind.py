@@ -138,3 +138,31 @@ def test_no_predicate_is_answered() -> None:
 )
 def test_texts_and_lists_of_them_are_supported(type_: pa.DataType, supported: bool) -> None:
     assert INVERTED.supports(type_) is supported
+
+
+@pytest.mark.parametrize("form", [{}, {"block_size": 256, "format_version": 3}, {"format_version": 1}])
+def test_a_large_partition_is_rewritten_some_terms_after_others(segments: Segments, form: dict[str, int]) -> None:
+    texts = [f"word{i % 40} again word{i} {'x ' * (i % 5)}" for i in range(1500)]
+    index = built(segments, texts, **form)
+
+    def follow(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return rows + 7, (rows % 3 > 0) & (rows != 40)
+
+    parts = [MergeInput(index, follow)]
+    (whole,) = segments.merge(parts).partitions  # type: ignore[attr-defined]
+    small: Any = segments.merge(parts, memory_limit=10_000)
+    (in_pieces,) = small.partitions
+    assert len(list(index.partitions[0].pieces(2_500))) > 3
+    assert index.partitions[0].decoded_bytes > 2_500
+    assert rows_of(in_pieces.contents()) == rows_of(whole.contents())
+    assert in_pieces.contents().terms.equals(whole.contents().terms)
+    assert contents(small) == {i + 7: text.split() for i, text in enumerate(texts) if i % 3 and i != 40}
+
+
+def test_a_large_partition_and_small_ones_are_merged_beside_each_other(segments: Segments) -> None:
+    texts = [f"word{i} again" for i in range(900)]
+    large, small = built(segments, texts), built(segments, ["a duck"], 1000)
+    for parts in ([large, small], [small, large], [small, large, large]):
+        merged: Any = segments.merge([MergeInput(index, stay) for index in parts], memory_limit=20_000)
+        assert len(merged.partitions) == len(parts)
+        assert contents(merged) == {i: text.split() for i, text in enumerate(texts)} | {1000: ["a", "duck"]}
