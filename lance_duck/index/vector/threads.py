@@ -1,9 +1,9 @@
-"""Threads of faiss: many small tasks side by side, each by one thread; and forked children, which have one each.
+"""Threads of faiss: many small tasks in parallel, each in one thread; and a single thread in forked children.
 
-OpenMP's threads do not come along with a fork, but what it knows of them does: a child that asks for two threads waits
-for one that is gone, or dies. A thread that is new in the child gets threads of its own, yet hangs where another
-thread of the parent was multiplying matrices at the fork: OpenBLAS hands out one set of threads at a time, and that
-one never comes back. Both are asked only by those who want more than one thread.
+A fork copies OpenMP's records of its threads, but not the threads: a child that asks for two threads waits for one that
+is gone, or dies. A new thread of the child gets OpenMP threads of its own, yet hangs if a thread of the parent was
+multiplying matrices at the fork: OpenBLAS lends out one set of threads at a time, and that set is never returned. A
+caller that wants only one thread asks neither library.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _ALONE: Final = threading.local()
 
 
 def side_by_side(do: Callable[[_T], _R], tasks: Iterable[_T]) -> list[_R]:
-    """Do tasks by as many threads as faiss may have; returns the results in order."""
+    """Run tasks in as many threads as faiss may have; return the results in order."""
     with ThreadPoolExecutor(_FAISS.omp_get_max_threads(), initializer=_alone) as pool:
         return list(pool.map(do, tasks))
 
 
 def safe_after_fork(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Decorate a function that calls faiss: in a forked child it has one thread, whichever thread calls it."""
+    """Decorate a function that calls faiss: in a forked child it uses one thread, whichever thread calls it."""
 
     @wraps(function)
     def guarded(*args: _P.args, **options: _P.kwargs) -> _R:
@@ -44,7 +44,7 @@ def safe_after_fork(function: Callable[_P, _R]) -> Callable[_P, _R]:
 
 
 def _alone() -> None:
-    """Give faiss one thread for what this thread calls: the number is kept for each thread."""
+    """Limit faiss to one thread in calls of this thread, once: OpenMP keeps the number for each calling thread."""
     _FAISS.omp_set_num_threads(1)
     _ALONE.since = forks.count()
 

@@ -1,11 +1,11 @@
-"""Columns of vectors as matrices, and the rule which of their rows can be neighbours.
+"""Columns of vectors as matrices, and the rule for which of their rows can be neighbours.
 
 A vector is a fixed size list of floats of 16, 32 or 64 bits, of bfloat16 (two bytes each), or, for the Hamming
-distance, of unsigned bytes. Distances are reckoned with float32.
+distance, of unsigned bytes. Distances are computed with float32.
 
-The rule: a row has no distance to anything, is never a neighbour, and is in no index, where its vector
-    is null, or one of its numbers is,
-    has a number that is NaN or infinite, also one that only is so as float32,
+The rule: a row has no distance to anything, is never a neighbour, and is in no index, if its vector
+    is null or contains a null,
+    contains NaN or infinity, also one that only appears as float32,
     is zero, and the metric is cosine.
 """
 
@@ -29,9 +29,9 @@ class Vectors:
     """Vectors of some rows.
 
     Attributes:
-        values: float32 (n, dim), or uint8 (n, dim) where the column holds unsigned bytes; C-contiguous. Not to be
-            changed: these may be the bytes of the column. Of a row that is not usable it holds anything.
-        usable: bool (n,): whether a row can be a neighbour.
+        values: float32 (n, dim), or uint8 (n, dim) if the column holds unsigned bytes; C-contiguous. Not to be
+            changed: these may be the bytes of the column. Undefined for a row that is not usable.
+        usable: bool (n,): whether each row can be a neighbour.
     """
 
     values: NDArray[Any]
@@ -39,7 +39,7 @@ class Vectors:
 
 
 def is_vector(type_: pa.DataType) -> bool:
-    """Return whether a storage type is one of vectors: a fixed size list of floats, bfloat16 or unsigned bytes."""
+    """Return whether a storage type is that of vectors: a fixed size list of floats, bfloat16 or unsigned bytes."""
     if not pa.types.is_fixed_size_list(type_) or type_.list_size < 1:
         return False
     inner = storage_type(type_.value_type)
@@ -47,19 +47,19 @@ def is_vector(type_: pa.DataType) -> bool:
 
 
 def has_byte_items(type_: pa.DataType) -> bool:
-    """Return whether a type of vectors is one of unsigned bytes, which only have a Hamming distance."""
+    """Return whether a type of vectors has unsigned bytes, which only have a Hamming distance."""
     return bool(is_vector(type_) and storage_type(type_.value_type) == pa.uint8())
 
 
 def vectors_of(array: pa.Array | pa.ChunkedArray, type_: pa.DataType | None = None, *, metric: str = "l2") -> Vectors:
     """Return the vectors of a column.
 
-    Float32 without nulls is not copied, but for several chunks.
+    Float32 without nulls is not copied, unless there are several chunks.
 
     Args:
-        array: Array of a type that `is_vector`, or an extension type over one.
-        type_: Type of the column; None: that of the array.
-        metric: By which it is decided whether zero vectors are usable.
+        array: Array of a type for which `is_vector` holds, or of an extension type over one.
+        type_: Type of the column; None for that of the array.
+        metric: Metric, which decides whether zero vectors are usable.
 
     Raises:
         InvalidInputError: The array is not a column of vectors.
@@ -79,12 +79,12 @@ def vectors_of(array: pa.Array | pa.ChunkedArray, type_: pa.DataType | None = No
 
 
 def usable_rows(values: NDArray[np.float32], metric: str = "l2") -> NDArray[np.bool_]:
-    """Return which rows of a matrix of float32 can be neighbours: finite, and for cosine not zero."""
+    """Return whether each row of a float32 matrix can be a neighbour: it is finite, and for cosine not zero."""
     with np.errstate(over="ignore", invalid="ignore"):
         squares = np.einsum("ij,ij->i", values, values)
     usable: NDArray[np.bool_] = np.isfinite(squares)
     doubtful = np.flatnonzero(~usable)
-    if len(doubtful):  # squares may be too large where numbers are not
+    if len(doubtful):  # squares may overflow although the numbers are finite
         usable[doubtful] = np.isfinite(values[doubtful]).all(axis=1)
     if metric == "cosine":
         small = np.flatnonzero(squares == 0)
@@ -94,13 +94,13 @@ def usable_rows(values: NDArray[np.float32], metric: str = "l2") -> NDArray[np.b
 
 
 def bfloat16_to_float32(halves: NDArray[np.uint16]) -> NDArray[np.float32]:
-    """Return the numbers of bfloat16 bits: the upper halves of float32."""
+    """Return bfloat16 numbers as float32; their bits are the upper halves of those of float32."""
     wide: NDArray[np.float32] = (halves.astype(np.uint32) << np.uint32(16)).view(np.float32)
     return wide
 
 
 def matrix_of(array: pa.Array, dim: int) -> tuple[NDArray[Any], NDArray[np.bool_] | None]:
-    """Return the numbers of a fixed-size list array, (n, dim), and which rows have no null (None if all)."""
+    """Return the numbers of a fixed-size list array, (n, dim), and which rows have no null; None if no row has one."""
     present = array.is_valid().to_numpy(zero_copy_only=False) if array.null_count else None
     items = array.values.slice(array.offset * dim, len(array) * dim)
     if isinstance(items.type, pa.BaseExtensionType):
@@ -112,7 +112,7 @@ def matrix_of(array: pa.Array, dim: int) -> tuple[NDArray[Any], NDArray[np.bool_
 
 
 def _numbers(items: pa.Array) -> NDArray[Any]:
-    """Return the numbers as they lie, undefined under nulls, as float32 or uint8."""
+    """Return the numbers of an array as float32 or uint8, undefined under nulls."""
     width = items.type.bit_width // 8
     data = items.buffers()[1]
     bits = np.dtype(np.uint16) if width == _BFLOAT16 else np.dtype(f"u{width}")

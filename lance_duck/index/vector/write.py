@@ -1,4 +1,4 @@
-"""The files of a vector segment, written; `index.vector.storage.files` has their layout."""
+"""Writing the files of a vector segment; `index.vector.storage.files` has their layout."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from lance_duck.wire.pb import index_pb2
 
 _NO_GRAPHS: Final = pa.schema([pa.field("__flat_marker", pa.uint64(), nullable=False)])
 TENSORS: Final = MappingProxyType({"f2": 1, "f4": 2, "f8": 3, "u1": 4})
-"""Numbers of types of tensors."""
+"""Number of the type of a tensor, by numpy's name of the dtype."""
 
 
 @dataclass(frozen=True)
 class Stored:
-    """A partition as it is written.
+    """A partition in the form in which it is written.
 
     Attributes:
-        rows: Names.
-        codes: (n, code_width), by rows.
-        graph: The graph of the partition; None of kinds without, and where there are no rows.
+        rows: Names of the rows, uint64.
+        codes: Codes (n, code_width), by rows.
+        graph: Graph of the partition; None for kinds without graphs, and if there are no rows.
     """
 
     rows: Rows
@@ -42,11 +42,11 @@ class Stored:
 
 
 def write_segment(writer: SegmentWriter, model: Model, partitions: Iterator[Stored | None]) -> None:
-    """Write both files.
+    """Write both files of a segment.
 
     Args:
-        writer: Takes them.
-        model: What the codes are made with.
+        writer: Writer of the segment's files.
+        model: Model of the codes.
         partitions: Each partition of the model; None for one without rows.
 
     Raises:
@@ -87,11 +87,11 @@ def _batch(model: Model, stored: Stored) -> pa.RecordBatch:
 
 
 def _columns(model: Model, codes: NDArray[Any]) -> dict[str, NDArray[Any]]:
-    """Return the columns of the codes of a partition, by name."""
+    """Return the columns of codes of a partition, by name."""
     if model.rounding is not None:
         return model.rounding.columns(codes)
     if model.storage == "PQ":
-        codes = codes.T  # of a partition the first bytes of all codes, then the second ones, …
+        codes = codes.T  # the first bytes of all codes of the partition, then the second ones, …
     return {COLUMNS[model.storage]: np.ascontiguousarray(codes, model.code_type)}
 
 
@@ -122,7 +122,7 @@ def _finish_storage(file: FileWriter, model: Model, lengths: list[int]) -> None:
 
 
 def _rounding(file: FileWriter, rounding: Rounding) -> dict[str, Any]:
-    """Return what the metadata says of RQ."""
+    """Write the matrix of RQ, if it has one; return the entries of RQ in the metadata."""
     rotation = rounding.rotation
     is_fast = rotation.kind == "fast"
     matrix = None if is_fast else _tensor(rotation.parameters, rotation.parameters.shape).SerializeToString()

@@ -1,4 +1,4 @@
-"""RaBitQ: vectors, less their centroid and rotated, as signs and further bits, with factors that mend the distances.
+"""RaBitQ: signs and further bits of rotated residuals (vectors less their centroid), and factors to correct distances.
 
     _rabit_codes, __blocked_ex_codes                      see `index.vector.storage.rq_codes`; the latter only with
                                                           more than one bit
@@ -8,19 +8,19 @@
     metadata   {"rotation_type", "fast_rotation_signs", "rotate_mat_position", "code_dim", "num_bits", "packed",
                "query_estimator"}; of a matrix global buffer "rotate_mat_position" is a Tensor message
 
-With c the centroid and r the vector less c, both rotated, b the signs less a half, v the number that the e further bits
-are, and f = 2 ** e signs + v - (2 ** e - 1 / 2), the distance of the rotated query q is ⟨q, f⟩ scale_ex + add_ex +
-|q - c|² for l2, and for cosine, of normalised vectors; for dot it is ⟨q, f⟩ scale_ex + add_ex - ⟨q, c⟩:
+Let c be the centroid and r the residual, both rotated, b the signs less a half, v the number in the e further bits, and
+f = 2 ** e signs + v - (2 ** e - 1 / 2). The distance of the rotated query q is ⟨q, f⟩ scale_ex + add_ex + |q - c|² for
+l2, and for cosine, of normalised vectors; for dot it is ⟨q, f⟩ scale_ex + add_ex - ⟨q, c⟩:
 
                l2, cosine                             dot
     scale      -2 |r|² / ⟨r, b⟩                       -|r|² / ⟨r, b⟩
     add        |r|² + 2 |r|² ⟨c, b⟩ / ⟨r, b⟩          1 - ⟨r, c⟩ + |r|² ⟨c, b⟩ / ⟨r, b⟩
     error      3.8 |r| √((|r|² dim / 4 / ⟨r, b⟩² - 1) / (dim - 1))        half of it
 
-with f for b in those of all bits. With "residual" for "query_estimator", as before pylance 8, add is |r|², for dot
-1 - ⟨r, c⟩, and scale that of above times √dim / 2.
+with f for b in the factors of all bits. If "query_estimator" is "residual", as before pylance 8, add is |r|², for dot
+1 - ⟨r, c⟩, and scale is that of above times √dim / 2.
 
-A row in memory is its signs, its further bits, then its factors.
+A row in memory has the signs, then the further bits, then the factors.
 """
 
 from __future__ import annotations
@@ -60,13 +60,13 @@ _QUERY_BITS: Final = 8
 
 @dataclass(frozen=True, eq=False)
 class Rounding:
-    """How vectors of a segment are rotated and rounded.
+    """The rotation and rounding of the vectors of a segment.
 
     Attributes:
         bits: Bits of a number, 1 … 9.
-        rotation: Rotation of vectors, before they are rounded.
-        of_residual: Factors are for queries less their centroid.
-        has_error: There is a factor for the error.
+        rotation: Rotation of vectors before they are rounded.
+        of_residual: Whether factors are for queries less the centroid.
+        has_error: Whether there is a factor for the error.
     """
 
     bits: int
@@ -81,7 +81,7 @@ class Rounding:
 
     @property
     def extra(self) -> int:
-        """Bits of a number beside its sign."""
+        """Bits of a number besides its sign."""
         return self.bits - 1
 
     @property
@@ -102,7 +102,7 @@ class Rounding:
 
     @property
     def fields(self) -> list[pa.Field]:
-        """Columns of a file, in their order."""
+        """Columns of a file, in order."""
         codes = {
             name: pa.field(name, pa.list_(pa.field("item", pa.uint8()), size)) for name, size in self.codes.items()
         }
@@ -112,11 +112,11 @@ class Rounding:
         return [codes[SIGNS], *factors[:plain], *further, *factors[plain:]]
 
     def rows(self, columns: Mapping[str, NDArray[Any]], count: int) -> Bytes:
-        """Return the rows of a partition, (count, width).
+        """Return the rows of a partition, uint8 (count, width).
 
         Args:
-            columns: By name: bytes (count, …) of codes, float32 (count,) of factors.
-            count: Rows.
+            columns: Columns by name: uint8 (count, …) for codes, float32 (count,) for factors.
+            count: Number of rows.
         """
         parts = [signs_of(columns[SIGNS])]
         if self.extra:
@@ -128,7 +128,7 @@ class Rounding:
         return np.hstack([*parts, np.ascontiguousarray(factors, "<f4").view(np.uint8)])
 
     def columns(self, rows: Bytes) -> dict[str, NDArray[Any]]:
-        """Return the columns of the rows of a partition, as `rows` takes them."""
+        """Return the columns of the rows of a partition, the inverse of `rows`."""
         columns: dict[str, NDArray[Any]] = {SIGNS: packed_signs(self.signs(rows))}
         if self.extra:
             columns[EXTRA] = blocked_extra(self.further(rows), self.dim, self.extra)
@@ -136,20 +136,20 @@ class Rounding:
         return columns | {name: np.ascontiguousarray(factors[:, i]) for i, name in enumerate(self.factors)}
 
     def signs(self, rows: Bytes) -> Bytes:
-        """Return the signs of rows, (n, dim / 8)."""
+        """Return the signs of rows, uint8 (n, dim / 8)."""
         return rows[:, : self.dim // 8]
 
     def further(self, rows: Bytes) -> Bytes:
-        """Return the further bits of rows, (n, dim * extra / 8)."""
+        """Return the further bits of rows, uint8 (n, dim * extra / 8)."""
         return rows[:, self.dim // 8 : self.dim // 8 * self.bits]
 
     def factors_of(self, rows: Bytes) -> NDArray[np.float32]:
-        """Return the factors of rows, (n, factors)."""
+        """Return the factors of rows, float32 (n, factors)."""
         raw = np.ascontiguousarray(rows[:, self.dim // 8 * self.bits :])
         return raw.view("<f4").astype(np.float32, copy=False)
 
     def equals(self, other: Rounding | None) -> bool:
-        """Return whether rows of both mean the same."""
+        """Return whether another rounding gives rows the same meaning."""
         return (
             other is not None
             and (self.bits, self.of_residual, self.has_error) == (other.bits, other.of_residual, other.has_error)
@@ -158,11 +158,11 @@ class Rounding:
 
 
 def rounding_of(file: SegmentFile, metadata: Mapping[str, Any], dim: int) -> Rounding:
-    """Return what the metadata of a storage says.
+    """Return the rounding that the metadata of a storage describe.
 
     Raises:
-        CorruptError: What it says contradicts itself, or the dimension.
-        UnsupportedError: It says what no writer is known to have said.
+        CorruptError: The metadata contradict themselves, or the dimension.
+        UnsupportedError: The metadata have values that no known writer writes.
     """
     where = file.path
     bits = 1 if metadata.get("num_bits") is None else json_integer(metadata, "num_bits", 1, MOST_BITS, where)
@@ -199,11 +199,11 @@ def _rotation_of(file: SegmentFile, metadata: Mapping[str, Any], dim: int) -> Ro
 
 
 def rabit_lists(rounding: Rounding, num_partitions: int, quantizer: Any, metric: int) -> Any:
-    """Return a faiss index over empty lists.
+    """Return a faiss index with empty lists.
 
     Args:
         rounding: Rounding of the rows.
-        num_partitions: Lists.
+        num_partitions: Number of lists.
         quantizer: faiss index of the rotated centroids; must outlive the result.
         metric: faiss.METRIC_L2 or faiss.METRIC_INNER_PRODUCT.
     """
@@ -214,11 +214,11 @@ def rabit_lists(rounding: Rounding, num_partitions: int, quantizer: Any, metric:
 
 
 def rabit_bytes(rounding: Rounding, rows: Bytes, centroid: NDArray[np.float32], metric: str) -> Bytes:
-    """Return rows of a partition as faiss keeps them, (n, code size), C-contiguous.
+    """Return rows of a partition in the byte layout of faiss, uint8 (n, code size), C-contiguous.
 
     Args:
         rounding: Rounding of the rows.
-        rows: As `Rounding.rows` gives them.
+        rows: Rows, as `Rounding.rows` returns them.
         centroid: float32 (dim,), rotated.
         metric: "l2", "cosine" or "dot".
     """
@@ -246,7 +246,7 @@ def rabit_bytes(rounding: Rounding, rows: Bytes, centroid: NDArray[np.float32], 
 
 
 def _products(bits: Bytes, weights: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return the sum of the weights, in order, of all bits that are set, for each row of bits."""
+    """Return for each row of bits the sum of the weights of the bits that are set, added in order."""
     flat = np.ascontiguousarray(weights, np.float32).reshape(-1)
     step = max(1, DECODE_BYTES // (40 * max(bits.shape[1], 1)))
     out = np.empty(len(bits), np.float32)

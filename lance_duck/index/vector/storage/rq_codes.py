@@ -1,15 +1,16 @@
-"""Codes of RaBitQ as they lie in the columns of a file, and by rows.
+"""Codes of RaBitQ: the layout of their columns in a file, and conversion to and from rows.
 
-A number of a rotated vector, less its centroid, has a sign, 1 from zero on, and with more than one bit e further bits,
-which say how large it is.
+A number of a rotated residual has a sign bit, 1 for zero and above, and, with more than one bit, e further bits for its
+magnitude.
 
-    _rabit_codes         fixed_size_list<uint8, dim / 8>: the signs of a partition. 32 rows are dim / 8 times 32 bytes:
-                         of byte i of these rows first the lower halves, in byte j that of row P[j], and of row
-                         P[j] + 16 in its upper half, for j up to 15 and P = 0 8 1 9 2 10 … 7 15; then the upper
-                         halves likewise. Of the rows that are left over bytes 0, then bytes 1, …. Byte i has the
-                         signs of numbers 8 i …, least bit first
-    __blocked_ex_codes   fixed_size_list<uint8, 8 e * ceil(dim / 64)>: the further bits, for each 64 numbers 8 e bytes
-                         in an order of their own for each e: see `_place`; the last 64 are filled up with zeros
+    _rabit_codes         fixed_size_list<uint8, dim / 8>: the signs of a partition; byte i of a row has the signs of
+                         numbers 8 i …, least bit first. A block of 32 rows is dim / 8 times 32 bytes, the i-th for byte
+                         i of these rows: first 16 bytes with its lower half of each row, byte j that of row P[j] in its
+                         own lower half and that of row P[j] + 16 in its upper half, P = 0 8 1 9 2 10 … 7 15; then 16
+                         bytes with the upper halves likewise. The rows beyond the last block are byte 0 of all of them,
+                         then byte 1, …
+    __blocked_ex_codes   fixed_size_list<uint8, 8 e * ceil(dim / 64)>: the further bits; each 64 numbers are 8 e bytes,
+                         in an order that depends on e: see `_place`; the last 64 are filled up with zeros
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _NUMBERS: Final = 64
 
 
 def signs_of(column: Bytes) -> Bytes:
-    """Return the signs of the rows of a partition, (n, dim / 8), of its column."""
+    """Return the signs of the rows of a partition, (n, dim / 8), from its column."""
     count, width = column.shape
     raw = column.reshape(-1)
     whole = count // _BLOCK * _BLOCK
@@ -43,7 +44,7 @@ def signs_of(column: Bytes) -> Bytes:
 
 
 def packed_signs(signs: Bytes) -> Bytes:
-    """Return the bytes of the column, (n, dim / 8), of the signs of the rows of a partition."""
+    """Return the column, (n, dim / 8), of the signs of the rows of a partition."""
     count, width = signs.shape
     whole = count // _BLOCK * _BLOCK
     rows = signs[:whole].reshape(-1, _BLOCK, width).transpose(0, 2, 1)
@@ -53,12 +54,12 @@ def packed_signs(signs: Bytes) -> Bytes:
 
 
 def blocked_width(dim: int, bits: int) -> int:
-    """Return the bytes of a row of further bits, as a file has them."""
+    """Return the number of bytes of a row of further bits in a file."""
     return -(-dim // _NUMBERS) * 8 * bits
 
 
 def extra_of(column: Bytes, dim: int, bits: int) -> Bytes:
-    """Return further bits by rows, (n, dim bits / 8): number after number, least bit first."""
+    """Return further bits by rows, (n, dim * bits / 8): number after number, least bit first."""
     every = np.unpackbits(column, axis=1, bitorder="little")
     return np.packbits(every[:, _places(dim, bits)], axis=1, bitorder="little")
 
@@ -72,7 +73,7 @@ def blocked_extra(extra: Bytes, dim: int, bits: int) -> Bytes:
 
 @lru_cache(64)
 def _places(dim: int, bits: int) -> NDArray[np.int64]:
-    """Return where in a row of a file each bit lies: int64 (dim * bits,), by number and bit."""
+    """Return the position in a row of a file of each bit: int64 (dim * bits,), by number and bit."""
     inside = np.array([[_place(bits, number, bit) for bit in range(bits)] for number in range(_NUMBERS)])
     numbers = np.arange(dim)
     places = inside[numbers % _NUMBERS] + (numbers // _NUMBERS * _NUMBERS * bits)[:, None]
@@ -82,7 +83,7 @@ def _places(dim: int, bits: int) -> NDArray[np.int64]:
 
 
 def _place(bits: int, number: int, bit: int) -> int:
-    """Return which bit of 64 numbers of so many bits is a bit of a number."""
+    """Return the position of bit `bit` of number `number` among 64 numbers of `bits` bits."""
     quarter, of_quarter = divmod(number, 16)
     top = 8 * (of_quarter % 8) + 2 * quarter + of_quarter // 8
     if bits == 1:

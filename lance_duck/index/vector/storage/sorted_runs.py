@@ -1,4 +1,4 @@
-"""Codes of rows, gathered by partition: sorted piece by piece, the pieces merged when a partition is asked for."""
+"""Codes of rows, grouped by partition: pieces are sorted as they come, and merged when a partition is taken."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from lance_duck.index.vector.storage.spill import Rows, Spill
 
 
 class SortedRuns:
-    """Rows and their codes by partition, as they are written: inside a partition by ascending name.
+    """Rows and their codes by partition, in the order of the file: by ascending name inside a partition.
 
     Args:
-        num_partitions: Partitions of the segment.
-        limit: Bytes that stay in memory, about.
-        spill: Takes the others.
-        by_name: False: inside a partition rows stay in the order in which they came.
+        num_partitions: Number of partitions of the segment.
+        limit: Bytes that stay in memory, approximately.
+        spill: Temporary file of all others.
+        by_name: Whether rows are sorted by name inside a partition; if not, they stay in the order in which they came.
     """
 
     def __init__(self, num_partitions: int, limit: int, spill: Spill, *, by_name: bool = True) -> None:
@@ -31,7 +31,7 @@ class SortedRuns:
         self._runs: list[_PartitionRun] = []
 
     def add(self, partitions: NDArray[np.int64], rows: Rows, codes: NDArray[Any]) -> None:
-        """Take rows: their partitions, names and codes (n, width)."""
+        """Add rows: their partitions, names, and codes (n, width)."""
         if not len(rows):
             return
         self._waiting.append((partitions, rows, codes))
@@ -41,7 +41,7 @@ class SortedRuns:
             self._runs.append(_PartitionRun(run.starts, run.rows, None, self._spill.put(run.gathered())))
 
     def take(self, partition: int) -> tuple[Rows, NDArray[Any]] | None:
-        """Return the rows of a partition and their codes; None if it has none. No more is added then."""
+        """Return the rows of a partition and their codes; None if it has none. Nothing may be added afterwards."""
         if self._waiting:
             self._runs.append(self._sorted())
         pieces = [run.take(partition) for run in self._runs if run.starts[partition] < run.starts[partition + 1]]
@@ -63,9 +63,9 @@ class SortedRuns:
 
 @dataclass(frozen=True)
 class _PartitionRun:
-    """Rows by partition.
+    """A piece of rows, sorted by partition.
 
-    `codes` are in their order, or, where there is an `order`, theirs is at these places.
+    `codes` are in the order of `rows`; if there is an `order`, the code of row i is at `order[i]`.
     """
 
     starts: NDArray[np.int64]

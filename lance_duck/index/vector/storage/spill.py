@@ -17,7 +17,7 @@ Rows = NDArray[np.uint64]
 
 
 class Spill:
-    """Arrays in a temporary file, which has no name; a context manager."""
+    """A temporary file of arrays, which has no name; a context manager."""
 
     def __init__(self) -> None:
         self._files = ExitStack()
@@ -25,10 +25,10 @@ class Spill:
         self._end = 0
 
     def put(self, array: NDArray[Any]) -> NDArray[Any]:
-        """Write an array, and return it as a map of the file.
+        """Write an array; return it, mapped from the file.
 
         Raises:
-            StoreError: There is no room.
+            StoreError: The file cannot be written, as for lack of room.
         """
         if not array.size:
             return array
@@ -61,7 +61,7 @@ class VectorSpill:
 
     Args:
         limit: Bytes that stay in memory.
-        spill: Takes the others.
+        spill: Temporary file of all others.
     """
 
     def __init__(self, limit: int, spill: Spill) -> None:
@@ -71,7 +71,7 @@ class VectorSpill:
         self._count = self._held = 0
 
     def add(self, rows: Rows, vectors: NDArray[Any]) -> None:
-        """Take vectors (n, dim) of rows; they are not copied."""
+        """Add vectors (n, dim) of rows, which are not copied."""
         if not len(rows):
             return
         self._count += len(rows)
@@ -88,7 +88,7 @@ class VectorSpill:
         return iter(self._chunks)
 
     def sample(self, count: int, seed: int) -> NDArray[Any]:
-        """Return some vectors, chosen by chance, in their order; all where there are no more. There is at least one."""
+        """Return `count` random vectors, in their order; all if there are not more. There must be at least one."""
         if count >= self._count:
             return np.concatenate([vectors for _, vectors in self._chunks])
         positions = np.sort(np.random.default_rng(seed).choice(self._count, count, replace=False))

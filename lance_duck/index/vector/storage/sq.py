@@ -1,11 +1,11 @@
-"""Scalar quantisation: each number by one byte, between two bounds that all share.
+"""Scalar quantisation: each number as one byte, between two bounds that all numbers share.
 
     __sq_code    fixed_size_list<uint8, dim>, partition after partition; code c is 255 (x - start) / (end - start),
-                 truncated, and so stands for the numbers from start + c (end - start) / 255 up to the next one
+                 truncated, so it stands for the numbers from start + c (end - start) / 255 up to that of c + 1
     metadata     {"dim", "num_bits": 8, "bounds": {"start", "end"}}
 
-faiss encodes in the same way, and decodes to the middle of these numbers, vmin + (c + 1/2) / 255 vdiff: vmin is start,
-and vdiff the difference.
+faiss encodes in the same way, and decodes to the middle of these numbers, vmin + (c + 1/2) / 255 vdiff, where vmin is
+start and vdiff is end - start.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from lance_duck.index.vector.storage.files import VectorFiles
 
 
 def scalar_lists(files: VectorFiles, quantizer: Any, metric: int) -> Any:
-    """Return a faiss index over empty lists of codes; arguments as for `flat.flat_lists`."""
+    """Return a faiss index with empty lists of codes; arguments as for `flat.flat_lists`."""
     kind = faiss.ScalarQuantizer.QT_8bit_uniform
     index = faiss.IndexIVFScalarQuantizer(quantizer, files.dim, files.num_partitions, kind, metric, False)
     faiss.copy_array_to_vector(faiss_bounds(*files.bounds), index.sq.trained)
@@ -27,5 +27,5 @@ def scalar_lists(files: VectorFiles, quantizer: Any, metric: int) -> Any:
 
 
 def faiss_bounds(start: float, end: float) -> Any:
-    """Return what faiss's QT_8bit_uniform is trained to, for the bounds of Lance: float32 [vmin, vdiff]."""
+    """Return the trained state of faiss's QT_8bit_uniform for bounds of Lance: float32 [vmin, vdiff]."""
     return np.array([start, end - start], np.float32)

@@ -1,6 +1,6 @@
 """Training: the specification of an index, and centroids, bounds and codebooks from a sample of vectors.
 
-You hold: parameters of a user, and vectors. You get: a checked `VectorSpec`, and a model that encodes vectors. The same
+You hold: a user's parameters, and vectors. You get: a checked `VectorSpec`, and a model that encodes vectors. The same
 vectors give the same model.
-Never here: which vectors are sampled, and from where (`verbs/indexes/training`).
+Never here: the choice of the vectors to train with (`verbs/indexes/training`).
 """

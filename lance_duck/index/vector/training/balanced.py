@@ -1,10 +1,10 @@
 """Centroids of partitions: k-means that moves centroids from where they hardly help to where they help most.
 
-Plain k-means stays where chance began: some centroids share what one could stand for, others stand for many clusters.
-The mean of many clusters lies near to everything, so that nearly every search looks into such a partition, which is
-large besides. Here rounds of k-means go along with exchanges: the rows of a centroid that is hardly missed go to the
-next nearest ones, and a partition whose halves lie far apart gets two. What either changes of the sum of squared
-distances decides, plus a price for uneven sizes, `EVENNESS`.
+Plain k-means stays near its random start: some centroids share one cluster, others stand for many clusters. The mean of
+many clusters is near to everything, so nearly every search visits such a partition, which is also large. Here rounds of
+k-means alternate with exchanges: a centroid that is hardly missed is removed, and its rows go to the next nearest ones;
+a partition whose halves lie far apart gets two centroids. An exchange is decided by its change of the sum of squared
+distances, plus a price for uneven sizes, `EVENNESS`.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from lance_duck.kernels.vectors.halves import WORK_ROWS, halve_partitions
 
 Vectors = NDArray[np.float32]
 
-_FIRST: Final = 0.3  # of all rounds: plain ones, of a part of the sample
-_LAST: Final = 0.25  # of all rounds: plain ones, of the whole sample; between them centroids are exchanged
+_FIRST: Final = 0.3  # share of the rounds, at the start: plain, with a part of the sample
+_LAST: Final = 0.25  # share of the rounds, at the end: plain, with the whole sample; between them are exchanges
 
 
 @dataclass(frozen=True)
@@ -31,10 +31,11 @@ class Halves:
     """Partitions cut in two.
 
     Attributes:
-        middles: float32 (partitions, dim), means of the partitions; NaN of those without vectors.
-        means: float32 (partitions, 2, dim), of the halves; of partitions that are not cut it holds anything.
-        gains: float64 (partitions,), what the sum of squared distances loses; 0 of those that are not cut.
-        pairs: int64 (partitions,), pairs of a vector of one half and one of the other; 0 likewise.
+        middles: float32 (partitions, dim), means of the partitions; NaN for those without vectors.
+        means: float32 (partitions, 2, dim), means of the halves; undefined for partitions that are not cut.
+        gains: float64 (partitions,), decrease of the sum of squared distances; 0 for partitions that are not cut.
+        pairs: int64 (partitions,), number of pairs of a vector of one half and one of the other; 0 for partitions that
+            are not cut.
     """
 
     middles: Vectors
@@ -44,13 +45,13 @@ class Halves:
 
 
 def balanced_clusters(sample: Vectors, count: int, rounds: int, seed: int) -> Vectors:
-    """Return the centroids (count, dim) of a sample, by Euclidean distances.
+    """Return the centroids, float32 (count, dim), of a sample, by Euclidean distances.
 
     Args:
         sample: float32 (n, dim), whose squared distances are finite; n is at least `count`.
-        count: Centroids.
+        count: Number of centroids.
         rounds: Rounds of training, at most.
-        seed: Seed of what is left to chance.
+        seed: Seed of random choices.
     """
     part = sample[:: max(len(sample) // (SETTLED_SAMPLE * count), 1)]
     part = np.ascontiguousarray(part)
@@ -64,7 +65,7 @@ def balanced_clusters(sample: Vectors, count: int, rounds: int, seed: int) -> Ve
 
 
 def plain_rounds(sample: Vectors, centroids: Vectors | None, count: int, rounds: int, seed: int) -> Vectors:
-    """Return centroids after rounds of plain k-means, from some centroids, or for None from vectors by chance."""
+    """Return centroids after rounds of plain k-means that start from some centroids; None for random vectors."""
     clustering: Any = faiss.Clustering(sample.shape[1], count)
     clustering.niter, clustering.seed = rounds, seed
     clustering.min_points_per_centroid, clustering.max_points_per_centroid = 1, len(sample)
@@ -76,7 +77,7 @@ def plain_rounds(sample: Vectors, centroids: Vectors | None, count: int, rounds:
 
 
 def exchanged(sample: Vectors, centroids: Vectors) -> tuple[Vectors, int]:
-    """Return the centroids after a round in which some move to where they help more, and how many these are."""
+    """Return the centroids after a round of exchanges, and the number of exchanges."""
     count = len(centroids)
     if count < 2:
         return centroids, 0
@@ -98,12 +99,12 @@ def exchanged(sample: Vectors, centroids: Vectors) -> tuple[Vectors, int]:
 
 
 def halved(vectors: Vectors, order: NDArray[np.int64], starts: NDArray[np.int64]) -> Halves:
-    """Return the halves of partitions, each by k-means with two centroids, begun along its longest axis.
+    """Return the halves of partitions, by k-means with two centroids that starts along the longest axis of each.
 
     Args:
         vectors: float32 (n, dim), whose squared distances are finite.
-        order: Rows by partition.
-        starts: (partitions + 1,), where the rows of each begin in `order`.
+        order: int64 (n,), rows sorted by partition.
+        starts: int64 (partitions + 1,), beginning of the rows of each partition in `order`.
     """
     count, dim, largest = len(starts) - 1, vectors.shape[1], int(np.diff(starts).max(initial=0))
     middles, means = np.full((count, dim), np.nan, np.float32), np.empty((count, 2, dim), np.float32)
@@ -118,12 +119,12 @@ def halved(vectors: Vectors, order: NDArray[np.int64], starts: NDArray[np.int64]
 def _pairs(
     gains: NDArray[np.float64], losses: NDArray[np.float64], heirs: list[NDArray[np.int64]]
 ) -> list[tuple[int, int]]:
-    """Return partitions to be cut in two, each with a centroid that is spared for it, while that gains anything.
+    """Return pairs of a partition to be cut in two and the centroid to be removed for it, as long as they gain.
 
     Args:
         gains: Gain of cutting each partition.
-        losses: Loss of sparing each centroid.
-        heirs: The centroids that the rows of each go to then; the one where most go stays.
+        losses: Loss of removing each centroid.
+        heirs: For each removed centroid, the centroids that its rows go to; the one that gets most rows stays.
     """
     is_taken = np.zeros(len(gains), np.bool_)
     spare = iter(np.argsort(losses, kind="stable").tolist())

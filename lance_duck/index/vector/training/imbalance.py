@@ -1,4 +1,4 @@
-"""Imbalance of partitions: when an index is to be retrained."""
+"""Imbalance of partitions, for which an index is retrained."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from lance_duck.index.vector.training.index_spec import VectorSpec
 
 
 def is_outgrown(opened: Sequence[Any], details: bytes) -> bool:
-    """Return whether an index is better retrained: it has grown, and its partitions are uneven, or too large.
+    """Return whether an index should be retrained: it has grown, and its partitions are uneven or too large.
 
     Args:
-        opened: All its segments, which were made with the centroids of the first one.
-        details: Details of the first one. Where they do not say how many vectors it was trained with, as with centroids
-            of a user, the answer is no.
+        opened: All open segments of the index, which have the centroids of the first one.
+        details: Details of the first segment. If they do not have the number of vectors that it was trained with, as
+            for a user's centroids, the answer is False.
     """
     trained = trained_rows(details)
     count = sum(index.num_rows for index in opened)

@@ -53,26 +53,26 @@ _KNOWN: Final = (
 
 @dataclass(frozen=True)
 class VectorSpec:
-    """A vector index that a user asks for.
+    """The specification of a vector index.
 
     Attributes:
         kind: "IVF_FLAT", "IVF_SQ", "IVF_PQ", "IVF_RQ", "IVF_HNSW_FLAT", "IVF_HNSW_SQ" or "IVF_HNSW_PQ".
         metric: "l2", "cosine", "dot"; "hamming" for vectors of bytes.
         dim: Numbers of a vector.
-        num_partitions: None: as many as suit the rows.
-        target_partition_size: Rows of a partition that are aimed at; None: as suits the kind.
-        num_sub_vectors: Parts that PQ cuts a vector into; 0 for others.
-        bits: Bits of the code of a part of PQ, 4 or 8, or of a number of RQ, 1 … 9; 8 for others.
-        centroids: float32 (partitions, dim), uint8 for hamming; None: trained.
-        codebook: float32 (parts, 2 ** bits, dim / parts); None: trained.
-        bounds: Numbers that codes 0 and 255 of SQ stand for; None: those of the vectors.
+        num_partitions: Number of partitions; None for a number that suits the rows.
+        target_partition_size: Target for the rows of a partition; None for that of the kind.
+        num_sub_vectors: Number of sub-vectors of PQ; 0 for other storages.
+        bits: Bits of the code of a sub-vector of PQ, 4 or 8, or of a number of RQ, 1 … 9; 8 for other storages.
+        centroids: float32 (partitions, dim), uint8 for hamming; None to train them.
+        codebook: float32 (sub-vectors, 2 ** bits, dim / sub-vectors); None to train it.
+        bounds: Numbers that codes 0 and 255 of SQ stand for; None for the extremes of the vectors.
         m: Neighbours of a vector in a graph, at most.
-        ef_construction: Candidates that are kept while a graph is built.
-        max_level: Levels of a graph at most.
+        ef_construction: Candidates that the insertion of a vector into a graph keeps.
+        max_level: Levels of a graph, at most.
         sample_rate: Vectors to train with, for each centroid.
-        max_iters: Rounds of training at most.
-        asked_partitions: What the index remembers as num_partitions; 0: nothing.
-        trained_rows: Vectors of the table when centroids that are brought were trained for it; 0: they were not.
+        max_iters: Rounds of training, at most.
+        asked_partitions: num_partitions that the details record, as the user gave it; 0 for none.
+        trained_rows: Number of vectors of the table for which given centroids were trained; 0 if they were not.
     """
 
     kind: str
@@ -95,15 +95,15 @@ class VectorSpec:
 
     @classmethod
     def of(cls, parameters: Mapping[str, Any], type_: pa.DataType) -> VectorSpec:
-        """Check what a user asks for.
+        """Check a user's parameters.
 
         Args:
-            parameters: By pylance's names; `index_type` is in any case "IVF_PQ" and the like.
+            parameters: Parameters by pylance's names; `index_type` is required, as in "IVF_PQ".
             type_: Storage type of the column.
 
         Raises:
-            InvalidInputError: A parameter is not known, or makes no sense for this column.
-            UnsupportedError: A kind of index, or of column, that is not built.
+            InvalidInputError: A parameter is unknown, or invalid for this column.
+            UnsupportedError: The kind of index cannot be built, or not on such a column.
         """
         values = {name: value for name, value in parameters.items() if value is not None}
         unknown = sorted(map(str, values.keys() - set(_KNOWN)))
@@ -155,22 +155,22 @@ class VectorSpec:
 
     @property
     def has_graphs(self) -> bool:
-        """Whether partitions are graphs."""
+        """Whether partitions have graphs."""
         return "HNSW" in self.kind
 
     @property
     def storage(self) -> str:
-        """What is stored of a vector: "FLAT", "SQ", "PQ" or "RQ"."""
+        """Kind of storage: "FLAT", "SQ", "PQ" or "RQ"."""
         return self.kind.rpartition("_")[2]
 
     @property
     def is_trained(self) -> bool:
-        """Whether it brings all that vectors are encoded with."""
+        """Whether the specification has everything that vectors are encoded with."""
         parameter = {"PQ": self.codebook, "SQ": self.bounds, "FLAT": (), "RQ": ()}[self.storage]
         return self.centroids is not None and parameter is not None
 
     def partitions_for(self, num_rows: int) -> int:
-        """Return the number of partitions for so many vectors: one at least, and never more than vectors."""
+        """Return the number of partitions for a number of vectors: at least one, and at most that number."""
         if self.centroids is not None:
             return len(self.centroids)
         count = self.num_partitions
@@ -181,7 +181,7 @@ class VectorSpec:
         return max(1, min(count, num_rows))
 
     def details(self) -> bytes:
-        """Return the message for the manifest."""
+        """Return the details message for the manifest."""
         message = index_pb2.VectorIndexDetails(metric_type=_METRICS[self.metric])  # type: ignore[arg-type]
         message.target_partition_size = self.target_partition_size or 0
         if self.asked_partitions:
@@ -207,7 +207,7 @@ class VectorSpec:
 
 
 def check_metric(type_: pa.DataType, parameters: Mapping[str, Any]) -> None:
-    """Refuse other metrics than cosine for several vectors a row, with UnsupportedError."""
+    """Raise UnsupportedError if the metric for several vectors a row is not cosine."""
     metric = metric_of(parameters.get("metric") or "l2")
     if is_multivector(type_) and metric != "cosine":
         raise UnsupportedError(
@@ -235,7 +235,7 @@ def _number(parameters: Mapping[str, Any], name: str, least: int, most: int) -> 
 
 
 def _product(parameters: Mapping[str, Any], dim: int) -> dict[str, Any]:
-    """Return the parameters of product quantisation."""
+    """Return the settings of product quantisation, checked."""
     bits = _number(parameters, "num_bits", 1, 8) or 8
     if bits not in (4, 8):
         raise InvalidInputError("num_bits", expected="4 or 8", found=bits)
@@ -256,7 +256,7 @@ def _product(parameters: Mapping[str, Any], dim: int) -> dict[str, Any]:
 
 
 def _centroids(value: Any, dim: int, metric: str) -> NDArray[Any]:
-    """Return the caller's centroids, from an array (partitions, dim) or an Arrow array of vectors."""
+    """Return a user's centroids, from an array (partitions, dim) or an Arrow array of vectors."""
     numbers = _numbers(value, "ivf_centroids")
     if numbers.ndim == 1 and len(numbers) == dim:
         numbers = numbers.reshape(1, dim)
@@ -270,7 +270,7 @@ def _centroids(value: Any, dim: int, metric: str) -> NDArray[Any]:
 
 
 def _codebook(value: Any, dim: int, bits: int, parts: int | None) -> NDArray[np.float32]:
-    """Return an own codebook: (parts, 2 ** bits, dim / parts), its rows or its numbers one after the other."""
+    """Return a user's codebook, (parts, 2 ** bits, dim / parts), from such an array, its rows, or its flat numbers."""
     numbers = _numbers(value, "pq_codebook")
     num_parts = parts
     if num_parts is not None and numbers.shape == (1 << bits, dim):  # as a `PqModel` has it
@@ -287,7 +287,7 @@ def _codebook(value: Any, dim: int, bits: int, parts: int | None) -> NDArray[np.
 
 
 def _bounds(value: Any) -> tuple[float, float]:
-    """Return the caller's bounds of SQ: two finite numbers, the lower one first."""
+    """Return a user's bounds of SQ: two finite numbers, the lower one first."""
     numbers = _numbers(value, "sq_bounds")
     if numbers.shape != (2,) or not numbers[0] < numbers[1]:
         raise InvalidInputError("sq_bounds", expected="a number, and a greater one", found=repr(value))
@@ -295,7 +295,7 @@ def _bounds(value: Any) -> tuple[float, float]:
 
 
 def _numbers(value: Any, name: str) -> NDArray[Any]:
-    """Return finite numbers of numpy, Arrow (lists, tensors) or nested lists."""
+    """Return finite numbers from an array of numpy or Arrow (lists, tensors), or from nested lists."""
     try:
         numbers = np.asarray(_from_arrow(value))
         with np.errstate(over="ignore"):
@@ -308,7 +308,7 @@ def _numbers(value: Any, name: str) -> NDArray[Any]:
 
 
 def _from_arrow(value: Any) -> Any:
-    """Return what numpy takes, of an Arrow array; other things as they are."""
+    """Return an Arrow array in a form that numpy takes; other values unchanged."""
     if isinstance(value, pa.ChunkedArray):
         value = value.combine_chunks()
     if isinstance(value, pa.FixedShapeTensorArray):

@@ -1,4 +1,4 @@
-"""Lloyd's k-means over distributed vectors: each process sums up its own, the sums are merged."""
+"""Lloyd's k-means over distributed vectors: each process sums up its own vectors, and the sums are merged."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from numpy.typing import NDArray
 from lance_duck.index.vector.threads import safe_after_fork
 from lance_duck.index.vector.training.model import nearest_centroids, quantizer
 
-_APART: Final = 1 / 1024  # of a centroid and its twin
-_ENOUGH: Final = 1e-4  # of the sum of distances; less gain in a round is none
+_APART: Final = 1 / 1024  # relative difference of a centroid and its twin
+_ENOUGH: Final = 1e-4  # share of the sum of distances; a round that gains less is the last
 
 
 @dataclass(frozen=True)
 class Sums:
-    """What the vectors of one place say of a round; pickles.
+    """The sums of the vectors of one process in a round; can be pickled.
 
     Attributes:
-        sums: float64 (centroids, dim), of the vectors nearest to each.
-        counts: int64 (centroids,), of these vectors.
-        loss: Sum of faiss's distances; for dot of 1 less the products.
+        sums: float64 (centroids, dim), sum of the vectors nearest to each centroid.
+        counts: int64 (centroids,), number of these vectors.
+        loss: Sum of faiss's distances; for dot, of 1 less the products.
     """
 
     sums: NDArray[np.float64]
@@ -48,7 +48,7 @@ def sums_of(vectors: NDArray[np.float32], centroids: NDArray[np.float32], metric
 
 
 def moved(parts: Sequence[Sums], centroids: NDArray[np.float32]) -> tuple[NDArray[np.float32], float]:
-    """Return the centroids of the next round, and the loss of this one; those without vectors halve the fullest."""
+    """Return the centroids of the next round, and the loss of this one; one without vectors halves the fullest."""
     counts = np.sum([part.counts for part in parts], axis=0)
     sums = np.sum([part.sums for part in parts], axis=0)
     means = centroids.astype(np.float64)
@@ -64,7 +64,7 @@ def moved(parts: Sequence[Sums], centroids: NDArray[np.float32]) -> tuple[NDArra
 
 
 def is_settled(before: float | None, loss: float) -> bool:
-    """Return whether another round would hardly gain."""
+    """Return whether another round would hardly lower the loss."""
     return before is not None and abs(before - loss) <= _ENOUGH * max(abs(before), np.finfo(np.float64).tiny)
 
 

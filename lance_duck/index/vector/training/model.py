@@ -1,4 +1,4 @@
-"""What vectors are encoded with: centroids, bounds or codebooks; and the codes of Lance's files, made by faiss."""
+"""Models, which encode vectors into the codes of Lance's files: centroids, bounds or codebooks. faiss encodes."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ _STEPS: Final = 255
 
 @dataclass(frozen=True)
 class Model:
-    """What a segment is made with.
+    """The trained parameters that a segment is encoded with.
 
     Attributes:
-        kind: As "IVF_PQ".
-        metric: As "l2".
-        item: Type of stored numbers: that of the column, float32 for bfloat16.
+        kind: Kind of index, as in "IVF_PQ".
+        metric: Metric, as in "l2".
+        item: dtype of stored numbers: that of the column, float32 for bfloat16.
         centroids: float32 (partitions, dim), uint8 for hamming.
-        loss: Sum of distances of the vectors that were trained with, scaled to all; None: not known.
+        loss: Sum of the distances of the sample, scaled to all vectors; None if unknown.
         bounds: Numbers that codes 0 and 255 of SQ stand for.
-        codebook: float32 (parts, 2 ** bits, dim / parts), of PQ.
-        rounding: How RQ rotates and rounds vectors.
-        m: Parameter of graphs.
-        ef_construction: Parameter of graphs.
-        max_level: Parameter of graphs.
+        codebook: float32 (sub-vectors, 2 ** bits, dim / sub-vectors), of PQ.
+        rounding: Rotation and rounding of vectors by RQ; None for other storages.
+        m: Neighbours of a vector in a graph, at most.
+        ef_construction: Candidates that the insertion of a vector into a graph keeps.
+        max_level: Levels of a graph, at most.
     """
 
     kind: str
@@ -57,29 +57,29 @@ class Model:
 
     @property
     def storage(self) -> str:
-        """What is stored of a vector: "FLAT", "SQ", "PQ" or "RQ"."""
+        """Kind of storage: "FLAT", "SQ", "PQ" or "RQ"."""
         return self.kind.rpartition("_")[2]
 
     @property
     def has_graphs(self) -> bool:
-        """Whether partitions are graphs."""
+        """Whether partitions have graphs."""
         return "HNSW" in self.kind
 
     @property
     def bits(self) -> int:
-        """Bits of the code of a part, of PQ."""
+        """Bits of the code of a sub-vector of PQ."""
         return int(self.codebook.shape[1] - 1).bit_length()
 
     @property
     def code_width(self) -> int:
-        """Numbers of a code."""
+        """Length of a code, in numbers of `code_type`."""
         if self.rounding is not None:
             return self.rounding.width
         return len(self.codebook) * self.bits // 8 if self.storage == "PQ" else self.dim
 
     @property
     def code_type(self) -> np.dtype[Any]:
-        """Type of these numbers."""
+        """Numpy type of the numbers of a code."""
         return self.item if self.storage == "FLAT" else np.dtype(np.uint8)
 
     def assign(self, vectors: NDArray[Any]) -> tuple[Partitions, NDArray[np.float32]]:
@@ -109,7 +109,7 @@ class Model:
 
     @safe_after_fork
     def decode(self, codes: NDArray[Any], partitions: Partitions) -> NDArray[Any]:
-        """Return approximate vectors, float32 (n, dim), whose codes are these again; not of RQ, where no codes are."""
+        """Return approximate vectors, (n, dim), that encode to the same codes; not for RQ, which cannot be decoded."""
         assert self.rounding is None
         if self.storage == "FLAT":
             return codes
@@ -141,7 +141,7 @@ def nearest_centroids(quantizer: Any, vectors: NDArray[Any]) -> tuple[Partitions
     """Return the nearest centroid of each vector and its distance, made finite; the first if all are infinite.
 
     Args:
-        quantizer: See `quantizer`.
+        quantizer: faiss index of the centroids, as `quantizer` returns it.
         vectors: (n, dim), normalised for cosine.
     """
     distances, partitions = quantizer.search(vectors, 1)

@@ -1,4 +1,4 @@
-"""Vectors as rows of RaBitQ: the bits that turn them least, and factors that fit to these bits."""
+"""Encoding of vectors as rows of RaBitQ: the bits with the least angle to a vector, and the factors for these bits."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def rounded(
     partitions: NDArray[np.int64],
     metric: str,
 ) -> NDArray[np.uint8]:
-    """Return the rows (n, width) of vectors; `index.vector.storage.rq` has their layout, and the formulas.
+    """Return the rows, uint8 (n, width), of vectors; `index.vector.storage.rq` has their layout, and the formulas.
 
     Args:
-        rounding: How vectors are rounded.
+        rounding: Rounding of the vectors.
         vectors: float32 (n, dim), rotated.
         centroids: float32 (partitions, dim), rotated.
-        partitions: int64 (n,): that of each vector.
+        partitions: int64 (n,), partition of each vector.
         metric: "l2", "cosine" or "dot".
     """
     with np.errstate(over="ignore"):
@@ -48,9 +48,9 @@ def rounded(
 def _codes(
     rounding: Rounding, residuals: NDArray[np.float32]
 ) -> tuple[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.float32]]:
-    """Return the signs of residuals (n, dim), their further bits, and the numbers that these are.
+    """Return the signs of residuals (n, dim), their further bits, and the numbers that the codes stand for.
 
-    Codes depend on directions alone: lengths are made about 1 before, as the squares of some would be infinite.
+    Codes depend on directions alone: lengths are scaled to about 1 first, because some squares would be infinite.
     """
     largest = np.abs(residuals).max(axis=1, initial=0)
     finite = np.isfinite(largest)
@@ -73,7 +73,7 @@ def _factors(
     *,
     of_residual: bool = False,
 ) -> dict[str, NDArray[Any]]:
-    """Return the factors of vectors and their codes, both (n, dim); 0 of those that are a centroid themselves."""
+    """Return the factors by column name, from residuals and codes, both (n, dim); 0 where a residual is zero."""
 
     def products(one: NDArray[np.float32], other: NDArray[np.float32]) -> NDArray[np.float64]:
         sums: NDArray[np.float64] = np.einsum("ij,ij->i", one, other, dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Training: centroids, bounds and codebooks of a sample of vectors, by faiss. The same vectors give the same model."""
+"""Training of centroids, bounds and codebooks with a sample of vectors, by faiss. It is deterministic."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from lance_duck.index.vector.training.index_spec import VectorSpec
 from lance_duck.index.vector.training.model import Model, nearest_centroids, quantizer
 
 SEED: Final = 1234
-"""Seed of the sample that centroids are trained with; that of codebooks has the next one."""
+"""Seed of the sample that centroids are trained with; the sample of codebooks has the next number."""
 
 
 _CODES_OF_4_BITS: Final = 16
@@ -32,29 +32,29 @@ _LONGEST: Final = 1e18
 
 
 class Trainable(Protocol):
-    """Vectors to train with: all that are indexed, as `Kept` has them, or what stands for them."""
+    """Vectors to train with: all indexed vectors, as a `VectorSpill` has them, or a stand-in for them."""
 
     def __len__(self) -> int:
-        """Return the number of all of them."""
+        """Return the number of all vectors."""
 
     def __iter__(self) -> Iterator[tuple[Rows, NDArray[Any]]]:
-        """Return all of them, for their bounds."""
+        """Return all rows and vectors, batch by batch, for their bounds."""
 
     def sample(self, count: int, seed: int) -> NDArray[Any]:
-        """Return some vectors (n, dim), all where there are no more."""
+        """Return `count` random vectors, (count, dim); all vectors if there are not more."""
 
 
 @safe_after_fork
 def train(spec: VectorSpec, vectors: Trainable, item: np.dtype[Any]) -> Model:
-    """Make the model of an index.
+    """Train the model of an index.
 
     Args:
-        spec: What is asked for; centroids, bounds and a codebook that it brings are taken as they are.
-        vectors: All that are indexed, at least one unless nothing is to be trained.
-        item: Type of stored numbers.
+        spec: Specification; its centroids, bounds and codebook, if it has any, are taken as they are.
+        vectors: All indexed vectors, at least one unless nothing is to be trained.
+        item: dtype of stored numbers.
 
     Raises:
-        InvalidInputError: Too few vectors.
+        InvalidInputError: There are too few vectors.
     """
     check_enough(spec, len(vectors))
     centroids, loss = spec.centroids, None
@@ -73,7 +73,7 @@ def train(spec: VectorSpec, vectors: Trainable, item: np.dtype[Any]) -> Model:
 
 
 def brought(spec: VectorSpec, item: np.dtype[Any]) -> Model:
-    """Return the model of what a spec brings; it has centroids at least."""
+    """Return the model of a specification that has centroids, with its bounds and codebook if it has them."""
     assert spec.centroids is not None
     model = Model(
         spec.kind,
@@ -92,7 +92,7 @@ def brought(spec: VectorSpec, item: np.dtype[Any]) -> Model:
 
 
 def check_enough(spec: VectorSpec, num_vectors: int) -> None:
-    """Refuse too few vectors to train with, with InvalidInputError."""
+    """Raise InvalidInputError if there are too few vectors to train with."""
     needed = 1 if spec.centroids is None else 0
     if spec.storage == "SQ" and spec.bounds is None:
         needed = 1
@@ -118,7 +118,7 @@ def _remedy(spec: VectorSpec, num_vectors: int, needed: int) -> str:
 
 
 def as_stored(numbers: NDArray[Any], item: np.dtype[Any]) -> NDArray[Any]:
-    """Return numbers as a reader sees them, float32, after they were stored in a narrower type."""
+    """Return numbers as they are after storage in a possibly narrower type, in their own dtype."""
     if item.itemsize >= numbers.itemsize:
         return numbers
     largest = np.finfo(item).max
@@ -127,12 +127,12 @@ def as_stored(numbers: NDArray[Any], item: np.dtype[Any]) -> NDArray[Any]:
 
 
 def of_metric(vectors: NDArray[Any], metric: str) -> NDArray[Any]:
-    """Return the vectors as the metric compares them: normalised for cosine."""
+    """Return the vectors in the form in which the metric compares them: normalised for cosine; C-contiguous."""
     return np.ascontiguousarray(normalized(vectors)) if metric == "cosine" else np.ascontiguousarray(vectors)
 
 
 def _centroids(sample: NDArray[Any], count: int, spec: VectorSpec) -> tuple[NDArray[Any], float]:
-    """Return the centroids of a sample, and the sum of its distances to them."""
+    """Return the centroids of a sample, and the sum of the distances of its vectors to them."""
     if spec.metric == "hamming":
         bits = np.unpackbits(sample, axis=1).astype(np.float32)
         means = _partitions(bits, count, spec)
@@ -149,7 +149,7 @@ def _centroids(sample: NDArray[Any], count: int, spec: VectorSpec) -> tuple[NDAr
 
 
 def _partitions(sample: NDArray[np.float32], count: int, spec: VectorSpec) -> NDArray[np.float32]:
-    """Return the centroids of partitions by Euclidean distances."""
+    """Return the centroids of partitions, by Euclidean distances."""
     short = _short(sample)
     if len(short) < count:
         return _some(sample, count)
@@ -162,7 +162,7 @@ def _partitions(sample: NDArray[np.float32], count: int, spec: VectorSpec) -> ND
 
 
 def _some(sample: NDArray[np.float32], count: int) -> NDArray[np.float32]:
-    """Return vectors of a sample, some of them again where they are too few."""
+    """Return `count` vectors of a sample, evenly spread, repeated if there are too few."""
     return np.ascontiguousarray(sample[np.linspace(0, len(sample) - 1, count).astype(np.int64)])
 
 
@@ -181,14 +181,14 @@ def _clusters(sample: NDArray[np.float32], count: int, index: Any, spec: VectorS
 
 
 def _short(sample: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return the vectors whose distances fit float32; faiss ends the process on others."""
+    """Return the vectors whose squared distances fit float32; others make faiss abort the process."""
     numbers = np.abs(sample).max(axis=1, initial=0)
     is_short = numbers <= _LONGEST / np.sqrt(sample.shape[1])
     return sample if is_short.all() else np.ascontiguousarray(sample[is_short])
 
 
 def apart(low: float, high: float) -> tuple[float, float]:
-    """Return the bounds of SQ: the least and the greatest number of vectors, made different where they are not."""
+    """Return the bounds of SQ for the least and the greatest number of vectors: moved apart if they are equal."""
     return low, max(high, low + max(abs(low), 1.0) * _LEAST_RANGE)
 
 
