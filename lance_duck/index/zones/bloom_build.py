@@ -1,4 +1,4 @@
-"""Making Bloom filters of zones: of rows, and of filters whose rows moved."""
+"""Building Bloom filters of zones, from rows, and from other filters whose rows moved."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ SCHEMA = pa.schema(
 
 
 class FilterWriter:
-    """Writes the filters of zones as they come, a few at once.
+    """A writer of the filters of zones, a few at a time.
 
     Args:
-        file: File of this `SCHEMA`; the caller finishes it.
+        file: File with `SCHEMA`; the caller finishes it.
     """
 
     def __init__(self, file: FileWriter) -> None:
@@ -42,7 +42,14 @@ class FilterWriter:
         self._bytes = 0
 
     def add(self, first: int, length: int, has_null: bool, words: Words) -> None:
-        """Append a zone: address of its first row, offsets that it spans."""
+        """Append a zone.
+
+        Args:
+            first: Address of the first row.
+            length: Number of offsets that the zone spans.
+            has_null: Whether a value is null.
+            words: Filter, uint32 (blocks, 8).
+        """
         data = words.tobytes()
         self._waiting.append((first, length, has_null, data))
         self._bytes += len(data)
@@ -50,7 +57,7 @@ class FilterWriter:
             self.flush()
 
     def flush(self) -> None:
-        """Write what waits."""
+        """Write the zones that wait."""
         if not self._waiting:
             return
         first, length, has_null, data = zip(*self._waiting, strict=True)
@@ -68,7 +75,7 @@ def write_filters(
     blocks: int,
     progress: Callable[[int], None] | None = None,
 ) -> RowSet:
-    """Write the filters of zones of rows in table order; returns which rows are null."""
+    """Write the filters of the zones of rows in table order; return the rows that are null."""
     zone = _Zone(blocks)
     nulls: list[RowSet] = []
     for values, names, starts, numbers in cut_batches(rows, rows_per_zone, nulls, progress):
@@ -85,7 +92,7 @@ def write_filters(
 
 
 class _Zone:
-    """The zone that rows are put into."""
+    """The zone that rows are being added to."""
 
     def __init__(self, blocks: int) -> None:
         self._blocks = blocks
@@ -110,10 +117,10 @@ class _Zone:
 
 
 def as_words(filters: pa.Array, where: str) -> Iterator[tuple[Ints, Words]]:
-    """Yield filters by size: places, and words (filters, blocks, 8).
+    """Yield filters grouped by size: their places in the array, and their words (filters, blocks, 8).
 
     Raises:
-        CorruptError: A filter is null, empty, or not whole blocks.
+        CorruptError: A filter is null, empty, or does not consist of whole blocks.
     """
     offsets = np.frombuffer(filters.buffers()[1], np.int32)[filters.offset : filters.offset + len(filters) + 1]
     sizes = np.diff(offsets)
@@ -131,14 +138,14 @@ def as_words(filters: pa.Array, where: str) -> Iterator[tuple[Ints, Words]]:
 
 
 def joined_filters(words: Words, groups: Ints) -> Words:
-    """Return one filter for those of each group; groups ascend."""
+    """Return one filter for the filters of each group; groups ascend."""
     begins = np.append(0, np.flatnonzero(groups[1:] != groups[:-1]) + 1)
     joined: Words = words if len(begins) == len(groups) else np.bitwise_or.reduceat(words, begins, axis=0)
     return joined
 
 
 def followed_rows(first: Rows, length: Ints, groups: Ints) -> Zones:
-    """Return one zone for the zones of each group, which touch each other."""
+    """Return one zone for the adjacent zones of each group."""
     begins = np.append(0, np.flatnonzero(groups[1:] != groups[:-1]) + 1)
     last = np.append(begins[1:], len(groups)) - 1
     return Zones(first[begins], (first[last] - first[begins]).astype(np.int64) + length[last])

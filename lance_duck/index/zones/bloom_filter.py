@@ -1,12 +1,12 @@
-"""Bloom filters of every few thousand rows.
+"""Bloom filters, one for every few thousand rows.
 
 bloomfilter.lance, a row for each zone:
     fragment_id, zone_start, zone_length   as in `index.zones.zones`
     has_null            bool
-    bloom_filter_data   binary, `encoding.bloom`: of each value that is not null its bytes are in it; numbers, dates and
+    bloom_filter_data   binary, `encoding.bloom`, with the bytes of each value that is not null: numbers, dates and
                         times little-endian in their own width, texts as UTF-8
 metadata
-    bloomfilter_item         rows that a zone has, but for the last of a fragment; rows deleted before do not count
+    bloomfilter_item         rows of a zone, except the last of a fragment; rows deleted before do not count
     bloomfilter_probability  decimal number; the size of a filter follows from both
     null_bitmap              as in `index.zones.zones`
 
@@ -55,7 +55,7 @@ _DEFAULT_PROBABILITY = 0.00057
 
 
 class BloomFilterIndex(ZonedIndex):
-    """An open segment: filters are read by the first search, and kept unless they are very large together."""
+    """An open segment of Bloom filters; the first search reads them, and caches them unless they are very large."""
 
     def __init__(self, file: SegmentFile, type_: pa.DataType) -> None:
         file.column(DATA, pa.binary())
@@ -72,7 +72,7 @@ class BloomFilterIndex(ZonedIndex):
         self._filters: dict[int, list[tuple[Ints, Words]]] = {}
 
     def masks(self, query: Query) -> tuple[Mask, Mask]:
-        """Return the zones that may hold one of some values; none surely does."""
+        """Return the zones that may have a matching row, and no zones in which every row surely matches."""
         if not isinstance(query, Among):
             raise InternalError("query that filters do not answer", found=query)
         nothing = np.zeros(len(self.zones), np.bool_)
@@ -87,25 +87,25 @@ class BloomFilterIndex(ZonedIndex):
         return may[self._order], nothing
 
     def filters(self, places: Ints) -> list[tuple[Ints, Words]]:
-        """Return the filters of some zones by size: which of the zones, and words (filters, blocks, 8)."""
+        """Return the filters of some zones, grouped by size: places in `places`, and words (filters, blocks, 8)."""
         filter_numbers, back = np.unique(self._order[places], return_inverse=True)
         (data,) = self._file.read([DATA], filter_numbers)
         return list(as_words(data.take(pa.array(back)), self._file.path))
 
     def statistics(self) -> dict[str, Any]:
-        """Return the number of zones, and what their filters were made for."""
+        """Return the number of zones, and the parameters of their filters."""
         numbers = {ITEMS: self.number_of_items, PROBABILITY: self.probability}
         return {"type": "BloomFilter", "num_blocks": len(self.zones), **numbers}
 
     def prewarm(self) -> None:
-        """Read the filters, if they are kept."""
+        """Read the filters, if they are to be cached."""
         if self._keeps:
             for number, part in enumerate(self._parts):
                 self._words(number, part)
 
     @property
     def nbytes(self) -> int:
-        """Bytes that it holds in memory, about."""
+        """Approximate bytes in memory."""
         filters = sum(words.nbytes for page in tuple(self._filters.values()) for _, words in page)
         return filters + 24 * len(self.zones) + self.nulls_nbytes
 
@@ -120,7 +120,7 @@ class BloomFilterIndex(ZonedIndex):
 
 
 class BloomFilterKind:
-    """The kind."""
+    """The kind of Bloom filter indexes."""
 
     name = "BloomFilter"
     type_url = "/lance.index.pb.BloomFilterIndexDetails"
@@ -129,20 +129,20 @@ class BloomFilterKind:
     reaches_into_lists: bool = False
 
     def supports(self, type_: pa.DataType) -> bool:
-        """Return the types that have a hash."""
+        """Return whether values of a storage type have a hash."""
         return has_hash(type_)
 
     def answers(self, query: Query, type_: pa.DataType) -> bool:
-        """Answer equality with values, and nulls."""
+        """Return whether a query is one for nulls, or for equality with values."""
         inner = query.query if isinstance(query, Except) else query
         return has_hash(type_) and (isinstance(inner, Null) or isinstance(query, Among))
 
     def open(self, files: SegmentReader, type_: pa.DataType, details: Details) -> BloomFilterIndex:
-        """Open a segment."""
+        """Open a segment; its filters are not read yet."""
         return BloomFilterIndex(files.open(FILE), type_)
 
     def build(self, rows: pa.RecordBatchReader, writer: SegmentWriter, options: BuildOptions) -> Details:
-        """Write a segment."""
+        """Write a segment of rows."""
         items, probability = _parameters(options, _DEFAULT_ITEMS, _DEFAULT_PROBABILITY)
         return _write(writer, (), rows, items, probability, options)
 
@@ -153,14 +153,14 @@ class BloomFilterKind:
         writer: SegmentWriter,
         options: BuildOptions,
     ) -> Details:
-        """Write a segment with the filters of others: they follow their rows."""
+        """Write a segment of new rows and of the filters of other segments, which follow their rows."""
         defaults = (_DEFAULT_ITEMS, _DEFAULT_PROBABILITY)
         if parts:
             defaults = (parts[0].index.number_of_items, parts[0].index.probability)
         return _write(writer, parts, rows, *_parameters(options, *defaults), options)
 
     def can_follow(self) -> bool:
-        """Return whether the segment can be rewritten with new row names: filters follow their rows."""
+        """Return True: a segment can be rewritten with new row names, as filters follow their rows."""
         return True
 
 
@@ -196,7 +196,7 @@ def _write(
 
 
 def _follow(part: MergeInput, writer: FilterWriter, rows_per_zone: int) -> RowSet:
-    """Write the filters of a segment whose rows got new names; returns which of them are null."""
+    """Write the filters of a segment whose rows got new names; return its rows that are null, by their new names."""
     index: BloomFilterIndex = part.index
     moved = follow_zones(index.zones, part.follow)
     nulls = follow_rows(index.nulls, part.follow)

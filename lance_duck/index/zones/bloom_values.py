@@ -1,4 +1,4 @@
-"""Hashes of values, as Bloom filters of a column have them."""
+"""Hashes of values for the Bloom filters of a column."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ def has_hash(type_: pa.DataType) -> bool:
 
 
 def hashes_of(values: pa.Array) -> Hashes:
-    """Return the hash of each value; that of a null means nothing.
+    """Return the hash of each value; undefined for a null.
 
     Args:
-        values: Values of a type that has a hash.
+        values: Values of a type for which `has_hash` holds.
     """
     count = len(values)
     if not count:
@@ -37,9 +37,9 @@ def hashes_of(values: pa.Array) -> Hashes:
 
 
 def hashes_to_find(values: pa.Array) -> Hashes | None:
-    """Return the hashes of which a filter has one if it has a value that equals one of these; None if any filter may.
+    """Return the hashes of all values that equal one of some values; None if one of these is NaN: any filter may match.
 
-    Zeros of both signs are equal, but have hashes of their own; so has each of the many forms of NaN, which all are.
+    Zeros of both signs are equal, but have different hashes; so do the many forms of NaN, which are all equal.
     """
     if not pa.types.is_floating(values.type):
         return hashes_of(values)

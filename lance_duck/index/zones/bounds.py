@@ -1,4 +1,4 @@
-"""What least and greatest values say about a query: zones of which some rows may satisfy it, or surely all do."""
+"""Least and greatest values of zones, and the zones in which some rows may satisfy a query, or all rows surely do."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ Mask: TypeAlias = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class ZoneBounds:
-    """What is known of the values of each zone.
+    """The bounds of the values of each zone.
 
     Attributes:
         type: Storage type of the values.
-        low: A value that none but NaN is below; where `values` is set.
-        high: One that none but NaN is above.
-        values: There may be values that are neither null nor NaN.
-        nans: There may be NaN.
+        low: Lower bound of all values but NaN; defined where `values` is set.
+        high: Upper bound of all values but NaN; defined where `values` is set.
+        values: Whether there may be values that are neither null nor NaN.
+        nans: Whether there may be NaN.
         has_bounds: Whether `low` and `high` are defined.
     """
 
@@ -39,7 +39,7 @@ class ZoneBounds:
 
     @property
     def nbytes(self) -> int:
-        """Bytes that it holds in memory, about."""
+        """Approximate bytes in memory."""
         fixed = sum(array.nbytes for array in (self.low, self.high, self.values, self.nans, self.has_bounds))
         objects = self.low.dtype == object
         return fixed + (sum(map(len, self.low)) + sum(map(len, self.high)) + 66 * len(self.low) if objects else 0)
@@ -53,18 +53,18 @@ def read_bounds(
     length: NDArray[np.int64],
     where: str,
 ) -> ZoneBounds:
-    """Build bounds of what a file says of each zone.
+    """Build bounds from the columns of a file, which have an entry for each zone.
 
     Args:
-        low: Least values; null or NaN: there is none but NaN, or it is not known.
-        high: Greatest values; NaN: the greatest other one is not known.
+        low: Least value; null or NaN if it is unknown, or there is no value but NaN.
+        high: Greatest value; NaN if the greatest other value is unknown.
         nulls: Number of nulls.
         nans: Number of NaN.
-        length: Offsets that a zone spans.
-        where: For messages.
+        length: Number of offsets that the zone spans.
+        where: Path for error messages.
 
     Raises:
-        CorruptError: A least value is above the greatest one.
+        CorruptError: The least value of a zone is above the greatest.
     """
     no_low, no_high = _missing(low), _missing(high)
     values = ~(no_low & no_high & (nulls + nans >= length))
@@ -80,11 +80,11 @@ def read_bounds(
 
 
 def zone_masks(bounds: ZoneBounds, query: Query) -> tuple[Mask, Mask]:
-    """Return the zones of which some row may satisfy a query, and those of which every row that is not null does.
+    """Return the zones in which some row may satisfy a query, and those in which every row that is not null does.
 
     Args:
         bounds: Bounds of the zones.
-        query: Any that `answered_by_bounds` but for `Null`, also inside `Except`.
+        query: Query for which `answered_by_bounds` holds; not `Null`, alone or inside `Except`.
     """
     if isinstance(query, Except):
         any_match, every = zone_masks(bounds, query.query)
@@ -105,7 +105,7 @@ def zone_masks(bounds: ZoneBounds, query: Query) -> tuple[Mask, Mask]:
 
 
 def answered_by_bounds(query: Query, is_text: bool) -> bool:
-    """Return whether bounds say something about a query."""
+    """Return whether bounds restrict the rows that satisfy a query."""
     if isinstance(query, Except):
         return answered_by_bounds(query.query, is_text)
     return isinstance(query, Between | Among | Null) or (isinstance(query, HasPrefix) and is_text)
@@ -117,7 +117,7 @@ def _missing(bound: pa.Array) -> Mask:
 
 
 def _between(bounds: ZoneBounds, query: Between) -> tuple[tuple[Mask, Mask], bool]:
-    """Find the zones of a range, NaN above all else: a range that begins with NaN holds nothing else."""
+    """Find the zones of a range; NaN is above all other values, so a range that begins with NaN has nothing else."""
     low, low_nan = _bound(bounds, query.low)
     high, high_nan = _bound(bounds, query.high)
     nan_inside = (high is None and not (high_nan and query.high_open)) and not (low_nan and query.low_open)
@@ -151,7 +151,7 @@ def _among(bounds: ZoneBounds, query: Among) -> tuple[tuple[Mask, Mask], bool]:
 
 
 def _starts_with(bounds: ZoneBounds, query: HasPrefix) -> tuple[Mask, Mask]:
-    """Return the texts with a prefix are those from it up to, and without, the next one that does not have it."""
+    """Find the zones of a prefix: its texts are those from it up to, but not including, the next one without it."""
     prefix = sortable_values(_fitting(bounds, pa.array([query.prefix])))
     stem = bytes(prefix[0]).rstrip(b"\xff")
     after = None
@@ -162,7 +162,7 @@ def _starts_with(bounds: ZoneBounds, query: HasPrefix) -> tuple[Mask, Mask]:
 
 
 def _bound(bounds: ZoneBounds, value: pa.Scalar | None) -> tuple[Values | None, bool]:
-    """Return a bound as an array of one value, None for none; and whether it is NaN."""
+    """Return a bound as an array of one value, None if there is no bound; and whether it is NaN."""
     if value is None:
         return None, False
     array = _fitting(bounds, pa.array([value]))

@@ -1,4 +1,4 @@
-"""The common part of zone maps and Bloom filters: zones, and null rows."""
+"""The common part of zone maps and Bloom filters: zones and null rows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MAX_ROWS = (1 << 63) - 1
 
 
 class ZonedIndex(ABC):
-    """An open segment; `index.kind.ScalarIndex` has what it promises.
+    """An open segment with zones, which implements `index.kind.ScalarIndex`.
 
     Attributes:
         zones: Zones of the rows.
@@ -35,13 +35,13 @@ class ZonedIndex(ABC):
         self._last: tuple[Query, Mask, Mask] | None = None
 
     def estimate(self, query: Query) -> int:
-        """Return the rows of the zones that may have some that satisfy a query."""
+        """Return the number of rows of the zones in which some row may satisfy a query."""
         if isinstance(query, Null):
             return len(self.nulls)
         return self.zones.count(self._asked(query)[0])
 
     def search(self, query: Query) -> Answer:
-        """Return the rows for a query; exact where it asks for nulls."""
+        """Return the rows that satisfy or may satisfy a query; exact if it asks for nulls."""
         if isinstance(query, Null):
             return self._trusted(self.nulls, self.nulls)
         may, surely = self._asked(query)
@@ -56,20 +56,20 @@ class ZonedIndex(ABC):
         return self._trusted(without_nulls, maybe)
 
     def stretches(self) -> tuple[Rows, Ints]:
-        """See `Stretching`: the zones."""
+        """Return the zones: first addresses and lengths, see `Stretching`."""
         return self.zones.first, self.zones.length
 
     @property
     def nulls_nbytes(self) -> int:
-        """Bytes of the set of nulls, about."""
+        """Approximate bytes of the set of nulls."""
         return sum(min(2 * len(part), 8192 + len(part) // 8) for part in self.nulls.parts.values())
 
     @abstractmethod
     def masks(self, query: Query) -> tuple[Mask, Mask]:
-        """Return the zones with rows that may satisfy a query, and those of which every row that is not null does."""
+        """Return the zones in which some row may satisfy a query, and those in which every row but nulls does."""
 
     def _asked(self, query: Query) -> tuple[Mask, Mask]:
-        """Return the masks for a query, kept for the one that was asked last: an estimate comes before its search."""
+        """Return the masks for a query; those of the last query are cached, since an estimate precedes its search."""
         last = self._last
         if last is None or last[0] is not query:
             if isinstance(query, Except) and isinstance(query.query, Null):
@@ -86,13 +86,13 @@ class ZonedIndex(ABC):
         return Answer(self._plain(sure), maybe)
 
     def _plain(self, rows: RowSet) -> RowSet:
-        """Drop fragments in which zones overlap: one of them may be older than the column."""
+        """Return the rows without fragments in which zones overlap: one of such zones may be older than the column."""
         overlapping = self.zones.overlapping
         return rows.only(set(rows.fragment_ids) - overlapping) if overlapping else rows
 
 
 def row_number(file: SegmentFile, key: str, default: int) -> int:
-    """Return an entry of the metadata that is a number of rows.
+    """Return a number of rows from the metadata.
 
     Raises:
         CorruptError: The entry is not a positive integer.
@@ -104,7 +104,7 @@ def row_number(file: SegmentFile, key: str, default: int) -> int:
 
 
 def whole_number(options: BuildOptions, name: str, default: int) -> int:
-    """Return a parameter that is a number of rows.
+    """Return a number of rows from the parameters.
 
     Raises:
         InvalidInputError: The parameter is not a positive integer.
@@ -116,16 +116,16 @@ def whole_number(options: BuildOptions, name: str, default: int) -> int:
 
 
 def check_parameters(options: BuildOptions, kind: str, names: tuple[str, ...]) -> None:
-    """Refuse parameters that a kind does not have.
+    """Check that a kind has all given parameters.
 
     Raises:
-        InvalidInputError: There is one.
+        InvalidInputError: The kind does not have one of the parameters.
     """
     refuse_unknown(options.parameters, names, f"a {kind} index", "parameter")
 
 
 def null_counts(nulls: RowSet, zones: Zones) -> Ints:
-    """Return the number of nulls in each zone; of zones that overlap, of each."""
+    """Return the number of nulls in each zone; where zones overlap, a null counts in each."""
     counts = np.zeros(len(zones), np.int64)
     starts = zones.offsets.astype(np.int64)
     for fragment_id, part in nulls.parts.items():

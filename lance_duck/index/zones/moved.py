@@ -17,12 +17,12 @@ _HIGH = np.uint64(32)
 
 @dataclass(frozen=True, eq=False)
 class Moved:
-    """Where zones are after rows got new names.
+    """Zones after rows got new names.
 
     Attributes:
-        zones: Pieces of the old ones.
-        source: Old zone of each.
-        is_new: Whether each lies elsewhere than before.
+        zones: Pieces of the old zones.
+        source: Number of the old zone of each piece.
+        is_new: Whether each piece lies elsewhere than before.
     """
 
     zones: Zones
@@ -31,9 +31,9 @@ class Moved:
 
 
 def follow_zones(zones: Zones, follow: Callable[[Rows], tuple[Rows, Mask]]) -> Moved:
-    """Follow the rows of zones: a zone becomes a zone for each stretch of its rows that no others come between.
+    """Follow the rows of zones: a zone becomes one piece for each stretch of its rows without other rows between them.
 
-    Fragments stay, go or are rewritten as a whole.
+    A fragment stays, is removed, or is rewritten as a whole.
     """
     still = np.isin(zones.fragments, _fragments_in_place(zones, follow))
     stays = np.flatnonzero(still)
@@ -48,13 +48,13 @@ def follow_zones(zones: Zones, follow: Callable[[Rows], tuple[Rows, Mask]]) -> M
 
 
 def follow_rows(rows: RowSet, follow: Callable[[Rows], tuple[Rows, Mask]]) -> RowSet:
-    """Return what a set of rows is called after its rows moved, without those that are gone."""
+    """Return the new names of a set of rows, without rows that are gone."""
     names, lives = follow(rows.rows())
     return RowSet.of(names[lives])
 
 
 def _fragments_in_place(zones: Zones, follow: Callable[[Rows], tuple[Rows, Mask]]) -> Rows:
-    """Return the fragments of which some row still has its name."""
+    """Return the fragments in which some row still has its name."""
     order = zones.fragments
     begins = np.append(0, np.flatnonzero(order[1:] != order[:-1]) + 1) if len(order) else np.empty(0, np.int64)
     last = np.append(begins[1:], len(order))[: len(begins)] - 1
@@ -71,7 +71,7 @@ def _fragments_in_place(zones: Zones, follow: Callable[[Rows], tuple[Rows, Mask]
 def _followed(
     zones: Zones, positions: Ints, part: range, follow: Callable[[Rows], tuple[Rows, Mask]]
 ) -> tuple[Rows, Ints, Ints]:
-    """Return the first row, length and old zone of each piece that a part of the rows of some zones becomes."""
+    """Return the first row, length and old zone of each piece, for a part of the rows of some zones."""
     ends = np.cumsum(zones.length[positions])
     place = np.arange(part.start, part.stop)
     zone = np.searchsorted(ends, place, side="right")

@@ -1,4 +1,4 @@
-"""Values as numpy arrays that compare as predicates do, but for NaN, which nothing here compares with."""
+"""Values as numpy arrays whose order is that of predicates; NaN aside, which must not be compared."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _INT32_LIKE = (pa.types.is_date32, pa.types.is_time32)
 
 
 def is_comparable(type_: pa.DataType) -> bool:
-    """Return whether values of a storage type can be compared so."""
+    """Return whether `sortable_values` takes arrays of a storage type."""
     return (
         pa.types.is_boolean(type_)
         or pa.types.is_integer(type_)
@@ -31,10 +31,10 @@ def is_comparable(type_: pa.DataType) -> bool:
 
 
 def sortable_values(array: pa.Array) -> Values:
-    """Return the values as a numpy array that compares as they do: numbers, bytes of one width, or bytes objects.
+    """Return the values as a numpy array with the same order: numbers, bytes of one width, or bytes objects.
 
     Args:
-        array: Array of a type that is comparable. What stands for a null means nothing.
+        array: Array of a type for which `is_comparable` holds. Results for nulls are undefined.
     """
     type_ = array.type
     if has_offsets(type_):
@@ -57,21 +57,21 @@ def sortable_values(array: pa.Array) -> Values:
 
 
 def is_nan(array: pa.Array) -> NDArray[np.bool_]:
-    """Say of each value whether it is NaN, of either sign; of a null it is not."""
+    """Return whether each value is NaN, of either sign; False for a null."""
     if not pa.types.is_floating(array.type):
         return np.zeros(len(array), np.bool_)
     return np.isnan(sortable_values(array))
 
 
 def _big_endian(array: pa.Array) -> Values:
-    """Return the decimals as bytes that compare as they do: largest byte first, the sign turned."""
+    """Return decimals as bytes with the same order: most significant byte first, the sign bit inverted."""
     slots = np.ascontiguousarray(_slots(array)[:, ::-1])
     slots[:, 0] ^= 0x80
     return slots.view(f"S{slots.shape[1]}").ravel()
 
 
 def _slots(array: pa.Array) -> NDArray[np.uint8]:
-    """Return the bytes of each value, (n, width); zeros for a null."""
+    """Return the bytes of each value, uint8 (n, width); zeros for a null."""
     width = array.type.byte_width
     data = array.buffers()[1]
     if data is None or not len(array):

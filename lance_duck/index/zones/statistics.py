@@ -1,4 +1,4 @@
-"""Least and greatest values of zones, and how they come about: from rows, from pieces, from zones that moved."""
+"""Least and greatest values of zones, computed from rows, from pieces of zones, and from zones that moved."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from lance_duck.rows.row_set import RowSet
 
 @dataclass(frozen=True, eq=False)
 class ZoneStatistics:
-    """What is known of zones, as files have it.
+    """The statistics of zones, in the form of files.
 
     Attributes:
-        zones: Where they are.
-        low: Least value of each; null: none, or not known. NaN: there are no others.
-        high: Greatest one; NaN where there is a NaN.
-        nulls: Number of nulls.
-        nans: Number of NaN.
+        zones: Extents of the zones.
+        low: Least value of each zone; null if there is none or it is unknown, NaN if there are no other values.
+        high: Greatest value of each zone; NaN if it has a NaN.
+        nulls: Number of nulls of each zone.
+        nans: Number of NaN of each zone.
     """
 
     zones: Zones
@@ -40,7 +40,7 @@ class ZoneStatistics:
 
     @classmethod
     def concat(cls, pieces: Sequence[ZoneStatistics]) -> ZoneStatistics:
-        """Return all zones of some, one after another."""
+        """Concatenate statistics."""
         first = np.concatenate([piece.zones.first for piece in pieces])
         length = np.concatenate([piece.zones.length for piece in pieces])
         return cls(
@@ -52,7 +52,7 @@ class ZoneStatistics:
         )
 
     def take(self, places: Ints) -> ZoneStatistics:
-        """Return some of the zones."""
+        """Return the statistics of the zones at some places."""
         zones = Zones(self.zones.first[places], self.zones.length[places])
         indices = pa.array(places)
         return ZoneStatistics(
@@ -63,7 +63,7 @@ class ZoneStatistics:
 def collect(
     rows: pa.RecordBatchReader, rows_per_zone: int, progress: Callable[[int], None] | None = None
 ) -> tuple[ZoneStatistics, RowSet]:
-    """Return the statistics of zones of rows in table order, and which rows are null."""
+    """Return the statistics of the zones of rows in table order, and the rows that are null."""
     type_ = rows.schema.field(VALUE).type
     statistics = _PieceStatistics(type_)
     nulls: list[RowSet] = []
@@ -80,8 +80,8 @@ def moved_zones(
 ) -> tuple[ZoneStatistics, RowSet]:
     """Return the statistics of zones, and the nulls, after their rows got new names.
 
-    Zones that moved become one where they lie together in a stretch of the usual length: small ones would stay small
-    for ever.
+    Zones that moved are joined if they lie together in a stretch of the usual length: small ones would otherwise stay
+    small forever.
     """
     moved = follow_zones(statistics.zones, follow)
     new_nulls = follow_rows(nulls, follow)
@@ -94,7 +94,7 @@ def moved_zones(
 
 
 class _PieceStatistics:
-    """Statistics of pieces, in the order of their rows: pieces of one zone become one."""
+    """A collector of statistics of pieces, in the order of their rows, that joins the pieces of a zone."""
 
     def __init__(self, type_: pa.DataType) -> None:
         self._type = type_
@@ -125,7 +125,7 @@ class _PieceStatistics:
 
 
 def _pieces(values: pa.Array, rows: Rows, starts: Ints, groups: Ints) -> tuple[ZoneStatistics, Ints]:
-    """Return the statistics of pieces of rows that follow each other."""
+    """Return the statistics of consecutive pieces of rows."""
     last = np.append(starts[1:], len(rows)) - 1
     zones = Zones(rows[starts], (rows[last] - rows[starts]).astype(np.int64) + 1)
     nans = is_nan(values)
@@ -150,9 +150,9 @@ def _joined(pieces: ZoneStatistics, groups: Ints) -> ZoneStatistics:
 
 
 def _finished(zones: Zones, low: pa.Array, high: pa.Array, nulls: Ints, nans: Ints) -> ZoneStatistics:
-    """Return the extremes as files have them: of floats, -0.0 is below 0.0, and NaN above all.
+    """Return statistics with the extremes that files have: of floats, -0.0 is below 0.0, and NaN above all.
 
-    A zone of NaN alone has it as its least value, too: with none, some readers take such a zone for one of nulls.
+    A zone with only NaN has NaN as its least value, too: without one, some readers take it for a zone of nulls.
     """
     if pa.types.is_floating(low.type):
         minus_zero, zero, nan = pa.array(np.array([-0.0, 0.0, np.nan], number_dtype(low.type)))
@@ -172,14 +172,14 @@ def _without(values: pa.Array, mask: NDArray[np.bool_]) -> pa.Array:
 
 
 def _counted(mask: Mask, starts: Ints) -> Ints:
-    """Return how many values of each piece are marked; a mask of nothing marks none."""
+    """Return the number of marked values of each piece; an empty mask marks none."""
     if not mask.any():
         return np.zeros(len(starts), np.int64)
     return np.add.reduceat(mask.astype(np.int64), starts)
 
 
 def _extremes(low: pa.Array, high: pa.Array, starts: Ints) -> tuple[pa.Array, pa.Array]:
-    """Return the least value of each piece of `low`, and greatest of each of `high`, which are of one length."""
+    """Return the least value of each piece of `low`, and the greatest of each piece of `high`, an array as long."""
     form = _form(low.type)
     find = _extremes_one_by_one if len(low) >= LONG_ZONE * len(starts) else _extremes_at_once
     least, greatest = find(_viewed(low, form), _viewed(high, form), starts)
@@ -203,7 +203,7 @@ def _extremes_at_once(low: pa.Array, high: pa.Array, starts: Ints) -> tuple[pa.A
 
 
 def _form(type_: pa.DataType) -> pa.DataType:
-    """Return the type in which Arrow finds the extremes of a type."""
+    """Return the type that values of a type are cast to for their extremes; Arrow does not have those of all types."""
     if pa.types.is_float16(type_):
         return pa.float32()
     return pa.int64() if pa.types.is_duration(type_) else type_

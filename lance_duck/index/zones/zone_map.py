@@ -1,17 +1,17 @@
 """Zone maps: least and greatest value of every few thousand rows.
 
 zonemap.lance, a row for each zone:
-    min, max      type of the column; null where all values are null. `max` is NaN where there is a NaN; where there is
-                  nothing else, `min` is NaN, too, or null
+    min, max      type of the column; null if all values are null. `max` is NaN if there is a NaN; if there is nothing
+                  else, `min` is NaN, too, or null
     null_count    uint32
     nan_count     uint32
-    and what `index.zones.zones` has
+    fragment_id, zone_start, zone_length   as in `index.zones.zones`
 metadata
-    rows_per_zone  rows that a zone has, but for the last of a fragment; rows deleted before do not count
+    rows_per_zone  rows of a zone, except the last of a fragment; rows deleted before do not count
     null_bitmap    as in `index.zones.zones`
 
-details: ZoneMapIndexDetails. `use_seeds`: writers keep the zones of what they append in the data files, too, for who
-makes the next segment; nothing here needs them.
+details: ZoneMapIndexDetails. With `use_seeds`, other writers also keep the zones of appended rows in the data files,
+for the next segment; this package does not use them.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ _COUNTS = ("null_count", "nan_count")
 
 
 class ZoneMapIndex(ZonedIndex):
-    """An open zone map: everything is in memory.
+    """An open zone map, wholly in memory.
 
     Attributes:
-        statistics_of_zones: What the file says of each zone, in the order of `zones`.
-        rows_per_zone: Rows of a zone that its writer aimed at.
+        statistics_of_zones: Statistics of the zones, in the order of `zones`.
+        rows_per_zone: Rows of a zone, except the last of a fragment.
     """
 
     def __init__(self, file: SegmentFile, type_: pa.DataType) -> None:
@@ -69,11 +69,11 @@ class ZoneMapIndex(ZonedIndex):
         self._bounds = read_bounds(low, high, _ints(nulls), _ints(nans), zones.length, file.path)
 
     def masks(self, query: Query) -> tuple[Mask, Mask]:
-        """Return the zones that may, and that surely do."""
+        """Return the zones in which some row may satisfy a query, and those in which every row but nulls does."""
         return zone_masks(self._bounds, query)
 
     def statistics(self) -> dict[str, Any]:
-        """Return the number of zones, and rows of each."""
+        """Return the number of zones, and the rows of a zone."""
         return {"num_zones": len(self.zones), ROWS_PER_ZONE: self.rows_per_zone}
 
     def prewarm(self) -> None:
@@ -81,14 +81,14 @@ class ZoneMapIndex(ZonedIndex):
 
     @property
     def nbytes(self) -> int:
-        """Bytes that it holds in memory, about."""
+        """Approximate bytes in memory."""
         statistics = self.statistics_of_zones
         arrays = (statistics.low.nbytes, statistics.high.nbytes, self._bounds.nbytes, 32 * len(self.zones))
         return sum(arrays) + self.nulls_nbytes
 
 
 class ZoneMapKind:
-    """The kind."""
+    """The kind of zone maps."""
 
     name = "ZoneMap"
     type_url = "/lance.table.ZoneMapIndexDetails"
@@ -97,19 +97,19 @@ class ZoneMapKind:
     reaches_into_lists: bool = False
 
     def supports(self, type_: pa.DataType) -> bool:
-        """Return the types whose values have an order."""
+        """Return whether values of a storage type have an order."""
         return is_comparable(type_)
 
     def answers(self, query: Query, type_: pa.DataType) -> bool:
-        """Return whether bounds say something about it."""
+        """Return whether bounds restrict the rows that satisfy a query."""
         return self.supports(type_) and answered_by_bounds(query, has_offsets(type_))
 
     def open(self, files: SegmentReader, type_: pa.DataType, details: Details) -> ZoneMapIndex:
-        """Open a segment."""
+        """Open a segment and read its zones."""
         return ZoneMapIndex(files.open(FILE), type_)
 
     def build(self, rows: pa.RecordBatchReader, writer: SegmentWriter, options: BuildOptions) -> Details:
-        """Write a segment."""
+        """Write a segment of rows."""
         size, seeds = self._parameters(options)
         statistics, nulls = collect(rows, size, options.progress)
         return _write(writer, statistics, nulls, size, seeds)
@@ -121,7 +121,7 @@ class ZoneMapKind:
         writer: SegmentWriter,
         options: BuildOptions,
     ) -> Details:
-        """Write a segment with the zones of others: they follow their rows."""
+        """Write a segment of new rows and of the zones of other segments, which follow their rows."""
         size, seeds = self._parameters(options)
         if parts and ROWS_PER_ZONE not in options.parameters:
             size = parts[0].index.rows_per_zone
@@ -137,7 +137,7 @@ class ZoneMapKind:
         return _write(writer, ZoneStatistics.concat(pieces), RowSet.union(sets), size, seeds)
 
     def can_follow(self) -> bool:
-        """Return whether the segment can be rewritten with new row names: zones follow their rows."""
+        """Return True: a segment can be rewritten with new row names, as zones follow their rows."""
         return True
 
     def _parameters(self, options: BuildOptions) -> tuple[int, bool]:

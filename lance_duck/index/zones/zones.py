@@ -1,9 +1,9 @@
-"""Zones: stretches of rows of one fragment, about which a file says something together.
+"""Zones: stretches of rows of one fragment that a file summarizes.
 
 columns of such a file, a row for each zone:
     fragment_id   uint64
-    zone_start    uint64, offset of its first row
-    zone_length   uint64, offsets from its first row to its last one, with rows between them that were deleted before
+    zone_start    uint64, offset of the first row of the zone
+    zone_length   uint64, number of offsets from the first row to the last one, deleted rows between them included
 metadata
     null_bitmap   number of the global buffer with the row address map of all nulls
 """
@@ -38,11 +38,11 @@ _LOW = np.uint64(OFFSET_MASK)
 
 @dataclass(frozen=True, eq=False)
 class Zones:
-    """Zones; what is asked of them takes them in ascending order of their first row.
+    """Zones; methods expect them in ascending order of the first row.
 
     Attributes:
-        first: Address of the first row of each.
-        length: Offsets that each spans, at least 1.
+        first: Address of the first row of each zone.
+        length: Number of offsets that each zone spans, at least 1.
     """
 
     first: Rows
@@ -53,16 +53,21 @@ class Zones:
 
     @property
     def fragments(self) -> Rows:
-        """Fragment of each."""
+        """Id of the fragment of each zone."""
         return self.first >> _HIGH
 
     @property
     def offsets(self) -> Rows:
-        """Offset of the first row of each."""
+        """Offset of the first row of each zone."""
         return self.first & _LOW
 
     def groups(self, joinable: Mask, rows_per_zone: int) -> Ints:
-        """Number zones so that neighbours which may become one zone share a number."""
+        """Return a number for each zone; neighbours that may become one zone share a number.
+
+        Args:
+            joinable: bool: whether each zone may be joined with others.
+            rows_per_zone: Number of offsets that a joined zone may span.
+        """
         offsets = self.offsets.astype(np.int64)
         cell = offsets // rows_per_zone
         inside = joinable & ((offsets + self.length - 1) // rows_per_zone == cell)
@@ -74,9 +79,9 @@ class Zones:
 
     @cached_property
     def overlapping(self) -> frozenset[int]:
-        """Fragments in which zones overlap: what is said of such zones need not be true of all their rows.
+        """Ids of fragments in which zones overlap: the summaries of such zones need not hold for all their rows.
 
-        A writer that merges segments may keep what it said of a fragment before its column was rewritten.
+        A writer that merges segments may keep zones of a fragment from before its column was rewritten.
         """
         ends = self.first + self.length.astype(np.uint64)
         crossing = np.flatnonzero(self.first[1:] < np.maximum.accumulate(ends)[:-1])
@@ -96,21 +101,21 @@ class Zones:
         return RowSet.of_ranges(zip(keys[begins].tolist(), starts, stops, strict=True))
 
     def count(self, mask: Mask) -> int:
-        """Return the offsets that some zones span."""
+        """Return the number of offsets that some zones span."""
         return int(self.length[mask].sum())
 
     def row_bound(self, fragment_id: int) -> int | None:
-        """Return one more than the largest offset in a fragment; None where no zone lies in it."""
+        """Return one more than the largest offset of the zones in a fragment; None if it has no zones."""
         in_fragment = self.fragments == np.uint64(fragment_id)
         ends = (self.first[in_fragment] & _LOW).astype(np.int64) + self.length[in_fragment]
         return int(ends.max()) if len(ends) else None
 
 
 def read_zones(file: SegmentFile) -> tuple[Zones, Ints]:
-    """Read the extents of zones, and the place in the file of each.
+    """Read the extents of zones, in ascending order, and the row of each in the file.
 
     Raises:
-        CorruptError: A zone has no rows, or reaches beyond what a fragment can hold.
+        CorruptError: A zone has no rows, or reaches beyond the largest offset of a fragment.
     """
     for name in COLUMNS:
         file.column(name, pa.uint64())
@@ -127,12 +132,12 @@ def read_zones(file: SegmentFile) -> tuple[Zones, Ints]:
 
 
 def read_nulls(file: SegmentFile, zones: Zones) -> RowSet:
-    """Read where the nulls are.
+    """Read the rows that are null.
 
     Raises:
-        UnsupportedError: The file does not say: then its writer may have placed zones wrongly, too, as the first ones
-            did in fragments with deleted rows.
-        CorruptError: What it says is broken.
+        UnsupportedError: The file does not record nulls: its writer may also have placed zones wrongly, as the first
+            writers did in fragments with deleted rows.
+        CorruptError: The record of nulls is broken.
     """
     number = file.metadata.get(NULL_BITMAP)
     if number is None:
@@ -145,10 +150,10 @@ def read_nulls(file: SegmentFile, zones: Zones) -> RowSet:
 
 
 class Cutter:
-    """Cuts rows in table order into zones, which end with their fragment.
+    """A cutter of rows in table order into zones, which end with their fragment.
 
     Args:
-        rows_per_zone: Rows of a zone, but for the last of a fragment.
+        rows_per_zone: Rows of a zone, except the last of a fragment.
     """
 
     def __init__(self, rows_per_zone: int) -> None:
@@ -158,9 +163,9 @@ class Cutter:
         self._zone = -1
 
     def cut(self, rows: Rows) -> tuple[Ints, Ints]:
-        """Cut further rows; returns the place where each piece begins, and its zone, counted from 0.
+        """Cut further rows; return the place where each piece begins, and the number of its zone, from 0.
 
-        The first piece may belong to the zone of the last piece before.
+        The first piece may belong to the zone of the last piece of the call before.
         """
         runs, size = _runs(rows), self._rows_per_zone
         stops = [*runs[1:], len(rows)]
@@ -180,13 +185,13 @@ class Cutter:
 def cut_batches(
     rows: pa.RecordBatchReader, rows_per_zone: int, nulls: list[RowSet], progress: Callable[[int], None] | None = None
 ) -> Iterator[tuple[pa.Array, Rows, Ints, Ints]]:
-    """Yield the batches of rows in table order, cut into zones: values, names, and pieces as `Cutter.cut` gives them.
+    """Yield the batches of rows in table order, cut into zones: values, names, and pieces as `Cutter.cut` returns them.
 
     Args:
-        rows: Columns `kind.VALUE` and `kind.ROW`.
-        rows_per_zone: Length of a zone.
-        nulls: Gets the rows that are null.
-        progress: Is told how many rows there were, when the next batch is asked for.
+        rows: Reader with the columns `kind.VALUE` and `kind.ROW`.
+        rows_per_zone: Rows of a zone, except the last of a fragment.
+        nulls: List that the rows that are null are appended to.
+        progress: Called with the number of rows so far, before the next batch is read.
     """
     cutter = Cutter(rows_per_zone)
     num_rows = 0
@@ -203,7 +208,7 @@ def cut_batches(
 
 
 def _runs(rows: Rows) -> list[int]:
-    """Return where each fragment begins; in table order each fragment is one run."""
+    """Return the place where each fragment begins; in table order each fragment is one run."""
     if rows[0] >> _HIGH == rows[-1] >> _HIGH:
         return [0]
     keys = rows >> _HIGH
