@@ -92,14 +92,14 @@ def dataset(
     Args:
         uri: Path or URI of the table; None where `namespace_client` knows it.
         version: A number, the name of a tag, or (branch, number or tag or None for its latest); None: the latest.
-        asof: Open the newest version that was committed before this moment; local time when it names no zone.
-        block_size: Without effect: what is read at once is decided from the sizes of columns and batches.
+        asof: Open the newest version that was committed before this time; local time if it has no time zone.
+        block_size: Without effect: reads are sized by columns and batches.
         commit_lock: Called with the number of each version that changes of this handle make; the context manager that
             it returns is entered before the version appears. Which of two writers was first the store says, too.
-        index_cache_size: Without effect: what open indexes may take of memory is limited for all tables together.
+        index_cache_size: Without effect: memory of open indexes is limited for all tables together.
         storage_options: Settings of the object store.
-        default_scan_options: Arguments of `LanceDataset.scanner` for scans that do not give them, but for those that
-            choose or order rows; `_rowid` and `_rowaddr`, where they ask for these, are in `LanceDataset.schema`.
+        default_scan_options: Default arguments of `LanceDataset.scanner`, except those that select or order rows; with
+            `with_row_id` or `with_row_address`, `LanceDataset.schema` has `_rowid` or `_rowaddr`.
         metadata_cache_size_bytes: Without effect: see `index_cache_size`.
         index_cache_size_bytes: Without effect: see `index_cache_size`.
         read_params: Without effect: see `block_size`.
@@ -109,9 +109,9 @@ def dataset(
         refused: Arguments of pylance that are not supported: session, base_store_params.
 
     Raises:
-        NotFoundError: No table, version, tag or branch.
-        InvalidInputError: Both a version and a moment.
-        UnsupportedError: An argument that is not supported.
+        NotFoundError: There is no such table, version, tag or branch.
+        InvalidInputError: Both a version and a time are given.
+        UnsupportedError: An argument is not supported.
         FormatError: The table cannot be read.
     """
     refuse_unsupported(dataset, refused, _REMEDIES)
@@ -141,14 +141,14 @@ class LanceDataset(
     Commits,
     OtherNames,
 ):
-    """One version of a Lance table; a pyarrow Dataset, which pyarrow, pandas, polars, dask and DuckDB take as it is.
+    """One version of a Lance table, as a pyarrow Dataset that pyarrow, pandas, polars, dask and DuckDB read.
 
     Args:
-        uri: See `dataset`, like the following.
+        uri: See `dataset`, as for the next three.
         version: Likewise.
         asof: Likewise.
         storage_options: Likewise.
-        table: A version of the table that is open already; the arguments above but `uri` then mean nothing.
+        table: An open version of the table; all arguments above except `uri` are then ignored.
 
     Attributes:
         handle: The version that the dataset is on; changes move it.
@@ -227,25 +227,26 @@ class LanceDataset(
         batch_size: int | None = None,
         **options: Unpack[ScanArguments],
     ) -> LanceScanner:
-        """Plan a scan; nothing is read before its result is asked for.
+        """Plan a scan; nothing is read before its result is.
 
         Args:
             columns: Names in order ("a.b" for a field of a struct, `_rowid` and the other hidden columns by name), or
-                SQL expressions by the name of their result; None: all columns.
-            filter: SQL text, (SQL text, parameters), a pyarrow expression, or a query of `lance_duck.query`: rows whose
-                texts match.
+                SQL expressions by the name of their result; None for all columns.
+            filter: Condition of the rows: SQL text, (SQL text, parameters), a pyarrow expression, or a query of
+                `lance_duck.query`, for rows whose texts match.
             limit: Rows at most.
-            offset: Rows to leave out first.
-            nearest: Give the rows nearest to a query, with their `_distance`: a dict of "column" and "q", and as wanted
-                of "k" (else as many as `limit` and `offset` ask for, or 10), "metric", "recall" (0.95: the share of the
-                true neighbours that an index finds, unless one of these is given:) "nprobes", "ef", "refine_factor",
-                and "use_index", "distance_range", … A filter holds before the search, unless `prefilter` is False.
+            offset: Rows to skip first.
+            nearest: Return the rows nearest to a query, with their `_distance`: a dict of "column" and "q", and
+                optionally "k" (by default as many as `limit` and `offset` need, or 10), "metric", "recall" (0.95: the
+                share of the true neighbours that an index finds; "nprobes", "ef" and "refine_factor" override it),
+                "use_index", "distance_range", … The search finds only rows that pass the filter, unless `prefilter`
+                is False.
             batch_size: Rows of a batch at most.
             options: The other arguments of `lance_duck.scan.options.ScanOptions`, explained there.
 
         Raises:
-            InvalidInputError: Unknown columns, or a bad filter.
-            UnsupportedError: An option that is known but not supported.
+            InvalidInputError: A column is unknown, or the filter is invalid.
+            UnsupportedError: An option is not supported.
         """
         rows = {"columns": columns, "filter": filter, "limit": limit, "offset": offset, "nearest": nearest}
         arguments = {**options, **rows, "batch_size": batch_size}
@@ -297,10 +298,10 @@ class LanceDataset(
         return self.to_table(columns, filter, **options).to_pandas()
 
     def sql(self, sql: str) -> sql_query.SqlQueryBuilder:
-        """Begin a query of the version that the dataset is on now, which it calls "dataset".
+        """Begin a SQL query of the version that the dataset is on, which it names "dataset".
 
-        `ds.sql("SELECT id FROM dataset WHERE x > 3").build().to_batch_records()`; it is DuckDB's SQL, as
-        `lance_duck.connect` runs it, and `EXPLAIN` is a query, too. It changes nothing.
+        `ds.sql("SELECT id FROM dataset WHERE x > 3").build().to_batch_records()` runs DuckDB's SQL, as
+        `lance_duck.connect` does. `EXPLAIN` is a query, too; statements that change tables are refused.
         """
         return sql_query.SqlQueryBuilder(sql_query.SqlRequest(sql, LanceDataset(self.uri, table=self.handle.table)))
 
@@ -309,7 +310,7 @@ class LanceDataset(
         filter: FilterLike | None = None,  # noqa: A002
         **options: Unpack[CountArguments],
     ) -> int:
-        """Return the number of rows; without a filter from metadata alone. The options are those of `scanner`."""
+        """Return the number of rows; without a filter, from metadata alone. The options are those of `scanner`."""
         if filter is None and not options and self.handle.table.restriction is None:
             return self.handle.snapshot.count_rows()
         return self.scan(columns=[], filter=filter, **options).count_rows()
@@ -326,7 +327,7 @@ class LanceDataset(
         return self.scan(columns, offset=start, limit=end - start).to_table()
 
     def take(self, indices: Any, columns: ColumnsLike | None = None, **options: Unpack[TakeArguments]) -> pa.Table:
-        """Return the rows at these positions, in any order, also repeatedly; the options are those of `scanner`.
+        """Return the rows at some positions, in the order of `indices`, with repetitions; options as of `scanner`.
 
         Raises:
             InvalidInputError: A position is negative or beyond the last row.
@@ -337,7 +338,7 @@ class LanceDataset(
         return pa.Table.from_batches([self.handle.table.taker.by_position(indices, projection)])
 
     def take_rows(self, row_ids: Any, columns: ColumnsLike | None = None) -> pa.Table:
-        """Return the rows by `_rowid`, in any order, also repeatedly; deleted rows are left out."""
+        """Return rows by `_rowid`, in the order of `row_ids`, with repetitions; deleted rows are left out."""
         projection = self.handle.table.projection(columns)
         return pa.Table.from_batches([self.handle.table.taker.by_row_id(row_ids, projection)])
 
@@ -350,10 +351,10 @@ class LanceDataset(
         randomize_order: bool = True,
         **options: Unpack[TakeArguments],
     ) -> pa.Table:
-        """Return the rows at random, without repetition; the options are those of `scanner`.
+        """Return rows at random, without repetition; the options are those of `scanner`.
 
         Raises:
-            InvalidInputError: More rows than there are.
+            InvalidInputError: There are fewer than `num_rows` rows.
         """
         total = self.count_rows()
         if not 0 <= num_rows <= total:
@@ -364,7 +365,7 @@ class LanceDataset(
     # Fragments.
 
     def get_fragments(self, filter: FilterLike | None = None) -> list[fragment_handle.LanceFragment]:  # noqa: A002
-        """Return handles on the fragments; with a filter, on those that hold rows which pass it."""
+        """Return handles on the fragments; with a filter, on those with rows that pass it."""
         fragments = self.handle.snapshot.fragments
         if filter is None:
             return [fragment_handle.LanceFragment(self, fragment_id) for fragment_id in fragments.ids()]
@@ -377,7 +378,7 @@ class LanceDataset(
         ]
 
     def get_fragment(self, fragment_id: int) -> fragment_handle.LanceFragment | None:
-        """Return the handle on a fragment; None when there is none with this id."""
+        """Return the handle on a fragment; None if there is none with this id."""
         return (
             fragment_handle.LanceFragment(self, fragment_id)
             if fragment_id in self.handle.snapshot.fragments.ids()
@@ -388,7 +389,7 @@ class LanceDataset(
         """Return the ids of the fragments, in the order of a scan."""
         return self.handle.snapshot.fragments.ids()
 
-    # What pyarrow does with a dataset.
+    # Methods of pyarrow datasets.
 
     def filter(self, expression: FilterLike) -> Self:
         """Return the dataset with only the rows that pass a filter; nothing is read yet."""
@@ -396,15 +397,15 @@ class LanceDataset(
         return type(self)(self.uri, default_scan_options=self._defaults, table=table)
 
     def sort_by(self, sorting: Any, **options: Any) -> pads.InMemoryDataset:
-        """Return the rows in order, in memory; see `pyarrow.dataset.Dataset.sort_by`."""
+        """Return the rows in order, in memory: see `pyarrow.dataset.Dataset.sort_by`."""
         return _in_memory("sort_by", self.to_table().sort_by, sorting, **options)
 
     def join(self, right_dataset: pads.Dataset, keys: Any, *args: Any, **options: Any) -> pads.InMemoryDataset:
-        """Join with another dataset, in memory; see `pyarrow.dataset.Dataset.join`."""
+        """Join with another dataset, in memory: see `pyarrow.dataset.Dataset.join`."""
         return _in_memory("join", self.to_table().join, right_dataset.to_table(), keys, *args, **options)
 
     def join_asof(self, right_dataset: pads.Dataset, *args: Any, **options: Any) -> pads.InMemoryDataset:
-        """Join with another dataset by the nearest key, in memory; see `pyarrow.dataset.Dataset.join_asof`."""
+        """Join with another dataset by the nearest key, in memory: see `pyarrow.dataset.Dataset.join_asof`."""
         return _in_memory("join_asof", self.to_table().join_asof, right_dataset.to_table(), *args, **options)
 
     def __len__(self) -> int:
@@ -413,19 +414,19 @@ class LanceDataset(
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return self.scan().to_reader().__arrow_c_stream__(requested_schema)
 
-    # What DuckDB does with it.
+    # The scan protocol of DuckDB.
 
     @property
     def obj(self) -> LanceDataset:
-        """The dataset itself, by the name that DuckDB looks it up."""
+        """The dataset itself, under the name that DuckDB looks up."""
         return self
 
     def rows(self) -> int:
-        """Return the rows of the table, as DuckDB plans joins by; a filter is not counted in."""
+        """Return the number of rows of the table, without any filter, by which DuckDB plans joins."""
         return self.handle.snapshot.count_rows()
 
     def accepts(self, predicate: Any) -> bool:
-        """Return whether to apply a filter of DuckDB's here: where it can be done exactly, and pays."""
+        """Return whether the scan applies a filter of DuckDB: if it can do so exactly, and it pays."""
         accepted = predicate_from_node(predicate, self.schema)
         return accepted is not None and self.handle.table.filter_pays(accepted)
 
@@ -452,9 +453,9 @@ class LanceDataset(
 
 
 class _DatasetHandle(Handle):
-    """The handle of a dataset, which shows pyarrow each version that the handle goes to.
+    """The handle of a dataset, which shows pyarrow each version that it moves to.
 
-    It refers to the dataset weakly: in a cycle, what a dataset has read would stay in memory after its last use.
+    It refers to the dataset weakly: a cycle would keep the caches of a dataset in memory after its last use.
     """
 
     def __init__(self, dataset: LanceDataset, uri: str, table: TableScan) -> None:

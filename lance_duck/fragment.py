@@ -1,4 +1,4 @@
-"""LanceFragment, the handle on one fragment of a table."""
+"""LanceFragment, a handle on one fragment of a table, and functions that write fragments."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
 
     @property
     def physical_schema(self) -> pa.Schema:
-        """Columns that the data files of this fragment hold; those that they lack are read as nulls."""
+        """Columns that the data files of this fragment have; columns that they lack are read as nulls."""
         present = {i for file in self._fragment.files for i in file.fields}
         schema = self._scan.snapshot.schema
         fields = [f.to_arrow(scan=True) for f in schema.fields if any(below.id in present for below in f.walk())]
@@ -94,17 +94,17 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
 
     @property
     def num_deletions(self) -> int:
-        """Deleted rows."""
+        """Number of deleted rows."""
         return self.physical_rows - self._scan.snapshot.num_rows(self._fragment)
 
     @property
     def physical_rows(self) -> int:
-        """Rows before deletion."""
+        """Number of rows, deleted ones included."""
         return self._scan.snapshot.physical_rows(self._fragment)
 
     @property
     def metadata(self) -> FragmentMetadata:
-        """What the fragment consists of."""
+        """Metadata of the fragment."""
         return metadata_of(self._fragment, self.physical_rows, self.num_deletions)
 
     def data_files(self) -> list[DataFile]:
@@ -112,7 +112,7 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
         return self.metadata.files
 
     def deletion_file(self) -> str | None:
-        """Return the path of the deletion file below the root of the table; None when no row is deleted."""
+        """Return the path of the deletion file below the root of the table; None if no row is deleted."""
         deletion = self._fragment.deletion_file
         return None if deletion is None else deletion.path(self.fragment_id)
 
@@ -126,13 +126,13 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
         """Plan a scan of this fragment.
 
         Args:
-            schema: That of the table, which pyarrow's callers pass along; its metadata may differ.
+            schema: Schema of the table, which pyarrow passes along; its metadata may differ.
             columns: See `LanceDataset.scan`.
             filter: See `LanceDataset.scan`.
             options: The other arguments of `lance_duck.scan.options.ScanOptions`, explained there.
 
         Raises:
-            UnsupportedError: The schema is another one than that of the table.
+            UnsupportedError: The schema is not that of the table.
         """
         if schema is not None:
             _check_schema(schema, self.schema)
@@ -176,12 +176,12 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
         return self.to_table(limit=num_rows, **options)
 
     def take(self, indices: Any, columns: ColumnsLike | None = None, **options: Unpack[TakeArguments]) -> pa.Table:
-        """Return the rows at these positions among those that are not deleted, in any order, also repeatedly.
+        """Return the rows at some positions among living rows, in the order of `indices`, with repetitions.
 
         Args:
             indices: Positions.
             columns: See `LanceDataset.scan`.
-            options: Those of `scanner`.
+            options: The options of `scanner`.
 
         Raises:
             InvalidInputError: A position is negative or beyond the last row.
@@ -194,16 +194,16 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
     def open_session(
         self, columns: Sequence[str] | None = None, with_row_address: bool | None = None
     ) -> FragmentSession:
-        """Plan the columns once, for many calls of `take`."""
+        """Return a session that resolves the columns once, for many calls of `take`."""
         names = self.schema.names if columns is None else list(columns)
         projection = self._scan.projection([*names, ROW_ADDRESS] if with_row_address else names)
         return FragmentSession(self._scan.taker, self._fragment, projection)
 
     def validate(self) -> None:
-        """Read all of the fragment, deleted rows too.
+        """Read all of the fragment, deleted rows included.
 
         Raises:
-            CorruptError: Names all that is wrong with it.
+            CorruptError: There are problems, which it names.
         """
         validate(self._scan.snapshot, self._fragment)
 
@@ -212,10 +212,10 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
         filter: FilterLike | None = None,  # noqa: A002
         **options: Unpack[CountArguments],
     ) -> int:
-        """Return the number of rows; without a filter from metadata alone. The options are those of `scanner`."""
+        """Return the number of rows; without a filter, from metadata alone. The options are those of `scanner`."""
         return self.scanner(columns=[], filter=filter, **options).count_rows()
 
-    # Changes, to be committed by the caller. See `LanceOperation`.
+    # Changes, which the caller commits: see `LanceOperation`.
 
     @staticmethod
     def create(
@@ -253,7 +253,7 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
 
     @staticmethod
     def create_from_file(filename: str, dataset: TableMethods, fragment_id: int) -> FragmentMetadata:
-        """Describe a data file that lies in the folder of a table as a fragment; its columns are known by their names.
+        """Describe a data file in the folder of a table as a fragment; its columns are matched by name.
 
         Args:
             filename: Name of the file, in the folder of data files.
@@ -262,7 +262,7 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
 
         Raises:
             NotFoundError: There is no such file.
-            InvalidInputError: It does not fit the table.
+            InvalidInputError: The file does not fit the table.
         """
         return metadata_of(fragment_at(dataset.handle.snapshot, filename, fragment_id))
 
@@ -276,10 +276,10 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
         """Write new columns of this fragment; the arguments are those of `LanceDataset.add_columns`.
 
         Returns:
-            The fragment with them and the schema of the table with them, for `LanceOperation.Merge`.
+            The fragment and the schema of the table, both with the new columns, for `LanceOperation.Merge`.
 
         Raises:
-            InvalidInputError: As for `LanceDataset.add_columns`; also when the function has a checkpoint file.
+            InvalidInputError: See `LanceDataset.add_columns`; also if the function has a checkpoint file.
         """
         if isinstance(value_func, BatchUDF) and value_func.cache is not None:
             raise InvalidInputError(
@@ -292,7 +292,7 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
     def merge(
         self, data_obj: Any, left_on: str, right_on: str | None = None, schema: pa.Schema | None = None
     ) -> tuple[FragmentMetadata, LanceSchema]:
-        """Write the columns of other data for this fragment, by a key; see `LanceDataset.merge`, `merge_columns`."""
+        """Write the columns of other data for this fragment, by a key: see `LanceDataset.merge`, `merge_columns`."""
         return self._extended(joined_columns(data_obj, left_on, right_on, schema))
 
     def update_columns(
@@ -304,21 +304,21 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
         *,
         with_offsets: bool = False,
     ) -> tuple[FragmentMetadata, list[int]] | tuple[FragmentMetadata, list[int], bytes]:
-        """Write columns of this fragment anew, with the values of other data in the rows where a key equals.
+        """Rewrite columns of this fragment, with the values of other data in rows whose key matches.
 
         Args:
             data_obj: Data of any kind that `write_dataset` takes: the key, and columns of the table.
             left_on: The key in the table: a column, `_rowid` or `_rowaddr`.
-            right_on: The key in the data; None: the same name.
+            right_on: The key in the data; None for the same name.
             schema: Schema of data that have none of their own.
-            with_offsets: Return also which rows changed.
+            with_offsets: Also return the offsets of the rows that changed.
 
         Returns:
-            The fragment, the ids of the fields that changed, and the offsets of the rows as a serialized roaring
-            bitmap, for `LanceOperation.Update`.
+            The fragment, the ids of the fields that changed, and with `with_offsets` the offsets of the rows as a
+            serialized roaring bitmap, for `LanceOperation.Update`.
 
         Raises:
-            InvalidInputError: A column that the table does not have, of another type, or a hidden one.
+            InvalidInputError: The table lacks a column, or has it with another type, or a column is hidden.
         """
         data = to_reader(data_obj, schema).read_all()
         key = left_on if right_on is None else right_on
@@ -327,15 +327,15 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
         return (metadata, fields, offsets) if with_offsets else (metadata, fields)
 
     def delete(self, predicate: FilterLike) -> FragmentMetadata | None:
-        """Delete rows of this fragment; return it with its new deletion file, None if no row is left."""
+        """Delete rows of this fragment; return the fragment with its new deletion file, None if no row is left."""
         changed = delete_in_fragment(self._scan.snapshot, self._fragment, predicate)
         return None if changed is None else metadata_of(changed)
 
     def delete_rows(self, offsets: Iterable[int]) -> FragmentMetadata | None:
-        """Delete the rows at some offsets, counted with deleted ones; see `delete`.
+        """Delete the rows at some offsets, which count deleted rows: see `delete`.
 
         Raises:
-            InvalidInputError: An offset beyond the rows of the fragment.
+            InvalidInputError: An offset is beyond the rows of the fragment.
         """
         changed = delete_fragment_offsets(self._scan.snapshot, self._fragment, list(offsets))
         return None if changed is None else metadata_of(changed)
@@ -357,7 +357,7 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
 
 @checked_calls
 class FragmentSession:
-    """Takes rows of a fragment by position, always the same columns; see `LanceFragment.open_session`."""
+    """Takes of the same columns from a fragment, by position: see `LanceFragment.open_session`."""
 
     def __init__(self, taker: Taker, fragment: Fragment, projection: Projection) -> None:
         self._taker = taker
@@ -365,7 +365,7 @@ class FragmentSession:
         self._projection = projection
 
     def take(self, indices: Any) -> pa.Table:
-        """Return the rows at these positions among those that are not deleted, in any order, also repeatedly.
+        """Return the rows at some positions among living rows, in the order of `indices`, with repetitions.
 
         Raises:
             InvalidInputError: A position is negative or beyond the last row.
@@ -389,10 +389,10 @@ def write_fragments(
         data: Data of any kind that `write_dataset` takes.
         dataset_uri: The table, which need not exist, or a handle on it.
         schema: Schema of data that have none of their own.
-        return_transaction: Return the transaction that commits them, an Append or an Overwrite.
-        mode: "append": the columns of the table, where there is one. "create", "overwrite": columns of their own.
-        settings: Arguments of `write_dataset`, explained there; enable_stable_row_ids is without effect here, for row
-            ids are given out by the commit.
+        return_transaction: Return a transaction that commits the fragments: an Append or an Overwrite.
+        mode: "append": with the columns of the table, if it exists. "create", "overwrite": with columns of their own.
+        settings: Arguments of `write_dataset`, explained there; enable_stable_row_ids is without effect here, as the
+            commit assigns row ids.
 
     Returns:
         The fragments, without numbers (id 0), or a transaction for `LanceDataset.commit`.
@@ -414,7 +414,7 @@ def write_fragments(
 
 
 def _check_schema(schema: object, own: pa.Schema) -> None:
-    """Refuse a schema other than a table's own, metadata aside."""
+    """Refuse a schema other than the table's own; metadata may differ."""
     if not isinstance(schema, pa.Schema):
         raise InvalidInputError("schema", expected="a pyarrow.Schema", found=type(schema).__name__)
     if schema.equals(own, check_metadata=False):

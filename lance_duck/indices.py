@@ -1,4 +1,4 @@
-"""IndexConfig, IndexProgress, descriptions of indexes, and models for vector indexes whose segments are built apart."""
+"""IndexConfig, IndexProgress, descriptions of indexes, and models for vector indexes built in separate segments."""
 
 from lance_duck.verbs.indexes.describe import IndexDescription, IndexInformation, IndexSegmentDescription
 from lance_duck.verbs.indexes.kinds import IndexConfig

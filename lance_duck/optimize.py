@@ -1,6 +1,6 @@
-"""DatasetOptimizer, Compaction and cleanup, as users call them.
+"""DatasetOptimizer, Compaction and Upkeep: the public interface of compaction, cleanup and validation.
 
-Compaction runs at once, or as a plan of tasks that run elsewhere and are committed together.
+A compaction runs in one call, or as a plan of tasks that run anywhere and are committed together.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ else:
 
 @dataclass(frozen=True)
 class CompactionMetrics:
-    """What a compaction did; files are data files and, where removed, deletion files."""
+    """Numbers of fragments and files that a compaction removed and added; removed deletion files count, too."""
 
     fragments_removed: int = 0
     fragments_added: int = 0
@@ -57,12 +57,14 @@ class CompactionMetrics:
 
 @dataclass(frozen=True, repr=False)
 class RewriteResult:
-    """The files that a task wrote. The result compares, pickles, and goes to JSON and back.
+    """The result of a task. It compares, pickles, and converts to JSON and back.
 
     Attributes:
-        old_fragments: As they were read.
-        new_fragments: Not part of the table before `Compaction.commit`.
-        row_addrs: Addresses that the rows had, as a treemap: what pylance asks for when it commits the result.
+        metrics: Numbers of fragments and files.
+        old_fragments: Fragments that were read.
+        new_fragments: Fragments that replace them once `Compaction.commit` commits the result.
+        read_version: Version that the old fragments were read in.
+        row_addrs: Old addresses of the rows, as a serialized treemap, which pylance needs to commit the result.
     """
 
     metrics: CompactionMetrics
@@ -88,7 +90,7 @@ class RewriteResult:
 
     @staticmethod
     def from_json(text: str) -> RewriteResult:
-        """Build a result from what `json` gave. Raises InvalidInputError."""
+        """Build a result from the text of `json`; raises InvalidInputError for other text."""
         raw = _parsed(text, "result of a compaction task")
         try:
             return RewriteResult(
@@ -105,17 +107,17 @@ class RewriteResult:
 @checked_calls
 @dataclass(frozen=True)
 class CompactionTask:
-    """A group of fragments to rewrite. The task compares, pickles, and goes to JSON and back."""
+    """A group of fragments to rewrite. The task compares, pickles, and converts to JSON and back."""
 
     fragments: list[fragment_metadata.FragmentMetadata]
     read_version: int
     options: CompactionOptions = field(default_factory=CompactionOptions)
 
     def execute(self, dataset: TableMethods) -> RewriteResult:
-        """Write the group; any process that reaches the table can.
+        """Rewrite the group, in any process that reaches the table.
 
         Raises:
-            InvalidInputError: The version that was planned has no such fragments.
+            InvalidInputError: The planned version has no such fragments.
         """
         snapshot = dataset.handle.snapshot.checkout(self.read_version)
         fragments = [snapshot.fragment(f.id) for f in self.fragments]
@@ -136,7 +138,7 @@ class CompactionTask:
 
     @staticmethod
     def from_json(text: str) -> CompactionTask:
-        """Build a task from what `json` gave. Raises InvalidInputError."""
+        """Build a task from the text of `json`; raises InvalidInputError for other text."""
         raw = _parsed(text, "compaction task")
         try:
             fragments = [fragment_metadata.FragmentMetadata.from_json(f) for f in raw["task"]["fragments"]]
@@ -147,7 +149,7 @@ class CompactionTask:
 
 @dataclass(frozen=True, repr=False)
 class CompactionPlan:
-    """Tasks that can run at once, in any place. The plan compares, pickles, and goes to JSON and back."""
+    """Tasks that can run in parallel, anywhere. The plan compares, pickles, and converts to JSON and back."""
 
     tasks: list[CompactionTask]
     read_version: int
@@ -172,7 +174,7 @@ class CompactionPlan:
 
     @staticmethod
     def from_json(text: str) -> CompactionPlan:
-        """Build a plan from what `json` gave. Raises InvalidInputError."""
+        """Build a plan from the text of `json`; raises InvalidInputError for other text."""
         raw = _parsed(text, "compaction plan")
         try:
             version, options = int(raw["read_version"]), compaction_options(raw["options"])
@@ -186,11 +188,11 @@ class CompactionPlan:
 
 @checked_calls
 class Compaction:
-    """Compaction in steps: plan, execute the tasks wherever, commit what they wrote."""
+    """Compaction in steps: plan, execute the tasks anywhere, commit their results."""
 
     @staticmethod
     def plan(dataset: TableMethods, options: Mapping[str, Any] | None = None) -> CompactionPlan:
-        """Decide what to compact; options are those of `DatasetOptimizer.compact_files`."""
+        """Plan a compaction; options are those of `DatasetOptimizer.compact_files`."""
         snapshot = dataset.handle.snapshot
         settings = compaction_options(options, snapshot.config)
         with uncollected():
@@ -200,17 +202,17 @@ class Compaction:
 
     @staticmethod
     def execute(dataset: TableMethods, options: Mapping[str, Any] | None = None) -> CompactionMetrics:
-        """Plan, write and commit; the handle moves to the new version."""
+        """Plan, execute and commit a compaction; the dataset moves to the new version."""
         return _compact(dataset, options)
 
     @staticmethod
     def commit(
         dataset: TableMethods, rewrites: Sequence[RewriteResult], options: Mapping[str, Any] | None = None
     ) -> CompactionMetrics:
-        """Commit what tasks wrote, as one change; the handle moves to the new version.
+        """Commit the results of tasks, as one change; the dataset moves to the new version.
 
         Raises:
-            RetryableError: Another writer changed one of the fragments meanwhile: plan again.
+            RetryableError: Another writer changed one of the fragments: plan anew.
             UnsupportedError: Indices of a table with stable row ids are to be remapped later.
         """
         settings = compaction_options(options, dataset.handle.snapshot.config)
@@ -227,7 +229,7 @@ class Compaction:
 
 
 class AutoCleanupConfig(TypedDict):
-    """When a table cleans up after itself.
+    """Settings of the automatic cleanup of a table.
 
     Attributes:
         interval: Number of versions from one cleanup to the next.
@@ -240,10 +242,10 @@ class AutoCleanupConfig(TypedDict):
 
 @checked_calls
 class DatasetOptimizer:
-    """Upkeep of a table.
+    """Compaction, optimization of indexes, and automatic cleanup of a table.
 
     Args:
-        dataset: The table; it moves with each change.
+        dataset: The table; it moves to the version that each change makes.
     """
 
     def __init__(self, dataset: ConfigChanges) -> None:
@@ -256,17 +258,17 @@ class DatasetOptimizer:
         transaction_properties: Mapping[str, str] | None = None,
         **options: Unpack[CompactionArguments],
     ) -> CompactionMetrics:
-        """Join small fragments with their neighbours, and leave out deleted rows and dropped columns.
+        """Join small fragments with their neighbours, and drop the values of deleted rows and dropped columns.
 
         Args:
-            progress: Called with the groups done and all of them.
-            transaction_properties: Kept in the transaction.
-            options: See `lance_duck.maintenance.options.CompactionOptions`; what is not given comes from the table's
-                config ("lance.compaction.…").
+            progress: Called with the number of groups written so far, and of all groups.
+            transaction_properties: Texts by name that are stored with the transaction.
+            options: See `lance_duck.maintenance.options.CompactionOptions`; defaults come from the config of the table
+                ("lance.compaction.…").
 
         Raises:
-            InvalidInputError: An unknown or bad option.
-            RetryableError: Other writers were in the way each time.
+            InvalidInputError: An option is unknown or invalid.
+            RetryableError: Each attempt conflicted with another writer.
         """
         return _compact(self._dataset, options, transaction_properties, progress)
 
@@ -280,24 +282,24 @@ class DatasetOptimizer:
         commit_message: str | None = None,
         transaction_properties: Mapping[str, str] | None = None,
     ) -> None:
-        """Have indexes cover the rows that none of their segments covers; where all do, there is no new version.
+        """Index the rows that no segment covers; if all rows are covered, there is no new version.
 
-        The rows go into one new segment of each index. Segments whose entries of these rows are out of date, because
-        values changed in place or rows moved, are always merged with it. A vector index whose segments would all be
-        merged is rebuilt where it has at least twice as many vectors as it was trained with, and its partitions are
-        uneven, or too large (unless their number was asked for); never where its centroids were given.
+        Each index gets one new segment with these rows. Segments with outdated entries of these rows, because values
+        changed in place or rows moved, are always merged into it. A vector index whose segments would all be merged is
+        rebuilt if it has at least twice as many vectors as it was trained with, and its partitions are uneven, or too
+        large (unless the user set their number); never if the user gave its centroids.
 
         Args:
-            num_indices_to_merge: The newest so many segments are merged with it (0: none, so that what is written is
-                least); None: those that are small, or not much larger than what is new.
-            index_names: Only these; None: all.
-            retrain: Build the indexes anew, of all rows; also replaces segments that are broken.
-            progress: Called with the rows that are taken in, and all that are to be; True: they are told on stderr.
+            num_indices_to_merge: Number of the newest segments to merge into the new one (0 for none, which writes
+                least); None for those that are small, or not much larger than the new rows.
+            index_names: Names of the indexes; None for all.
+            retrain: Build the indexes anew, of all rows; also replaces broken segments.
+            progress: Called with the number of rows read so far, and of all rows to read; True: print them to stderr.
             commit_message: Message that is stored with the transaction.
-            transaction_properties: Likewise.
+            transaction_properties: Texts by name that are stored with the transaction.
 
         Warns:
-            IndexWarning: An index is left as it is, because it is broken or of a kind that is not supported.
+            IndexWarning: An index is left alone, because it is broken or of an unsupported kind.
 
         Raises:
             IndexNotFoundError: There is no index of a name.
@@ -308,10 +310,10 @@ class DatasetOptimizer:
         self._dataset.handle.move_to(index_upkeep.optimize_indices(self._dataset.handle.base, options, properties)[0])
 
     def enable_auto_cleanup(self, auto_cleanup_config: AutoCleanupConfig) -> None:
-        """Have the table clean up after itself from now on; see `lance_duck.maintenance.auto_cleanup`.
+        """Enable automatic cleanup of the table: see `lance_duck.maintenance.auto_cleanup`.
 
         Raises:
-            InvalidInputError: Not both numbers are given.
+            InvalidInputError: One of the two numbers is missing.
         """
         try:
             interval = int(auto_cleanup_config["interval"])
@@ -323,17 +325,17 @@ class DatasetOptimizer:
         self._dataset.update_config({INTERVAL: str(interval), OLDER_THAN: f"{seconds}s"})
 
     def disable_auto_cleanup(self) -> None:
-        """Have the table no longer clean up after itself."""
+        """Disable automatic cleanup of the table."""
         self._dataset.delete_config_keys([INTERVAL, OLDER_THAN, RETAIN])
 
 
 @checked_calls
 class Upkeep(ConfigChanges):
-    """Compaction, cleanup and validation of a table."""
+    """Methods of a dataset for compaction, cleanup and validation."""
 
     @property
     def optimize(self) -> DatasetOptimizer:
-        """Compaction, upkeep of indexes, and automatic cleanup."""
+        """Compaction, optimization of indexes, and automatic cleanup."""
         return DatasetOptimizer(self)
 
     def cleanup_old_versions(
@@ -350,21 +352,21 @@ class Upkeep(ConfigChanges):
     ) -> cleanup.CleanupStats:
         """Remove old versions, and the files that only they refer to.
 
-        The newest version, that of this handle, tagged ones, and those that branches came from stay.
+        The newest version, that of this handle, tagged ones, and those that branches were made from stay.
 
         Args:
-            older_than: Only versions older than this go; 14 days when nothing else is said.
-            retain_versions: The newest so many stay.
-            delete_unverified: Remove files that no version refers to although they are not a week old. Only when no
-                other process changes the table: such a file may belong to a change under way.
-            error_if_tagged_old_versions: A tagged version that would go is an error; else it stays.
-            delete_rate_limit: Files a second at most.
-            versions: Only these go.
-            delete_concurrency: Without effect beyond being checked: the store decides how many deletions run at once.
-            dry_run: Remove nothing, say what would go.
+            older_than: Age of the versions to remove; 14 days if neither `retain_versions` nor `versions` is given.
+            retain_versions: Number of the newest versions that stay.
+            delete_unverified: Also remove files less than a week old that no version refers to. Only if no other
+                process changes the table: such a file may belong to a change in progress.
+            error_if_tagged_old_versions: Whether a tagged version to remove is an error; else it stays.
+            delete_rate_limit: Files to delete per second at most; None for no limit.
+            versions: The only versions to remove.
+            delete_concurrency: Checked, but without effect: the store decides how many deletions run at a time.
+            dry_run: Remove nothing, and return what would be removed.
 
         Raises:
-            ReferencedError: A tagged version would go.
+            ReferencedError: A tagged version would be removed.
         """
         policy = cleanup_plan.CleanupPolicy(
             older_than=older_than,
@@ -391,8 +393,6 @@ class Upkeep(ConfigChanges):
     ) -> cleanup.CleanupExplanation:
         """Describe what `cleanup_old_versions` would remove, with the same arguments; nothing is removed.
 
-        With `include_files` the files are named, `max_files` of them at most.
-
         Args:
             older_than: See `cleanup_old_versions`.
             retain_versions: See `cleanup_old_versions`.
@@ -400,11 +400,11 @@ class Upkeep(ConfigChanges):
             error_if_tagged_old_versions: See `cleanup_old_versions`.
             delete_rate_limit: Without effect: nothing is deleted.
             versions: See `cleanup_old_versions`.
-            include_files: Name the files that would go.
-            max_files: Files that are named at most.
+            include_files: List the files that would be removed.
+            max_files: Files to list at most.
 
         Raises:
-            InvalidInputError: A number that is not positive.
+            InvalidInputError: A number is not positive.
         """
         if max_files <= 0:
             raise InvalidInputError("max_files must be positive", where="cleanup", found=max_files)
@@ -421,36 +421,36 @@ class Upkeep(ConfigChanges):
         """Read everything of this version: manifest, deletion files, row ids, indices, and every value.
 
         Raises:
-            CorruptError: Names all that is wrong; `find_problems` gives it as a list.
+            CorruptError: There are problems, which it names; `find_problems` returns them as a list.
         """
         validation.validate(self.handle.snapshot)
 
     def check_files(self) -> list[files.FileCheck]:
-        """Compare all files of this version with their checksums, whatever `storage_options` say.
+        """Compare all files of this version with their checksums, whatever the storage options.
 
         Returns:
-            For each file its path, kind, bytes, and whether it is "sound", "damaged" or has no checksums ("none").
-            Tags, branches, and sidecars of blobs that have digests are among them.
+            For each file its path, kind, bytes, and whether it is "sound", "damaged" or has no checksums ("none"); also
+            for tags, branches, and sidecars of blobs that have digests.
         """
         return files.check_files(self.handle.snapshot)
 
     def repair(self, *, dry_run: bool = False, restore_deleted: bool = False) -> losses.Losses:
-        """Go on without what cannot be read: rows of which a value is lost, and damaged index segments.
+        """Remove what cannot be read: rows with a lost value, and damaged index segments.
 
-        Rows are lost by chunks of pages, or of overlays; older versions keep them. Indexes can be built again.
+        Rows are lost by chunks of pages, or of overlays; older versions still have them. Indexes can be built anew.
 
         Args:
             dry_run: Commit nothing.
-            restore_deleted: Of fragments whose deletion file cannot be read, let all rows live again.
+            restore_deleted: Restore all rows of fragments whose deletion file cannot be read.
 
         Returns:
-            What cannot be read in the version of this handle.
+            The losses: what cannot be read in the version of this handle.
 
         Raises:
-            CorruptError: Which rows are deleted is lost, and `restore_deleted` is not set.
+            CorruptError: A deletion file cannot be read, and `restore_deleted` is not set.
             InvalidInputError: Checksums are not compared (`storage_options={"checksums": "false"}`).
-            UnsupportedError: A file that cannot be read here, and may be sound.
-            RetryableError: Another change came first.
+            UnsupportedError: A file cannot be read by this package, and may be sound.
+            RetryableError: Another change was committed first.
         """
         found = losses.find_losses(self.handle.snapshot)
         if found.deletions and not restore_deleted and not dry_run:
@@ -465,7 +465,7 @@ class Upkeep(ConfigChanges):
         return found
 
     def find_problems(self) -> list[validation.Problem]:
-        """Read everything of this version, as `validate` does, and return all that is wrong with it."""
+        """Read everything of this version, as `validate` does, and return its problems."""
         return validation.find_problems(self.handle.snapshot)
 
 

@@ -1,4 +1,4 @@
-"""Compile kernels ahead of their first use: for images, and for machines where the first query is not to wait."""
+"""Compilation of kernels ahead of their first use, for container images, and where no query should wait for it."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from lance_duck.wire.blob_type import blob_array
 from lance_duck.write_dataset import write_dataset
 
 ROWS: Final = 5_000
-"""Rows of the tables: some chunks of each column, so that all encodings are chosen that small tables have."""
+"""Rows of the tables that are written: several chunks of each column, for all encodings of small tables."""
 VERSIONS: Final = ("2.2", "2.1", "2.0")
 _SEED: Final = 7
 
 
 @dataclass(frozen=True)
 class WarmUp:
-    """What `warm_up` did.
+    """The result of `warm_up`.
 
     Attributes:
-        compiled: Kernels that were compiled; 0 where all of them were on disk.
-        seconds: How long compiling took.
-        folder: Where they are kept; None if no folder can be written to, so that they serve this process alone.
+        compiled: Number of kernels that were compiled; 0 if all of them were on disk.
+        seconds: Seconds that compiling took.
+        folder: Folder of the compiled kernels; None if none is writable, so that they serve only this process.
     """
 
     compiled: int
@@ -46,9 +46,9 @@ class WarmUp:
 def warm_up() -> WarmUp:
     """Compile the kernels that reading, writing, changing, indexing and searching tables use.
 
-    Kernels are kept in $NUMBA_CACHE_DIR where that is set, else beside the package, else in the user's folder for
-    caches. They are for processors like this one, and for this version of the package, of numba and of Python; others
-    compile their own. A kernel for an unusual type may still be compiled by its first use.
+    Kernels are stored in $NUMBA_CACHE_DIR if that is set, else beside the package, else in the user's folder for
+    caches. They are valid for processors like this one, and for these versions of the package, numba and Python. A
+    kernel for an unusual type may still be compiled at its first use.
 
     Raises:
         StoreError: The folder for temporary files cannot be written to.
@@ -70,7 +70,7 @@ def warm_up() -> WarmUp:
 
 
 def _plain() -> pa.Table:
-    """Return the columns of plain types: values that pack well, that repeat, that do neither, and nulls."""
+    """Return columns of plain types: values that pack well, that repeat, that do neither, and nulls."""
     random = np.random.default_rng(_SEED)
     row = np.arange(ROWS)
     columns: dict[str, pa.Array] = {"id": pa.array(row), "flag": pa.array(random.random(ROWS) < 0.5)}
@@ -138,7 +138,7 @@ def _vector(numbers: Any) -> pa.Array:
 
 
 def _use(ds: LanceDataset) -> None:
-    """Read a table whole, by rows, and by filters."""
+    """Read a table as a whole, by rows, and by filters."""
     ds.to_table()
     ds.take([5, ROWS - 7, 300])
     ds.take(list(range(0, ROWS, 3)))
@@ -187,14 +187,14 @@ def _change(ds: LanceDataset) -> None:
 
 
 def _analyse() -> None:
-    """Cut texts into words, more than the first table has room for, and into n-grams."""
+    """Cut texts into words, more than the first hash table has room for, and into n-grams."""
     texts = pa.array([f"word{i}" for i in range(ROWS)])
     for base in ("simple", "ngram"):
         Analyser(AnalyserParameters(base_tokenizer=base)).analyse(texts)
 
 
 def _index(ds: LanceDataset) -> None:
-    """Scalar indexes of each kind, lookups through them, and their upkeep."""
+    """Build, search and optimize scalar indexes of each kind."""
     for column, kind in {
         **dict.fromkeys(("id", "f64", "name", "time"), "BTREE"),
         **dict.fromkeys(("word", "i32"), "BITMAP"),
@@ -222,7 +222,7 @@ def _index(ds: LanceDataset) -> None:
 
 
 def _search(ds: LanceDataset) -> None:
-    """Searches without and with an index, by each metric."""
+    """Search without and with an index, by each metric."""
     for column, metric in [(c, m) for c in ("f16", "f32", "f64") for m in ("l2", "cosine", "dot")]:
         ds.to_table(nearest={"column": column, "q": [0.5] * 16, "k": 5, "metric": metric})
         ds.to_table(nearest={"column": column, "q": [0.5] * 16, "k": 5, "metric": metric}, filter="id < 50")

@@ -1,8 +1,8 @@
-"""Observers of writes: told of each fragment when its file is begun, and when it is complete; steps of an index.
+"""Observers of writes, called for each fragment when its file is begun, and when it is complete; steps of an index.
 
-`FileSystemFragmentWriteProgress` writes, for a fragment with number {id}, into the directory that it is given:
+`FileSystemFragmentWriteProgress` writes into its directory, for a fragment with number {id}:
 
-    fragment_{id}.json           the metadata of the fragment, as they were when its file was begun
+    fragment_{id}.json           the metadata of the fragment when its file was begun
     fragment_{id}.in_progress    {"fragment_id": id, "metadata": {…}}, while the fragment is not complete
 """
 
@@ -21,11 +21,11 @@ from lance_duck.verbs.public.fragment_metadata import FragmentMetadata
 
 
 class FragmentWriteProgress(ABC):
-    """Base of observers, for the argument `progress` of what writes fragments."""
+    """Base of observers, for the argument `progress` of functions that write fragments."""
 
     @abstractmethod
     def begin(self, fragment: FragmentMetadata, **kwargs: Any) -> None:
-        """Observe that a file was begun: the fragment names it and has no rows yet."""
+        """Observe that a file was begun; the fragment names the file, and has no rows yet."""
 
     @abstractmethod
     def complete(self, fragment: FragmentMetadata, **kwargs: Any) -> None:
@@ -33,7 +33,7 @@ class FragmentWriteProgress(ABC):
 
 
 class NoopFragmentWriteProgress(FragmentWriteProgress):
-    """Takes no notice."""
+    """Observer that does nothing."""
 
     def begin(self, fragment: FragmentMetadata, **kwargs: Any) -> None:
         """Do nothing."""
@@ -43,11 +43,11 @@ class NoopFragmentWriteProgress(FragmentWriteProgress):
 
 
 class FileSystemFragmentWriteProgress(FragmentWriteProgress):
-    """Writes files by which others see what is written, and what was not finished.
+    """Observer that writes files by which other processes see the fragments in progress.
 
     Args:
-        base_uri: Directory of the files, a path or a URI that pyarrow knows; made when it is not there.
-        metadata: Kept with each fragment that is not complete, for example who writes it.
+        base_uri: Directory of the files, a path or a URI that pyarrow knows; made if it does not exist.
+        metadata: Texts stored with each fragment that is not complete, such as the name of its writer.
     """
 
     PROGRESS_EXT: ClassVar[str] = ".in_progress"
@@ -64,7 +64,7 @@ class FileSystemFragmentWriteProgress(FragmentWriteProgress):
         self._write(fragment.id, ".json", fragment.to_json())
 
     def complete(self, fragment: FragmentMetadata, **kwargs: Any) -> None:
-        """Delete the file that says that the fragment is not complete."""
+        """Delete the file that marks the fragment as not complete."""
         self._files.delete_file(self._path(fragment.id, self.PROGRESS_EXT))
 
     def _write(self, fragment_id: int, ending: str, content: Any) -> None:

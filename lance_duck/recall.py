@@ -27,7 +27,7 @@ NPROBES: Final = (1, 2, 5, 10, 20, 50)
 
 _EF: Final = (1, 2, 5, 10)  # times k, for graphs
 _EXACT_RUNS: Final = 5
-_WIDEST: Final = 16  # times k: how far ties are followed
+_WIDEST: Final = 16  # times k: neighbours up to which ties are followed
 _COLUMNS: Final = pa.schema(
     {
         "nprobes": pa.int64(),
@@ -48,13 +48,13 @@ Ids = list[NDArray[np.uint64]]
 @checked_calls
 @dataclass(frozen=True, eq=False, repr=False)
 class RecallReport:
-    """Recall and latency of searches through an index, setting by setting; the last row is the exact search.
+    """Recall and latency of searches through an index, for each setting; the last row is the exact search.
 
     Attributes:
-        table: A row for each setting: nprobes, ef and refine_factor as `nearest` takes them, null where they were not
-            given, in the last row all of them; recall: the share of the true neighbours that was found, on average;
-            worst: that of the worst query; latency_ms: the median time of a single query, in milliseconds.
-        title: What was measured, in one line.
+        table: A row for each setting: nprobes, ef and refine_factor as `nearest` takes them, null if not given, and all
+            null in the last row; recall: the average share of true neighbours that was found; worst: that of the worst
+            query; latency_ms: the median time of a single query, in milliseconds.
+        title: Description of the measurement, in one line.
     """
 
     table: pa.Table
@@ -86,12 +86,12 @@ class RecallReport:
         return f"<table>{caption}<thead>{head}</thead><tbody>{body}</tbody></table>"
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw latency over recall with matplotlib: a point for each nprobes, a line for each ef and refine_factor.
+        """Plot latency over recall with matplotlib: a point for each nprobes, a line for each ef and refine_factor.
 
-        Where nprobes is the same in all, a point for each ef, or refine_factor.
+        If nprobes is the same for all settings, there is a point for each ef, or refine_factor.
 
         Args:
-            ax: Axes of matplotlib to draw on; None: new ones.
+            ax: Axes of matplotlib to draw on; None for new ones.
 
         Returns:
             The axes.
@@ -150,25 +150,25 @@ def recall_report(
 ) -> RecallReport:
     """Compare searches through the index of a column with the exact search, for each combination of settings.
 
-    A neighbour counts as found also where another one, just as far, took its place. Queries run one by one.
+    A neighbour also counts as found if another one at the same distance took its place. Queries run one by one.
 
     Args:
         ds: The table.
-        column: Its vectors.
-        queries: What `nearest` takes as q. None: vectors of the column by chance, without those that cannot be
-            searched; the row that a query comes from does not count as its neighbour.
+        column: Its column of vectors.
+        queries: Queries, as q of `nearest`. None for random vectors of the column, without those that cannot be
+            searched; the row of a query does not count as its neighbour.
         k: Neighbours of each query.
-        nprobes: Partitions to look into; more than there are mean all.
-        ef: Candidates of a walk over a graph; None: k times 1, 2, 5 and 10 where the index has graphs.
-        refine_factor: So many times k candidates are ranked by their own vectors; None: they are not.
-        sample: Queries that are drawn.
-        filter: Neighbours have to pass it, as in `scanner`.
-        metric: As in `nearest`; None: that of the index.
+        nprobes: Numbers of partitions to search; more than there are stand for all.
+        ef: Candidates of a walk over a graph; None for k times 1, 2, 5 and 10 if the index has graphs.
+        refine_factor: Candidates that are reranked by their own vectors, as multiples of k; None for none.
+        sample: Number of random queries.
+        filter: Condition of the neighbours, as in `scanner`.
+        metric: Metric, as in `nearest`; None for that of the index.
         seed: Seed of the sample.
-        options: What else `scanner` takes (prefilter, fast_search, …).
+        options: Other arguments of `scanner` (prefilter, fast_search, …).
 
     Raises:
-        InvalidInputError: There is no index that could be asked, or no query, or an argument makes no sense.
+        InvalidInputError: There is no usable index, or no query, or an argument is invalid.
     """
     arguments = {"column": column, "k": k, "metric": metric}
     nearest, vectors, own = _asked(ds, arguments, queries, sample, seed)
@@ -252,7 +252,7 @@ class _Searches:
 def _asked(
     ds: LanceDataset, arguments: dict[str, Any], queries: Any, sample: int, seed: int
 ) -> tuple[Nearest, NDArray[Any], NDArray[np.uint64] | None]:
-    """Return the search, checked, its queries, and the rows that these come from; None if from elsewhere."""
+    """Return the checked search, its queries, and the rows that they come from; None if they are the caller's."""
     schema = ds.handle.snapshot.schema
     nearest = Nearest.of(arguments, schema)
     if nearest.column.is_many:
@@ -325,7 +325,7 @@ def _title(ds: LanceDataset, path: Route, column: str, k: int, queries: int) -> 
 
 
 def _figures(ds: LanceDataset, path: Route) -> list[dict[str, Any]]:
-    """Return the statistics of the segments that are asked."""
+    """Return the statistics of the segments that are searched."""
     assert path.index is not None
     uuids = {str(segment.uuid) for segment, _ in path.segments}
     figures: list[dict[str, Any]] = ds.index_statistics(path.index.name)["indices"]

@@ -1,4 +1,4 @@
-"""write_dataset: what makes a table, or adds rows to one."""
+"""write_dataset: makes a table, or adds rows to one."""
 
 from __future__ import annotations
 
@@ -54,20 +54,21 @@ def write_dataset(
         max_bytes_per_file: Size after which a file is ended.
         data_cache_bytes: Bytes of values that wait for their pages to be full, over all columns.
         max_page_bytes: Bytes of values of a page at most.
-        progress: Called with `WriteProgress` now and then; True prints it. Or an observer, told of each fragment.
+        progress: A function that is called with `WriteProgress` now and then; True prints it. Or an observer that is
+            told of each fragment.
         storage_options: Settings of the object store.
         data_storage_version: "2.2", which is the default and "stable", "2.1", "2.0", or "0.1", which is "legacy": for
-            readers of before 2024, without nulls but those of texts and bytes. A table that there is keeps its own
-            unless told otherwise; files of version 0.1 and later ones are in no table together.
+            readers of before 2024, with nulls in texts and bytes only. A table that exists keeps its version unless
+            another is given; no table has files of version 0.1 and of later ones at once.
         use_legacy_format: Deprecated; False is "stable", True "legacy".
         enable_v2_manifest_paths: Name manifests so that the newest is found without listing all. Without effect on a
             table that exists: see `LanceDataset.migrate_manifest_paths_v2`.
-        enable_stable_row_ids: Let rows keep their `_rowid` when they move; of a new table. True is refused for a table
-            that exists without them.
+        enable_stable_row_ids: Whether rows of a new table keep their `_rowid` when they move. True is refused for a
+            table that exists without them.
         auto_cleanup_options: {"interval": versions, "older_than_seconds": age}, kept as settings of a new table.
             Without effect on a table that exists: see `LanceDataset.optimize.enable_auto_cleanup`.
         commit_message: Message that is stored with the transaction; see `read_transaction`.
-        transaction_properties: Likewise.
+        transaction_properties: Texts by name that are stored with the transaction.
         initial_bases: Base paths, as `DatasetBasePath`, for a new table: other places for its data files.
         target_bases: Names or paths of base paths that the files go to, one after the other.
         target_all_bases: True: to the root of the table and all base paths; False: to all base paths.
@@ -76,16 +77,16 @@ def write_dataset(
         allow_external_blob_outside_bases: Let references lead anywhere, not only into base paths of the table that are
             no roots of tables.
         blob_pack_file_size_threshold: Bytes of a file with several blobs; 1 GiB.
-        namespace_client: A catalog that says where the table is, and is told of a new one: see `lance_duck.dataset`.
+        namespace_client: Catalog that says where the table is, and is told of a new one: see `lance_duck.dataset`.
         table_id: Parts of the name of the table in that catalog.
         commit_lock: Held while the version appears: see `lance_duck.dataset`.
         settings: The arguments from `max_rows_per_file` on, by name. pylance's `session` is not supported.
 
     Raises:
         AlreadyExistsError: The table exists, and the mode is "create".
-        InvalidInputError: Data that do not fit the table, or arguments that make no sense.
-        UnsupportedError: A type or a version that is not written, or an argument that is not supported.
-        CommitConflictError: The table was changed meanwhile so that the rows do not fit any more.
+        InvalidInputError: The data does not fit the table, or an argument is invalid.
+        UnsupportedError: A type or a file version cannot be written, or an argument is not supported.
+        CommitConflictError: The table was changed meanwhile, and the rows do not fit it any more.
         StoreError: The disk or the object store failed. Whatever fails, there is no new version.
     """
     write = WriteSettings.of(declared_arguments(write_dataset, settings, WriteArguments, _REMEDIES))

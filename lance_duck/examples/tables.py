@@ -20,11 +20,11 @@ from lance_duck.write_dataset import write_dataset
 
 CITIES: Final = ("Kyoto", "Lisbon", "Nairobi", "Quito", "Tallinn")
 NAMES: Final = ("Harbour", "Old Town", "Station", "University", "Market", "Hill", "Garden", "Airport")
-"""Names of zones; each city has one of each."""
+"""Names of zones; each city has a zone of each name."""
 
 NOTES: Final = ("two suitcases", "a dog on the back seat", "paid for a friend", "heavy rain", "wrong address at first")
 
-# Who, what, and where or how: any of one topic go together.
+# Who, what, and where or how: all combinations within a topic make sense.
 TOPICS: Final[Mapping[str, tuple[str, str, str]]] = MappingProxyType(
     {
         "sailing": (
@@ -72,7 +72,7 @@ def trips(rows: int = 10_000, seed: int = 0) -> pa.Table:
 
     Args:
         rows: Number of trips.
-        seed: Seed of what is left to chance.
+        seed: Seed of the random values.
 
     Returns:
         id: int64, 0 and on; zone: int32; city: string; pickup: timestamp[us], a minute or so apart, from 1 January
@@ -110,8 +110,8 @@ def docs(rows: int = 500, dimensions: int = 128, seed: int = 0) -> pa.Table:
         seed: Seed of the order of texts.
 
     Returns:
-        id: int64, 0 and on; topic: string; text: string; v: fixed_size_list<float32>[dimensions], what `embed` makes
-        of the text.
+        id: int64, 0 and on; topic: string; text: string; v: fixed_size_list<float32>[dimensions], the vector of the
+        text by `embed`.
     """
     _check(rows)
     made = [
@@ -135,13 +135,13 @@ def docs(rows: int = 500, dimensions: int = 128, seed: int = 0) -> pa.Table:
 def write(folder: str | os.PathLike[str], *, rows: int = 10_000, mode: str = "create", **options: Any) -> Path:
     """Write the tables `trips`, `zones` and `docs` into a folder.
 
-    `trips` has a past: version 1 is the first three quarters of the rows in three fragments, 2 an index of `pickup`,
+    `trips` has a history: version 1 is the first three quarters of the rows in three fragments, 2 an index of `pickup`,
     3 higher fares in Kyoto, 4 fewer short trips, 5 the rest of the rows, which the index does not cover.
 
     Args:
         folder: Folder of a local disk; made if it is missing.
         rows: Number of trips, 8 or more.
-        mode: Mode of `write_dataset`: "overwrite" for tables that are there.
+        mode: Mode of `write_dataset`: "overwrite" for existing tables.
         **options: Other options of `write_dataset`.
 
     Returns:
@@ -149,8 +149,8 @@ def write(folder: str | os.PathLike[str], *, rows: int = 10_000, mode: str = "cr
 
     Raises:
         WrongTypeError: The folder is not a path.
-        InvalidInputError: It is empty, or a URI of an object store; or there are too few rows.
-        AlreadyExistsError: A table is there, and the mode is "create".
+        InvalidInputError: The folder is empty text, or a URI of an object store; or there are too few rows.
+        AlreadyExistsError: A table exists, and the mode is "create".
     """
     if rows < 8:
         raise InvalidInputError("rows", where="examples.write", expected="8 or more", found=rows)

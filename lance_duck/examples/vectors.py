@@ -15,13 +15,13 @@ from lance_duck.cache import SizedCache
 from lance_duck.errors import InvalidInputError, WrongTypeError
 
 _WORDS: Final[SizedCache[NDArray[np.float32]]] = SizedCache(16 << 20, lambda vector: vector.nbytes)
-"""Vectors of words by (word, dimensions): those of all the example texts at 128 dimensions take 0.1 MB."""
+"""Cache of the vectors of words by (word, dimensions): those of all example texts at 128 dimensions take 0.1 MB."""
 
 
 def embed(text: str | Sequence[str], dimensions: int = 128) -> NDArray[np.float32]:
-    """Return a vector for a text, from its words and runs of three letters: near for texts that share them.
+    """Return a vector of a text, computed from its words and trigrams: texts that share these are near each other.
 
-    It knows nothing of what words mean; a model of yours does, and takes its place.
+    The vector knows nothing of what words mean; use a model instead for that.
 
     Args:
         text: One text, or several.
@@ -32,8 +32,8 @@ def embed(text: str | Sequence[str], dimensions: int = 128) -> NDArray[np.float3
         three letters or more.
 
     Raises:
-        WrongTypeError: It is not a text, nor several.
-        InvalidInputError: A vector has no dimensions.
+        WrongTypeError: `text` is neither a text nor a list of texts.
+        InvalidInputError: `dimensions` is less than 1.
     """
     if not isinstance(text, str) and not (isinstance(text, Sequence) and all(isinstance(each, str) for each in text)):
         raise WrongTypeError("text", where="embed", expected="a string, or a list of strings", found=repr(text))
@@ -51,7 +51,7 @@ def embed(text: str | Sequence[str], dimensions: int = 128) -> NDArray[np.float3
 
 
 def _word_vector(word: str, dimensions: int) -> NDArray[np.float32]:
-    """Return the vector of a word, from it and each three letters of it; a word of two letters counts for nothing."""
+    """Return the vector of a word, computed from the word and its trigrams; zero for a word of two letters."""
     marked = f"<{word}>"
     parts = {marked, *(marked[place : place + 3] for place in range(len(marked) - 2))}
     drawn = [np.random.default_rng(zlib.crc32(part.encode())).random(dimensions) - 0.5 for part in sorted(parts)]

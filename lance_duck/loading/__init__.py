@@ -1,4 +1,4 @@
-"""Rows of a version in an order, in batches: what training loops read, whichever library they use.
+"""Selections of rows in an order, read in batches, for training loops of any library.
 
     from lance_duck.loading import RowSelection
 

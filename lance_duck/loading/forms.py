@@ -22,8 +22,8 @@ class Numbers:
     """A column of numbers, or of arrays of numbers of one shape.
 
     Attributes:
-        values: All numbers, without nulls; of a time its ticks, of bfloat16 the bits as uint16.
-        shape: Rows, and the lengths of the arrays.
+        values: All numbers, without nulls; times as their ticks, bfloat16 as bits in uint16.
+        shape: Number of rows, and the lengths of the arrays.
         is_bfloat16: Whether the values are bits of bfloat16.
     """
 
@@ -33,13 +33,13 @@ class Numbers:
 
 
 def numbers_of_column(array: pa.Array, field: pa.Field) -> Numbers | None:
-    """Return a column as numbers; None for one that holds something else.
+    """Return a column as numbers; None if it holds something else.
 
-    A null of floats is NaN.
+    Nulls of floats become NaN.
 
     Args:
         array: The column.
-        field: Its name, type and metadata.
+        field: Name, type and metadata of the column.
 
     Raises:
         InvalidInputError: There is a null among integers, booleans, times or arrays.
@@ -67,10 +67,10 @@ def numbers_of_column(array: pa.Array, field: pa.Field) -> Numbers | None:
 
 
 def to_numpy(batch: pa.RecordBatch) -> dict[str, Any]:
-    """Return a batch as arrays of numpy, by column; arrays that share the memory of the batch are read-only.
+    """Return a batch as numpy arrays, by column; arrays that share the memory of the batch are read-only.
 
-    Arrays of one length are matrices, bfloat16 becomes float32, times become datetime64 and timedelta64, and what
-    numpy has no numbers for, as texts and lists of any length, a list of Python objects.
+    Fixed-size lists become matrices, bfloat16 becomes float32, times become datetime64 and timedelta64, and other
+    types, such as texts and lists of varying length, become lists of Python objects.
 
     Raises:
         InvalidInputError: There is a null among integers, booleans, times or arrays.
@@ -79,7 +79,7 @@ def to_numpy(batch: pa.RecordBatch) -> dict[str, Any]:
 
 
 def to_jax(batch: pa.RecordBatch) -> dict[str, Any]:
-    """Return a batch as arrays of JAX, by column: see `to_numpy`. 64 bits become 32, unless `jax_enable_x64` is set.
+    """Return a batch as JAX arrays, by column: see `to_numpy`. 64 bits become 32, unless `jax_enable_x64` is set.
 
     Raises:
         UnsupportedError: JAX is not installed.
@@ -114,7 +114,7 @@ def _numpy(array: pa.Array, field: pa.Field) -> Any:
 
 
 def _is_bfloat16(field: pa.Field) -> bool:
-    """Return whether a field is bfloat16, which is two bytes to those who have not registered the type."""
+    """Return whether a field is bfloat16, perhaps as two bytes, if its extension type is not registered."""
     if isinstance(field.type, pa.BaseExtensionType):
         return bool(field.type.extension_name == _BFLOAT16)
     return (field.metadata or {}).get(b"ARROW:extension:name") == _BFLOAT16.encode()
@@ -125,7 +125,7 @@ def _is_numeric(array: Any) -> bool:
 
 
 def _narrow(array: np.ndarray[Any, Any], wide: bool) -> np.ndarray[Any, Any]:
-    """Return an array in 32 bits in place of 64, as JAX would have it, and with a warning."""
+    """Return an array in 32 bits instead of 64, as JAX converts it, with a warning."""
     return array if wide or array.dtype.itemsize < 8 else array.astype(f"{array.dtype.kind}4")
 
 

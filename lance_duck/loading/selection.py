@@ -1,7 +1,7 @@
-"""Rows of one version in an order, by their places.
+"""Selections of rows of one version, in an order.
 
-Stored by `save` as a Lance table of one column, `place` (int64): positions in the version that was selected from, whose
-number is in the schema's metadata under "lance_duck:version".
+`save` stores a selection as a Lance table of one column, `place` (int64): positions in the version that it selects
+from, whose number is in the schema's metadata under "lance_duck:version".
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ _GRANULARITIES: Final = ("rows", "batch", "fragment")
 
 @checked_calls
 class RowSelection:
-    """Rows of one version in an order; immutable, and it pickles.
+    """Rows of one version in an order. It is immutable, and pickles.
 
     All rows in order, and shards of them, take no memory; other selections take 8 bytes for each row.
 
     Args:
-        dataset: What is read; the selection stays on the version that it is on now.
-        places: Positions in this version, of shape (rows,), in any order; None: all rows.
+        dataset: The dataset to select from; the selection stays on its current version.
+        places: int64 (rows,): positions in this version, in any order; None for all rows.
     """
 
     def __init__(self, dataset: LanceDataset, places: Sequence[int] | Places | None = None) -> None:
@@ -66,8 +66,8 @@ class RowSelection:
         """Select rows of a dataset, of a table by its URI, or of another selection.
 
         Args:
-            dataset: Where from.
-            filter: Rows that are wanted; None: all.
+            dataset: The dataset, URI or selection.
+            filter: Condition of the rows; None for all.
         """
         if not isinstance(dataset, RowSelection):
             dataset = cls(dataset if isinstance(dataset, LanceDataset) else LanceDataset(dataset))
@@ -86,10 +86,10 @@ class RowSelection:
     def __len__(self) -> int:
         return len(self._places)
 
-    # Other selections.
+    # Selections made of this one.
 
     def filter(self, filter: FilterLike) -> Self:  # noqa: A002
-        """Leave out rows that do not pass a filter; reads the columns of the filter alone, or an index."""
+        """Return the rows that pass a filter; reads only the columns of the filter, or an index."""
         passing = _places(self._dataset.scan(columns=[ROW_OFFSET], filter=filter).to_table())
         total = self._dataset.handle.snapshot.count_rows()
         if isinstance(self._places, range) and self._places == range(total):
@@ -100,11 +100,11 @@ class RowSelection:
         return self._with(places[mask[places]])
 
     def shuffle(self, seed: int | Sequence[int] = 0, block: int = 1) -> Self:
-        """Put the rows in a random order, the same for the same seed and release of numpy: `save` keeps it for others.
+        """Shuffle the rows: in the same order for the same seed and release of numpy; `save` stores it for others.
 
         Args:
-            seed: Whole numbers, as (seed, epoch).
-            block: So many neighbouring rows stay together, which reads faster.
+            seed: A whole number, or several, such as (seed, epoch).
+            block: Number of neighbouring rows that stay together, which is faster to read.
         """
         if block < 1:
             raise InvalidInputError("block", where="shuffle", expected="1 or more", found=block)
@@ -115,10 +115,10 @@ class RowSelection:
         return self._with(np.asarray(self._places, np.int64)[order])
 
     def split(self, shares: Sequence[float]) -> list[Self]:
-        """Cut the rows, in their order, into pieces; `shuffle` before makes them random.
+        """Split the rows, in their order, into pieces; `shuffle` first for random pieces.
 
         Args:
-            shares: Share of each piece, 1 together at most; what is left goes to none.
+            shares: Share of each piece, at most 1 together; remaining rows are in no piece.
         """
         total = math.fsum(shares)
         if min(shares, default=0) < 0 or not total <= 1 + 1e-9:
@@ -127,15 +127,15 @@ class RowSelection:
         return [self[start:end] for start, end in zip([0, *ends], ends, strict=False)]
 
     def shard(self, index: int, count: int, by: Granularity = "rows", batch_size: int = 1, even: bool = False) -> Self:
-        """Return the part of one reader of several: each row is in just one of the parts.
+        """Return the part of one of several readers; each row is in exactly one part.
 
         Args:
-            index: Which reader: 0 to count - 1.
-            count: Readers.
-            by: "rows": a piece each, of nearly equal length. "batch": every count-th batch. "fragment": every count-th
-                fragment, of whatever length.
+            index: Number of the reader, 0 to count - 1.
+            count: Number of readers.
+            by: "rows": contiguous parts of nearly equal length. "batch": every count-th batch. "fragment": every
+                count-th fragment, of any length.
             batch_size: Rows of a batch.
-            even: All parts get the same number of whole batches; rows that are left over go to none.
+            even: Whether all parts have the same number of whole batches; remaining rows are in no part.
         """
         if not 0 <= index < count:
             raise InvalidInputError("index", where="shard", expected=f"0 to {count - 1}", found=index)
@@ -160,11 +160,11 @@ class RowSelection:
     # Rows.
 
     def take(self, indices: Any, columns: ColumnsLike | None = None) -> pa.RecordBatch:
-        """Return rows by their places in the selection.
+        """Return rows by their places in the selection, in the order of `indices`.
 
         Args:
-            indices: Whole numbers, 0 to the length of the selection, in any order.
-            columns: As for `LanceDataset.take`.
+            indices: Whole numbers, 0 to less than the length of the selection, in any order.
+            columns: See `LanceDataset.take`.
         """
         numbers = np.asarray(indices, np.int64)
         if len(numbers) and not (numbers.min() >= 0 and numbers.max() < len(self)):
@@ -186,8 +186,8 @@ class RowSelection:
 
         Args:
             batch_size: Rows of a batch; the last one may have fewer.
-            columns: As for `LanceDataset.take`.
-            drop_last: Leave out a last batch that has fewer.
+            columns: See `LanceDataset.take`.
+            drop_last: Whether to leave out a smaller last batch.
             form: "arrow": RecordBatch. "numpy" and "jax": dicts of arrays, see `to_numpy` and `to_jax`.
         """
         if batch_size < 1:
@@ -199,20 +199,20 @@ class RowSelection:
     # Storage.
 
     def save(self, uri: str | os.PathLike[str]) -> None:
-        """Store the places and their order, so that other processes and later runs read the same."""
+        """Store the places in their order as a table, so that other processes and later runs read the same rows."""
         schema = pa.schema([("place", pa.int64())], {_VERSION: str(self._dataset.version)})
         write_dataset(pa.table([np.asarray(self._places, np.int64)], schema=schema), uri, mode="overwrite")
 
     @classmethod
     def load(cls, dataset: LanceDataset, uri: str | os.PathLike[str]) -> Self:
-        """Return a selection that `save` stored.
+        """Load a selection that `save` stored.
 
         Args:
-            dataset: The version that it was selected from.
-            uri: Where it is stored.
+            dataset: The version that it selects from.
+            uri: Path or URI of the stored selection.
 
         Raises:
-            InvalidInputError: It was selected from another version, or is not a selection.
+            InvalidInputError: The table is no selection, or selects from another version.
         """
         stored = LanceDataset(uri)
         version = (stored.schema.metadata or {}).get(_VERSION)

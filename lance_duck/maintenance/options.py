@@ -34,7 +34,7 @@ class CompactionOptions:
     """Settings of a compaction.
 
     Attributes:
-        target_rows_per_fragment: Smaller fragments are joined with their neighbours.
+        target_rows_per_fragment: Rows below which a fragment is joined with its neighbours.
         materialize_deletions: Whether fragments with many deleted rows are rewritten.
         materialize_deletions_threshold: Share of rows that must be deleted for that, 0 to 1.
         max_bytes_per_file: Bytes at which a new file ends; None for the default of `write_dataset`.
@@ -58,12 +58,12 @@ class CompactionOptions:
         max_overlays_per_fragment: Fragments with more overlays are rewritten whatever their size; 0: all that have
             one. The name is not one of pylance's, the number is.
         max_rows_per_group: Rows of a batch in files of version 0.1; files of version 2 have no batches.
-        io_buffer_size: Without effect beyond being checked: what is read at once is decided from the sizes of columns.
-        binary_copy_read_batch_bytes: Without effect beyond being checked: pages are not copied but re-encoded.
+        io_buffer_size: Checked, but without effect: reads are sized by the columns.
+        binary_copy_read_batch_bytes: Checked, but without effect: pages are re-encoded, not copied.
 
     Raises:
-        InvalidInputError: A number that is none, or out of range.
-        UnsupportedError: force_binary_copy.
+        InvalidInputError: A value is no number, or out of range.
+        UnsupportedError: `compaction_mode` is "force_binary_copy".
     """
 
     target_rows_per_fragment: int = TARGET_ROWS

@@ -1,7 +1,7 @@
 """Tables by name, as pylance, LanceDB and DuckDB's extension find them: in a folder, or behind a REST service.
 
-You hold: the properties of a namespace, names. You get: names, places of tables, handles on them.
-Never here: what is in a table, but for `__manifest`, which lists names.
+You hold: the properties of a namespace, names. You get: names, places of tables, datasets on them.
+Never here: the contents of a table, except `__manifest`, which lists names.
 """
 
 from lance_duck.namespaces.base import Namespace, TableDescription

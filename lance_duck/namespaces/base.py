@@ -1,4 +1,4 @@
-"""What a namespace does, wherever its tables are listed."""
+"""Base of namespaces, wherever their tables are listed."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _MODES = ("create", "append", "overwrite")
 
 @dataclass(frozen=True)
 class TableDescription:
-    """Where a table is.
+    """The place of a table.
 
     Attributes:
-        location: Its URI.
-        storage_options: Settings of its store; credentials that a service lends are among them.
-        properties: Free text by name.
+        location: URI of the table.
+        storage_options: Settings of its store, with credentials that a service lends.
+        properties: Texts by name.
     """
 
     location: str
@@ -46,59 +46,59 @@ class TableDescription:
 
 @checked_calls
 class Namespace(ABC):
-    """Tables, and namespaces in namespaces, by name.
+    """Tables and nested namespaces, by name.
 
     A name is a list of texts, or one text with "$" between them; the root is "".
     """
 
     @abstractmethod
     def list_namespaces(self, name: Name = ()) -> list[str]:
-        """Return the last parts of the names of the namespaces directly in one, in order. Raises NotFoundError."""
+        """Return the last parts of the names of the namespaces directly in one, in order; raises NotFoundError."""
 
     @abstractmethod
     def list_tables(self, name: Name = ()) -> list[str]:
-        """Return the last parts of the names of the tables directly in a namespace, in order. Raises NotFoundError."""
+        """Return the last parts of the names of the tables directly in a namespace, in order; raises NotFoundError."""
 
     @abstractmethod
     def describe_namespace(self, name: Name) -> dict[str, str]:
-        """Return the properties of a namespace. Raises NotFoundError."""
+        """Return the properties of a namespace; raises NotFoundError."""
 
     @abstractmethod
     def create_namespace(
         self, name: Name, properties: Mapping[str, str] | None = None, *, exist_ok: bool = False
     ) -> None:
-        """Make a namespace.
+        """Create a namespace.
 
         Args:
-            name: Its name.
-            properties: Free text by name.
-            exist_ok: Let one that is there be.
+            name: Name of the namespace.
+            properties: Texts by name.
+            exist_ok: Whether it may exist already.
 
         Raises:
-            AlreadyExistsError: It is there.
-            NotFoundError: The namespace around it is not.
+            AlreadyExistsError: The namespace exists.
+            NotFoundError: Its parent namespace does not exist.
         """
 
     @abstractmethod
     def drop_namespace(self, name: Name) -> None:
-        """Remove an empty namespace. Raises NotFoundError, or ReferencedError where it is not empty."""
+        """Drop an empty namespace; raises NotFoundError, or ReferencedError if it is not empty."""
 
     @abstractmethod
     def describe_table(self, name: Name) -> TableDescription:
-        """Return where a table is. Raises NotFoundError."""
+        """Return the place of a table; raises NotFoundError."""
 
     @abstractmethod
     def declare_table(self, name: Name) -> TableDescription:
-        """Claim the name of a table without rows or columns, and return where its first version goes.
+        """Claim the name of a table without rows or columns, and return the place of its first version.
 
         Raises:
             AlreadyExistsError: The name is taken.
-            NotFoundError: The namespace around it is not there.
+            NotFoundError: Its namespace does not exist.
         """
 
     @abstractmethod
     def register_table(self, name: Name, location: str) -> None:
-        """Give a table that is there a name.
+        """Register an existing table under a name.
 
         Args:
             name: The name.
@@ -106,29 +106,29 @@ class Namespace(ABC):
 
         Raises:
             AlreadyExistsError: The name is taken.
-            NotFoundError: There is no such folder, or no namespace around the name.
+            NotFoundError: The folder, or the namespace of the name, does not exist.
         """
 
     @abstractmethod
     def deregister_table(self, name: Name) -> None:
-        """Take the name of a table back, and leave its files. Raises NotFoundError."""
+        """Remove the name of a table, and leave its files; raises NotFoundError."""
 
     @abstractmethod
     def drop_table(self, name: Name) -> None:
-        """Remove a table with all its versions. Raises NotFoundError."""
+        """Drop a table with all its versions; raises NotFoundError."""
 
     @abstractmethod
     def rename_table(self, name: Name, new_name: Name) -> None:
-        """Give a table another name.
+        """Rename a table.
 
         Raises:
-            NotFoundError: There is no such table, or no namespace around the new name.
+            NotFoundError: The table, or the namespace of the new name, does not exist.
             AlreadyExistsError: The new name is taken.
             UnsupportedError: The namespace cannot rename tables.
         """
 
     def namespace_exists(self, name: Name) -> bool:
-        """Return whether there is such a namespace."""
+        """Return whether a namespace exists."""
         try:
             self.describe_namespace(name)
         except NotFoundError:
@@ -136,7 +136,7 @@ class Namespace(ABC):
         return True
 
     def table_exists(self, name: Name) -> bool:
-        """Return whether there is such a table, declared ones among them."""
+        """Return whether a table exists, or is declared."""
         try:
             self.describe_table(name)
         except NotFoundError:
@@ -146,7 +146,7 @@ class Namespace(ABC):
     def open_table(
         self, name: Name, version: Version | None = None, asof: datetime | str | None = None
     ) -> LanceDataset:
-        """Open a table; version and asof are those of `lance_duck.dataset`. Raises NotFoundError."""
+        """Open a table; version and asof are those of `lance_duck.dataset`. It raises NotFoundError."""
         place = self.describe_table(name)
         return dataset(place.location, version, asof=asof, storage_options=place.storage_options or None)
 
@@ -156,15 +156,15 @@ class Namespace(ABC):
         """Write data to a table of this name.
 
         Args:
-            name: The table.
+            name: Name of the table.
             data: Data of any kind that `lance_duck.write_dataset` takes.
             mode: "create", "append" or "overwrite", as for `write_dataset`.
-            settings: Arguments of `write_dataset`; storage_options are those of the namespace, unless given.
+            settings: Arguments of `write_dataset`; storage_options default to those of the namespace.
 
         Raises:
             AlreadyExistsError: The name is taken, and the mode is "create".
-            NotFoundError: The namespace around it is not there.
-            IncompatibleError: The table was dropped while it was written; nothing of it is left.
+            NotFoundError: Its namespace does not exist.
+            IncompatibleError: The table was dropped while it was written; no files are left.
         """
         if mode not in _MODES:
             raise InvalidInputError("mode", expected=", ".join(_MODES), found=mode)
@@ -185,13 +185,13 @@ class Namespace(ABC):
         return table
 
     def _is_gone(self, parts: tuple[str, ...], place: TableDescription) -> bool:
-        """Return whether the name of a table is free again, or that of another one."""
+        """Return whether the name of a table is free again, or names another one."""
         try:
             return _uri(self.describe_table(parts)) != _uri(place)
         except NotFoundError:
             return True
         except LanceDuckError:
-            return False  # who knows
+            return False  # unknown: keep the table
 
     def _dropped(self, parts: tuple[str, ...], place: TableDescription) -> IncompatibleError:
         self.discard(place)
@@ -200,7 +200,7 @@ class Namespace(ABC):
         )
 
     def _claim(self, parts: tuple[str, ...], *, must_be_new: bool) -> tuple[TableDescription, bool]:
-        """Return where a table is, or will be, and whether its name was claimed for it now."""
+        """Return the place of a table, existing or new, and whether its name was claimed now."""
         try:
             return self.declare_table(parts), True
         except AlreadyExistsError as error:
@@ -210,7 +210,7 @@ class Namespace(ABC):
             return place, False
 
     def is_declared_only(self, place: TableDescription) -> bool:
-        """Return whether a table has a name, and no version yet."""
+        """Return whether a table has a name, but no version yet."""
         try:
             dataset(place.location, storage_options=place.storage_options or None)
         except NotFoundError:
@@ -218,19 +218,19 @@ class Namespace(ABC):
         return False
 
     def describe_tables(self, name: Name = ()) -> dict[str, TableDescription]:
-        """Return where the tables directly in a namespace are, by the last parts of their names."""
+        """Return the places of the tables directly in a namespace, by the last parts of their names."""
         parts = name_parts(name)
         return {table: self.describe_table((*parts, table)) for table in self.list_tables(parts)}
 
     @abstractmethod
     def discard(self, place: TableDescription) -> None:
-        """Remove what was written for a name that is gone. Raises no error of the namespace."""
+        """Remove files that were written for a name that is gone; raises no error of the namespace."""
 
     @abstractmethod
     def abandon_table(self, name: Name) -> None:
-        """Take back the name of a table that was declared, and is not written. Raises no error of the namespace."""
+        """Remove the name of a declared table that was not written; raises no error of the namespace."""
 
 
 def _uri(place: TableDescription) -> str:
-    """Return where a table is, in one spelling: services write `file:///t.lance` here and `/t.lance` there."""
+    """Return the URI of a table in one spelling: services write both `file:///t.lance` and `/t.lance`."""
     return Location.of(place.location, place.storage_options).uri.rstrip("/")

@@ -1,4 +1,4 @@
-"""From the properties of a namespace, as pylance and LanceDB spell them, to the namespace."""
+"""Opening of namespaces by the properties that pylance and LanceDB use."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def connect_namespace(impl: str, properties: Mapping[str, str]) -> Namespace:
 
     Args:
         impl: "dir" or "rest".
-        properties: Of "dir": root, manifest_enabled and dir_listing_enabled ("true", "false"), and settings of the
-            store as storage.NAME. Of "rest": uri, delimiter, HTTP headers as header.NAME, and storage.NAME.
+        properties: For "dir": root, manifest_enabled and dir_listing_enabled ("true", "false"), and settings of the
+            store as storage.NAME. For "rest": uri, delimiter, HTTP headers as header.NAME, and storage.NAME.
 
     Raises:
-        UnsupportedError: Another kind of namespace.
-        InvalidInputError: A property is missing, or not known.
+        UnsupportedError: The kind of namespace is another one.
+        InvalidInputError: A property is missing or unknown.
     """
     remaining = {str(name): str(value) for name, value in properties.items()}
     storage = {name.removeprefix(_STORAGE): remaining.pop(name) for name in [*remaining] if name.startswith(_STORAGE)}

@@ -3,8 +3,8 @@
     __manifest/       names of namespaces and tables: see `listing`
     {name}.lance/     a table of the root; this and the folders of other tables: see `folders`
 
-Without namespaces in the root there need be no `__manifest`: then folders alone say which tables there are. Where it
-exists, tables of the root have rows, too. A new table has its row before its data, and loses it before them.
+Without nested namespaces, `__manifest` need not exist: then folders alone list the tables. If it exists, tables of the
+root have rows, too. A row is added before the data of its table is written, and removed before the data is.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ class DirectoryNamespace(Namespace):
     """The tables of a folder, which pylance, LanceDB and DuckDB's extension find by the same names.
 
     Args:
-        root: Path or URI of the folder, which is made when the first table is.
-        manifest_enabled: Whether names are kept in `__manifest`: True, for all tables; False, never, and there are no
-            namespaces below the root; None, where there is one, or a namespace is made.
+        root: Path or URI of the folder, which is made with the first table.
+        manifest_enabled: Whether names are stored in `__manifest`: True, for all tables; False, never, so that there
+            are no nested namespaces; None, if it exists, or when a nested namespace is created.
         dir_listing_enabled: Whether folders `{name}.lance` without a row are tables of the root.
         storage_options: Settings of the store.
     """
@@ -64,24 +64,24 @@ class DirectoryNamespace(Namespace):
         return f"DirectoryNamespace({self.root!r})"
 
     def list_namespaces(self, name: Name = ()) -> list[str]:
-        """Return the last parts of the names of the namespaces directly in one, in order. Raises NotFoundError."""
+        """Return the last parts of the names of the namespaces directly in one, in order; raises NotFoundError."""
         return names_directly_in(name_parts(name), NAMESPACE, self._objects())
 
     def list_tables(self, name: Name = ()) -> list[str]:
-        """Return the last parts of the names of the tables directly in a namespace, in order. Raises NotFoundError."""
+        """Return the last parts of the names of the tables directly in a namespace, in order; raises NotFoundError."""
         parts = name_parts(name)
         rows = names_directly_in(parts, TABLE, self._objects())
         return rows if parts else sorted({*rows, *self._folders.listed()})
 
     def describe_namespace(self, name: Name) -> dict[str, str]:
-        """Return the properties of a namespace. Raises NotFoundError."""
+        """Return the properties of a namespace; raises NotFoundError."""
         parts = name_parts(name)
         return namespace_row(parts, self._objects()).properties() if parts else {}
 
     def create_namespace(
         self, name: Name, properties: Mapping[str, str] | None = None, *, exist_ok: bool = False
     ) -> None:
-        """Make a namespace: see `Namespace.create_namespace`."""
+        """Create a namespace: see `Namespace.create_namespace`."""
         parts = name_parts(name)
         check_new(parts, NAMESPACE)
         if self._manifest_enabled is False:
@@ -101,7 +101,7 @@ class DirectoryNamespace(Namespace):
         self._listing.change(edit)
 
     def drop_namespace(self, name: Name) -> None:
-        """Remove an empty namespace. Raises NotFoundError, or ReferencedError where it is not empty."""
+        """Drop an empty namespace; raises NotFoundError, or ReferencedError if it is not empty."""
         parts = name_parts(name)
         check_new(parts, NAMESPACE)
 
@@ -114,7 +114,7 @@ class DirectoryNamespace(Namespace):
         self._listing.change(edit)
 
     def describe_table(self, name: Name) -> TableDescription:
-        """Return where a table is. Raises NotFoundError."""
+        """Return the place of a table; raises NotFoundError."""
         parts = name_parts(name)
         row = self._objects().get(object_id(parts))
         if row is not None and row.object_type == TABLE:
@@ -124,7 +124,7 @@ class DirectoryNamespace(Namespace):
         raise NotFoundError("no such table", where=object_id(parts) or "the root", expected=f"a table of {self.root}")
 
     def declare_table(self, name: Name) -> TableDescription:
-        """Claim the name of a table, and return where its first version goes: see `Namespace.declare_table`."""
+        """Claim the name of a table, and return the place of its first version: see `Namespace.declare_table`."""
         parts = name_parts(name)
         check_new(parts, TABLE)
         folder = self._folders.of_new(parts)
@@ -138,7 +138,7 @@ class DirectoryNamespace(Namespace):
         return self._folders.place(folder)
 
     def register_table(self, name: Name, location: str) -> None:
-        """Give a table that is there a name: see `Namespace.register_table`."""
+        """Register an existing table under a name: see `Namespace.register_table`."""
         parts = name_parts(name)
         check_new(parts, TABLE)
         if location.startswith("/") or "://" in location or os.path.isabs(location):
@@ -157,7 +157,7 @@ class DirectoryNamespace(Namespace):
         self._folders.register(folder)
 
     def deregister_table(self, name: Name) -> None:
-        """Take the name of a table back, and leave its files. Raises NotFoundError."""
+        """Remove the name of a table, and leave its files; raises NotFoundError."""
         parts = name_parts(name)
         place = self.describe_table(parts)
         self._remove_row(parts, place)
@@ -165,19 +165,19 @@ class DirectoryNamespace(Namespace):
             self._folders.deregister(parts[0] + TABLE_SUFFIX)
 
     def drop_table(self, name: Name) -> None:
-        """Remove a table with all its versions. Raises NotFoundError."""
+        """Drop a table with all its versions; raises NotFoundError."""
         parts = name_parts(name)
         place = self.describe_table(parts)
         self._remove_row(parts, place)
         self._folders.remove(place, is_table=not self.is_declared_only(place))
 
     def rename_table(self, name: Name, new_name: Name) -> None:
-        """Give a table another name, by its row alone; a table of the root keeps its folder.
+        """Rename a table, by a change of its row alone; its folder stays.
 
         Raises:
-            NotFoundError: There is no such table, or no namespace around the new name.
+            NotFoundError: The table, or the namespace of the new name, does not exist.
             AlreadyExistsError: The new name is taken.
-            UnsupportedError: A table of the root, whose name is that of its folder.
+            UnsupportedError: The table is in the root, so that its name is that of its folder.
         """
         old, new = name_parts(name), name_parts(new_name)
         check_new(new, TABLE)
@@ -200,7 +200,7 @@ class DirectoryNamespace(Namespace):
         self._listing.change(edit)
 
     def describe_tables(self, name: Name = ()) -> dict[str, TableDescription]:
-        """Return where the tables directly in a namespace are; a row without sense is left out, with a warning."""
+        """Return the places of the tables directly in a namespace; an invalid row is left out, with a warning."""
         parts, objects = name_parts(name), self._objects()
         listed = () if parts else self._folders.listed()
         places = {table: self._folders.place(table + TABLE_SUFFIX) for table in listed}
@@ -213,16 +213,16 @@ class DirectoryNamespace(Namespace):
         return dict(sorted(places.items()))
 
     def abandon_table(self, name: Name) -> None:
-        """Take back the name of a table that was declared, and is not written. Raises no error of the namespace."""
+        """Remove the name of a declared table that was not written; raises no error of the namespace."""
         parts = name_parts(name)
-        with suppress(LanceDuckError):  # the first error is the one to tell; the name stays declared
+        with suppress(LanceDuckError):  # the first error matters; the name stays declared
             place = self.describe_table(parts)
             if self.is_declared_only(place):
                 self._remove_row(parts, place)
                 self._folders.remove(place, is_table=False)
 
     def discard(self, place: TableDescription) -> None:
-        """Remove what was written for a name that is gone. Raises no error of the namespace."""
+        """Remove files that were written for a name that is gone; raises no error of the namespace."""
         with suppress(LanceDuckError):
             self._folders.remove(place, is_table=not self.is_declared_only(place))
 
@@ -245,7 +245,7 @@ class DirectoryNamespace(Namespace):
         self._listing.change(edit)
 
     def _remove_row(self, parts: tuple[str, ...], place: TableDescription) -> None:
-        """Remove the row of a table that is at this place; another of its name may have come meanwhile."""
+        """Remove the row of a table at a place; another table may have the name by now."""
 
         def edit(objects: dict[str, NamedObject]) -> _Edit:
             row = objects.get(object_id(parts))

@@ -1,8 +1,8 @@
 """The folders of tables in the root of a directory namespace.
 
 {name}.lance/                     a table of the root
-{name}.lance/.lance-reserved      its name is claimed, perhaps before there is a version
-{name}.lance/.lance-deregistered  it is not listed
+{name}.lance/.lance-reserved      marks its name as claimed, perhaps before there is a version
+{name}.lance/.lance-deregistered  marks it as not listed
 {8 hex digits}_{object id}/       a table of a namespace below the root
 """
 
@@ -24,7 +24,7 @@ from lance_duck.wire.paths import TABLE_SUFFIX
 RESERVED: Final = ".lance-reserved"
 DEREGISTERED: Final = ".lance-deregistered"
 _ELSEWHERE: Final = frozenset("/\\\0")
-"""Characters of paths that lead out of the root; no folder directly in it has them in its name."""
+"""Characters that no folder directly in the root has in its name, as paths with them lead elsewhere."""
 
 
 class TableFolders:
@@ -33,7 +33,7 @@ class TableFolders:
     Args:
         root: URI of the root.
         options: Settings of its store.
-        is_listing: Whether `{name}.lance` is a table of the root without being registered.
+        is_listing: Whether folders `{name}.lance` are tables of the root without being registered.
     """
 
     def __init__(self, root: str, options: dict[str, str], *, is_listing: bool) -> None:
@@ -49,13 +49,13 @@ class TableFolders:
         return [name for name in names if name and not self.store(name + TABLE_SUFFIX).exists(DEREGISTERED)]
 
     def is_listed(self, name: str) -> bool:
-        """Return whether the folder of a table of the root has files, and is not taken from the list."""
+        """Return whether the folder of a table of the root has files, and is not deregistered."""
         if not self._is_listing or _ELSEWHERE & set(name):
             return False
         return self.has_files(name + TABLE_SUFFIX) and not self.store(name + TABLE_SUFFIX).exists(DEREGISTERED)
 
     def has_manifest(self) -> bool:
-        """Return whether there is a table of names."""
+        """Return whether `__manifest` exists."""
         return FOLDER in self._names()
 
     def has_files(self, folder: str) -> bool:
@@ -63,21 +63,21 @@ class TableFolders:
         return next(iter(self.store(folder).walk()), None) is not None
 
     def of_new(self, parts: tuple[str, ...]) -> str:
-        """Return the folder for a new table: in the root its name, elsewhere one that nobody else takes."""
+        """Return the folder of a new table: in the root by its name, elsewhere by a name that no other table has."""
         return parts[0] + TABLE_SUFFIX if len(parts) == 1 else f"{secrets.token_hex(4)}_{object_id(parts)}"
 
     def reserve(self, folder: str) -> bool:
-        """Claim a folder, and list it again; returns whether nobody had claimed it."""
+        """Claim a folder, and list it again; return whether it was not claimed before."""
         store = self.store(folder)
         store.delete([DEREGISTERED])
         try:
             store.put_if_absent(RESERVED, b"reserved")
-        except AlreadyExistsError:  # of one that was declared and not written, or was taken from the list
+        except AlreadyExistsError:  # the table was declared and not written, or was deregistered
             return False
         return True
 
     def deregister(self, folder: str) -> None:
-        """Take the folder of a table of the root from the list."""
+        """Mark the folder of a table of the root as not listed."""
         self.store(folder).put(DEREGISTERED, b"")
 
     def register(self, folder: str) -> None:
@@ -85,18 +85,18 @@ class TableFolders:
         self.store(folder).delete([DEREGISTERED])
 
     def inside(self, location: str) -> str:
-        """Return a location without dot segments. Raises InvalidInputError for one outside, and for that of names."""
+        """Return a location without dot segments; raises InvalidInputError for one outside, and for `__manifest`."""
         folder = normal_path(location, self.root)
         if folder.partition("/")[0] == FOLDER:
             raise InvalidInputError("location of a table", expected=f"another folder than {FOLDER}", found=location)
         return folder
 
     def place(self, folder: str, properties: Mapping[str, str] | None = None) -> TableDescription:
-        """Return where the table of a folder is."""
+        """Return the place of the table of a folder."""
         return TableDescription(join_uri(self.root, folder), self._options, properties or {})
 
     def remove(self, place: TableDescription, *, is_table: bool) -> None:
-        """Remove what is at a place: a table, or the files of one that was never written."""
+        """Remove a table at a place, or the files of one that was never written."""
         if is_table:
             LanceDataset.drop(place.location, storage_options=self._options or None)
         else:

@@ -1,4 +1,4 @@
-"""The table `__manifest`, which lists the names of a folder of tables that are more than its folders.
+"""The table `__manifest`, which lists names of tables and namespaces beyond the names of folders.
 
     column        | type, nulls                     | holds
     object_id     | string, none                    | parts of the name, "$" between them; unenforced primary key
@@ -7,9 +7,9 @@
     metadata      | string                          | JSON object of properties
     base_objects  | list<object_id: string>         | null
 
-It is a Lance table, `{root}/__manifest`, without the suffix of others. Every change is an Overwrite of all rows on top
-of the version that was read, never rebased: so do pylance and LanceDB, and an Overwrite would pass over an Append.
-Columns that are not known are kept.
+It is a Lance table, `{root}/__manifest`, without the usual suffix. Every change is an Overwrite of all rows on top of
+the version that was read, never rebased, as in pylance and LanceDB: an Overwrite would discard a concurrent Append.
+Unknown columns are preserved.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ from lance_duck.write_dataset import write_dataset
 
 FOLDER: Final = "__manifest"
 RETRIES: Final = 30
-"""Overwrites of writers that meet are made one after the other; a loser reads the few rows again, some 10 ms."""
+"""Attempts of an Overwrite: concurrent writers commit one after the other; after a lost race the few rows are read
+again, which takes some 10 ms."""
 
 _KEY: Final = {"lance-schema:unenforced-primary-key:position": "0"}
 SCHEMA: Final = pa.schema(
@@ -47,13 +48,13 @@ SCHEMA: Final = pa.schema(
 
 @dataclass(frozen=True)
 class NamedObject:
-    """A row: a namespace or a table.
+    """A row of `__manifest`: a namespace or a table.
 
     Attributes:
-        object_id: Its name.
+        object_id: Name of the object.
         object_type: "namespace" or "table".
         location: Folder of a table, relative to the root; None for namespaces.
-        metadata: JSON of its properties.
+        metadata: Properties as JSON; None for none.
     """
 
     object_id: str
@@ -67,7 +68,7 @@ class NamedObject:
         return cls(object_id, NAMESPACE, None, json.dumps(dict(properties)) if properties else None)
 
     def properties(self) -> dict[str, str]:
-        """Return its properties: free text by name. Raises CorruptError."""
+        """Return the properties, texts by name; raises CorruptError."""
         try:
             properties = json.loads(self.metadata) if self.metadata else {}
         except (ValueError, RecursionError) as error:
@@ -77,7 +78,7 @@ class NamedObject:
         return {str(name): str(value) for name, value in properties.items()}
 
     def row(self, schema: pa.Schema) -> pa.Table:
-        """Return it as a table of one row; columns that are not known are null."""
+        """Return a table with the row; unknown columns are null."""
         columns = {
             "object_id": self.object_id,
             "object_type": self.object_type,
@@ -100,7 +101,7 @@ class Listing:
         self._options = storage_options
 
     def objects(self) -> dict[str, NamedObject]:
-        """Return the rows by object id; none where there is no such table.
+        """Return the rows by object id; none if `__manifest` does not exist.
 
         A row without a name is left out.
 
@@ -114,11 +115,11 @@ class Listing:
         """Change the rows as one version.
 
         Args:
-            edit: Called with the rows, again after a lost race; returns the object ids of rows to leave out, and rows
-                to add, or raises what is wrong with the rows.
+            edit: Called with the rows, again after a lost race; returns the object ids of rows to remove, and rows to
+                add, or raises an error about the rows.
 
         Raises:
-            CommitConflictError: Others were faster all the time.
+            CommitConflictError: Each attempt lost its race.
         """
         RetryPolicy(RETRIES).run(lambda _: self._change(edit), CommitConflictError)
 

@@ -1,4 +1,4 @@
-"""What rows of `__manifest` say of each other: which names are in which."""
+"""Relations of the rows of `__manifest`: which names are in which namespace."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Objects = Mapping[str, NamedObject]
 
 
 def names_directly_in(parts: tuple[str, ...], object_type: str, objects: Objects) -> list[str]:
-    """Return the last parts of the names directly in a namespace, in order. Raises NotFoundError."""
+    """Return the last parts of the names directly in a namespace, in order; raises NotFoundError."""
     if parts:
         namespace_row(parts, objects)
     names = (tuple(each.object_id.split(DELIMITER)) for each in objects.values() if each.object_type == object_type)
@@ -21,7 +21,7 @@ def names_directly_in(parts: tuple[str, ...], object_type: str, objects: Objects
 
 
 def namespace_row(parts: tuple[str, ...], objects: Objects) -> NamedObject:
-    """Return the row of a namespace below the root. Raises NotFoundError."""
+    """Return the row of a nested namespace; raises NotFoundError."""
     row = objects.get(object_id(parts))
     if row is None or row.object_type != NAMESPACE:
         raise NotFoundError("no such namespace", where=object_id(parts))
@@ -29,7 +29,7 @@ def namespace_row(parts: tuple[str, ...], objects: Objects) -> NamedObject:
 
 
 def check_parent_namespace(parts: tuple[str, ...], objects: Objects) -> None:
-    """Raise NotFoundError for a name in a namespace that is not there."""
+    """Raise NotFoundError for a name in a namespace that does not exist."""
     if len(parts) > 1:
         namespace_row(parts[:-1], objects)
 

@@ -1,4 +1,4 @@
-"""Requests to a REST service, whatever it answers.
+"""Requests to a REST service, and the handling of all its answers.
 
 status below 300    a JSON object, or nothing
 others              {"error": text, "code": number}, or anything
@@ -27,11 +27,11 @@ from lance_duck.errors import (
 from lance_duck.redact import remember, remember_uri, shown
 
 _TIMEOUT: Final = 60.0
-"""Seconds without a byte, after which a request is sent once more, and then given up."""
+"""Seconds without a byte after which a request is sent once more, and then fails."""
 _LONGEST: Final = 300.0
-"""Seconds after which an answer that trickles in is given up."""
+"""Seconds after which a slow answer fails."""
 _LARGEST: Final = 64 << 20
-"""Bytes of an answer, unpacked: a page of names has some 100 kB."""
+"""Bytes of an answer at most, unpacked: a page of names has some 100 kB."""
 _PIECE: Final = 1 << 20
 _NEEDS: Final = "pip install 'lance-duck[rest]'"
 _SENDABLE: Final = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
@@ -55,21 +55,21 @@ _STATUS: Final[Mapping[int, type[LanceDuckError]]] = {
 
 
 class ServiceRequests:
-    """Sends requests to one service.
+    """Sender of requests to one service.
 
     Args:
-        uri: Its address, before "/v1".
-        headers: Sent with each request.
+        uri: Address of the service, before "/v1".
+        headers: Headers of each request.
 
     Raises:
-        InvalidInputError: The address is none, or a header cannot be sent.
+        InvalidInputError: The address is invalid, or a header cannot be sent.
         UnsupportedError: urllib3 is not installed.
     """
 
     def __init__(self, uri: str, headers: Mapping[str, str]) -> None:
         remember(headers)
         remember_uri(uri)
-        for value in headers.values():  # "Bearer …": the token alone is a secret, too
+        for value in headers.values():  # the token in "Bearer …" is a secret by itself, too
             remember({"token": value.rpartition(" ")[2]})
         _check(uri, headers)
         self.uri = uri.rstrip("/")
@@ -80,17 +80,17 @@ class ServiceRequests:
     def send(
         self, method: str, path: str, fields: Mapping[str, str], body: Mapping[str, Any] | None = None
     ) -> dict[str, Any]:
-        """Return the JSON object of an answer; empty where it has no body.
+        """Send a request, and return the JSON object of the answer; empty if it has no body.
 
         Args:
             method: "GET" or "POST".
-            path: What follows "/v1/".
+            path: Path after "/v1/".
             fields: Fields of the query.
-            body: A JSON object.
+            body: JSON object to send; None for none.
 
         Raises:
-            StoreError: The service does not answer, or not as services of Lance do.
-            LanceDuckError: What it answers.
+            StoreError: The service does not answer, or its answer is malformed.
+            LanceDuckError: The answer is an error.
         """
         import urllib3
 
@@ -126,7 +126,7 @@ class ServiceRequests:
             raise UnsupportedError("namespaces of REST services need urllib3", remedy=_NEEDS) from error
         process = forks.count()
         if self._pool is None or self._pool[0] != process:
-            # How long to wait is not for the service to say.
+            # The service must not decide how long to wait.
             retries = urllib3.Retry(3, read=1, redirect=False, backoff_factor=0.1, respect_retry_after_header=False)
             self._pool = process, urllib3.PoolManager(retries=retries)
         return self._pool[1]
@@ -149,9 +149,9 @@ def _check(uri: str, headers: Mapping[str, str]) -> None:
 
 
 def _content(answer: Any, path: str) -> bytes:
-    """Read an answer in pieces. Raises StoreError for one that is too large, or takes too long."""
+    """Read an answer in pieces; raises StoreError if it is too large, or takes too long."""
     content, end = bytearray(), time.monotonic() + _LONGEST
-    while piece := answer.read1(_PIECE):  # what is there: to wait for a whole piece may take for ever
+    while piece := answer.read1(_PIECE):  # reads what has arrived: a whole piece may never do
         content += piece
         if len(content) > _LARGEST:
             raise StoreError("answer of the service", where=path, expected=f"at most {_LARGEST} bytes")

@@ -1,4 +1,4 @@
-"""A namespace behind a REST service of Lance: names and places come from the service, data go straight to their store.
+"""A namespace behind a REST service of Lance: names and places come from the service, data goes straight to its store.
 
     GET   /v1/namespace/{id}/list, /table/list                           ?delimiter=&limit=&page_token=
     POST  /v1/namespace/{id}/describe, create, drop, exists              JSON
@@ -25,21 +25,21 @@ from lance_duck.store import local_path
 
 _PAGE: Final = 1000
 _MOST_PAGES: Final = 10_000
-"""Pages of a listing, after which the service is taken to repeat itself."""
+"""Pages of a listing at most; with more, the service is assumed to repeat itself."""
 
 
 @checked_calls
 class RestNamespace(Namespace):
-    """The tables that a service lists.
+    """The tables that a REST service lists.
 
     Args:
         uri: Address of the service, before "/v1".
-        delimiter: What the service puts between the parts of a name.
-        headers: Sent with each request, as {"Authorization": "Bearer …"}.
-        storage_options: Settings of the stores of tables; those that the service lends win.
+        delimiter: Text that the service puts between the parts of a name.
+        headers: Headers of each request, as {"Authorization": "Bearer …"}.
+        storage_options: Settings of the stores of tables; those that the service lends override them.
 
     Raises:
-        InvalidInputError: The address is none, or a header cannot be sent.
+        InvalidInputError: The address is invalid, or a header cannot be sent.
         UnsupportedError: urllib3 is not installed.
     """
 
@@ -64,76 +64,76 @@ class RestNamespace(Namespace):
         return _again, (self.uri, self._delimiter, self._headers, self._options)
 
     def list_namespaces(self, name: Name = ()) -> list[str]:
-        """Return the last parts of the names of the namespaces directly in one, in order. Raises NotFoundError."""
+        """Return the last parts of the names of the namespaces directly in one, in order; raises NotFoundError."""
         return sorted(self._pages(f"namespace/{self._id(name)}/list", "namespaces"))
 
     def list_tables(self, name: Name = ()) -> list[str]:
-        """Return the last parts of the names of the tables directly in a namespace, in order. Raises NotFoundError."""
+        """Return the last parts of the names of the tables directly in a namespace, in order; raises NotFoundError."""
         return sorted(self._pages(f"namespace/{self._id(name)}/table/list", "tables"))
 
     def describe_namespace(self, name: Name) -> dict[str, str]:
-        """Return the properties of a namespace. Raises NotFoundError."""
+        """Return the properties of a namespace; raises NotFoundError."""
         return _texts(self._post(f"namespace/{self._id(name)}/describe").get("properties"))
 
     def create_namespace(
         self, name: Name, properties: Mapping[str, str] | None = None, *, exist_ok: bool = False
     ) -> None:
-        """Make a namespace: see `Namespace.create_namespace`."""
+        """Create a namespace: see `Namespace.create_namespace`."""
         check_new(name_parts(name), NAMESPACE)
         body = {"mode": "exist_ok" if exist_ok else "create", "properties": dict(properties or {})}
         self._post(f"namespace/{self._id(name)}/create", body)
 
     def drop_namespace(self, name: Name) -> None:
-        """Remove an empty namespace. Raises NotFoundError, or ReferencedError where it is not empty."""
+        """Drop an empty namespace; raises NotFoundError, or ReferencedError if it is not empty."""
         check_new(name_parts(name), NAMESPACE)
         self._post(f"namespace/{self._id(name)}/drop")
 
     def describe_table(self, name: Name) -> TableDescription:
-        """Return where a table is. Raises NotFoundError."""
+        """Return the place of a table; raises NotFoundError."""
         return self._place(name, self._post(f"table/{self._id(name)}/describe"))
 
     def declare_table(self, name: Name) -> TableDescription:
-        """Claim the name of a table, and return where its first version goes: see `Namespace.declare_table`."""
+        """Claim the name of a table, and return the place of its first version: see `Namespace.declare_table`."""
         check_new(name_parts(name), TABLE)
         return self._place(name, self._post(f"table/{self._id(name)}/declare"))
 
     def register_table(self, name: Name, location: str) -> None:
-        """Give a table that is there a name: see `Namespace.register_table`."""
+        """Register an existing table under a name: see `Namespace.register_table`."""
         check_new(name_parts(name), TABLE)
         self._post(f"table/{self._id(name)}/register", {"location": location})
 
     def deregister_table(self, name: Name) -> None:
-        """Take the name of a table back, and leave its files. Raises NotFoundError."""
+        """Remove the name of a table, and leave its files; raises NotFoundError."""
         self._post(f"table/{self._id(name)}/deregister")
 
     def drop_table(self, name: Name) -> None:
-        """Have the service remove a table with all its versions. Raises NotFoundError."""
+        """Let the service drop a table with all its versions; raises NotFoundError."""
         self._post(f"table/{self._id(name)}/drop")
 
     def rename_table(self, name: Name, new_name: Name) -> None:
-        """Have the service give a table another name: see `Namespace.rename_table`."""
+        """Let the service rename a table: see `Namespace.rename_table`."""
         *namespace, last = name_parts(new_name) or ("",)
         check_new((*namespace, last), TABLE)
         body = {"new_table_name": last, "new_namespace_id": namespace}
         self._post(f"table/{self._id(name)}/rename", body)
 
     def abandon_table(self, name: Name) -> None:
-        """Take back the name of a table that was declared, and is not written. Raises no error of the namespace."""
+        """Remove the name of a declared table that was not written; raises no error of the namespace."""
         try:
             if self.is_declared_only(self.describe_table(name)):
                 self.deregister_table(name)
         except LanceDuckError:
-            pass  # the first error is the one to tell; the name stays declared
+            pass  # the first error matters; the name stays declared
 
     def discard(self, place: TableDescription) -> None:
-        """Do nothing: what lies without a name is the service's.
+        """Do nothing: files without a name are the service's business.
 
         Args:
             place: Without effect.
         """
 
     def describe_tables(self, name: Name = ()) -> dict[str, TableDescription]:
-        """Return where the tables directly in a namespace are, but for those that go meanwhile."""
+        """Return the places of the tables directly in a namespace, without those that are dropped meanwhile."""
         parts, places = name_parts(name), {}
         for table in self.list_tables(parts):
             try:

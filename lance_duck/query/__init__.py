@@ -1,6 +1,6 @@
 """Full-text queries by pylance's names (see `lance_duck.scan.text.query`), and marks around their words in texts.
 
-You hold: words and options. You get: checked queries, or texts with marks (`marks`). Never here: searches.
+You hold: words and options. You get: checked queries, or texts with marks around words (`marks`). Never here: searches.
 """
 
 from lance_duck.scan.text.query.tree import (

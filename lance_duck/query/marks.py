@@ -1,4 +1,4 @@
-"""`highlight` and `snippet` of texts in Python: marks around the words of a query, as an analyser tells them."""
+"""`highlight` and `snippet` of texts in Python: marks around the words of a query, by an analyser."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lance_duck.text.phrases import Wanted, wanted_of
 
 Texts: TypeAlias = pa.Array | pa.ChunkedArray
 TextsLike: TypeAlias = Iterable[str | None]
-"""An array of string, large_string or string_view, or what pyarrow makes one of: a list, a column of pandas, …"""
+"""An array of string, large_string or string_view, or data that pyarrow converts to one: a list, a pandas column, …"""
 
 
 @overload
@@ -40,25 +40,25 @@ def highlight(
 ) -> str | pa.LargeStringArray:
     """Return texts with marks around the words of a query, as `highlight` of SQL does for an index of these parameters.
 
-    Marks go around the text as it was: whoever shows it as HTML escapes it first, or marks it with characters of its
-    own. Words that overlap or touch, those of "ngram", have their marks together.
+    Texts are not escaped: to show them as HTML, escape them first, or mark words with characters that you replace
+    later. Words that overlap or touch, as those of "ngram", share one pair of marks.
 
     Args:
         texts: A text, or an array of them (pyarrow, pandas, polars, numpy, a list); nulls stay null.
-        query: Words, and phrases in double quotes; or a query of `lance_duck.query`, whose columns do not matter: its
-            words with what fuzziness and prefixes stand for, but not those that rows must not have.
-        pre: Goes before a word.
-        post: Goes behind it.
+        query: Words, and phrases in double quotes; or a query of `lance_duck.query`, whose columns are ignored: its
+            words, and those that fuzziness and prefixes stand for, without words of MUST_NOT.
+        pre: Mark before a word.
+        post: Mark after a word.
         **options: See `AnalyserArguments`; those of `create_scalar_index(column, "INVERTED", …)`.
 
     Returns:
-        A text for a text, else large_string with a text for each.
+        A text for a text, else an array of large_string with a text for each.
 
     Raises:
         InvalidInputError: An argument, a tokenizer or a language is unknown, a number is out of its range, or a text
             is not UTF-8.
         WrongTypeError: An argument is of a wrong type.
-        UnsupportedError: A tokenizer of Lance that is not supported.
+        UnsupportedError: The tokenizer is one of Lance that is not supported.
     """
     analyser = _analyser(highlight, options)
     _check_query(query, "highlight")
@@ -103,19 +103,19 @@ def snippet(
     gap: str = "…",
     **options: Unpack[AnalyserArguments],
 ) -> str | pa.LargeStringArray:
-    """Return the part of each text that has most of the words of a query, with marks around them, as `snippet` of SQL.
+    """Return the excerpt of each text with most of the words of a query, marked, as `snippet` of SQL does.
 
     Args:
         texts: See `highlight`.
         query: See `highlight`.
-        words: How many words a part has at most: runs of letters and digits.
+        words: Words of an excerpt at most: runs of letters and digits.
         pre: See `highlight`.
         post: See `highlight`.
-        gap: Stands for what is left out, at either end.
+        gap: Text that stands for the parts left out, at either end.
         **options: See `highlight`.
 
     Returns:
-        See `highlight`. A text without words of the query gives its first words.
+        See `highlight`. For a text without words of the query, its first words.
 
     Raises:
         InvalidInputError: `words` is less than 1; and see `highlight`.
@@ -148,7 +148,7 @@ def _wanted(query: str | FullTextQuery, texts: Texts, analyser: Analyser) -> lis
 
 
 def _of_each(texts: Any, mark: Callable[[Texts], pa.LargeStringArray], where: str) -> str | pa.LargeStringArray:
-    """Return what a function makes of texts: of one that stands alone, a text."""
+    """Apply a function to texts; a single text gives a single text."""
     if isinstance(texts, str):
         utf8_bytes(texts, "text", where)
         return str(mark(pa.array([texts], pa.large_string()))[0])
@@ -156,10 +156,10 @@ def _of_each(texts: Any, mark: Callable[[Texts], pa.LargeStringArray], where: st
 
 
 def _array(texts: Any, where: str) -> pa.Array | pa.ChunkedArray:
-    """Return texts as Arrow's.
+    """Return texts as an Arrow array.
 
     Raises:
-        WrongTypeError: They are none.
+        WrongTypeError: The value is not made of texts.
     """
     if isinstance(texts, pa.Array | pa.ChunkedArray):
         return texts

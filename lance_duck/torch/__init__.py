@@ -1,5 +1,5 @@
 """Datasets of PyTorch over Lance tables, with pylance's names where they fit: `lance_duck.torch.data`.
 
-You hold: a dataset, or a selection of its rows (`loading`). You get: what a DataLoader takes, and tensors.
-Never here: which rows are read, and in which order: `loading` decides that.
+You hold: a dataset, or a selection of its rows (`loading`). You get: datasets and samplers for a DataLoader, and
+tensors. Never here: the choice and order of rows, which `loading` decides.
 """

@@ -25,26 +25,26 @@ _SPAWN: Final = "spawn"
 
 @checked_calls
 class LanceDataset(data.IterableDataset[Any]):  # type: ignore[misc]
-    """Batches of a table in order, shared out among the ranks of `torch.distributed` and the workers of a DataLoader.
+    """Batches of a table in order, divided among the ranks of `torch.distributed` and the workers of a DataLoader.
 
-    Each row comes once, from one worker of one rank: `DataLoader(LanceDataset(uri, 256), batch_size=None)`.
+    Each row is read once, by one worker of one rank: `DataLoader(LanceDataset(uri, 256), batch_size=None)`.
 
     Args:
         dataset: A table, its URI, or a selection of its rows.
         batch_size: Rows of a batch.
-        dataset_options: Arguments of `lance_duck.dataset` where a URI is given.
-        columns: Columns, or SQL expressions by name; None: all.
-        filter: Rows that are wanted; None: all.
+        dataset_options: Arguments of `lance_duck.dataset` for a URI.
+        columns: Columns, or SQL expressions by name; None for all columns.
+        filter: Condition of the rows; None for all.
         samples: Rows to take of these at random, the same in each epoch; None: all.
         with_row_id: Whether batches have `_rowid`.
-        rank: Number of this process; None: as torch.distributed says, or 0.
-        world_size: Number of processes; None: as torch.distributed says, or 1.
-        shard_granularity: None: a piece of nearly equal length each; "batch" or "fragment": every n-th of these.
-        to_tensor_fn: Makes of a RecordBatch what is given: by default tensors by column, or of a single column its
-            tensor alone, with int64 for uint64, as pylance does (`to_tensors` gives a dict always, and uint64); None:
-            the RecordBatch itself.
-        shuffle: A seed: rows come in another order in each epoch, see `set_epoch`. None: in that of the table.
-        even: All workers get the same number of whole batches; rows that are left over come from none.
+        rank: Number of this process; None for that of torch.distributed, or 0.
+        world_size: Number of processes; None for that of torch.distributed, or 1.
+        shard_granularity: None: contiguous pieces of nearly equal length. "batch" or "fragment": every n-th of these.
+        to_tensor_fn: Function that makes an item of a RecordBatch. The default makes tensors by column, or the tensor
+            alone of a single column, with int64 for uint64, as pylance does (`to_tensors` always gives a dict, and
+            uint64). None: items are RecordBatches.
+        shuffle: Seed of a random order, which is another one in each epoch: see `set_epoch`. None for the table's.
+        even: Whether all workers read the same number of whole batches; remaining rows are not read.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class LanceDataset(data.IterableDataset[Any]):  # type: ignore[misc]
         self._epoch = 0
 
     def set_epoch(self, epoch: int) -> None:
-        """Say which epoch begins, on all ranks the same; before the workers of a DataLoader start."""
+        """Set the epoch that begins, the same on all ranks; call it before the workers of a DataLoader start."""
         self._epoch = epoch
 
     def __iter__(self) -> Iterator[Any]:
@@ -90,16 +90,16 @@ class LanceDataset(data.IterableDataset[Any]):  # type: ignore[misc]
 
 @checked_calls
 class BatchedLanceDataset(data.Dataset[Any]):  # type: ignore[misc]
-    """Rows of a table by their places; those of a batch are read at once, and come as a batch.
+    """Rows of a table by place; the rows of a batch are read together, and returned as a batch.
 
-    A DataLoader takes it with `collate_fn=as_it_is`, as `get_safe_loader` does: the tensors of a batch are made here.
+    A DataLoader needs `collate_fn=as_it_is`, as in `get_safe_loader`, since the dataset makes the tensors of a batch.
 
     Args:
         dataset: A table, its URI, or a selection of its rows.
-        dataset_options: Arguments of `lance_duck.dataset` where a URI is given.
-        columns: Columns, or SQL expressions by name; None: all.
-        filter: Rows that are wanted; None: all.
-        to_tensor_fn: Makes of a RecordBatch what is given; None: the RecordBatch itself.
+        dataset_options: Arguments of `lance_duck.dataset` for a URI.
+        columns: Columns, or SQL expressions by name; None for all columns.
+        filter: Condition of the rows; None for all.
+        to_tensor_fn: Function that converts a RecordBatch; None to return the RecordBatch itself.
     """
 
     def __init__(
@@ -122,20 +122,20 @@ class BatchedLanceDataset(data.Dataset[Any]):  # type: ignore[misc]
         return self.__getitems__([index])
 
     def __getitems__(self, indices: list[int]) -> Any:
-        """Return the rows at these places, in this order."""
+        """Return the rows at some places, in the order of `indices`."""
         batch = self.rows.take(indices, self.columns)
         return batch if self._convert is None else self._convert(batch)
 
 
 @checked_calls
 class SafeLanceDataset(data.Dataset[Any]):  # type: ignore[misc]
-    """Rows of a table by their places, as dicts of Python values, which a DataLoader collates; a batch is read at once.
+    """Rows of a table by place, as dicts of Python values, which a DataLoader collates; a batch is read at a time.
 
     Args:
         uri: A table, its URI, or a selection of its rows.
-        dataset_options: Arguments of `lance_duck.dataset` where a URI is given.
-        columns: Columns, or SQL expressions by name; None: all.
-        filter: Rows that are wanted; None: all.
+        dataset_options: Arguments of `lance_duck.dataset` for a URI.
+        columns: Columns, or SQL expressions by name; None for all columns.
+        filter: Condition of the rows; None for all.
     """
 
     def __init__(
@@ -156,21 +156,21 @@ class SafeLanceDataset(data.Dataset[Any]):  # type: ignore[misc]
         return self.__getitems__([index])[0]
 
     def __getitems__(self, indices: list[int]) -> list[dict[str, Any]]:
-        """Return the rows at these places, in this order."""
+        """Return the rows at some places, in the order of `indices`."""
         rows: list[dict[str, Any]] = self.rows.take(indices, self.columns).to_pylist()
         return rows
 
 
 class RankBatchSampler(data.Sampler[list[int]]):  # type: ignore[misc]
-    """Places of the batches of one rank, for a DataLoader's `batch_sampler`: each place comes once, on one rank.
+    """Places of the batches of one rank, as `batch_sampler` of a DataLoader: each place occurs once, on one rank.
 
     Args:
-        length: Rows of the dataset.
+        length: Number of rows of the dataset.
         batch_size: Rows of a batch.
-        rank: Number of this process; None: as torch.distributed says, or 0.
-        world_size: Number of processes; None: as torch.distributed says, or 1.
-        shuffle: A seed: places come in another order in each epoch, see `set_epoch`. None: in order.
-        even: All ranks get the same number of whole batches; rows that are left over come from none.
+        rank: Number of this process; None for that of torch.distributed, or 0.
+        world_size: Number of processes; None for that of torch.distributed, or 1.
+        shuffle: Seed of a random order, which is another one in each epoch: see `set_epoch`. None for ascending places.
+        even: Whether all ranks have the same number of whole batches; remaining rows are in no batch.
     """
 
     def __init__(
@@ -193,7 +193,7 @@ class RankBatchSampler(data.Sampler[list[int]]):  # type: ignore[misc]
         self._epoch = 0
 
     def set_epoch(self, epoch: int) -> None:
-        """Say which epoch begins, on all ranks the same."""
+        """Set the epoch that begins, the same on all ranks."""
         self._epoch = epoch
 
     def __len__(self) -> int:
@@ -214,13 +214,13 @@ class RankBatchSampler(data.Sampler[list[int]]):  # type: ignore[misc]
 def get_safe_loader(
     dataset: data.Dataset[Any], batch_size: int = 32, num_workers: int = 4, **options: Any
 ) -> data.DataLoader[Any]:
-    """Return a DataLoader whose workers are new processes, as object stores need, and keep what they have opened.
+    """Return a DataLoader with spawned workers, as object stores need, which keep open what they have opened.
 
     Args:
-        dataset: One of this module.
-        batch_size: Rows of a batch; of a `LanceDataset`, which makes its batches itself, without effect.
-        num_workers: Processes; 0: this one alone.
-        options: The other arguments of `torch.utils.data.DataLoader`.
+        dataset: A dataset of this module.
+        batch_size: Rows of a batch; without effect for a `LanceDataset`, which makes its batches itself.
+        num_workers: Number of worker processes; 0 to read in this one.
+        options: Other arguments of `torch.utils.data.DataLoader`.
     """
     if num_workers:
         options = {"multiprocessing_context": _SPAWN, "persistent_workers": True, **options}
@@ -234,7 +234,7 @@ def get_safe_loader(
 
 
 def as_it_is(batch: Any) -> Any:
-    """Return what a dataset made of a batch: a `collate_fn` for `BatchedLanceDataset`."""
+    """Return a batch unchanged: the `collate_fn` for `BatchedLanceDataset`."""
     return batch
 
 

@@ -1,4 +1,4 @@
-"""Batches of rows as tensors."""
+"""Conversion of batches to tensors."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from lance_duck.loading.forms import numbers_of_column
 def to_tensors(batch: pa.RecordBatch) -> dict[str, Any]:
     """Return a batch as tensors, by column.
 
-    Arrays of one length are matrices, times their ticks, and what has no numbers, as texts and lists of any length, a
-    list of Python objects. A tensor shares the memory of its column where nothing else does, and may be changed.
+    Fixed-size lists become matrices, times their ticks, and types without numbers, such as texts and lists of varying
+    length, lists of Python objects. A tensor shares the memory of its column if nothing else does, and may be changed.
 
     Raises:
         InvalidInputError: There is a null among integers, booleans, times or arrays.
@@ -56,6 +56,6 @@ def _tensor(array: pa.Array, field: pa.Field) -> Any:
         return torch.from_numpy(numbers.values.to_numpy(zero_copy_only=False)).reshape(numbers.shape)
     values = torch.from_dlpack(numbers.values)
     memory = numbers.values.buffers()[1]
-    if memory is not None and not memory.is_mutable:  # what is read later may come from there
+    if memory is not None and not memory.is_mutable:  # later reads may use this memory
         values = values.clone()
     return (values.view(torch.bfloat16) if numbers.is_bfloat16 else values).reshape(numbers.shape)
