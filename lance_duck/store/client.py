@@ -52,6 +52,8 @@ _CLIENT_OPTIONS = (
 )
 _HUB_OPTION = "hf_token"
 """Sent to the web server of the Hub with each request."""
+_REFUSED = ("401 Unauthorized", "403 Forbidden", "ExpiredToken")
+"""What the library's messages say of credentials that are refused, where their class does not."""
 _RETRY_OPTIONS = ("client_max_retries", "client_retry_timeout")
 _LEAST_HIDDEN = 4  # characters of the shortest value that is masked in the library's messages
 # Options of this package that mean nothing to a service.
@@ -211,11 +213,13 @@ def _as_ours(error: Exception, where: str) -> LanceDuckError:
             where=where,
             remedy="a store that cannot put an object only if it is absent needs a manifest_store in storage_options",
         )
-    if isinstance(error, PermissionDeniedError | UnauthenticatedError):
-        return StoreError(_first_line(error), where=where, remedy="check the credentials in storage_options")
-    if "404 Not Found" in _first_line(error):  # how the library puts a listing of a bucket that does not exist
+    told = _first_line(error)
+    if isinstance(error, PermissionDeniedError | UnauthenticatedError) or any(status in told for status in _REFUSED):
+        remedy = "check the credentials in storage_options, which may have expired"
+        return StoreError(told, where=where, remedy=remedy)
+    if "404 Not Found" in told:  # how the library puts a listing of a bucket that does not exist
         return NotFoundError("no such bucket", where=where)
-    return StoreError(_first_line(error), where=where)
+    return StoreError(told, where=where)
 
 
 def _split_options(options: tuple[tuple[str, str], ...]) -> tuple[dict[str, str], dict[str, Any], dict[str, Any]]:

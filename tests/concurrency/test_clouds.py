@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import logging
+import time
+import traceback
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from urllib.parse import parse_qsl
 
 import numpy as np
 import pyarrow as pa
 import pytest
 from concurrency.hammer import check, create, hammer
-from support.clouds import ACCOUNT_KEY, AZURITE, BUCKET, Gcs, azure_service, gcs_service
+from support.clouds import ACCOUNT_KEY, AZURITE, BUCKET, Gcs, azure_service, azure_token, gcs_service
 
 import lance_duck as ld
 from lance_duck.errors import AlreadyExistsError, NotFoundError, StoreError
@@ -132,6 +136,51 @@ def test_credentials_that_are_refused_are_an_error_without_them(cloud: Cloud) ->
     with pytest.raises(StoreError) as caught:
         ld.write_dataset(pa.table({"id": [1]}), cloud.fresh(), storage_options=wrong)
     assert wrong["azure_storage_account_key"] not in str(caught.value)
+
+
+def test_credentials_that_expire_in_the_middle_are_renewed(cloud: Cloud) -> None:
+    uri = cloud.fresh()
+    options, wait = expiring(cloud)
+    dataset = ld.write_dataset(pa.table({"id": range(5)}), uri, storage_options=options)
+    dataset.delete("id = 0")
+    wait()
+    for attempt in (
+        lambda: dataset.delete("id = 1"),
+        lambda: dataset.insert(pa.table({"id": [9]})),
+        dataset.checkout_latest,
+    ):
+        with pytest.raises(StoreError, match="credentials") as caught:
+            attempt()
+        told = "".join(traceback.format_exception(caught.value))
+        assert not any(secret in told for secret in secrets_of(options))
+    options, _ = expiring(cloud)
+    if cloud.gcs is not None:
+        cloud.gcs.is_expired = False
+    renewed = ld.dataset(uri, storage_options=options)
+    renewed.delete("id = 1")
+    assert renewed.to_table()["id"].to_pylist() == [2, 3, 4]
+    assert [version["version"] for version in renewed.versions()] == [1, 2, 3]
+    assert renewed.find_problems() == []
+
+
+def expiring(cloud: Cloud) -> tuple[dict[str, str], Callable[[], None]]:
+    """Return options with credentials that expire soon, or when the service of the tests says so, and what waits."""
+    if cloud.gcs is not None:
+        app = cloud.gcs
+        key = json.loads(cloud.options["google_service_account_key"]) | {"private_key": f"a key {uuid.uuid4().hex}"}
+        return cloud.options | {"google_service_account_key": json.dumps(key)}, lambda: setattr(app, "is_expired", True)
+    seconds = 6.0
+    begin = time.monotonic()
+    options = {name: value for name, value in cloud.options.items() if name != "azure_storage_account_key"}
+    options["azure_storage_sas_token"] = azure_token(seconds)
+    return options, lambda: time.sleep(max(0.0, begin + seconds + 1 - time.monotonic()))
+
+
+def secrets_of(options: dict[str, str]) -> list[str]:
+    """Return what nobody may see of the options of a cloud."""
+    if "azure_storage_sas_token" in options:
+        return [dict(parse_qsl(options["azure_storage_sas_token"]))["sig"]]
+    return [json.loads(options["google_service_account_key"])["private_key"]]
 
 
 def test_secrets_are_in_no_file_and_no_log(cloud: Cloud, caplog: pytest.LogCaptureFixture) -> None:

@@ -19,10 +19,10 @@ import time
 import urllib.request
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl, unquote
+from urllib.parse import parse_qsl, unquote, urlencode
 from xml.sax.saxutils import escape
 
 from werkzeug.serving import WSGIRequestHandler, make_server
@@ -73,6 +73,16 @@ def _create_container(endpoint: str) -> None:
     raise TimeoutError("Azurite does not start")
 
 
+def azure_token(seconds: float) -> str:
+    """Return a shared access signature for the account of Azurite, which expires after some seconds."""
+    until = (datetime.now(UTC) + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    version, permissions, protocols = "2018-11-09", "rwdlac", "https,http"
+    said = [ACCOUNT, permissions, "b", "sco", "", until, "", protocols, version, ""]
+    signature = hmac.new(base64.b64decode(ACCOUNT_KEY), "\n".join(said).encode(), hashlib.sha256).digest()
+    facts = {"sv": version, "ss": "b", "srt": "sco", "sp": permissions, "se": until, "spr": protocols}
+    return urlencode({**facts, "sig": base64.b64encode(signature).decode()})
+
+
 class Gcs:
     """A WSGI application with one bucket.
 
@@ -81,12 +91,14 @@ class Gcs:
         uploads: Those that are not ended, by id: key and parts by number.
         begun: How many uploads were begun.
         refusals: How many requests to refuse next, as too many.
+        is_expired: Whether to refuse all requests, as of credentials that have expired.
     """
 
     def __init__(self) -> None:
         self.objects: dict[str, tuple[bytes, int]] = {}
         self.uploads: dict[str, tuple[str, dict[int, bytes]]] = {}
         self.begun = self.refusals = 0
+        self.is_expired = False
         self._generation = 0
         self._lock = threading.Lock()
 
@@ -96,7 +108,9 @@ class Gcs:
         key = unquote(environ["RAW_URI"].split("?")[0]).removeprefix(f"/{BUCKET}").removeprefix("/")
         query = dict(parse_qsl(environ["QUERY_STRING"], keep_blank_values=True))
         with self._lock:
-            if self.refusals:
+            if self.is_expired:
+                status, headers, answer = "401 Unauthorized", {}, b"Invalid Credentials"
+            elif self.refusals:
                 self.refusals -= 1
                 status, headers, answer = "429 Too Many Requests", {}, b""
             else:
