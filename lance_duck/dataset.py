@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from lance_duck.scan.indexes import indexed_columns as indexed
     from lance_duck.scan.searches import request as search_request
     from lance_duck.verbs import markup
-    from lance_duck.verbs.public import named_tables
+    from lance_duck.verbs.public import bases, named_tables
 else:
     fragment_handle = lazy.modules(globals(), "lance_duck", "fragment")
     auto_cleanup = lazy.modules(globals(), "lance_duck.maintenance", "auto_cleanup")
@@ -59,12 +59,11 @@ else:
     indexed = lazy.modules(globals(), "lance_duck.scan.indexes", "indexed_columns")
     search_request = lazy.modules(globals(), "lance_duck.scan.searches", "request")
     markup = lazy.modules(globals(), "lance_duck.verbs", "markup")
-    named_tables = lazy.modules(globals(), "lance_duck.verbs.public", "named_tables")
+    bases, named_tables = lazy.modules(globals(), "lance_duck.verbs.public", "bases", "named_tables")
 
 _REMEDIES: Final = MappingProxyType(
     {
         "session": None,
-        "base_store_params": None,
     }
 )
 
@@ -85,6 +84,7 @@ def dataset(
     read_params: Mapping[str, Any] | None = None,
     namespace_client: Any = None,
     table_id: Sequence[str] | None = None,
+    base_store_params: Mapping[str, Mapping[str, str]] | None = None,
     **refused: Any,
 ) -> LanceDataset:
     """Open a Lance table.
@@ -106,7 +106,8 @@ def dataset(
         namespace_client: A catalog that is asked where the table is, and for settings of its store: a
             `lance_namespace.LanceNamespace`, or what `connect_namespace` returns.
         table_id: Parts of the name of the table in that catalog.
-        refused: Arguments of pylance that are not supported: session, base_store_params.
+        base_store_params: Settings of the object stores of base paths, by path.
+        refused: pylance's `session` is not supported.
 
     Raises:
         NotFoundError: There is no such table, version, tag or branch.
@@ -119,6 +120,9 @@ def dataset(
         uri, storage_options = named_tables.named_place(uri, namespace_client, table_id, storage_options, None)
     if uri is None:
         raise WrongTypeError("uri", expected="a path or URI", found="None of type NoneType")
+    if base_store_params:
+        snapshot = open_snapshot(uri, version, asof, storage_options)
+        storage_options = bases.with_base_options(storage_options, base_store_params, snapshot.base_paths)
     return LanceDataset(uri, version, asof, storage_options, default_scan_options, commit_lock)
 
 

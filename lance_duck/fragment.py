@@ -37,6 +37,7 @@ from lance_duck.verbs.public.files_in_place import fragment_at
 from lance_duck.verbs.public.fragment_metadata import DataFile, DeletionFile, FragmentMetadata, metadata_of
 from lance_duck.verbs.public.lance_operation import LanceOperation, Transaction
 from lance_duck.verbs.public.lance_schema import LanceSchema
+from lance_duck.verbs.public.named_tables import lent_options
 from lance_duck.verbs.writing.settings import FragmentArguments, WriteSettings
 from lance_duck.wire.fragment import Fragment
 from lance_duck.write.inputs import to_reader
@@ -229,6 +230,8 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
         *,
         data_storage_version: str | None = None,
         storage_options: Mapping[str, str] | None = None,
+        namespace_client: Any = None,
+        table_id: Sequence[str] | None = None,
     ) -> FragmentMetadata:
         """Write data as one fragment of a table that need not exist; the arguments are those of `write_fragments`.
 
@@ -241,7 +244,7 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
             progress=progress,
             fragment_id=fragment_id or 0,
             data_storage_version=data_storage_version,
-            storage_options=storage_options,
+            storage_options=lent_options(namespace_client, table_id, storage_options),
         )
         staged, _ = stage_fragments(data, dataset_uri, schema, mode, settings)
         if len(staged.fragments) != 1:
@@ -381,6 +384,8 @@ def write_fragments(
     *,
     return_transaction: bool = False,
     mode: str = "append",
+    namespace_client: Any = None,
+    table_id: Sequence[str] | None = None,
     **settings: Unpack[FragmentArguments],
 ) -> list[FragmentMetadata] | Transaction:
     """Write data as fragments without committing them; see `LanceOperation.Append` and `LanceOperation.Overwrite`.
@@ -391,6 +396,8 @@ def write_fragments(
         schema: Schema of data that have none of their own.
         return_transaction: Return a transaction that commits the fragments: an Append or an Overwrite.
         mode: "append": with the columns of the table, if it exists. "create", "overwrite": with columns of their own.
+        namespace_client: A catalog that lends settings of the store of the table: see `lance_duck.dataset`.
+        table_id: Parts of the name of the table in that catalog.
         settings: Arguments of `write_dataset`, explained there; enable_stable_row_ids is without effect here, as the
             commit assigns row ids.
 
@@ -401,6 +408,7 @@ def write_fragments(
         InvalidInputError: The data do not fit the table, or arguments that make no sense.
     """
     write = WriteSettings.of(declared_arguments(write_fragments, settings, FragmentArguments))
+    write = replace(write, storage_options=lent_options(namespace_client, table_id, write.storage_options))
     target = dataset_uri.handle.snapshot if isinstance(dataset_uri, TableMethods) else dataset_uri
     staged, current = stage_fragments(data, target, schema, mode, write)
     fragments = [metadata_of(fragment) for fragment in staged.fragments]

@@ -44,25 +44,50 @@ def named_place(
         UnsupportedError: The catalog keeps the versions of the table itself.
         StoreError: The catalog failed.
     """
-    if client is None and table_id is None:
+    name = _checked(client, table_id)
+    if name is None:
         return uri, storage_options
-    if client is None or table_id is None:
-        raise InvalidInputError("namespace_client and table_id", expected="both, or none of them")
     if uri is not None:
         raise InvalidInputError("both uri and namespace_client", expected="one of them")
+    answer = _answer(client, name, mode)
+    location = getattr(answer, "location", None)
+    if not isinstance(location, str) or not location:
+        raise StoreError("answer of the catalog", where=_text(name), expected="a location", found=repr(location))
+    return location, _lent(answer, name, storage_options)
+
+
+def lent_options(
+    client: Any, table_id: Sequence[str] | None, storage_options: Mapping[str, str] | None
+) -> Mapping[str, str] | None:
+    """Return settings of the store of a table whose place is known: those that a catalog lends for it win.
+
+    Raises:
+        InvalidInputError: A catalog without a name, or the other way.
+        NotFoundError, UnsupportedError, StoreError: As `named_place` does.
+    """
+    name = _checked(client, table_id)
+    return storage_options if name is None else _lent(_answer(client, name, None), name, storage_options)
+
+
+def _checked(client: Any, table_id: Sequence[str] | None) -> list[str] | None:
+    """Return the parts of a name; None where no catalog is meant."""
+    if client is None and table_id is None:
+        return None
+    if client is None or table_id is None:
+        raise InvalidInputError("namespace_client and table_id", expected="both, or none of them")
     if isinstance(table_id, str) or not isinstance(table_id, Sequence):
         raise WrongTypeError(
             "table_id", expected='a list of texts, such as ["namespace", "table"]', found=repr(table_id)
         )
-    answer = _answer(client, list(table_id), mode)
+    return list(table_id)
+
+
+def _lent(answer: Any, name: list[str], storage_options: Mapping[str, str] | None) -> Mapping[str, str] | None:
     if getattr(answer, "managed_versioning", None) is True:
-        raise UnsupportedError("a catalog that keeps the versions of tables itself", where=_name(table_id))
-    location = getattr(answer, "location", None)
-    if not isinstance(location, str) or not location:
-        raise StoreError("answer of the catalog", where=_name(table_id), expected="a location", found=repr(location))
+        raise UnsupportedError("a catalog that keeps the versions of tables itself", where=_text(name))
     options = getattr(answer, "storage_options", None)
     remember(options)
-    return location, {**(storage_options or {}), **options} if options else storage_options
+    return {**(storage_options or {}), **options} if options else storage_options
 
 
 def _answer(client: Any, table_id: list[str], mode: str | None) -> Any:
@@ -89,7 +114,7 @@ def _asked(client: Any, method: str, request: str, table_id: list[str]) -> Any:
     except Exception as error:
         kinds = (kind for end, kind in _KINDS.items() if type(error).__name__.endswith(end))
         kind = next(kinds, StoreError)
-        raise kind(f"the catalog refuses {method}", where=_name(table_id), found=str(error)) from error
+        raise kind(f"the catalog refuses {method}", where=_text(table_id), found=str(error)) from error
 
 
 def _request(name: str, table_id: list[str]) -> Any:
@@ -103,5 +128,5 @@ def _request(name: str, table_id: list[str]) -> Any:
     return getattr(lance_namespace, name)(id=table_id)
 
 
-def _name(table_id: Sequence[str]) -> str:
+def _text(table_id: Sequence[str]) -> str:
     return "$".join(table_id)

@@ -19,12 +19,12 @@ from lance_duck.verbs.handle import TableMethods
 if TYPE_CHECKING:
     from lance_duck import commit as commits
     from lance_duck.verbs import change
-    from lance_duck.verbs.public import lance_operation, operation_convert
+    from lance_duck.verbs.public import lance_operation, named_tables, operation_convert
 else:
     commits = lazy.modules(globals(), "lance_duck", "commit")
     change = lazy.modules(globals(), "lance_duck.verbs", "change")
-    lance_operation, operation_convert = lazy.modules(
-        globals(), "lance_duck.verbs.public", "lance_operation", "operation_convert"
+    lance_operation, named_tables, operation_convert = lazy.modules(
+        globals(), "lance_duck.verbs.public", "lance_operation", "named_tables", "operation_convert"
     )
 
 RETRIES: Final = 20
@@ -32,8 +32,6 @@ TIMEOUT: Final = timedelta(minutes=30)
 
 _REMEDIES: Final = MappingProxyType(
     {
-        "namespace_client": None,
-        "table_id": None,
         "namespace_client_managed_versioning": None,
         "base_store_params": None,
     }
@@ -60,6 +58,8 @@ class Commits(TableMethods):
         transaction_properties: Mapping[str, str] | None = None,
         enable_stable_row_ids: bool | None = None,
         commit_timeout: timedelta | None = TIMEOUT,
+        namespace_client: Any = None,
+        table_id: Sequence[str] | None = None,
         **unsupported: Any,
     ) -> Self:
         """Commit an operation as the next version of a table, or as its first one.
@@ -77,8 +77,10 @@ class Commits(TableMethods):
             transaction_properties: Texts by name that are stored with the transaction.
             enable_stable_row_ids: For a new table: rows keep their `_rowid` when they move.
             commit_timeout: Time limit of retries; None for no limit.
-            unsupported: Arguments of pylance that are not supported: namespace_client, table_id,
-                namespace_client_managed_versioning, base_store_params.
+            namespace_client: A catalog that lends settings of the store of the table: see `lance_duck.dataset`.
+            table_id: Parts of the name of the table in that catalog.
+            unsupported: Arguments of pylance that are not supported: namespace_client_managed_versioning,
+                base_store_params.
 
         Raises:
             RetryableError: The operation has to be made anew from a newer version, or all retries lost their race.
@@ -89,7 +91,8 @@ class Commits(TableMethods):
         """
         refuse_unsupported(Commits.commit, unsupported, _REMEDIES)
         transaction = _transaction(operation, read_version, commit_message, transaction_properties)
-        location, uri = _place(base_uri, storage_options, commit_lock)
+        options = named_tables.lent_options(namespace_client, table_id, storage_options)
+        location, uri = _place(base_uri, options, commit_lock)
         read = None if _takes_latest(transaction, read_version) else transaction.read_version
         base = _base(base_uri, location, read)
         operation_ = operation_convert.to_operation(transaction.operation, None if base is None else base.schema)

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import lance_duck as ld
+from lance_duck import fragment
 
 ROWS = pa.table({"x": [1, 2]})
 
@@ -59,3 +60,27 @@ def test_what_a_catalog_cannot_say_is_an_error(answer: Any, kind: type[Exception
 def test_a_name_is_a_list(table_id: Any) -> None:
     with pytest.raises(ld.WrongTypeError, match="table_id"):
         ld.dataset(namespace_client=Catalog(None), table_id=table_id)
+
+
+def test_fragments_and_commits_take_settings_that_a_catalog_lends(tmp_path: Path) -> None:
+    uri = tmp_path / "t.lance"
+    ld.write_dataset(ROWS, uri)
+    catalog = Catalog(SimpleNamespace(location=str(uri), storage_options={"checksums": "false"}))
+    lent: dict[str, Any] = {"namespace_client": catalog, "table_id": ["t"]}
+    fragments = [*fragment.write_fragments(ROWS, uri, **lent), ld.LanceFragment.create(uri, ROWS, **lent)]
+    table = ld.LanceDataset.commit(uri, ld.LanceOperation.Append(fragments), read_version=1, **lent)
+    assert table.count_rows() == 6
+    assert table.handle.snapshot.location.storage_options == {"checksums": "false"}
+    with pytest.raises(ld.InvalidInputError, match="namespace_client and table_id: expected both"):
+        fragment.write_fragments(ROWS, uri, table_id=["t"])
+
+
+def test_settings_of_a_base_path_are_for_that_alone(tmp_path: Path) -> None:
+    base = ld.DatasetBasePath(str(tmp_path / "other"), "other", id=3)
+    ld.write_dataset(ROWS, tmp_path / "t.lance", initial_bases=[base], target_bases=["other"])
+    params = {str(tmp_path / "other"): {"checksums": "false"}}
+    table = ld.dataset(tmp_path / "t.lance", base_store_params=params)
+    assert table.handle.snapshot.location.storage_options == {"base_3.checksums": "false"}
+    assert table.count_rows() == 2
+    with pytest.raises(ld.InvalidInputError):
+        ld.dataset(tmp_path / "t.lance", base_store_params={"nowhere": {"checksums": "false"}})
