@@ -1,7 +1,7 @@
 """Decoding of several pages of the same layout as one.
 
-Whole small pages, of one chunk each, become the chunks of one page of all their rows; of pages with lists, all chunks
-that hold some of the rows become those of one page.
+The chunks of whole small pages become those of one page of all their rows; of pages with lists, all chunks that hold
+some of the rows do.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from lance_duck.encoding.layouts.chunks import parse_chunks
 from lance_duck.encoding.layouts.miniblock import MiniBlockReader, joined_lists
 from lance_duck.encoding.layouts.page import Leaf, Page, Rows
 from lance_duck.errors import CorruptError
-from lance_duck.store.request import ByteRange, Request
+from lance_duck.store.request import ByteRange, Bytes, Request
 
 Int64s = NDArray[np.int64]
 
@@ -39,8 +39,7 @@ def read_alike(pages: Sequence[Page], layouts: Sequence[MiniBlockLayout]) -> Req
         layouts: The layout of each page; all of one kind, see `decoding_key`.
 
     Returns:
-        The rows; None if a page is not of one chunk, or contradicts itself. Reading that page alone tells what is
-        wrong, if anything is.
+        The rows; None if a page contradicts itself: reading that page alone tells what is wrong.
 
     Raises:
         CorruptError: Reading one of the pages would raise it.
@@ -52,19 +51,45 @@ def read_alike(pages: Sequence[Page], layouts: Sequence[MiniBlockLayout]) -> Req
     if len(places) != len(pages) or [each.num_items for each in layouts] != counts.tolist():
         return None
     (data,) = yield [ByteRange(first.source, 0, first.source.size)]
-    table, table_sizes, starts, sizes = places.T
-    if np.any(table_sizes != width):
+    chunks = _chunks(data, places, counts, width)
+    if chunks is None:
         return None
-    words = np.ascontiguousarray(data[table[:, None] + np.arange(width)]).view(f"<u{width}")[:, 0].astype(np.int64)
-    if np.any(((words >> 4) + 1) * 8 != sizes):
-        return None
-    parsed = parse_chunks(
-        data, np.ascontiguousarray(starts), np.ascontiguousarray(sizes), counts, layout.shape, first.where
-    )
+    parsed = parse_chunks(data, *chunks, layout.shape, first.where)
     levels = decode_levels_of(parsed, layout, first.where)
     block = decode_values(parsed, layout, None, levels.def_, first.where)
     rows = int(counts.sum())
     return Leaf(block, None, levels.def_, layout.layers, rows, rows)
+
+
+def _chunks(data: Bytes, places: Int64s, rows: Int64s, width: int) -> tuple[Int64s, Int64s, Int64s] | None:
+    """Return where the chunks of pages begin, their bytes and their rows: `parse_chunk_table` of all pages at once.
+
+    Args:
+        data: Bytes that hold the pages.
+        places: (n, 4), position and size of the chunk table of each page, then those of its chunks.
+        rows: (n,), rows of each page.
+        width: Bytes of a word of a chunk table.
+
+    Returns:
+        None: a chunk table does not fit its page.
+    """
+    tables, table_sizes, starts, sizes = places.T
+    if np.any(table_sizes % width) or np.any(table_sizes == 0):
+        return None
+    num_chunks = table_sizes // width
+    first_chunk = np.cumsum(num_chunks) - num_chunks
+    last_chunk = first_chunk + num_chunks - 1
+    page = np.repeat(np.arange(len(rows)), num_chunks)
+    words_at = tables[page] + (np.arange(len(page)) - first_chunk[page]) * width
+    words = np.ascontiguousarray(data[words_at[:, None] + np.arange(width)]).view(f"<u{width}")[:, 0].astype(np.int64)
+    chunk_sizes = ((words >> 4) + 1) * 8
+    before = np.cumsum(chunk_sizes) - chunk_sizes
+    counts = np.int64(1) << (words & 15)
+    counts[last_chunk] = 0
+    counts[last_chunk] = rows - np.add.reduceat(counts, first_chunk)
+    if np.any(np.add.reduceat(chunk_sizes, first_chunk) != sizes) or np.any(counts[last_chunk] < 0):
+        return None
+    return starts[page] + before - before[first_chunk][page], chunk_sizes, counts
 
 
 def read_lists(readers: Sequence[MiniBlockReader], rows: Sequence[Rows]) -> Request[Leaf | None]:

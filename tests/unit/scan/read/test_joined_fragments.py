@@ -167,6 +167,31 @@ def test_pages_of_one_kind_are_decoded_at_once(tmp_path: Path, monkeypatch: pyte
     assert decoded == [4, 4, 5, 5]
 
 
+@pytest.mark.parametrize("sizes", [[2500] * 5, [900, 1500, 700, 2049, 1024, 1025]])
+def test_pages_of_several_chunks_are_decoded_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sizes: list[int]
+) -> None:
+    decoded: list[bool] = []
+
+    def spied(pages: Sequence[Page], layouts: Sequence[Any]) -> Any:
+        leaf_ = yield from read_alike(pages, layouts)
+        decoded.append(leaf_ is not None)
+        return leaf_
+
+    monkeypatch.setattr(leaf, "read_alike", spied)
+    rng = np.random.default_rng(5)
+    parts = []
+    for size in sizes:
+        numbers = rng.integers(1 << 39, 1 << 40, size)  # of one width in each page
+        texts = pa.array([f"{number:x}"[: number % 11] for number in numbers])
+        parts.append(pa.table({"id": numbers, "maybe": pa.array(numbers / 3, mask=numbers % 3 == 0), "text": texts}))
+        mode = "append" if len(parts) > 1 else "create"
+        ld.write_dataset(parts[-1], tmp_path / "t.lance", mode=mode, storage_options=HASTY)
+    assert ld.dataset(tmp_path / "t.lance").to_table(use_threads=False) == pa.concat_tables(parts)
+    assert decoded
+    assert all(decoded)
+
+
 def test_a_file_that_is_broken_or_gone_is_named(path: str) -> None:
     fifth = ld.dataset(path).get_fragments()[4].metadata.files[0].path
     file = Path(path, "data", fifth)
