@@ -71,7 +71,7 @@ class Segment:
 
 
 @dataclass(frozen=True)
-class Ignored:
+class IgnoredSegment:
     """A segment that cannot be searched: the fragments that it covers are scanned.
 
     Attributes:
@@ -99,7 +99,7 @@ class ColumnIndex:
     path: str | None
     kind: IndexKind | None
     segments: tuple[Segment, ...]
-    ignored: tuple[Ignored, ...]
+    ignored: tuple[IgnoredSegment, ...]
 
     @cached_property
     def fragments(self) -> FragmentIds:
@@ -127,7 +127,7 @@ class IndexCatalog:
         """Return the indexes over a column that have segments to search; () also if there is no such column."""
         return tuple(index for index in self._by_path(path) if index.segments)
 
-    def ignored_over(self, path: str) -> tuple[Ignored, ...]:
+    def ignored_over(self, path: str) -> tuple[IgnoredSegment, ...]:
         """Return the segments over a column that cannot be searched, with the reasons."""
         return tuple(ignored for index in self._by_path(path) for ignored in index.ignored)
 
@@ -181,7 +181,7 @@ def field_path(schema: Schema, field_id: int) -> str | None:
 
 def _catalog(snapshot: Snapshot) -> IndexCatalog:
     present = np.array(sorted(snapshot.fragments.ids()), np.uint32)
-    grouped: dict[tuple[str, str | None], list[Segment | Ignored]] = {}
+    grouped: dict[tuple[str, str | None], list[Segment | IgnoredSegment]] = {}
     for metadata in _listed(snapshot):
         if metadata.name in SYSTEM:
             continue
@@ -201,9 +201,9 @@ def _listed(snapshot: Snapshot) -> tuple[IndexMetadata, ...]:
         return ()
 
 
-def _indexes(name: str, path: str | None, entries: list[Segment | Ignored]) -> Iterator[ColumnIndex]:
+def _indexes(name: str, path: str | None, entries: list[Segment | IgnoredSegment]) -> Iterator[ColumnIndex]:
     """Yield the segments of one name over one column: one index, unless they are of several kinds."""
-    ignored = tuple(each for each in entries if isinstance(each, Ignored))
+    ignored = tuple(each for each in entries if isinstance(each, IgnoredSegment))
     kinds: dict[str, list[Segment]] = {}
     for each in entries:
         if isinstance(each, Segment):
@@ -227,18 +227,20 @@ def _disjoint(segments: list[Segment]) -> tuple[Segment, ...]:
     return tuple(disjoint)
 
 
-def _segment(snapshot: Snapshot, metadata: IndexMetadata, path: str | None, present: FragmentIds) -> Segment | Ignored:
+def _segment(
+    snapshot: Snapshot, metadata: IndexMetadata, path: str | None, present: FragmentIds
+) -> Segment | IgnoredSegment:
     kind = kind_in_files(snapshot, metadata) if metadata.details_type is None else kind_of(metadata.details_type)
     reason = _unreadable(metadata, kind) or _unfitting(snapshot, metadata, path, kind)
     if reason is not None or kind is None or path is None:
-        return Ignored(metadata, reason or "cannot be used")
+        return IgnoredSegment(metadata, reason or "cannot be used")
     by_row_id = names_rows_by_id(kind, metadata.version, snapshot)
     try:
         covered = roaring_values(metadata.fragment_bitmap or b"", "list of fragments", _MOST_FRAGMENTS)
         reuse = None if by_row_id else reuse_of(snapshot)
         covered = covered if reuse is None else reuse.coverage(covered)
     except LanceDuckError as error:
-        return Ignored(metadata, str(error))
+        return IgnoredSegment(metadata, str(error))
     field = snapshot.schema.by_id(metadata.fields[0])
     fragments = without_rewritten(snapshot, field, np.intersect1d(covered, present, assume_unique=True))
     fragments = without_overlaid(snapshot, {each.id for each in field.walk()}, metadata.dataset_version, fragments)

@@ -21,7 +21,7 @@ _NOT_OF_BYTES = (KernelError, ImportError, NameError, ForkedError)
 _OLD_INVERTED = frozenset({"tokens.lance", "docs.lance", "invert.lance"})  # as `inverted.unpartitioned` reads them
 
 
-class Opened:
+class OpenedSegment:
     """A segment that was opened, or could not be.
 
     Attributes:
@@ -37,7 +37,7 @@ class Opened:
         return 0 if isinstance(self.index, LanceDuckError) else self.index.nbytes
 
 
-def opened_segment(snapshot: Snapshot, metadata: IndexMetadata, kind: IndexKind, type_: pa.DataType) -> Opened:
+def opened_segment(snapshot: Snapshot, metadata: IndexMetadata, kind: IndexKind, type_: pa.DataType) -> OpenedSegment:
     """Open a segment, or return it as it was opened before. Never raises errors of its bytes.
 
     Args:
@@ -47,12 +47,12 @@ def opened_segment(snapshot: Snapshot, metadata: IndexMetadata, kind: IndexKind,
         type_: Storage type of the column.
     """
 
-    def open_() -> Opened:
+    def open_() -> OpenedSegment:
         details = Details(metadata.version, metadata.details)
         try:
-            return Opened(kind.open(segment_files(snapshot, metadata), type_, details))
+            return OpenedSegment(kind.open(segment_files(snapshot, metadata), type_, details))
         except Exception as error:
-            return Opened(broken(metadata, error))
+            return OpenedSegment(broken(metadata, error))
 
     key = (metadata.uuid, metadata.base_id, kind.name, metadata.version, str(type_))
     return snapshot.shared(key, open_)

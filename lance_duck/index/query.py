@@ -47,8 +47,8 @@ class Among:
 
     def __str__(self) -> str:
         examples = ", ".join(str(v) for v in self.values[:8])
-        more = f", … {len(self.values)} in all" if len(self.values) > 8 else ""
-        return f"value in ({examples}{more})"
+        suffix = f", … {len(self.values)} in all" if len(self.values) > 8 else ""
+        return f"value in ({examples}{suffix})"
 
 
 @dataclass(frozen=True)

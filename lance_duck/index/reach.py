@@ -109,10 +109,10 @@ def _not_reached(
     try:
         fragments = [snapshot.fragment(i) for i in doubtful.tolist()]
         sizes = [snapshot.physical_rows(f) for f in fragments]
-        missing = named_rows.missing(index, list(zip(doubtful.tolist(), sizes, strict=True)))
+        missing_rows = named_rows.missing(index, list(zip(doubtful.tolist(), sizes, strict=True)))
     except LanceDuckError:
         return doubtful
-    is_missing = [not _is_deleted(snapshot, f, rows) for f, rows in zip(fragments, missing, strict=True)]
+    is_missing = [not _is_deleted(snapshot, f, rows) for f, rows in zip(fragments, missing_rows, strict=True)]
     return doubtful[np.array(is_missing, np.bool_)]
 
 

@@ -33,7 +33,7 @@ else:
 
 
 @dataclass(frozen=True)
-class Listed:
+class KindEntry:
     """A kind in the registry.
 
     Attributes:
@@ -47,21 +47,21 @@ class Listed:
     load: Callable[[], IndexKind]
 
     @classmethod
-    def of(cls, kind: IndexKind) -> Listed:
+    def of(cls, kind: IndexKind) -> KindEntry:
         """Return the entry of a kind that is imported already."""
         return cls(kind.name, kind.type_url, lambda: kind)
 
 
-_VECTOR: Final = Listed("Vector", "/lance.index.pb.VectorIndexDetails", lambda: vector.VECTOR)
+_VECTOR: Final = KindEntry("Vector", "/lance.index.pb.VectorIndexDetails", lambda: vector.VECTOR)
 
-KINDS: Final[tuple[Listed, ...]] = (
-    Listed("BTree", "/lance.table.BTreeIndexDetails", lambda: btree.BTREE),
-    Listed("Bitmap", "/lance.table.BitmapIndexDetails", lambda: bitmap.BITMAP),
-    Listed("LabelList", "/lance.table.LabelListIndexDetails", lambda: label_list.LABEL_LIST),
-    Listed("ZoneMap", "/lance.table.ZoneMapIndexDetails", lambda: zone_map.ZONE_MAP),
-    Listed("BloomFilter", "/lance.index.pb.BloomFilterIndexDetails", lambda: bloom_filter.BLOOM_FILTER),
-    Listed("NGram", "/lance.table.NGramIndexDetails", lambda: ngram.NGRAM),
-    Listed("Inverted", "/lance.table.InvertedIndexDetails", lambda: inverted.INVERTED),
+KINDS: Final[tuple[KindEntry, ...]] = (
+    KindEntry("BTree", "/lance.table.BTreeIndexDetails", lambda: btree.BTREE),
+    KindEntry("Bitmap", "/lance.table.BitmapIndexDetails", lambda: bitmap.BITMAP),
+    KindEntry("LabelList", "/lance.table.LabelListIndexDetails", lambda: label_list.LABEL_LIST),
+    KindEntry("ZoneMap", "/lance.table.ZoneMapIndexDetails", lambda: zone_map.ZONE_MAP),
+    KindEntry("BloomFilter", "/lance.index.pb.BloomFilterIndexDetails", lambda: bloom_filter.BLOOM_FILTER),
+    KindEntry("NGram", "/lance.table.NGramIndexDetails", lambda: ngram.NGRAM),
+    KindEntry("Inverted", "/lance.table.InvertedIndexDetails", lambda: inverted.INVERTED),
     _VECTOR,
 )
 
@@ -100,7 +100,7 @@ def name_of(type_url: str, details: bytes) -> str | None:
     return vector.VECTOR.name_of(details) if listed is _VECTOR else None if listed is None else listed.name
 
 
-def _listed(type_url: str) -> Listed | None:
+def _listed(type_url: str) -> KindEntry | None:
     message = _message(type_url)
     return next((listed for listed in KINDS if _message(listed.type_url) == message), None)
 

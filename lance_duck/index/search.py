@@ -12,7 +12,7 @@ from lance_duck.index.catalog import Segment
 from lance_duck.index.coverage_check import check_complete, is_doubtful
 from lance_duck.index.kind import Answer, ScalarIndex
 from lance_duck.index.names import covered_rows
-from lance_duck.index.opened import Opened, broken, opened_segment
+from lance_duck.index.opened import OpenedSegment, broken, opened_segment
 from lance_duck.index.query import Query
 from lance_duck.index.reuse import reuse_entry
 from lance_duck.rows.row_set import RowSet
@@ -63,7 +63,7 @@ def ask(snapshot: Snapshot, segment: Segment, do: Callable[[Any], _T]) -> _T | N
             return do(index)
         except Exception as error:
             opened_index.index = index = broken(segment.metadata, error)
-    if _NAMED.add(segment.uuid):
+    if _WARNED.add(segment.uuid):
         warn_of_index(f"{segment} is not used, its rows are scanned: {index}")
     return None
 
@@ -87,7 +87,7 @@ def open_index(snapshot: Snapshot, segment: Segment) -> ScalarIndex:
     return index
 
 
-class _Named:
+class _WarnedSegments:
     """Segments that a warning has named."""
 
     def __init__(self) -> None:
@@ -102,16 +102,16 @@ class _Named:
             return is_new
 
 
-_NAMED = _Named()
+_WARNED = _WarnedSegments()
 
 
-def _held(snapshot: Snapshot, segment: Segment) -> Opened:
-    def check() -> Opened:
+def _held(snapshot: Snapshot, segment: Segment) -> OpenedSegment:
+    def check() -> OpenedSegment:
         try:
             if not isinstance(opened_index.index, LanceDuckError) and is_doubtful(snapshot, segment):
                 check_complete(snapshot, segment, opened_index.index)
         except Exception as error:
-            return Opened(broken(segment.metadata, error))
+            return OpenedSegment(broken(segment.metadata, error))
         return opened_index
 
     opened_index = opened_segment(snapshot, segment.metadata, segment.kind, segment.type)

@@ -15,7 +15,7 @@ from lance_duck.scan.text.search import sought_leaves
 from lance_duck.text import highlight as marked
 from lance_duck.text.analyser import Analyser
 from lance_duck.text.parameters import AnalyserArguments, AnalyserParameters, utf8_bytes
-from lance_duck.text.phrases import Wanted, wanted_of
+from lance_duck.text.phrases import Target, targets_of
 
 Texts: TypeAlias = pa.Array | pa.ChunkedArray
 TextsLike: TypeAlias = Iterable[str | None]
@@ -64,7 +64,7 @@ def highlight(
     _check_query(query, "highlight")
 
     def mark(array: Texts) -> pa.LargeStringArray:
-        return marked.highlight(array, _wanted(query, array, analyser), analyser, pre, post)
+        return marked.highlight(array, _targets(query, array, analyser), analyser, pre, post)
 
     return _of_each(texts, mark, "highlight")
 
@@ -125,7 +125,7 @@ def snippet(
     _check_query(query, "snippet")
 
     def mark(array: Texts) -> pa.LargeStringArray:
-        return marked.snippet(array, _wanted(query, array, analyser), analyser, pre, post, words, gap)
+        return marked.snippet(array, _targets(query, array, analyser), analyser, pre, post, words, gap)
 
     return _of_each(texts, mark, "snippet")
 
@@ -141,9 +141,9 @@ def _check_query(query: object, where: str) -> None:
         raise WrongTypeError("bad query", where=where, expected=expected, found=type(query).__name__)
 
 
-def _wanted(query: str | FullTextQuery, texts: Texts, analyser: Analyser) -> list[Wanted]:
+def _targets(query: str | FullTextQuery, texts: Texts, analyser: Analyser) -> list[Target]:
     if isinstance(query, str):
-        return wanted_of(query, analyser)
+        return targets_of(query, analyser)
     return list(dict.fromkeys(each for leaf in sought_leaves(query) for each in marked_by(leaf, texts, analyser)))
 
 

@@ -28,7 +28,7 @@ _CAN_FLUSH_DIRECTORIES = os.name == "posix"
 _FULL_FSYNC: int | None = getattr(fcntl, "F_FULLFSYNC", None)  # of macOS
 
 
-class Unflushed:
+class UnflushedPaths:
     """Small files, and directories in which names appeared, that may not be on the disk yet."""
 
     def __init__(self) -> None:
@@ -134,4 +134,4 @@ def _holds(outer: str, inner: str) -> bool:
     return (inner + os.sep).startswith(outer.rstrip(os.sep) + os.sep)
 
 
-unflushed = Unflushed()
+unflushed = UnflushedPaths()

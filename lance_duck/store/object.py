@@ -35,7 +35,7 @@ _EMPTY.setflags(write=False)
 
 
 @dataclass(frozen=True, eq=False)
-class _Joined:
+class _JoinedRequests:
     """Requests that ranges were joined into.
 
     Attributes:
@@ -49,7 +49,7 @@ class _Joined:
     request_of: NDArray[np.int64]
 
     @classmethod
-    def of(cls, starts: Sequence[int], lengths: Sequence[int], gap: int = COALESCED_GAP) -> _Joined:
+    def of(cls, starts: Sequence[int], lengths: Sequence[int], gap: int = COALESCED_GAP) -> _JoinedRequests:
         """Join ranges that lie close together.
 
         Args:
@@ -112,7 +112,7 @@ class ObjectFile:
         return pieces
 
     def _fetch(self, starts: list[int], lengths: list[int]) -> list[Bytes]:
-        joined = _Joined.of(starts, lengths)
+        joined = _JoinedRequests.of(starts, lengths)
         try:
             spans = self._spans(joined)
         except StoreError:
@@ -123,7 +123,7 @@ class ObjectFile:
             raise StoreError("the store sent fewer bytes than were asked for", where=self.path)
         return joined.pieces(spans, starts, lengths)
 
-    def _spans(self, joined: _Joined) -> list[Bytes]:
+    def _spans(self, joined: _JoinedRequests) -> list[Bytes]:
         """Return the bytes of requests, which run at once, as many at a time as a service is asked for."""
 
         def get(first: int) -> list[Bytes]:

@@ -74,7 +74,7 @@ def run(request: Request[T]) -> T:
 
 
 @dataclass(eq=False)
-class Watched:
+class ReadCounts:
     """Counts of what was read.
 
     Attributes:
@@ -87,9 +87,9 @@ class Watched:
 
 
 @contextmanager
-def watched() -> Iterator[Watched]:
+def watched() -> Iterator[ReadCounts]:
     """Count all bytes that this process reads while the block runs."""
-    counts = Watched()
+    counts = ReadCounts()
     _WATCHING.append(counts)
     try:
         yield counts
@@ -102,7 +102,7 @@ def is_watched() -> bool:
     return bool(_WATCHING)
 
 
-_WATCHING: Final[list[Watched]] = []
+_WATCHING: Final[list[ReadCounts]] = []
 _COUNTING: Final = Lock()
 
 

@@ -24,7 +24,7 @@ from lance_duck.kernels.tokens.words import LONG
 from lance_duck.text.analyser import Analyser
 from lance_duck.text.filters import terms_of_words
 from lance_duck.text.parameters import AnalyserParameters, utf8_bytes
-from lance_duck.text.phrases import Phrase, Wanted, in_phrase
+from lance_duck.text.phrases import Phrase, Target, in_phrase
 from lance_duck.text.texts import joined_texts, large_texts, present_texts
 from lance_duck.text.words import cut_texts
 
@@ -49,7 +49,7 @@ class TokenSpans:
     bounds: NDArray[np.int64]
 
 
-def term_spans(texts: pa.Array | pa.ChunkedArray, targets: Collection[Wanted], analyser: Analyser) -> TokenSpans:
+def term_spans(texts: pa.Array | pa.ChunkedArray, targets: Collection[Target], analyser: Analyser) -> TokenSpans:
     """Return where terms are in texts; in a null there are none.
 
     Args:
@@ -91,7 +91,7 @@ def term_spans(texts: pa.Array | pa.ChunkedArray, targets: Collection[Wanted], a
 
 def highlight(
     texts: pa.Array | pa.ChunkedArray,
-    terms: Collection[Wanted],
+    terms: Collection[Target],
     analyser: Analyser,
     pre: str = "<b>",
     post: str = "</b>",
@@ -116,7 +116,7 @@ def highlight(
 
 def snippet(
     texts: pa.Array | pa.ChunkedArray,
-    terms: Collection[Wanted],
+    terms: Collection[Target],
     analyser: Analyser,
     pre: str = "<b>",
     post: str = "</b>",

@@ -29,15 +29,15 @@ class Phrase:
     slop: int = 0
 
 
-Wanted = str | Phrase
+Target = str | Phrase
 """What is marked in texts: a term wherever it stands, or terms where they follow each other."""
 
 
-def wanted_of(query: str, analyser: Analyser) -> list[Wanted]:
+def targets_of(query: str, analyser: Analyser) -> list[Target]:
     """Return the terms of a query, those in double quotes as phrases; where documents are JSON, its terms alone."""
     if analyser.parameters.is_json:
         return [token.text for token in analyser.terms_of_query(query)]
-    result: list[Wanted] = []
+    result: list[Target] = []
     for number, part in enumerate(_QUOTED.split(query)):
         if number % 2:
             result += phrases_of(part, analyser)
@@ -46,7 +46,7 @@ def wanted_of(query: str, analyser: Analyser) -> list[Wanted]:
     return result
 
 
-def phrases_of(query: str, analyser: Analyser, slop: int = 0) -> Iterator[Wanted]:
+def phrases_of(query: str, analyser: Analyser, slop: int = 0) -> Iterator[Target]:
     """Yield the phrase of a text; just its term where it has a single one, nothing where it has none."""
     words = tuple((token.text, token.position) for token in analyser.terms_of_query(query))
     if len(words) > 1:

@@ -34,7 +34,7 @@ from lance_duck.scan.text.search import TextSearch
 from lance_duck.scan.text.text_matcher import TextMatcher
 from lance_duck.text.analyser import Analyser
 from lance_duck.text.highlight import highlight, snippet
-from lance_duck.text.phrases import wanted_of
+from lance_duck.text.phrases import targets_of
 
 MATCHES: Final = "__lance_match"
 SCORES: Final = "__lance_score"
@@ -117,7 +117,7 @@ class TextFunctions:
             if None in (request, query, *rest):
                 continue
             analyser = self._analyser(request, beside or "")
-            tokens = wanted_of(query, analyser)
+            tokens = targets_of(query, analyser)
             mine = lists.take(pa.array(places))
             marked = pa.ListArray.from_arrays(_offsets(mine), marks(mine.flatten(), tokens, analyser, *rest))
             for place, part in zip(places.tolist(), marked.to_pylist(), strict=True):

@@ -90,7 +90,7 @@ def list_pages(column: ColumnMetadata, where: str) -> ListPages:
 
 
 @dataclass(frozen=True, slots=True)
-class _Listed:
+class _ListedNode:
     """Rows that each end at an item, beside the node of all items."""
 
     arrow_type: pa.DataType
@@ -108,7 +108,7 @@ class _Listed:
 
 
 @dataclass(frozen=True, slots=True)
-class ListNode(_Listed):
+class ListNode(_ListedNode):
     """Lists: their ends, in pages, and the node of their items."""
 
     items: V20Node
@@ -125,7 +125,7 @@ class ListNode(_Listed):
 
 
 @dataclass(frozen=True, slots=True)
-class TextNode(_Listed):
+class TextNode(_ListedNode):
     """Strings that are stored as lists of bytes."""
 
     items: LeafNode

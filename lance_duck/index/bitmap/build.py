@@ -72,7 +72,7 @@ class SpilledRuns:
         entries = entries_of(pa.chunked_array(self._values, self._type), np.concatenate(self._rows))
         self._values, self._rows, self._waiting = [], [], 0
         if self._held + entries.nbytes > self._limit:
-            self._runs.append(self._files.enter_context(_Spilled(entries)))
+            self._runs.append(self._files.enter_context(_SpilledEntries(entries)))
             return
         self._held += entries.nbytes
         self._runs.append(entry_blocks(entries))
@@ -118,7 +118,7 @@ def write_bitmap_file(
     writer.add(FILE, file)
 
 
-class _Spilled:
+class _SpilledEntries:
     """Entries in a temporary file."""
 
     def __init__(self, entries: BitmapEntries) -> None:
@@ -143,7 +143,7 @@ class _Spilled:
                 batch = file.get_batch(i)
                 yield BitmapEntries(batch.column(0), batch.column(1))
 
-    def __enter__(self) -> _Spilled:
+    def __enter__(self) -> _SpilledEntries:
         return self
 
     def __exit__(

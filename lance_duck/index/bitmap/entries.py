@@ -68,13 +68,13 @@ def remapped_entries(entries: BitmapEntries, follow: Follow, where: str) -> Bitm
     names, lives = follow(rows)
     group = np.repeat(np.arange(len(entries)), counts)
     counts, rows = grouped(group[lives], names[lives], len(entries))
-    others = {
+    row_sets = {
         place: remapped_rows(read_row_address_map(entries.maps[place].as_py(), where), follow)
         for place in np.flatnonzero(~good).tolist()
     }
-    maps = maps_of(counts, rows, others)
+    maps = maps_of(counts, rows, row_sets)
     has_rows = counts > 0
-    has_rows[[place for place, rows_of_place in others.items() if rows_of_place]] = True
+    has_rows[[place for place, rows_of_place in row_sets.items() if rows_of_place]] = True
     positions = pa.array(np.flatnonzero(has_rows))
     return BitmapEntries(entries.keys.take(positions), maps.take(positions))
 

@@ -86,8 +86,8 @@ class BitmapFile:
         Raises:
             CorruptError: A bitmap is broken.
         """
-        cached, missing = self._look(places)
-        for part in self._read(missing):
+        cached, new_places = self._look(places)
+        for part in self._read(new_places):
             cached.extend(self._sets(part)[0])
         return RowSet.union(cached)
 
@@ -98,8 +98,8 @@ class BitmapFile:
             CorruptError: A bitmap is broken.
         """
         bitmaps = {place: self._find(place) for place in places.tolist()}
-        missing = np.array([place for place, rows in bitmaps.items() if rows is None], np.int64)
-        for part in self._read(missing):
+        new_places = np.array([place for place, rows in bitmaps.items() if rows is None], np.int64)
+        for part in self._read(new_places):
             bitmaps.update(zip(part.places.tolist(), self._each(part), strict=True))
         return {place: rows for place, rows in bitmaps.items() if rows is not None}
 
@@ -125,8 +125,8 @@ class BitmapFile:
     def known(self, places: Places) -> int | None:
         """Return a bound of the number of rows of some keys, without reading anything; None if it is not known."""
         if len(places) <= COUNTED_BITMAPS:
-            cached, missing = self._look(places)
-            if not len(missing):
+            cached, new_places = self._look(places)
+            if not len(new_places):
                 return sum(map(len, cached))
         if self._present is None or np.isin(self.keys.nulls, places).any():
             return None
@@ -166,8 +166,8 @@ class BitmapFile:
         cached = [self._find(place) for place in places.tolist()] if len(self._row_sets) else []
         if not cached:
             return [], places
-        missing = np.array([rows is None for rows in cached], np.bool_)
-        return [rows for rows in cached if rows is not None], places[missing]
+        is_new = np.array([rows is None for rows in cached], np.bool_)
+        return [rows for rows in cached if rows is not None], places[is_new]
 
     def _read(self, places: Places, *, sort: bool = False) -> Iterator[_BitmapBatch]:
         """Read bitmaps in the order of `places`, a block of them at a time."""
@@ -198,8 +198,8 @@ class BitmapFile:
             sets = self._each(part)
             return sets, sum(map(len, sets))
         good, _, rows = read_array_maps(*map_bytes(part.maps))
-        others = [read_row_address_map(part.maps[i].as_py(), self.path) for i in np.flatnonzero(~good).tolist()]
-        return [RowSet.of(rows), *others], len(rows) + sum(map(len, others))
+        row_sets = [read_row_address_map(part.maps[i].as_py(), self.path) for i in np.flatnonzero(~good).tolist()]
+        return [RowSet.of(rows), *row_sets], len(rows) + sum(map(len, row_sets))
 
 
 class _BitmapBatch:

@@ -25,8 +25,8 @@ def grouped(group: NDArray[Any], rows: Names, groups: int) -> tuple[NDArray[np.i
         if groups <= RADIX:
             order = np.argsort(group.astype(np.uint16), kind="stable")
         else:  # sorting numbers is much faster than sorting their places
-            both = np.sort(group.astype(np.uint64) << np.uint64(32) | np.arange(len(group), dtype=np.uint64))
-            order = both.astype(np.uint32)
+            keys = np.sort(group.astype(np.uint64) << np.uint64(32) | np.arange(len(group), dtype=np.uint64))
+            order = keys.astype(np.uint32)
         group, rows = group[order], rows[order]
     steps = (rows[1:] > rows[:-1]) | (group[1:] != group[:-1])
     if not steps.all():
@@ -38,11 +38,11 @@ def grouped(group: NDArray[Any], rows: Names, groups: int) -> tuple[NDArray[np.i
     return np.bincount(group, minlength=groups).astype(np.int64), rows
 
 
-def maps_of(counts: NDArray[np.int64], rows: Names, others: dict[int, RowSet] | None = None) -> pa.Array:
+def maps_of(counts: NDArray[np.int64], rows: Names, row_sets: dict[int, RowSet] | None = None) -> pa.Array:
     """Serialize the rows of groups; `others` has the rows of groups without rows here, as sets."""
     end = np.cumsum(counts)
     large = {i: RowSet.of(rows[end[i] - counts[i] : end[i]]) for i in np.flatnonzero(counts > LARGEST).tolist()}
-    large |= others or {}
+    large |= row_sets or {}
     small = np.ones(len(counts), np.bool_)
     small[list(large)] = False
     if large:
@@ -50,11 +50,11 @@ def maps_of(counts: NDArray[np.int64], rows: Names, others: dict[int, RowSet] | 
     maps = pa.concat_arrays([pa.array([], pa.binary()), *_small_maps(counts, rows)])
     if not large:
         return maps
-    both = pa.concat_arrays([maps, pa.array([row_address_map(each) for each in large.values()], pa.binary())])
+    all_maps = pa.concat_arrays([maps, pa.array([row_address_map(each) for each in large.values()], pa.binary())])
     place = np.empty(len(small), np.int64)
     place[small] = np.arange(len(maps))
-    place[list(large)] = np.arange(len(maps), len(both))
-    return both.take(pa.array(place))
+    place[list(large)] = np.arange(len(maps), len(all_maps))
+    return all_maps.take(pa.array(place))
 
 
 def map_bytes(maps: pa.Array) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:

@@ -115,13 +115,13 @@ def _portions(
     batches: list[pa.RecordBatch] = []
     size = count = 0
     for batch in rows:
-        more = batch.column(VALUE).nbytes
-        full = row_bytes(size + more, count + batch.num_rows) * (count + batch.num_rows) > limit
-        if batches and (full or size + more > ARRAY_BYTES):
+        num_bytes = batch.column(VALUE).nbytes
+        full = row_bytes(size + num_bytes, count + batch.num_rows) * (count + batch.num_rows) > limit
+        if batches and (full or size + num_bytes > ARRAY_BYTES):
             yield _Portion(batches, type_, False)
             batches, size, count = [], 0, 0
         batches.append(batch)
-        size, count = size + more, count + batch.num_rows
+        size, count = size + num_bytes, count + batch.num_rows
         progress(batch.num_rows)
     yield _Portion(batches, type_, True)
 

@@ -84,9 +84,9 @@ class BTreeEntries:
         """Return pages; those that are not cached are read in one round."""
         pages = list(numbers)
         runs = {page: entries for page in pages if (entries := self._runs.find(page)) is not None}
-        missing = [page for page in pages if page not in runs]
-        if missing:
-            for page, entries in zip(missing, self._read_pages(missing), strict=True):
+        new_pages = [page for page in pages if page not in runs]
+        if new_pages:
+            for page, entries in zip(new_pages, self._read_pages(new_pages), strict=True):
                 runs[page] = entries
                 self._runs.put(page, entries)
         return [runs[page] for page in pages]

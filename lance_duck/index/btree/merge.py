@@ -73,14 +73,14 @@ def merge_sources(
     Raises:
         CorruptError: Entries are not in order.
     """
-    most = max(1, limit // max((_row_bytes(source.index) for source in sources), default=1))
+    max_entries = max(1, limit // max((_row_bytes(source.index) for source in sources), default=1))
     for source in sources:
-        for rows in source.nulls(most):
+        for rows in source.nulls(max_entries):
             tree.write_nulls(rows)
             progress(len(rows))
-    for spans, sorts in _ranges([source.index for source in sources], make, most):
+    for spans, sorts in _ranges([source.index for source in sources], make, max_entries):
         if not sorts:
-            _copy(sources, spans, tree, most, progress)
+            _copy(sources, spans, tree, max_entries, progress)
             continue
         parts = [source.values(*span) for source, span in zip(sources, spans, strict=True) if span[0] < span[1]]
         if parts:
@@ -94,17 +94,17 @@ Spans = list[tuple[int, int]]
 
 
 def _copy(
-    sources: Sequence[SourceTree], spans: Spans, tree: TreeWriter, most: int, progress: Callable[[int], None]
+    sources: Sequence[SourceTree], spans: Spans, tree: TreeWriter, max_entries: int, progress: Callable[[int], None]
 ) -> None:
     """Copy entries that are in order, one source after the other."""
     for source, span in zip(sources, spans, strict=True):
-        for start, stop in _steps(*span, most):
+        for start, stop in _steps(*span, max_entries):
             tree.write(*source.values(start, stop))
             progress(stop - start)
 
 
 def _ranges(
-    indexes: Sequence[BTreeIndex], make: Callable[[pa.Array], BTreeKeys], most: int
+    indexes: Sequence[BTreeIndex], make: Callable[[pa.Array], BTreeKeys], max_entries: int
 ) -> Iterator[tuple[Spans, bool]]:
     """Cut the entries with a value into ranges of about `most` entries, more where a single value has more.
 
@@ -118,12 +118,12 @@ def _ranges(
         yield list(zip(begins, ends, strict=True)), False
         return
     at = begins
-    keys = _splitters(indexes, make, most)
+    keys = _splitters(indexes, make, max_entries)
     if keys is not None:
         lows, highs = ([index.places(keys, after).tolist() for index in indexes] for after in (False, True))
         for i in range(len(keys)):
             low, high = [each[i] for each in lows], [each[i] for each in highs]
-            if sum(high) - sum(at) > 2 * most:
+            if sum(high) - sum(at) > 2 * max_entries:
                 yield list(zip(at, low, strict=True)), True
                 yield list(zip(low, high, strict=True)), False
             else:
@@ -132,17 +132,19 @@ def _ranges(
     yield list(zip(at, ends, strict=True)), True
 
 
-def _splitters(indexes: Sequence[BTreeIndex], make: Callable[[pa.Array], BTreeKeys], most: int) -> BTreeKeys | None:
+def _splitters(
+    indexes: Sequence[BTreeIndex], make: Callable[[pa.Array], BTreeKeys], max_entries: int
+) -> BTreeKeys | None:
     """Return the keys that divide the ranges, distinct and ascending: some of the greatest keys of pages."""
     lookups = [index.lookup for index in indexes]
-    if sum(lookup.num_rows - lookup.nulls for lookup in lookups) <= most:
+    if sum(lookup.num_rows - lookup.nulls for lookup in lookups) <= max_entries:
         return None
     keys = make(pa.concat_arrays([lookup.ends[1] for lookup in lookups]))
     order = order_of(keys)
     rows = np.concatenate([np.diff(lookup.bounds[lookup.first :]) for lookup in lookups])[order]
     upto = np.cumsum(rows)
     # Besides whole pages a range has part of a page of each tree.
-    step = max(1, most - sum(lookup.page_rows for lookup in lookups))
+    step = max(1, max_entries - sum(lookup.page_rows for lookup in lookups))
     positions = np.flatnonzero(np.diff(upto // step, prepend=0))
     splitters = keys.take(order[positions])
     first = splitters.places(splitters, False)

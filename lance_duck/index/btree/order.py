@@ -132,10 +132,10 @@ def _order_by_passes(count: int, steps: int, words: Callable[[int, Places], Word
         group, tied = np.cumsum(~same)[among], tied[among]
         result = words(step, order[tied])
         result -= result.min()
-        again = _order_of_words(result)
-        again = again[_order_of_words(group[again].view(np.uint64))]
-        order[tied] = order[tied][again]
-        result, group = result[again], group[again]
+        suborder = _order_of_words(result)
+        suborder = suborder[_order_of_words(group[suborder].view(np.uint64))]
+        order[tied] = order[tied][suborder]
+        result, group = result[suborder], group[suborder]
         same = np.append(False, (result[1:] == result[:-1]) & (group[1:] == group[:-1]))
     return order
 

@@ -49,8 +49,8 @@ class BTreeIndex:
 
     def estimate(self, query: Query) -> int | None:
         """See `ScalarIndex`; None for many values that may be spread over many pages."""
-        most = self._places(query, vague=True).count
-        return None if isinstance(query, Among) and most > self.lookup.num_rows // VAGUE_SHARE else most
+        bound = self._places(query, vague=True).count
+        return None if isinstance(query, Among) and bound > self.lookup.num_rows // VAGUE_SHARE else bound
 
     @property
     def num_entries(self) -> int:

@@ -54,7 +54,7 @@ def _unscaled(value: pa.Scalar) -> int:
 
 def _date(days: int) -> str:
     day = str(np.datetime64(days, "D"))
-    year, rest = int(day[:-6]), day[-6:]
+    year, month_and_day = int(day[:-6]), day[-6:]
     if not _FIRST_YEAR <= year <= _LAST_YEAR:
         return ""
-    return f"{year:+05d}{rest}" if not 0 <= year <= 9999 else f"{year:04d}{rest}"
+    return f"{year:+05d}{month_and_day}" if not 0 <= year <= 9999 else f"{year:04d}{month_and_day}"

@@ -226,17 +226,17 @@ def _language(text: str) -> str:
 
 def _format(value: Any, block_size: int) -> int:
     large = block_size == _LARGE_BLOCK
-    what = FORMAT_VERSION
+    parameter = FORMAT_VERSION
     if value is None:
-        value, what = os.environ.get(FORMAT_VARIABLE), FORMAT_VARIABLE
+        value, parameter = os.environ.get(FORMAT_VARIABLE), FORMAT_VARIABLE
     if value is None:
         return 3 if large else 2
     name = str(value).lower().removeprefix("v") if isinstance(value, int | str) else ""
     if isinstance(value, bool) or name not in map(str, FORMATS):
-        raise InvalidInputError(what, where=_WHERE, expected="1, 2 or 3", found=repr(value))
+        raise InvalidInputError(parameter, where=_WHERE, expected="1, 2 or 3", found=repr(value))
     if large and int(name) < max(FORMATS):
         raise InvalidInputError(
-            f"{what}={name} with block_size={_LARGE_BLOCK}", where=_WHERE, remedy="use format_version=3"
+            f"{parameter}={name} with block_size={_LARGE_BLOCK}", where=_WHERE, remedy="use format_version=3"
         )
     return int(name)
 

@@ -73,12 +73,12 @@ class NGramFile:
         if not len(self.tokens) or (self.tokens[np.minimum(places, len(self.tokens) - 1)] != trigrams).any():
             return RowSet({})
         step = -(-len(places) // MOST_LISTS)
-        first, *others = sorted(self._of(places[::step]), key=len)
-        for other in others:
-            if not first:
+        common, *row_sets = sorted(self._of(places[::step]), key=len)
+        for row_set in row_sets:
+            if not common:
                 break
-            first = first & other
-        return first
+            common = common & row_set
+        return common
 
     def prewarm(self) -> None:
         """Read all posting lists, and keep as many as the cache holds."""
@@ -105,10 +105,10 @@ class NGramFile:
         """Return the rows of tokens; lists that are not cached are read together."""
         entries = {place: self._lists.find(place) for place in places.tolist()}
         rows = {place: entry[0] for place, entry in entries.items() if entry is not None}
-        missing = [place for place, entry in entries.items() if entry is None]
-        if missing:
-            lists = self._file.read([POSTINGS], np.array(missing, np.int64))[0]
-            rows |= {place: self._kept(place, data) for place, data in zip(missing, lists, strict=True)}
+        new_places = [place for place, entry in entries.items() if entry is None]
+        if new_places:
+            lists = self._file.read([POSTINGS], np.array(new_places, np.int64))[0]
+            rows |= {place: self._kept(place, data) for place, data in zip(new_places, lists, strict=True)}
         return list(rows.values())
 
     def _kept(self, place: int, data: pa.Scalar) -> RowSet:

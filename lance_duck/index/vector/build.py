@@ -30,7 +30,7 @@ from lance_duck.index.vector.training.index_spec import VectorSpec
 from lance_duck.index.vector.training.model import Model
 from lance_duck.index.vector.training.train import brought, of_metric, train
 from lance_duck.index.vector.vectors import vectors_of
-from lance_duck.index.vector.write import Stored, write_segment
+from lance_duck.index.vector.write import StoredPartition, write_segment
 
 _VERSIONS: Final = {"IVF_RQ": 2}
 
@@ -79,8 +79,8 @@ def _before_graphs(options: BuildOptions) -> BuildOptions:
 
 
 def _told(
-    partitions: Iterable[Stored | None], options: BuildOptions, num_rows: int, trained: int
-) -> Iterator[Stored | None]:
+    partitions: Iterable[StoredPartition | None], options: BuildOptions, num_rows: int, trained: int
+) -> Iterator[StoredPartition | None]:
     """Yield the same partitions, and report progress when the graph of one is built."""
     done = 0
     for partition in partitions:
@@ -151,13 +151,13 @@ def encode(
                 options.progress((num_rows + done) // 2)
 
 
-def stored(model: Model, runs: SortedRuns) -> Iterator[Stored | None]:
+def stored(model: Model, runs: SortedRuns) -> Iterator[StoredPartition | None]:
     """Yield the partitions in order, with their graphs if the kind has them; small graphs are built in parallel."""
     count = len(model.centroids)
     if not model.has_graphs:
         for partition in range(count):
             rows = runs.take(partition)
-            yield None if rows is None else Stored(*rows)
+            yield None if rows is None else StoredPartition(*rows)
         return
     for first in range(0, count, PARTITIONS_TOGETHER):
         partitions = range(first, min(first + PARTITIONS_TOGETHER, count))
@@ -169,13 +169,13 @@ def stored(model: Model, runs: SortedRuns) -> Iterator[Stored | None]:
             yield graphs[i] if i in graphs else _with_graph(model, first + i, piece)
 
 
-def _with_graph(model: Model, partition: int, piece: tuple[Rows, NDArray[Any]] | None) -> Stored | None:
+def _with_graph(model: Model, partition: int, piece: tuple[Rows, NDArray[Any]] | None) -> StoredPartition | None:
     """Return a partition with its codes and its graph; None if it has no vectors."""
     if piece is None:
         return None
     names, vectors = piece
     codes = model.encode(vectors, np.full(len(vectors), partition))
-    return Stored(names, codes, new_graph(model, vectors))
+    return StoredPartition(names, codes, new_graph(model, vectors))
 
 
 def new_graph(model: Model, vectors: Any) -> GraphRows:

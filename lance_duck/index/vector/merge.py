@@ -32,7 +32,7 @@ from lance_duck.index.vector.storage.spill import Spill
 from lance_duck.index.vector.training.index_spec import VectorSpec
 from lance_duck.index.vector.training.model import Model
 from lance_duck.index.vector.training.train import of_metric
-from lance_duck.index.vector.write import Stored, write_segment
+from lance_duck.index.vector.write import StoredPartition, write_segment
 
 _KEPT: Final = ("num_partitions", "target_partition_size", "sample_rate", "max_iters")
 
@@ -138,7 +138,7 @@ def _take_over(part: MergeInput, model: Model, runs: SortedRuns) -> None:
         runs.add(places, names, codes)
 
 
-def _followed(part: MergeInput, model: Model) -> Iterator[Stored | None]:
+def _followed(part: MergeInput, model: Model) -> Iterator[StoredPartition | None]:
     """Yield the partitions of a segment, with the new names of their rows."""
     files: VectorFiles = part.index.files
     for partition in range(files.num_partitions):
@@ -148,11 +148,11 @@ def _followed(part: MergeInput, model: Model) -> Iterator[Stored | None]:
             continue
         (codes,) = files.codes([partition])
         if model.has_graphs:
-            yield Stored(names[lives], codes[lives], _kept_graph(part.index, model, partition, codes, lives))
+            yield StoredPartition(names[lives], codes[lives], _kept_graph(part.index, model, partition, codes, lives))
             continue
         names = names[lives]
         order = np.argsort(names, kind="stable")
-        yield Stored(names[order], codes[lives][order])
+        yield StoredPartition(names[order], codes[lives][order])
 
 
 def _kept_graph(index: Any, model: Model, partition: int, codes: NDArray[Any], lives: NDArray[np.bool_]) -> GraphRows:

@@ -27,7 +27,7 @@ TENSORS: Final = MappingProxyType({"f2": 1, "f4": 2, "f8": 3, "u1": 4})
 
 
 @dataclass(frozen=True)
-class Stored:
+class StoredPartition:
     """A partition in the form in which it is written.
 
     Attributes:
@@ -41,7 +41,7 @@ class Stored:
     graph: GraphRows | None = None
 
 
-def write_segment(writer: SegmentWriter, model: Model, partitions: Iterator[Stored | None]) -> None:
+def write_segment(writer: SegmentWriter, model: Model, partitions: Iterator[StoredPartition | None]) -> None:
     """Write both files of a segment.
 
     Args:
@@ -79,7 +79,7 @@ def _storage_schema(model: Model) -> pa.Schema:
     return pa.schema([pa.field(ROW_ID, pa.uint64()), codes])
 
 
-def _batch(model: Model, stored: Stored) -> pa.RecordBatch:
+def _batch(model: Model, stored: StoredPartition) -> pa.RecordBatch:
     schema = _storage_schema(model)
     columns = _columns(model, stored.codes)
     arrays = [_array(columns[field.name], field.type) for field in list(schema)[1:]]

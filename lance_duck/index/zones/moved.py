@@ -16,7 +16,7 @@ _HIGH = np.uint64(32)
 
 
 @dataclass(frozen=True, eq=False)
-class Moved:
+class MovedZones:
     """Zones after rows got new names.
 
     Attributes:
@@ -30,7 +30,7 @@ class Moved:
     is_new: Mask
 
 
-def follow_zones(zones: Zones, follow: Callable[[Rows], tuple[Rows, Mask]]) -> Moved:
+def follow_zones(zones: Zones, follow: Callable[[Rows], tuple[Rows, Mask]]) -> MovedZones:
     """Follow the rows of zones: a zone becomes one piece for each stretch of its rows without other rows between them.
 
     A fragment stays, is removed, or is rewritten as a whole.
@@ -44,7 +44,7 @@ def follow_zones(zones: Zones, follow: Callable[[Rows], tuple[Rows, Mask]]) -> M
     pieces.extend(_followed(zones, goes, part, follow) for part in parts)
     first, length, source = (np.concatenate(column) for column in zip(*pieces, strict=True))
     order = np.argsort(first, kind="stable")
-    return Moved(Zones(first[order], length[order]), source[order], np.arange(len(first))[order] >= len(stays))
+    return MovedZones(Zones(first[order], length[order]), source[order], np.arange(len(first))[order] >= len(stays))
 
 
 def follow_rows(rows: RowSet, follow: Callable[[Rows], tuple[Rows, Mask]]) -> RowSet:

@@ -90,7 +90,7 @@ class TextScan(ScoredScan):
         routes = [route for route in self._search.routes.values() if route.column.path == path]
         if not routes:
             raise InvalidInputError("column", where="highlight", expected=known_names(self.columns), found=path)
-        terms = self._search.wanted_in(texts, path)
+        terms = self._search.targets_in(texts, path)
         analyser = routes[0].analyser
         return (
             highlight(texts, terms, analyser, pre, post)

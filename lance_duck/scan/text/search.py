@@ -46,7 +46,7 @@ from lance_duck.scan.text.query.words import Word, query_words
 from lance_duck.scan.text.ranking import Ranking, ranked
 from lance_duck.scan.text.route import TextRoute, text_route
 from lance_duck.scan.text.text_matcher import TextMatcher
-from lance_duck.text.phrases import Wanted
+from lance_duck.text.phrases import Target
 
 Leaf = MatchQuery | PrefixQuery | PhraseQuery | CombinedFieldsQuery
 Key = tuple[str, object, DocumentGranularity | None]
@@ -214,9 +214,9 @@ class TextSearch:
         """Return the keys of `routes` for the columns of a query of words."""
         return [(name, frozen(leaf.analyzer), _granularity(leaf)) for name in leaf.columns_searched]
 
-    def wanted_in(self, texts: pa.Array | pa.ChunkedArray, path: str) -> list[Wanted]:
+    def targets_in(self, texts: pa.Array | pa.ChunkedArray, path: str) -> list[Target]:
         """Return the terms that the words of the query stand for in some texts of a column, and its phrases."""
-        terms: dict[Wanted, None] = {}
+        terms: dict[Target, None] = {}
         for leaf in sought_leaves(self.query):
             for route in (self.routes[key] for key in self.keys_of(leaf)):
                 if route.column.path == path:

@@ -18,7 +18,7 @@ Table = Callable[..., Snapshot]
 def kind(monkeypatch: pytest.MonkeyPatch) -> PlainKind:
     """A kind that the registry knows."""
     made = PlainKind()
-    monkeypatch.setattr(registry, "KINDS", (*registry.KINDS, registry.Listed.of(made)))
+    monkeypatch.setattr(registry, "KINDS", (*registry.KINDS, registry.KindEntry.of(made)))
     return made
 
 

@@ -76,7 +76,7 @@ def test_rows_known_by_id_are_found_where_they_are_now(
 ) -> None:
     kind.rows_by = "id"
     kind.type_url = "/test.room.BitmapIndexDetails"  # of which a commit knows that it names rows by id
-    monkeypatch.setattr(registry, "KINDS", (registry.Listed.of(kind),))
+    monkeypatch.setattr(registry, "KINDS", (registry.KindEntry.of(kind),))
     snapshot = table(stable=True)
     snapshot = indexed(snapshot, built(snapshot, kind, fragments=[0, 1]))
     dataset = ld.dataset(snapshot.uri)

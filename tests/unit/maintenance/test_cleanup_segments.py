@@ -15,7 +15,7 @@ from lance_duck.index import registry
 @pytest.fixture
 def kind(monkeypatch: pytest.MonkeyPatch) -> PlainKind:
     made = PlainKind()
-    monkeypatch.setattr(registry, "KINDS", (*registry.KINDS, registry.Listed.of(made)))
+    monkeypatch.setattr(registry, "KINDS", (*registry.KINDS, registry.KindEntry.of(made)))
     return made
 
 

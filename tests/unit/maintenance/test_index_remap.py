@@ -25,7 +25,7 @@ LEAVE = {"remap_indices": False}
 @pytest.fixture
 def kind(monkeypatch: pytest.MonkeyPatch) -> PlainKind:
     made = PlainKind()
-    monkeypatch.setattr(registry, "KINDS", (*registry.KINDS, registry.Listed.of(made)))
+    monkeypatch.setattr(registry, "KINDS", (*registry.KINDS, registry.KindEntry.of(made)))
     return made
 
 
@@ -62,7 +62,7 @@ def test_with_stable_row_ids_only_segments_by_address_have_to_follow(
     kind.new_version = new_version
     kind.rows_by = "id" if new_version == 0 else "address"
     kind.type_url = "/lance.table.BitmapIndexDetails" if follows else "/lance.table.BTreeIndexDetails"
-    registry.KINDS = (registry.Listed.of(kind),)
+    registry.KINDS = (registry.KindEntry.of(kind),)
     dataset = with_index(write(path, stable=True), kind)
     dataset.delete("key % 4 = 1")
     before = directories(path)

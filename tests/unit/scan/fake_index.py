@@ -12,7 +12,7 @@ import pyarrow as pa
 from unit.scan.fake_table import FakeSnapshot
 
 from lance_duck.errors import CorruptError
-from lance_duck.index.catalog import ColumnIndex, Ignored, IndexCatalog, Segment
+from lance_duck.index.catalog import ColumnIndex, IgnoredSegment, IndexCatalog, Segment
 from lance_duck.index.kind import Answer
 from lance_duck.index.query import Among, Between, ContainsAll, ContainsAny, Except, HasPrefix, Null, Query
 from lance_duck.rows.row_set import RowSet
@@ -117,7 +117,7 @@ class Indexes:
         """Add an index with a segment for each group of fragments."""
         kind = kind or FakeKind()
         found = [self._segment(path, list(group), kind, name or f"{path}_idx") for group in fragments]
-        reasons = tuple(Ignored(metadata(uuid4(), name or f"{path}_idx"), reason) for reason in ignored)
+        reasons = tuple(IgnoredSegment(metadata(uuid4(), name or f"{path}_idx"), reason) for reason in ignored)
         segments = tuple(segment for segment, _ in found)
         self.made.append(ColumnIndex(name or f"{path}_idx", path, kind, segments, reasons))  # type: ignore[arg-type]
         self.snapshot.catalog = IndexCatalog(tuple(self.made), self.snapshot.schema)

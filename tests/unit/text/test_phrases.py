@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from lance_duck.text.analyser import Analyser
-from lance_duck.text.phrases import Phrase, in_phrase, wanted_of
+from lance_duck.text.phrases import Phrase, in_phrase, targets_of
 
 TERMS = ["a", "b", "c"]
 
@@ -22,7 +22,7 @@ TERMS = ["a", "b", "c"]
     ],
 )
 def test_words_in_double_quotes_are_phrases(query: str, wanted: list[str | Phrase]) -> None:
-    assert wanted_of(query, Analyser()) == wanted
+    assert targets_of(query, Analyser()) == wanted
 
 
 def plain(phrase: Phrase, words: list[str]) -> set[int]:

@@ -22,7 +22,7 @@ Change = Callable[[ld.LanceDataset], object]
 def dataset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> ld.LanceDataset:
     """Three fragments of ten rows, with indexes over x and y that know rows by address."""
     kind = PlainKind(rows_by="address")
-    monkeypatch.setattr(registry, "KINDS", (*registry.KINDS, registry.Listed.of(kind)))
+    monkeypatch.setattr(registry, "KINDS", (*registry.KINDS, registry.KindEntry.of(kind)))
     table = write(tmp_path / "t.lance", 3, stable=request.param)
     return with_index(with_index(table, kind, column="x"), kind, column="y")
 

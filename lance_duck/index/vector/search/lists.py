@@ -22,7 +22,7 @@ _ID_BYTES: Final = 8
 _MAKERS: Final = {"FLAT": flat_lists, "SQ": scalar_lists, "PQ": product_lists}
 
 
-class Loaded:
+class LoadedLists:
     """A faiss index with some of the lists of a segment; ids in the lists are positions. Lists are never removed.
 
     Attributes:
@@ -44,7 +44,7 @@ class Loaded:
         self.lists = faiss.ArrayInvertedLists(files.num_partitions, index.code_size)
         index.replace_invlists(self.lists, False)
 
-    def with_index(self, index: Any, tables: int) -> Loaded:
+    def with_index(self, index: Any, tables: int) -> LoadedLists:
         """Return the same lists with another index to search them."""
         other = copy(self)
         other.index, other.tables = index, tables
@@ -82,7 +82,7 @@ class Lists:
         self._ticks = 0
         self._searched = 0
         self._tables = table_bytes(files) if files.storage == "PQ" else 0
-        self._loaded = Loaded(self._index(), files)
+        self._loaded = LoadedLists(self._index(), files)
         self._sizes = files.partitions.lengths * (self._loaded.index.code_size + _ID_BYTES)
         self._may_overflow = int(self._sizes.sum()) > limit
 
@@ -91,7 +91,7 @@ class Lists:
         """Bytes of the loaded lists, their tables and the centroids."""
         return int(self._loaded.nbytes + self._loaded.tables + self.files.centroids.nbytes)
 
-    def with_lists(self, partitions: NDArray[np.int64]) -> Loaded:
+    def with_lists(self, partitions: NDArray[np.int64]) -> LoadedLists:
         """Return loaded lists with those of some partitions among them; -1 stands for no partition.
 
         Raises:
@@ -109,7 +109,7 @@ class Lists:
             return loaded
         with self._lock:
             if self._lock.was_held:  # by a thread that the fork did not copy, perhaps halfway through a list
-                self._loaded = Loaded(self._index(), self.files)
+                self._loaded = LoadedLists(self._index(), self.files)
                 self._searched, self._lock.was_held = 0, False
             loaded = self._loaded
             new_partitions = np.unique(partitions[~loaded.present[partitions]])
@@ -127,7 +127,7 @@ class Lists:
         with self._lock:
             self._loaded = self._loaded.with_index(index, self._tables)
 
-    def _fill(self, loaded: Loaded, partitions: Sequence[int]) -> None:
+    def _fill(self, loaded: LoadedLists, partitions: Sequence[int]) -> None:
         """Read the lists of some partitions and add them to `loaded`."""
         offsets = self.files.partitions.offsets
         for group in self._groups(partitions):
@@ -152,9 +152,9 @@ class Lists:
             size += int(self._sizes[partition])
         return groups
 
-    def _renewed(self, old: Loaded, needed: NDArray[np.int64]) -> Loaded:
+    def _renewed(self, old: LoadedLists, needed: NDArray[np.int64]) -> LoadedLists:
         """Return new lists with the loaded ones that are needed, and those used last, up to half of the limit."""
-        new = Loaded(self._index(), self.files)
+        new = LoadedLists(self._index(), self.files)
         if old.tables:
             make_tables(new.index)
             new.tables = old.tables

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from lance_duck.scan.text.query.tree import PhraseQuery
 from lance_duck.scan.text.query.words import Word, WordQuery, query_words
 from lance_duck.text.analyser import Analyser
-from lance_duck.text.phrases import Wanted, phrases_of
+from lance_duck.text.phrases import Target, phrases_of
 
 
 def matching_terms(terms: pa.LargeBinaryArray, word: Word) -> list[bytes]:
@@ -30,7 +30,7 @@ def matching_terms(terms: pa.LargeBinaryArray, word: Word) -> list[bytes]:
     return sorted(matches)
 
 
-def marked_by(query: WordQuery, texts: pa.Array | pa.ChunkedArray, analyser: Analyser) -> Iterator[Wanted]:
+def marked_by(query: WordQuery, texts: pa.Array | pa.ChunkedArray, analyser: Analyser) -> Iterator[Target]:
     """Yield the terms that a query of words stands for in some texts, or its phrase.
 
     Args:

@@ -21,7 +21,7 @@ from lance_duck.wire.index import IndexMetadata
 @pytest.fixture
 def kind(monkeypatch: pytest.MonkeyPatch) -> PlainKind:
     made = PlainKind()
-    monkeypatch.setattr(registry, "KINDS", (registry.Listed.of(made),))
+    monkeypatch.setattr(registry, "KINDS", (registry.KindEntry.of(made),))
     return made
 
 
