@@ -31,6 +31,7 @@ import lance
 import numpy as np
 import pyarrow as pa
 
+import lance_duck as ld
 from benchmarks.tpch_data import tpch
 from lance_duck.wire.pb import table_pb2
 from tests.support.overlays import add_overlay
@@ -137,6 +138,18 @@ def write_kinds(path: str, version: str) -> None:
 @table
 def kinds_01(path: str) -> None:
     write_kinds(path, "legacy")
+
+
+@table
+def written_01(path: str) -> None:
+    """What is left of the kinds in version 0.1, written by this package, and changed by it."""
+    rows = lance.dataset("kinds_01.lance").to_table()
+    options = {"max_rows_per_group": 100, "storage_options": {"fsync": "false"}}
+    dataset = ld.write_dataset(rows.slice(0, 150), path, data_storage_version="legacy", **options)
+    dataset = ld.write_dataset(rows.slice(150), dataset, mode="append", **options)
+    dataset.delete("u16 % 50 = 3")
+    dataset.update({"line": "'new'"}, where="u16 = 7")
+    dataset.add_columns({"more": "i8 + 1"})
 
 
 @table
