@@ -66,6 +66,9 @@ class Taker:
         bounds = self._live_bounds()
         row_positions = _in_range(row_positions, int(bounds[-1]))
         owners = np.searchsorted(bounds, row_positions, side="right") - 1
+        if len(owners) and _is_one(owners):
+            index = int(owners[0])
+            return self._living(index, row_positions - bounds[index], projection)
         offsets = np.empty(len(row_positions), np.int64)
         for index in np.unique(owners).tolist():
             in_fragment = owners == index
@@ -115,9 +118,13 @@ class Taker:
             InvalidInputError: A position is negative or beyond the last row.
         """
         index = int(self._owners(np.array([fragment.id], np.int64))[0])
-        reader = self._reader(index)
-        row_positions = _in_range(places(positions, "row positions"), reader.num_live_rows)
-        offsets = row_positions if reader.deletions is None else reader.deletions.nth_live(row_positions)
+        row_positions = _in_range(places(positions, "row positions"), self._reader(index).num_live_rows)
+        return self._living(index, row_positions, projection)
+
+    def _living(self, index: int, row_positions: Places, projection: Projection) -> pa.RecordBatch:
+        """Return rows by their positions among the living rows of one fragment; each is there."""
+        deletions = self._reader(index).deletions
+        offsets = row_positions if deletions is None else deletions.nth_live(row_positions)
         return self._take(np.full(len(row_positions), index, np.int64), offsets, projection)
 
     def _take(self, owners: Places, offsets: Places, projection: Projection) -> pa.RecordBatch:
