@@ -1,7 +1,7 @@
 """The command `lance-duck`: its commands and their arguments. What a command does is imported when it runs.
 
-Arrow and numba, which lance_duck works with, take a second to import, which nobody should wait for who asks for help;
-hence this module lies beside the package.
+Importing lance_duck takes a second, for Arrow and numba. `--help` and shell completion should not wait for that, so
+this module lies outside the package.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ ColumnsOption = Annotated[
     str | None, typer.Option("--columns", metavar="A,B", help="Only these columns, in this order, separated by commas.")
 ]
 WhereOption = Annotated[
-    str | None, typer.Option("--where", "--filter", metavar="SQL", help="Only rows that this is true of.")
+    str | None, typer.Option("--where", "--filter", metavar="SQL", help="Only rows for which this condition is true.")
 ]
 MaxRowsOption = Annotated[int, typer.Option("--max-rows", min=1, help="Rows to show on a terminal; a pipe gets all.")]
 
 
 class Mode(StrEnum):
-    """What happens to rows that are there already."""
+    """What happens to rows that already exist."""
 
     create = "create"
     append = "append"
@@ -66,11 +66,11 @@ class Mode(StrEnum):
 SourceArgument = Annotated[str, typer.Argument(metavar="SOURCE", help="Parquet, CSV or JSON file, or SQL.")]
 ModeOption = Annotated[Mode, typer.Option(help="create fails when the table exists; append makes a missing one.")]
 FormatOption = Annotated[str | None, typer.Option("--format", help="File format: 2.0, 2.1 or 2.2.")]
-MaxRowsPerFileOption = Annotated[int, typer.Option("--max-rows-per-file", min=1, help="Rows of a file.")]
+MaxRowsPerFileOption = Annotated[int, typer.Option("--max-rows-per-file", min=1, help="Maximum rows per file.")]
 
 
 def done_by(module: str) -> Callable[[Callable[_P, None]], Callable[_P, None]]:
-    """Let a command be done by the function of its name in a module of `lance_duck.cli`; its own body is empty."""
+    """Delegate a command, whose own body is empty, to the function of the same name in a module of `lance_duck.cli`."""
 
     def decorate(command: Callable[_P, None]) -> Callable[_P, None]:
         @wraps(command)
@@ -92,24 +92,24 @@ def main() -> None:
     except OSError as error:
         if not _is_broken_pipe(error):
             _fail(import_module("lance_duck.cli.message").message_of(error))
-        # The reader of the pipe has left; without this the interpreter complains when it flushes at exit.
+        # The reader of the pipe has gone; without this the interpreter would complain when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(130)
     except ModuleNotFoundError as missing:
         _fail(_NEEDS if missing.name in _LIBRARIES else str(missing))
-    except Exception as error:  # DuckDB's errors too, with the help that it gives in more lines
+    except Exception as error:  # also DuckDB's errors, whose help spans several lines
         _fail(import_module("lance_duck.cli.message").message_of(error))
 
 
 def _is_broken_pipe(error: OSError) -> bool:
-    """Return whether nobody reads the output any more, which Windows calls an invalid argument."""
+    """Return whether the reader of the output has gone, which Windows reports as an invalid argument."""
     return isinstance(error, BrokenPipeError) or (_IS_WINDOWS and type(error) is OSError and error.errno == EINVAL)
 
 
 def _use_utf8() -> None:
-    """Have pipes and files carry UTF-8, as elsewhere: the encodings of Windows lack most letters."""
+    """Write UTF-8 to pipes and files, as on other systems: the default encodings of Windows lack most letters."""
     for stream in (sys.stdin, sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper) and not stream.isatty():
             stream.reconfigure(encoding="utf-8")
@@ -144,7 +144,7 @@ def info(
     asof: AsofOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """What the table is: version, rows, files, size, columns, tags."""
+    """Describe the table: version, rows, files, size, columns, tags."""
 
 
 @app.command()
@@ -153,7 +153,7 @@ def tables(
     folder: Annotated[str, typer.Argument(metavar="FOLDER", help="Folder or address of Lance tables.")],
     as_json: JsonOption = False,
 ) -> None:
-    """Tables of a folder and of the namespaces in it; one that does not open is listed with its problem."""
+    """List the tables of a folder and of its namespaces; a table that does not open is listed with the reason."""
 
 
 @app.command()
@@ -165,7 +165,7 @@ def schema(
     asof: AsofOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Columns with their types."""
+    """List the columns with their types."""
 
 
 @app.command()
@@ -180,7 +180,7 @@ def head(
     asof: AsofOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """The first rows."""
+    """Show the first rows."""
 
 
 @app.command()
@@ -197,17 +197,17 @@ def sql(
     ] = (None),
     files: Annotated[
         list[Path] | None,
-        typer.Option("--file", "-f", metavar="FILE", help="Run the statements of a file; again for more."),
+        typer.Option("--file", "-f", metavar="FILE", help="Run the statements in this file; repeat for more files."),
     ] = (None),
     read_only: Annotated[bool, typer.Option("--read-only", help="Refuse to change Lance tables.")] = False,
-    keep_going: Annotated[bool, typer.Option("--keep-going", help="Go on after a statement that fails.")] = False,
+    keep_going: Annotated[bool, typer.Option("--keep-going", help="Continue after a statement that fails.")] = False,
     version: VersionOption = None,
     tag: TagOption = None,
     asof: AsofOption = None,
     as_json: JsonOption = False,
     max_rows: MaxRowsOption = 100,
 ) -> None:
-    """Run SQL, or a shell for it; tables have the names of their folders, without .lance."""
+    """Run SQL, or open a SQL shell; tables are named after their folders, without .lance."""
 
 
 @app.command()
@@ -217,20 +217,23 @@ def search(
     query: Annotated[
         str | None, typer.Argument(metavar="WORDS", help="Words, or '\"a phrase\"'; with --column a JSON form, too.")
     ] = None,
-    column: Annotated[str | None, typer.Option("--column", "-c", help="Texts; those with an index unless given.")] = (
-        None
-    ),
+    column: Annotated[
+        str | None, typer.Option("--column", "-c", help="Column of texts; default: those with an index.")
+    ] = (None),
     count: Annotated[int, typer.Option("--limit", "--rows", "--k", "-k", "-n", min=1, help="Number of rows.")] = 10,
-    condition: Annotated[str | None, typer.Option("--filter", metavar="SQL", help="Rows that may be found.")] = None,
+    condition: Annotated[
+        str | None, typer.Option("--filter", metavar="SQL", help="Search only rows for which this is true.")
+    ] = None,
     vector: Annotated[
-        str | None, typer.Option(metavar="JSON", help="Rows near to a vector: numbers, as [0.5, 1].")
+        str | None, typer.Option(metavar="JSON", help="Rows near this vector, given as numbers: [0.5, 1].")
     ] = None,
     like: Annotated[
-        int | None, typer.Option(min=0, metavar="ROWID", help="Rows near to the vector of the row with this _rowid.")
+        int | None, typer.Option(min=0, metavar="ROWID", help="Rows near the vector of the row with this _rowid.")
     ] = None,
-    vector_column: Annotated[str | None, typer.Option(help="Vectors, where there are several columns of them.")] = None,
+    vector_column: Annotated[str | None, typer.Option(help="Column of vectors, if the table has several.")] = None,
     select: Annotated[
-        list[str] | None, typer.Option(metavar="COLUMN", help="Show this; again for more. Else all but vectors.")
+        list[str] | None,
+        typer.Option(metavar="COLUMN", help="Show this column; repeat for more."),
     ] = None,
     version: VersionOption = None,
     tag: TagOption = None,
@@ -243,7 +246,7 @@ def search(
 @app.command()
 @done_by("look")
 def versions(table: TableArgument, as_json: JsonOption = False) -> None:
-    """Versions that can be read, with their tags."""
+    """List the versions that can be read, with their tags."""
 
 
 @app.command()
@@ -251,17 +254,17 @@ def versions(table: TableArgument, as_json: JsonOption = False) -> None:
 def diff(
     table: TableArgument,
     older: Annotated[
-        str | None, typer.Option("--from", metavar="VERSION", help="Number or tag; the version before, unless given.")
+        str | None, typer.Option("--from", metavar="VERSION", help="Number or tag; by default the version before --to.")
     ] = None,
     newer: Annotated[
-        str | None, typer.Option("--to", metavar="VERSION", help="Number or tag; the newest unless given.")
+        str | None, typer.Option("--to", metavar="VERSION", help="Number or tag; by default the newest.")
     ] = None,
-    with_rows: Annotated[bool, typer.Option("--rows", help="Show the rows, not how many there are.")] = False,
+    with_rows: Annotated[bool, typer.Option("--rows", help="Show the rows instead of counting them.")] = False,
     columns: ColumnsOption = None,
     as_json: JsonOption = False,
     max_rows: MaxRowsOption = 100,
 ) -> None:
-    """What changed from one version to another: counts and columns, or the rows."""
+    """Show what changed from one version to another: counts and columns, or the rows."""
 
 
 @app.command()
@@ -273,7 +276,7 @@ def files(
     asof: AsofOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Data files by fragment, and deletion files."""
+    """List data files by fragment, and deletion files."""
 
 
 @app.command()
@@ -301,7 +304,7 @@ def import_(
     max_rows_per_file: MaxRowsPerFileOption = 1 << 20,
     as_json: JsonOption = False,
 ) -> None:
-    """Write rows of a file to a table: all of them, or some, of some columns."""
+    """Write rows of a file to a table, optionally only some rows and columns."""
 
 
 @app.command()
@@ -319,7 +322,7 @@ def export(
     asof: AsofOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Write rows of a table to a file, in the format that the ending of its name says."""
+    """Write rows of a table to a file, in the format given by its file extension."""
 
 
 @app.command()
@@ -349,10 +352,10 @@ def compact(
 def cleanup(
     table: TableArgument,
     older_than: Annotated[
-        float | None, typer.Option("--older-than", min=0, metavar="DAYS", help="Age to keep.")
+        float | None, typer.Option("--older-than", min=0, metavar="DAYS", help="Keep versions younger than this.")
     ] = None,
-    retain: Annotated[int | None, typer.Option("--retain", min=1, help="Newest versions to keep.")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would go, remove nothing.")] = False,
+    retain: Annotated[int | None, typer.Option("--retain", min=1, help="Number of newest versions to keep.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="List what would be removed; remove nothing.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Remove old versions (14 days, unless told otherwise) and the files that only they refer to."""
@@ -363,20 +366,20 @@ def cleanup(
 def validate(
     table: TableArgument, version: VersionOption = None, tag: TagOption = None, as_json: JsonOption = False
 ) -> None:
-    """Read everything and list what is wrong; exit code 1 when something is."""
+    """Read the whole table and list its problems; exit code 1 if there are any."""
 
 
 @app.command()
 @done_by("change")
 def repair(
     table: TableArgument,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what is lost, commit nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="List what is lost; commit nothing.")] = False,
     restore_deleted: Annotated[
-        bool, typer.Option("--restore-deleted", help="Where the list of deleted rows is lost, let all of them live.")
+        bool, typer.Option("--restore-deleted", help="If the list of deleted rows is lost, restore those rows.")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Go on without what cannot be read: rows and index segments, in a new version."""
+    """Commit a new version without the rows and index segments that cannot be read."""
 
 
 @app.command()
@@ -388,7 +391,7 @@ def indices(
     asof: AsofOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Indexes, and how many rows each covers."""
+    """List the indexes and how many rows each covers."""
 
 
 @app.command()
@@ -400,12 +403,17 @@ def index(
         str,
         typer.Option(help="btree, bitmap, label_list, zonemap, bloomfilter or fts; of vectors ivf_pq and the like."),
     ] = ("btree"),
-    name: Annotated[str | None, typer.Option(help="Name; made from the column unless given.")] = None,
-    replace: Annotated[bool, typer.Option(help="Take the place of an index of this name.")] = True,
-    metric: Annotated[str, typer.Option(help="Of vectors: l2, cosine, dot or hamming.")] = "l2",
+    name: Annotated[str | None, typer.Option(help="Name; by default made from the column.")] = None,
+    replace: Annotated[bool, typer.Option(help="Replace an index of the same name.")] = True,
+    metric: Annotated[str, typer.Option(help="For vectors: l2, cosine, dot or hamming.")] = "l2",
     partitions: Annotated[
         int | None,
-        typer.Option("--partitions", "--num-partitions", min=1, help="Of vectors: partitions; chosen unless given."),
+        typer.Option(
+            "--partitions",
+            "--num-partitions",
+            min=1,
+            help="For vectors: partitions; chosen by default.",
+        ),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -422,27 +430,27 @@ def drop_index(table: TableArgument, name: NameArgument, as_json: JsonOption = F
 @done_by("indexes")
 def optimize(
     table: TableArgument,
-    names: Annotated[list[str] | None, typer.Option("--index", metavar="NAME", help="Only this; again for more.")] = (
+    names: Annotated[list[str] | None, typer.Option("--index", metavar="NAME", help="This index; repeat for more.")] = (
         None
     ),
     merge: Annotated[
-        int | None, typer.Option(min=0, metavar="COUNT", help="Merge the newest so many segments, too.")
+        int | None, typer.Option(min=0, metavar="COUNT", help="Also merge this many of the newest segments.")
     ] = None,
-    retrain: Annotated[bool, typer.Option("--retrain", help="Build anew, of all rows.")] = False,
+    retrain: Annotated[bool, typer.Option("--retrain", help="Rebuild from all rows.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Have indexes cover new rows."""
+    """Bring indexes up to date with new rows."""
 
 
 @app.command()
 @done_by("doctor")
 def doctor(
     places: Annotated[
-        list[str] | None, typer.Argument(metavar="[TABLE]...", help="Tables to open, too.", show_default=False)
+        list[str] | None, typer.Argument(metavar="[TABLE]...", help="Tables to open as well.", show_default=False)
     ] = (None),
     as_json: JsonOption = False,
 ) -> None:
-    """What this installation consists of, and what works here; for reports of problems."""
+    """Report installed versions and what works on this machine, for bug reports."""
 
 
 @app.command()
@@ -450,19 +458,19 @@ def doctor(
 def bench(
     table: TableArgument,
     condition: Annotated[
-        str | None, typer.Option("--where", "--filter", metavar="SQL", help="A scan with this filter, too.")
+        str | None, typer.Option("--where", "--filter", metavar="SQL", help="Also time a scan with this filter.")
     ] = None,
-    runs: Annotated[int, typer.Option("--runs", min=1, help="Times to do each.")] = 3,
+    runs: Annotated[int, typer.Option("--runs", min=1, help="Number of runs of each.")] = 3,
     version: VersionOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Time a scan, a filtered one, a take and a search: the median of some runs, after one that is not counted."""
+    """Time a scan, a filtered scan, a take and a search: medians of several runs, after a warm-up run."""
 
 
 @app.command("warm-up")
 @done_by("prepare")
 def warm_up(as_json: JsonOption = False) -> None:
-    """Compile kernels ahead of their first use, as when an image is built; takes about a minute."""
+    """Compile kernels ahead of their first use, for example while building an image; takes about half a minute."""
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What makes `spark.read.format("lance")` work without being asked: pyspark looks into modules named `pyspark_*`."""
+"""Hook for `spark.read.format("lance")`: PySpark imports modules named `pyspark_*` to find data sources."""
 
 from lance_duck.spark.io.datasource import LanceDataSource as DefaultSource
 

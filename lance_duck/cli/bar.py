@@ -11,7 +11,7 @@ from rich.progress import Progress
 
 @contextmanager
 def progress_bar(what: str) -> Iterator[Callable[[int, int | None], None]]:
-    """A bar on stderr, where that is a terminal; told how much is done, and of how much, where that is known."""
+    """Progress bar on stderr, shown only on a terminal; call it with the work done and the total, if known."""
     console = Console(stderr=True)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task(what, total=None)

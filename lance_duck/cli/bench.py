@@ -1,4 +1,4 @@
-"""The command that says how fast a table is read here: times and rates of a few ways to read it."""
+"""`bench`: how fast a table is read on this machine, as times and rates of several kinds of reads."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ Reading = Callable[[], int]
 def bench(
     table: str, condition: str | None = None, runs: int = 3, version: int | None = None, as_json: bool = False
 ) -> None:
-    """Time a scan, a filtered one, a take and a search: the median of some runs, after one that is not counted."""
+    """Time a scan, a filtered scan, a take and a search: medians of several runs, after a warm-up run."""
     readings = dict(_readings(open_table(table, version), condition))
     show((_timed(what, read, runs) for what, read in readings.items()), _COLUMNS, as_json)
 
 
 def _readings(dataset: ld.LanceDataset, condition: str | None) -> Iterator[tuple[str, Reading]]:
-    """Yield the ways to read that the table has something for, with what they are called."""
+    """Yield the name and the function of each kind of read that the table supports."""
     count = dataset.count_rows()
     if not count:
         raise InvalidInputError("nothing to read", where=dataset.uri, expected="a table with rows", found="none")
@@ -47,7 +47,7 @@ def _readings(dataset: ld.LanceDataset, condition: str | None) -> Iterator[tuple
 
 
 def _is_searched(dataset: ld.LanceDataset, name: str) -> bool:
-    """Return whether a column has vectors, one a row."""
+    """Return whether a column has one vector per row."""
     try:
         vector_column(dataset.handle.snapshot.schema, name)
     except ld.LanceDuckError:

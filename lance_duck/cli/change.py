@@ -55,7 +55,7 @@ def cleanup(
 
 
 def validate(table: str, version: int | None = None, tag: str | None = None, as_json: bool = False) -> None:
-    """Read everything and list what is wrong; exit code 1 when something is."""
+    """Read the whole table and list its problems; exit code 1 if there are any."""
     dataset = open_table(table, version, tag)
     problems = dataset.find_problems()
     if problems or as_json or not sys.stdout.isatty():
@@ -70,7 +70,7 @@ def validate(table: str, version: int | None = None, tag: str | None = None, as_
 
 
 def repair(table: str, dry_run: bool = False, restore_deleted: bool = False, as_json: bool = False) -> None:
-    """Go on without what cannot be read: rows and index segments, in a new version."""
+    """Commit a new version without the rows and index segments that cannot be read."""
     dataset = open_table(table)
     lost = dataset.repair(dry_run=dry_run, restore_deleted=restore_deleted)
     rows = [

@@ -1,8 +1,8 @@
 """`diff`: what changed from one version of a table to another.
 
 Where rows have stable ids, two versions are compared by them: a row that was inserted and deleted in between is no
-change, and a new column updates all rows. Without them the changes of each version are added up, and an updated row
-is deleted and inserted.
+change, and a new column counts as an update of all rows. Without stable ids the changes of each version are added up,
+and an updated row counts as deleted and inserted.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ _UPDATED_AT: Final = "_row_last_updated_at_version"
 
 
 class VersionComparison(Protocol):
-    """What happened to rows: `insert`, `update`, `delete`."""
+    """Rows that differ between two versions, by kind of change: `insert`, `update` or `delete`."""
 
     way: str
     """How versions were compared."""
 
     def counts(self) -> Mapping[str, int]:
-        """Return how many rows each change is of."""
+        """Return the number of rows for each kind of change."""
 
     def rows(self, columns: Sequence[str]) -> Iterator[Mapping[str, Any]]:
         """Yield the rows with their change and id: updated rows as they are now, deleted ones as they were."""
@@ -51,13 +51,13 @@ def diff(
     as_json: bool = False,
     max_rows: int = 100,
 ) -> None:
-    """What changed from one version to another: counts and columns, or the rows."""
+    """Show what changed from one version to another: counts and columns, or the rows."""
     dataset = open_table(table)
     after = dataset if newer is None else dataset.checkout_version(_version(newer))
     before = dataset.checkout_version(_before(dataset, after.version) if older is None else _version(older))
     if before.version > after.version:
         raise InvalidInputError(
-            "versions the wrong way round",
+            "versions in the wrong order",
             where="diff",
             expected="a version for --from that is not newer than that for --to",
             found=f"{before.version} and {after.version}",
@@ -127,7 +127,7 @@ class ChangesByVersion:
         return ({**nothing, **row} for batch in self._batches(selected) for row in batch.to_pylist())
 
     def _batches(self, selected: str, rest: str = "") -> Iterable[pa.RecordBatch]:
-        """Yield what is selected of the changes; there are none within one version."""
+        """Yield the selected columns of the changes; a version compared with itself has none."""
         if self.before.version == self.after.version:
             return
         with ld.connect({"t": self.after}) as connection:
@@ -140,7 +140,7 @@ class ChangesByVersion:
 def _chosen(
     dataset: ld.LanceDataset, change: str, ids: NDArray[np.uint64], columns: Sequence[str]
 ) -> Iterator[Mapping[str, Any]]:
-    """Yield the rows of these ids, with null for columns that this version does not have."""
+    """Yield the rows with the given ids, with null in columns that the version does not have."""
     if not len(ids):
         return
     existing = [name for name in columns if name in dataset.schema.names]
@@ -157,7 +157,7 @@ def _ids_and_versions(dataset: ld.LanceDataset) -> tuple[NDArray[np.uint64], NDA
 
 
 def _schema_changes(before: pa.Schema, after: pa.Schema) -> dict[str, list[str]]:
-    """Return columns that came, went, and have another type; a renamed one went, and came."""
+    """Return the columns that were added, dropped or changed in type; a renamed column counts as dropped and added."""
     old, new = ({field.name: str(field.type) for field in schema} for schema in (before, after))
     return {
         "columns_added": [f"{name}: {type_}" for name, type_ in new.items() if name not in old],
@@ -169,7 +169,7 @@ def _schema_changes(before: pa.Schema, after: pa.Schema) -> dict[str, list[str]]
 
 
 def _names(columns: str | None, before: ld.LanceDataset, after: ld.LanceDataset) -> list[str]:
-    """Return the columns to show: those of both versions, unless some are chosen."""
+    """Return the columns to show: those chosen, or else all columns of both versions."""
     there = list(dict.fromkeys(chain(after.schema.names, before.schema.names)))
     names = listed_names(columns)
     for name in names or ():

@@ -23,7 +23,7 @@ _ROWS: Final = 3
 
 
 def doctor(places: Sequence[str] | None = None, as_json: bool = False) -> None:
-    """What this installation consists of, and what works here; for reports of problems."""
+    """Report installed versions and what works on this machine, for bug reports."""
     facts = dict([*_versions(), *_kernels(), *_stores(), ("java", _java()), *_tables(places or ())])
     report(facts, as_json)
 
@@ -38,14 +38,14 @@ def _versions() -> Iterator[tuple[str, str]]:
 
 
 def _kernels() -> Iterator[tuple[str, str | int]]:
-    """Write and read a small table, which says whether the kernels on disk are those of this version and machine."""
+    """Write and read a small table, which shows whether the kernels on disk fit this version and machine."""
     first_use.silence()
     before = first_use.compiled
     try:
         with tempfile.TemporaryDirectory(prefix="lance_duck-", ignore_cleanup_errors=True) as folder:
             num_rows = ld.write_dataset({"id": list(range(_ROWS))}, f"{folder}/t.lance").to_table().num_rows
         yield "local disk", "writes and reads" if num_rows == _ROWS else f"{num_rows} of {_ROWS} rows are read"
-    except Exception as error:  # whatever it is, it is what a report is about
+    except Exception as error:  # any error at all belongs in the report
         yield "local disk", message_of(error)
     compiled = first_use.compiled - before
     yield "kernels of a first write", f"{compiled} had to be compiled: lance-duck warm-up" if compiled else "on disk"
@@ -61,7 +61,7 @@ def _stores() -> Iterator[tuple[str, str]]:
         try:
             open_store(uri)
             outcome = "opens"
-        except Exception as error:  # a setting of the environment that a client refuses, too
+        except Exception as error:  # also a setting in the environment that a client refuses
             outcome = message_of(error)
         yield uri.partition(":")[0], outcome
 

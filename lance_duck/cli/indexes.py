@@ -20,7 +20,7 @@ def indices(
     asof: datetime | None = None,
     as_json: bool = False,
 ) -> None:
-    """Indexes, and how many rows each covers."""
+    """List the indexes and how many rows each covers."""
     columns = ["name", "kind", "columns", "segments", "indexed_rows", "unindexed_rows", "bytes", "created"]
     show(_indices(open_table(table, version, tag, asof)), columns, as_json, max_rows=1000)
 
@@ -62,7 +62,7 @@ def optimize(
     retrain: bool = False,
     as_json: bool = False,
 ) -> None:
-    """Have indexes cover new rows."""
+    """Bring indexes up to date with new rows."""
     dataset = open_table(table)
     with progress_bar("indexing") as progress:
         dataset.optimize.optimize_indices(

@@ -1,4 +1,4 @@
-"""Commands that read what a table is and holds."""
+"""Commands that show the state and the contents of a table."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def info(
     asof: datetime | None = None,
     as_json: bool = False,
 ) -> None:
-    """What the table is: version, rows, files, size, columns, tags."""
+    """Describe the table: version, rows, files, size, columns, tags."""
     facts = _facts(open_table(table, version, tag, asof))
     if as_json:
         print(json.dumps(plain(facts)))
@@ -36,7 +36,7 @@ def schema(
     asof: datetime | None = None,
     as_json: bool = False,
 ) -> None:
-    """Columns with their types."""
+    """List the columns with their types."""
     fields = open_table(table, version, tag, asof).schema
     rows = ({"column": field.name, "type": str(field.type), "nullable": field.nullable} for field in fields)
     show(rows, ["column", "type", "nullable"], as_json)
@@ -52,13 +52,13 @@ def head(
     asof: datetime | None = None,
     as_json: bool = False,
 ) -> None:
-    """The first rows."""
+    """Show the first rows."""
     data = open_table(table, version, tag, asof).head(count, columns=listed_names(columns), filter=where)
     show(data.to_pylist(), data.schema.names, as_json, max_rows=max(count, 1))
 
 
 def versions(table: str, as_json: bool = False) -> None:
-    """Versions that can be read, with their tags."""
+    """List the versions that can be read, with their tags."""
     dataset = open_table(table)
     tags: dict[int, list[str]] = {}
     for name, entry in dataset.tags.list().items():
@@ -83,13 +83,13 @@ def files(
     asof: datetime | None = None,
     as_json: bool = False,
 ) -> None:
-    """Data files by fragment, and deletion files."""
+    """List data files by fragment, and deletion files."""
     columns = ["fragment", "rows", "deleted", "path", "format", "fields", "bytes", "deletion_file"]
     show(_files(open_table(table, version, tag, asof)), columns, as_json, max_rows=1000)
 
 
 def _flat(facts: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Facts with a row for each entry of a dict, as in "tags.first", and words for lists."""
+    """Flatten facts: an entry of a dict gets a name such as "tags.first", and a list becomes text."""
     for name, value in facts.items():
         if isinstance(value, Mapping):
             yield from ((f"{name}.{key}", item) for key, item in value.items())

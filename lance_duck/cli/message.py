@@ -1,4 +1,4 @@
-"""What people are told of an error."""
+"""Error messages on the command line."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 from lance_duck.errors import LanceDuckError
 from lance_duck.redact import shown
 
-# What the remedy of an error says of Python, and what does the same here.
+# What a remedy says in Python, and its equivalent on the command line.
 _COMMANDS: Final = (
     ('mode="append"', "--mode append"),
     ('mode="overwrite"', "--mode overwrite"),
@@ -17,7 +17,7 @@ _COMMANDS: Final = (
 
 
 def message_of(error: BaseException) -> str:
-    """Return what an error says, without secrets, empty lines and what follows of tracebacks."""
+    """Return the message of an error without secrets, empty lines and tracebacks."""
     text = shown(error).partition("\n\nAt:")[0].partition("\nTraceback")[0]
     if isinstance(error, LanceDuckError) and error.remedy and text.endswith(error.remedy):
         text = text.removesuffix(error.remedy) + _of_command_line(error.remedy)

@@ -1,4 +1,4 @@
-"""Which version of a table a command reads, and which columns."""
+"""The version and the columns of a table that a command reads."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def open_table(
 
 
 def listed_names(text: str | None) -> list[str] | None:
-    """Return the names in a text as `a,b`; one that has a comma stands in double quotes. None if none is given.
+    """Return the names in a text such as `a,b`; a name with a comma is in double quotes. None for no text.
 
     Raises:
         InvalidInputError: A name is empty.

@@ -1,4 +1,4 @@
-"""`warm-up`: what an installation does once, so that its first users need not wait."""
+"""`warm-up`: compiles kernels, so that the first users of an installation need not wait."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from lance_duck.cli.show import report
 
 
 def warm_up(as_json: bool = False) -> None:
-    """Compile kernels ahead of their first use, as when an image is built; takes about a minute."""
+    """Compile kernels ahead of their first use, for example while building an image; takes about half a minute."""
     done = ld.warm_up()
     folder = "nowhere: no folder can be written to" if done.folder is None else str(done.folder)
     report({"compiled": done.compiled, "seconds": round(done.seconds, 1), "kept": folder}, as_json)

@@ -1,4 +1,4 @@
-"""The command that searches a table: for words, for a vector, or for both."""
+"""`search`: searches a table for words, for a vector, or for both."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def search(
 def _nearest(
     dataset: ld.LanceDataset, vector: str | None, like: int | None, column: str | None, condition: str | None
 ) -> Mapping[str, Any]:
-    """Return the arguments of a search for a vector, or for that of a row, which itself is left out."""
+    """Return the arguments of a search for a vector, or for the vector of a row, which is excluded from the result."""
     if vector is not None and like is not None:
         raise InvalidInputError("both --vector and --like", where="search", expected="one of them")
     name = only_vector_column(dataset.handle.snapshot.schema) if column is None else column
@@ -86,7 +86,7 @@ def _numbers(vector: str) -> Any:
 
 
 def _marked(scanner: LanceScanner, result: pa.Table) -> Iterator[Mapping[str, Any]]:
-    """Yield rows whose words that were searched for are coloured."""
+    """Yield the rows with the matching words coloured."""
     rows = result.to_pylist()
     marked = {
         name: scanner.highlight(result.column(name), name, *_MARKS, words=_SHOWN_WORDS).to_pylist()

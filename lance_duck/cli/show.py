@@ -1,8 +1,9 @@
 """Formatting of results on stdout: tables, CSV and JSON lines.
 
 On a terminal results are tables for people. In a pipe they are CSV with a header, and with --json one JSON object a
-line (`info`: one object). Both spell bytes as hexadecimal digits, times as ISO 8601 and decimals in full; CSV writes
-nested values as JSON and null as nothing. Sizes are in units of 1,024 bytes on a terminal, exact elsewhere.
+line (`info` writes a single object). Both write bytes as hexadecimal digits, times as ISO 8601 and decimals in full;
+CSV writes nested values as JSON and null as an empty cell. Sizes are in units of 1,024 bytes on a terminal, and exact
+elsewhere.
 """
 
 from __future__ import annotations
@@ -29,20 +30,20 @@ Row = Mapping[str, Any]
 
 
 class ByteCount(int):
-    """A number of bytes: a person reads it in units of 1,024, programs as the number that it is."""
+    """A number of bytes, shown to people in units of 1,024 and to programs as an exact integer."""
 
     @classmethod
     def of(cls, count: int | None) -> ByteCount | None:
-        """Return a number of bytes, or None where it is not known."""
+        """Wrap a number of bytes; None stays None."""
         return None if count is None else cls(count)
 
     def __str__(self) -> str:
-        """Return it as "512 B", or as "1.5 KiB" and so on."""
+        """Return the size as "512 B", "1.5 KiB" and so on."""
         return size_text(int(self))
 
 
 class Form(StrEnum):
-    """How rows are written."""
+    """Output format of rows."""
 
     table = "table"
     csv = "csv"
@@ -75,7 +76,7 @@ def write_rows(rows: Iterable[Row], columns: Sequence[str], form: Form, max_rows
 
 
 def report(facts: Row, as_json: bool) -> None:
-    """Write what a command did: one object, or a line for each fact."""
+    """Write the outcome of a command: one JSON object, or one line per fact."""
     if as_json:
         show([facts], list(facts), as_json)
     else:
@@ -83,7 +84,7 @@ def report(facts: Row, as_json: bool) -> None:
 
 
 def show_table(rows: Iterable[Row], columns: Sequence[str], max_rows: int, console: Console) -> None:
-    """Draw at most `max_rows` rows for a person."""
+    """Draw a table of at most `max_rows` rows for a terminal."""
     numbered = iter(rows)
     shown = list(islice(numbered, max_rows))
     drawing = Table(box=box.SIMPLE_HEAD, pad_edge=False)
@@ -98,7 +99,7 @@ def show_table(rows: Iterable[Row], columns: Sequence[str], max_rows: int, conso
 
 
 def plain(value: Any) -> Any:
-    """Return `value` in types that JSON has."""
+    """Convert a value to types that JSON has."""
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -117,7 +118,7 @@ def plain(value: Any) -> Any:
 
 
 def text(value: Any) -> str:
-    """Return `value` as one CSV cell."""
+    """Format a value as one CSV cell."""
     simple = plain(value)
     if simple is None:
         return ""

@@ -18,20 +18,20 @@ _PATTERN: Final = re.compile(r"[*?\[{]|://")
 
 
 def place_of_source(table: str, source: str, command: str) -> str:
-    """Return what stands after FROM to read a source.
+    """Return the SQL that follows FROM to read a source.
 
     Args:
-        table: The table that the rows are for.
+        table: The table that the rows go to.
         source: A file, a pattern or address of files, or SQL.
         command: The command that was called.
 
     Raises:
-        InvalidInputError: Table and source are swapped.
+        InvalidInputError: The table and the source are swapped.
         NotFoundError: There is no such file.
     """
     if _is_rows(table):
         raise InvalidInputError(
-            "a source of rows in the place of the table",
+            "the source of rows comes first",
             where=table,
             expected=f"the table first: lance-duck {command} TABLE SOURCE",
             remedy=f"lance-duck {command} {shlex.quote(source)} {shlex.quote(table)}",

@@ -15,9 +15,9 @@ from lance_duck.store import did_you_mean_path, local_path
 
 
 def tables(folder: str, as_json: bool = False) -> None:
-    """Tables of a folder and of the namespaces in it; one that does not open is listed with its problem."""
+    """List the tables of a folder and of its namespaces; a table that does not open is listed with the reason."""
     path = local_path(folder)
-    if path is not None and not Path(path).is_dir():  # a namespace may be empty before its folder is made
+    if path is not None and not Path(path).is_dir():  # a namespace may be empty before its folder exists
         raise NotFoundError("no such folder", where=folder, remedy=did_you_mean_path(folder))
     namespace = ld.connect_namespace("dir", {"root": folder})
     rows = (_facts(namespace, name) for name in _names(namespace, []))
@@ -25,7 +25,7 @@ def tables(folder: str, as_json: bool = False) -> None:
 
 
 def _names(namespace: Namespace, inside: list[str]) -> Iterator[list[str]]:
-    """Yield the names of all tables, those of a namespace before those of the namespaces in it."""
+    """Yield the names of all tables; tables of a namespace come before those of its child namespaces."""
     yield from ([*inside, name] for name in namespace.list_tables(inside))
     for child in namespace.list_namespaces(inside):
         yield from _names(namespace, [*inside, child])

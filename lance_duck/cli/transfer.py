@@ -44,7 +44,7 @@ def import_(
     max_rows_per_file: int = 1 << 20,
     as_json: bool = False,
 ) -> None:
-    """Write rows of a file to a table: all of them, or some, of some columns."""
+    """Write rows of a file to a table, optionally only some rows and columns."""
     place = _selected(place_of_source(table, source, "import"), columns, where)
     write_rows_of(table, f"({place})", mode, data_storage_version, max_rows_per_file, as_json)
 
@@ -52,7 +52,7 @@ def import_(
 def write_rows_of(
     table: str, place: str, mode: str, data_storage_version: str | None, max_rows_per_file: int, as_json: bool
 ) -> None:
-    """Write what `FROM place` gives to a table, and say which version that made."""
+    """Write the rows of `FROM place` to a table, and report the new version."""
     with ld.connect() as connection, progress_bar("writing") as progress:
         rows = relation_reader(connection.sql(f"FROM {place}"), _ROWS_AT_ONCE)
         dataset = ld.write_dataset(
@@ -76,7 +76,7 @@ def export(
     asof: datetime | None = None,
     as_json: bool = False,
 ) -> None:
-    """Write rows of a table to a file, in the format that the ending of its name says."""
+    """Write rows of a table to a file, in the format given by its file extension."""
     options = _options(target)
     path = Path(target)
     if path.exists() and not overwrite:
@@ -95,7 +95,7 @@ def export(
 
 
 def _selected(place: str, columns: str | None, where: str | None) -> str:
-    """Return the SQL for rows and columns of a place."""
+    """Return the SQL that selects rows and columns of a place."""
     names = listed_names(columns)
     select_list = "*" if names is None else ", ".join(map(quoted, names))
     condition = "" if where is None else f" WHERE ({where}\n)"
@@ -105,7 +105,7 @@ def _selected(place: str, columns: str | None, where: str | None) -> str:
 def _counted(
     reader: pa.RecordBatchReader, progress: Callable[[int, int | None], None], total: int | None
 ) -> pa.RecordBatchReader:
-    """Return the same batches; tells how many rows have passed."""
+    """Yield the batches unchanged, and report the number of rows so far."""
 
     def batches() -> Iterator[pa.RecordBatch]:
         done = 0
@@ -118,7 +118,7 @@ def _counted(
 
 
 def _options(target: str) -> str:
-    """Return what COPY is told of a file, by the endings of its name."""
+    """Return the options of COPY for a file, by its extensions."""
     path, packed = Path(target), ""
     ending = path.suffix.lower()
     if "://" in target or path.is_dir():
@@ -128,7 +128,7 @@ def _options(target: str) -> str:
         ending = Path(path.stem).suffix.lower()
     if ending not in _FORMATS or (packed and ending == ".parquet"):
         raise InvalidInputError(
-            "a file name whose ending is not that of a known format",
+            "a file name without the extension of a known format",
             where=target,
             expected=f"{', '.join(_FORMATS)}; text formats also with {' or '.join(_PACKED)} appended",
         )
@@ -137,7 +137,7 @@ def _options(target: str) -> str:
 
 @contextmanager
 def _draft_of(path: Path) -> Iterator[Path]:
-    """Give the name of a new file beside another, whose place it takes once it is whole."""
+    """Yield the path of a new file that replaces another once it is complete."""
     try:
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
     except FileNotFoundError as error:

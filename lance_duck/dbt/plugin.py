@@ -1,4 +1,4 @@
-"""The plugin: settings of dbt become tables that are opened or written."""
+"""The plugin, which opens and writes tables according to the settings of dbt."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _MODES: Final = ("overwrite", "append", "merge")
 
 
 class Plugin(BasePlugin):  # type: ignore[misc]  # dbt is read as unknown, see pyproject.toml
-    """What dbt-duckdb asks of a plugin; it makes one for `module: lance_duck.dbt`.
+    """The plugin that dbt-duckdb creates for `module: lance_duck.dbt`.
 
-    Its `config` has `root`, a folder or URI of tables, and `storage_options`, both as wanted. All models of the project
+    Its `config` may have `root`, a folder or URI of tables, and `storage_options`. All models of the project
     may call `lance_scan` and the other functions of `lance_duck.register`.
     """
 
@@ -33,38 +33,38 @@ class Plugin(BasePlugin):  # type: ignore[misc]  # dbt is read as unknown, see p
         self._connection: Any = None
 
     def configure_connection(self, conn: Any) -> None:
-        """Make the functions of `lance_duck.register` known to a connection that dbt has opened."""
+        """Register the functions of `lance_duck.register` on a connection that dbt has opened."""
         self._connection = register(conn)
 
     def configure_cursor(self, cursor: Any) -> None:
-        """Make them known to a cursor: of a database file each has its own."""
+        """Register these functions on a cursor: each cursor of a database file has its own."""
         register(cursor)
 
     def load(self, source_config: SourceConfig) -> LanceDataset:
-        """Return the table of a source, for a view on it, into which DuckDB pushes columns and filters.
+        """Return the table of a source; dbt creates a view on it, into which DuckDB pushes columns and filters.
 
         Args:
-            source_config: Its `meta` has, as wanted, `uri`, and `version` (a number or a tag) or `asof`.
+            source_config: Its `meta` may have `uri`, and `version` (a number or a tag) or `asof`.
 
         Raises:
             NotFoundError: There is no such table or version.
-            InvalidInputError: Neither the source nor the plugin says where the table is.
+            InvalidInputError: Neither the source nor the plugin names the location of the table.
         """
         uri = self._place(source_config.get("uri"), source_config.identifier)
         version, asof = source_config.get("version"), source_config.get("asof")
         return dataset(uri, version, asof=asof, storage_options=self._options)
 
     def store(self, target_config: TargetConfig) -> None:
-        """Write a model of `materialized='external'`, of which dbt has written a Parquet file, to a table.
+        """Write a model of `materialized='external'` to a table, from the Parquet file that dbt wrote.
 
         Args:
-            target_config: The settings of the model, or their `meta`, have as wanted `uri`; `mode`: "overwrite", which
-                is the default, "append", or "merge"; and for "merge" the `unique_key` that decides which rows are
-                updated: a column, or a list of them. A missing table is made in all modes.
+            target_config: The settings of the model, or their `meta`, may have `uri`; `mode`: "overwrite" (the
+                default), "append" or "merge"; and for "merge" the `unique_key`, a column or a list of columns that
+                decides which rows are updated. A missing table is created in all modes.
 
         Raises:
             InvalidInputError: The settings make no sense.
-            UnsupportedError: The file is none of Parquet: others lose the types of columns.
+            UnsupportedError: The file is not Parquet: other formats lose the types of columns.
         """
         settings = _Settings(target_config.config)
         mode = settings.get("mode") or _MODES[0]
@@ -89,10 +89,10 @@ class Plugin(BasePlugin):  # type: ignore[misc]  # dbt is read as unknown, see p
         """Return the rows of the file that dbt wrote, as a relation."""
         place = target.location
         if place is None or place.format != "parquet":
-            found = None if place is None else place.format
-            raise UnsupportedError("file of a model", expected="parquet", found=found, remedy="format='parquet'")
+            format_ = None if place is None else place.format
+            raise UnsupportedError("file of a model", expected="parquet", found=format_, remedy="format='parquet'")
         rows = self._connection.cursor().sql(f"FROM read_parquet({literal(place.path)})")
-        # For a model without rows dbt writes one of nulls.
+        # For a model without rows dbt writes a single row of nulls.
         if [set(row) for row in rows.limit(2).fetchall()] == [{None}]:
             return rows.filter("false")
         return rows
@@ -114,10 +114,10 @@ class Plugin(BasePlugin):  # type: ignore[misc]  # dbt is read as unknown, see p
 
 
 class _Settings:
-    """The settings of a model: dbt 1.10 wants those that it does not know in `meta`.
+    """Settings of a model; dbt 1.10 expects settings that it does not know in `meta`.
 
     Args:
-        config: What dbt gives, whose `get` is that of a dict.
+        config: The object that dbt passes; it has the `get` of a dict.
     """
 
     def __init__(self, config: Any) -> None:
@@ -125,5 +125,5 @@ class _Settings:
         self._meta: Mapping[str, Any] = config.get("meta", None) or {}
 
     def get(self, name: str) -> Any:
-        """Return a setting, or None."""
+        """Return a setting, or None if it is not set."""
         return self._meta[name] if name in self._meta else self._config.get(name, None)

@@ -1,4 +1,4 @@
-"""The adapter, and its connection: those that Harlequin has for DuckDB, with Lance tables."""
+"""The adapter and its connection, derived from Harlequin's own for DuckDB."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from lance_duck.errors import LanceDuckError
 
 
 class LanceAdapter(DuckDbAdapter):  # type: ignore[misc]  # Harlequin is read as unknown, see pyproject.toml
-    """Harlequin's adapter for DuckDB, whose database has Lance tables.
+    """Harlequin's adapter for DuckDB, with Lance tables in its database.
 
     Args:
-        conn_str: A folder of tables, or tables; none: tables are named by their paths.
+        conn_str: A folder of tables, or tables; if empty, SQL names tables by their paths.
         read_only: Refuse to change Lance tables.
         _: Options of other adapters.
     """
@@ -32,7 +32,7 @@ class LanceAdapter(DuckDbAdapter):  # type: ignore[misc]  # Harlequin is read as
         """Connect to the folder or the tables.
 
         Raises:
-            HarlequinConnectionError: They are not there.
+            HarlequinConnectionError: The folder or a table does not exist.
         """
         try:
             connection = connect_to(self._places, VersionArguments(), read_only=self.read_only)
@@ -46,7 +46,7 @@ class HarlequinLanceConnection(DuckDbConnection):  # type: ignore[misc]
     """Harlequin's connection to DuckDB, through a `lance_duck.Connection`."""
 
     def execute(self, query: str) -> DuckDbCursor | None:
-        """Run a statement; return its rows, or None where it has none. Raises HarlequinQueryError."""
+        """Run a statement; return its rows, or None if it returns none. Raises HarlequinQueryError."""
         try:
             return super().execute(query)
         except LanceDuckError as error:

@@ -4,7 +4,7 @@ You hold: a session, frames, URIs. You get: frames, and tables changed by one co
 files themselves; the driver plans and commits. DataFrames only, no sparkContext, no RDD (but for `jobs/progress`,
 which asks a classic session how far its tasks are, and `workers`, which tells it their Python), so Spark Connect works.
 A new Spark job is a module in `verbs` on top of `jobs`.
-Never here: the format; every change is a verb of `lance_duck.verbs` or `maintenance` that is cut into parts.
+Never here: the format; every change is a verb of `lance_duck.verbs` or `maintenance`, divided into parts.
 """
 
 from typing import TYPE_CHECKING

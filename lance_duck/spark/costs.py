@@ -1,14 +1,14 @@
-"""The thresholds by which jobs, sources and sinks of Spark cut their work: each with its unit and its reason.
+"""Thresholds by which jobs, sources and sinks of Spark divide their work, each with its unit and reason.
 
-A threshold changes speed and memory, never a result. `benchmarks/spark.py` measures what they give together; none was
-measured by itself.
+A threshold changes speed and memory, never a result. `benchmarks/spark.py` measures their combined effect; none was
+measured in isolation.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-# Work of jobs
+# Jobs
 
 FEWEST_ROWS: Final = 1 << 16
 """Rows of a task, at least: to start one takes longer than to read them."""
@@ -37,7 +37,7 @@ DELETED_FILES: Final = 2000
 DRIVER_DELETIONS: Final = 64
 """Fragments whose deletion files the driver writes itself, and those of a task."""
 
-# Values that all tasks have
+# Values shared with all tasks
 
 SHARED_BYTES: Final = 1 << 20
 """Bytes of a message from which on it is left beside the table, and not sent with each task."""

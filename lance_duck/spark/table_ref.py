@@ -18,11 +18,11 @@ OPENED = 16
 
 @dataclass(frozen=True)
 class TableRef:
-    """A table, for drivers and workers alike; it pickles, and is cheap to make.
+    """Reference to a table, for drivers and workers; it pickles, and is cheap to create.
 
     Attributes:
         uri: An absolute path or the URI of an object store.
-        storage_options: For the store; never shown.
+        storage_options: Settings of the store; never shown.
     """
 
     uri: str
@@ -33,30 +33,30 @@ class TableRef:
 
     @classmethod
     def of(cls, uri: str | os.PathLike[str], storage_options: Mapping[str, str] | None = None) -> TableRef:
-        """Parse what a user gives: relative paths become absolute, and Spark's `file:` URIs become paths.
+        """Parse the place that a user names: relative paths become absolute, and Spark's `file:` URIs become paths.
 
         Raises:
-            WrongTypeError: That is not a path or URI, or the settings are not a dict of strings.
+            WrongTypeError: The place is not a path or URI, or the settings are not a dict of strings.
         """
         where = Location.of(uri, storage_options)
         return cls(_absolute(os.fspath(uri)), tuple(sorted(where.storage_options.items())))
 
     def dataset(self, version: int | str | tuple[str | None, int | str | None] | None = None) -> LanceDataset:
-        """Return a new handle; None is the newest version.
+        """Return a new handle; None means the newest version.
 
         Raises:
-            NotFoundError: There is no table, or no such version.
+            NotFoundError: The table or the version does not exist.
         """
         return dataset(self.uri, version, storage_options=dict(self.storage_options))
 
     def pinned(self, version: int | tuple[str, int]) -> LanceDataset:
-        """Return a version, opened once in each worker and kept with all that it has read; not to be changed.
+        """Return a version, opened once per worker and cached with the data that it has read; not to be changed.
 
         Args:
             version: A number, or a branch and a number.
 
         Raises:
-            NotFoundError: There is no table, or no such version.
+            NotFoundError: The table or the version does not exist.
         """
         entry = _opened.get((self, version), lambda: _Opened(self.dataset(version)))
         if entry.is_replaced():  # by a new table at the same place
@@ -66,13 +66,13 @@ class TableRef:
 
 
 def pin(table: LanceDataset) -> int | tuple[str, int]:
-    """Return what `TableRef.pinned` takes for a handle's version, tags of branches included."""
+    """Return the version of a handle in the form that `TableRef.pinned` takes."""
     branch = table.handle.snapshot.branch
     return table.version if branch is None else (branch, table.version)
 
 
 class _Opened:
-    """A table, and how to tell that its manifest is still the one that was read."""
+    """An open table, with the means to check that its manifest is still the one that was read."""
 
     def __init__(self, table: LanceDataset) -> None:
         snapshot = table.handle.snapshot

@@ -1,4 +1,4 @@
-"""Tables as views, and what is known of them beside their rows as frames."""
+"""Views of tables, and frames with facts about tables."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ _FIXED: Final = ("version", "tag", "timestamp")
 
 @checked_call
 def create_view(spark: SparkSession, name: str, uri: str | os.PathLike[str], **options: Any) -> None:
-    """Show a table to SQL as a temporary view, in place of one of the same name.
+    """Create or replace a temporary view of a table.
 
-    The view is on the newest version. After each write by a function of `lance_duck.spark` it is made again; after
-    others (INSERT INTO the view, another program) `refresh_view` does so. Until then it shows the version that it was
-    made on, in every query.
+    The view shows the newest version. After each write by a function of `lance_duck.spark` it is created again; after
+    other writes (INSERT INTO the view, another program) call `refresh_view`. Until then it shows the version of its
+    creation.
 
     Args:
         spark: Classic or Connect.
         name: Name of the view.
         uri: The table.
-        options: Those of `read`; with `version`, `tag` or `timestamp` the view stays on that version.
+        options: Options of `read`; with `version`, `tag` or `timestamp` the view stays on that version.
 
     Raises:
         NotFoundError: There is no table.
@@ -53,13 +53,13 @@ def create_view(spark: SparkSession, name: str, uri: str | os.PathLike[str], **o
 
 @checked_call
 def refresh_view(spark: SparkSession, uri: str | os.PathLike[str]) -> None:
-    """Make the views of a table that `create_view` made again, on its newest version."""
+    """Create the views that `create_view` made of a table again, on its newest version."""
     refresh_views(spark, TableRef.of(uri))
 
 
 @checked_call
 def drop_view(spark: SparkSession, name: str) -> bool:
-    """Drop a view that `create_view` made; returns whether there was one."""
+    """Drop a view that `create_view` made; return whether it existed."""
     forget(spark, name)
     return bool(spark.catalog.dropTempView(name))
 
@@ -74,12 +74,12 @@ def count(
     storage_options: Storage = None,
     parallelism: int | None = None,
 ) -> int:
-    """Count the rows of a table; without a filter from its manifest alone, where Spark would read all columns.
+    """Count the rows of a table; without a filter from its manifest alone, whereas Spark would read all columns.
 
     Args:
         spark: Classic or Connect.
         uri: The table.
-        filter: SQL text, (SQL text, parameters) or a pyarrow expression: only rows for which it is true.
+        filter: SQL text, (SQL text, parameters) or a pyarrow expression; counts rows for which it is true.
         version: A number, the name of a tag, or (branch, number or tag); None: the newest.
         storage_options: For the store.
         parallelism: Tasks to aim at; None: as suits the table.
@@ -113,12 +113,12 @@ def history(
     Args:
         spark: Classic or Connect.
         uri: The table.
-        limit: Versions at most, each of which is read; None: all.
+        limit: Maximum number of versions, each of which is read; None for all.
         storage_options: For the store.
 
     Returns:
-        version, timestamp, operation, message, read_version, transaction, properties. Of a version whose transaction
-        was not kept only the first two are known.
+        version, timestamp, operation, message, read_version, transaction, properties. For a version whose transaction
+        was not kept, only the first two are known.
     """
     return spark.createDataFrame(metadata_tables.history(TableRef.of(uri, storage_options).dataset(), limit))
 

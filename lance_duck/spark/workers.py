@@ -1,7 +1,7 @@
-"""The Python that Spark's workers run: that of this process, where both are on one machine.
+"""The Python of Spark's workers: that of this process, if both run on one machine.
 
-Spark starts workers with the `python3` of PATH unless it is told otherwise. Without an activated environment that one
-knows nothing of this package.
+Spark starts workers with the `python3` on PATH unless told otherwise. Without an activated environment that Python
+lacks this package.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SETTINGS: Final = ("spark.pyspark.python", "spark.pyspark.driver.python")
 _PACKAGES: Final = ("lance_duck", "pyarrow", "pandas")
 _PROBE: Final = f"import importlib.util as u; print([n for n in {_PACKAGES} if u.find_spec(n) is None])"
 
-# pyspark says so at each use of its own that needs pandas; what is used of pandas here works with 3, which is tested.
+# pyspark warns at each of its own uses of pandas; the features used here work with pandas 3, as tests show.
 warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning, r"pyspark\.")
 _IN_WORKER: Final = any(
     name in ("pyspark.worker", "pyspark.daemon")
@@ -36,18 +36,18 @@ _IN_WORKER: Final = any(
     for name in sys.modules
 )
 if _IN_WORKER:
-    first_use.silence()  # a line from each worker would be a flood
+    first_use.silence()  # one line per worker would be too many
 
 
 def load_in_worker(module: str) -> None:
     """Import a module, where this process is a worker of Spark's, and keep what is imported from the garbage collector.
 
-    Spark collects garbage after each task and each step of a plan. To pass over the 170,000 objects of imported modules
+    Spark collects garbage after each task and each step of a plan. Visiting the 170,000 objects of imported modules
     took 85 ms of processor time, and collections during the import a fifth of its time.
     """
     if not _IN_WORKER:
         return
-    # Workers share the processors: threads of faiss that spin while they wait took ten times the processor time.
+    # Workers share the processors: faiss threads that spin while waiting took ten times the processor time.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     collects = gc.isenabled()
     gc.disable()
@@ -62,7 +62,7 @@ def load_in_worker(module: str) -> None:
 def map_batches(
     frame: DataFrame, work: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]], columns: str | StructType
 ) -> DataFrame:
-    """Return the frame of what `work` makes of the batches of each partition, in workers that have this package.
+    """Apply `work` to the batches of each partition, in workers that have this package, and return the frame.
 
     Raises:
         JobError: As `use_this_python`.
@@ -72,12 +72,12 @@ def map_batches(
 
 
 def use_this_python(spark: SparkSession) -> None:
-    """Have workers on this machine run the Python of this process, unless the user chose another.
+    """Let workers on this machine run the Python of this process, unless the user chose another.
 
-    Sessions of Spark Connect, and those of a cluster, are left alone: their workers are elsewhere.
+    Sessions of Spark Connect and of clusters are left unchanged: their workers run elsewhere.
 
     Raises:
-        JobError: The Python that the user chose for workers on this machine lacks this package.
+        JobError: The Python chosen for workers on this machine lacks this package.
     """
     if getattr(spark, "_jsparkSession", None) is None:
         return
@@ -105,7 +105,7 @@ def without_this_package(text: str) -> JobError:
 
 @cache
 def _missing(python: str) -> str:
-    """Describe what a Python lacks, or why it does not run; empty when it will do."""
+    """Describe what a Python lacks, or why it does not run; empty if it is suitable."""
     try:
         run = subprocess.run([python, "-c", _PROBE], capture_output=True, text=True, timeout=60, check=True)  # noqa: S603
     except (OSError, subprocess.SubprocessError) as error:

@@ -1,4 +1,4 @@
-"""What `lance-duck sql` does."""
+"""The command `lance-duck sql`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def sql(
     as_json: bool = False,
     max_rows: int = 100,
 ) -> None:
-    """Run SQL, or a shell for it; tables have the names of their folders, without .lance."""
+    """Run SQL, or open a SQL shell; tables are named after their folders, without .lance."""
     places, text = places_and_sql(words or [])
     scripts = list(_scripts(files or [], text))
     with connect_to(places, VersionArguments(version, tag, asof), read_only=read_only) as connection:
@@ -41,7 +41,7 @@ def sql(
 
 
 def _run(runner: StatementRunner, scripts: Sequence[Script], *, keep_going: bool) -> bool:
-    """Run scripts up to the first that fails; return whether none did."""
+    """Run scripts until one fails; return whether all succeeded."""
     is_good = True
     for script in scripts:
         is_good &= runner.run_script(script, keep_going=keep_going)
@@ -51,7 +51,7 @@ def _run(runner: StatementRunner, scripts: Sequence[Script], *, keep_going: bool
 
 
 def _scripts(files: Sequence[Path], text: str | None) -> Iterator[Script]:
-    """Yield the files, and then the SQL of the command line."""
+    """Yield the scripts: first the files, then the SQL given on the command line."""
     for file in files:
         yield _standard_input() if str(file) == STANDARD_INPUT else read_script(file)
     if text is not None:

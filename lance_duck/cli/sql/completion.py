@@ -21,13 +21,13 @@ _TABLE_FOLLOWS: Final = frozenset({"from", "join", "into", "update", "table", "d
 
 @dataclass(frozen=True)
 class CompletionWords:
-    """Words that a statement may hold.
+    """Vocabulary for completing a statement.
 
     Attributes:
-        columns: Names of columns, by the name of their table.
+        columns: Names of columns, by table name.
         functions: Names of functions.
         keywords: Words of SQL, in lower case.
-        reserved: Those that no name can be without quotes.
+        reserved: Keywords that need quotes when used as a name.
     """
 
     columns: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -37,7 +37,7 @@ class CompletionWords:
 
     @classmethod
     def of(cls, connection: ld.Connection) -> CompletionWords:
-        """Ask a connection for its words."""
+        """Read the vocabulary of a connection."""
         columns: dict[str, list[str]] = {}
         names = connection.execute("SELECT table_name, column_name FROM duckdb_columns() WHERE NOT internal").fetchall()
         for table, column in names:
@@ -50,7 +50,7 @@ class CompletionWords:
         return cls(columns, sorted(row[0] for row in functions), sorted({row[0] for row in keywords}), reserved)
 
     def spelled(self, name: str) -> str:
-        """Return a name as a statement spells it: in quotes where it needs them."""
+        """Return a name as SQL spells it, quoted if necessary."""
         return name if _PLAIN.fullmatch(name) and name not in self.reserved else quoted(name)
 
     def columns_of(self, tables: Iterable[str]) -> list[str]:
@@ -60,18 +60,18 @@ class CompletionWords:
 
 
 def candidates(vocabulary: CompletionWords, before: str, after: str = "") -> tuple[str, list[str]]:
-    """Return what may stand at a place of a statement.
+    """Return completions at a position in a statement.
 
     Args:
-        vocabulary: The words that there are.
-        before: The text before that place.
-        after: The text after it.
+        vocabulary: Words to choose from.
+        before: The text before the position.
+        after: The text after the position.
 
     Returns:
-        The beginning of the word that is there already, and words that begin so: the likely ones first.
+        The part of the word that is already typed, and the words that begin with it, likely ones first.
     """
     last = _LAST_WORD.search(before)
-    assert last is not None  # it matches nothing, too
+    assert last is not None  # the pattern also matches the empty text
     word, table = last["word"], last["table"]
     named = _tables_named(vocabulary, before[: last.start()] + " " + after)
     previous = Clauses.of(before[: last.start()])
@@ -91,11 +91,11 @@ def candidates(vocabulary: CompletionWords, before: str, after: str = "") -> tup
 
 
 class SqlCompleter(Completer):
-    """Completes statements, and the commands of the shell.
+    """Completer of statements and of shell commands.
 
     Args:
-        vocabulary: Returns the words of SQL that there are at this moment.
-        commands: The commands of the shell, each with its dot.
+        vocabulary: Returns the current vocabulary of SQL.
+        commands: Commands of the shell, with their leading dot.
     """
 
     def __init__(self, vocabulary: Callable[[], CompletionWords], commands: Sequence[str]) -> None:
@@ -103,7 +103,7 @@ class SqlCompleter(Completer):
         self._commands = commands
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:
-        """Yield what may stand where the cursor is."""
+        """Yield completions at the cursor."""
         before = document.text_before_cursor
         if before.startswith("."):
             matching = [command for command in self._commands if command.startswith(before)]
@@ -118,7 +118,7 @@ def _spelled_columns(vocabulary: CompletionWords, tables: Iterable[str]) -> list
 
 
 def _tables_named(vocabulary: CompletionWords, sql: str) -> dict[str, str]:
-    """Return the tables that a statement names, by what it calls them."""
+    """Return the tables that a statement names, by alias or name."""
     clauses = Clauses.of(sql)
     tables = {}
     for place in range(len(clauses)):

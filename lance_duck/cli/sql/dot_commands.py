@@ -29,9 +29,9 @@ class DotCommand:
     """A command of the shell.
 
     Attributes:
-        arguments: How help writes them; in brackets where they may be left out.
-        what: What the command does.
-        run: Does it, with the argument that was given, or an empty text.
+        arguments: The arguments as `.help` shows them; optional ones in brackets.
+        what: Description for `.help`.
+        run: Runs the command with its argument, or with an empty text.
     """
 
     arguments: str
@@ -40,14 +40,14 @@ class DotCommand:
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """How many arguments there may be."""
+        """The allowed numbers of arguments."""
         if not self.arguments:
             return (0,)
         return (0, 1) if self.arguments.startswith("[") else (1,)
 
 
 def run_dot_command(runner: StatementRunner, text: str) -> bool:
-    """Run a command of the shell; False: it says to leave. What is wrong with it goes to stderr."""
+    """Run a command of the shell; return False if the shell should end. Errors go to stderr."""
     name, _, rest = text.partition(" ")
     if name in _LEAVE:
         return False

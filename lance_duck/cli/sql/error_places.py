@@ -1,7 +1,7 @@
-"""The place in a statement that an error is about.
+"""The position in a statement that an error refers to.
 
-`DuckDBPyConnection.sql` binds a statement without its text, so that its errors do not say where an unknown name
-stands. DuckDB says so when it explains the statement, which runs nothing.
+`DuckDBPyConnection.sql` binds a statement without its text, so its errors do not show where an unknown name stands.
+DuckDB does show it when it explains the statement, which runs nothing.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ _UNPLACED: Final = ("Binder Error", "Catalog Error")
 
 
 def placed_message(connection: ld.Connection, statement: ScriptStatement, error: Exception) -> str:
-    """Return what an error of a statement says, with the line of the statement where that can be known."""
+    """Return the message of a failed statement, with the line of the error if it can be found."""
     message = message_of(error)
     if not message.startswith(_UNPLACED) or "\nLINE " in message or first_word(statement.text) not in _EXPLAINED:
         return statement.located(message)
-    # An error in a transaction may end it, and no more can be asked there.
+    # An error in a transaction may abort it, and then nothing more can be asked.
     cursor = connection.cursor() if connection.in_transaction else connection
     try:
         cursor.execute(_EXPLAIN + statement.text)

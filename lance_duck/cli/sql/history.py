@@ -1,4 +1,4 @@
-"""What was typed before, in a file in the user's own folder."""
+"""History of statements, in a file in the user's own folder."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ _SECRET: Final = re.compile(r"secret|password|token", re.IGNORECASE)
 
 
 class StatementHistory(FileHistory):
-    """Statements in a file that its user alone can read, without those that speak of secrets."""
+    """History in a file that only its user can read; statements that mention secrets are left out."""
 
     def store_string(self, string: str) -> None:
-        """Write a statement to the file."""
+        """Append a statement to the file."""
         if not _SECRET.search(string):
             super().store_string(string)
 
 
 def user_history() -> tuple[History, str | None]:
-    """Return the history of the user, and why it is not kept on disk, or None if it is."""
+    """Return the history of the user, and the reason if it cannot be kept on disk, else None."""
     path = platformdirs.user_state_path("lance-duck", appauthor=False) / "history.sql"
     try:
         return file_history(path), None
@@ -31,10 +31,10 @@ def user_history() -> tuple[History, str | None]:
 
 
 def file_history(path: Path) -> StatementHistory:
-    """Return the history in a file, which is made where there is none.
+    """Return the history in a file, which is created if it does not exist.
 
     Raises:
-        OSError: It cannot be written.
+        OSError: The file cannot be written.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     path.touch(mode=0o600)

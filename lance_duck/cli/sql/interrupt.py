@@ -1,7 +1,7 @@
 """Ctrl-C while DuckDB computes.
 
-Python runs its handlers of signals between its own instructions, which may be minutes away while DuckDB gives the rows
-of a query. The signal's number is written to a socket at once, though, and a thread that waits there interrupts DuckDB.
+Python runs signal handlers between its own instructions, which may be minutes apart while DuckDB computes the rows of a
+query. The number of the signal is written to a socket at once, though, and a thread waiting there interrupts DuckDB.
 """
 
 from __future__ import annotations
@@ -26,30 +26,30 @@ class Interruption:
 
 @contextmanager
 def interruptible(connection: ld.Connection) -> Iterator[Interruption]:
-    """Have Ctrl-C end the statement that a connection runs: by KeyboardInterrupt, or an error of DuckDB before that.
+    """Let Ctrl-C stop the statement that a connection runs, by KeyboardInterrupt or by an error of DuckDB before that.
 
-    In other threads than the main one, which signals do not reach, nothing changes.
+    Has no effect outside the main thread, since signals do not reach other threads.
     """
     interruption = Interruption()
     if threading.current_thread() is not threading.main_thread():
         yield interruption
         return
-    waiting, written = socket.socketpair()
-    written.setblocking(False)
-    watcher = threading.Thread(target=_watch, args=(waiting, connection.native, interruption), daemon=True)
-    before = signal.set_wakeup_fd(written.fileno(), warn_on_full_buffer=False)
+    receiver, sender = socket.socketpair()
+    sender.setblocking(False)
+    watcher = threading.Thread(target=_watch, args=(receiver, connection.native, interruption), daemon=True)
+    before = signal.set_wakeup_fd(sender.fileno(), warn_on_full_buffer=False)
     watcher.start()
     try:
         yield interruption
     finally:
         signal.set_wakeup_fd(before)
-        written.close()
+        sender.close()
         watcher.join()
-        waiting.close()
+        receiver.close()
 
 
-def _watch(waiting: socket.socket, native: Any, interruption: Interruption) -> None:
-    while number := waiting.recv(1):
+def _watch(receiver: socket.socket, native: Any, interruption: Interruption) -> None:
+    while number := receiver.recv(1):
         if number[0] == signal.SIGINT:
             interruption.happened = True
             native.interrupt()

@@ -1,4 +1,4 @@
-"""Tables that a command line names, and the connection on which they are tables."""
+"""The places that a command line names, and a connection to the tables there."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ STANDARD_INPUT: Final = "-"
 
 @dataclass(frozen=True)
 class VersionArguments:
-    """The version that a command reads, by one of these; the newest when all are None."""
+    """The version that a command reads, given in one of three ways; the newest if all are None."""
 
     version: int | None = None
     tag: str | None = None
@@ -35,7 +35,7 @@ class VersionArguments:
 
 
 def places_and_sql(words: Sequence[str]) -> tuple[list[str], str | None]:
-    """Divide the words of a command line into places and SQL: the last word, where it is none of the former."""
+    """Divide the words of a command line into places and SQL: the last word is SQL if it is not a place."""
     if not words or _is_place(words[-1]):
         return list(words), None
     is_alone = len(words) == 1
@@ -45,16 +45,16 @@ def places_and_sql(words: Sequence[str]) -> tuple[list[str], str | None]:
 
 
 def connect_to(places: Sequence[str], version: VersionArguments, *, read_only: bool) -> ld.Connection:
-    """Connect to a folder, or to tables, which get the names of their folders without `.lance`.
+    """Connect to a folder, or to tables, which are named after their folders without `.lance`.
 
     Args:
         places: A folder, or any number of tables.
-        version: Version of these tables; a version that is named can only be read.
+        version: Version of the tables; a version chosen explicitly can only be read.
         read_only: Refuse changes of Lance tables.
 
     Raises:
         NotFoundError: There is no such folder, table or version.
-        InvalidInputError: Places that cannot be connected at once.
+        InvalidInputError: The places cannot be connected at once.
     """
     tables: dict[str, str | ld.LanceDataset] = {}
     folders = []

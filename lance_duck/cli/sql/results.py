@@ -22,11 +22,11 @@ _PLAN: Final = ["explain_key", "explain_value"]
 
 @dataclass
 class Results:
-    """Writes the results of statements, one after the other.
+    """Writer of the results of statements, one after the other.
 
     Attributes:
-        form: How rows are written.
-        max_rows: Rows that a table on a terminal has at most.
+        form: Output format of rows.
+        max_rows: Maximum rows of a table on a terminal.
     """
 
     form: Form
@@ -34,10 +34,10 @@ class Results:
     _written: int = 0
 
     def write(self, relation: Any, sql: str) -> None:
-        """Write what a statement gave: rows, or the number of rows that it changed.
+        """Write the result of a statement: rows, or the number of changed rows.
 
         Args:
-            relation: What `Connection.sql` returned; None: nothing.
+            relation: Result of `Connection.sql`; None if there is none.
             sql: The statement.
         """
         if relation is None:
@@ -56,14 +56,14 @@ class Results:
                 write_rows(rows, names, self.form, self.max_rows)
 
     def _separate(self) -> None:
-        """Part the CSV of a result from that of the one before, by an empty line."""
+        """Separate the CSV of a result from the previous one by an empty line."""
         if self.form is Form.csv and self._written:
             print()
         self._written += 1
 
 
 def distinct(names: Sequence[str]) -> list[str]:
-    """Return names of columns that differ, with a number where one comes again, as DuckDB has them in subqueries."""
+    """Make column names unique: a repeated name gets a number, as in DuckDB's subqueries."""
     taken: set[str] = set()
     result = []
     for name in names:
@@ -82,7 +82,7 @@ def _rows(reader: pa.RecordBatchReader, names: list[str]) -> Iterator[Row]:
 
 
 def _write_plans(rows: Iterator[Row]) -> None:
-    """Write the plans of an EXPLAIN as DuckDB draws them: a cell of a table would cut them."""
+    """Write the plans of an EXPLAIN as DuckDB draws them; the cell of a table would truncate them."""
     console = Console(file=sys.stdout)
     for row in rows:
         console.print(row["explain_key"], style="dim")

@@ -1,4 +1,4 @@
-"""Statements that run one after the other, and what is said when one fails."""
+"""Runs statements one after the other, and reports the ones that fail."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from lance_duck.cli.sql.script import Script, ScriptStatement
 
 @dataclass
 class StatementRunner:
-    """Runs statements on one connection.
+    """Runner of statements on one connection.
 
     Attributes:
         connection: The connection.
-        results: Where their results go.
-        is_timed: Whether the time of each statement is written.
+        results: Where results go.
+        is_timed: Whether the run time of each statement is written.
     """
 
     connection: ld.Connection
@@ -28,14 +28,14 @@ class StatementRunner:
     is_timed: bool = False
 
     def run_script(self, script: Script, *, keep_going: bool = False) -> bool:
-        """Run the statements of a text, up to the first that fails; return whether none did.
+        """Run the statements of a script until one fails; return whether all succeeded.
 
         Args:
-            script: The text.
-            keep_going: Run those after it, too.
+            script: The statements.
+            keep_going: Continue after a failed statement.
 
         Raises:
-            KeyboardInterrupt: By Ctrl-C.
+            KeyboardInterrupt: Ctrl-C was pressed.
         """
         is_good = True
         for statement in script.statements():
@@ -46,7 +46,7 @@ class StatementRunner:
         return is_good
 
     def _run(self, statement: ScriptStatement) -> bool:
-        """Run a statement and write its result; False: it failed, and why is written to stderr."""
+        """Run a statement and write its result; return False if it failed, with the reason on stderr."""
         begun = time.perf_counter()
         with interruptible(self.connection) as interruption:
             try:
@@ -63,13 +63,13 @@ class StatementRunner:
         return True
 
     def leave(self) -> None:
-        """Give up a transaction that is still open, and say so."""
+        """Roll back a transaction that is still open, and report that."""
         if self.connection.in_transaction:
             self.connection.rollback()
             complain("the transaction that was open is rolled back: COMMIT was never said")
 
 
 def complain(message: str) -> None:
-    """Write a message about what went wrong."""
+    """Write an error message to stderr."""
     sys.stdout.flush()
     print(f"lance-duck: {message}", file=sys.stderr)

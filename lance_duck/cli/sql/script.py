@@ -1,4 +1,4 @@
-"""Texts of several statements, and the lines that these stand on."""
+"""Scripts of several statements, with the line of each."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ class Script:
 
     Attributes:
         sql: The text.
-        name: What errors call it: the name of its file; None: they give no line.
+        name: File name for error messages; if None, messages name no line.
     """
 
     sql: str
     name: str | None = None
 
     def statements(self) -> Iterator[ScriptStatement]:
-        """Yield the statements in order; at the end what DuckDB finds no token in: a comment, or half of one."""
+        """Yield the statements in order, and at the end text without tokens, such as a comment or half of one."""
         statements = statements_of(self.sql)
         for statement in statements:
             yield self._statement(statement.start, statement.text.rstrip())
@@ -46,7 +46,7 @@ class ScriptStatement:
 
     Attributes:
         text: The statement, without the semicolon.
-        line: Line of the script, on which it begins; from 1 on.
+        line: Line of the script on which the statement begins, from 1.
         script: See `Script.name`.
     """
 
@@ -55,7 +55,7 @@ class ScriptStatement:
     script: str | None = None
 
     def located(self, message: str) -> str:
-        """Return the message of an error with the lines of the script in place of those of the statement."""
+        """Return an error message with line numbers of the script instead of the statement."""
         lines, line, shift = [], self.line, 0
         for text in message.splitlines():
             if shift and not text.strip(" ^"):
@@ -75,7 +75,7 @@ def read_script(file: Path) -> Script:
 
     Raises:
         NotFoundError: There is no such file.
-        InvalidInputError: It cannot be read as a text.
+        InvalidInputError: The file is not text.
     """
     try:
         return Script(file.read_text(encoding="utf-8-sig"), str(file))
@@ -86,18 +86,18 @@ def read_script(file: Path) -> Script:
 
 
 def is_complete(sql: str) -> bool:
-    """Return whether a text ends with a semicolon that ends its last statement, or says nothing at all."""
+    """Return whether a text is empty or its last statement ends with a semicolon."""
     tokens = Clauses.of(sql).tokens
     return tokens[-1].text == ";" if tokens else not sql.strip()
 
 
 def first_word(sql: str) -> str:
-    """Return the word that a statement begins with, in lower case; empty if it begins with another token."""
+    """Return the first word of a statement in lower case; empty if the first token is not a word."""
     return Clauses.of(sql).word(0) or ""
 
 
 def _end_of_last(sql: str, statements: list[Clauses]) -> int:
-    """Return where the semicolon after the last statement ends, or the text if there is none."""
+    """Return the end of the semicolon after the last statement, or of the text if there is none."""
     if not statements:
         return 0
     last = statements[-1]

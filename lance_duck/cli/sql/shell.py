@@ -23,11 +23,11 @@ _PROMPT_IN_TRANSACTION: Final = "lance*> "
 
 
 class Shell:
-    """Reads statements from a terminal and runs them, until its user leaves.
+    """Loop that reads statements from a terminal and runs them, until the user leaves.
 
     Args:
-        runner: What runs them.
-        options: Further arguments of `prompt_toolkit.PromptSession`, in place of those that suit a terminal.
+        runner: Runs the statements.
+        options: Arguments of `prompt_toolkit.PromptSession` that override the defaults.
     """
 
     def __init__(self, runner: StatementRunner, **options: Any) -> None:
@@ -49,7 +49,7 @@ class Shell:
         )
 
     def run(self) -> None:
-        """Read and run statements, until .quit or Ctrl-D; Ctrl-C gives up what is typed, or the statement that runs."""
+        """Read and run statements until .quit or Ctrl-D; Ctrl-C discards the input or stops the running statement."""
         print(_GREETING)
         if self._trouble is not None:
             complain(self._trouble)
@@ -64,7 +64,7 @@ class Shell:
                 return
 
     def _run(self, text: str) -> bool:
-        """Run what was typed; False: it says to leave."""
+        """Run the input; return False if the shell should end."""
         self._vocabulary = None
         if text.startswith("."):
             return run_dot_command(self._runner, text)
@@ -75,7 +75,7 @@ class Shell:
         return _PROMPT_IN_TRANSACTION if self._runner.connection.in_transaction else _PROMPT
 
     def _words(self) -> CompletionWords:
-        """Return the words for completion, by a cursor of its own: the connection may be in a failed transaction."""
+        """Return the vocabulary for completion, by a separate cursor: the connection may be in a failed transaction."""
         if self._vocabulary is None:
             if self._cursor is None:
                 self._cursor = self._runner.connection.cursor()
@@ -88,7 +88,7 @@ def _key_bindings() -> KeyBindings:
 
     @bindings.add("enter")
     def _(event: KeyPressEvent) -> None:
-        """Take a completion that is chosen, run what is complete, or begin another line."""
+        """Accept the selected completion, run a complete statement, or begin another line."""
         buffer = event.current_buffer
         state = buffer.complete_state
         if state is not None and state.current_completion is not None:

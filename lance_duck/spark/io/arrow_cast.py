@@ -1,7 +1,7 @@
 """Casts of scanned arrays to exactly the type that Spark was promised.
 
-A cast is found once for a pair of types, and then run on each array. Vectors become lists, and nested arrays are put
-together anew, without a copy of their values.
+A cast is determined once for a pair of types, and then run on each array. Vectors become lists, and nested arrays are
+rebuilt without copying their values.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ _MICRO: Final = "us"
 
 
 def cast_of(field: pa.Field, target: pa.DataType, where: str) -> Cast | None:
-    """Return the function that converts arrays of a field to a type; None if there is nothing to convert.
+    """Return the function that converts arrays of a field to a type; None if no conversion is needed.
 
     Args:
-        field: Field of the scan; its metadata tells bfloat16 from bytes.
-        target: As `spark.io.types.arrow_type` gives it.
+        field: Field of the scan; its metadata distinguish bfloat16 from bytes.
+        target: Type, as `spark.io.types.arrow_type` returns it.
         where: Column, for messages.
 
     Raises:
-        WrongTypeError: They cannot. The cast raises ArrowException for values that cannot.
+        WrongTypeError: The types cannot be converted. The cast itself raises ArrowException for values that cannot.
     """
     kind = field.type
     if is_bfloat16(field):
@@ -138,7 +138,7 @@ def _list_cast(kind: pa.DataType, target: pa.ListType, where: str) -> Cast | Non
 
 
 def _offsets(array: pa.Array) -> tuple[np.ndarray, int, int]:
-    """Return the offsets of lists or maps from 0, and which of the items they are about."""
+    """Return the offsets of lists or maps, starting at 0, and the slice of items that they cover."""
     offsets = array.offsets.to_numpy()
     start, stop = int(offsets[0]), int(offsets[-1])
     return offsets - start, start, stop
@@ -155,7 +155,7 @@ def _plain_cast(kind: pa.DataType, target: pa.DataType, where: str) -> Cast:
 
 
 def _without_nanoseconds(array: pa.Array, target: pa.DataType) -> pa.Array:
-    """Return the microseconds in which moments or spans lie, also where they are below zero."""
+    """Return timestamps or durations rounded down to microseconds, negative ones too."""
     whole = array.cast(pa.int64())
     rest = pc.subtract(whole, pc.multiply(pc.divide(whole, 1000), 1000))
     below = pc.if_else(pc.less(rest, 0), -1, 0).cast(pa.int64())
@@ -163,7 +163,7 @@ def _without_nanoseconds(array: pa.Array, target: pa.DataType) -> pa.Array:
 
 
 def _may_become(kind: pa.DataType, target: pa.DataType) -> bool:
-    """Return whether a type is of the kind that is wanted; numbers may be given as wider ones."""
+    """Return whether a type is of the wanted kind; numbers may be widened."""
     is_ = pa.types
     if is_.is_timestamp(kind) and is_.is_timestamp(target):
         return (kind.tz is None) == (target.tz is None)

@@ -1,8 +1,8 @@
-"""Columns of a new table for a frame: what arrays are vectors, what bytes are blobs.
+"""Columns of a new table for a frame: which arrays become vectors, and which bytes become blobs.
 
-A table that has a column already decides its type. For a new one the type is that which Spark would be shown, see
-`spark.io.types`, except that arrays of floats are vectors: `vector_columns` or the metadata of the field have to say
-their length. Where a table is replaced, a column that is the same to Spark keeps its type.
+The type of an existing column is decided by the table. A new column gets the type that Spark would see, see
+`spark.io.types`, except that arrays of floats become vectors: `vector_columns` or the metadata of the field must give
+their length. If a table is replaced, a column that looks the same to Spark keeps its type.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ def table_schema(
 
     Args:
         schema: Schema of the frame.
-        vectors: By column, what its vectors are: "128", "float16[128]", or "0" for lists of any length.
-        blobs: Columns of bytes that are stored aside.
-        like: Of a table that is replaced: where a column of the same name is the same to Spark, its type stays.
+        vectors: Vectors by column: "128", "float16[128]", or "0" for lists of any length.
+        blobs: Columns of bytes that are stored as blobs.
+        like: Schema of the replaced table: a column of the same name that looks the same to Spark keeps its type.
 
     Raises:
-        InvalidInputError: A column that there is not, or an array of floats of which no length is known.
-        UnsupportedError: A type that no table has.
+        InvalidInputError: A named column does not exist, or the length of an array of floats is not known.
+        UnsupportedError: A column has a type that no table has.
     """
     vectors = dict(vectors or {})
     for name in (*vectors, *blobs):
@@ -50,7 +50,7 @@ def table_schema(
 
 
 def check_vectors(vectors: Mapping[str, str], schema: pa.Schema) -> None:
-    """Refuse lengths of vectors that are not those of a table. Raises InvalidInputError."""
+    """Check the lengths of vectors against those of a table. Raises InvalidInputError."""
     for name, text in vectors.items():
         if name not in schema.names:
             raise unknown_column(name, schema.names, "table")
@@ -91,7 +91,7 @@ def _table_field(field: st.StructField, vector: str | None, is_blob: bool, like:
 
 
 def _same_to_spark(field: pa.Field, kind: st.DataType) -> bool:
-    """Return whether Spark is shown a column as this type; to one of blobs of the second kind bytes are written."""
+    """Return whether Spark sees a column as this type; a blob column of the second version also takes bytes."""
     if isinstance(field.type, pa.BaseExtensionType) and field.type.extension_name == BLOB_V2:
         return isinstance(kind, st.BinaryType)
     try:
@@ -102,7 +102,7 @@ def _same_to_spark(field: pa.Field, kind: st.DataType) -> bool:
 
 
 def _nullable(kind: pa.DataType) -> pa.DataType:
-    """Return the type without what says where nulls may be."""
+    """Return the type with all its fields nullable."""
     if pa.types.is_list(kind):
         return pa.list_(pa.field("element", _nullable(kind.value_type)))
     if pa.types.is_map(kind):

@@ -1,4 +1,4 @@
-"""The source and sink of Spark: `spark.read.format("lance")`, `df.write.format("lance")`, and streams of both."""
+"""The data source of Spark: `spark.read.format("lance")`, `df.write.format("lance")`, and streams of both."""
 
 from __future__ import annotations
 
@@ -17,46 +17,46 @@ from lance_duck.spark.table_ref import pin
 class LanceDataSource(DataSource):
     """Lance tables; for the options see `ReadOptions`, `SparkWriteOptions` and `StreamOptions`.
 
-    A frame stays on the version whose columns it was promised, however often Spark plans queries over it.
+    A frame stays on the version whose schema Spark was given, however often Spark plans queries over it.
     """
 
     _version: int | tuple[str, int] | None = None
 
     @classmethod
     def name(cls) -> str:
-        """Return what `.format` takes."""
+        """Return the name for `.format`."""
         return "lance"
 
     def schema(self) -> StructType:
-        """Return the columns of the version that is asked for; also says what is wrong with the options."""
+        """Return the columns of the chosen version; also checks the options."""
         options = ReadOptions.of(self.options, SOURCE_NAMES)
         table = opened_version(options)
         self._version = pin(table)
         return declared(options, table)
 
     def reader(self, schema: StructType) -> LanceReader:
-        """Read one version."""
+        """Return the reader of one version."""
         return LanceReader(ReadOptions.of(self.options), schema, self._version)
 
     def writer(self, schema: StructType, overwrite: bool) -> LanceWriter:
-        """Write a frame as one version."""
+        """Return the writer of a frame as one version."""
         return LanceWriter(SparkWriteOptions.of(self.options), schema, overwrite)
 
     def streamReader(self, schema: StructType) -> LanceStreamReader:  # noqa: N802 - Spark's
-        """Read new rows, again and again."""
+        """Return the reader of new rows for a stream."""
         return LanceStreamReader(ReadOptions.of(self.options, SOURCE_NAMES), StreamOptions.of(self.options), schema)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> LanceStreamWriter:  # noqa: N802
-        """Write one batch of a stream as one version."""
+        """Return the writer that commits each batch of a stream as one version."""
         options = SparkWriteOptions.of(self.options, SINK_NAMES)
         landing = begin(options, schema, "overwrite" if overwrite else "append")
         return LanceStreamWriter(landing, stream_name(self.options))
 
 
 class LanceDuckDataSource(LanceDataSource):
-    """The same by a name that no other library has."""
+    """The same data source under a name that no other library uses."""
 
     @classmethod
     def name(cls) -> str:
-        """Return what `.format` takes."""
+        """Return the name for `.format`."""
         return "lance_duck"

@@ -1,8 +1,8 @@
-"""Options of the source and the sink, as they are written in `.option(name, value)` and in SQL, checked.
+"""Options of the source and the sink, parsed and checked, as given in `.option(name, value)` and in SQL.
 
-Spark hands options over as text, their names in lower case. Here a name is known with and without underscores, hyphens
-and capitals: max_rows_per_file, maxRowsPerFile. What is not known is refused, so that nobody reads another version
-than he asked for; what only says how fast, to other readers of Lance tables, has no effect.
+Spark passes options as text, with names in lower case. A name is recognised with and without underscores, hyphens and
+capitals: max_rows_per_file, maxRowsPerFile. Unknown options are refused, so that nobody reads another version than they
+asked for; options that only tune the speed of other readers of Lance tables have no effect.
 """
 
 from __future__ import annotations
@@ -75,23 +75,23 @@ _REFUSED: Final = {
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How a table is read.
+    """Options for reading a table.
 
     Attributes:
-        place: The table.
-        version: Number of the version, or name of a tag; None: the newest.
-        branch: Branch of the table; None: its main one.
-        timestamp: Read the newest version that was committed before.
-        columns: Names, or SQL by name; None: all.
-        filter: SQL: other rows are left out.
-        limit: Rows at most.
+        place: Reference to the table.
+        version: Number of the version, or name of a tag; None for the newest.
+        branch: Branch of the table; None for the main branch.
+        timestamp: Read the newest version committed before this time.
+        columns: Names, or SQL by name; None for all columns.
+        filter: SQL; only rows for which it is true are read.
+        limit: Maximum number of rows.
         row_id: Add `_rowid`.
         row_address: Add `_rowaddr`.
-        batch_size: Rows of a batch at most.
+        batch_size: Maximum rows per batch.
         blob_handling: As for `LanceDataset.scanner`.
         use_scalar_index: Whether indexes help the filter.
-        max_partition_bytes: Bytes of files that one task reads, about; None: as suits the table.
-        min_partitions: Tasks that there are at least, where there are rows enough.
+        max_partition_bytes: Approximate bytes of files that one task reads; None: chosen for the table.
+        min_partitions: Minimum number of tasks, if there are enough rows.
     """
 
     place: TableRef
@@ -114,12 +114,12 @@ class ReadOptions:
         """Parse the options of a source.
 
         Args:
-            options: As Spark hands them over.
-            also: Names of other options that there are, in lower case, without underscores.
+            options: Options as Spark passes them.
+            also: Names of further valid options, in lower case, without underscores.
 
         Raises:
-            InvalidInputError: An option that is not known, or a value that makes no sense.
-            UnsupportedError: An option of other formats that is not supported.
+            InvalidInputError: An option is unknown, or a value makes no sense.
+            UnsupportedError: The option belongs to other formats and is not supported.
         """
         values = _OptionValues(options, _READ, also)
         version, tag = values.get("version", _version), values.get("tag", str)
@@ -149,13 +149,13 @@ class ReadOptions:
 
 @dataclass(frozen=True)
 class SparkWriteOptions:
-    """How a table is written.
+    """Options for writing a table.
 
     Attributes:
-        place: The table.
-        save_mode: One of `SAVE_MODES`; None: what Spark says, append or overwrite.
-        vectors: By column, what its vectors are: see `columns.table_schema`; names may be in lower case.
-        blobs: Columns of bytes that are stored aside; likewise.
+        place: Reference to the table.
+        save_mode: One of `SAVE_MODES`; None: append or overwrite, as Spark says.
+        vectors: Vectors by column, see `columns.table_schema`; names may be in lower case.
+        blobs: Columns of bytes that are stored as blobs; names may be in lower case.
         settings: As for `write_dataset`.
     """
 
@@ -184,18 +184,18 @@ class SparkWriteOptions:
         return cls(values.place(), values.get("save_mode", _save_mode), vectors, blobs, settings)
 
     def vectors_of(self, names: Iterable[str]) -> dict[str, str]:
-        """Return what vectors are, by the names of columns as they are written."""
+        """Return the vectors by column, with names spelled as in the frame."""
         spellings = {name.lower(): name for name in names}
         return {_spelled(name, spellings): vector for name, vector in self.vectors.items()}
 
     def blobs_of(self, names: Iterable[str]) -> frozenset[str]:
-        """Return the columns of blobs, likewise."""
+        """Return the blob columns, with names spelled as in the frame."""
         spellings = {name.lower(): name for name in names}
         return frozenset(_spelled(name, spellings) for name in self.blobs)
 
 
 def storage_text(storage_options: Mapping[str, str] | None) -> dict[str, str]:
-    """Return the option that hands settings of an object store over."""
+    """Return the option that carries settings of an object store."""
     return {"storage_options": json.dumps(dict(storage_options))} if storage_options else {}
 
 
@@ -205,7 +205,7 @@ def columns_text(columns: Iterable[str] | Mapping[str, str]) -> str:
 
 
 class _OptionValues:
-    """Options by what they are called here."""
+    """Options by the names used here."""
 
     def __init__(self, options: Mapping[str, str], names: Mapping[str, str], also: Iterable[str]) -> None:
         self._options = options
@@ -219,7 +219,7 @@ class _OptionValues:
                 raise _unknown(key, plain, names)
 
     def get(self, name: str, parse: Callable[[str], _T], default: Any = None) -> Any:
-        """Return the value of an option; the default where it is not given."""
+        """Return the value of an option, or the default if it is not set."""
         if name not in self._found:
             return default
         key, value = self._found[name]
@@ -231,7 +231,7 @@ class _OptionValues:
             ) from None
 
     def place(self) -> TableRef:
-        """Return the table."""
+        """Return the reference to the table."""
         options = {key.lower(): value for key, value in self._options.items()}
         path = options.get("path")
         if path is None and "paths" in options:

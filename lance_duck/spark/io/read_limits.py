@@ -1,4 +1,4 @@
-"""Limits on what a stream reads at once, which Spark knows from 4.2 on."""
+"""Limits on how much a stream reads at once, known to Spark from 4.2 on."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ else:
         ReadLimit = ReadMaxFiles = object
 
         class ReadAllAvailable:
-            """No limit: what sessions that know of none ask for."""
+            """No limit: stands in for the class that older Spark lacks."""
 
         class SupportsTriggerAvailableNow:
-            """Nothing to be told of; such a session reads all there is at once."""
+            """Stands in for the class that older Spark lacks; such a session reads everything at once."""
 
         LIMITS_READS = False
 

@@ -1,4 +1,4 @@
-"""A frame written to a table: each task writes files of its own, and the driver commits them once; see `landing`."""
+"""Writes a frame to a table: each task writes its own files, and the driver commits them once; see `landing`."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from lance_duck.wire.fragment import Fragment
 
 @dataclass(frozen=True)
 class LanceCommitMessage(WriterCommitMessage):
-    """What one task has written: fragments without numbers."""
+    """Result of one task: fragments without ids."""
 
     fragments: tuple[Fragment, ...]
 
 
 class LanceWriter(DataSourceArrowWriter):
-    """Writes a frame as one version of a table.
+    """Writer of a frame as one version of a table.
 
     Args:
-        options: Which table, and how.
+        options: The table, and settings of the write.
         schema: Schema of the frame.
-        overwrite: Whether Spark was told so.
+        overwrite: Whether the mode of Spark is overwrite.
 
     Raises:
-        AlreadyExistsError: There is a table, and the mode is "error".
+        AlreadyExistsError: The table exists, and the mode is "error".
         InvalidInputError: The frame does not fit the table; the length of vectors is not known.
-        UnsupportedError: A type, a version or a table that is not written.
+        UnsupportedError: A type, a version or a table that cannot be written.
     """
 
     def __init__(self, options: SparkWriteOptions, schema: StructType, overwrite: bool) -> None:
@@ -42,16 +42,16 @@ class LanceWriter(DataSourceArrowWriter):
         self._landing = None if mode == "ignore" and newest(options.place) is not None else begin(options, schema, mode)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> LanceCommitMessage:
-        """Write the rows of a partition, of which there may be none; in a task."""
+        """Write the rows of a partition, which may be empty; called in a task."""
         return LanceCommitMessage(() if self._landing is None else self._landing.write(iterator))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Make them a version, also where there are no rows."""
+        """Commit the files as a version, even without rows."""
         if self._landing is not None:
             self._landing.land(fragments_of(messages))
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Delete what was written, unless it has landed."""
+        """Delete the files, unless they were committed."""
         if self._landing is not None:
             self._landing.abandon()
 
@@ -60,9 +60,9 @@ def begin(options: SparkWriteOptions, schema: StructType, mode: str) -> Landing:
     """Decide how a frame is written.
 
     Args:
-        options: Which table, and how.
+        options: The table, and settings of the write.
         schema: Schema of the frame.
-        mode: "error", "ignore", "append" or "overwrite"; "ignore" of a table that is not there.
+        mode: "error", "ignore", "append" or "overwrite"; "ignore" only for a missing table.
     """
     current = newest(options.place)
     vectors, blobs = options.vectors_of(schema.names), options.blobs_of(schema.names)
@@ -76,7 +76,7 @@ def begin(options: SparkWriteOptions, schema: StructType, mode: str) -> Landing:
 
 
 def fragments_of(messages: Sequence[WriterCommitMessage | None]) -> tuple[Fragment, ...]:
-    """Return what tasks have written, in the order of the partitions."""
+    """Return the fragments of all tasks, in the order of the partitions."""
     return tuple(
         fragment for message in messages if isinstance(message, LanceCommitMessage) for fragment in message.fragments
     )

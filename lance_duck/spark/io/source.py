@@ -1,8 +1,8 @@
-"""A version of a table as a source of Spark: which task reads what, and reading it.
+"""Reads a version of a table in Spark: plans what each task reads, and reads it.
 
-The driver pins the version. Small fragments are read together by one task, a large one by several, each the rows of a
-range of addresses. No filter of a query is pushed down: Spark would give the rows that are left to other queries over
-the same frame; the filter is an option.
+The driver pins the version. Small fragments are read together by one task, a large one by several, each reading a range
+of addresses. Filters of queries are not pushed down, since Spark would reuse the filtered rows for other queries over
+the same frame; the filter is an option instead.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from lance_duck.spark.table_ref import pin
 
 @dataclass(frozen=True)
 class ReadPartition:
-    """A fragment, or a range of its rows, deleted ones counted."""
+    """A fragment, or a range of its rows, counting deleted ones."""
 
     fragment: int
     start: int | None = None
@@ -44,24 +44,24 @@ class ReadPartition:
 
 @dataclass(frozen=True)
 class LancePartition(InputPartition):
-    """What one task reads: whole fragments, or a range of one; `limit` rows of it at most."""
+    """Work of one task: whole fragments or a range of one, and at most `limit` rows."""
 
     pieces: tuple[ReadPartition, ...]
     limit: int | None = None
 
 
 class LanceReader(DataSourceReader):
-    """Reads one version of a table.
+    """Reader of one version of a table.
 
     Args:
-        options: Which, and what of it.
-        schema: The columns, as Spark was promised.
-        version: See `Place.pinned`; None: as the options say.
+        options: The table, and its columns and rows to read.
+        schema: The columns, as declared to Spark.
+        version: See `Place.pinned`; None: the version in the options.
 
     Raises:
-        NotFoundError: There is no table, or no such version.
+        NotFoundError: The table or the version does not exist.
         InvalidInputError: Unknown columns, or a bad filter.
-        WrongTypeError: A column that cannot be given as it was asked for.
+        WrongTypeError: A column cannot be converted to the requested type.
     """
 
     def __init__(self, options: ReadOptions, schema: StructType, version: int | tuple[str, int] | None = None) -> None:
@@ -72,16 +72,16 @@ class LanceReader(DataSourceReader):
         Declaration(schema, self._scanner(table, None).projected_schema)
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Return what the tasks read, in the order of the table; none where there are no rows."""
+        """Return the work of the tasks, in the order of the table; a table without rows needs none."""
         return partitions(opened_version(self._options, self._version), self._options, self._schema.names)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Yield the batches of a partition, in the schema that Spark was told.
+        """Yield the batches of a partition, in the schema declared to Spark.
 
         Raises:
             InvalidInputError: A value that Spark cannot hold.
         """
-        if not isinstance(partition, LancePartition):  # what Spark makes of no partitions at all
+        if not isinstance(partition, LancePartition):  # Spark passes this when there are no partitions
             return
         scanner = self._scanner(self._options.place.pinned(self._version), partition)
         reader = scanner.to_reader()
@@ -105,10 +105,10 @@ class LanceReader(DataSourceReader):
 
 
 def opened_version(options: ReadOptions, version: int | tuple[str, int] | None = None) -> LanceDataset:
-    """Return the version that options ask for, or one that was pinned before.
+    """Return the version that the options name, or a version pinned before.
 
     Raises:
-        NotFoundError: There is no table, or no such version, tag or branch.
+        NotFoundError: The table, version, tag or branch does not exist.
     """
     if version is None and options.timestamp is not None:
         place = options.place
@@ -118,7 +118,7 @@ def opened_version(options: ReadOptions, version: int | tuple[str, int] | None =
 
 
 def declared(options: ReadOptions, table: LanceDataset) -> StructType:
-    """Return what Spark is promised of a version.
+    """Return the declaration of a version to Spark.
 
     Raises:
         InvalidInputError: Unknown columns, or a bad filter.
@@ -135,7 +135,7 @@ def declared(options: ReadOptions, table: LanceDataset) -> StructType:
 
 
 def chosen(options: ReadOptions, names: Sequence[str] | None) -> list[str] | dict[str, str] | None:
-    """Return the columns of a scan; of those that the options choose, only some where their names are given."""
+    """Return the columns of a scan: those of the options, restricted to the names if these are given."""
     columns = options.columns
     if isinstance(columns, Mapping):
         return {name: columns.get(name, name) for name in (columns if names is None else names)}
@@ -145,7 +145,7 @@ def chosen(options: ReadOptions, names: Sequence[str] | None) -> list[str] | dic
 
 
 def partitions(table: LanceDataset, options: ReadOptions, names: Sequence[str]) -> list[InputPartition]:
-    """Cut a version into what single tasks read; `names` are the columns that are read."""
+    """Divide a version into the work of single tasks; `names` are the columns to read."""
     with uncollected():
         return _limited(table, options) if options.limit is not None else _packed(table, options, names)
 
@@ -178,7 +178,7 @@ def _packed(table: LanceDataset, options: ReadOptions, names: Sequence[str]) -> 
 
 
 def _weighed(table: LanceDataset, options: ReadOptions, names: Sequence[str]) -> list[tuple[ReadPartition, int, int]]:
-    """Return the fragments with their rows, and about as many bytes as there are to read."""
+    """Return the fragments with their rows and the approximate bytes to read."""
     plain = [name for name in names if name in table.schema.names] if not isinstance(options.columns, dict) else None
     width = table.handle.table.plan(ScanOptions(columns=plain, blob_handling=options.blob_handling)).width
     whole = table.handle.table.plan(ScanOptions(blob_handling=options.blob_handling)).width
@@ -216,7 +216,7 @@ def _limited(table: LanceDataset, options: ReadOptions) -> list[InputPartition]:
 
 
 def _within(piece: ReadPartition, filter: str | None) -> str:  # noqa: A002 - the name of the option
-    """Return a filter for the rows of a range; indexes answer it by addresses, without reading other rows."""
+    """Return a filter for a range of rows, which indexes answer by address without reading other rows."""
     first = piece.fragment << 32
     assert piece.start is not None
     assert piece.stop is not None

@@ -3,9 +3,9 @@
 data/{what the name of the transaction gives}-{uuid}.lance    what each attempt of a task wrote, and blobs beside it
 _transactions/{version}-{uuid}.txn                            that a commit was begun
 
-The transaction has its name from the driver, before the first task. Files say by their names whose they are, so that
-those of attempts that failed, were overtaken or killed are found and deleted; a version says by its transaction that
-it is the one, so that a commit whose answer was lost is not made again, nor taken for one that failed.
+The driver names the transaction before the first task. The names of files show which transaction they belong to, so
+files of attempts that failed, were overtaken or were killed can be found and deleted. A version names its transaction,
+so a commit whose answer was lost is neither repeated nor mistaken for a failed one.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ from lance_duck.write.coerce import check_fits
 
 @dataclass(frozen=True)
 class Landing:
-    """A change that adds rows to a table, or replaces them; pickles: the driver begins it and lands it, tasks write.
+    """A change that adds or replaces rows of a table. The driver begins and commits it, tasks write; it pickles.
 
     Attributes:
         place: The table.
-        staging: How rows are written.
-        base: Version that it was begun from; 0: there was no table.
+        staging: Settings for writing rows.
+        base: Version that the change began from; 0 if there was no table.
         mode: "create", "append" or "overwrite", as for `write_dataset`.
         uuid: Name of the transaction.
     """
@@ -65,19 +65,19 @@ class Landing:
         settings: WriteSettings | None = None,
         uuid: UUID | None = None,
     ) -> Landing:
-        """Decide, on the driver, how rows are written; nothing is written yet.
+        """Decide on the driver how rows are written, without writing anything yet.
 
         Args:
-            place: The table, which need not be there.
-            schema: Of the rows; of a new table, or one that is replaced, the columns that it gets.
-            mode: "create" refuses a table that is there; "append" adds rows, "overwrite" replaces rows and columns.
+            place: The table, which need not exist.
+            schema: Schema of the rows; a new or replaced table gets its columns.
+            mode: "create" refuses an existing table; "append" adds rows, "overwrite" replaces rows and columns.
             settings: As for `write_dataset`; those of the store come from the place.
-            uuid: Name of the transaction, for one that may be begun again; None: a new one.
+            uuid: Name of the transaction, if it may be begun again; None for a new one.
 
         Raises:
-            AlreadyExistsError: There is a table, and the mode is "create".
+            AlreadyExistsError: The table exists, and the mode is "create".
             InvalidInputError: The rows do not fit the table.
-            UnsupportedError: A type, a version or a table that is not written.
+            UnsupportedError: A type, a version or a table that cannot be written.
         """
         settings = replace(settings or WriteSettings(), storage_options=dict(place.storage_options))
         current = newest(place)
@@ -97,14 +97,14 @@ class Landing:
         return cls(place, staging, 0 if current is None else current.version, mode, uuid)
 
     def named(self, uuid: UUID) -> Landing:
-        """Return the same change as another transaction."""
+        """Return the same change under another transaction name."""
         return replace(self, uuid=uuid, staging=replace(self.staging, transaction=uuid))
 
     def write(self, batches: Iterable[pa.RecordBatch]) -> tuple[Fragment, ...]:
-        """Write rows, in a task. What fails leaves nothing, unless it is killed.
+        """Write rows in a task. A failed write leaves no files, unless the process is killed.
 
         Returns:
-            Fragments for `land`, small enough for a message; none where there are no rows.
+            Fragments for `land`, small enough for a message; empty without rows.
 
         Raises:
             InvalidInputError: The rows do not fit the table.
@@ -120,37 +120,37 @@ class Landing:
         amend: Amend | None = None,
         config: Mapping[str, str] | None = None,
     ) -> Snapshot:
-        """Commit what the tasks wrote, on the driver, unless it has been; then delete what failed attempts left.
+        """Commit the files of the tasks, unless that was done before; then delete leftovers of failed attempts.
 
         Args:
-            fragments: What counts, in the order of the rows.
-            guard: Called with each version that the change is put on top of; raises to refuse.
-            amend: See `commit.commit`; neither is called where a table is made.
-            config: What a table that is made begins with in its config.
+            fragments: Fragments to commit, in the order of the rows.
+            guard: Called with each version that the change is rebased on; raises to refuse it.
+            amend: See `commit.commit`; neither is called when a table is created.
+            config: Initial config of a table that is created.
 
         Returns:
-            The version that has the rows.
+            The version that contains the rows.
 
         Raises:
-            CommitConflictError: The table was changed meanwhile so that the rows do not fit.
-            AlreadyExistsError: Another one made a table of other columns.
-            StoreError: The disk or the service failed; whether there is a new version is what `landed` tells.
+            CommitConflictError: The table was changed meanwhile, and the rows no longer fit.
+            AlreadyExistsError: Another writer created a table with other columns.
+            StoreError: The disk or the service failed; `landed` tells whether there is a new version.
         """
         version = self.landed()
         after = self._commit(fragments, guard, amend, config) if version is None else version
-        with suppress(Exception):  # there is a new version, whatever becomes of leftovers
+        with suppress(Exception):  # the version is committed even if leftovers cannot be deleted
             self.sweep(fragments if version is None else version.fragments)
             auto_cleanup(after)
         return after
 
     def landed(self) -> Snapshot | None:
-        """Return the version that this change has made, if any. Raises StoreError."""
+        """Return the version that this change committed, if any. Raises StoreError."""
         return next((version for version in self._since() if version is not None and self._made(version)), None)
 
     def abandon(self) -> None:
-        """Delete what was written, unless it has landed: on the driver, when the change was given up. Never raises.
+        """Delete the files of a change that was given up, unless it was committed; called on the driver. Never raises.
 
-        Where that cannot be told, everything stays, for cleanup to judge.
+        If that is not known, all files stay, and cleanup decides later.
         """
         with suppress(Exception):
             since = list(self._since())
@@ -163,7 +163,7 @@ class Landing:
                 self.sweep(())
 
     def sweep(self, fragments: Iterable[Fragment]) -> None:
-        """Delete all files of this change but those of some fragments. Raises StoreError."""
+        """Delete all files of this change except those of some fragments. Raises StoreError."""
         stems = {paths.data_stem(file.path) for fragment in fragments for file in fragment.files}
         store = self._store
         files = store.beginning(paths.transaction_data(self.uuid))
@@ -188,12 +188,12 @@ class Landing:
         return change(staged, current, settings, guard=guard, amend=amend)
 
     def _joined(self) -> Snapshot | None:
-        """Return the table that another one has just made, where it is the one that this would have been."""
+        """Return the table that another writer has just created, if it is equal to the one planned here."""
         snapshot = newest(self.place) if self.mode == "append" else None
         return snapshot if snapshot is not None and snapshot.schema.fields == self.staging.schema.fields else None
 
     def _since(self) -> Iterator[Snapshot | None]:
-        """Yield versions since the change was begun, oldest first; None for one that is gone."""
+        """Yield the versions since the change began, oldest first; None for one that was removed."""
         try:
             latest = versions.latest_version(self._store).version
         except NotFoundError:
@@ -211,7 +211,7 @@ class Landing:
         return paths.is_transaction(version.manifest.transaction_name or "", str(self.uuid))
 
     def _is_begun(self, latest: int) -> bool:
-        """Return whether a commit may be under way: on an object store one that failed may still succeed."""
+        """Return whether a commit may be under way: on an object store a failed one may still succeed."""
         names = (paths.transaction_name(read, str(self.uuid)) for read in range(self.base, latest + 1))
         return any(self._store.exists(paths.transaction_file(name)) for name in names)
 
@@ -221,7 +221,7 @@ class Landing:
 
 
 def newest(place: TableRef) -> Snapshot | None:
-    """Return the newest version of a table; None when there is none."""
+    """Return the newest version of a table; None if there is none."""
     try:
         return open_snapshot(place.uri, storage_options=dict(place.storage_options))
     except NotFoundError:
@@ -229,7 +229,7 @@ def newest(place: TableRef) -> Snapshot | None:
 
 
 def exists_already(place: TableRef) -> AlreadyExistsError:
-    """Return the error for a table that is there and must not be."""
+    """Return the error for a table that must not exist, and does."""
     return AlreadyExistsError(
         "table exists already", where=place.uri, remedy='mode "append" adds rows, "overwrite" replaces them'
     )

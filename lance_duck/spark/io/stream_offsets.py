@@ -1,9 +1,9 @@
-"""How far a stream has read a table: offsets, and the walk from one to another.
+"""Progress of a stream through a table: offsets, and the walk from one offset to another.
 
     {"version": 7, "index": 2, "snapshot": false}
 
-names what is to be read next: of the rows that version 7 brought, those from the third fragment on. With "snapshot" it
-is the third fragment of all that version 7 holds: so a stream begins, with the rows there are.
+says what to read next: of the rows that version 7 added, those from the third fragment on. With "snapshot", the index
+counts all fragments that version 7 holds: a stream begins so, with the existing rows.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ KEPT_STEPS = 4096
 
 @dataclass(frozen=True, order=True)
 class Offset:
-    """What is to be read next; see above. `snapshot` is True in the version that a stream begins with, alone."""
+    """The next rows to read; see above. `snapshot` is True only in the version that a stream begins with."""
 
     version: int
     index: int = 0
@@ -36,7 +36,7 @@ class Offset:
         """Parse the offset of a checkpoint.
 
         Raises:
-            CorruptError: It is not an offset of a table.
+            CorruptError: The text is not an offset of a table.
         """
         version, index, snapshot = values.get("version"), values.get("index"), values.get("snapshot", False)
         if isinstance(snapshot, bool) and _is_count(version) and _is_count(index):
@@ -46,19 +46,19 @@ class Offset:
         )
 
     def json(self) -> dict[str, Any]:
-        """Return the offset as checkpoints keep it."""
+        """Return the offset as stored in checkpoints."""
         return {"version": self.version, "index": self.index, "snapshot": self.snapshot}
 
 
 @dataclass(frozen=True)
 class NewFragment:
-    """A fragment that brought rows.
+    """A fragment with new rows.
 
     Attributes:
         fragment: Its id.
-        rows: How many are not deleted.
+        rows: Number of rows that are not deleted.
         size: Bytes of its files.
-        files: Names of its data files, where no row of it was deleted when it came.
+        files: Names of its data files, if none of its rows was deleted when it was added.
     """
 
     fragment: int
@@ -69,7 +69,7 @@ class NewFragment:
 
 @dataclass(frozen=True)
 class Step:
-    """A version on the way, and the pieces of it that are still to be read."""
+    """A version on the way, and its parts that are still to be read."""
 
     version: int
     first: int
@@ -78,11 +78,11 @@ class Step:
 
 
 class Walk:
-    """The way of a stream through the versions of a table.
+    """Walk of a stream through the versions of a table.
 
     Args:
         table: Any version of the branch.
-        options: What becomes of changes, and of versions that are gone.
+        options: How to treat changed rows, and versions that were removed.
     """
 
     def __init__(self, table: LanceDataset, options: StreamOptions) -> None:
@@ -95,7 +95,7 @@ class Walk:
         return self._base.latest_version()
 
     def begin(self) -> Offset:
-        """Return where a stream begins that has read nothing."""
+        """Return the first offset of a new stream."""
         options = self._options
         if options.starting_version == "latest":
             return Offset(self.newest() + 1)
@@ -106,7 +106,7 @@ class Walk:
         return Offset(self.newest(), 0, True)
 
     def advance(self, start: Offset, until: Offset, limits: Limits) -> Offset:
-        """Return the end of one batch: up to `until`, within the limits, and one fragment at least."""
+        """Return the end of one batch: at most `until`, within the limits, but at least one fragment."""
         reached, budget = start, limits.budget()
         for step in self.steps(start, until, stop_at_change=True):
             for number, piece in enumerate(step.pieces):
@@ -117,16 +117,16 @@ class Walk:
         return reached
 
     def steps(self, start: Offset, until: Offset, *, stop_at_change: bool = False) -> Iterator[Step]:
-        """Yield the versions from one offset to another, with the pieces between.
+        """Yield the versions from one offset to another, with their parts in between.
 
         Args:
-            start: Where to begin.
-            until: Where to end.
+            start: First offset.
+            until: Last offset.
             stop_at_change: End before a version that changed rows, as long as it is not the first.
 
         Raises:
             InvalidInputError: A version changed rows, and the options do not say to pass over it.
-            NotFoundError: A version was cleaned up, or the table is not as far yet.
+            NotFoundError: A version was cleaned up, or the table has not reached the offset yet.
         """
         self._check(start)
         here = start
@@ -186,7 +186,7 @@ class Walk:
             )
 
     def _first_since(self, moment: Any) -> int:
-        """Return the number of the first version that was committed at a moment or later."""
+        """Return the number of the first version committed at or after a moment."""
         numbers = self._base.version_numbers()
         low, high = 0, len(numbers)
         while low < high:

@@ -1,4 +1,4 @@
-"""Options of streams: by the names that Delta gives them, or with underscores."""
+"""Options of streams, by Delta's names for them, or with underscores."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _UNITS: Final = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
 
 @dataclass(frozen=True)
 class Limits:
-    """What one batch takes at most; None: no limit. A batch takes one fragment at least."""
+    """Maximum size of a batch; None for no limit. A batch has at least one fragment."""
 
     files: int | None = None
     rows: int | None = None
@@ -26,23 +26,23 @@ class Limits:
 
     @property
     def any(self) -> bool:
-        """Whether there is a limit."""
+        """Whether any limit is set."""
         return (self.files, self.rows, self.size) != (None, None, None)
 
     def budget(self) -> Budget:
-        """Return what a batch that has taken nothing may take."""
+        """Return the budget of an empty batch."""
         return Budget(self)
 
 
 class Budget:
-    """What is left of the limits of a batch."""
+    """Remaining budget of a batch."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._taken = (0, 0, 0)
 
     def admits(self, rows: int, size: int) -> bool:
-        """Take a fragment, unless it is too much; the first one never is."""
+        """Take a fragment from the budget; return False if it does not fit. The first one always fits."""
         files, all_rows, all_bytes = self._taken
         totals = (files + 1, all_rows + rows, all_bytes + size)
         limits = (self._limits.files, self._limits.rows, self._limits.size)
@@ -54,13 +54,13 @@ class Budget:
 
 @dataclass(frozen=True)
 class StreamOptions:
-    """How a stream reads a table.
+    """Options of a stream that reads a table.
 
     Attributes:
         starting_version: First version whose new rows are read, or "latest": those after the newest one. None: the
             stream begins with all rows there are.
         starting_timestamp: The same, as the first version that was committed then or later.
-        limits: How much a batch takes.
+        limits: Maximum size of a batch.
         ignore_deletes: Pass over versions that only deleted rows.
         skip_change_commits: Pass over versions that changed, deleted or replaced rows, and all that they wrote.
         fail_on_data_loss: Fail where a version was cleaned up before it was read.
@@ -116,7 +116,7 @@ SINK_NAMES: Final = frozenset({"txnappid"})
 
 
 def stream_name(options: Mapping[str, str]) -> str | None:
-    """Return what names a stream in place of the id of its query: the option txnAppId."""
+    """Return the option txnAppId, which names a stream instead of the id of its query."""
     name: str | None = _StreamOptionValues(options).get("txnappid", str.strip)
     return name or None
 

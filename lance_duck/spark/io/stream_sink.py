@@ -1,8 +1,8 @@
-"""A table as the sink of a stream: each batch lands once, however often it is tried.
+"""A table as the sink of a stream: each batch is committed once, however often it is tried.
 
-Batches are known by the id of the query and their number, see `verbs.streams.streaming_batches`. In append mode, and in
-update mode, which Spark does not tell from it, rows are added; in complete mode each batch replaces all rows, and
-indexes go with the rows that they cover.
+A batch is identified by the id of the query and its number, see `verbs.streams.streaming_batches`. In append mode, and
+in update mode, which Spark does not distinguish from it, rows are added; in complete mode each batch replaces all rows,
+and indexes are dropped with the rows that they cover.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ if TYPE_CHECKING or hasattr(datasource, "DataSourceStreamArrowWriter"):
 else:
 
     class DataSourceStreamArrowWriter(DataSourceStreamWriter, DataSourceArrowWriter):
-        """What Spark 4.0 hands Arrow batches to, in streams as well."""
+        """Base class for writers that take Arrow batches, also in streams, for Spark 4.0."""
 
 
 @dataclass
 class Delivered(WriterCommitMessage):
-    """What a task wrote for a batch.
+    """Output of a task for a batch.
 
     Attributes:
-        landing: What the driver began for this batch.
-        stream: Id of the query; None: the task does not know.
-        fragments: What counts.
+        landing: The change that the driver began for this batch.
+        stream: Id of the query; None if the task does not know it.
+        fragments: Fragments to commit.
     """
 
     landing: Landing
@@ -47,11 +47,11 @@ class Delivered(WriterCommitMessage):
 
 
 class LanceStreamWriter(DataSourceStreamArrowWriter):
-    """Writes the batches of a query. Spark makes one for each batch, and another one to commit it.
+    """Writer of the batches of a query. Spark makes one writer for each batch, and another one to commit it.
 
     Args:
-        landing: How rows are written; begun for one batch.
-        name: Names the stream, in place of the id of the query: the same after each restart.
+        landing: The change, begun for one batch.
+        name: Name of the stream, used instead of the id of the query; the same after each restart.
     """
 
     def __init__(self, landing: Landing, name: str | None = None) -> None:
@@ -59,16 +59,16 @@ class LanceStreamWriter(DataSourceStreamArrowWriter):
         self._name = name
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        """Write rows of a batch, in a task."""
+        """Write rows of a batch; called in a task."""
         context = TaskContext.get()
         stream = self._name or (None if context is None else context.getLocalProperty(QUERY_ID))
         return Delivered(self._landing, stream, self._landing.write(iterator))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's
-        """Land a batch, unless it has landed: what was written again is deleted then. Without rows there is no version.
+        """Commit a batch, unless that was done before: then its files are deleted. Without rows there is no version.
 
         Raises:
-            CommitConflictError: The table was changed meanwhile so that the rows do not fit.
+            CommitConflictError: The table was changed meanwhile, and the rows no longer fit.
             InvalidInputError: The query has no id.
             StoreError: The disk or the service failed.
         """
@@ -84,7 +84,7 @@ class LanceStreamWriter(DataSourceStreamArrowWriter):
             _land(landing, fragments, batch)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        """Delete what was written for a batch, unless it has landed."""
+        """Delete the files of a batch, unless it was committed."""
         for landing in {m.landing.uuid: m.landing for m in messages if isinstance(m, Delivered)}.values():
             landing.abandon()
 
@@ -104,7 +104,7 @@ def _has_landed(landing: Landing, batch: StreamBatch) -> bool:
 
 
 def _saying(landing: Landing, batch: StreamBatch) -> Landing:
-    """Return the same landing, whose transaction says which batch it is."""
+    """Return the same change, with the batch recorded in its transaction."""
     settings = landing.staging.settings
     properties = {**(settings.transaction_properties or {}), **batch.properties}
     result = replace(settings, transaction_properties=properties)

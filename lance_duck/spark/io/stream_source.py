@@ -1,7 +1,7 @@
-"""A table as the source of a stream: the rows that come in, version by version.
+"""A table as the source of a stream: its new rows, version by version.
 
-New rows are those of fragments that a version brought, see `verbs.streams.inserted_rows`; they are read as that version
-has them. Offsets are explained in `stream_offsets`.
+New rows are those of the fragments that a version added, see `verbs.streams.inserted_rows`. Offsets are explained in
+`stream_offsets`.
 """
 
 from __future__ import annotations
@@ -35,22 +35,22 @@ from lance_duck.verbs.streams.inserted_rows import unchanged_fragments
 
 @dataclass(frozen=True)
 class StreamPartition(InputPartition):
-    """Fragments that one task reads, by the versions that they are read from, in order."""
+    """Fragments that one task reads, by version, in order."""
 
     readings: tuple[tuple[int, tuple[int, ...]], ...]
 
 
 class LanceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reads the new rows of a table, again and again.
+    """Reader of the new rows of a table, batch by batch.
 
     Args:
-        read_options: The table, and which columns and rows of it.
-        options: Where to begin, how much to read at once, what becomes of changes.
-        schema: The columns, as Spark was promised.
+        read_options: The table, and its columns and rows to read.
+        options: Where to begin, how much to read at once, and how to treat changed rows.
+        schema: The columns, as declared to Spark.
 
     Raises:
-        NotFoundError: There is no table.
-        UnsupportedError: There are limits, and this version of Spark knows of none; or what streams do not have.
+        NotFoundError: The table does not exist.
+        UnsupportedError: Limits are set that this version of Spark does not know, or options that streams do not have.
     """
 
     def __init__(self, read_options: ReadOptions, options: StreamOptions, schema: StructType) -> None:
@@ -65,11 +65,11 @@ class LanceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target: Offset | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state that workers need to read; what the driver knows of versions stays with it."""
+        """Return the state that workers need; the driver's knowledge of versions is left out."""
         return self.__dict__ | {"_walk": None}
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - names of Spark
-        """Return where a query without a checkpoint begins."""
+        """Return the first offset of a query without a checkpoint."""
         return self._way.begin().json()
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
@@ -78,11 +78,11 @@ class LanceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadMaxFiles(limits.files or 1 << 30) if limits.any else ReadAllAvailable()
 
     def latestOffset(self, start: dict[str, Any] | None = None, limit: ReadLimit | None = None) -> dict[str, Any]:  # noqa: N802
-        """Return how far the next batch goes.
+        """Return the end of the next batch.
 
         Raises:
-            InvalidInputError: It would begin with a version that changed rows, see `StreamOptions`.
-            NotFoundError: It would begin with a version that was cleaned up.
+            InvalidInputError: The batch would begin with a version that changed rows, see `StreamOptions`.
+            NotFoundError: The batch would begin with a version that was cleaned up.
         """
         target = self._target or self._newest()
         if start is None:
@@ -92,15 +92,15 @@ class LanceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._way.advance(begin, max(begin, target), limits).json()
 
     def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802
-        """Return how far the table is."""
+        """Return the newest offset of the table."""
         return self._newest().json()
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Read no further than to the newest version of this moment."""
+        """Stop at the version that is the newest now."""
         self._target = self._newest()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """Plan partitions, small fragments together, in their order.
+        """Plan partitions in order; small fragments go together.
 
         Raises:
             InvalidInputError: A version between changed rows.
@@ -118,15 +118,15 @@ class LanceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return _packed([(final if p.fragment in newer and not s.snapshot else s.version, p) for s, p in pieces])
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Yield batches as Spark was promised.
+        """Yield batches in the schema declared to Spark.
 
         Raises:
-            InvalidInputError: A column is not in the table any more.
+            InvalidInputError: A column is no longer in the table.
         """
         assert isinstance(partition, StreamPartition)
         for version, fragments in partition.readings:
             table = self._table(version)
-            missing = self._missing(table)
+            missing = self._later_columns(table)
             declaration: Declaration | None = None
             for batch in table.to_batches(**self._scan(missing), fragments=fragments):
                 whole = self._with_nulls(batch, missing)
@@ -143,12 +143,12 @@ class LanceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return Offset(self._way.newest() + 1)
 
     def _table(self, version: int) -> LanceDataset:
-        """Return a version, kept by the worker."""
+        """Return a version, cached by the worker."""
         branch = self._read_options.branch
         return self._read_options.place.pinned(version if branch is None else (branch, version))
 
     def _unchanged(self, files_by_fragment: Mapping[int, tuple[str, ...]], version: int) -> frozenset[int]:
-        """Return the fragments that a newer version has as they were: workers then open one version instead of many."""
+        """Return the fragments that a newer version has unchanged; workers then open one version instead of many."""
         try:
             now = self._way.at(version)
         except NotFoundError:
@@ -157,16 +157,16 @@ class LanceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @property
     def _plain(self) -> list[str]:
-        """Columns that are read by their names."""
+        """Columns that are read by name, without SQL."""
         if isinstance(self._read_options.columns, dict):
             return []
         return [name for name in self._schema.names if name not in HIDDEN]
 
-    def _missing(self, table: LanceDataset) -> frozenset[str]:
-        """Return the columns that a version did not have yet.
+    def _later_columns(self, table: LanceDataset) -> frozenset[str]:
+        """Return the columns that a version does not have yet.
 
         Raises:
-            InvalidInputError: One that it has no more, or has by another name.
+            InvalidInputError: A column was dropped or renamed.
         """
         missing = frozenset(self._plain) - frozenset(table.schema.names)
         there = {field.id: field for field in table.handle.snapshot.schema.fields} if missing else {}
@@ -183,7 +183,7 @@ class LanceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return missing
 
     def _scan(self, missing: frozenset[str]) -> dict[str, Any]:
-        """Return what is asked of a version."""
+        """Return the scan of a version."""
         read_options = self._read_options
         return {
             "columns": chosen(read_options, [name for name in self._schema.names if name not in missing]),

@@ -1,4 +1,4 @@
-"""Types of Lance tables and of Spark, both ways, and batches in exactly the types that Spark was promised.
+"""Types of Lance tables and of Spark, both ways, and batches in exactly the types declared to Spark.
 
 From a table, at any depth:
 
@@ -76,10 +76,10 @@ _ARROW: Final[Mapping[type[st.DataType], pa.DataType]] = {
 
 
 def spark_schema(schema: pa.Schema) -> st.StructType:
-    """Return what Spark is promised for the columns of a scan.
+    """Return the schema that is declared to Spark for the columns of a scan.
 
     Raises:
-        UnsupportedError: Columns of types that Spark does not have; all are named.
+        UnsupportedError: Columns have types that Spark does not have; all are named.
     """
     fields, refusals = [], []
     for field in schema:
@@ -101,7 +101,7 @@ def arrow_schema(schema: st.StructType) -> pa.Schema:
     """Return the Arrow types in which Spark takes columns, exactly.
 
     Raises:
-        UnsupportedError: A type that no table has, named with its column.
+        UnsupportedError: A column has a type that no table has.
     """
     return pa.schema([pa.field(f.name, arrow_type(f.dataType, f.name), f.nullable) for f in schema])
 
@@ -129,14 +129,14 @@ def arrow_type(kind: st.DataType, where: str) -> pa.DataType:
 
 
 class Declaration:
-    """What Spark was promised, and how batches of a scan become that.
+    """The schema declared to Spark, and the conversion of batches of a scan to it.
 
     Args:
-        schema: The promise.
+        schema: The declared schema.
         found: Schema of the batches.
 
     Raises:
-        InvalidInputError: A column that the batches do not have, or of a type that cannot be given so.
+        InvalidInputError: The batches lack a column, or its type cannot be converted.
     """
 
     def __init__(self, schema: st.StructType, arrow: pa.Schema) -> None:
@@ -149,7 +149,7 @@ class Declaration:
             self._columns.append((place, field, cast_of(arrow.field(place), field.type, field.name)))
 
     def apply(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return a batch as promised. Raises InvalidInputError where a value cannot be."""
+        """Convert a batch to the declared schema. Raises InvalidInputError for a value that cannot be converted."""
         arrays = []
         for place, field, cast in self._columns:
             array = batch.column(place)
@@ -173,7 +173,7 @@ class Declaration:
 
 
 def as_declared(batch: pa.RecordBatch, schema: st.StructType) -> pa.RecordBatch:
-    """Return one batch exactly as Spark was promised; for many of one schema see `Declaration`."""
+    """Convert one batch to the declared schema; for many batches of one schema see `Declaration`."""
     return Declaration(schema, batch.schema).apply(batch)
 
 

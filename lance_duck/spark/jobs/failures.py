@@ -1,4 +1,4 @@
-"""Recovery of errors that were raised in Spark's processes."""
+"""Recovers errors that were raised in Spark's processes."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _OTHER_PYTHON: Final = re.compile(
 
 @contextmanager
 def as_ours() -> Iterator[None]:
-    """Raise what a worker or a planner of Spark raised, where it was an error of this package.
+    """Raise an error of this package again that a worker or planner of Spark raised.
 
-    Its text is that of there; Spark's own exception, with the tracebacks, is its cause.
+    The text stays the same; Spark's own exception, with the tracebacks, is its cause.
     """
     try:
         yield
@@ -35,7 +35,7 @@ def as_ours() -> Iterator[None]:
 
 
 def error_in(text: str) -> LanceDuckError | None:
-    """Return the last error of this package that a text with tracebacks names; or that workers run another Python."""
+    """Return the last error of this package in a text of tracebacks, or the one for workers of another Python."""
     for name, message in reversed(_LINE.findall(text)):
         kind = getattr(errors, name, None)
         if isinstance(kind, type) and issubclass(kind, LanceDuckError):

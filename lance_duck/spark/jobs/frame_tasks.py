@@ -1,4 +1,4 @@
-"""Work on the rows of a frame: one result from each of its partitions, errors as the workers raised them."""
+"""Runs work on the rows of a frame: one result per partition, errors as the workers raised them."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ def run_frame(
     note: Callable[[Result], Any] | None = None,
     words: str = "lance_duck",
 ) -> list[Result]:
-    """Run `work` on each partition of a frame; what the frame is computed from is computed once.
+    """Run `work` on each partition of a frame; the frame is computed once.
 
     Args:
-        spark: Its session.
+        spark: Session of the frame.
         frame: The rows, as Arrow batches of the types that Spark gives.
-        work: A function that pickles. What may pass, an error of the store or of the system, Spark tries again.
-        note: Told each result, also where another partition failed: what was written is remembered by it.
-        words: What is done, as Spark's pages show it.
+        work: A function that pickles. Spark retries transient errors, those of the store or of the system.
+        note: Called with each result, even if another partition failed, so that the files written are known.
+        words: Description of the work for Spark's UI.
 
     Returns:
-        A result from each partition, in no order.
+        One result per partition, in no particular order.
 
     Raises:
         LanceDuckError: A partition raised it.
-        JobError: One raised something else, or the frame cannot be computed.
+        JobError: A partition raised another error, or the frame cannot be computed.
     """
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

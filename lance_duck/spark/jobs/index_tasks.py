@@ -1,4 +1,4 @@
-"""How index segments are built by tasks of Spark: into how many they are cut, and where samples of vectors are read."""
+"""Builds index segments by tasks of Spark: decides how many there are, and reads samples of vectors."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from lance_duck.wire.index import IndexMetadata
 
 @dataclass(frozen=True)
 class SegmentSplit:
-    """Into how many segments fragments are cut.
+    """Number of segments for the fragments of an index.
 
     Raises:
-        InvalidInputError: A number below 1, or both ways.
+        InvalidInputError: A number is below 1, or both are given.
     """
 
     num_segments: int | None = None
@@ -47,7 +47,7 @@ class SegmentSplit:
             raise InvalidInputError("num_segments and fragments_per_segment", remedy="give one of them")
 
     def runs(self, spark: SparkSession, snapshot: Snapshot, fragments: Sequence[int]) -> list[tuple[int, ...]]:
-        """Return the runs of neighbouring fragments."""
+        """Divide fragments into runs of neighbours."""
         if self.fragments_per_segment is not None:
             step, ids = self.fragments_per_segment, sorted(fragments)
             return [tuple(ids[first : first + step]) for first in range(0, len(ids), step)]
@@ -74,7 +74,7 @@ class SegmentTasks:
         self._trained: dict[str, Shared | SkippedIndex] = {}
 
     def runs(self, now: Snapshot, fragments: Sequence[int]) -> list[tuple[int, ...]]:
-        """Cut fragments into runs of neighbours, for one segment each."""
+        """Divide fragments into runs of neighbours, one per segment."""
         return self.split.runs(self.spark, now, fragments) if fragments else []
 
     def write(
@@ -86,11 +86,11 @@ class SegmentTasks:
         return self.run(partial(_write, self.place), jobs, f"index {words}", self.progress)
 
     def _parameters(self, now: Snapshot, spec: IndexSpec, order: SegmentOrder) -> Shared | SkippedIndex:
-        """Return the parameters of all segments of an index, trained once where it is one of vectors."""
+        """Return the parameters of all segments of an index; those of a vector index are trained once."""
         if order.name not in self._trained:
             try:
                 self._trained[order.name] = self.scratch.share(self._train(now, spec))
-            except InvalidInputError as error:  # too few vectors to train with
+            except InvalidInputError as error:  # too few vectors for training
                 if not order.may_skip:
                     raise
                 self._trained[order.name] = SkippedIndex(str(error))

@@ -1,11 +1,10 @@
-"""Work in many places: a list of jobs, each a task of Spark, their results in the order of the list.
+"""Distributed work: a list of jobs, each a task of Spark, with results in the order of the list.
 
 Tasks open Lance files themselves; data does not pass through the JVM. DataFrames alone are used, so that classic
 sessions and Spark Connect run the same code.
 
-Errors come back as results do, so that the driver raises what the worker raised. What may pass, an error of the store
-or of the system, is tried again by the driver, whatever number of attempts Spark is set to; a worker that dies is
-Spark's to replace.
+Errors come back as results do, so the driver raises what the worker raised. The driver retries transient errors, those
+of the store or of the system, whatever number of attempts Spark is set to; Spark replaces workers that die.
 """
 
 from __future__ import annotations
@@ -56,19 +55,19 @@ def run_jobs(
     note: Callable[[Result], Any] | None = None,
     words: str = "lance_duck",
 ) -> list[Result]:
-    """Run `work` on each job, one task a job unless `parallelism` gives fewer tasks.
+    """Run `work` on each job, with one task per job unless `parallelism` allows fewer.
 
     Args:
         spark: Classic or Connect.
         work: A function of a module, or a closure that pickles; it may run more than once for one job, and its
             results count once.
-        jobs: What pickles. Without a scratch all of them go to all tasks: then they are to be small.
-        parallelism: Tasks at most.
-        progress: Told (jobs done, all jobs) as they end, by another thread but for the last time.
-        scratch: Room beside a table for large jobs and results, and for the word that a job failed, so that those
-            that have not begun do not.
-        note: Told each result, also where another job failed: what was written is remembered by it, to be deleted.
-        words: What is done, as Spark's pages show it.
+        jobs: Objects that pickle. Without a scratch all jobs are sent to all tasks, so they should be small.
+        parallelism: Maximum number of tasks.
+        progress: Called with (jobs done, all jobs) as jobs end, from another thread except for the last call.
+        scratch: Space beside a table for large jobs and results, and for the note that a job failed, which keeps
+            the others from starting.
+        note: Called with each result, even if another job failed, so that files written can be deleted.
+        words: Description of the work for Spark's UI.
 
     Raises:
         LanceDuckError: A job raised it; the first such error in the order of the jobs, as the worker raised it.
@@ -96,23 +95,23 @@ def run_jobs(
 
 
 def slots(spark: SparkSession) -> int:
-    """Return how many tasks run at once, as far as Spark says: its default parallelism."""
+    """Return how many tasks run at once: Spark's default parallelism."""
     table = spark.range(_PROBES).select(spark_partition_id().alias("part")).toArrow()
     return int(table.column("part").combine_chunks().to_numpy().max()) + 1
 
 
 class _JobsLeftError(Exception):
-    """Jobs of a round failed for reasons that may pass."""
+    """Jobs of a round failed by transient errors."""
 
 
 @dataclass(frozen=True)
 class _TaskFunction:
-    """The function and its arguments, as they travel to workers.
+    """The function and its arguments, as sent to workers.
 
     Attributes:
-        work: Does a job.
-        packed: Jobs, pickled, or where they were left.
-        scratch: Room beside the table.
+        work: Function that does a job.
+        packed: Pickled jobs, or references to them.
+        scratch: Space beside the table.
         uuid: UUID of this list of jobs.
     """
 
@@ -155,7 +154,7 @@ def _packed(jobs: Sequence[Any], scratch: Scratch | None) -> tuple[bytes, ...] |
 
 
 def _run(spark: SparkSession, tasks: _TaskFunction, numbers: list[int], parallelism: int | None) -> list[Any]:
-    """Return rows (number, outcome, what it said) of jobs."""
+    """Return a row (number, outcome, payload) for each job."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -180,7 +179,7 @@ def _take(
     *,
     last: bool,
 ) -> list[int]:
-    """Put results in their places; returns the jobs to try again. Raises the first error that stays."""
+    """Store results at their places and return the jobs to retry. Raises the first permanent error."""
     for row in rows:
         if row.outcome not in (_RESULT, _FAR):
             continue
@@ -198,20 +197,20 @@ def _take(
 
 
 def _told(progress: Progress, total: int, remaining: int, parallelism: int | None) -> Callable[[int], Any]:
-    """Return what translates tasks that have ended into jobs."""
+    """Return a function that converts a number of finished tasks to one of jobs."""
     tasks = max(1, min(remaining, parallelism or remaining))
     ends = [0, *accumulate((i + 1) * remaining // tasks - i * remaining // tasks for i in range(tasks))]
     return lambda done: progress(total - remaining + ends[min(done, tasks)], total)
 
 
 def _foreign(error: Exception) -> JobError:
-    """Return an error that is not ours, with the lines of the worker that it came from."""
+    """Return a JobError for a foreign error, with the traceback of the worker."""
     lines = "".join(traceback.format_exception(error)).rstrip()
     return JobError(f"a job raised {type(error).__name__}: {error}", remedy=f"on the worker:\n{lines}")
 
 
 def of_spark(error: Exception) -> LanceDuckError:
-    """Return what Spark says when a worker died or could not begin, without the lines of the JVM."""
+    """Return Spark's message about a worker that died or could not start, without the JVM's stack trace."""
     if own_error := error_in(str(error)):
         return own_error
     message, _, _ = str(error).partition("\nDriver stacktrace")

@@ -18,13 +18,13 @@ Told = Callable[[int], Any]
 
 @contextmanager
 def described(spark: SparkSession, words: str, report: Told | None) -> Iterator[None]:
-    """Name what runs within, as Spark shows it, and report the tasks that have ended.
+    """Describe the tasks started within for Spark's UI, and report how many have ended.
 
     Args:
-        spark: Classic, or Connect, which shows no names.
-        words: What is done.
-        report: Called now and then, by another thread, with the number of tasks that have ended; None: nobody asks.
-            What it raises is passed over.
+        spark: Classic, or Connect, which shows no descriptions.
+        words: Description of the work.
+        report: Called now and then from another thread with the number of finished tasks; None to skip. Its errors are
+            ignored.
     """
     context = _context(spark)
     if context is None:
@@ -32,7 +32,7 @@ def described(spark: SparkSession, words: str, report: Told | None) -> Iterator[
             yield
         return
     group = f"lance_duck {uuid4()}"
-    # A group that is there stays, where nobody counts tasks: notebooks cancel by it.
+    # An existing job group stays if nobody counts tasks: notebooks cancel by it.
     mine = {_DESCRIPTION: words} if report is None else {_DESCRIPTION: words, _GROUP: group}
     before = {key: context.getLocalProperty(key) for key in mine}
     for key, value in mine.items():
@@ -46,7 +46,7 @@ def described(spark: SparkSession, words: str, report: Told | None) -> Iterator[
 
 
 def _context(spark: SparkSession) -> Any:
-    """Return what a classic session counts tasks by; None for a session of Connect."""
+    """Return the context by which a classic session counts tasks; None for Connect."""
     with suppress(Exception):
         return spark.sparkContext
     return None
@@ -96,7 +96,7 @@ def _polled(context: Any, group: str, report: Told | None) -> Iterator[None]:
 
 
 def _done(tracker: Any, group: str) -> int:
-    """Return the tasks of a group that have ended."""
+    """Return the number of finished tasks of a group."""
     jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
     stages = {stage for job in jobs if job is not None for stage in job.stageIds}
     infos = [tracker.getStageInfo(stage) for stage in stages]

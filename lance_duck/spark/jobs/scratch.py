@@ -1,9 +1,9 @@
-"""Bytes that are too large for messages between the driver and its tasks: beside the table, while a job runs.
+"""Bytes too large for messages between the driver and its tasks, stored beside the table while a job runs.
 
 _indices/{uuid}/{uuid of a file}     arrays of bytes, one after the other
 _indices/{uuid}/stop-{uuid}          empty; a task of this list of jobs failed for good
 
-What a driver that was killed leaves there, cleanup removes like a segment that was not committed.
+Files left by a killed driver are removed by cleanup, like a segment that was not committed.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ _STOP: Final = "stop"
 
 @dataclass(frozen=True)
 class ScratchRef:
-    """Where bytes were left; pickles.
+    """Reference to stored bytes; it pickles.
 
     Attributes:
-        path: Below the root of the table.
-        start: Place of the first byte.
-        size: Bytes.
-        digest: SHA-256 of them: nobody else's bytes are taken for them.
+        path: Path below the root of the table.
+        start: Offset of the first byte.
+        size: Number of bytes.
+        digest: SHA-256 of the bytes, so that no other bytes are mistaken for them.
     """
 
     path: str
@@ -46,7 +46,7 @@ class ScratchRef:
 
 @dataclass(frozen=True)
 class Scratch:
-    """Room beside a table for one job; pickles. As a context manager it is emptied at the end.
+    """Space beside a table for one job; it pickles. As a context manager it is emptied at the end.
 
     Attributes:
         place: The table.
@@ -58,7 +58,7 @@ class Scratch:
 
     @classmethod
     def beside(cls, place: TableRef) -> Scratch:
-        """Return a new room; nothing is written yet."""
+        """Return a new scratch; nothing is written yet."""
         return cls(place, uuid4())
 
     def put(self, parts: Sequence[bytes]) -> list[ScratchRef]:
@@ -72,16 +72,16 @@ class Scratch:
         return pieces
 
     def share(self, value: Any) -> Shared:
-        """Hand a value to all tasks: large ones are written once, and read once by each worker."""
+        """Share a value with all tasks: a large one is written once, and read once by each worker."""
         data = pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
         return Shared(self, data if len(data) <= SHARED_BYTES else self.put([data])[0])
 
     def get(self, reference: ScratchRef) -> bytes:
-        """Read bytes that any process left.
+        """Read bytes that any process stored.
 
         Raises:
-            CorruptError: They are others by now.
-            NotFoundError: They are gone.
+            CorruptError: The bytes have changed.
+            NotFoundError: The bytes are gone.
         """
         source = self._store().open(reference.path)
         (data,) = fetch([ByteRange(source, reference.start, reference.size)])
@@ -91,7 +91,7 @@ class Scratch:
         return content
 
     def stop(self, jobs: UUID) -> None:
-        """Tell the other tasks of a list of jobs that what they do is in vain. Never raises."""
+        """Tell the other tasks of a list of jobs to stop. Never raises."""
         with suppress(Exception):
             self._store().put(self._stop(jobs), b"", safe=False)
 
@@ -101,7 +101,7 @@ class Scratch:
 
     def clear(self) -> None:
         """Remove everything. Never raises."""
-        with suppress(Exception):  # what is left is what cleanup removes
+        with suppress(Exception):  # cleanup removes the rest
             store = self._store()
             store.delete([entry.path for entry in store.walk(self._directory)])
 
@@ -126,14 +126,14 @@ class Scratch:
 
 @dataclass(frozen=True)
 class Shared:
-    """A value for all tasks of a job; pickles, small."""
+    """A value for all tasks of a job; its pickle is small."""
 
     scratch: Scratch
     content: bytes | ScratchRef
 
     @property
     def value(self) -> Any:
-        """The value, kept by the process once it was read. Not to be changed."""
+        """The value, cached by the process once it was read. Not to be changed."""
         return _shared(self)
 
 

@@ -15,16 +15,16 @@ def shares(
     fragments: Iterable[int] | None = None,
     fewest_rows: int = FEWEST_ROWS,
 ) -> list[tuple[int, ...]]:
-    """Cut the fragments of a version into runs of about as many rows each; no fragment is cut.
+    """Divide the fragments of a version into runs of about equally many rows; no fragment is divided.
 
     Args:
         snapshot: The version.
-        parallelism: Runs to aim at; None: as many as suit the size of the table.
-        fragments: Ids of those to take; None: all.
-        fewest_rows: Rows of a run at least, where `parallelism` does not say otherwise.
+        parallelism: Number of runs to aim at; None: chosen by the size of the table.
+        fragments: Ids of the fragments; None for all.
+        fewest_rows: Minimum rows of a run, if `parallelism` is None.
 
     Returns:
-        Ids of fragments, run by run, in the order of the table; none where there are no fragments.
+        Ids of fragments, run by run, in the order of the table; empty without fragments.
     """
     fragment_ids = None if fragments is None else frozenset(fragments)
     rows = [(f.id, snapshot.num_rows(f)) for f in snapshot.fragments if fragment_ids is None or f.id in fragment_ids]
@@ -48,7 +48,7 @@ def check_parallelism(parallelism: int | None) -> int:
     """Return the number of tasks that a user asked for; 1 for None.
 
     Raises:
-        InvalidInputError: It is not a number, or below 1.
+        InvalidInputError: The value is not a number, or below 1.
     """
     if parallelism is None:
         return 1

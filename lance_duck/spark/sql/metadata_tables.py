@@ -58,7 +58,7 @@ INDICES: Final = pa.schema(
 
 
 def versions(table: LanceDataset) -> pa.Table:
-    """Return all versions, newest first: number, time, rows, fragments, names."""
+    """Return all versions, newest first, with number, time, rows, fragments and tags."""
     tags: dict[int, list[str]] = {}
     for name, entry in table.tags.list().items():
         tags.setdefault(entry["version"], []).append(name)
@@ -80,11 +80,11 @@ def history(table: LanceDataset, limit: int | None = None) -> pa.Table:
 
     Args:
         table: The table.
-        limit: Versions at most, each of which is read; None: all.
+        limit: Maximum number of versions, each of which is read; None for all.
 
     Returns:
-        `operation`, `read_version`, `transaction` (its name), `message` and `properties` of the transaction are null
-        where it was not kept.
+        Columns `operation`, `read_version`, `transaction` (its name), `message` and `properties` are null where the
+        transaction was not kept.
     """
     if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
         raise InvalidInputError("limit", where="history", expected="a number that is not negative", found=repr(limit))
@@ -93,12 +93,12 @@ def history(table: LanceDataset, limit: int | None = None) -> pa.Table:
 
 
 def fragments(table: LanceDataset) -> pa.Table:
-    """Return the fragments of the version: rows, deleted rows, files with sizes, format versions, paths."""
+    """Return the fragments of the version, with rows, deleted rows, files and sizes, format versions and paths."""
     return pa.Table.from_pylist(list(map(_fragment, table.get_fragments())), FRAGMENTS)
 
 
 def indices(table: LanceDataset) -> pa.Table:
-    """Return the indexes of the version, and how many of its fragments they cover."""
+    """Return the indexes of the version, with the number of fragments that each covers."""
     there = {fragment.fragment_id for fragment in table.get_fragments()}
     rows = []
     for index in table.describe_indices():

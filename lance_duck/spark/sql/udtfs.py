@@ -1,4 +1,4 @@
-"""Table functions of Spark SQL: what a temporary view of a table cannot say.
+"""Table functions of Spark SQL, for reads that a temporary view cannot express.
 
     SELECT … FROM lance_table('/t.lance', version => 3, columns => 'id,s', filter => 'id < 10')
     SELECT … FROM lance_history('/t.lance')
@@ -6,8 +6,8 @@
     SELECT … FROM lance_search('/t.lance', 'duck lake', column => 'body', k => 10)
     SELECT … FROM queries q, LATERAL lance_vector_search('/t.lance', 'v', q.vector, k => 5)
 
-Rows go through Python one by one, and a function of constants runs in one task: for much data `read`, `search` and
-`knn_join` are made. The version is settled when a query is analysed.
+Rows pass through Python one by one, and a call with constant arguments runs in one task; use `read`, `search` and
+`knn_join` for large data. The version is fixed when a query is analysed.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _NEAREST: Final = ("column", "k", "metric", "nprobes", "ef", "refine_factor", "u
 
 @dataclass
 class _Analysis(AnalyzeResult):
-    """What a call is found to mean; travels to the task.
+    """Analysis of a call, sent to the task.
 
     Attributes:
         place: The table.
@@ -71,7 +71,7 @@ class _LanceTable:
 
     @staticmethod
     def analyze(*args: AnalyzeArgument, **keywords: AnalyzeArgument) -> _Analysis:
-        """Return the columns of the table, or those that are named."""
+        """Return the columns of the table, or only the named ones."""
         arguments = _constants(_TABLE, args, keywords)
         place, table = _table(arguments)
         schema = table.scan(_columns(arguments), arguments.get("filter")).projected_schema
@@ -85,7 +85,7 @@ class _LanceTable:
 
 
 class _LanceHistory:
-    """What the versions of a table changed."""
+    """Changes that each version of a table made."""
 
     def __init__(self, analysis: _Analysis) -> None:
         self._analysis = analysis
@@ -104,14 +104,14 @@ class _LanceHistory:
 
 
 class _LanceVectorSearch:
-    """The rows of a table that are nearest to a query; a query that is null has none."""
+    """The rows of a table nearest to a query; a null query has none."""
 
     def __init__(self, analysis: _Analysis) -> None:
         self._analysis = analysis
 
     @staticmethod
     def analyze(*args: AnalyzeArgument, **keywords: AnalyzeArgument) -> _Analysis:
-        """Return the columns of the table, or those that are named, and `_distance`."""
+        """Return the columns of the table, or only the named ones, and `_distance`."""
         arguments = _constants(_SEARCH, args, keywords, but="query")
         for name in ("column", "query"):
             if name not in arguments:
@@ -131,14 +131,14 @@ class _LanceVectorSearch:
 
 
 class _LanceSearch:
-    """The rows of a table that match words; a query that is null has none."""
+    """The rows of a table that match words; a null query has none."""
 
     def __init__(self, analysis: _Analysis) -> None:
         self._analysis = analysis
 
     @staticmethod
     def analyze(*args: AnalyzeArgument, **keywords: AnalyzeArgument) -> _Analysis:
-        """Return the columns of the table, or those that are named, and `_score`."""
+        """Return the columns of the table, or only the named ones, and `_score`."""
         arguments = _constants(_TEXT_SEARCH, args, keywords, but="query")
         if "query" not in arguments:
             raise InvalidInputError("no argument 'query'", where="lance_search")
@@ -164,7 +164,7 @@ FUNCTIONS: Final[Mapping[str, type]] = {
 
 
 def register_functions(spark: SparkSession) -> None:
-    """Make the table functions known to a session."""
+    """Register the table functions with a session."""
     for name, function in FUNCTIONS.items():
         spark.udtf.register(name, cast("UserDefinedTableFunction", udtf(function)))
 
@@ -172,10 +172,10 @@ def register_functions(spark: SparkSession) -> None:
 def _constants(
     names: tuple[str, ...], args: tuple[AnalyzeArgument, ...], by_name: Mapping[str, AnalyzeArgument], but: str = ""
 ) -> dict[str, Any]:
-    """Return the constant arguments by name, without nulls; one that may vary has no value.
+    """Return the constant arguments by name, without nulls; an argument that may vary has no value.
 
     Raises:
-        InvalidInputError: An argument that is not known, comes twice, or is not a constant.
+        InvalidInputError: An argument is unknown, given twice, or not a constant.
     """
     if len(args) > len(names):
         raise InvalidInputError("too many arguments", expected=", ".join(names), found=len(args))
@@ -212,7 +212,7 @@ def _settings(options: Any) -> dict[str, str]:
 
 
 def _columns(arguments: Mapping[str, Any]) -> list[str] | None:
-    """Return the columns by name: an array, or texts with commas between them."""
+    """Return the names of columns, from an array or a text with commas."""
     names = arguments.get("columns")
     return [name.strip() for name in names.split(",")] if isinstance(names, str) else names
 

@@ -1,7 +1,7 @@
 """Views of tables that follow what `lance_duck.spark` writes.
 
-What a view of Spark shows is fixed when it is made: it does not see what is written later. Those that were made by
-`create_view` are therefore remembered, and made again after each write.
+A view of Spark is fixed to the version of its creation and does not see later writes. Views made by `create_view` are
+therefore remembered, and created again after each write.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _views: WeakKeyDictionary[SparkSession, dict[str, _View]] = WeakKeyDictionary()
 
 
 def show_as(spark: SparkSession, name: str, place: TableRef, make: Make, *, follows: bool) -> None:
-    """Make a temporary view, in place of one of the same name.
+    """Create or replace a temporary view.
 
     Args:
-        spark: Its session.
+        spark: Session of the view.
         name: Name of the view.
         place: The table.
-        make: Gives the frame that it shows.
-        follows: Whether it is made again by `refresh_views`.
+        make: Returns the frame of the view.
+        follows: Whether `refresh_views` creates it again.
     """
     frame = make()
     frame.createOrReplaceTempView(name)
@@ -51,15 +51,15 @@ def show_as(spark: SparkSession, name: str, place: TableRef, make: Make, *, foll
 
 
 def forget(spark: SparkSession, name: str) -> None:
-    """Make a view anew no more."""
+    """Stop refreshing a view."""
     with _lock:
         _views.get(spark, {}).pop(name.lower(), None)
 
 
 def refresh_views(spark: SparkSession, place: TableRef) -> None:
-    """Make the views of a table anew, on its newest version; those that were dropped or replaced stay so. Never raises.
+    """Create the views of a table again on its newest version, except dropped or replaced ones. Never raises.
 
-    A view that cannot be made, because the table has lost a column of it, stays what it was, with a warning.
+    A view that cannot be created, because the table has lost one of its columns, stays as it was, with a warning.
     """
     with _lock:
         mine = {name: view for name, view in _views.get(spark, {}).items() if view.place.uri == place.uri}
@@ -74,6 +74,6 @@ def refresh_views(spark: SparkSession, place: TableRef) -> None:
 
 
 def _is_shown(spark: SparkSession, name: str, frame: DataFrame) -> bool:
-    """Return whether a view shows this frame still; on Connect, which analyses frames anew, one of such columns."""
+    """Return whether a view still shows this frame; on Connect, where frames are analysed anew, compare columns."""
     current = spark.table(name)
     return current.sameSemantics(frame) if hasattr(spark, "_jsparkSession") else current.schema == frame.schema

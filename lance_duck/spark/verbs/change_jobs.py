@@ -56,17 +56,17 @@ def delete(
         spark: Classic or Connect.
         uri: The table.
         where: SQL text, (SQL text, parameters) or a pyarrow expression, as DuckDB means it; rows for which it is true
-            are deleted. With a subquery one task does it all.
+            are deleted. A condition with a subquery is run by one task.
         storage_options: For the store.
         parallelism: Tasks to aim at; None: as suits the table.
-        conflict_retries: Times to run again on the newest version after another change came first.
-        retry_timeout: Time after which it does not run again.
+        conflict_retries: How often to run again on the newest version after another change came first.
+        retry_timeout: Time after which the change is not run again.
         commit_message: Message that is stored with the transaction.
         transaction_properties: Likewise.
         progress: Told (tasks done, all tasks).
 
     Returns:
-        {"num_deleted_rows": n}. Each call makes a new version, also one that finds no row.
+        {"num_deleted_rows": n}. Each call commits a new version, even if no row matches.
 
     Raises:
         NotFoundError: There is no such table.
@@ -118,8 +118,8 @@ def update(
     Args:
         spark: Classic or Connect.
         uri: The table.
-        updates: SQL expressions by column, as DuckDB means them; they see the old values of the row. With a subquery,
-            here or in `where`, one task does it all.
+        updates: SQL expressions by column, as DuckDB means them; they see the old values of the row. With a subquery
+            here or in `where`, one task does all the work.
         where: Which rows, as for `delete`; None: all.
         storage_options: For the store.
         parallelism: Tasks to aim at; None: as suits the table.
@@ -171,7 +171,7 @@ def update(
 
 @dataclass(frozen=True)
 class _FragmentShare:
-    """Some fragments of a version."""
+    """Share of the fragments of a version."""
 
     place: TableRef
     version: int
@@ -179,7 +179,7 @@ class _FragmentShare:
 
 
 def _shares(snapshot: Snapshot, parallelism: int | None, *texts: Any) -> list[tuple[int, ...]]:
-    """Return the fragments for each task; all for one where a subquery would be evaluated by each of them."""
+    """Return the fragments for each task; one task gets all if each task would evaluate a subquery."""
     return shares(snapshot, 1 if any(_is_whole(text) for text in texts) else parallelism)
 
 
@@ -208,7 +208,7 @@ def _update(
 
 
 def _note(draft: UncommittedFiles, deletion: RowDeletion, fragments: Iterable[Fragment] = ()) -> None:
-    """Remember what a task wrote."""
+    """Remember the files that a task wrote."""
     draft.note_fragments(list(fragments))
     for fragment in deletion.updated:
         assert fragment.deletion_file is not None

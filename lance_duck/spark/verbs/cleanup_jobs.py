@@ -36,25 +36,25 @@ def cleanup(
 ) -> CleanupStats:
     """Remove old versions, and the files that only they refer to: manifests by the driver, many files by tasks.
 
-    The other arguments are those of `LanceDataset.cleanup_old_versions`, and so is what is returned.
+    The other arguments and the result are those of `LanceDataset.cleanup_old_versions`.
 
     Args:
         spark: Classic or Connect.
         uri: The table, as tasks reach it, too.
-        older_than: Only versions older than this go; 14 days when nothing else is said.
-        retain_versions: The newest so many stay.
-        delete_unverified: Remove files that no version refers to although they are not a week old. Only when nobody
-            changes the table.
-        error_if_tagged_old_versions: A tagged version that would go is an error; else it stays.
-        versions: Only these go.
+        older_than: Remove only versions older than this; 14 days if no other limit is given.
+        retain_versions: Number of newest versions to keep.
+        delete_unverified: Also remove unreferenced files less than a week old. Safe only while nobody changes the
+            table.
+        error_if_tagged_old_versions: Raise if a tagged version would be removed; if False, keep it.
+        versions: Remove only these.
         parallelism: Tasks at most that run at once.
-        progress: Told (batches of files done, all of them).
+        progress: Called with (batches of files done, all batches).
         storage_options: Storage options of the table.
-        dry_run: Remove nothing, say what would go.
+        dry_run: Remove nothing, and report what would be removed.
 
     Raises:
         NotFoundError: There is no table.
-        ReferencedError: A tagged version would go.
+        ReferencedError: A tagged version would be removed.
     """
     policy = CleanupPolicy(
         older_than=older_than,

@@ -1,4 +1,4 @@
-"""New columns from a frame: its rows go to the task of their fragment, which writes one file for it; one commit."""
+"""Adds columns from a frame: each row goes to the task of its fragment, which writes one file; committed once."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from lance_duck.wire.schema import Schema
 
 
 class ColumnFigures(TypedDict):
-    """Rows that got values, and fragments for which a file was written."""
+    """Number of rows that got values, and of fragments with a new file."""
 
     num_rows: int
     num_fragments: int
@@ -59,22 +59,23 @@ def add_columns(
     commit_message: str | None = None,
     transaction_properties: Mapping[str, str] | None = None,
 ) -> ColumnFigures:
-    """Add the columns of a frame to a table. Only files for the new columns are written, one for a fragment.
+    """Add the columns of a frame to a table. Only files for the new columns are written, one per fragment.
 
-    Rows of the table that the frame does not have are null in the new columns; fragments without any cost nothing.
+    Rows of the table missing from the frame are null in the new columns; fragments without rows in it cost nothing.
 
     Args:
         spark: Classic or Connect.
         uri: The table.
-        df: `on`, and the new columns. It is kept by Spark while the change lasts.
+        df: Frame with `on` and the new columns. Spark caches it during the change.
         on: What rows are joined by: "_rowaddr" (as `ls.read(…, row_address=True)` gives it), "_rowid", or a column of
-            the table. Rows of the frame with a null there are left out, and those with a key that the table does not
-            have; an address that it does not have is refused, for its row may have moved.
-        vector_columns: By column the length of its vectors, as for `ls.write`.
-        not_null: New columns that may not be null: then each row of the table must get a value.
-        version: Whose addresses the frame has; None: that of now. Rows that were changed since are refused.
+            the table. Rows of the frame whose key is null or not in the table are ignored; an address that is not in
+            the table is refused, since its row may have moved.
+        vector_columns: Length of the vectors by column, as for `ls.write`.
+        not_null: New columns that are not nullable: each row of the table must get a value.
+        version: Version that the addresses in the frame refer to; None for the current one. Rows changed since are
+            refused.
         storage_options: For the store.
-        parallelism: Tasks that write; None: as Spark does.
+        parallelism: Number of writing tasks; None: decided by Spark.
         commit_message: Message that is stored with the transaction.
         transaction_properties: Likewise.
 
@@ -83,9 +84,9 @@ def add_columns(
 
     Raises:
         NotFoundError: There is no such table.
-        InvalidInputError: A column is there already, two rows of the frame are for one of the table, a row that the
-            table does not have, or values that do not fit.
-        CommitConflictError: Rows were changed meanwhile that the addresses of the frame may mean.
+        InvalidInputError: A column exists already, two rows of the frame match one row of the table, a row is not in
+            the table, or values do not fit.
+        CommitConflictError: Rows that the addresses may refer to were changed meanwhile.
     """
     check_parallelism(parallelism)
     place = TableRef.of(uri, storage_options)
@@ -140,11 +141,11 @@ def _attempt(
 
 @dataclass(frozen=True)
 class _WrittenColumns:
-    """What a task wrote.
+    """Output of a task.
 
     Attributes:
-        files: By the id of the fragment.
-        rows: Number of those that got values.
+        files: New files by fragment id.
+        rows: Number of rows that got values.
     """
 
     files: Mapping[int, DataFile]
@@ -153,12 +154,12 @@ class _WrittenColumns:
 
 @dataclass(frozen=True)
 class _Job:
-    """What is added; pickles.
+    """The columns to add, and how rows are joined; it pickles.
 
     Attributes:
-        on: What rows are joined by.
-        names: Columns of the frame that are new.
-        new: Their types in the table.
+        on: Key that rows are joined by.
+        names: New columns of the frame.
+        new: Types of these columns in the table.
     """
 
     place: TableRef
@@ -176,7 +177,7 @@ class _Job:
         vectors: Mapping[str, str],
         strict: frozenset[str],
     ) -> _Job:
-        """Check what was asked."""
+        """Check the arguments."""
         names = tuple(name for name in df.columns if name != on)
         if on not in df.columns or len(names) + 1 != len(df.columns):
             raise InvalidInputError(
@@ -197,11 +198,11 @@ class _Job:
         return cls(place, on, names, new)
 
     def is_by_address(self, snapshot: Snapshot) -> bool:
-        """Return whether the frame says where rows are."""
+        """Return whether the frame has row addresses."""
         return self.on == ROW_ADDRESS or (self.on == ROW_ID and not snapshot.has_stable_row_ids)
 
     def placed(self, spark: SparkSession, df: DataFrame, snapshot: Snapshot) -> DataFrame:
-        """Return the rows of the frame with ADDRESS, for those that the table has."""
+        """Return the rows of the frame that are in the table, with ADDRESS."""
         if self.is_by_address(snapshot):
             return df.withColumn(ADDRESS, F.col(self.on).cast("long")).drop(self.on).where(F.col(ADDRESS).isNotNull())
         table = TableKeys(self.place, snapshot.version, MergePlan((self.on,))).frame(spark, snapshot, None)
@@ -214,7 +215,7 @@ class _Job:
 
         fields = [*(df.schema[name] for name in names), StructField(KEY, BinaryType())]
         keyed = map_batches(df, run, StructType(fields))
-        # Spark knows nothing of the size of what tasks read, and takes it for small.
+        # Spark does not know the size of data that tasks read, and assumes that it is small.
         return keyed.join(table.hint("merge"), KEY).drop(KEY)
 
 
@@ -227,7 +228,7 @@ def _keys(batch: pa.RecordBatch, schema: Schema, on: str) -> pa.Array:
 def _write(
     job: _Job, version: int, new: Schema, batches: Iterator[pa.RecordBatch], transaction: UUID | None
 ) -> _WrittenColumns:
-    """Return the function that a task runs on its rows: fragment by fragment."""
+    """Return the function that a task runs on its rows, fragment by fragment."""
     snapshot = job.place.pinned(version).handle.snapshot
     files: dict[int, DataFile] = {}
     count = 0

@@ -29,12 +29,12 @@ from lance_duck.verbs.change import transaction_properties as properties_of
 
 @dataclass(frozen=True)
 class CompactionFigures(CompactionMetrics):
-    """What a compaction did, and what it took.
+    """Outcome and cost of a compaction.
 
     Attributes:
         version: Version of the table afterwards.
-        commits: How often it was committed.
-        planned_again: Groups of which other writers changed a fragment meanwhile.
+        commits: Number of commits.
+        planned_again: Number of groups planned again because another writer changed a fragment.
         bytes_written: Bytes of new data files.
         seconds: From the call to the end.
     """
@@ -61,18 +61,18 @@ def compact(
 ) -> CompactionFigures:
     """Join small fragments with their neighbours, and leave out deleted rows and dropped columns, by tasks of Spark.
 
-    Groups are committed in batches, each while the next one is written: what fails, or is stopped, later takes nothing
-    of that away, and leaves no files. Where another writer changes a fragment meanwhile, its group alone is planned and
-    written again.
+    Groups are committed in batches, each while the next one is written. A later failure does not undo committed
+    batches, and leaves no files. If another writer changes a fragment meanwhile, only its group is planned and written
+    again.
 
     Args:
         spark: Classic or Connect.
         uri: The table, as tasks reach it, too.
-        groups_per_commit: Groups of fragments that are committed together; None: a few commits in all, fewer where
-            indexes name rows by address, since each commit writes their segments anew.
-        parallelism: Tasks at most that run at once for one batch.
-        progress: Told (groups written, all groups that are known).
-        commit_message: Kept with the transactions.
+        groups_per_commit: Groups of fragments that are committed together; None: a few commits in total, fewer if
+            indexes name rows by address, since each commit rewrites their segments.
+        parallelism: Maximum number of concurrent tasks for one batch.
+        progress: Called with (groups written, all known groups).
+        commit_message: Message stored with the transactions.
         transaction_properties: Likewise.
         storage_options: Storage options of the table.
         options: See `lance_duck.optimize.DatasetOptimizer.compact_files`: target_rows_per_fragment, and
@@ -81,7 +81,7 @@ def compact(
     Raises:
         NotFoundError: There is no table.
         InvalidInputError: An unknown or bad option.
-        RetryableError: Other writers were in the way of a group each time.
+        RetryableError: Other writers changed a group at each attempt.
         JobError: Spark could not run the tasks.
     """
     began = time.monotonic()
@@ -107,7 +107,7 @@ def compact(
 
 
 class _CompactionTasks:
-    """Writes groups and index segments by tasks."""
+    """Tasks that write groups and index segments."""
 
     def __init__(
         self, spark: SparkSession, place: TableRef, scratch: Scratch, parallelism: int | None, progress: Progress | None
@@ -142,7 +142,7 @@ class _CompactionTasks:
 
 
 def _batch(spark: SparkSession, snapshot: Snapshot, groups: int) -> int:
-    """Return the groups of a commit: enough that tasks have work, and that there are few commits."""
+    """Return the groups of one commit, enough to keep tasks busy and commits few."""
     moves_rows = any(index.fields for index in snapshot.indices) and not snapshot.has_stable_row_ids
     commits = COMMITS_WITH_INDEXES if moves_rows else COMMITS
     return max(-(-groups // commits), 2 * slots(spark)) if groups else 1

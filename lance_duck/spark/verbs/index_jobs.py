@@ -1,4 +1,4 @@
-"""Indexes that tasks of Spark build, each a segment over a run of neighbouring fragments; the driver commits once."""
+"""Builds indexes by tasks of Spark: each builds a segment over neighbouring fragments, and the driver commits once."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from lance_duck.wire.index import IndexMetadata
 
 @dataclass(frozen=True)
 class IndexFigures:
-    """What the building of an index came to.
+    """Outcome of building an index.
 
     Attributes:
         name: Name of the index.
-        version: Version of the table that has it.
-        rows: Living rows that its new segments cover.
-        segments: Number of these.
-        bytes: Bytes of their files.
+        version: Version of the table that contains the index.
+        rows: Number of live rows that its new segments cover.
+        segments: Number of new segments.
+        bytes: Size of their files.
         seconds: From the call to the commit.
     """
 
@@ -70,10 +70,10 @@ def create_index(
 ) -> IndexFigures:
     """Build an index by tasks of Spark, and commit it as one change.
 
-    A vector index is trained once, by the driver, on a sample that tasks read; where the sample does not fit, by rounds
-    of tasks over a sample that stays in files beside the table. All its segments have the same centroids, codebook and
-    bounds. What other writers do meanwhile is as for `LanceDataset.create_scalar_index`: rows that they add are not
-    covered. A failure leaves nothing.
+    A vector index is trained once by the driver, on a sample that tasks read; if the sample does not fit in memory, by
+    rounds of tasks over a sample in files beside the table. All segments share centroids, codebook and bounds. Changes
+    by other writers are treated as in `LanceDataset.create_scalar_index`: rows added meanwhile are not covered. A
+    failure leaves no files.
 
     Args:
         spark: Classic or Connect.
@@ -81,14 +81,14 @@ def create_index(
         column: Dotted path of the column.
         kind: "BTREE", "BITMAP", "LABEL_LIST", "ZONEMAP", "BLOOMFILTER", "NGRAM", "INVERTED" (or "FTS"), "IVF_FLAT",
             "IVF_SQ", "IVF_PQ", "IVF_RQ", "IVF_HNSW_FLAT", "IVF_HNSW_SQ" or "IVF_HNSW_PQ", in any case.
-        name: None: "{column}_idx".
+        name: Name of the index; None for "{column}_idx".
         replace: Replace an index of this name over this column.
-        train: Build it of all rows; False: it covers nothing until `optimize_indices`.
-        num_segments: At most, one for each task; None: as many as tasks run at once, fewer for few rows.
-        fragments_per_segment: In place of num_segments.
-        parallelism: Tasks at most that run at once.
-        memory_limit: Bytes of vectors that the driver may train with.
-        progress: Told (jobs done, all jobs) while segments are built.
+        train: Build the index from all rows; if False it covers nothing until `optimize_indices`.
+        num_segments: Maximum number of segments, one per task; None: as many as tasks run at once, fewer for few rows.
+        fragments_per_segment: Alternative to num_segments.
+        parallelism: Maximum number of concurrent tasks.
+        memory_limit: Maximum bytes of vectors for training on the driver.
+        progress: Called with (jobs done, all jobs) while segments are built.
         commit_message: Message that is stored with the transaction.
         transaction_properties: Likewise.
         storage_options: Storage options of the table.
@@ -96,7 +96,7 @@ def create_index(
             num_partitions, num_sub_vectors, rows_per_zone, …
 
     Raises:
-        NotFoundError: There is no table.
+        NotFoundError: The table does not exist.
         UnknownColumnError, NotIndexableError, IndexExistsError, InvalidInputError, UnsupportedError: As there.
         CommitConflictError: Other changes were committed first each time, or one that conflicts with this one.
         JobError: Spark could not run the tasks.
@@ -130,22 +130,22 @@ def optimize_indices(
     transaction_properties: Mapping[str, str] | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> list[IndexFigures]:
-    """Have indexes cover the rows that none of their segments covers, by tasks of Spark, as one change.
+    """Extend indexes to rows that none of their segments covers, by tasks of Spark, as one change.
 
-    What is merged is what `LanceDataset.optimize.optimize_indices` merges; many new rows get several segments.
+    Merges the same segments as `LanceDataset.optimize.optimize_indices`; many new rows get several segments.
 
     Args:
         spark: Classic or Connect.
         uri: The table, as tasks reach it, too.
-        num_indices_to_merge: The newest so many segments are merged (0: none); None: those that are small, or not much
-            larger than what is new.
-        index_names: Only these; None: all.
-        retrain: Build the indexes anew, of all rows.
-        num_segments: Segments for the new rows of an index, at most; None: as for `create_index`.
-        fragments_per_segment: In place of num_segments.
-        parallelism: Tasks at most that run at once.
-        memory_limit: Bytes of vectors that the driver may train with.
-        progress: Told (jobs done, all jobs).
+        num_indices_to_merge: Number of newest segments to merge (0: none); None: those that are small, or not much
+            larger than the new rows.
+        index_names: Names of the indexes; None for all.
+        retrain: Rebuild the indexes from all rows.
+        num_segments: Maximum segments for the new rows of an index; None: as for `create_index`.
+        fragments_per_segment: Alternative to num_segments.
+        parallelism: Maximum number of concurrent tasks.
+        memory_limit: Maximum bytes of vectors for training on the driver.
+        progress: Called with (jobs done, all jobs).
         commit_message: Message that is stored with the transaction.
         transaction_properties: Likewise.
         storage_options: Storage options of the table.
@@ -154,11 +154,11 @@ def optimize_indices(
         Figures of each index that got new segments.
 
     Warns:
-        IndexWarning: An index is left as it is, because it is broken or of a kind that is not supported.
+        IndexWarning: An index is left unchanged, because it is broken or of an unsupported kind.
 
     Raises:
-        NotFoundError: There is no table.
-        IndexNotFoundError: There is no index of a name.
+        NotFoundError: The table does not exist.
+        IndexNotFoundError: A named index does not exist.
         CommitConflictError: Other changes were committed first each time, or one that conflicts with this one.
         JobError: Spark could not run the tasks.
     """
@@ -175,7 +175,7 @@ def optimize_indices(
 
 
 def figures(name: str, after: Snapshot, segments: Sequence[IndexMetadata], began: float) -> IndexFigures:
-    """Return what segments came to, since a moment of the monotonic clock."""
+    """Return the figures of segments, since a moment of the monotonic clock."""
     fragments = set().union(*map(fragment_ids, segments))
     size = sum(size for segment in segments for _, size in segment.files)
     seconds = time.monotonic() - began

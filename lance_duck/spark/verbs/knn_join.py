@@ -1,10 +1,10 @@
-"""The nearest rows of a table to each row of a frame of queries.
+"""Joins each row of a frame of queries with its nearest rows in a table.
 
     many queries, or a small table   partitions of queries; each task searches the table for its own
     few queries, a large table       groups of fragments, those of an index segment together; each task searches its
                                      group for all queries, a window keeps the nearest, and their columns are fetched
 
-A worker opens the table once and keeps what it has read of indexes, for all tasks that it runs.
+A worker opens the table once and caches index data for all tasks that it runs.
 """
 
 from __future__ import annotations
@@ -66,42 +66,42 @@ def knn_join(
     storage_options: Mapping[str, str] | None = None,
     parallelism: int | None = None,
 ) -> DataFrame:
-    """Join queries with the rows of a table that are nearest to them, as `LanceDataset.search` finds them.
+    """Join queries with their nearest rows in a table, as `LanceDataset.search` finds them.
 
-    The answer is that of one machine: through an index where there is one, fragments that it does not cover compared
-    vector by vector. It is of the version that the table has now, however often the frame is computed.
+    The result equals that of one machine: through an index if there is one, with fragments that it does not cover
+    compared vector by vector. It is fixed to the current version, however often the frame is computed.
 
     Args:
         spark: Classic or Connect.
-        queries_df: The queries. Where the table is large they are asked for at once, up to `QUERIES` of them.
+        queries_df: The queries. For a large table up to `QUERIES` of them are collected at once.
         uri: The table.
-        column: Its vectors.
-        query_column: Column of the queries: arrays of numbers. A query that is null has no rows.
+        column: Column of vectors in the table.
+        query_column: Column of the queries: arrays of numbers. A null query has no rows.
         k: Rows for each query.
-        metric: "l2", "cosine", "dot", "hamming"; None: that of the index, else "l2".
-        nprobes: Partitions of the index to look into first; None: as the recall takes.
-        ef: Candidates of a walk over a graph.
-        refine_factor: So many times k candidates are ranked by their own vectors.
-        recall: Share of the true neighbours that the index has to find where none of these three is given; None: 0.95.
-        filter: Rows of the table that may be found: SQL text, (SQL text, parameters) or a pyarrow expression.
-        columns: Columns of the table: names, or SQL by name; None: all.
-        use_index: False: all vectors are compared.
-        prefilter: False: the filter is applied to the nearest rows, of which fewer than k may be left.
-        distance_range: Distances from the first up to before the second; None: no bound.
+        metric: "l2", "cosine", "dot" or "hamming"; None: that of the index, else "l2".
+        nprobes: Number of index partitions to search; None: chosen for the recall.
+        ef: Number of candidates of a graph search.
+        refine_factor: Rank this many times k candidates by their own vectors.
+        recall: Share of the true neighbours to find if none of these three is given; None for 0.95.
+        filter: Condition on rows of the table: SQL text, (SQL text, parameters) or a pyarrow expression.
+        columns: Columns of the table: names, or SQL by name; None for all.
+        use_index: If False, all vectors are compared.
+        prefilter: If False, the filter is applied to the nearest rows, and fewer than k may remain.
+        distance_range: Lower (inclusive) and upper (exclusive) bound of distances; None for no bound.
         with_row_id: Add `_rowid`.
         with_row_address: Add `_rowaddr`.
         version: A number, the name of a tag, or (branch, number or tag); None: the newest.
-        storage_options: For the store.
-        parallelism: Groups of fragments that few queries are compared with side by side; None: as suits the table.
+        storage_options: Settings of the store.
+        parallelism: Number of groups of fragments for few queries; None: chosen for the table.
 
     Returns:
         The columns of the queries, those of the table, and `_distance` (float); for each query its rows, nearest first.
 
     Raises:
         NotFoundError: There is no such table or version.
-        InvalidInputError: What is asked makes no sense for this table, or a column of both has one name. Queries of a
-            wrong length, or with values that are not numbers, may be refused only when the frame is computed.
-        UnsupportedError: A column of a type that Spark does not have.
+        InvalidInputError: The search makes no sense for this table, or both have a column of the same name. Queries of
+            a wrong length, or with values that are not numbers, may be refused only when the frame is computed.
+        UnsupportedError: A column has a type that Spark does not have.
     """
     check_parallelism(parallelism)
     place = TableRef.of(uri, storage_options)
@@ -122,17 +122,17 @@ def knn_join(
         return map_batches(queries_df, join.answers, result)
     query_vectors = _Asked.of(few.column(query_column).combine_chunks())
     if len(query_vectors.rows):
-        query_vectors.queries(search.scan(table))  # refuses what is not a query at once
+        query_vectors.queries(search.scan(table))  # refuses at once what is not a query
     return join.by_groups(spark, few, groups, result)
 
 
 @dataclass(frozen=True)
 class _KnnSearch:
-    """What is asked of the table; pickles.
+    """A search of the table; it pickles.
 
     Attributes:
         version: See `TableRef.pinned`.
-        nearest: See `ScanOptions.nearest`; without queries.
+        nearest: See `ScanOptions.nearest`, without queries.
         options: See `ScanOptions`.
     """
 
@@ -142,22 +142,22 @@ class _KnnSearch:
     options: Mapping[str, Any]
 
     def check(self, table: LanceDataset) -> None:
-        """Refuse what makes no sense for the table."""
+        """Check that the search makes sense for the table."""
         self.scan(table).schema(is_batch=True)
 
     def scan(self, table: LanceDataset, **others: Any) -> NearestScan:
-        """Return the search, to be run with queries."""
+        """Return the search, ready to run with queries."""
         options = ScanOptions(
             **{**self.options, **others}, nearest=self.nearest, batch_size=JOINED_ROWS, use_threads=False
         )
         return NearestScan(table.handle.table, options)
 
     def opened(self) -> LanceDataset:
-        """Return the table, in a task."""
+        """Return the open table; called in a task."""
         return self.place.pinned(self.version)
 
     def layout(self, snapshot: Snapshot) -> ResultLayout:
-        """Return the columns of the result, after the number of the query."""
+        """Return the columns of the result that follow the number of the query."""
         return layout(
             snapshot.schema,
             self.options["columns"],
@@ -167,7 +167,7 @@ class _KnnSearch:
         )
 
     def groups(self, snapshot: Snapshot, parallelism: int | None) -> list[tuple[int, ...]]:
-        """Return the fragments that are searched by one task each; those of a segment are in one."""
+        """Return the fragments of each task; those of a segment go together."""
         dim, dtype = _form(snapshot, self.nearest["column"])
         nearest = Nearest.of(self.nearest, snapshot.schema)
         way = route(snapshot, nearest, frozenset(snapshot.fragments.ids()))
@@ -178,12 +178,12 @@ class _KnnSearch:
 
 @dataclass(frozen=True)
 class _Join:
-    """The queries' side; pickles.
+    """The queries' side of the join; it pickles.
 
     Attributes:
-        search: What is asked of the table.
+        search: The search of the table.
         query: Column of the queries.
-        names: Columns of their frame.
+        names: Columns of the frame of queries.
     """
 
     search: _KnnSearch
@@ -191,7 +191,7 @@ class _Join:
     names: tuple[str, ...]
 
     def schema(self, table: LanceDataset, queries: DataFrame) -> StructType:
-        """Return what Spark is promised."""
+        """Return the schema declared to Spark."""
         declared = self.declared(table.handle.snapshot)
         query_names = {name.lower() for name in self.names}
         both = [field.name for field in declared if field.name.lower() in query_names]
@@ -205,12 +205,12 @@ class _Join:
         return StructType([*queries.schema.fields, *declared.fields])
 
     def declared(self, snapshot: Snapshot) -> StructType:
-        """Return the part of the table."""
+        """Return the declared columns of the table."""
         layout_schema = self.search.layout(snapshot).schema
         return spark_schema(pa.schema([field for field in layout_schema if field.name != QUERY]))
 
     def answers(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield queries to pairs: what a task does with a partition of them."""
+        """Yield pairs for a partition of queries; called in a task."""
         table = self.search.opened()
         scan = self.search.scan(table)
         declaration = Declaration(self.declared(table.handle.snapshot), scan.schema(is_batch=True))
@@ -224,7 +224,7 @@ class _Join:
     def by_groups(
         self, spark: SparkSession, queries: pa.Table, groups: Sequence[tuple[int, ...]], result: StructType
     ) -> DataFrame:
-        """Return the plan for few queries."""
+        """Return the frame of the join for few queries."""
         search, k = self.search, self.search.nearest["k"]
         vectors = queries.column(self.query).combine_chunks()
 
@@ -279,11 +279,11 @@ def search_group(search: _KnnSearch, queries: pa.Array, fragments: Sequence[int]
 
 @dataclass(frozen=True)
 class _Asked:
-    """Queries that are not null.
+    """The queries that are not null.
 
     Attributes:
-        rows: Where they are.
-        column: They.
+        rows: Places of these queries.
+        column: Their vectors.
     """
 
     rows: NDArray[np.int64]
@@ -297,7 +297,7 @@ class _Asked:
     def queries(self, scan: NearestScan) -> Queries:
         """Return the queries as numbers."""
         numbers = self.column
-        if pa.types.is_decimal(numbers.type.value_type):  # what Spark makes of array(0.5, 1.5)
+        if pa.types.is_decimal(numbers.type.value_type):  # Spark's type for array(0.5, 1.5)
             numbers = numbers.cast(pa.list_(pa.float64()))
         return scan.queries({"q": numbers})
 
@@ -318,6 +318,6 @@ def _check_queries(queries: DataFrame, name: str) -> None:
 
 
 def _few(queries: DataFrame, name: str) -> pa.Table | None:
-    """Return the queries, where every task may have them; else None."""
+    """Return the queries if they are few enough for every task; else None."""
     frame_rows = queries.limit(QUERIES + 1).toArrow()
     return None if frame_rows.num_rows > QUERIES or frame_rows.nbytes > QUERY_BYTES else frame_rows

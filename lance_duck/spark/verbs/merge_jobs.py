@@ -1,10 +1,10 @@
-"""Merges by tasks: Spark joins the source with the keys of the table, tasks write rows, the driver commits once.
+"""Merges by tasks: Spark joins the source with the keys of the table, tasks write rows, and the driver commits once.
 
     source → keys as bytes ─┐
     table  → keys, addresses┴→ join → by fragment, new rows by key → sorted by address, key → MergePart → one Update
 
-The source is computed once and kept while the merge lasts. Keys are compared by their bytes (`verbs.rows.key_bytes`):
-rows match as they do on one machine, whatever Spark makes of their types.
+The source is computed once and cached during the merge. Keys are compared by their bytes (`verbs.rows.key_bytes`), so
+rows match as they do on one machine, whatever types Spark gives them.
 """
 
 from __future__ import annotations
@@ -61,31 +61,31 @@ def merge_insert(
     storage_options: Mapping[str, str] | None = None,
     parallelism: int | None = None,
 ) -> SparkMerge:
-    """Begin a merge of a frame into a table: what `LanceDataset.merge_insert` does, by the tasks of Spark.
+    """Begin a merge of a frame into a table, like `LanceDataset.merge_insert`, by tasks of Spark.
 
         ls.merge_insert(spark, df, uri, on="id").when_matched_update_all().when_not_matched_insert_all().execute()
 
     Args:
         spark: Classic or Connect.
-        df: The source. It is computed once, and kept by Spark until the merge is done.
+        df: The source; computed once, and cached by Spark until the merge is done.
         uri: The table.
-        on: Key columns by which rows match, by equal values, null never; None: the unenforced primary key.
+        on: Key columns; rows match on equal values, and null never matches. None for the unenforced primary key.
         storage_options: For the store.
-        parallelism: Tasks that write; None: as many as Spark makes of the size of the rows
-            (`spark.sql.adaptive.advisoryPartitionSizeInBytes`). Each task makes fragments of its own.
+        parallelism: Number of writing tasks; None: Spark decides by the size of the rows
+            (`spark.sql.adaptive.advisoryPartitionSizeInBytes`). Each task writes its own fragments.
 
     Raises:
         NotFoundError: There is no such table.
-        InvalidInputError: No such column, or no key at all.
+        InvalidInputError: A column does not exist, or there is no key.
     """
     return SparkMerge(spark, df, TableRef.of(uri, storage_options), on, parallelism)
 
 
 @checked_calls
 class SparkMerge(MergeInsertBuilder):
-    """A merge that is said in parts, as `LanceDataset.merge_insert` has them, and then executed.
+    """Builder of a merge, with the methods of `LanceDataset.merge_insert`.
 
-    With `source_dedupe_behavior("first_seen")` that row of a key counts which Spark has first in its partitions.
+    With `source_dedupe_behavior("first_seen")` the first row of a key in the order of Spark's partitions counts.
     """
 
     def __init__(
@@ -101,18 +101,18 @@ class SparkMerge(MergeInsertBuilder):
         self._spark, self._df, self._place, self._parallelism = spark, df, place, parallelism
 
     def execute(self, data_obj: Any = None, *, schema: pa.Schema | None = None) -> MergeResult:
-        """Carry it out: one join, one commit; once more from the join on when another change came first.
+        """Run the merge with one join and one commit; if another change came first, join and commit again.
 
         Args:
-            data_obj: Not given: the source is the frame.
-            schema: Likewise.
+            data_obj: Must be left out: the source is the frame.
+            schema: Must be left out.
 
         Returns:
             {"num_inserted_rows", "num_updated_rows", "num_deleted_rows"}
 
         Raises:
             InvalidInputError: The source does not fit the table, repeats a key, or matches rows where none may match; a
-                bad condition, or nothing to do.
+                condition is invalid, or the merge has no action.
             CommitConflictError: Other changes were committed first each time, or one that conflicts with this one.
         """
         if data_obj is not None or schema is not None:
@@ -137,11 +137,11 @@ class SparkMerge(MergeInsertBuilder):
         return result
 
     def execute_uncommitted(self, data_obj: Any, *, schema: pa.Schema | None = None) -> NoReturn:
-        """Refuse: Spark merges do not offer this."""
+        """Raise UnsupportedError: Spark merges do not offer this."""
         _unsupported("execute_uncommitted")
 
     def analyze_plan(self, data_obj: Any, *, schema: pa.Schema | None = None) -> NoReturn:
-        """Refuse: Spark merges do not offer this."""
+        """Raise UnsupportedError: Spark merges do not offer this."""
         _unsupported("analyze_plan")
 
     def _attempt(self, snapshot: Snapshot, source: _Source) -> tuple[Snapshot, MergeResult]:
@@ -165,11 +165,11 @@ class SparkMerge(MergeInsertBuilder):
 
 @dataclass(frozen=True)
 class _Source:
-    """The frame, with its keys.
+    """The source frame, with its keys.
 
     Attributes:
-        frame: Its columns, KEY and ORDER.
-        names: Its columns.
+        frame: Frame with its columns, KEY and ORDER.
+        names: Columns of the source.
         schema: Key columns of the table.
     """
 
@@ -179,7 +179,7 @@ class _Source:
 
     @classmethod
     def of(cls, df: DataFrame, snapshot: Snapshot, plan: MergePlan) -> _Source:
-        """Check the columns of a frame, and add what rows are joined by."""
+        """Check the columns of a frame, and add the join key."""
         names = tuple(df.columns)
         MergeSource(arrow_schema(df.schema).empty_table(), snapshot.schema, plan.on)
         schema = Schema(tuple(field for field in snapshot.schema.fields if field.name in plan.on))
@@ -194,7 +194,7 @@ class _Source:
         return cls(map_batches(numbered_rows, run, StructType(fields)), names, schema)
 
     def check(self, snapshot: Snapshot) -> None:
-        """Refuse a version of the table whose key columns are others."""
+        """Raise InvalidInputError if the key columns of a version differ."""
         now = {field.name: field.storage_type for field in snapshot.schema.fields}
         if any(now.get(field.name) != field.storage_type for field in self.schema.fields):
             raise IncompatibleError(
@@ -202,11 +202,11 @@ class _Source:
             )
 
     def joined(self, spark: SparkSession, table: TableKeys, snapshot: Snapshot, parallelism: int | None) -> DataFrame:
-        """Return the pairs of source rows and rows of the table, cut and ordered as `merge_parts` wants them."""
+        """Return pairs of source rows and table rows, partitioned and ordered as `merge_parts` expects."""
         plan = table.plan
         few = None if plan.by_source_delete else self._few()
         target = table.frame(spark, snapshot, few)
-        # Spark knows nothing of the size of what tasks read, and takes it for small.
+        # Spark does not know the size of data that tasks read, and assumes that it is small.
         target = target.hint("broadcast" if few is not None else "merge")
         how = "full_outer" if plan.by_source_delete else "left_outer"
         pairs = self.frame.join(
@@ -217,7 +217,7 @@ class _Source:
         return partitions.sortWithinPartitions(F.col(ADDRESS).asc_nulls_last(), F.col(KEY), F.col(ORDER))
 
     def _few(self) -> pa.Table | None:
-        """Return the keys of a small source; None if it is large."""
+        """Return the keys of a small source; None for a large one."""
         names = [field.name for field in self.schema.fields]
         columns = [F.col(f"`{name.replace('`', '``')}`") for name in names]
         with as_ours():
@@ -227,14 +227,14 @@ class _Source:
 
 @dataclass(frozen=True)
 class TableKeys:
-    """Rows of a table that are joined by their keys; pickles."""
+    """Keys of the rows of a table, for the join; it pickles."""
 
     place: TableRef
     version: int
     plan: MergePlan
 
     def frame(self, spark: SparkSession, snapshot: Snapshot, few: pa.Table | None) -> DataFrame:
-        """Return KEY, ADDRESS and LOST of its rows, restricted to few rows without source keys if these are given."""
+        """Return KEY, ADDRESS and LOST of the rows; with source keys given, few other rows are included."""
         jobs = shares(snapshot)
         table = self
 
@@ -247,7 +247,7 @@ class TableKeys:
         return map_batches(spark.range(0, len(jobs), 1, max(1, len(jobs))), run, columns)
 
     def rows(self, fragments: tuple[int, ...], few: pa.Table | None) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of some fragments, in a task."""
+        """Yield the rows of some fragments; called in a task."""
         snapshot = self.place.pinned(self.version).handle.snapshot
         sought = None
         if few is not None:
@@ -269,7 +269,7 @@ def frame_keys(batch: pa.RecordBatch, schema: Schema, on: Sequence[str]) -> pa.A
     Args:
         batch: The rows.
         schema: Key columns of the table.
-        on: Their names, in the order that counts.
+        on: Names of the key columns, in order.
     """
     if not batch.num_rows:
         return pa.nulls(0, pa.binary())
@@ -278,7 +278,7 @@ def frame_keys(batch: pa.RecordBatch, schema: Schema, on: Sequence[str]) -> pa.A
 
 
 def _cut() -> Column:
-    """Return what rows are cut by: the fragment of the row that matches, or the key; without one, anything."""
+    """Return the partitioning key of rows: the fragment of the matching row, else the key, else anything."""
     fragment = F.shiftrightunsigned(F.col(ADDRESS), 32)
     by_key = F.when(F.col(KEY).isNull(), F.xxhash64(F.col(ORDER))).otherwise(F.xxhash64(F.col(KEY)))
     return F.coalesce(fragment, -1 - F.pmod(by_key, F.lit(1 << 40)))
@@ -293,7 +293,7 @@ def _write(
     storage: str | None,
     transaction: UUID | None,
 ) -> MergePart:
-    """Return what a task does with its pairs."""
+    """Return the function that a task runs on its pairs."""
     snapshot = place.pinned(version).handle.snapshot
     options = WriteOptions(data_storage_version=storage or snapshot.data_storage_version, transaction=transaction)
     with UncommittedFiles(snapshot) as draft:
@@ -316,7 +316,7 @@ def _pairs(batch: pa.RecordBatch, names: tuple[str, ...]) -> Pairs:
 def _deleter(
     spark: SparkSession, place: TableRef, snapshot: Snapshot, draft: UncommittedFiles
 ) -> Callable[[Offsets], RowDeletion]:
-    """Write deletion files: those of many fragments by tasks."""
+    """Write deletion files; those of many fragments by tasks."""
 
     def note(deletion: RowDeletion) -> None:
         for fragment in deletion.updated:

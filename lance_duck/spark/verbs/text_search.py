@@ -1,7 +1,7 @@
-"""Full-text search of a table by tasks: each searches its fragments, those of an index segment together.
+"""Full-text search of a table by tasks: each task searches its fragments; those of an index segment go together.
 
-Scores are those of one machine, for each task has the statistics of all rows; rows that no segment covers are analysed
-by each task. The best of all tasks are one frame, whose columns are fetched last.
+Scores equal those of one machine, since each task has the statistics of all rows; each task analyses the rows that no
+segment covers. The best rows of all tasks form one frame, whose other columns are fetched last.
 """
 
 from __future__ import annotations
@@ -57,21 +57,21 @@ def search(
 ) -> DataFrame:
     """Find the rows of a table that match words, as `LanceDataset.search` finds them.
 
-    The answer is of the version that the table has now, however often the frame is computed.
+    The result is fixed to the current version, however often the frame is computed.
 
     Args:
         spark: Classic or Connect.
         uri: The table.
         query: Words, a query of `lance_duck.query` or its JSON form.
-        k: Rows at most.
-        column: The texts; None: those with an index, else the only column of texts.
-        filter: Rows that may be found: SQL text, (SQL text, parameters), a pyarrow expression or a query.
-        columns: Names, or SQL by name; None: all.
-        prefilter: False: the filter is applied to the best rows, of which fewer than k may be left.
+        k: Maximum number of rows.
+        column: Column of texts; None: those with an index, else the only column of texts.
+        filter: Condition on rows: SQL text, (SQL text, parameters), a pyarrow expression or a query.
+        columns: Names, or SQL by name; None for all columns.
+        prefilter: If False, the filter is applied to the best rows, and fewer than k may remain.
         with_row_id: Add `_rowid`.
         with_row_address: Add `_rowaddr`.
         version: A number, the name of a tag, or (branch, number or tag); None: the newest.
-        storage_options: For the store.
+        storage_options: Settings of the store.
         parallelism: Tasks to aim at for rows that no index covers; None: as suits the table.
 
     Returns:
@@ -80,8 +80,8 @@ def search(
 
     Raises:
         NotFoundError: There is no such table or version.
-        InvalidInputError: What is asked makes no sense for this table.
-        UnsupportedError: A column of a type that Spark does not have.
+        InvalidInputError: The search makes no sense for this table.
+        UnsupportedError: A column has a type that Spark does not have.
     """
     check_parallelism(parallelism)
     place = TableRef.of(uri, storage_options)
@@ -94,7 +94,7 @@ def search(
 
 @dataclass(frozen=True)
 class _TextSearch:
-    """What is asked of the table; pickles.
+    """A full-text search of a table; it pickles.
 
     Attributes:
         version: See `TableRef.pinned`.
@@ -106,7 +106,7 @@ class _TextSearch:
     arguments: Mapping[str, Any]
 
     def frame(self, spark: SparkSession, table: LanceDataset, parallelism: int | None) -> DataFrame:
-        """Return the plan."""
+        """Return the frame of the result."""
         snapshot = table.handle.snapshot
         whole = _scan(table, self.arguments)
         result = spark_schema(whole.schema)
@@ -127,7 +127,7 @@ class _TextSearch:
         return map_batches(best, take, result)
 
     def hits(self, fragments: Sequence[int] | None) -> Iterator[pa.RecordBatch]:
-        """Yield the best rows of some fragments, None for all: what a task does."""
+        """Yield the best rows of some fragments, or of all if None; called in a task."""
         table = self.place.pinned(self.version)
         bare = {
             **self.arguments,
@@ -172,7 +172,7 @@ def _scan(table: LanceDataset, arguments: Mapping[str, Any]) -> TextScan:
 
 
 def _groups(scan: TextScan, snapshot: Snapshot, parallelism: int | None) -> list[Sequence[int] | None]:
-    """Return the fragments that are searched by one task each; those of a segment are in one."""
+    """Return the fragments of each task; those of a segment go together."""
     segments, rest = scan.cover
     open_ = shares(snapshot, parallelism, rest)
     groups: list[Sequence[int] | None] = [tuple(sorted(mine)) for mine in segments if mine]

@@ -1,4 +1,4 @@
-"""All upkeep of a table at once."""
+"""Compaction and index upkeep of a table in one call."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from lance_duck.spark.verbs.index_jobs import IndexFigures, optimize_indices
 
 @dataclass(frozen=True)
 class UpkeepFigures:
-    """What an upkeep did.
+    """Outcome of `optimize`.
 
     Attributes:
-        compaction: Of fragments.
-        indexes: Those that got new segments.
+        compaction: Figures of the compaction.
+        indexes: Figures of indexes that got new segments.
     """
 
     compaction: CompactionFigures
@@ -41,21 +41,21 @@ def optimize(
     storage_options: Mapping[str, str] | None = None,
     **options: Any,
 ) -> UpkeepFigures:
-    """Compact a table, then have its indexes cover what they do not: `compact`, then `optimize_indices`.
+    """Compact a table, then extend its indexes to new rows: `compact`, then `optimize_indices`.
 
     Args:
         spark: Classic or Connect.
         uri: The table, as tasks reach it, too.
         num_indices_to_merge: See `optimize_indices`.
-        parallelism: Tasks at most that run at once.
-        progress: Told (jobs done, all jobs) of each step.
-        commit_message: Kept with the transactions.
+        parallelism: Maximum number of concurrent tasks.
+        progress: Called with (jobs done, all jobs) of each step.
+        commit_message: Message stored with the transactions.
         transaction_properties: Likewise.
         storage_options: Storage options of the table.
         options: Options of the compaction; see `compact`.
 
     Raises:
-        LanceDuckError: What either raises; what was committed before stays.
+        LanceDuckError: Any error of either step; changes committed before stay.
     """
     common: dict[str, Any] = {
         "parallelism": parallelism,

@@ -120,7 +120,7 @@ def test_columns_that_came_went_and_changed_are_named(tmp_path: Path, with_ids: 
 @pytest.mark.parametrize(
     ("arguments", "kind", "message"),
     [
-        (("--from", "3", "--to", "2"), InvalidInputError, "versions the wrong way round"),
+        (("--from", "3", "--to", "2"), InvalidInputError, "versions in the wrong order"),
         (("--to", "1"), InvalidInputError, "no older version to compare with"),
         (("--from", "99"), NotFoundError, "99"),
         (("--from", "frist"), NotFoundError, "did you mean 'first'"),
