@@ -478,7 +478,7 @@ def _compact(
     settings = compaction_options(options, dataset.handle.snapshot.config)
     compacted = compact.compact(dataset.handle.snapshot, settings, properties, progress)
     dataset.handle.move_to(compacted.snapshot)
-    return _metrics(compacted.landed)
+    return _metrics(compacted.committed)
 
 
 def _metrics(done: Sequence[rewriting.RewrittenGroup]) -> CompactionMetrics:

@@ -43,15 +43,15 @@ class CompactionOutcome:
 
     Attributes:
         snapshot: The newest version that it has seen: the given one if there was nothing to do.
-        landed: Groups that were committed.
+        committed: Groups that were committed.
         commits: Number of commits.
-        again: Number of groups that were planned anew, because other writers changed their fragments.
+        replanned: Number of groups that were planned anew because other writers changed their fragments.
     """
 
     snapshot: Snapshot
-    landed: list[RewrittenGroup] = field(default_factory=list)
+    committed: list[RewrittenGroup] = field(default_factory=list)
     commits: int = 0
-    again: int = 0
+    replanned: int = 0
 
 
 def plan_compaction(snapshot: Snapshot, options: CompactionOptions) -> list[tuple[Fragment, ...]]:
@@ -261,7 +261,7 @@ class _Compaction:
         if not lost:
             return
         ids = {f.id for group in lost for f in group.old}
-        self.done.again += len(lost)
+        self.done.replanned += len(lost)
         self.lost = None if self.batch is None else ids
         raise RetryableError(
             f"fragments {sorted(ids)} keep being changed by other writers",
@@ -312,7 +312,7 @@ class _Compaction:
             self._keep(commit_)
             raise
         self._keep(commit_)
-        self.done.landed += landing
+        self.done.committed += landing
         self.done.commits += 1
         return lost
 

@@ -149,16 +149,16 @@ def _batch(spark: SparkSession, snapshot: Snapshot, groups: int) -> int:
 
 
 def _figures(result: CompactionOutcome, seconds: float) -> CompactionFigures:
-    landed = result.landed
+    groups = result.committed
     return CompactionFigures(
-        sum(len(r.old) for r in landed),
-        sum(len(r.new) for r in landed),
-        sum(r.files_removed for r in landed),
-        sum(r.files_added for r in landed),
+        sum(len(r.old) for r in groups),
+        sum(len(r.new) for r in groups),
+        sum(r.files_removed for r in groups),
+        sum(r.files_added for r in groups),
         result.snapshot.version,
         result.commits,
-        result.again,
-        sum(file.file_size or 0 for r in landed for fragment in r.new for file in fragment.files),
+        result.replanned,
+        sum(file.file_size or 0 for r in groups for fragment in r.new for file in fragment.files),
         seconds,
     )
 

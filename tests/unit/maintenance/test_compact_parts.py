@@ -63,7 +63,7 @@ def test_batches_are_committed_one_by_one_and_indexes_follow(path: Path, follow:
     before = ids(path), ids(path, "x = 3")
     done = compacted(path, batch=2, **follow)
     dataset = ld.dataset(path)
-    assert (len(done.landed), done.commits, done.again) == (4, 2, 0)
+    assert (len(done.committed), done.commits, done.replanned) == (4, 2, 0)
     assert (ids(path), ids(path, "x = 3")) == before
     assert dataset.index_statistics("x_idx")["num_unindexed_rows"] == 0
     assert leftovers(path) == []
@@ -82,7 +82,7 @@ def test_a_group_that_another_writer_changed_is_written_again(path: Path) -> Non
 
     before = ids(path)
     done = compacted(path, write, batch=9)
-    assert (len(done.landed), done.commits, done.again) == (4, 2, 1)
+    assert (len(done.committed), done.commits, done.replanned) == (4, 2, 1)
     assert ids(path) == [i for i in before if i != 5]
     assert leftovers(path) == []
 
@@ -112,7 +112,7 @@ def test_a_commit_that_loses_a_race_is_made_again(path: Path, monkeypatch: pytes
     monkeypatch.setattr(compact, "prepare", prepare)
     before = ids(path)
     done = compacted(path, batch=9)
-    assert (done.commits, done.again) == (2, 1)
+    assert (done.commits, done.replanned) == (2, 1)
     assert ids(path) == [i for i in before if i != 5]
     assert leftovers(path) == []
     ld.dataset(path).validate()

@@ -264,11 +264,11 @@ def test_a_reuse_index_that_was_overtaken_leaves_no_file(
     dataset = with_index(write(path), kind)
     publish, calls = committer.publish, []
 
-    def overtaken(*args: Any) -> Any:
+    def overtaken(*args: Any, **options: Any) -> Any:
         calls.append(args)
         if len(calls) == 2:  # the first one sets ids of fragments aside
             ld.dataset(path).insert(batch(500, 10))
-        return publish(*args)
+        return publish(*args, **options)
 
     monkeypatch.setattr(committer, "publish", overtaken)
     dataset = compact(dataset, **DEFER)
