@@ -14,7 +14,7 @@ from torch.utils import data
 from lance_duck.arguments import checked_calls
 from lance_duck.dataset import LanceDataset as Table
 from lance_duck.dataset import dataset as open_dataset
-from lance_duck.errors import InvalidInputError
+from lance_duck.errors import InvalidInputError, UnsupportedError
 from lance_duck.loading.selection import Granularity, RowSelection
 from lance_duck.scan.filters import FilterLike
 from lance_duck.scan.projection import ColumnsLike
@@ -45,6 +45,13 @@ class LanceDataset(data.IterableDataset[Any]):  # type: ignore[misc]
             uint64). None: items are RecordBatches.
         shuffle: Seed of a random order, which is another one in each epoch: see `set_epoch`. None for the table's.
         even: Whether all workers read the same number of whole batches; remaining rows are not read.
+        cache: Without effect: what is read again comes from caches of the table and of the system.
+        batch_readahead: Without effect: `prefetch_factor` of a DataLoader reads ahead.
+        sampler: Refused: `shard_granularity`, or a selection of rows, says which rows are read.
+
+    Raises:
+        InvalidInputError: An argument makes no sense.
+        UnsupportedError: A sampler is given.
     """
 
     def __init__(
@@ -63,8 +70,14 @@ class LanceDataset(data.IterableDataset[Any]):  # type: ignore[misc]
         to_tensor_fn: Callable[[pa.RecordBatch], Any] | None = only_tensor_or_all,
         shuffle: int | None = None,
         even: bool = False,
+        cache: bool | str | None = None,
+        batch_readahead: int | None = None,
+        sampler: None = None,
     ) -> None:
         super().__init__()
+        if sampler is not None:
+            remedy = 'shard_granularity="batch" or "fragment", or a RowSelection, says which rows are read'
+            raise UnsupportedError("sampler is not supported", where="LanceDataset", remedy=remedy)
         rows = _rows(dataset, dataset_options, filter)
         self.rows = rows if samples is None else _sample(rows, samples, shuffle or 0)
         self.batch_size = batch_size

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import lance_duck as ld
-from lance_duck.errors import InvalidInputError
+from lance_duck.errors import InvalidInputError, UnsupportedError
 from lance_duck.loading import RowSelection
 
 torch = pytest.importorskip("torch")
@@ -71,6 +71,12 @@ def test_numbers_without_a_sign_are_int64(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match="column 'n': number of 2\\^63 or more"):
         list(data.LanceDataset(dataset, 2))
     assert [b["n"].dtype for b in data.LanceDataset(dataset, 4, to_tensor_fn=tensors.to_tensors)] == [torch.uint64]
+
+
+def test_arguments_of_pylance_are_taken_or_refused_by_name(table: ld.LanceDataset) -> None:
+    assert ids(data.LanceDataset(table, 9, columns=["id"], cache=True, batch_readahead=4)) == IDS
+    with pytest.raises(UnsupportedError, match="sampler is not supported; shard_granularity"):
+        data.LanceDataset(table, 9, sampler=object())
 
 
 def test_samples_are_rows_at_random_in_order(table: ld.LanceDataset) -> None:
