@@ -199,6 +199,8 @@ def open_file(source: ByteSource, *, checksums: bool = True, tail: Bytes | None 
     version = footer.read_version(source)  # only after the checks: a flipped bit in the version is damage
     descriptor = _parsed_descriptor(data[before:], source)
     sidecars = read_sidecar_mark(data[before:]) if checked is not source else None
+    if sidecars is not None and sum(sidecars) > first:
+        raise damaged("the place of digests of blobs", source.path)
     return LanceFile(
         checked,
         version,

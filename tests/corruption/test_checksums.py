@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import struct
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,9 @@ import pytest
 from corruption.bits import KINDS, SIDECARS, VERSIONS, flips, padding, rows, write, write_blobs
 
 import lance_duck as ld
+from lance_duck.checksums.container import MAGIC, TRAILER
+from lance_duck.checksums.digests import digest
+from lance_duck.checksums.sidecars import sidecar_mark
 from lance_duck.errors import CorruptError
 from lance_duck.file.reader import open_file
 from lance_duck.store import open_source, run
@@ -131,3 +135,21 @@ def test_a_scan_of_damaged_values_is_an_error_that_names_file_and_bytes(table: P
         assert unchecked.to_table().num_rows == ld.dataset(table).count_rows()
     finally:
         file.write_bytes(data)
+
+
+@pytest.mark.parametrize("place", [(1 << 63, 8), ((1 << 64) - 8, 16), (0, 1 << 40), (0, 8), (8, 1 << 63)])
+def test_a_hostile_place_of_the_digests_of_sidecars_is_an_error(place: tuple[int, int], tmp_path: Path) -> None:
+    path = tmp_path / "t.lance"
+    write_blobs(path)
+    (file,) = path.glob("data/*.lance")
+    data = bytearray(file.read_bytes())
+    at = data.rindex(sidecar_mark(0, 0)[:4]) + 4
+    data[at : at + 16] = struct.pack("<QQ", *place)
+    end = data.rindex(MAGIC) + len(MAGIC)
+    trailer = list(TRAILER.unpack(data[end - TRAILER.size : end]))
+    trailer[1] = digest(bytes(data[end:]))
+    data[end - TRAILER.size : end] = TRAILER.pack(*trailer)
+    file.write_bytes(data)
+    with pytest.raises(CorruptError):
+        ld.dataset(path).to_table(blob_handling="all_binary")
+    assert ld.dataset(path).repair(dry_run=True).num_rows > 0
