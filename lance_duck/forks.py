@@ -1,4 +1,4 @@
-"""What a forked child has to make anew: a fork copies memory, but of all threads only the one that forked.
+"""State that a forked child must recreate: a fork copies memory, but only the thread that forked.
 
 A lock that another thread held stays locked in the child for ever, and whoever waits for work of another thread waits
 for ever. `count()` says how often this process was forked off; `Lock` and `RLock` are open in a child, whoever held

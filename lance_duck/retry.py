@@ -15,7 +15,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class RetryPolicy:
-    """How often a failed attempt is repeated, and when.
+    """The number of repeated attempts, and the pauses before them.
 
     The wait before each retry is random, so that writers that collided once do not collide again: between 0 and
     `first_wait`, a bound that doubles with each retry up to `longest_wait`.

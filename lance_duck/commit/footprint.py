@@ -27,7 +27,7 @@ class MapKeys:
 
 
 class Footprint:
-    """A transaction, and what it touches.
+    """A transaction, and the parts of a table that it changes.
 
     Args:
         transaction: Message of the transaction.

@@ -1,4 +1,4 @@
-"""Which rows: addresses, stable row ids, deletion vectors, row versions, and sets of rows as roaring bitmaps.
+"""Names and sets of rows: addresses, stable row ids, deletion vectors, row versions, and roaring bitmaps.
 
 You hold: bytes of deletion files, row id sequences and bitmaps. You get: offsets, addresses and ids as numpy arrays.
 Bytes are read strictly: contradictory bytes are refused before any memory is allocated for them. Never here: values of

@@ -40,7 +40,7 @@ class MovedGroup:
 
 
 class AddressMap:
-    """What became of the rows of rewritten fragments at once. Immutable.
+    """A map from the old to the new addresses of rows of fragments that were rewritten together. Immutable.
 
     Attributes:
         groups: Ids of the old and of the new fragments of each group.

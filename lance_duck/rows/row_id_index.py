@@ -48,7 +48,7 @@ class RowIdIndex:
         return len(self._segments)
 
     def addresses(self, ids: NDArray[np.integer]) -> tuple[Ids, NDArray[np.bool_]]:
-        """Return the address of the live row with each id, 0 where there is none, and whether there is one."""
+        """Return the address of the live row with each id, 0 if there is no such row, and whether there is one."""
         targets = ids.astype(np.uint64, copy=False)
         order = None if (targets[1:] >= targets[:-1]).all() else np.argsort(targets, kind="stable")
         ascending = targets if order is None else targets[order]

@@ -1,4 +1,4 @@
-"""Where a branch of a table lies, and the settings that it is opened with."""
+"""The location of a branch of a table, and the settings that it is opened with."""
 
 from __future__ import annotations
 

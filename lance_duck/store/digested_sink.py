@@ -7,7 +7,7 @@ from lance_duck.store.sink import Sink
 
 
 class DigestedSink(Sink):
-    """Writes to another sink.
+    """A wrapper of another sink.
 
     Args:
         sink: The other.

@@ -75,7 +75,7 @@ def run(request: Request[T]) -> T:
 
 @dataclass(eq=False)
 class ReadCounts:
-    """Counts of what was read.
+    """Counts of reads.
 
     Attributes:
         ranges: Number of byte ranges that were asked for.

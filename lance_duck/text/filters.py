@@ -1,4 +1,4 @@
-"""What becomes of a word: lower case, its stem, nothing if it is a stop word, and folding to ASCII, in this order.
+"""Filters of words: lower case, stemming, removal of stop words, and folding to ASCII, in this order.
 
 Stop words are compared with stems, so that some are not found, as in Lance: "during" is stemmed to "dure".
 """

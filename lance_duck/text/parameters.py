@@ -79,7 +79,7 @@ class AnalyserArguments(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class AnalyserParameters:
-    """How texts are analysed, and the two parameters of an index that a segment stores with them.
+    """The parameters of an analyser of texts, and the two parameters of an index that a segment stores with them.
 
     Attributes:
         lance_tokenizer: "text", or "json" where documents are JSON.

@@ -108,7 +108,7 @@ class _RegexReader:
         return result if len(result) <= _MOST else _NOTHING
 
     def _sequence(self, depth: int) -> _Alternatives:
-        """Return the alternatives of the sequence that goes on to the next `|`, `)` or the end."""
+        """Return the alternatives of the sequence that ends at the next `|` or `)`, or at the end of the pattern."""
         result: _Alternatives = _NOTHING
         run = ""
         while self._at < len(self._pattern) and self._pattern[self._at] not in "|)":

@@ -258,7 +258,7 @@ def read_manifest(data: bytes, path: str) -> Manifest:
 
 
 def _holds(seal: Seal, manifest: table_pb2.Manifest) -> bool:
-    """Return whether a manifest is what was sealed, or has an older seal that another writer copied unknowingly."""
+    """Return whether a manifest is unchanged since it was sealed; True for an older seal that another writer copied."""
     if seal.is_intact:
         return seal.version == manifest.version
     return seal.version != manifest.version and manifest.writer_version.library != WRITER

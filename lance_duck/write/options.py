@@ -61,7 +61,7 @@ class Base:
 
 @dataclass(frozen=True)
 class WriteOptions:
-    """How batches become files.
+    """The options of writing batches to files.
 
     Attributes:
         max_rows_per_file: Rows after which the next file is begun.

@@ -37,7 +37,7 @@ _LENGTH: Final = struct.Struct("<I")
 
 
 class LegacyFileWriter:
-    """Writes one data file of version 0.1, batch by batch; used as a `FileWriter` is.
+    """A writer of one data file of version 0.1, batch by batch; used as a `FileWriter` is.
 
     Args:
         sink: Where the bytes go; closed by `finish`, aborted by `abort`.
@@ -107,11 +107,11 @@ class LegacyFileWriter:
         self._metadata[key] = value
 
     def finish(self) -> WrittenFile:
-        """Write what is left, and make the file appear.
+        """Write the remaining pages and the metadata, and make the file appear.
 
         Raises:
-            UnsupportedError: A value that the version cannot say; nothing of the file is left.
-            StoreError: The disk or the service failed; likewise.
+            UnsupportedError: A value cannot be stored in this version; the file is removed.
+            StoreError: The disk or the service failed; the file is removed.
         """
         try:
             self._write_group()

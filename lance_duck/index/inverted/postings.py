@@ -38,7 +38,7 @@ class PostingBlocks:
 
     @property
     def bounds(self) -> NDArray[np.int64]:
-        """Where the decoded postings of each term begin, and where the last one's end; int64 (terms + 1,)."""
+        """Beginnings of the decoded postings of each term, and the end of the last; int64 (terms + 1,)."""
         return np.concatenate([[0], np.cumsum(self.lengths)])
 
     @property

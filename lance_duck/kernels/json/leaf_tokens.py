@@ -1,12 +1,12 @@
-"""Kernels of the tokens of JSON leaves: numbered by what they are, then written as terms, "path,type,value".
+"""Kernels of the tokens of JSON leaves: equal tokens get one number, then each is written as "path,type,value".
 
-What a token is, for the table of distinct words:
+The key of a token in the table of distinct words:
 
     size | field
-    4    | its path
-    4    | of a text: the number of its term, and that is all; else 0xFFFFFFFF
-    1    | the kind of its leaf
-    any  | the value, as the document has it
+    4    | number of the path
+    4    | for a text, the number of its term, and the end of the key; else 0xFFFFFFFF
+    1    | kind of the leaf
+    any  | value, as in the document
 """
 
 from __future__ import annotations

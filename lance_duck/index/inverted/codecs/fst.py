@@ -82,17 +82,17 @@ class Fst:
         return ids
 
     def near(self, word: str, edits: int, fixed: int, most: int, *, is_open: bool = False) -> list[bytes] | None:
-        """Return terms that are near to a word, in order of their bytes: those of the least, where there are more.
+        """Return terms that are near to a word, in order of their bytes; the first ones, if there are too many.
 
         Args:
             word: The word.
-            edits: Edits (insert, delete, replace a character) that make a term of it, at most.
-            fixed: Characters at the beginning that have to be the same.
-            most: Terms, at most.
-            is_open: All terms are meant that begin with these characters, whatever follows.
+            edits: Edits (insert, delete, replace a character) from the word to a term, at most.
+            fixed: Number of characters at the beginning that must be the same.
+            most: Number of terms, at most.
+            is_open: Whether the word is a prefix: any characters may follow it in a term.
 
         Returns:
-            None: the automaton is broken, or has a term that is not UTF-8, or the word is too long to be walked with.
+            The terms; None if the automaton is broken, has a term that is not UTF-8, or the word is too long for it.
         """
         if len(word) > LONGEST_WALKED:
             return None
