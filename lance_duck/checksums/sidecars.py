@@ -1,7 +1,7 @@
 """Digests of the sidecars of a data file: one block in the data file, written as its other buffers are.
 
-    sidecars      u64                     how many follow
-    sidecars      each u64, u64           id and bytes of each
+    count         u64                     number of sidecars
+    sidecars      each u64, u64           id and number of bytes of each
     digests       each u64                of the blocks of each sidecar, in order
 
 The descriptor tells where the block lies, in a field 50002 before the field 50001 of `checksums.container`: position
@@ -25,13 +25,13 @@ _TAG: Final = b"\x92\xb5\x18\x10"  # field 50002, bytes, 16 of them
 
 
 def sidecar_block(sidecars: Sequence[tuple[int, int, Digests]]) -> bytes:
-    """Return the block of digests, given the id, the bytes and the digests of each sidecar."""
+    """Return the block of digests, given the id, the number of bytes and the digests of each sidecar."""
     parts = [_COUNT.pack(len(sidecars)), *(_PLACE.pack(blob_id, size) for blob_id, size, _ in sidecars)]
     return b"".join([*parts, *(digests.astype("<u8").tobytes() for _, _, digests in sidecars)])
 
 
 def sidecar_mark(position: int, size: int) -> bytes:
-    """Return what the descriptor holds of a block."""
+    """Return the entry of the descriptor that tells where the block lies."""
     return _TAG + _PLACE.pack(position, size)
 
 

@@ -86,11 +86,11 @@ class SegmentFile:
 
     @property
     def is_remote(self) -> bool:
-        """Whether each read of it is a request to an object store."""
+        """Whether each read of the file is a request to an object store."""
         return self._file.source.remote
 
     def stored_bytes(self, name: str) -> int:
-        """Return the bytes of the pages of a top-level column, as they are stored.
+        """Return the number of stored bytes of the pages of a top-level column.
 
         Raises:
             CorruptError: There is no such column.
@@ -112,7 +112,7 @@ class SegmentFile:
         return run(gather([self.column(name).read(selection) for name in names]))
 
     def read_few(self, names: Sequence[str], rows: NDArray[np.int64]) -> list[pa.Array]:
-        """Read columns together, for a few ascending places, at least one: of a mapped file without requests."""
+        """Read columns together, for a few ascending places, at least one; a mapped file needs no requests."""
         arrays = {} if is_watched() else {name: self.column(name).read_points(rows) for name in names}
         rest = [name for name in names if arrays.get(name) is None]
         if rest:

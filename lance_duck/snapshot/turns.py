@@ -1,9 +1,9 @@
 """Turns: writers of one machine make the next version of a table one after the other.
 
-Who loses the race for a version has built a manifest and flushed it for nothing, and does so again. A turn is a lock of
-the system (`flock`) on the directory of the manifests, which ends with the process that holds it. It is a courtesy: it
-decides nothing, since a name is put if absent, and who has waited long enough goes ahead without it. Writers of other
-machines and libraries know nothing of it.
+A writer that loses the race for a version has built and flushed a manifest for nothing, and must do so again. A turn is
+a lock of the system (`flock`) on the directory of the manifests, which ends with the process that holds it. It is a
+courtesy and decides nothing: a name is put only if absent, and a writer that has waited long enough goes ahead without
+the lock. Writers of other machines and libraries know nothing of it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ except ImportError:  # Windows: writers race
 
 @contextlib.contextmanager
 def own_turn(store: Store) -> Iterator[None]:
-    """Wait until no other writer of this machine is about to make a version, `LONGEST_TURN` seconds at most.
+    """Hold the turn of this machine's writers; wait for it `LONGEST_TURN` seconds at most, then go on without it.
 
     Args:
         store: Root of the table. On an object store there are no turns.
@@ -40,7 +40,7 @@ def own_turn(store: Store) -> Iterator[None]:
         yield
     finally:
         with contextlib.suppress(OSError):
-            fcntl.flock(handle, fcntl.LOCK_UN)  # by itself, for a process that was forked meanwhile has the handle, too
+            fcntl.flock(handle, fcntl.LOCK_UN)  # explicitly: a process forked meanwhile has the handle, too
         os.close(handle)
 
 
@@ -52,7 +52,7 @@ def _opened(directory: str) -> int | None:
 
 
 def _wait(handle: int) -> None:
-    """Take the lock; a disk that has none, or a holder that does not let go, is no error."""
+    """Take the lock, if the disk has locks and the holder releases it in time; otherwise return without it."""
     end, poll = time.monotonic() + LONGEST_TURN, SHORTEST_POLL
     with contextlib.suppress(OSError):
         while True:

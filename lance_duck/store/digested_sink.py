@@ -7,13 +7,13 @@ from lance_duck.store.sink import Sink
 
 
 class DigestedSink(Sink):
-    """A wrapper of another sink.
+    """A wrapper of a sink that digests the bytes that go through it.
 
     Args:
-        sink: The other.
+        sink: Sink of the file.
 
     Attributes:
-        digests: Those of the bytes so far.
+        digests: Digests of the bytes so far.
     """
 
     def __init__(self, sink: Sink) -> None:

@@ -27,16 +27,16 @@ def shared_dictionaries(
     known: Set[str],
     open_file: Callable[[DataFile], LanceFile],
 ) -> Mapping[int, pa.Array]:
-    """Return the values of the dictionary of each field that a file has; files that are not known are compared.
+    """Return the values of the dictionary of each field, by field id; dictionaries of unknown files are compared.
 
     Args:
         fields: All fields of the table.
         files: Data files of the table.
-        known: Paths of files whose dictionaries are equal.
-        open_file: Opens one.
+        known: Paths of files whose dictionaries are known to be equal.
+        open_file: Function that opens a data file.
 
     Raises:
-        IncompatibleError: A file has another dictionary.
+        IncompatibleError: Two files have different dictionaries of a field.
     """
     pending = [f for f in fields if f.is_dictionary]
     result: dict[int, pa.Array] = {}
@@ -65,7 +65,7 @@ def read_dictionary(file: LegacyFile, f: Field) -> Request[pa.Array]:
     """Return the values of the dictionary that a file has for a field.
 
     Raises:
-        CorruptError: It has none, or it lies outside the file.
+        CorruptError: The file has no dictionary, or it lies outside the file.
     """
     position, length = file.dictionary_extent(f.id)
     where = f"{file.source.path}: dictionary of field {f.id}"

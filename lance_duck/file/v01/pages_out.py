@@ -1,7 +1,7 @@
-"""Arrays to pages of 0.1 files, as `file.v01.pages` has them.
+"""Conversion of arrays to pages of 0.1 files, whose layout `file.v01.pages` has.
 
-There is no validity: what a reader would see as another value is refused. Nulls are written where a value without bytes
-is read as null, of texts and bytes in a nullable field; there an empty value is refused, for the same reason.
+Pages have no validity: values that a reader would see as other values are refused. Nulls can be written only where a
+value without bytes is read as null, for texts and bytes in a nullable field; there an empty value is refused.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from lance_duck.store import Buffer
 from lance_duck.wire.schema import Field
 
 Page = tuple[int, int, int]
-"""A page: the id of its field, its position in the file, and its length as the page table has it."""
+"""A page: id of its field, position in the file, and length in the page table."""
 
 _OFFSET: Final = np.dtype("<i8")
 _REMEDY: Final = "write data_storage_version='2.2'"
 
 
 class Pages:
-    """Pages of batches, as bytes that are to follow what is in the file.
+    """The pages of batches, as bytes to append to a file.
 
     Args:
-        position: Where in the file the bytes go.
-        dictionaries: Values of the dictionary of each field, by field id; those that are not there yet are added.
+        position: Position in the file of the bytes.
+        dictionaries: Values of the dictionary of each field, by field id; missing dictionaries are added.
     """
 
     def __init__(self, position: int, dictionaries: MutableMapping[int, pa.Array]) -> None:
@@ -42,12 +42,12 @@ class Pages:
         self._dictionaries = dictionaries
 
     def add(self, f: Field, arrays: Sequence[pa.Array], path: str) -> None:
-        """Add the pages of a field and all below it, for the rows of one batch.
+        """Add the pages of a field and of all fields below it, for the rows of one batch.
 
         Args:
-            f: The field.
-            arrays: The rows, in pieces, at least one.
-            path: Name of the field, for messages.
+            f: Field of the schema.
+            arrays: Values of the rows, in one or more pieces.
+            path: Name of the field, for error messages.
 
         Raises:
             UnsupportedError: A null, or an empty value, that would be read as another one.
@@ -98,7 +98,7 @@ class Pages:
         self._put(f.id, len(ends) - 1, ends.astype(_OFFSET))
 
     def _places(self, f: Field, array: pa.DictionaryArray, path: str) -> Buffer:
-        """Return the places of values in the dictionary of the field, which the first values make."""
+        """Return the indices of values in the dictionary of the field; the first values of a field define it."""
         while isinstance(array, pa.ExtensionArray):
             array = array.storage
         values = self._dictionaries.get(f.id)
@@ -137,9 +137,9 @@ class Pages:
 
 
 def first_dictionary(array: pa.DictionaryArray, *, nullable: bool) -> pa.Array:
-    """Return the values of the dictionary that the first rows of a column make: distinct, none null.
+    """Return the values of the dictionary that the first rows of a column define: distinct, none null.
 
-    Where rows are null and values have any length, an empty one is among them, which is read as null.
+    If rows are null and values have variable length, the empty value is among them, which is read as null.
     """
     values = pc.unique(array.dictionary).drop_null()
     empty = _empty(values.type) if nullable and (array.null_count or array.dictionary.null_count) else None
@@ -149,14 +149,14 @@ def first_dictionary(array: pa.DictionaryArray, *, nullable: bool) -> pa.Array:
 
 
 def _empty(type_: pa.DataType) -> pa.Scalar | None:
-    """Return the value without bytes, which is read as null in a nullable field; None for a type of one width."""
+    """Return the empty value, which is read as null in a nullable field; None for a type of fixed width."""
     if is_text(type_):
         return pa.scalar("", type_)
     return pa.scalar(b"", type_) if is_bytes(type_) else None
 
 
 def _fixed(arrays: Sequence[pa.Array], path: str) -> Iterator[Buffer]:
-    """Yield the bytes of values of one width."""
+    """Yield the bytes of values of fixed width."""
     _refuse_nulls(arrays, path)
     while pa.types.is_fixed_size_list(arrays[0].type):
         arrays = [stored_items(array) for array in arrays]
@@ -172,7 +172,7 @@ def _fixed(arrays: Sequence[pa.Array], path: str) -> Iterator[Buffer]:
 
 
 def stored_items(array: pa.Array) -> pa.Array:
-    """Return the items of fixed-size lists, none of which is null, as their storage type."""
+    """Return the items of fixed-size lists without nulls, as their storage type."""
     items = array.flatten()
     while isinstance(items, pa.ExtensionArray):
         items = items.storage
@@ -180,7 +180,7 @@ def stored_items(array: pa.Array) -> pa.Array:
 
 
 def _texts(array: pa.Array, path: str, *, nullable: bool) -> tuple[np.ndarray, Buffer]:
-    """Return offsets and bytes of values of any length; nulls have no bytes."""
+    """Return the offsets and bytes of values of variable length; nulls have no bytes."""
     if nullable:
         _refuse_empty(array, path)
     else:

@@ -1,6 +1,6 @@
-"""New data files of version 0.1; `file.v01.container` has the layout.
+"""Writing data files of version 0.1; `file.v01.container` has the layout.
 
-Statistics of batches are not written: readers may skip batches by them, and need not.
+Statistics of batches, by which readers may skip batches, are not written.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from lance_duck.wire.schema import Field, Schema
 from lance_duck.wire.schema_write import metadata_to_proto, schema_to_proto
 
 ROWS_PER_GROUP: Final = 1024
-"""Rows of a batch, unless asked otherwise. As pylance writes."""
+"""Default rows of a batch. As pylance writes."""
 
 FILE_VERSION: Final = (0, 2)
-"""What manifests and footers say."""
+"""Version in manifests and footers."""
 
 _MAGIC: Final = b"LANC"
 _LENGTH: Final = struct.Struct("<I")
@@ -40,11 +40,11 @@ class LegacyFileWriter:
     """A writer of one data file of version 0.1, batch by batch; used as a `FileWriter` is.
 
     Args:
-        sink: Where the bytes go; closed by `finish`, aborted by `abort`.
-        schema: The columns; `schema_from_arrow` has checked their types.
+        sink: Sink of the bytes; closed by `finish`, aborted by `abort`.
+        schema: Schema of the columns; `schema_from_arrow` has checked their types.
         rows_per_group: Rows of a batch.
-        dictionaries: Values of the dictionaries of the table by field id, which its files share; those that it does not
-            have yet are made of the first rows, and added.
+        dictionaries: Values of the dictionaries of the table by field id, which its files share; missing ones are made
+            of the first rows, and added.
     """
 
     def __init__(
@@ -72,22 +72,22 @@ class LegacyFileWriter:
 
     @property
     def num_rows(self) -> int:
-        """Rows written so far."""
+        """Number of rows written so far."""
         return self._bounds[-1] + self._pending_rows
 
     def tell(self) -> int:
-        """Return the bytes of the file so far, and of values that wait for their batch to be full."""
+        """Return the number of bytes of the file so far, values that wait for a full batch included."""
         return self._sink.position + self._pending_bytes
 
     def reaches(self, size: int) -> bool:
-        """Return whether the file has this many bytes, about."""
+        """Return whether the file has approximately `size` bytes or more."""
         return self.tell() >= size
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Append rows: one array of the storage type of each column of the schema, in their order.
 
         Raises:
-            UnsupportedError: A value that the version cannot say.
+            UnsupportedError: A value cannot be stored in this version.
             StoreError: The disk or the service failed. The writer can only be aborted then.
         """
         if batch.num_columns != len(self._schema.fields):
@@ -120,11 +120,11 @@ class LegacyFileWriter:
         except BaseException:
             self.abort()
             raise
-        # Older readers take the first of these ids for the lowest one, from which the page table counts.
+        # Older readers take the first of these ids to be the lowest, where the page table begins.
         return WrittenFile(self.num_rows, self._sink.position, FILE_VERSION, tuple(sorted(self._pages)), ())
 
     def abort(self) -> None:
-        """Leave nothing of the file. Never raises."""
+        """Remove the file. Never raises."""
         self._pending.clear()
         self._sink.abort()
 
@@ -137,7 +137,7 @@ class LegacyFileWriter:
         self.abort()
 
     def _write_group(self) -> None:
-        """Write the rows that wait as one batch."""
+        """Write the pending rows as one batch."""
         if not self._pending_rows:
             return
         if self.num_rows > MAX_INT32:

@@ -17,7 +17,7 @@ from lance_duck.index.inverted import layout
 from lance_duck.index.inverted.costs import READ_MEANWHILE
 
 _KEPT_WHOLE: Final = (layout.POSTING, layout.IMPACTS, layout.POSITION_STARTS)
-"""Columns that are as quick to decode as to copy. Those of positions are compressed term by term."""
+"""Columns that are as fast to decode as to copy; the columns of positions are not, being compressed term by term."""
 
 
 def read_columns(
@@ -58,14 +58,14 @@ def single(array: pa.Array, where: str) -> pa.Array:
 class TermColumns:
     """The columns of the file of postings. Safe to use from several threads.
 
-    A column is read for the terms at hand, until that has taken as long as reading all of it does; it is then read
-    once more, whole, and kept: whatever is asked, reading takes twice the time at most that it has to take.
+    A column is read for the terms at hand, until that has taken as long as reading all of it does; then the whole
+    column is read once more and cached. So reading takes at most twice the necessary time, whatever the queries.
     A column on an object store is always read for the terms at hand.
 
     Args:
-        file: The file.
-        cache: Keeps whole columns.
-        most: Bytes up to which a column may be kept.
+        file: File of postings.
+        cache: Cache of whole columns.
+        most: Bytes up to which a column may be cached.
     """
 
     def __init__(self, file: SegmentFile, cache: SizedCache[Any], most: int) -> None:
@@ -79,8 +79,8 @@ class TermColumns:
         """Return rows of columns.
 
         Args:
-            types: The columns, and the type that each must have.
-            rows: Places, in any order.
+            types: The type that each column must have, by name.
+            rows: Places of rows, in any order.
 
         Raises:
             CorruptError: A column is missing, has another type, or has nulls.
@@ -92,14 +92,14 @@ class TermColumns:
         return [parts[name] if name in parts else whole[name].take(places) for name in types]
 
     def are_whole(self, types: Mapping[str, pa.DataType]) -> bool:
-        """Return whether columns are kept whole."""
+        """Return whether columns are cached as a whole."""
         return all((self._file.path, name) in self._cache for name in types)
 
     def keep(self, types: Mapping[str, pa.DataType]) -> bool:
-        """Read columns, and keep them; returns False if one is larger than may be kept, without reading any.
+        """Read columns and cache them; return False, without reading any, if one is too large.
 
         Raises:
-            CorruptError: As `read`.
+            CorruptError: A column is missing, has another type, or has nulls.
         """
         if any(self._size(name) > self._most for name in types):
             return False
@@ -108,7 +108,7 @@ class TermColumns:
         return True
 
     def _whole(self, name: str, type_: pa.DataType) -> pa.Array | None:
-        """Return all of a column, if it is kept or has been asked for often enough."""
+        """Return a whole column if it is cached or has been read often enough, else None."""
         if name not in _KEPT_WHOLE:
             return None
         array = self._cache.find((self._file.path, name))

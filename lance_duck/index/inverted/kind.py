@@ -116,13 +116,13 @@ def is_alike(one: Any, other: Any) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class LargePart:
-    """A partition whose contents take more than may be held: it is rewritten alone, some terms after others.
+    """A partition whose contents exceed the memory limit: it is rewritten alone, a part of the terms at a time.
 
     Attributes:
-        partition: The partition.
+        partition: Partition to rewrite.
         row_ids: See `LivingPart`.
         lives: See `LivingPart`.
-        most: Bytes that may be held.
+        most: Memory limit, in bytes.
     """
 
     partition: InvertedPartition
@@ -131,7 +131,7 @@ class LargePart:
     most: int
 
     def pieces(self) -> Iterator[PartitionContents]:
-        """Yield the new contents, some terms after others."""
+        """Yield the new contents, a part of the terms at a time."""
         for piece in self.partition.pieces(self.most):
             yield merged_partitions([LivingPart(piece, self.row_ids, self.lives)])
 
@@ -171,7 +171,7 @@ def _groups(parts: Iterator[LivingPart | LargePart], limit: int) -> Iterator[lis
 
 
 def _merged(group: list[LivingPart] | LargePart) -> Iterator[PartitionContents]:
-    """Yield the contents of the partition that a group becomes: some terms after others, where it is large."""
+    """Yield the contents of the partition that a group becomes; a large one a part of the terms at a time."""
     if isinstance(group, LargePart):
         yield from group.pieces()
     else:

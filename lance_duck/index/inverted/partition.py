@@ -242,7 +242,7 @@ class InvertedPartition:
 
     @property
     def decoded_bytes(self) -> int:
-        """Bytes of its contents, about.
+        """Approximate bytes of the decoded contents.
 
         Raises:
             CorruptError: A file is broken.
@@ -251,10 +251,10 @@ class InvertedPartition:
         return documents + int(self._lengths.sum()) * 8 + (4 * self.total_tokens if self.has_positions else 0)
 
     def pieces(self, most: int) -> Iterator[PartitionContents]:
-        """Yield its contents, some terms after others.
+        """Yield the decoded contents in pieces, each of a part of the terms.
 
         Args:
-            most: Bytes of postings and positions of a piece, about; one term may have more.
+            most: Approximate bytes of postings and positions of a piece; one term may have more.
 
         Raises:
             CorruptError: A file is broken.
@@ -270,7 +270,7 @@ class InvertedPartition:
             first = last
 
     def _contents(self, terms: pa.LargeBinaryArray, rows: slice | None) -> PartitionContents:
-        """Return the contents of some terms, or all."""
+        """Return the decoded contents for a slice of the terms, or for all."""
         postings = self._read(rows)
         ids, frequencies = postings.decoded()
         bounds = postings.bounds
@@ -305,7 +305,7 @@ class InvertedPartition:
 
     @cached_property
     def _posting_types(self) -> dict[str, pa.DataType]:
-        """The columns of postings."""
+        """Types of the columns of postings, by name."""
         names = self._postings_file.schema.names
         return {
             name: layout.BLOBS for name in (layout.POSTING, layout.IMPACTS) if name == layout.POSTING or name in names

@@ -79,7 +79,7 @@ def write_partition(
 def write_pieces(
     writer: SegmentWriter, number: int, pieces: Iterable[PartitionContents], parameters: InvertedParameters
 ) -> None:
-    """Write the files of a partition of which some terms at a time are in memory: see `write_partition`.
+    """Write the files of a partition, of which a part of the terms at a time is in memory: see `write_partition`.
 
     Args:
         writer: Writer of the segment.

@@ -2,7 +2,7 @@
 
     kind of values            page, at Field.dictionary.offset with Field.dictionary.length values
     numbers                   little-endian
-    texts, bytes              int64 (length + 1): where each begins and ends in the file; the bytes lie before
+    texts, bytes              int64 (length + 1): offsets of the values in the file; the bytes lie before the page
 
 All data files of a table share one dictionary: readers that take that of the manifest use it for every file.
 """
@@ -25,10 +25,10 @@ _OFFSET = np.dtype("<i8")
 
 
 def check_values(type_: pa.DataType, where: str) -> None:
-    """Refuse values that dictionaries of version 0.1 do not have: all but texts, bytes and integers.
+    """Check that dictionaries of version 0.1 can have values of a type: texts, bytes or integers.
 
     Raises:
-        UnsupportedError: Names the type.
+        UnsupportedError: They cannot.
     """
     if not (is_text(type_) or is_bytes(type_) or pa.types.is_integer(type_)):
         raise UnsupportedError(
@@ -40,11 +40,11 @@ def check_values(type_: pa.DataType, where: str) -> None:
 
 
 def values_page(values: pa.Array, position: int) -> tuple[bytes, int]:
-    """Return the bytes of values, and where their page begins.
+    """Return the bytes of values, and the position in the file where their page begins.
 
     Args:
         values: Texts, bytes or integers, none null.
-        position: Where in the file the bytes go.
+        position: Position in the file of the bytes.
     """
     if pa.types.is_integer(values.type):
         dtype = number_dtype(values.type)
@@ -57,11 +57,11 @@ def values_page(values: pa.Array, position: int) -> tuple[bytes, int]:
 
 
 def values_of(data: bytes, offset: int, length: int, type_: pa.DataType) -> pa.Array | None:
-    """Return the values of a page; None where the file does not hold them.
+    """Return the values of a page; None if the file does not have them.
 
     Args:
-        data: The whole file.
-        offset: Where the page begins.
+        data: Bytes of the whole file.
+        offset: Position where the page begins.
         length: Number of values.
         type_: Type of the values.
     """
@@ -81,17 +81,17 @@ def values_of(data: bytes, offset: int, length: int, type_: pa.DataType) -> pa.A
     )
     try:
         return array.cast(type_)
-    except pa.ArrowInvalid:  # texts that are no UTF-8
+    except pa.ArrowInvalid:  # texts that are not UTF-8
         return None
 
 
 def with_dictionaries(schema: Schema, protos: Iterable[file_pb2.Field], data: bytes) -> Schema:
-    """Return the schema of a manifest, where fields have the dictionaries that its file holds.
+    """Return the schema of a manifest with the dictionaries of fields that its file has.
 
     Args:
-        schema: The schema.
-        protos: Messages of its fields.
-        data: The file.
+        schema: Schema of the manifest.
+        protos: Messages of the fields.
+        data: Bytes of the manifest file.
     """
     extents = {p.id: (p.dictionary.offset, p.dictionary.length) for p in protos if p.dictionary.length > 0}
     return Schema(tuple(_with_values(f, extents, data) for f in schema.fields), schema.metadata)
@@ -101,6 +101,6 @@ def _with_values(f: Field, extents: Mapping[int, tuple[int, int]], data: bytes) 
     children = tuple(_with_values(child, extents, data) for child in f.children)
     values = None
     if f.id in extents and f.is_dictionary:
-        with suppress(UnsupportedError):  # a type that is unknown is not in the way of other columns
+        with suppress(UnsupportedError):  # an unknown type must not keep other columns from being read
             values = values_of(data, *extents[f.id], f.storage_type.value_type)
     return replace(f, children=children, dictionary=values)
