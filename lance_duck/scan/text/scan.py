@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -49,7 +48,7 @@ class TextScan(ScoredScan):
             if getattr(options, name):
                 raise UnsupportedError(f"{name} is not supported", where="full_text_query")
         before, condition = on_scores(table.snapshot.schema, options, (SCORE,))
-        self._search = replace(_prepared(table, before, fragment), by_row=by_row)
+        self._search = _prepared(table, before, fragment, by_row=by_row)
         _ = self._search.words  # bad queries are refused now
         super().__init__(table, options, (DOC_INDEX, SCORE) if self.by_element else (SCORE,), condition)
 
@@ -110,7 +109,7 @@ def _doc_index(elements: tuple[NDArray[np.uint32], ...], count: int) -> pa.ListA
     return pa.ListArray.from_arrays(offsets, pa.array(places.ravel()), type=score_field(DOC_INDEX).type)
 
 
-def _prepared(table: TableScan, options: ScanOptions, fragment: Fragment | None) -> TextSearch:
+def _prepared(table: TableScan, options: ScanOptions, fragment: Fragment | None, *, by_row: bool) -> TextSearch:
     is_post = options.prefilter is False
     post = table.option_cache.filter(table.snapshot.schema, options) if is_post else None
     inner = ScanOptions(
@@ -126,4 +125,4 @@ def _prepared(table: TableScan, options: ScanOptions, fragment: Fragment | None)
         plan = table.plan(inner, fragment)
     query = full_text_query(options.full_text_query, table.snapshot)
     workers = None if options.use_threads else 1
-    return TextSearch(table, query, plan, post, bool(options.fast_search), workers)
+    return TextSearch(table, query, plan, post, bool(options.fast_search), workers, by_row)

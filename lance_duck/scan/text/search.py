@@ -56,7 +56,8 @@ _NOTHING: Final = Ranking(np.empty(0, np.uint64), np.empty(0, np.float32))
 
 
 _QUERIES: Final = 256
-"""Queries of words whose routes and weights a version caches, of some kilobytes each. Not measured."""
+"""Queries of words whose routes and weights a version caches: less than half a megabyte of queries of three words. A
+query that comes again takes a third of the time of a new one (`benchmarks/full_text_search.py`)."""
 
 
 @dataclass(eq=False)
@@ -191,10 +192,14 @@ class TextSearch:
     @cached_property
     def words(self) -> dict[Leaf, tuple[Word, ...]]:
         """The words of each query of words."""
-        return {leaf: self.known_of(leaf).words for leaf in leaves_of(self.query)}
+        return {leaf: known.words for leaf, known in self.known.items()}
 
-    def known_of(self, leaf: Leaf) -> KnownLeaf:
-        """Return a query of words with its routes and weights, cached with the version as long as its routes are."""
+    @cached_property
+    def known(self) -> dict[Leaf, KnownLeaf]:
+        """Each query of words with its routes and weights, cached with the version as long as its routes are."""
+        return {leaf: self._known(leaf) for leaf in leaves_of(self.query)}
+
+    def _known(self, leaf: Leaf) -> KnownLeaf:
         routes = tuple(self.routes[key] for key in self.keys_of(leaf))
 
         def make() -> KnownLeaf:
@@ -331,7 +336,7 @@ class _TextRun:
     def _weights(self, leaf: MatchQuery | PrefixQuery | PhraseQuery) -> Weights:
         """Return the weights of words; those that follow from an index alone are cached."""
         (corpus,) = self._corpora_of(leaf)
-        leaf_cache = self._search.known_of(leaf)
+        leaf_cache = self._search.known[leaf]
         if not all(isinstance(place, IndexedRows) for place in corpus.places):
             return Weights.of(corpus, leaf, leaf_cache.words)
         if leaf_cache.weights is None:
