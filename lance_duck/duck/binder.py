@@ -1,4 +1,4 @@
-"""The functions behind `lance_scan`, those that search and those of history: DuckDB calls them at each bind.
+"""The Python functions behind `lance_scan`, the searches and the history functions; DuckDB calls them at each bind.
 
 `query(__lance_bind(…))` in a macro binds the SQL that the function returns, and so becomes a table function whose
 columns depend on its arguments. The SQL names a source: on DuckDB 2.0 one that is registered under a name of DuckDB's
@@ -84,9 +84,9 @@ def binder_of(connection: duckdb.DuckDBPyConnection) -> Binder:
 
 
 class Binder:
-    """Tables of one database instance by what statements call them; safe for many threads.
+    """Tables of one database instance, by the names and paths in statements; thread-safe.
 
-    At most 1024 (table, version) pairs are kept open; the one that was not used for longest goes first.
+    At most 1024 (table, version) pairs are kept open; the least recently used one is dropped first.
 
     Args:
         find: Returns the handle of a name that stands for a table, or None for a path.
@@ -119,7 +119,7 @@ class Binder:
         self.texts = TextFunctions(lambda path, which: self.handle(path, VersionChoice(**which)).newest())
 
     def install(self, connection: duckdb.DuckDBPyConnection) -> None:
-        """Make the functions known to the connection's database instance, which must not know them."""
+        """Register the functions with the connection's database instance, which must not have them yet."""
         text: Any = "VARCHAR"
         key = str(id(self))
         _BINDERS[key] = self
@@ -136,7 +136,7 @@ class Binder:
         self.add(connection)
 
     def add(self, connection: duckdb.DuckDBPyConnection) -> None:
-        """Use cursors of this connection, too, for as long as it is open."""
+        """Also use cursors of this connection, as long as it is open."""
         with self._lock:
             self._connections = [ref for ref in self._connections if ref() is not None]
             self._connections.append(weakref.ref(connection))
@@ -159,7 +159,7 @@ class Binder:
             tag: Likewise.
             asof: Likewise.
             branch: Likewise.
-            search_path: Where DuckDB looks for names, as its setting of that name has it.
+            search_path: DuckDB's setting of that name.
             identifiers: Names of row identifiers that are columns, too, with blanks between.
 
         Raises:
@@ -179,7 +179,7 @@ class Binder:
         )
 
     def _of_transaction(self, handle: TableHandle) -> str:
-        """Return the name of a source that no other connection reads."""
+        """Return the name of a source for this connection alone."""
         pinned = pinned_versions()
         assert pinned is not None
         pinned.note_bound()
@@ -318,7 +318,7 @@ class Binder:
         return dataset
 
     def _select(self, rows: SearchRows) -> str:
-        """Return SQL that reads what a search finds."""
+        """Return SQL that reads the result of a search."""
         return select_found(self._readable(rows), rows.count_rows())
 
     def bind_history(
@@ -330,7 +330,7 @@ class Binder:
         arguments: Sequence[str | None] | None,
         search_path: str | None = None,
     ) -> str:
-        """Return SQL that reads what a function of history and metadata gives.
+        """Return SQL that reads the result of a function of history or metadata.
 
         Args:
             name: Name of the function, without its prefix.
@@ -338,7 +338,7 @@ class Binder:
             table: Name or path.
             which: What `VersionChoice` takes.
             arguments: What `HistoryCall` takes; of `FACTS`, the column.
-            search_path: Where DuckDB looks for names, as its setting of that name has it.
+            search_path: DuckDB's setting of that name.
 
         Raises:
             LanceDuckError: The table or version is not there, cannot be read, or an argument makes no sense.
@@ -394,7 +394,7 @@ class Binder:
         raise InternalError("no open connection to the database", remedy="call lance_duck.register again")
 
     def uninstall(self) -> None:
-        """Take the functions away, so that the database holds nothing of Python any more."""
+        """Remove the functions, so that the database no longer refers to Python objects."""
         for ref in self._connections:
             connection = ref()
             if connection is not None:
@@ -434,7 +434,7 @@ class Binder:
             return cursor._register_source(table)
 
     def _readable(self, table: DuckTable | SearchRows | HistoryRows) -> str:
-        """Return SQL of what reads a table that no other statement asks for."""
+        """Return SQL that reads a table for this statement alone."""
         return quoted(self._held(table)) if SPEAKS_SOURCE else self._variable(table)
 
     def _variable(self, table: DuckTable | SearchRows | HistoryRows) -> str:
@@ -443,13 +443,13 @@ class Binder:
         frame: FrameType | None = sys._getframe(1)
         while frame is not None and frame.f_globals.get("__name__") in (__name__, "duckdb"):
             frame = frame.f_back
-        if frame is None:  # a thread of DuckDB's own, which asks for the columns of a view
+        if frame is None:  # a thread of DuckDB that asks for the columns of a view
             return self._columns_alone(table)
         add_variable(frame, name, table)
         return quoted(name)
 
     def _columns_alone(self, table: DuckTable | SearchRows | HistoryRows) -> str:
-        """Return SQL of a relation that has the columns of a table, and that cannot be read."""
+        """Return SQL of a relation that has the columns of a table, but cannot be read."""
         with self.spare_cursor() as cursor:
             relation = cursor.from_arrow(table)
             columns = zip(relation.columns, relation.types, strict=True)

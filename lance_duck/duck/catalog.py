@@ -31,14 +31,14 @@ class TableCatalog:
     """Names of tables in one database instance, shared by all of its cursors.
 
     Args:
-        given: Tables that the caller named; they are in the database `lance`.
-        folder: Where to look for more, or None.
+        given: Tables named by the caller, in the database `lance`.
+        folder: Folder with further tables, or None.
 
     Attributes:
         binder: Binder of the instance.
         default: The database `lance`.
-        secrets: For the stores of tables.
-        version: Counts how often tables or databases came or went.
+        secrets: Secrets for the stores of tables.
+        version: Counter of changes in the set of tables and databases.
     """
 
     def __init__(self, given: Mapping[str, TableHandle], folder: Folder | None = None) -> None:
@@ -61,7 +61,7 @@ class TableCatalog:
         self._introduce(connection)
 
     def prepare(self, connection: duckdb.DuckDBPyConnection) -> None:
-        """Make macros and names known to a cursor."""
+        """Set up macros and names on a cursor."""
         self.binder.add(connection)
         self._introduce(connection)
 
@@ -88,13 +88,13 @@ class TableCatalog:
         return self._databases.get(folded(name))
 
     def attach(self, name: str, folder: Folder, choice: VersionChoice, read_only: str | None) -> None:
-        """Make the tables of a folder known as a database of this name, which is not taken.
+        """Add the tables of a folder as a database of this name, which must be free.
 
         Args:
             name: Name of the database.
             folder: With its tables.
-            choice: Which version of each table is read.
-            read_only: Why changes of the tables are refused; None: they are not.
+            choice: The version to read of each table.
+            read_only: Reason why the tables cannot be changed; None if they can.
         """
         database = LanceDatabase(name, self.binder, self._forget, folder=folder, choice=choice, read_only=read_only)
         with self._lock, self.binder.spare_cursor() as cursor:
@@ -108,7 +108,7 @@ class TableCatalog:
                 self._forget()
 
     def forget(self, database: LanceDatabase) -> None:
-        """Let go of a database that was detached."""
+        """Remove a database that was detached."""
         with self._lock:
             self._databases.pop(folded(database.name), None)
             self._forget()
@@ -139,7 +139,7 @@ class TableCatalog:
             self.database(place[0]) for place in qualified_names(search_path) if folded("".join(place[1:])) == SCHEMA
         )
         for database in filter(None, (*places, self.default)):
-            names = (text, name) if is_bare else (text,)  # the dot may be one of the name itself
+            names = (text, name) if is_bare else (text,)  # the dot may belong to the name itself
             known = next((each for each in names if database.find(each) is not None), None)
             if known is not None:
                 return f"{quoted(database.name)}.{quoted(known)}"
@@ -175,7 +175,7 @@ class TableCatalog:
         self.default.add(name, handle)
 
     def remove(self, name: str) -> bool:
-        """Take the name of a table back that `add` or the caller gave it; False when there is none."""
+        """Remove a table that was added by `add` or named by the caller; return False if there is none."""
         return self.default.remove(name)
 
     def _names(self) -> list[str]:
@@ -187,10 +187,10 @@ class TableCatalog:
         return [*self.default.tables, *(f"{each.name}.{name}" for each in attached for name in each.tables)]
 
     def refresh(self, *, force: bool = False) -> bool:
-        """Look again which tables there are; True when some came or went.
+        """Look for tables again; return True if some appeared or disappeared.
 
         Args:
-            force: Look even where nothing seems to have changed, and try again to open what could not be opened.
+            force: Look even if nothing seems to have changed, and retry tables that could not be opened.
         """
         changed = False
         for database in self.databases:
@@ -199,14 +199,14 @@ class TableCatalog:
 
     @property
     def vocabulary(self) -> Vocabulary:
-        """Words by which a statement names something here: another object after tables came or went."""
+        """Words by which a statement names a table here; a new object whenever the set of tables changes."""
         vocabulary = self._vocabulary
         if vocabulary is None:
             vocabulary = self._vocabulary = Vocabulary.of(self._names())
         return vocabulary
 
     def explain(self, message: str, current: Callable[[], str]) -> LanceDuckError | None:
-        """Return why DuckDB does not find a table of ours: it is there, but cannot be opened; None for other tables.
+        """Return the reason why DuckDB does not find an existing table of ours, which cannot be opened; else None.
 
         Args:
             message: DuckDB's.
@@ -225,7 +225,7 @@ class TableCatalog:
         return next((reason for reason in reasons if reason is not None), None)
 
     def describe(self) -> str:
-        """Return where the tables come from and how many they are, in a few words."""
+        """Describe in a few words where the tables come from and how many there are."""
         return ", ".join(database.describe() for database in self.databases)
 
     def _forget(self) -> None:

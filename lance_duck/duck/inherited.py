@@ -18,7 +18,7 @@ class Inherited:
     locks are never opened again.
 
     Args:
-        file: The file that it is in; None: it is in memory.
+        file: File of the database; None if it is in memory.
     """
 
     def __init__(self, file: str | None = None) -> None:
@@ -29,7 +29,7 @@ class Inherited:
         _DATABASES.add(self)
 
     def use(self) -> Inherited:
-        """Return a context in which the database is used.
+        """Return a context manager for using the database.
 
         Raises:
             ForkedError: On entry, where the process that this one was forked from opened the database, and it cannot

@@ -49,6 +49,6 @@ def macro_text(folder: str) -> str:
 
 
 def _folder() -> Traversable:
-    """Return the SQL folder: inside the package when it is installed, beside it in a source tree."""
+    """Return the SQL folder: inside an installed package, or beside it in a source tree."""
     packaged = resources.files("lance_duck.duck").joinpath("sql")
     return packaged if packaged.is_dir() else Path(__file__).parents[2] / "sql"

@@ -1,4 +1,4 @@
-"""What names mean and how SQL is read on a connection: asked of DuckDB, and remembered until that may have changed."""
+"""Meaning of names and dialect of SQL on a connection: looked up in DuckDB, and cached until they may have changed."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Place = tuple[str, str]
 
 @dataclass(frozen=True)
 class _Meaning:
-    """What a connection makes of a name.
+    """Meaning of a name on a connection.
 
     Attributes:
         database: A database of Lance tables, where DuckDB finds it; None: it finds something else first, or nothing.
@@ -47,12 +47,12 @@ _NOTHING: Final = _Meaning(None, Dialect(~About(0)))
 
 
 class Names:
-    """What names mean on one connection.
+    """Meaning of names on one connection.
 
     Args:
         native: DuckDB's connection.
         catalog: Its Lance tables.
-        changes: What is counted of all connections to its database.
+        changes: Counters shared by all connections to the database.
     """
 
     def __init__(self, native: duckdb.DuckDBPyConnection, catalog: TableCatalog, changes: Changes) -> None:
@@ -66,11 +66,11 @@ class Names:
         self._own: tuple[object, Sequence[str], frozenset[str]] | None = None
 
     def show(self, name: str, database: LanceDatabase) -> None:
-        """Note that a temporary view, which stands for a table of a database, comes before all others of its name."""
+        """Note that a temporary view stands for a table, and takes precedence over others of its name."""
         self._shown[folded(name)] = database
 
     def hide(self, name: str) -> None:
-        """Note that it does not any more."""
+        """Note that a temporary view no longer stands for a table."""
         self._shown.pop(folded(name), None)
 
     def are_ours(self, name: tuple[str, ...], *, later: bool) -> bool:
@@ -127,7 +127,7 @@ class Names:
         if len(name) == 1:
             return folded(database), folded(current)
         if is_schema == is_database:
-            return None  # it could be either, or is neither
+            return None  # the name is ambiguous, or neither
         return (folded(name[0]), SCHEMA) if is_database else (folded(database), folded(name[0]))
 
     def spelled(self, spellings: Iterable[Spelling], *, later: bool) -> Iterator[Edit]:

@@ -35,7 +35,7 @@ _VIEW: Final = "__lance_transaction_of_"
 
 
 class VersionOfTransaction(DuckTable):
-    """A table as a transaction reads it, whichever version that is when a statement reads it."""
+    """A table at the version that a transaction reads, looked up at each statement."""
 
     @property
     def dataset(self) -> LanceDataset:
@@ -44,24 +44,24 @@ class VersionOfTransaction(DuckTable):
 
 
 def bind_name(native: duckdb.DuckDBPyConnection, name: str, table: DuckTable) -> None:
-    """Make a name mean a table, on one connection and before all others of that name."""
+    """Bind a name to a table on one connection; it takes precedence over other objects of that name."""
     native.register(name, table)
 
 
 def unbind_name(native: duckdb.DuckDBPyConnection, name: str) -> None:
-    """Take a name of `bind_name` back. Never raises."""
-    with suppress(duckdb.Error):  # a transaction that failed takes it along
-        # Where a ROLLBACK took the view along, DuckDB 1.x would drop another one of the name.
+    """Undo `bind_name`. Never raises."""
+    with suppress(duckdb.Error):  # a failed transaction has removed it already
+        # After a ROLLBACK removed the view, DuckDB 1.x would drop another view of the same name.
         native.register(name, _EMPTY)
         native.unregister(name)
 
 
 @dataclass(frozen=True)
 class ShownTable:
-    """A table that the connection reads at the version of its transaction, by a temporary view.
+    """A table that the connection reads through a temporary view, at the version of its transaction.
 
     Attributes:
-        identity: Where it is, and at which version others read it.
+        identity: Its location, and the version that others read.
         name: Its unqualified name.
         view: The name of the view.
     """
@@ -94,12 +94,12 @@ class TransactionBlock:
         return self._pending is None
 
     def begin(self, handle: TableHandle, name: str, base: Snapshot) -> PendingChanges:
-        """Begin with the changes of a table."""
+        """Start collecting changes of a table."""
         self.handle, self.name, self._pending = handle, name, PendingChanges(base)
         return self._pending
 
     def changes_of(self, handle: TableHandle, name: str) -> PendingChanges:
-        """Return the changes of a table, which begin with its newest version.
+        """Return the pending changes of a table, based on its newest version.
 
         Raises:
             UnsupportedError: Another table was changed before.
@@ -117,10 +117,10 @@ class TransactionBlock:
         return self._pending
 
     def commit(self) -> None:
-        """Make one version of all changes.
+        """Commit all changes as one version.
 
         Raises:
-            CommitConflictError: Others changed the same rows; nothing is left of the changes.
+            CommitConflictError: Others changed the same rows; all changes are lost.
         """
         pending, handle = self._pending, self.handle
         if pending is None or handle is None:
@@ -135,7 +135,7 @@ class TransactionBlock:
             handle.move_to(after)
 
     def discard(self) -> None:
-        """Give all changes up."""
+        """Discard all changes."""
         if self._pending is not None:
             self._pending.discard()
             self._pending = None
@@ -147,20 +147,20 @@ class TransactionBlock:
         return dataset_of(self._pending.current)
 
     def is_shown(self, name: str) -> bool:
-        """Return whether an unqualified name means a table as the block reads it."""
+        """Return whether an unqualified name refers to a table as read by the block."""
         return any(folded(table.view) == folded(name) for table in self.shown.values())
 
 
 class DuckTransaction(TransactionBlock):
-    """What a connection reads and changes between BEGIN and COMMIT.
+    """The reads and changes of a connection between BEGIN and COMMIT.
 
     Args:
         native: DuckDB's connection, in a transaction.
         catalog: The Lance tables that it knows.
-        names: What names mean on it.
+        names: Meaning of names on the connection.
 
     Attributes:
-        versions: What each table is read at.
+        versions: The version at which each table is read.
     """
 
     def __init__(self, native: duckdb.DuckDBPyConnection, catalog: TableCatalog, names: Names) -> None:
@@ -186,11 +186,11 @@ class DuckTransaction(TransactionBlock):
         return pending
 
     def pin(self, names: Iterable[str], *, later: bool) -> None:
-        """Have statements read tables of these names at the version of the transaction.
+        """Pin tables of these names to the version of the transaction.
 
         Args:
-            names: Words of a statement, which need not be names of tables.
-            later: They are read at some later time: views have to be there now.
+            names: Words of a statement, not necessarily table names.
+            later: Rows are read later, so views must exist now.
         """
         for name in names:
             for database in self._catalog.databases:
@@ -214,10 +214,10 @@ class DuckTransaction(TransactionBlock):
             self._names.show(view, database)
 
     def finish(self) -> None:
-        """Commit ours before DuckDB does: it has only the macro and what is temporary.
+        """Commit our changes before DuckDB commits; DuckDB has only the macro and temporary objects.
 
         Raises:
-            InvalidInputError: The transaction failed before; DuckDB itself would keep silent about that.
+            InvalidInputError: The transaction failed before; DuckDB itself would not report that.
             CommitConflictError: See `commit`.
         """
         if self.is_empty:
@@ -237,7 +237,7 @@ class DuckTransaction(TransactionBlock):
         self.commit()
 
     def abandon(self) -> None:
-        """Give all changes up, after DuckDB did."""
+        """Discard all changes, after DuckDB did."""
         self._end()
         self.discard()
 

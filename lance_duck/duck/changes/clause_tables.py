@@ -1,4 +1,4 @@
-"""Tables in the text of a clause: where one is read, and what it has to be called if it is read under another name."""
+"""Tables in the text of a clause: where each is read, and its alias when another object replaces it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def reads_table(part: Clauses, place: int) -> bool:
 
 
 def mentions(part: Clauses, name: str) -> bool:
-    """Return whether a name stands in a clause as that of a table could: unqualified, and qualifying nothing."""
+    """Return whether a name stands in a clause where a table name could: unqualified, and qualifying nothing."""
     return any(
         token.name is not None
         and folded(token.name) == folded(name)

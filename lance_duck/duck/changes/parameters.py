@@ -1,4 +1,4 @@
-"""Values of a statement whose clauses are run apart from each other: each part gets those that it uses."""
+"""Parameters of a statement whose clauses run separately: each part gets those that it uses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Statements that have a name on one connection: their texts are kept, and EXECUTE runs the text.
+"""Prepared statements of one connection: their texts are stored, and EXECUTE runs the text.
 
     PREPARE x AS statement
     [EXPLAIN …] EXECUTE x [(e, …) | (name := e, …)]   →  the statement, with (e) in place of $1 or $name
@@ -59,7 +59,7 @@ class Preparation:
 
 @dataclass(frozen=True)
 class _Prepared:
-    """A statement that has a name.
+    """A prepared statement.
 
     Attributes:
         text: The statement, with numbered placeholders.
@@ -140,7 +140,7 @@ class PreparedStatements:
         return apply(text, [Edit(*span, texts[each]) for each, span in places_of(text)])
 
     def _evaluated(self, value: Clauses) -> str:
-        """Return SQL of what an expression gives now. Raises duckdb.Error where it is not a constant."""
+        """Evaluate an expression and return its value as SQL. Raises duckdb.Error if it is not a constant."""
         self._native.execute(f"PREPARE {_CHECK} AS SELECT $1")
         try:
             self._native.execute(f"EXECUTE {_CHECK}({value.text})").fetchall()

@@ -1,4 +1,4 @@
-"""What every procedure of ours that a CALL runs has in common.
+"""Base class of the procedures that CALL runs.
 
     CALL lance_name(table, …) | CALL lance.name(table, …)
 

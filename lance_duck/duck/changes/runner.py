@@ -1,4 +1,4 @@
-"""Where a connection asks what a statement changes, and has it changed."""
+"""Entry point for statements that change tables: finds the change in a statement, and runs it."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ _RENAMES: Final = re.compile(SKIPPED + r"(use|attach|detach|set|reset|pragma|alt
 
 @dataclass(frozen=True)
 class Change:
-    """A change that a statement asks for.
+    """A change requested by a statement.
 
     Attributes:
         statement: Its clauses.
@@ -81,19 +81,19 @@ class Change:
     text: str = ""
 
     def told(self, error: duckdb.Error) -> duckdb.Error:
-        """Return an error of DuckDB's as one of the text of the user; itself where it says nothing else."""
+        """Translate an error of DuckDB to the user's text; return it unchanged if nothing differs."""
         name = self.statement.target.name if isinstance(self.statement, TableStatement) else ""
         message = user_message(str(error), self.text or self.sql, name)
         return error if message == str(error) else type(error)(message)
 
 
 class ChangeRunner:
-    """Changes of Lance tables by the statements of one connection.
+    """Runner of the changes of Lance tables on one connection.
 
     Args:
         native: DuckDB's connection.
         catalog: The Lance tables that it knows.
-        names: What names mean on it.
+        names: Meaning of names on the connection.
         read_only: Whether every change is refused.
 
     Attributes:
@@ -127,10 +127,10 @@ class ChangeRunner:
         self.rowcount = None
         if not _MAYBE.search(sql) or not (self._may_name(sql) or _ONLY_OURS.match(sql)):
             return None
-        if self._block is not None:  # what names mean could not be asked
+        if self._block is not None:  # the meaning of names could not be looked up
             (self._native.sql if later else self._native.execute)("SELECT 1").fetchall()
         if not later:
-            self._abort()  # what names mean cannot be asked beside rows that nobody fetched
+            self._abort()  # the meaning of names cannot be looked up beside unfetched rows
         target = _TARGET.match(sql)
         if target is not None and not self._session().is_ours(TableName(parts_of_name(target[1]), None, 0, 0)):
             return None  # a long list of rows for a table of DuckDB's own is not read
@@ -151,8 +151,8 @@ class ChangeRunner:
         return [statement.text for statement in statements]
 
     def _is_alone(self, statement: Clauses) -> bool:
-        """Return whether a statement cannot run together with others."""
-        # What a file is called may depend on the statements before it.
+        """Return whether a statement has to run by itself."""
+        # The name of a file may depend on earlier statements.
         if any(pattern.match(statement.text) for pattern in (_TRANSACTION, _PREPARED, _RENAMES, _WRITES_FILES)):
             return True
         (spelled,) = statements_of(self._with_versions_called(statement.text))
@@ -176,7 +176,7 @@ class ChangeRunner:
             return None
         prepared = Statement.of(preparation.text)
         is_alone = any(map(self._is_alone, statements_of(prepared.readable)))
-        if is_alone:  # an error of syntax is about the text as it was written
+        if is_alone:  # a syntax error refers to the text as written
             text = prepared.readable if prepared.nearest else preparation.text
             self._native.extract_statements(self._with_versions_called(text))
         named = is_alone or self._catalog.vocabulary.may_be_in(preparation.text)
@@ -206,7 +206,7 @@ class ChangeRunner:
             self._check_writable(change, f"{(head.verb or '').upper()} of {change.subject}")
         is_on_a_name = isinstance(change, TableStatement) and change.target.path is None
         if change.parses and (head.verb in VERBS or nested or (head.verb == "alter" and is_on_a_name)):
-            self._native.extract_statements(statement.text)  # an error of syntax is about the text as it was written
+            self._native.extract_statements(statement.text)  # a syntax error refers to the text as written
         return Change(change, statement.text, head.explain.text)
 
     def _check_writable(self, statement: LanceStatement, where: str) -> None:
@@ -232,7 +232,7 @@ class ChangeRunner:
         return ChangeSession(self._native, self._catalog, self._names, values, explain, self._block)
 
     def run(self, change: Change, method: Callable[..., Any], options: Mapping[str, Any], *, later: bool | None) -> Any:
-        """Change a table, and have DuckDB give what the statement gives.
+        """Change a table, and return the statement's result through DuckDB.
 
         Args:
             change: The change.
@@ -308,7 +308,7 @@ class ChangeRunner:
             )
 
     def _abort(self) -> None:
-        """Give up rows that nobody fetched, which DuckDB 2.0 would keep the connection busy for."""
+        """Drop unfetched rows, for which DuckDB 2.0 would keep the connection busy."""
         abort = getattr(self._native, "abort", None)
         if abort is not None:
             abort()
@@ -343,7 +343,7 @@ class ChangeRunner:
 
     @property
     def in_transaction(self) -> bool:
-        """Whether a transaction was begun that is not over yet."""
+        """Whether a transaction is open."""
         return self._block is not None
 
     def transaction(self, sql: str) -> Callable[[Callable[[], Any]], Any] | None:
@@ -375,7 +375,7 @@ class ChangeRunner:
             yield
 
     def visible(self, sql: str) -> str:
-        """Return a statement as it reads what the transaction reads, by whatever name it calls that."""
+        """Rewrite a statement so that it reads the versions of the transaction, whatever names it uses."""
         return sql if self._block is None else self._session().visible(self._with_versions_called(sql))
 
     def settled(self, answer: Any) -> Any:
@@ -424,7 +424,7 @@ class ChangeRunner:
                 self._native.execute("SELECT error('a change of a Lance table failed')").fetchall()
 
     def close(self) -> None:
-        """Give up what is not committed."""
+        """Discard uncommitted changes."""
         if self._block is not None:
             self._block.discard()
             self._block = None

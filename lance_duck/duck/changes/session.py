@@ -1,4 +1,4 @@
-"""The connection as statements that change tables see it: what names mean, how DuckDB evaluates, how is committed."""
+"""The connection as seen by statements that change tables: names, evaluation by DuckDB, and commits."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ _NOT_IN_NAMES: Final = frozenset("/\\\0")
 
 
 def check_table_name(name: str) -> None:
-    """Refuse names that no folder of a table can be called by. Raises InvalidInputError."""
+    """Check that a table's folder can have a name. Raises InvalidInputError."""
     if name in ("", ".", "..") or not _NOT_IN_NAMES.isdisjoint(name):
         raise InvalidInputError(
             "name of a table", where=repr(name), expected="no slash, backslash or zero byte", found=name
@@ -72,7 +72,7 @@ def check_table_name(name: str) -> None:
 
 
 class PlannedQuery(Exception):  # noqa: N818
-    """The end of a statement that is explained, with the plan of the query by which it finds its rows."""
+    """Ends an explained statement, with the plan of the query that finds its rows."""
 
     def __init__(self, rows: list[tuple[Any, ...]], note: str = _NOTE) -> None:
         super().__init__("explained")
@@ -86,7 +86,7 @@ class ChangeSession:
     Attributes:
         native: DuckDB's connection.
         catalog: The Lance tables that it knows.
-        names: What names mean on it.
+        names: Meaning of names on the connection.
         parameters: The values of the statement.
         explain: The words of an EXPLAIN, which ends the statement at its first query; or nothing.
         block: The changes that are committed together with those of the statement; None: it commits its own.
@@ -133,14 +133,14 @@ class ChangeSession:
         return UnsupportedError("not a Lance table", where=where, found="a table or view of DuckDB's own")
 
     def dataset(self, name: TableName) -> LanceDataset:
-        """Return a Lance table as statements read it: with what its transaction has changed."""
+        """Return a Lance table as statements read it, including changes of the open transaction."""
         handle, block = self.handle(name), self.block
         if block is not None and not block.is_empty and block.handle is not None and block.handle.place == handle.place:
             return block.dataset
         return handle.current()
 
     def table(self, name: TableName, dataset: LanceDataset) -> TargetTable:
-        """Return a table at a version, as a statement changes it."""
+        """Return a table at a version, for a statement that changes it."""
         table = TargetTable(name.name, dataset, ())
         arrow = dataset.schema
         types = _SCHEMAS.get(arrow.serialize().to_pybytes(), lambda: self._types(table))
@@ -176,7 +176,7 @@ class ChangeSession:
             )
         check_table_name(name.name)
         present = database.find(name.name)
-        if present is not None:  # perhaps spelled in another case
+        if present is not None:  # the name may differ in case
             return present.uri, present.storage_options
         return database.folder.place_of_new(name.name)
 
@@ -204,7 +204,7 @@ class ChangeSession:
             )
 
     def exists(self, uri: str, options: Mapping[str, str] | None) -> LanceDataset | None:
-        """Return the table at a place, if there is one."""
+        """Return the table at a place, or None."""
         try:
             return LanceDataset(uri, storage_options=options)
         except NotFoundError:
@@ -343,7 +343,7 @@ class ChangeSession:
             reader.close()
 
     def run(self, sql: str, tables: Mapping[str, Any] | None = None) -> None:
-        """Run a statement of our own that has no parameters."""
+        """Run a statement of this package, without parameters."""
         call_as_user(partial(self.native.sql, sql), tables or {})
 
     @contextmanager
@@ -385,7 +385,7 @@ class ChangeSession:
             unbind_name(self.native, name.name)
 
     def visible(self, sql: str) -> str:
-        """Return a statement as it reads what the transaction reads, by whatever name it calls that."""
+        """Rewrite a statement so that it reads the versions of the transaction, whatever names it uses."""
         for table in () if self.block is None else self.block.shown.values():
             sql = self.respelled(Clauses.of(sql), table.identity, table.name, table.view)
         return sql
@@ -473,7 +473,7 @@ class ChangeSession:
         dataset = handle.current() if pending is None else dataset_of(pending.current)
         snapshot = dataset.handle.base
         if handle.given is not None:
-            dataset = dataset_of(snapshot)  # that of the caller may move meanwhile
+            dataset = dataset_of(snapshot)  # the caller's dataset may move to another version meanwhile
         settings = WriteSettings()
         with rows(self.table(name, dataset)) as reader:
             staged = stage_append(reader, snapshot, settings)

@@ -1,4 +1,4 @@
-"""What every statement that this room runs has in common."""
+"""Base classes of the statements that this room runs."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from lance_duck.duck.statement.clauses import TableName
 
 
 class LanceStatement(ABC):
-    """A statement that is run here and not by DuckDB.
+    """A statement run by this package instead of DuckDB.
 
     Attributes:
-        writes: Whether it changes anything, which read-only connections refuse.
-        parses: Whether it is in the grammar of DuckDB, wherever its table is a name and no path.
-        is_only_ours: Whether no table of DuckDB's own can have it, whose grammar lacks it.
+        writes: Whether it changes anything; read-only connections refuse such statements.
+        parses: Whether DuckDB's grammar has it, if its table is a name and not a path.
+        is_only_ours: Whether DuckDB's grammar lacks it, so that its table must be a Lance table.
     """
 
     writes: ClassVar[bool] = True
@@ -36,12 +36,12 @@ class LanceStatement(ABC):
         """Return whether it is about something of ours: other statements are left to DuckDB."""
 
     def databases(self, session: ChangeSession) -> Sequence[LanceDatabase]:
-        """Return the databases of ours in which it changes something."""
+        """Return the databases of Lance tables that the statement changes."""
         return ()
 
     @abstractmethod
     def run(self, session: ChangeSession) -> ChangeResult:
-        """Run it, and return what it gives."""
+        """Run the statement, and return its result."""
 
 
 @dataclass(frozen=True)

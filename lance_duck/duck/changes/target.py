@@ -111,7 +111,7 @@ class TargetColumn:
         return f"{self.value(expression)} AS {self.quoted}"
 
     def value(self, expression: str) -> str:
-        """Return the same without the name."""
+        """Return SQL of a value as the column holds it, without a name."""
         value = f"CAST(({expression}) AS {self.type})"
         return f"epoch_us({value})" if self.is_duration else value
 
@@ -134,14 +134,14 @@ class TargetTable:
         """Return the list of all columns and the address, as Arrow takes them, for a SELECT.
 
         Args:
-            source: What the rows are called.
+            source: Name of the rows.
         """
         columns = [column.read(f"{quoted(source)}.{column.quoted}") for column in self.columns]
         return ", ".join([*columns, f'{quoted(source)}."{ADDRESS}"'])
 
     @property
     def sources(self) -> dict[str, Any]:
-        """The objects that statements made of clauses read, by name."""
+        """Objects for generated statements to read, by name."""
         return {SOURCE: AddressedTable(self.dataset)}
 
     def column(self, name: str) -> TargetColumn:
@@ -200,5 +200,5 @@ def dataset_of(snapshot: Snapshot) -> LanceDataset:
 
 
 def visible(source: str) -> str:
-    """Return SQL for the columns that people see, of a source with addresses."""
+    """Return SQL for the visible columns of a source with addresses."""
     return f'SELECT * EXCLUDE ("{ADDRESS}") FROM {quoted(source)}'  # noqa: S608

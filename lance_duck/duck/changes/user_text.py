@@ -1,7 +1,7 @@
-"""Errors of DuckDB's about statements that are made of the clauses of another one, as errors of that one.
+"""Translates errors of DuckDB about generated statements to the statement that the user wrote.
 
-DuckDB draws the place of an error below the statement that it was given, and names what it was given. What the user
-wrote is drawn instead, where the place can be told, and no drawing where it cannot.
+DuckDB marks the place of an error below the generated statement. The user's statement is shown instead if the place
+can be found in it, and no mark otherwise.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _TOKEN: Final = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|[\w.]+""")
 
 
 def user_message(message: str, sql: str, table: str) -> str:
-    """Return an error of DuckDB's as one of the statement that the user wrote.
+    """Return a message of DuckDB in terms of the statement that the user wrote.
 
     Args:
-        message: What DuckDB says.
+        message: DuckDB's message.
         sql: The statement of the user.
         table: The table that it changes.
     """
@@ -46,7 +46,7 @@ def told_of(sql: str, text: str) -> Iterator[None]:
 
     Args:
         sql: The statement of the user.
-        text: What DuckDB is given.
+        text: The text passed to DuckDB.
     """
     try:
         yield

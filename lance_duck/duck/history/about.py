@@ -1,4 +1,4 @@
-"""What the versions of a table are, the names they have, and the table in one row."""
+"""Versions of a table, their names, and a summary of the table in one row."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from lance_duck.wire.manifest import Manifest
 from lance_duck.wire.paths import is_detached
 from lance_duck.wire.transaction import COMMIT_AUTHOR, COMMIT_MESSAGE, Transaction
 
-_READERS: Final = 16  # threads that read transactions side by side
+_READERS: Final = 16  # threads for reading transactions
 
 _VERSIONS: Final = pa.schema(
     {

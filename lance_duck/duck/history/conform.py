@@ -1,4 +1,4 @@
-"""Values of a column in another type, and where two columns differ."""
+"""Converts older values of a column to its present type, and compares columns."""
 
 from __future__ import annotations
 

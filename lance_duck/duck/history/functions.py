@@ -31,7 +31,7 @@ class HistoryCall:
 
     Attributes:
         name: Name of the function, without its prefix.
-        arguments: What is further asked for, as text: of `table_changes` the bounds, each as the text that it is and as
+        arguments: Further arguments, as text: of `table_changes` the bounds, each as the text that it is and as
             microseconds since the epoch, where it is a time.
     """
 
@@ -42,7 +42,7 @@ class HistoryCall:
         """Return the rows for a table at a version.
 
         Raises:
-            LanceDuckError: They cannot be given.
+            LanceDuckError: The rows cannot be read.
         """
         if self.name != CHANGES:
             return HistoryRows.of(TABLES[self.name](dataset))

@@ -1,4 +1,4 @@
-"""Rows that are made here, as DuckDB scans them."""
+"""A source of computed rows for DuckDB to scan."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ Batches = Callable[[Sequence[str]], Iterator[pa.RecordBatch]]
 
 
 class HistoryRows(pads.Dataset, ScanSource):  # type: ignore[misc]
-    """Rows that are made whenever DuckDB scans them. Filters are DuckDB's own to apply, where it can be told so.
+    """Rows computed at each scan by DuckDB, which applies all filters itself, if it can be told so.
 
     Args:
         schema: Columns, in types that DuckDB reads.
-        batches: Gives the rows.
-        rows: How many there are; None: not known.
+        batches: Returns the rows.
+        rows: Number of rows; None if not known.
     """
 
     def __init__(self, schema: pa.Schema, batches: Batches, rows: int | None = None) -> None:

@@ -1,4 +1,4 @@
-"""What a version of a table consists of: fragments and files."""
+"""Fragments and files of a version of a table."""
 
 from __future__ import annotations
 
@@ -97,5 +97,5 @@ def _place(snapshot: Snapshot, fragment_id: int, file: DataFile | DeletionFile) 
 
 
 def _path_of(snapshot: Snapshot, field_id: int) -> str | None:
-    """Return the path of a field that a file has; None for one that the table has no more."""
+    """Return the path of a field in a file; None if the table no longer has the field."""
     return None if field_id < 0 else field_path(snapshot.schema, field_id)

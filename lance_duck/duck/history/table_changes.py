@@ -1,4 +1,4 @@
-"""Rows that versions changed, as DuckLake's `table_changes` gives them.
+"""Rows changed by versions, in the form of DuckLake's `table_changes`.
 
 Columns are `snapshot_id`, `rowid` and `change_type`, then those that the table has in the last version asked for. In
 older versions these are found by the ids of their fields; where the schema was replaced, or the type of a column was
@@ -43,7 +43,7 @@ Columns = Mapping[str, str]
 
 @dataclass(frozen=True)
 class Bound:
-    """The first or the last version that is asked for.
+    """First or last version of the requested span.
 
     Attributes:
         text: A number or the name of a tag; None: the newest.
@@ -66,7 +66,7 @@ class Bound:
             is_first: A time means the first version that is not older, else the last one that is not younger.
 
         Raises:
-            InvalidInputError: That is not a number, tag or time.
+            InvalidInputError: The text is not a number, tag or time.
         """
         text = "" if self.text is None else self.text.strip()
         if self.text is None:
@@ -96,11 +96,11 @@ def table_changes(dataset: LanceDataset, start: Bound, end: Bound) -> HistoryRow
         end: The last one.
 
     Raises:
-        InvalidInputError: The bounds are none, or are the wrong way round.
-        NotFoundError: A version is not there, or the one before the first was cleaned up.
+        InvalidInputError: The bounds are invalid, or in the wrong order.
+        NotFoundError: A version does not exist, or the one before the first was cleaned up.
     """
     newest = dataset.handle.snapshot
-    newest = newest.base or newest  # what a transaction changed is in no version yet
+    newest = newest.base or newest  # changes of a transaction are not in a version yet
     numbers = newest.version_numbers()
     first = numbers[0] if start.text is None else start.version(newest, is_first=True)
     last = end.version(newest, is_first=False)
@@ -120,7 +120,7 @@ def table_changes(dataset: LanceDataset, start: Bound, end: Bound) -> HistoryRow
 
 def _check_there(newest: Snapshot, number: int) -> None:
     """Refuse a version that is none of the branch."""
-    newest.checkout(number)  # which says what there is
+    newest.checkout(number)  # its error lists the versions
     if is_detached(number):
         raise InvalidInputError(
             f"version {number} is detached",
@@ -285,7 +285,7 @@ class _Side:
 
 @dataclass(frozen=True)
 class _Images:
-    """Makes rows of the result of rows that a version changed.
+    """Builder of result rows from the rows that a version changed.
 
     Attributes:
         version: The version.
@@ -299,7 +299,7 @@ class _Images:
     after: _Side
 
     def of(self, rows: ChangedRows) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of the result, some at once."""
+        """Yield the rows of the result in batches."""
         for start in range(0, len(rows.ids), _ROWS_AT_ONCE):
             part = slice(start, start + _ROWS_AT_ONCE)
             before = None if rows.before is None else rows.before[part]

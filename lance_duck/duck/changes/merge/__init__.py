@@ -1,4 +1,4 @@
-"""MERGE INTO: `statement` reads its clauses, and chooses how rows match.
+"""MERGE INTO: `statement` reads its clauses, and chooses how to match rows.
 
 You hold: the clauses of a MERGE and a session. You get: `RowEdits`, and the rows that RETURNING asks for. Three ways
 give the same result: keys (`keys`, the way of `merge_insert`), one join by DuckDB (`join`), and the MERGE itself on a

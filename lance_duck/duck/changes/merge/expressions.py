@@ -1,10 +1,10 @@
-"""Values that the clauses of a MERGE set columns to, where these are the same in a SELECT.
+"""Values that a MERGE sets columns to, if they mean the same in a SELECT.
 
     source.column
     source.column + 1, coalesce(table.column, source.column), CASE WHEN … END, …
 
-An expression is one of columns that name their table, constants and operators. A list of what is known to be the same,
-not of what is not: calls, subqueries and stars mean something else in a SELECT, or are refused there.
+An expression consists of qualified columns, constants and operators. Only what is known to mean the same is accepted:
+calls, subqueries and stars mean something else in a SELECT, or are refused there.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Side:
     """One of the two tables of a MERGE.
 
     Attributes:
-        name: What the statement calls it.
+        name: Its name in the statement.
         columns: Its columns by their names in lower case.
     """
 
@@ -38,7 +38,7 @@ class Side:
 
 @dataclass(frozen=True)
 class MergeValue:
-    """What a column is set to.
+    """Value that a column is set to.
 
     Attributes:
         text: SQL, in which each column names its table.
@@ -54,7 +54,7 @@ class MergeValue:
 
     @classmethod
     def of(cls, part: Clauses, source: Side, target: Side) -> MergeValue | None:
-        """Read an expression; None if it is not known to be the same in a SELECT."""
+        """Read an expression; None if it may mean something else in a SELECT."""
         columns: dict[str, set[str]] = {folded(source.name): set(), folded(target.name): set()}
         sides = {folded(side.name): side.columns for side in (source, target)}
         at = 0

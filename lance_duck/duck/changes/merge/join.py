@@ -1,4 +1,4 @@
-"""MERGE that sets columns to values of the source and of the row that it matches.
+"""A MERGE that only sets columns to values of the source and of the matching row.
 
     MERGE INTO t USING s ON … | USING (c, …)
         [WHEN MATCHED THEN UPDATE SET c = value, …] [WHEN NOT MATCHED THEN INSERT (c, …) VALUES (value, …)]
@@ -7,7 +7,7 @@ Where keys tell which rows match, the values are evaluated for pairs of rows; el
 
     SELECT t.<address>, CAST(value AS type of c) AS u0, …, CAST(value AS type of c) AS i0, … FROM s [LEFT] JOIN t …
 
-Rows of the source with an address are updates, the others are inserted. Whatever else a MERGE may say goes the way of
+Rows of the source with an address are updates, the others are inserted. All other forms of MERGE are handled by
 `statement`.
 """
 
@@ -51,14 +51,14 @@ _PLAIN: Final = (
 
 @dataclass(frozen=True)
 class MergeJoin:
-    """What becomes of rows that match, and of those that do not.
+    """Actions of a MERGE for matching and for other rows.
 
     Attributes:
-        source: What the statement calls the source.
-        target: What it calls the table.
+        source: Name of the source in the statement.
+        target: Name of the table in the statement.
         types: DuckDB's types of the columns of the source, by name.
-        updated: The columns that rows of the table get; None: they stay.
-        inserted: Those that new rows have; None: none are inserted.
+        updated: Values of updated columns; None if matching rows stay.
+        inserted: Values of new rows; None if none are inserted.
     """
 
     source: str
@@ -71,7 +71,7 @@ class MergeJoin:
     def of(
         cls, table: TargetTable, target: str, source: str, columns: Sequence[SourceColumn], actions: Sequence[str]
     ) -> MergeJoin | None:
-        """Return what the clauses of a MERGE say, where they say no more than that.
+        """Read the clauses of a MERGE; None if they need more than that.
 
         Args:
             table: The table.
@@ -103,7 +103,7 @@ class MergeJoin:
 
     @property
     def read(self) -> Sequence[str]:
-        """The columns of the table that values are made of."""
+        """The columns of the table that values depend on."""
         return list(dict.fromkeys(name for _, value in self.updated or () for name in sorted(value.of_target)))
 
     @cached_property
@@ -116,14 +116,14 @@ class MergeJoin:
     def paired(
         self, session: ChangeSession, table: TargetTable, source: pa.Table, matches: MergeMatches, keys: pa.Table
     ) -> Rows | None:
-        """Return the rows of `rows` for matches that are known; None where values of the table are not DuckDB's.
+        """Return the result of `rows` for known matches; None if table values differ from DuckDB's.
 
         Args:
             session: The statement.
             table: The table.
             source: All rows of the source.
             matches: Which rows match, ascending by address.
-            keys: Their keys, which stay.
+            keys: Key columns, which do not change.
         """
         if not all(any(is_kind(table.column(name).arrow) for is_kind in _PLAIN) for name in self.read):
             return None
@@ -165,7 +165,7 @@ class MergeJoin:
         return pa.table({column.name: columns[column.name] for column, _ in pairs})
 
     def _as_it_is(self, pair: Pair) -> str | None:
-        """Return the column of the source that has the values of a column; None where they are made of others."""
+        """Return the source column that has the values of a column; None if they are computed."""
         column, value = pair
         return value.column if value.column is not None and self.types[value.column] == column.type else None
 
@@ -185,7 +185,7 @@ class MergeJoin:
         for title, (column, value) in self._titles.items():
             text = column.value(value.text)
             new.append(f"{column.value('NULL') if title[0] == 'u' else text} AS {title}")
-            if title[0] != "v":  # what is only for rows of the other kind need not fit its column
+            if title[0] != "v":  # values for rows of the other kind need not fit the column
                 text = f"CASE WHEN {address} IS {'NOT ' if title[0] == 'u' else ''}NULL THEN {text} END"
             values.append(f"{text} AS {title}")
         left, right = f"{source} AS {quoted(self.source)}", f"{table} AS {quoted(self.target)} {join}"
@@ -200,14 +200,14 @@ class MergeJoin:
 
     @property
     def _titles(self) -> dict[str, Pair]:
-        """What is selected, by title: v… for both kinds of rows, u… for those that match, i… for new ones."""
+        """Selected expressions by title: v… for both kinds of rows, u… for matching ones, i… for new ones."""
         updated, inserted = self.updated or (), self.inserted or ()
         titles = {f"v{place}": pair for place, pair in enumerate(updated) if pair in inserted}
         titles |= {f"u{place}": pair for place, pair in enumerate(updated) if pair not in inserted}
         return titles | {f"i{place}": pair for place, pair in enumerate(inserted) if pair not in updated}
 
     def rows(self, joined: pa.Table) -> Rows | None:
-        """Return what the join says; None where an address comes twice."""
+        """Return the rows of the join; None if an address comes twice."""
         addresses = joined.column(ADDRESS)
         inserted = self._values(joined.filter(addresses.is_null()), self.inserted or ())
         matched = joined.filter(addresses.is_valid()) if self.updated is not None else joined.slice(0, 0)

@@ -1,8 +1,8 @@
-"""Rows of a table that have the keys of a MERGE's source, found as `merge_insert` finds them.
+"""Finds rows of a table by the keys of a MERGE's source, as `merge_insert` does.
 
     ON t.c = s.d [AND …] | USING (c, …)
 
-For columns of whole numbers, texts and dates, DuckDB and `merge_insert` mean the same by equal keys.
+For integers, texts and dates, DuckDB and `merge_insert` agree on which keys are equal.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ _KINDS: Final[tuple[Any, ...]] = (pa.types.is_integer, _is_text, pa.types.is_dat
 
 
 class SourceKeys:
-    """The keys of a MERGE's source, by which rows of a version are found.
+    """Keys of a MERGE's source, for finding rows of a version.
 
     Args:
         table: The table at that version.
-        keys: The key columns of the source, by the names that they have in the table.
+        keys: Key columns of the source, named as in the table.
     """
 
     def __init__(self, table: TargetTable, keys: MergeSource) -> None:
@@ -53,13 +53,13 @@ class SourceKeys:
     def of(
         cls, session: ChangeSession, table: TargetTable, source: pa.Table, pairs: Sequence[KeyPair]
     ) -> SourceKeys | None:
-        """Return the keys; None where DuckDB may mean something else by equal ones.
+        """Return the keys; None if DuckDB may compare them differently.
 
         Args:
             session: The statement.
             table: The table.
             source: The rows of the source.
-            pairs: What is compared.
+            pairs: Pairs of compared columns.
         """
         columns: dict[str, pa.ChunkedArray] = {}
         for mine, theirs in pairs:
@@ -78,15 +78,15 @@ class SourceKeys:
         schema = table.dataset.handle.snapshot.schema
         try:
             return cls(table, MergeSource(pa.table(columns), schema, tuple(columns)))
-        except InvalidInputError:  # a value that no row of the table can have
+        except InvalidInputError:  # no row of the table can have this value
             return None
 
     def matches(self, *, updates: bool, inserts: bool) -> MergeMatches | None:
-        """Return which rows match, ascending by address; None where the source has a key twice.
+        """Return the matches, ascending by address; None if the source has a key twice.
 
         Args:
-            updates: The rows that match are asked for.
-            inserts: The rows of the source that match none are asked for.
+            updates: Whether matching rows are needed.
+            inserts: Whether source rows without a match are needed.
         """
         if len(self._keys.keys.repeated):
             return None
@@ -94,11 +94,11 @@ class SourceKeys:
         return ordered_matches(match_rows(self._table.dataset.handle.snapshot, plan, self._keys), by_address=True)
 
     def values(self, matches: MergeMatches) -> pa.Table:
-        """Return the key columns of the rows of the table that match."""
+        """Return the key columns of the matching rows of the table."""
         return self._keys.rows(matches.sources)
 
     def rows(self) -> AddressedTable:
-        """Return those rows of the table that have one of the keys, with their addresses."""
+        """Return the rows of the table that have one of the keys, with their addresses."""
         snapshot = self._table.dataset.handle.snapshot
         plan = MergePlan(self._on, matched=UPDATE, dedupe="first_seen")
         addresses: NDArray[np.uint64] = np.sort(match_rows(snapshot, plan, self._keys).updated)

@@ -1,8 +1,8 @@
-"""The source of a MERGE, read once: the statement mentions it several times, and it may be another one each time.
+"""The source of a MERGE, read once: the statement mentions it several times, and each read could differ.
 
-Arrow holds it where Arrow has its types. UUID, HUGEINT, tuples, unions and their kind would become something else
-there, for which operators and casts mean something else: a temporary table holds these. DuckDB 1 makes tables neither
-of tuples nor of the type that NULL has, which it calls INTEGER: a view over the table gives back what they were.
+Arrow holds the rows if it has their types. UUID, HUGEINT, tuples, unions and the like would change their type there,
+and with it the meaning of operators and casts, so a temporary table holds these. DuckDB 1 cannot store tuples, nor the
+type of NULL, which it calls INTEGER: a view over the table restores them.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def _stored(
     nulls: Mapping[str, str],
     tuples: Mapping[str, Sequence[str]],
 ) -> Iterator[None]:
-    """Keep rows in a temporary table of DuckDB's, for one statement.
+    """Store rows in a temporary table of DuckDB, for one statement.
 
     Args:
         session: The statement.
@@ -114,7 +114,7 @@ def _stored(
         yield
     finally:
         for kind, name in (("VIEW", MERGE_SOURCE), ("TABLE", _STORED)) if back else (("TABLE", MERGE_SOURCE),):
-            with suppress(duckdb.Error):  # a transaction that failed takes it along
+            with suppress(duckdb.Error):  # a failed transaction has removed it already
                 session.run(f"DROP {kind} IF EXISTS temp.main.{name}")
 
 

@@ -52,13 +52,13 @@ _MATCHES_ONCE: Final = duckdb.__version__.startswith("2.0.0")
 
 @dataclass(frozen=True)
 class MergeStatement(TableStatement):
-    """A MERGE; each clause begins with its word.
+    """A MERGE; the text of each clause begins with its keyword.
 
     Attributes:
         ctes: WITH.
-        alias: What the statement calls it.
+        alias: Name of the table in the statement.
         source: What follows USING.
-        source_alias: What the statement calls the source; empty for tables that are joined.
+        source_alias: Name of the source in the statement; empty for joined tables.
         join: ON, or USING with columns.
         actions: Each WHEN.
         returning: RETURNING, or nothing.
@@ -124,7 +124,7 @@ class MergeStatement(TableStatement):
         columns: Sequence[SourceColumn],
         tables: dict[str, Any],
     ) -> tuple[RowEdits, ChangeResult]:
-        """Run the MERGE, whose source has these columns."""
+        """Run the MERGE for a source with these columns."""
         names = [column.name for column in columns]
         if ROW_IDENTIFIERS.isdisjoint(map(folded, names)):
             refuse_identifiers(table, (self.join, *self.actions))
@@ -153,7 +153,7 @@ class MergeStatement(TableStatement):
             return changed_shadow(session, table, matched, self.keys), result
 
     def _read(self, table: TargetTable, clauses: Sequence[str], source: Sequence[str]) -> TargetTable:
-        """Return the table with the columns that its shadow has: those that the statement speaks of.
+        """Return the table with the columns of its shadow: those that the statement mentions.
 
         Args:
             table: The table.
@@ -173,7 +173,7 @@ class MergeStatement(TableStatement):
     def _nested_loop(
         self, session: ChangeSession, table: TargetTable, join: str, rows: int, tables: Mapping[str, Any]
     ) -> str:
-        """Return ON as DuckDB does not hash it, where that would lose arrays.
+        """Rewrite ON so that DuckDB does not hash it, if hashing would lose arrays.
 
         Args:
             session: The statement.
@@ -198,13 +198,13 @@ class MergeStatement(TableStatement):
 
     @property
     def keys(self) -> tuple[str, ...] | None:
-        """The columns of the table by whose equality rows match; None if they match by something else."""
+        """Key columns of the table, if rows match by equality alone; else None."""
         pairs = self.key_pairs
         return None if pairs is None else tuple(mine for mine, _ in pairs)
 
     @cached_property
     def key_pairs(self) -> tuple[KeyPair, ...] | None:
-        """The same, each with the column of the source that it is compared with."""
+        """Key columns of the table, each with the source column that it is compared with."""
         if self.join.word(0) == "using":
             names = [part.tokens[0].name for part in self.join.part(2, self.join.closer(1)).split()]
             return tuple((name, name) for name in names if name is not None)
@@ -222,7 +222,7 @@ class MergeStatement(TableStatement):
     def _source_keys(
         self, session: ChangeSession, table: TargetTable, names: Sequence[str], tables: Mapping[str, Any]
     ) -> SourceKeys | None:
-        """Return the keys of the source, where rows match by equal keys alone, and `merge_insert` finds the same."""
+        """Return the keys of the source, if rows match by keys alone and `merge_insert` agrees."""
         if MERGE_SOURCE not in tables or folded(self.source_alias) == folded(self.alias):
             return None
         mine, theirs = ({folded(name): name for name in each} for each in ([c.name for c in table.columns], names))
@@ -241,12 +241,12 @@ class MergeStatement(TableStatement):
         keys: SourceKeys | None,
         tables: dict[str, Any],
     ) -> tuple[RowEdits, ChangeResult] | None:
-        """Merge by keys or by one join; None where the statement says more than these tell, or is refused."""
+        """Merge by keys or by one join; None if the statement needs more, or is refused."""
         rows = None if keys is None else self._paired(session, table, merge, keys, tables)
         if rows is None:
             rows = merge.rows(self._pairs(session, table, ctes, join, merge, tables))
         if rows is None:
-            return None  # DuckDB has the words for a row that several match
+            return None  # DuckDB's own error covers a row with several matches
         addresses, values, inserted, kept = rows
         if inserted.num_rows and not set(self.keys or ()) <= set(inserted.column_names):
             return None
@@ -258,7 +258,7 @@ class MergeStatement(TableStatement):
     def _paired(
         self, session: ChangeSession, table: TargetTable, merge: MergeJoin, keys: SourceKeys, tables: dict[str, Any]
     ) -> Rows | None:
-        """Return the rows of a merge by keys; None where keys do not tell, or DuckDB refuses a value."""
+        """Return the rows of a merge by keys; None if keys do not decide, or DuckDB refuses a value."""
         matches = keys.matches(updates=merge.updated is not None, inserts=merge.inserted is not None)
         if matches is None:
             return None
@@ -268,7 +268,7 @@ class MergeStatement(TableStatement):
             raise
         except duckdb.Error:
             if session.block is not None:
-                raise  # it ended the transaction
+                raise  # the error ended the transaction
             return None
 
     def _pairs(
@@ -278,7 +278,7 @@ class MergeStatement(TableStatement):
         target, keys = SOURCE, self.keys
         plain = {folded(c.name) for c in table.columns if c.type == "VARCHAR" or pa.types.is_integer(c.arrow)}
         if keys and not SPEAKS_SOURCE and plain.issuperset(map(folded, keys)):
-            # DuckDB 1 does not know which side is the larger, and may keep that in memory.
+            # DuckDB 1 does not know which side is larger, and may hold the larger one in memory.
             named = [*{folded(name): name for name in (*keys, *merge.read)}.values(), ADDRESS]
             target, columns = _KEYS, ", ".join(f"{quoted(self.alias)}.{quoted(name)}" for name in named)
             source = f"{MERGE_SOURCE} AS {quoted(self.source_alias)}"
@@ -288,14 +288,14 @@ class MergeStatement(TableStatement):
 
     @property
     def _reads_all(self) -> bool:
-        """Whether clauses may speak of rows of the table that the source does not match."""
+        """Whether clauses may refer to table rows without a match in the source."""
         is_whole = any(part.find("by", "source") >= 0 for part in self.actions)
         return is_whole or any(token.word == "select" for part in self.actions for token in part.tokens)
 
     def _matched(
         self, session: ChangeSession, table: TargetTable, ctes: str, join: str, tables: dict[str, Any]
     ) -> pa.Table:
-        """Return the rows of the table that the shadow has."""
+        """Return the rows of the table for the shadow."""
         alias, source = quoted(self.alias), f"{MERGE_SOURCE} AS {quoted(self.source_alias)}"
         target = f"{SOURCE} AS {alias}"
         if not _MATCHES_ONCE and any(self._changes_matched(part) for part in self.actions):
@@ -350,7 +350,7 @@ def _is_positional(action: Clauses, verb: str) -> bool:
 
 
 def _alias_of(source: Clauses) -> str | None:
-    """Return what a statement calls a source: its alias, or the last part of its name."""
+    """Return the name of a source in a statement: its alias, or the last part of its name."""
     name = TableName.at(source, 0)
     after = source.closer(0) + 1 if source.text_at(0) == "(" else name.after if name is not None else 1
     if name is not None and source.text_at(after) == "(":

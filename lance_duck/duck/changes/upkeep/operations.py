@@ -1,4 +1,4 @@
-"""Operations of upkeep, each with its figures: what statements and procedures have in common."""
+"""Operations of upkeep with their figures, shared by statements and procedures."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def cleaned_up(dataset: LanceDataset, options: Mapping[str, Any]) -> Outcome:
 
     Raises:
         InvalidInputError: An option makes no sense.
-        ReferencedError: A tagged version would go.
+        ReferencedError: A tagged version would be removed.
     """
     arguments = {name: value for name, value in options.items() if value is not None}
     if "older_than" in arguments:
@@ -76,7 +76,7 @@ def age(value: Any) -> timedelta:
     """Return the time span that an option means: an interval, a text as in '7 days', or a number of seconds.
 
     Raises:
-        InvalidInputError: It means none.
+        InvalidInputError: The option is not a time span.
     """
     if isinstance(value, timedelta):
         return value

@@ -138,7 +138,7 @@ class OptimizeIndexesProcedure(UpkeepProcedure):
 
 
 class CompactFilesProcedure(TableProcedure):
-    """Joins small fragments, as the `lance` extension calls it."""
+    """Joins small fragments, under the name of the `lance` extension."""
 
     name: ClassVar[str] = "compact_files"
     parameters: ClassVar[Mapping[str, str]] = {TABLE: "VARCHAR"}
@@ -150,7 +150,7 @@ class CompactFilesProcedure(TableProcedure):
 
 
 class CleanupOldVersionsProcedure(TableProcedure):
-    """Removes old versions, as the `lance` extension calls it."""
+    """Removes old versions, under the name of the `lance` extension."""
 
     name: ClassVar[str] = "cleanup_old_versions"
     parameters: ClassVar[Mapping[str, str]] = {
@@ -178,7 +178,7 @@ class CreateScalarIndexProcedure(TableProcedure):
 
 
 class ValidateProcedure(_OneTableProcedure):
-    """Reads everything of a table, and gives a row for each thing that is wrong."""
+    """Reads the whole table, and returns a row for each problem."""
 
     name: ClassVar[str] = "validate"
     parameters: ClassVar[Mapping[str, str]] = {TABLE: "VARCHAR"}
