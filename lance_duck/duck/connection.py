@@ -58,11 +58,11 @@ def connect(
     config: Mapping[str, Any] | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> Connection:
-    """Connect to DuckDB with Lance tables in reach.
+    """Connect to DuckDB with Lance tables.
 
     Args:
-        tables: A folder of `*.lance` tables (path or URI; each is known by its name without the ending, and tables that
-            come later are found), or a mapping of names to paths, URIs or datasets. A dataset is read at its own
+        tables: A folder of `*.lance` tables (path or URI; each is named by its folder without the ending, and new ones
+            are found), or a mapping of names to paths, URIs or datasets. A dataset is read at its own
             version, everything else at its newest.
         database: Database of DuckDB, as `duckdb.connect` takes it; in memory also where it is "".
         read_only: Refuse to change Lance tables, and open a database file for reading only.
@@ -87,7 +87,7 @@ def connect(
         native.close()
         raise
     file = None if place.startswith(_IN_MEMORY) else place
-    # ":memory:name" is one database for all of this process that connect to it, as a file is.
+    # ":memory:name" is one database that all connections of this process share, like a file.
     changes = Changes(is_sure=place == _IN_MEMORY, is_private=True, is_usual=not _finds_otherwise(config))
     return Connection(native, catalog, settings, changes, Inherited(file), read_only=read_only)
 
@@ -196,7 +196,7 @@ class Connection:
         return self
 
     def unregister(self, name: str) -> Self:
-        """Take a name back."""
+        """Remove a name given by `register`."""
         self._changes.count += 1
         if not self._catalog.remove(name):
             self._native.unregister(name)
@@ -209,7 +209,7 @@ class Connection:
 
     @property
     def in_transaction(self) -> bool:
-        """Whether a transaction was begun that is not over yet."""
+        """Whether a transaction is open."""
         return self._writer.in_transaction
 
     def begin(self) -> Self:
@@ -220,11 +220,13 @@ class Connection:
         """Commit the transaction, if one was begun. Raises CommitConflictError where others changed the same rows."""
         if self.in_transaction:
             return self.execute("COMMIT")
-        _guarded(self._native.commit, self._inherited)()  # as many a host calls it: without one there is nothing to do
+        _guarded(
+            self._native.commit, self._inherited
+        )()  # many hosts call it without a transaction: then there is nothing to do
         return self
 
     def rollback(self) -> Self:
-        """Give up what the transaction changed."""
+        """Discard the changes of the transaction."""
         return self.execute("ROLLBACK")
 
     def cursor(self) -> Connection:
@@ -238,7 +240,7 @@ class Connection:
     duplicate = cursor
 
     def close(self) -> None:
-        """Close the connection; cursors stay open. In a forked child it is let go of, without closing it."""
+        """Close the connection; cursors stay open. A forked child only forgets the connection."""
         if self._inherited.is_own:
             self._writer.close()
             self._native.close()
@@ -322,7 +324,7 @@ class Connection:
             method: The method.
             query: The statement.
             options: Further arguments.
-            later: Rows are read at some later time; None: the statement runs as it stands, perhaps several times.
+            later: Whether rows are read later; None: the statement runs as it stands, perhaps several times.
         """
         self._introduce_history(query.query if isinstance(query, duckdb.Statement) else query, later=bool(later))
         if isinstance(query, duckdb.Statement):
@@ -373,7 +375,7 @@ class Connection:
             return self._planner.run(method, self._writer.visible(identified), options, later=later)
 
     def _alone(self, method: Callable[..., Any], query: object, options: Mapping[str, Any]) -> Any:
-        """Return what DuckDB gives for a SELECT that it may be asked for before anything else is looked up.
+        """Return DuckDB's result for a SELECT that can run before any names are looked up.
 
         None for all other statements, and where DuckDB does not find a name: that is looked for as those of all other
         statements are.
@@ -402,7 +404,7 @@ class Connection:
         return None
 
     def _with_new_tables(self, call: Callable[[], Any], statement: object = None) -> Any:
-        """Call DuckDB, and once more if a name that it did not know is a table of the folder by now."""
+        """Call DuckDB, and again if a name that it did not know has meanwhile become a table of the folder."""
         try:
             with self._inherited.use(), self._changes.during(statement):
                 self._catalog.refresh()
@@ -433,7 +435,7 @@ class Connection:
             return False
         with own_errors():
             load_history(self._native.sql if later else self._native.execute)
-        self._knows_history = not self._writer.in_transaction  # which a ROLLBACK would take along
+        self._knows_history = not self._writer.in_transaction  # a ROLLBACK would remove them
         return True
 
 

@@ -1,4 +1,4 @@
-"""The planner: what becomes of a statement before DuckDB runs it.
+"""The planner: rewrites a statement before DuckDB runs it.
 
     names of ours in the text? none: DuckDB gets it untouched
     → `rules` find proposals, from the text alone, once for a text
@@ -72,12 +72,12 @@ Method = Callable[..., Any]
 
 @dataclass(frozen=True)
 class Rule:
-    """A meaning that a statement may have, and how it is carried out.
+    """A pattern in statements, and its execution.
 
     Attributes:
-        find: Returns proposals from the text alone.
-        run: Carries one out; None where DuckDB has to do it by itself.
-        later: A relation, which is read at some later time, may have it, too.
+        find: Returns proposals, from the text alone.
+        run: Carries out a proposal; returns None if DuckDB has to do it by itself.
+        later: Whether it also applies to a relation, which is read later.
     """
 
     find: Callable[[Statement], tuple[Any, ...]]
@@ -103,13 +103,13 @@ RULES: Final = (
 
 @dataclass(frozen=True)
 class Plan:
-    """A statement that reads less than the one it stands for.
+    """A rewritten statement that reads less than the original.
 
     Attributes:
         sql: The statement, as text or parsed.
-        tables: What it reads.
+        tables: Tables that it reads.
         options: Arguments of DuckDB's method besides the statement.
-        plan: How the tables came about, for EXPLAIN; None where the tables themselves tell.
+        plan: Description of how the tables were made, for EXPLAIN; None if the tables describe themselves.
     """
 
     sql: Any
@@ -119,7 +119,7 @@ class Plan:
 
 
 class _Kind(Enum):
-    """What the text of a statement is to the planner."""
+    """Classification of a statement's text by the planner."""
 
     OURS = auto()
     """It names something of ours."""
@@ -134,7 +134,7 @@ class _Kind(Enum):
 class Planner:
     """Plans and runs the statements of one connection.
 
-    Texts that name nothing of ours are remembered, until tables come or go.
+    Texts that name no Lance table are remembered until tables appear or disappear.
 
     Args:
         database: The connection.
@@ -186,9 +186,9 @@ class Planner:
             raise
         except duckdb.Error as error:
             try:
-                return self._run(method, text, options, paths)  # errors speak of the statement as it was given
+                return self._run(method, text, options, paths)  # errors refer to the original statement
             except duckdb.TransactionException:
-                raise error from None  # which ended the transaction
+                raise error from None  # the error ended the transaction
         keep_for(result, plan.tables)
         return result
 
@@ -247,7 +247,7 @@ class Planner:
         return kind
 
     def _spelled(self, statement: Statement, *, later: bool) -> Statement:
-        """Return the statement with calls in place of what only catalogs spell."""
+        """Return the statement with calls in place of names that only a catalog resolves."""
         names = self._database.names
         spellings: tuple[spelling.Spelling, ...] = statement.result("spelling", spelling.find)
         return statement.spelled(tuple(names.spelled(spellings, later=later)))
@@ -281,7 +281,7 @@ class Planner:
         return Plan(sql, tables, changed, "\n".join(plans) or None)
 
     def _parse(self, text: str) -> Any:
-        """Return a statement parsed; those used last are remembered."""
+        """Parse a statement; recent ones are cached."""
 
         def parse() -> Any:
             (statement,) = self._database.native.extract_statements(text)
@@ -297,7 +297,7 @@ class Planner:
         tables: Mapping[str, Any] | None = None,
         plan: str | None = None,
     ) -> Any:
-        """Run a statement; to an EXPLAIN is added how Lance tables are read."""
+        """Run a statement; the result of an EXPLAIN also shows how Lance tables are read."""
 
         def run(text: Any) -> Any:
             return call_as_user(partial(method, text, **options), tables)
@@ -324,7 +324,7 @@ def _compares_integers(lookup: point_lookup.PlainWhere, schema: pa.Schema) -> bo
 
 
 def _proposals(statement: Statement) -> tuple[tuple[Any, ...], ...]:
-    """Return what each rule finds in a statement."""
+    """Return the proposals of each rule for a statement."""
     return tuple(rule.find(statement) for rule in RULES)
 
 
@@ -342,8 +342,8 @@ def _parameters(statement: Statement, edits: Sequence[Edit], parameters: Any, dr
     Args:
         statement: As it was.
         edits: Edits of its text.
-        parameters: Those that were given: by position, by name, or none.
-        dropped: Names that nothing asks for any more.
+        parameters: Given parameters: by position, by name, or none.
+        dropped: Names that are no longer used.
     """
     own = [edit for edit in sorted(edits, key=lambda edit: edit.start) if edit.values is not None]
     if isinstance(parameters, Mapping):

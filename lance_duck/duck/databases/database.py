@@ -34,11 +34,11 @@ class LanceDatabase:
     Attributes:
         name: Name of the database.
         binder: Binder of its instance.
-        changed: Called when tables came or went.
-        given: Tables that the caller named.
-        folder: Where to look for more, or None.
-        choice: Which version of each table is read.
-        read_only: Why changes of its tables are refused; None: they are not.
+        changed: Called when tables appear or disappear.
+        given: Tables named by the caller.
+        folder: Folder with further tables, or None.
+        choice: The version to read of each table.
+        read_only: Reason why its tables cannot be changed; None if they can.
     """
 
     name: str
@@ -54,7 +54,7 @@ class LanceDatabase:
     _lock: RLock = field(default_factory=RLock)
 
     def create(self, connection: duckdb.DuckDBPyConnection) -> None:
-        """Make the database known to an instance, which has no other of its name, and a view for each table."""
+        """Create the database on an instance without one of that name, with a view for each table."""
         connection.execute(f"ATTACH ':memory:' AS {quoted(self.name)} (READ_WRITE)")
         self.refresh()
 
@@ -68,39 +68,39 @@ class LanceDatabase:
         return next((view[0] for known, view in list(self._views.items()) if folded(known) == folded(name)), None)
 
     def has(self, handle: TableHandle) -> bool:
-        """Return whether a table is one of its own."""
+        """Return whether a table belongs to this database."""
         return any(view[0] is handle for view in list(self._views.values()))
 
     def check_writable(self, where: str) -> None:
-        """Refuse changes where the tables are only read. Raises UnsupportedError."""
+        """Check that the tables may be changed. Raises UnsupportedError."""
         if self.read_only is not None:
             raise UnsupportedError(
                 f"the database {self.name} is {self.read_only}", where=where, remedy="ATTACH the folder without that"
             )
 
     def broken(self, name: str) -> LanceDuckError | None:
-        """Return why a table that is there, or seems to be, cannot be opened; None for other tables."""
+        """Return the reason why a table that seems to exist cannot be opened; None for other tables."""
         reason = next((reason for known, reason in self._broken.items() if folded(known) == folded(name)), None)
         return self.folder.explain(name) if reason is None and self.folder is not None else reason
 
     def show_columns(self, name: str) -> None:
-        """Have DuckDB show the columns that a table has now, with their comments."""
+        """Update the columns and comments that DuckDB shows for a table."""
         with self._lock:
             view = next((known for known in self._views if folded(known) == folded(name)), None)
             if view is not None:
                 self._create_view(view, self._views[view][0])
 
     def show_comments(self, name: str) -> None:
-        """Have DuckDB show what the metadata of a table say about it and its columns."""
-        self.show_columns(name)  # which others may have changed
+        """Update the comments that DuckDB shows, from the metadata of a table and its columns."""
+        self.show_columns(name)  # other writers may have changed them
 
     def describe(self) -> str:
-        """Return where the tables come from and how many they are, in a few words."""
+        """Describe in a few words where the tables come from and how many there are."""
         where = f" of {shown(self.folder.uri)}" if self.folder else ""
         return f"{len(self._views)} tables{where}"
 
     def add(self, name: str, handle: TableHandle) -> None:
-        """Give a table a name, in place of another that has it.
+        """Add a table under a name, replacing another table of that name.
 
         Raises:
             LanceDuckError: The table cannot be opened.
@@ -110,7 +110,7 @@ class LanceDatabase:
             self.given[name] = handle
 
     def remove(self, name: str) -> bool:
-        """Take the name of a table back that `add` or the caller gave it; False when there is none."""
+        """Remove a table that was added by `add` or named by the caller; return False if there is none."""
         with self._lock:
             if name not in self.given:
                 return False
@@ -119,10 +119,10 @@ class LanceDatabase:
             return True
 
     def refresh(self, *, force: bool = False) -> bool:
-        """Look again which tables there are; True when some came or went.
+        """Look for tables again; return True if some appeared or disappeared.
 
         Args:
-            force: Look even where nothing seems to have changed, and try again to open what could not be opened.
+            force: Look even if nothing seems to have changed, and retry tables that could not be opened.
         """
         if self._stamp is not None and not force and (self.folder is None or self.folder.stamp() == self._stamp):
             return False
@@ -148,7 +148,7 @@ class LanceDatabase:
             self._broken[name] = error
         except duckdb.InterruptException:
             raise
-        except duckdb.Error as error:  # one table that DuckDB does not take is no reason to miss the others
+        except duckdb.Error as error:  # a table that DuckDB refuses must not hide the others
             if name in self.given:
                 raise
             self._broken[name] = own_error(error) or UnsupportedError(
@@ -156,7 +156,7 @@ class LanceDatabase:
             )
 
     def _wanted(self) -> tuple[dict[str, str], LanceDuckError | None]:
-        """Return the present URI of each table, and why those of the folder are not there: it is gone."""
+        """Return the present URI of each table, and the error if the folder is gone."""
         found: dict[str, str] = {}
         missing = None
         try:
@@ -205,7 +205,7 @@ def _show_comments(cursor: duckdb.DuckDBPyConnection, view: str, table: LanceDat
     """Give a new view and its columns the comments that a table and its columns have.
 
     Args:
-        cursor: On the instance.
+        cursor: A cursor of the instance.
         view: Its qualified name.
         table: The table.
     """

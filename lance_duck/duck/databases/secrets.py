@@ -1,4 +1,4 @@
-"""Secrets: settings of object stores for the URIs that they are said to be for; their values are never shown."""
+"""Secrets: settings of object stores by scope, a beginning of URIs; their values are never shown."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Secret:
 
     Attributes:
         name: Its name.
-        scopes: Beginnings of the URIs that it is for; none: all.
+        scopes: Beginnings of the URIs that the secret is for; empty for all URIs.
         options: Storage options.
     """
 
@@ -38,7 +38,7 @@ class Secret:
     options: Mapping[str, str] = field(repr=False)
 
     def length(self, uri: str) -> int:
-        """Return how much of a URI the secret is for: the characters of the longest scope; -1 for another URI."""
+        """Return the length of the longest scope that a URI is in; -1 if it is in none."""
         if "://" not in uri:
             return -1
         fitting = (len(scope) for scope in self.scopes if _is_within(uri, scope))
@@ -53,10 +53,10 @@ class Secrets:
         self._lock = Lock()
 
     def add(self, secret: Secret, *, replaces: bool = False) -> None:
-        """Have a secret, in place of another of its name where that is wanted.
+        """Add a secret, optionally replacing one of the same name.
 
         Raises:
-            AlreadyExistsError: There is one of this name.
+            AlreadyExistsError: A secret of this name exists.
         """
         with self._lock:
             if folded(secret.name) in self._secrets and not replaces:
@@ -81,7 +81,7 @@ class Secrets:
 
 
 def storage_options(values: Mapping[str, Any]) -> dict[str, str]:
-    """Return the storage options that a secret is given, by names of DuckDB's secrets or of their own.
+    """Return the storage options of a secret, from DuckDB's names or from names of storage options.
 
     Raises:
         InvalidInputError: A value makes no sense.

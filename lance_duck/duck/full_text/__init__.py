@@ -2,11 +2,11 @@
 
     SELECT *, score(t) FROM t WHERE match(body, 'duck lake') ORDER BY score(t) DESC LIMIT 10
 
-You hold: a statement as it was given. You get: one with functions of ours in the places of those calls, each of which
-has a column of a Lance table and says which, so that whatever follows (changes of tables, views, the planner) has
+You hold: a statement as given. You get: a statement in which those calls are replaced by functions of this package;
+each has a column of a Lance table and names the table, so that later steps (changes of tables, views, the planner) see
 ordinary SQL. The way: `scopes` (which tables each SELECT reads, by tokens) → `calls` (calls and what belongs to them,
 pure) → `rewrite` (the tables they mean, edits) → `tables/text_functions` (what DuckDB then calls for texts).
-That alone gives all answers. The planner makes them fast: `match_columns` has the index compute the calls as columns of
-a scan, wherever they stand; `matched_rows` finds the best rows of an ORDER BY … LIMIT beforehand.
+That alone gives correct answers. The planner makes them fast: `match_columns` has the index compute the calls as
+columns of a scan, wherever they stand; `matched_rows` finds the best rows of an ORDER BY … LIMIT beforehand.
 Never here: what a term is, and how rows are scored.
 """

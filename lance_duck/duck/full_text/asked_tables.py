@@ -1,10 +1,10 @@
-"""Tables of a statement of which `match` and `score` are asked, and where in the text. Pure.
+"""Tables of a statement that its `match` and `score` calls refer to, with their places in the text. Pure.
 
     SELECT *, __lance_score(["t"."body"], …) FROM t JOIN u ON … WHERE NOT __lance_match(["t"."body"], …) OR k > 3
 
-The calls, which `rewrite` has made, stand wherever expressions may; each becomes a column of what the statement reads
-in the place of the table: see `match_columns`. Nothing else of the statement may see these columns, so a table is left
-alone where its rows are meant as values, or by stars that cannot leave columns out.
+The calls, made by `rewrite`, stand wherever expressions may; each becomes a column of the source that replaces the
+table: see `match_columns`. No other part of the statement may see these columns, so a table is left alone if its rows
+are used as values, or if a star cannot exclude columns.
 """
 
 from __future__ import annotations
@@ -45,16 +45,16 @@ _KEPT: Final = frozenset({"view", "macro", "function", "trigger"})
 
 @dataclass(frozen=True)
 class AskedCall:
-    """A `match` or a `score` whose query is known, or is the value of a parameter.
+    """A `match` or `score` call whose query is a constant or a parameter.
 
     Attributes:
         start, end: Its place in the text.
-        is_score: It is a score.
+        is_score: Whether the call is a `score`.
         texts: SQL of the list of texts, or of the column of lists.
         request: The text of its `TextRequest`.
-        words: What is searched for; None where a parameter says it.
-        mark: How the text spells that parameter.
-        null_is_false: The statement treats NULL as it treats false.
+        words: The query; None if it is a parameter.
+        mark: The parameter as spelled in the text.
+        null_is_false: Whether the statement treats NULL like false.
     """
 
     start: int
@@ -72,12 +72,12 @@ class AskedTable:
     """A table that a SELECT reads.
 
     Attributes:
-        read: How the statement names it.
-        start, end: Where it does.
-        calls: In the order of the text.
-        stars: Likewise.
-        may_be_value: Its name stands where it means whole rows, unless it has a column of that name.
-        is_kept: The statement is one that is run later on: it makes a view, or a macro, or prepares another one.
+        read: The table as the statement names it.
+        start, end: Place of the name in the text.
+        calls: Calls in the order of the text.
+        stars: Stars in the order of the text.
+        may_be_value: Whether its name may mean whole rows, unless it has a column of that name.
+        is_kept: Whether the statement runs later, because it makes a view or a macro, or is prepared.
     """
 
     read: TableRead
@@ -90,7 +90,7 @@ class AskedTable:
 
 
 def find_asked_tables(statement: Statement) -> tuple[AskedTable, ...]:
-    """Return the tables of a statement that its calls of `match` and `score` are about."""
+    """Return the tables of a statement that its `match` and `score` calls refer to."""
     if MATCHES not in statement.text and SCORES not in statement.text:
         return ()
     if len(statement.text) > LONGEST or statement.nearest:
@@ -99,7 +99,7 @@ def find_asked_tables(statement: Statement) -> tuple[AskedTable, ...]:
 
 
 class _Reader:
-    """Reads one statement.
+    """Reader of one statement.
 
     Args:
         tokens: Tokens of the statement.
@@ -127,7 +127,7 @@ class _Reader:
                 yield AskedTable(read, start, end, tuple(mine), tuple(stars), is_value, self._is_kept(scope))
 
     def _is_kept(self, scope: Scope) -> bool:
-        """Return whether the statement that a SELECT is in is run later on."""
+        """Return whether the statement around a SELECT runs later."""
         first = max((at + 1 for at in range(scope.start) if self._tokens[at].text == ";"), default=0)
         words = [self._scopes.word(at) for at in range(first, first + 6)]
         return words[0] == "prepare" or (words[0] == "create" and not _KEPT.isdisjoint(words))
@@ -161,7 +161,7 @@ class _Reader:
         return *read, call
 
     def _read_of(self, texts: Part, scope: Scope | None) -> tuple[TableRead, Scope] | None:
-        """Return the table that the column of a call is of, and the SELECT that reads it."""
+        """Return the table that has the column of a call, and the SELECT that reads it."""
         tokens = texts.tokens[1:] if texts.tokens[0].text == "[" else texts.tokens
         tokens = tokens[2:] if tokens[0].word == "cast" else tokens  # JSON as text
         if len(tokens) < 3 or tokens[0].name is None or tokens[1].text != ".":

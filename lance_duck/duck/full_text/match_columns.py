@@ -1,4 +1,4 @@
-"""`match` and `score` answered by a search, wherever in a statement they stand.
+"""Answers `match` and `score` by a search, wherever they stand in a statement.
 
 A table is read with a column for each query, which says whether a row matches, or its score: see `computed_columns`.
 The calls become these columns, so that no text is read and analysed for them. DuckDB pushes a condition of such a
@@ -49,11 +49,11 @@ _NUMBERS: Final = count()
 
 @dataclass
 class MatchColumns:
-    """The columns that a table gets, and the edits of the statement that reads them.
+    """Columns added to a table, and the edits of the statement that reads them.
 
     Attributes:
         columns: The columns.
-        calls: Which each is for.
+        calls: The call that each column answers.
         edits: Edits of these calls.
     """
 
@@ -75,7 +75,7 @@ class MatchColumns:
         result = cls()
         searches: dict[MatchQuery | PhraseQuery, TextMatches] = {}
         for call in asked_table.calls:
-            with suppress(NotFoundHere, LanceDuckError):  # what makes no sense is for the function to say
+            with suppress(NotFoundHere, LanceDuckError):  # the function itself reports errors
                 query = _query(call, parameters, dataset, is_kept=asked_table.is_kept)
                 if query not in searches:
                     search = TextMatches(query)
@@ -111,7 +111,7 @@ class MatchColumns:
         if not call.is_score and not call.null_is_false and not call.texts.startswith("["):
             raise NotFoundHere("which lists have no text is not known without them")
         name = f"{quoted(alias)}.{quoted(column)}"
-        # DuckDB refuses the value of a parameter that nothing uses.
+        # DuckDB refuses values of unused parameters.
         used = f"typeof({call.mark}) IS NOT NULL" if call.mark else ""
         if call.is_score:
             text = f"CASE WHEN {used or 'true'} THEN coalesce({name}, 0::FLOAT) END"
@@ -140,7 +140,7 @@ class MatchColumns:
 
 
 def run(asked_table: AskedTable, request: Request, database: Database) -> Rewriting | None:
-    """Have a table read with columns that answer its calls; None where a search answers none of them."""
+    """Read a table with columns that answer its calls; None if a search answers none of them."""
     parts = [(asked_table.start, asked_table.end), *((call.start, call.end) for call in asked_table.calls)]
     if not all(request.is_free(*part) for part in parts):
         return None
@@ -170,7 +170,7 @@ def searched(
     tables: dict[str, TableWithColumns] = {}
     asked_tables: tuple[AskedTable, ...] = statement.result("asked tables", find_asked_tables)
     for asked_table in asked_tables:
-        with suppress(LanceDuckError):  # the statement itself will say what is wrong
+        with suppress(LanceDuckError):  # the statement itself reports the error
             table = table_of(asked_table.read)
             match_columns = (
                 None if table is None else MatchColumns.of(asked_table, ParameterValues((), parameters), table.dataset)
@@ -200,7 +200,7 @@ def _kept(asked_table: AskedTable, match_columns: MatchColumns) -> str:
 
 
 def version_texts(read: TableRead) -> dict[str, str]:
-    """Return what a statement says of the version of a table that it reads: what `VersionChoice` takes."""
+    """Return the version of a table that a statement names, as arguments of `VersionChoice`."""
     return {name: part.text.strip() if part.string is None else part.string for name, part in read.version}
 
 
@@ -209,7 +209,7 @@ def columns_for(asked_table: AskedTable, parameters: ParameterValues, handle: Ta
     try:
         return MatchColumns.of(asked_table, parameters, handle.current())
     except LanceDuckError:
-        return None  # the statement itself will say what is wrong
+        return None  # the statement itself reports the error
 
 
 def handle_of(read: TableRead, catalog: TableCatalog, names: Names, *, later: bool) -> TableHandle | None:
@@ -233,7 +233,7 @@ def _query(
     """Return the query of a call that an index answers.
 
     Raises:
-        NotFoundHere: None does, or the words are not known.
+        NotFoundHere: No index does, or the words are not known.
         LanceDuckError: The query makes no sense.
     """
     request = TextRequest.of(call.request)

@@ -1,8 +1,7 @@
-"""`WHERE match(…) ORDER BY score(t) DESC LIMIT k` carried out: a search finds the best rows, which alone are read.
+"""Runs `WHERE match(…) ORDER BY score(t) DESC LIMIT k`: a search finds the best rows, and only these are read.
 
-The conditions are then known to hold, and are left out, unless the statement is read at some later time. Scores are
-those that were found; where the statement is read later, or several conditions have one, they stay calls: of the rows
-that are left.
+The conditions are then known to hold and are dropped, unless the result is read later. Scores come from the search; if
+the result is read later, or several conditions have a score, they stay calls on the remaining rows.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from lance_duck.scan.text.query.tree import MatchQuery, PhraseQuery
 
 
 def run(proposal: MatchSelect, request: Request, database: Database) -> Rewriting | None:
-    """Put the best rows in the place of a table; None where a search cannot tell which they are."""
+    """Replace a table by its best rows; None if a search cannot determine them."""
     if not request.is_free(proposal.table.start, proposal.table.end):
         return None
     handle = database.names.table(proposal.table.name, later=request.later)
@@ -42,7 +41,7 @@ def run(proposal: MatchSelect, request: Request, database: Database) -> Rewritin
         matches = BestMatches(ask, database.names.constancy() if request.later else _always)
         columns, scores = _scores(proposal, request, handle, matches)
         matched = MatchedTable(handle.reader(), matches, columns)
-        matched.rows()  # what makes no sense is for the statement itself to say
+        matched.rows()  # the statement itself reports errors
     except (NotFoundHere, LanceDuckError):
         return None
     table = named(database.native, matched)
@@ -74,12 +73,12 @@ def _query(call: MatchCall, parameters: ParameterValues) -> MatchQuery | PhraseQ
 
 
 def _known(call: MatchCall) -> str:
-    """Return what stands for a condition that holds; its parameter stays, for DuckDB refuses values without a use."""
+    """Return the replacement of a condition that holds; it keeps the parameter, since DuckDB refuses unused values."""
     return f"(typeof({call.mark}) IS NOT NULL)" if call.mark else "true"
 
 
 def _ask(proposal: MatchSelect, request: Request, database: Database, handle: TableHandle) -> MatchAsk | None:
-    """Return what is asked for; None where the other conditions do not mean what a filter means."""
+    """Return the search; None if the other conditions do not mean the same as a filter."""
     best = proposal.best
     condition, where = best.condition, None
     about = About.SYNTAX

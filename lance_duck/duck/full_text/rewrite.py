@@ -1,10 +1,10 @@
-"""Calls of `match`, `match_phrase`, `score`, `highlight` and `snippet`, with functions of ours in their places.
+"""Replaces calls of `match`, `match_phrase`, `score`, `highlight` and `snippet` by functions of this package.
 
     match(body, 'duck lake', fuzziness := 1)  →  __lance_match(["t"."body"], '{"table": …}', ('duck lake'), '')
     score(t)                                  →  the sum of __lance_score(…), with the arguments of the matches of t
 
-The score of a row is that of the matches of its table in the SELECT that reads the table: those of WHERE and ON, or
-where there are none the others; not those below NOT; one that is there twice counts once.
+The score of a row adds up the matches of its table in the SELECT that reads it: those in WHERE and ON, or else all
+others. Matches below NOT do not count, and repeated ones count once.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ class _Table:
     """A Lance table that a SELECT reads.
 
     Attributes:
-        read: How the statement names it.
+        read: The table as the statement names it.
         name: As `lance_scan` takes it.
-        dataset: The version that is read; where an expression says which one, the newest.
+        dataset: The version that is read; the newest if an expression chooses it.
         held: Number of that version, which is one of a transaction; None for others.
     """
 
@@ -89,7 +89,7 @@ class TextRewriter:
 
     Args:
         catalog: Its Lance tables.
-        names: What names mean on it.
+        names: Meaning of names on the connection.
     """
 
     def __init__(self, catalog: TableCatalog, names: Names) -> None:
@@ -97,11 +97,11 @@ class TextRewriter:
         self._names = names
 
     def rewritten(self, sql: str, *, later: bool) -> str:
-        """Return a statement with functions of ours in the places of those calls; any other one as it is.
+        """Return a statement with the calls replaced; any other statement unchanged.
 
         Args:
             sql: The statement, or several.
-            later: A result that was not fetched yet has to stay.
+            later: An unfetched result must stay intact.
 
         Raises:
             InvalidInputError, WrongTypeError, UnknownColumnError: A call makes no sense; the error draws its place.
@@ -131,10 +131,10 @@ class _Rewriting:
 
     Args:
         catalog: The Lance tables.
-        names: What names mean.
+        names: Meaning of names.
         statement: The text.
         found: Its calls.
-        own: Functions that somebody else has made.
+        own: Functions of the same names that the user defined.
         later: See `TextRewriter.rewritten`.
     """
 
@@ -222,7 +222,7 @@ class _Rewriting:
             request = TextRequest(table.name, path, MATCH, version=names, held=table.held).text
             beside = self._beside([], table)
         except LanceDuckError:
-            pass  # any text has marks
+            pass  # any text can be marked
         function, defaults = _MARKS[call.function]
         names = list(defaults)
         arguments = dict(zip(names, call.positional[2:], strict=False))
@@ -269,7 +269,7 @@ class _Rewriting:
         return f"{column}, {literal(request.text)}, ({self._sql(words)})::VARCHAR, {self._beside(beside, table)}"
 
     def _beside(self, options: Sequence[tuple[str, Part]], table: _Table) -> str:
-        """Return SQL for the values of options that are not constants, and of those that choose a table's version."""
+        """Return SQL for options that are not constants, and for those that choose a table's version."""
         values = [f"coalesce(({self._sql(part)})::VARCHAR, '')" for _, part in options]
         values += [f"coalesce({_version(name, self._sql(part))}, '')" for name, part in table.read.version]
         return "''" if not values else values[0] if len(values) == 1 else f"concat_ws({_DIVIDER}, {', '.join(values)})"
@@ -410,11 +410,11 @@ def _at_version(handle: TableHandle, version: Sequence[tuple[str, Part]]) -> Lan
     """Return the version of a table that a number or a name chooses; the newest where others do, or there is none."""
     texts = {name: part.text.strip() if part.string is None else part.string for name, part in version}
     are_constants = all(part.string is not None or texts[name].isdecimal() for name, part in version)
-    if texts and are_constants and "asof" not in texts:  # a time is for DuckDB to read
+    if texts and are_constants and "asof" not in texts:  # DuckDB parses times
         try:
             return handle.at(VersionChoice(**texts)).current()
         except LanceDuckError:
-            pass  # the scan says so
+            pass  # the scan reports the error
     return handle.current()
 
 

@@ -1,8 +1,8 @@
-"""The SELECTs of a statement and the tables that each reads, by tokens alone. Pure.
+"""The SELECTs of a statement and the tables that each reads, from tokens alone. Pure.
 
 No parser outside DuckDB reads all statements in which an expression may stand (UPDATE, MERGE, CREATE VIEW, PREPARE,
-…), so names are looked up as far as tokens say what they are: whatever is not known to be a plain table is one whose
-columns are unknown.
+…), so names are resolved as far as tokens allow: anything not known to be a plain table counts as a table with unknown
+columns.
 """
 
 from __future__ import annotations
@@ -94,15 +94,15 @@ class TableRead:
     """A table that a SELECT reads.
 
     Attributes:
-        alias: By what its columns are qualified, without quotes; empty where nothing can.
+        alias: Qualifier of its columns, without quotes; empty if there is none.
         name: Parts of its name; None where it has none, or is something else: a subquery, a function.
-        path: Its path, where it is named by that or is a call of `lance_scan`.
-        version: Which one: arguments of `lance_scan`.
-        is_hidden: Only ON sees its columns: it is on the right of a SEMI or ANTI JOIN.
+        path: Its path, if it is named by a path or read by `lance_scan`.
+        version: The chosen version, as arguments of `lance_scan`.
+        is_hidden: Whether only ON sees its columns, on the right of a SEMI or ANTI JOIN.
         place: Tokens that say what is read, from the first one to that behind the last; None where an alias stands
             among them, or before them.
-        end: The token behind what it is called.
-        is_called: The text gives it an alias.
+        end: The token after its alias.
+        is_called: Whether the text gives it an alias.
     """
 
     alias: str
@@ -120,9 +120,9 @@ class Scope:
     """One SELECT, or a statement that changes a table.
 
     Attributes:
-        outer: That which it stands in; None: none.
-        start, end: Its tokens.
-        tables: That it reads, in order.
+        outer: The enclosing scope, or None.
+        start, end: Range of its tokens.
+        tables: Tables that it reads, in order.
         clauses: The word that begins each clause, with the place of its token.
     """
 
@@ -180,7 +180,7 @@ class Scopes:
 
     @property
     def tables(self) -> Iterator[TableRead]:
-        """The tables that all of them read."""
+        """The tables of all scopes."""
         return (table for scope in dict.fromkeys(self._of_tokens) for table in scope.tables)
 
     def is_cte(self, name: str, place: int) -> bool:
@@ -216,11 +216,11 @@ class Scopes:
 
 
 class _ScopeReader:
-    """Reads the tables and clauses of one scope.
+    """Reader of the tables and clauses of one scope.
 
     Args:
-        scopes: All of the text.
-        scope: This one.
+        scopes: All scopes of the text.
+        scope: The scope to read.
     """
 
     def __init__(self, scopes: Scopes, scope: Scope) -> None:
@@ -235,7 +235,7 @@ class _ScopeReader:
         """Depths of the lists of tables that a place is in: after a comma there, a table follows."""
 
     def read(self) -> None:
-        """Read it, and the SELECTs within."""
+        """Read the scope, and the SELECTs within."""
         place = self._scope.start
         while place < self._scope.end:
             place = self._step(place)
@@ -299,7 +299,7 @@ class _ScopeReader:
         return self._all.text(place - 1) == "." or is_distinct
 
     def _table(self, place: int) -> int:
-        """Read a table, and what it is called; return the place behind it."""
+        """Read a table and its alias; return the place after it."""
         self._expects = False
         alias_name = None
         if is_colon(self._all.tokens, place + 1):
@@ -311,7 +311,7 @@ class _ScopeReader:
         if not version:
             version, behind = self._at(after)
             read, after = read if behind == after else None, behind
-        if alias is not None and self._all.text(after) == "(":  # other names for its columns
+        if alias is not None and self._all.text(after) == "(":  # column aliases
             table = TableRead(alias)
         called = alias_name or alias
         table = TableRead(called or table.alias, table.name, table.path, version or table.version, self._is_hidden)
@@ -322,7 +322,7 @@ class _ScopeReader:
         return after
 
     def _source(self, place: int) -> tuple[TableRead, int]:
-        """Read a (qualified) name, a path or a call; return the place behind it."""
+        """Read a (qualified) name, a path or a call; return the place after it."""
         path = self._all.tokens[place].path if place < len(self._all.tokens) else None
         if path is not None:
             return TableRead(stem(path), None, path), place + 1
@@ -337,7 +337,7 @@ class _ScopeReader:
         return _called(parts[-1], list_parts(self._all.tokens, after + 1, close)), close + 1
 
     def _at(self, place: int) -> tuple[tuple[tuple[str, Part], ...], int]:
-        """Read `AT (VERSION => …)`; return the place behind it."""
+        """Read `AT (VERSION => …)`; return the place after it."""
         if self._all.word(place) != "at" or self._all.text(place + 1) != "(":
             return (), place
         close = self._all.closer(place + 1)
@@ -348,7 +348,7 @@ class _ScopeReader:
         return ((key, Part(tokens[place + 4 : close], tokens[close].start)),), close + 1
 
     def _alias(self, place: int) -> tuple[str | None, int]:
-        """Read what a table is called, None where the text does not say so; return the place behind that."""
+        """Read the alias of a table, or None; return the place after it."""
         if self._all.word(place) == "as":
             return self._all.name(place + 1), place + 2
         if self._all.name(place) is None or self._all.word(place) in _AFTER_TABLE:

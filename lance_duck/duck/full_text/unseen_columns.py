@@ -1,4 +1,4 @@
-"""Columns that a table gets for one statement, and that nobody may see: where the statement would show them. Pure."""
+"""Finds where a statement would show columns that are added to a table for that statement alone. Pure."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _LEFT_OUT: Final = ("exclude", "except")
 
 @dataclass(frozen=True)
 class Star:
-    """A `*` that has columns of the table, and what is added behind it to leave others out.
+    """A `*` that includes columns of the table, with the text that excludes the added ones.
 
     Attributes:
-        place: In the text.
-        text: What is added there, with `{}` for the columns.
-        is_of_all: It has columns of all tables of its SELECT.
+        place: Place in the text.
+        text: Text to insert, with `{}` for the columns.
+        is_of_all: Whether it includes columns of all tables of its SELECT.
     """
 
     place: int
@@ -37,7 +37,7 @@ class Star:
 
 
 class UnseenColumns:
-    """Says where a statement would show columns that its tables get.
+    """Finder of the places where a statement would show added columns.
 
     Args:
         tokens: Tokens of the statement.
@@ -49,7 +49,7 @@ class UnseenColumns:
         self._scopes = scopes
 
     def stars(self, read: TableRead, scope: Scope) -> list[Star] | None:
-        """Return the stars that have columns of a table; None where its SELECT would show more than these."""
+        """Return the stars that include columns of a table; None if its SELECT shows them in other ways."""
         if self._is_odd(read, scope):
             return None
         if all(word != "select" for word, _ in scope.clauses):
@@ -70,7 +70,7 @@ class UnseenColumns:
         return stars
 
     def may_be_value(self, read: TableRead, scope: Scope) -> bool:
-        """Return whether the name of a table stands where it may mean its rows."""
+        """Return whether the name of a table is used where it may mean its rows."""
         named = {at for each in self._scopes.tables if each.place for at in range(each.place[0], each.end)}
         return any(
             self._scopes.name(at) is not None
@@ -117,7 +117,7 @@ class UnseenColumns:
         return self._scopes.word(opener - 1) == "on" and self._scopes.word(opener - 2) == "distinct"
 
     def _first_from(self, scope: Scope) -> list[Star] | None:
-        """Return what a SELECT is to say that begins with FROM, and has none of its own."""
+        """Return the SELECT list to add to a statement that begins with FROM and has none."""
         place = next((place for word, place in scope.clauses if word == "from"), -1)
         before = self._scopes.text(place - 1).lower()
         if place < 0 or before in ("delete", "update"):

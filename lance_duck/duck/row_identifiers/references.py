@@ -1,10 +1,10 @@
-"""Tables of which a statement asks for `rowid`, `_rowid` or `_rowaddr`. Pure.
+"""Finds the tables whose `rowid`, `_rowid` or `_rowaddr` a statement uses. Pure.
 
     SELECT t.rowid, * FROM t JOIN u USING (id)
     → SELECT t.rowid, * EXCLUDE ("t"."rowid") FROM <t with rowid> AS "t" JOIN u USING (id)
 
-A name that no table qualifies is asked of each table of the SELECT, or of the next one around that reads any: DuckDB
-says where that is ambiguous. A name that means something else makes no difference, for nobody sees the columns.
+An unqualified name is looked up in each table of the SELECT, or of the nearest enclosing SELECT with tables; DuckDB
+reports ambiguity. A name that means something else does no harm, since the columns are not visible.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from lance_duck.scan.projection import ROW_ADDRESS
 
 @dataclass(frozen=True, eq=False)
 class IdentifiedTable:
-    """A table that a SELECT reads, and of whose rows it asks which they are.
+    """A table of a SELECT whose row identifiers are used.
 
     Attributes:
-        read: How the statement names it.
-        start, end: Where it does.
-        names: What is asked for, in lower case.
-        stars: Stars that have its columns.
-        may_be_value: Its name stands where it means whole rows, unless it has a column of that name.
+        read: The table as the statement names it.
+        start, end: Place of the name in the text.
+        names: Names of the used identifiers, in lower case.
+        stars: Stars that include its columns.
+        may_be_value: Whether its name may mean whole rows, unless it has a column of that name.
     """
 
     read: TableRead
@@ -42,10 +42,10 @@ class IdentifiedTable:
     may_be_value: bool
 
     def is_value(self, columns: Iterable[str]) -> bool:
-        """Return whether whole rows of it are meant, which would hold more columns.
+        """Return whether its name means whole rows, which would include the added columns.
 
         Args:
-            columns: Names of the columns that it stores.
+            columns: Names of its stored columns.
         """
         return self.may_be_value and all(folded(name) != folded(self.read.alias) for name in columns)
 
@@ -57,7 +57,7 @@ def may_ask(sql: str) -> bool:
 
 
 def find_identified_tables(statement: Statement) -> tuple[IdentifiedTable, ...]:
-    """Find the tables of a statement of which row identifiers are asked."""
+    """Find the tables of a statement whose row identifiers are used."""
     if not may_ask(statement.text) or len(statement.text) > LONGEST or statement.nearest:
         return ()
     return tuple(_tables(statement.tokens))
@@ -67,7 +67,7 @@ def edits_of(tables: Mapping[IdentifiedTable, tuple[str, Sequence[str]]]) -> lis
     """Return the edits of a statement that reads tables with columns.
 
     Args:
-        tables: For each, SQL of what is read in its place, and the columns that this has more.
+        tables: For each table, SQL of its replacement, and the columns added by it.
     """
     edits, unseen = [], dict[tuple[int, str], list[str]]()
     for table, (source, names) in tables.items():
@@ -103,7 +103,7 @@ def _means_otherwise(scopes: Scopes, at: int) -> bool:
 
 
 def _asked(scopes: Scopes, at: int) -> Iterator[tuple[TableRead, Scope]]:
-    """Yield the tables of which a name may be asked."""
+    """Yield the tables that a name may belong to."""
     qualifier = scopes.name(at - 2) if scopes.text(at - 1) == "." else None
     scope: Scope | None = scopes.scope_of(at)
     while scope is not None:

@@ -1,4 +1,4 @@
-"""Statements that read, with tables that have `rowid`, `_rowid` and `_rowaddr` where these are asked for."""
+"""Rewrites statements so that tables have the columns `rowid`, `_rowid` and `_rowaddr` where these are used."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class RowIdentifierRewriter:
 
     Args:
         catalog: Its Lance tables.
-        names: What names mean on it.
+        names: Meaning of names on the connection.
     """
 
     def __init__(self, catalog: TableCatalog, names: Names) -> None:
@@ -28,11 +28,11 @@ class RowIdentifierRewriter:
         self._names = names
 
     def rewritten(self, sql: str, *, later: bool) -> str:
-        """Return a statement that reads its tables with the row identifiers that it asks for; any other one as it is.
+        """Return a statement whose tables have the row identifiers that it uses; any other statement unchanged.
 
         Args:
             sql: The statement, or several.
-            later: A result that was not fetched yet has to stay.
+            later: An unfetched result must stay intact.
         """
         if not may_ask(sql):
             return sql
@@ -43,7 +43,7 @@ class RowIdentifierRewriter:
         return lifted.restored(apply(statement.text, edits_of(calls))) if calls else sql
 
     def _call(self, table: IdentifiedTable, *, later: bool) -> tuple[str, list[str]] | None:
-        """Return a call that reads a table with more columns, and these; None where it is none of ours."""
+        """Return a call that reads a table with added columns, and these columns; None if it is not a Lance table."""
         handle = handle_of(table.read, self._catalog, self._names, later=later)
         if handle is None:
             return None

@@ -1,4 +1,4 @@
-"""What a statement asks for, decided from its text alone: one module for each meaning.
+"""Rules that recognise what a statement asks for, from its text alone: one module per pattern.
 
 You hold: a statement. You get from `find`: proposals (these rows of this table are the nearest to a vector, these keys
 choose the rows of a large table, …) with their places in the text, or none. Pure: a rule neither

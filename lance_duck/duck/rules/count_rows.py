@@ -1,4 +1,4 @@
-"""The number of rows of a whole table, which its manifest tells, and of values of its columns. Pure.
+"""Counts of all rows of a table, known from its manifest, and of values of its columns. Pure.
 
 SELECT count(*) [[AS] name] [, …] FROM t [;]
 SELECT count(x) [[AS] name] [, …] FROM t [;]
@@ -25,8 +25,8 @@ class Count:
 
     Attributes:
         start, end: Its place in the text.
-        title: What it is called.
-        column: Whose values are counted, NULL aside, without regard to case; None: all rows are.
+        title: Title of the column.
+        column: Column whose non-null values are counted, in any case; None to count all rows.
     """
 
     start: int
@@ -37,12 +37,12 @@ class Count:
 
 @dataclass(frozen=True)
 class CountedTable:
-    """A statement that asks for nothing but numbers of rows.
+    """A statement that asks only for counts of a table.
 
     Attributes:
         start, end: Its place in the text, without the `;`.
         name: Parts of the name of the table.
-        counts: What it asks for, in order.
+        counts: The requested counts, in order.
     """
 
     start: int
@@ -52,7 +52,7 @@ class CountedTable:
 
 
 def find(statement: Statement) -> tuple[CountedTable, ...]:
-    """Find the table whose rows a statement counts; nothing where it says anything more.
+    """Find the table whose rows a statement counts; nothing if it asks for anything else.
 
     A column is a plain word that is not a keyword of DuckDB's, which titles would have in quotes.
     """

@@ -1,4 +1,4 @@
-"""The tables of one FROM, in order, and how they are joined."""
+"""The tables of one FROM in order, with their joins."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _KINDS: Final = frozenset({"", "INNER", "CROSS", "OUTER", "SEMI", "ANTI"})
 
 @dataclass(frozen=True, eq=False)
 class FromItem:
-    """A table, or something else that gives rows.
+    """A table or another source of rows.
 
     Attributes:
         node: Its syntax.
-        alias: By what columns name it, in lower case.
-        join: What joins it to those before; None for the first.
+        alias: Qualifier of its columns, in lower case.
+        join: Its join to the items before; None for the first.
     """
 
     node: Node
@@ -77,7 +77,7 @@ class Chain:
         """Return the table that a column names.
 
         Args:
-            column: As it stands in WHERE, or in ON.
+            column: A column in WHERE or in ON.
             join: Place of the table whose ON it is; None for WHERE.
         """
         if not column.table:

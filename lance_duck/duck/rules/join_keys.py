@@ -50,11 +50,11 @@ class KeyJoin:
 
     Attributes:
         start, end: Place of its name in the text.
-        alias: By what the statement calls it, to be added where the text does not say so; None where it does.
+        alias: Alias to add to the text; None if the text has one.
         name: Parts of its name.
         column: Column of the table; the statement may spell it another way.
         keys: Query for the keys: one column.
-        parameters: What the keys need of those of the statement, by the names that `keys` gives them; a number is
+        parameters: The statement's parameters that the keys need, by the names that `keys` gives them; a number is
             that of a position, from 1.
         reads: Names of the tables that `keys` reads, in lower case.
     """
@@ -71,10 +71,10 @@ class KeyJoin:
 
 @dataclass(frozen=True)
 class KeyJoins:
-    """The tables of a statement that another part gives keys for.
+    """Tables of a statement for which another part gives keys.
 
     Attributes:
-        joins: A table may be among them more than once: one of them will do.
+        joins: Proposals; a table may occur more than once, and any one of them is enough.
     """
 
     joins: tuple[KeyJoin, ...]

@@ -2,8 +2,8 @@
 
     SELECT … FROM queries q, LATERAL (SELECT … FROM t ORDER BY array_distance(t.vec, q.vec) LIMIT 5) n
 
-Whatever the statement does with the rows comes after they were found; only the two tables of its FROM are of interest,
-and what stands inside LATERAL, which has to be as `order_by_distance` knows it.
+The rest of the statement applies after the rows are found; only the two tables of its FROM matter, and the subquery
+inside LATERAL, which must be one that `order_by_distance` recognises.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ class LateralNearest:
     """A statement that asks for the rows of a table nearest to each row of another one.
 
     Attributes:
-        inner: What stands inside LATERAL; its vector is the name of a column of the other table.
+        inner: The search inside LATERAL; its vector is a column of the other table.
         start, end: Place of the name of the other table in the text.
         name: Parts of that name.
-        alias: By what the statement calls it.
-        has_alias: Whether the text says so.
+        alias: Name of the other table in the statement.
+        has_alias: Whether the text has an alias for it.
     """
 
     inner: NearestSelect

@@ -30,13 +30,13 @@ _CASTS: Final = ("FLOAT", "DOUBLE")
 
 @dataclass(frozen=True)
 class Measure:
-    """A distance, or what grows as a distance shrinks.
+    """A distance, or a similarity.
 
     Attributes:
-        metric: "l2", "cosine" or "dot", as searches have it.
-        similarity: What is near is large.
-        column: As the text names it.
-        vector: The other side: the same for all rows.
+        metric: Metric of searches: "l2", "cosine" or "dot".
+        similarity: Whether larger values are nearer.
+        column: The column as named in the text.
+        vector: The other operand, the same for all rows.
         takes_arrays: Both sides must be arrays of one length; a list is refused.
     """
 

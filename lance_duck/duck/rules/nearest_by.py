@@ -40,11 +40,11 @@ class NearestBy:
     """A join with the nearest rows of a table.
 
     Attributes:
-        clause: Its clause.
-        search: What is searched for; the column and the vector are names.
-        is_guess: Neither name says its table: the vector is that of the other table only if that alone has it.
+        clause: The NEAREST BY clause.
+        search: The search; its column and vector are names.
+        is_guess: Whether neither name is qualified: the vector is a column of the other table only if no other has it.
         where: The condition of rows of the other table, with `$name` for its parameters; None for all.
-        where_keys: Those parameters, by their names.
+        where_keys: These parameters by name.
     """
 
     clause: NearestClause
@@ -59,7 +59,7 @@ class NearestJoins:
     """The joins with nearest rows of a statement.
 
     Attributes:
-        joins: A clause may be read in two ways.
+        joins: Proposals; a clause may have two readings.
     """
 
     joins: tuple[NearestBy, ...]
@@ -97,7 +97,7 @@ def _joins(call: exp.Anonymous, statement: Statement) -> Iterator[NearestBy]:
 
 @dataclass(frozen=True)
 class _JoinReader:
-    """Reads one join."""
+    """Reader of one join."""
 
     statement: Statement
     clause: NearestClause
