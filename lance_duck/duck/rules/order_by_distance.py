@@ -2,11 +2,11 @@
 
     SELECT … FROM t WHERE … ORDER BY array_distance(vec, [1, 2]::FLOAT[2]) LIMIT 5
 
-Such a SELECT gives the same when t holds only rows that come first, also where it is a subquery, a common table
-expression or a part of a UNION. Known to be so is one SELECT from one table, with nothing that counts rows before they
+Such a SELECT gives the same result when t holds only rows that come first, also if it is a subquery, a common table
+expression or a part of a UNION. That is known of a SELECT from one table, with nothing that counts rows before they
 are sorted (windows, groups, DISTINCT, unnest), whose first key measures one column, and whose WHERE is simple, so that
 a search can apply it first. LEFT JOIN may follow the table: each of its rows stays, once or several times, so the first
-rows still stem from those that come first. Whatever is not known is left alone.
+rows still stem from those that come first. Anything else is left alone.
 """
 
 from __future__ import annotations
@@ -42,18 +42,18 @@ class NearestSelect:
         place: Where it reads the table.
         metric: "l2", "cosine" or "dot".
         largest_first: Ordered by a similarity, largest first.
-        column: The vectors.
-        vector: What they are compared with: a parameter (a list of the text is one of the name `__lance_v…`), a query
+        column: Column of vectors.
+        vector: The query vector: a parameter (a list of the text is one of the name `__lance_v…`), a query
             for it, or the name of a column of the table around.
-        length: Length of the array that the vector is cast to; None where it is not.
-        bare: Place and end of the vector where DuckDB would refuse it for not being cast to an array.
+        length: Length of the array that the vector is cast to; None without a cast.
+        bare: Place and end of a vector that DuckDB would refuse because it is not cast to an array.
         query_place: Place and end of the query, without its parentheses; None where the vector is not a query.
         vector_keys: What the query needs of the parameters: the name that it has for each, the parameter, and how the
             text spells it; in the order of the text.
-        condition: What rows have to fulfil; None for all rows.
+        condition: Condition on rows; None for all rows.
         limit, offset: Numbers, or parameters.
         columns: Names that the statement reads, in lower case; None if it may mean any.
-        explained: It is an EXPLAIN.
+        explained: Whether it is an EXPLAIN.
     """
 
     place: TablePlace
@@ -74,13 +74,13 @@ class NearestSelect:
 
 @dataclass(frozen=True)
 class DistanceParameter:
-    """A number that is given when the statement is run."""
+    """A number passed when the statement is run."""
 
     key: Key
 
 
 def find(statement: Statement) -> tuple[NearestSelect, ...]:
-    """Find the searches of a statement: that which it is, and those in its subqueries and common table expressions.
+    """Find the searches of a statement, its subqueries and its common table expressions.
 
     Not those in parts of a UNION, whose ORDER BY it would be, nor in queries whose text is the name of a column.
     """
@@ -97,10 +97,10 @@ def find(statement: Statement) -> tuple[NearestSelect, ...]:
 
 
 class SelectReader:
-    """Reads one SELECT.
+    """Reader of one SELECT.
 
     Args:
-        select: Its tree.
+        select: Tree of the SELECT.
         statement: What it is part of.
         outer: A table around it of which a column may be the vector, in lower case; "" for none.
     """
@@ -112,7 +112,7 @@ class SelectReader:
         self._named = {cte.alias.lower() for cte in select.root().find_all(exp.CTE)}
 
     def nearest(self) -> NearestSelect | None:
-        """Return what the SELECT asks for; None where it asks for nothing of the kind."""
+        """Return the search that the SELECT asks for; None if it is not a search."""
         try:
             return self._nearest()
         except (LookupError, ValueError, StopIteration):
@@ -221,7 +221,7 @@ class SelectReader:
         """Return WHERE as a condition of the table; None without one.
 
         Raises:
-            ValueError: It cannot be applied before the search.
+            ValueError: The condition cannot be applied before the search.
         """
         where = self._select.args.get("where")
         if where is None:
@@ -299,13 +299,13 @@ def columns_of(select: exp.Select, alias: str) -> frozenset[str] | None:
     for column in select.find_all(exp.Column):
         parts = [part.name.lower() for part in column.parts]
         if parts == [alias]:
-            return None  # which means whole rows
+            return None  # the name means whole rows
         names.update(parts[1:] if len(parts) == 2 and parts[0] == alias else parts)
     return frozenset(names)
 
 
 def row_count(clause: Node) -> int | DistanceParameter | None:
-    """Return what LIMIT or OFFSET says; None where it is not simple. Without the clause nothing is left out."""
+    """Return the value of LIMIT or OFFSET; None if it is not simple. A missing clause limits nothing."""
     if clause is None:
         return 0
     node = clause.expression

@@ -1,6 +1,6 @@
 """Point lookups: statements that read one table with a simple WHERE. Pure.
 
-See `table_select` for why such a statement gives the same when the table holds only rows that fulfil them.
+See `table_select` for why the result is the same when the table holds only rows that satisfy the condition.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class PlainWhere:
 
     Attributes:
         table: Where it stands.
-        condition: What its rows must fulfil.
+        condition: Condition on its rows.
         columns: Names that the statement reads, in lower case; None: perhaps all.
     """
 
@@ -55,7 +55,7 @@ def _where(select: exp.Select, statement: Statement) -> PlainWhere | None:
     if select.args.get("with_"):
         return None
     if all(isinstance(each.unalias(), exp.Count) and each.find(exp.Column) is None for each in select.expressions):
-        return None  # which an index may answer alone
+        return None  # an index may answer it alone
     table = TableSelect.of(select, statement)
     condition = None if table is None else Condition.of(table.conditions(table.conjuncts, _is_known))
     if table is None or condition is None:

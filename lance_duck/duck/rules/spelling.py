@@ -44,13 +44,13 @@ _CTE: Final = frozenset({"(", "not", "materialized"})
 
 @dataclass(frozen=True)
 class Spelling:
-    """A table that the text spells in a way of ours.
+    """A table written in syntax that DuckDB leaves to catalogs.
 
     Attributes:
-        edit: The call in its place.
+        edit: The call that replaces it.
         name: Parts of the name, which has to be that of one of our tables; None for a path.
-        is_version: It asks for a version.
-        database: Database that a call is qualified by, which has to be one of ours.
+        is_version: Whether it names a version.
+        database: Qualifier of a call, which must be a database of Lance tables.
         is_argument: The name is the text that a function is given, and is qualified where it has to be.
         is_reference: The name qualifies a column, and loses what qualifies itself.
         value: What the version is, where no call takes it: a query, which has to be run before, or a column.
@@ -66,11 +66,11 @@ class Spelling:
 
     @property
     def asks(self) -> bool:
-        """Whether a query has to be run before."""
+        """Whether a query has to be run first."""
         return self.value is not None and _QUERY.search(self.value) is not None
 
     def answered(self, text: str | None) -> Spelling:
-        """Return the same with what the query gave."""
+        """Return the spelling with the result of the query."""
         assert self.value is not None
         constant = "''" if text is None else literal(text)
         return replace(self, edit=replace(self.edit, text=self.edit.text.replace(self.value, constant, 1)), value=None)
@@ -212,7 +212,7 @@ def _alias(tokens: Sequence[Token], after: int, name: str) -> str:
 
 
 def _travel(tokens: Sequence[Token], at: int) -> tuple[Spelling, int] | None:
-    """Return the spelling that ends in an AT clause, and the token after it; None where it is none of ours."""
+    """Return the spelling that ends in an AT clause, and the token after it; None if it is not one."""
     head = [token.text for token in tokens[at + 1 : at + 4]]
     if len(head) < 3 or head[0] != "(" or head[1].lower() not in _KEYS or head[2] != "=>":
         return None
@@ -222,7 +222,7 @@ def _travel(tokens: Sequence[Token], at: int) -> tuple[Spelling, int] | None:
         return None
     first, last, alias = before
     if tokens[first - 1].word == "from" and tokens[first - 2].word == "delete":
-        return None  # what is changed is the newest version
+        return None  # changes apply to the newest version
     path = tokens[last].path
     parts = None if path is not None else tuple(token.name or "" for token in tokens[first : last + 1 : 2])
     table = path if parts is None else parts[-1]

@@ -23,7 +23,7 @@ class TablePlace:
 
     Attributes:
         start, end: Place of its name in the text.
-        alias: By what the statement calls it, to be added where the text does not say so; None where it does.
+        alias: Alias to add to the text; None if the text has one.
         name: Parts of its name.
     """
 
@@ -37,27 +37,27 @@ class TablePlace:
         """Return where a statement reads a table.
 
         Raises:
-            LookupError: The parser does not say where the name stands.
+            LookupError: The parser gives no place for the name.
         """
         added = None if table.alias else table.name
         return cls(*statement.place(table), added, tuple(part.name for part in table.parts))
 
     def reading(self, source: str) -> Edit:
-        """Return the edit that has the statement read something else, called the same.
+        """Return the edit that makes the statement read something else under the same name.
 
         Args:
-            source: SQL that stands in FROM, in parentheses.
+            source: SQL for FROM, in parentheses.
         """
         return Edit(self.start, self.end, source if self.alias is None else f"{source} AS {quoted(self.alias)}")
 
 
 @dataclass(frozen=True)
 class Condition:
-    """Conditions of one table, all of which its rows must fulfil.
+    """Conditions on one table, all of which its rows must satisfy.
 
     Attributes:
         where: SQL with every name in quotes, and `?` for its parameters.
-        keys: Those parameters.
+        keys: Keys of these parameters.
         columns: Names of the columns that it reads.
     """
 
@@ -81,7 +81,7 @@ class Condition:
             hidden: Names that mean something else there, in lower case.
 
         Raises:
-            ValueError: It may mean something else where it stands alone.
+            ValueError: The condition may mean something else on its own.
         """
         bare = without_table(where.this, alias, hidden)
         if bare is None or not is_plain_condition(bare, [""], lists=True):

@@ -1,7 +1,7 @@
-"""SELECTs from one table: where the table stands, and what its WHERE asks of each row. Pure.
+"""SELECTs from one table: the place of the table, and the conditions of WHERE. Pure.
 
-Such a SELECT gives the same where the table holds only rows that may fulfil its WHERE, also where it is a subquery, a
-common table expression or a part of a UNION: whatever else it does comes after WHERE.
+Such a SELECT gives the same result if the table holds only rows that may satisfy its WHERE, also as a subquery, a
+common table expression or a part of a UNION: everything else in it applies after WHERE.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class TableSelect:
     """A SELECT from one table, with a WHERE.
 
     Attributes:
-        select: Its tree.
+        select: Tree of the SELECT.
         place: Where it reads the table.
         alias: By what it calls the table, in lower case.
         conjuncts: The conditions of WHERE.
@@ -57,8 +57,8 @@ class TableSelect:
         """Return those conditions that say something of columns of the table alone, with bare names.
 
         Args:
-            parts: Some of `and_operands`.
-            is_known: Whether such a condition means the same where it stands alone.
+            parts: Operands from `and_operands`.
+            is_known: Tells whether a condition means the same on its own.
         """
         shown = {each.alias.lower() for each in self.select.expressions if isinstance(each, exp.Alias)}
         bare = (without_table(part, self.alias, shown) for part in parts)

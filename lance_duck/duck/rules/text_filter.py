@@ -1,6 +1,6 @@
 """Conditions on parts of texts: SELECTs of one table whose WHERE has contains, LIKE '%part%' and the like. Pure.
 
-DuckDB hands none of them to a scan in Python.
+DuckDB does not pass such conditions to a scan in Python.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _is_known = partial(is_plain_condition, aliases=[""], texts=True)
 
 @dataclass(frozen=True)
 class TextSelect:
-    """A table of which a SELECT wants rows whose texts fulfil conditions.
+    """A table of a SELECT with conditions on its texts.
 
     Attributes:
         table: Where it stands.
-        condition: What its rows must fulfil.
+        condition: Condition on its rows.
     """
 
     table: TablePlace
@@ -40,7 +40,7 @@ class TextSelect:
 
 
 def find(statement: Statement) -> tuple[TextSelect, ...]:
-    """Find the tables of a statement that a condition on parts of texts is asked of."""
+    """Find the tables of a statement with conditions on parts of texts."""
     if len(statement.text) > LONGEST or not _MAYBE.search(statement.text):
         return ()
     try:

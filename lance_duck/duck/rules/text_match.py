@@ -2,9 +2,9 @@
 
     SELECT … FROM t WHERE __lance_match(["t"."body"], …, 'words', '') AND k > 3 ORDER BY __lance_score(…) DESC LIMIT 10
 
-`match` and `score` have become functions of ours before: see `duck.full_text`. Where the score is the first key of
+`match` and `score` have been replaced by functions before: see `duck.full_text`. Where the score is the first key of
 ORDER BY, best first, and all other conditions are known, such a SELECT gives the same where the table holds only rows
-with scores as high as the last one wanted. What asks for other rows is for `full_text.asked_tables`.
+with scores as high as the last one wanted. Other statements are handled by `full_text.asked_tables`.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _is_known = partial(is_plain_condition, aliases=[""])
 
 @dataclass(frozen=True)
 class MatchCall:
-    """A `match` that every row has to fulfil.
+    """A `match` condition that every row must satisfy.
 
     Attributes:
         start, end: Its place in the text.
         request: The text of its `TextRequest`.
-        words: What is searched for; None where a parameter says it.
-        key: That parameter.
-        mark: How the text spells the parameter.
+        words: The query; None if it is a parameter.
+        key: Key of the parameter.
+        mark: The parameter as spelled in the text.
     """
 
     start: int
@@ -50,11 +50,11 @@ class MatchCall:
 
 @dataclass(frozen=True)
 class TopMatches:
-    """The rows with the best scores, as many as are wanted.
+    """The rows with the best scores, up to a limit.
 
     Attributes:
         limit, offset: Numbers, or parameters.
-        condition: The other conditions; None: there are none.
+        condition: The other conditions, or None.
     """
 
     limit: int | DistanceParameter
@@ -64,12 +64,12 @@ class TopMatches:
 
 @dataclass(frozen=True)
 class MatchSelect:
-    """A table of which a SELECT wants the best rows that match.
+    """A table of a SELECT that asks for the best matching rows.
 
     Attributes:
         table: Where it stands.
-        calls: All of them have to hold.
-        best: How many, and what else has to hold.
+        calls: The `match` conditions, all of which must hold.
+        best: The number of rows, and the other conditions.
     """
 
     table: TablePlace
@@ -78,7 +78,7 @@ class MatchSelect:
 
 
 def find(statement: Statement) -> tuple[MatchSelect, ...]:
-    """Find the tables of a statement of which the best rows are asked."""
+    """Find the tables of a statement whose best rows it asks for."""
     if MATCHES not in statement.text or len(statement.text) > LONGEST:
         return ()
     try:
@@ -116,7 +116,7 @@ def _call(part: Node, statement: Statement) -> MatchCall:
     """Return a condition with its place in the text.
 
     Raises:
-        LookupError: The place cannot be told.
+        LookupError: The place cannot be determined.
     """
     first = next(node.meta["start"] for node in part.expressions[0].walk() if "start" in node.meta)
     place, tokens = statement.edited.origin(first), statement.tokens

@@ -31,20 +31,20 @@ _DECIMAL: Final = re.compile(r"\d{0,9}\.\d{1,15}")
 
 @dataclass(frozen=True)
 class Parameter:
-    """What is given when the statement is run: by the place of its `?`, from 1, or by its name."""
+    """A parameter of the statement, by the position of its `?`, from 1, or by name."""
 
     key: Key
 
 
 @dataclass(frozen=True)
 class VectorCall:
-    """A call whose rows are all that a statement reads.
+    """A call that is the only source of rows of a statement.
 
     Attributes:
         start, end: Its place in the text.
-        arguments: Names of arguments of `Binder.bind_nearest`, and what they are.
+        arguments: Arguments of `Binder.bind_nearest` by name.
         columns: Names that the statement reads, in lower case; None: perhaps all.
-        own: Names of parameters of the call alone.
+        own: Names of parameters that only the call uses.
     """
 
     start: int
@@ -131,7 +131,7 @@ def _constant(text: str, mark: int | None, *, is_vector: bool) -> tuple[Any] | N
         if cast is not None:
             text = text[: cast.start()].strip()
             if text.startswith(f"${LISTED}") and cast[1].lower() == "float" and not SPEAKS_SOURCE:
-                return None  # DuckDB 1.x rounds decimal numbers in a way of its own
+                return None  # DuckDB 1.x rounds decimal numbers differently
     if text == "?" and mark is not None:
         return (Parameter(mark),)
     if re.fullmatch(r"\$[a-z_]\w*", text, re.I):

@@ -1,7 +1,7 @@
-"""Proposals of `rules` carried out: rows or keys are read first, and the statement runs over these alone.
+"""Carries out proposals of `rules`: rows or keys are read first, and the statement runs over these alone.
 
 You hold: a proposal, the request that it is part of, and a connection. You get from `run`: edits of the text with their
-tables, parameters and a line for EXPLAIN, or None, and then that part of the statement stays as it was written. An
-edited statement that fails is run again as it was written.
+tables, parameters and a line for EXPLAIN, or None, which leaves that part of the statement unchanged. An edited
+statement that fails is run again as it was written.
 Never here: what a statement asks for, which `rules` decide from its text.
 """

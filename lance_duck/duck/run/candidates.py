@@ -1,4 +1,4 @@
-"""Rows of a table that may be among the nearest by DuckDB's own arithmetic.
+"""Finds rows of a table that may be among the nearest by DuckDB's own arithmetic.
 
 DuckDB computes with float32 where vectors are float32, and in an order of its own; a search computes each distance in
 float64. So the rows are all those that lie no farther than the last one wanted and the most that rounding may make of
@@ -33,16 +33,16 @@ _FULL: Final = 1e37
 
 @dataclass(frozen=True, eq=False)
 class Ask:
-    """What a statement asks for.
+    """Request of a statement for nearest rows.
 
     Attributes:
         metric: "l2", "cosine" or "dot".
         largest_first: Ordered by a similarity.
-        column: Name of the vectors.
-        vector: What they are compared with: one vector, or a row for each of several.
+        column: Name of the column of vectors.
+        vector: The query: one vector, or a row for each of several.
         rough: How far each may lie from what DuckDB reads.
-        limit: Rows, for each vector.
-        condition: What the rows fulfil; None if all rows do.
+        limit: Number of rows for each vector.
+        condition: Condition on the rows, or None.
         parameters: Values of the parameters of the condition.
         columns: Names, in lower case; None: all.
         settings: Settings of the connection.
@@ -60,15 +60,15 @@ class Ask:
     settings: SearchSettings
 
     def scanner(self, dataset: LanceDataset, k: int) -> LanceScanner:
-        """Return the search for so many rows."""
+        """Return the search for a number of rows."""
         return dataset.scan(columns=[DISTANCE], **self.arguments(k))
 
     def arguments(self, k: int) -> dict[str, Any]:
-        """Return the arguments of the search for so many rows."""
+        """Return the arguments of the search for a number of rows."""
         settings = self.settings
         nearest = {"column": self.column, "q": self.vector, "k": k, "metric": self.metric}
         nearest |= {"nprobes": settings.nprobes, "ef": settings.ef, "use_index": settings.nearest == "auto"}
-        # The rows to rank again are in k.
+        # k includes the rows to rank again.
         nearest |= {"recall": settings.recall, "refine_factor": None if settings.refine_factor is None else 1}
         where = None if self.condition is None else self.condition.where
         filter_ = (where, list(self.parameters)) if self.parameters else where
@@ -88,13 +88,13 @@ class Ask:
 
     @property
     def lengths(self) -> NDArray[np.float64]:
-        """How long each vector is."""
+        """The length of each vector."""
         norms: NDArray[np.float64] = np.linalg.norm(np.atleast_2d(self.vector).astype(np.float64), axis=1)
         return norms
 
     @property
     def first(self) -> int:
-        """Rows to look for at first."""
+        """Number of rows of the first search."""
         return self.limit * (self.settings.refine_factor or 1) + max(MORE, self.limit // 4)
 
 

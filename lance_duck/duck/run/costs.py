@@ -1,7 +1,7 @@
-"""The thresholds by which proposals are carried out, or left to DuckDB: each with its unit and its reason.
+"""Thresholds that decide whether proposals are carried out or left to DuckDB, each with its unit and reason.
 
 A threshold changes speed, never the rows of a statement. `benchmarks/sql.py`, `benchmarks/sql_indexes.py` and
-`benchmarks/tpch.py` measure what they give together; none was measured by itself.
+`benchmarks/tpch.py` measure their combined effect; none was measured in isolation.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tables under names that a statement can read.
+"""Gives tables names that a statement can read.
 
 DuckDB 2.0 registers an object under a name of its own, for as long as a handle lives; a query that has begun needs the
 handle no more. DuckDB 1.x can only create a view, which is a transaction of its own and knows nothing of relations;
@@ -23,7 +23,7 @@ class NamedTable:
 
     Attributes:
         name: Under which it is registered, or is known to the call of DuckDB.
-        variable: The table itself where DuckDB has to find it among variables; None where it is registered.
+        variable: The table, if DuckDB has to find it among variables; None if it is registered.
         handle: Keeps it registered.
     """
 

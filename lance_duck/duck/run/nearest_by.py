@@ -1,4 +1,4 @@
-"""Joins with the nearest rows carried out: one search for all rows of the other table, and DuckDB sorts what it found.
+"""Runs joins with the nearest rows: one search for all rows of the other table, whose result DuckDB sorts.
 
 The join becomes a LATERAL one over the rows found for each vector: see `nearest_join`.
 """
@@ -20,7 +20,7 @@ Place = tuple[int, int]
 
 
 def run(proposal: NearestJoins, request: Request, database: Database) -> Rewriting | None:
-    """Put what searches found in the places of tables; None where DuckDB has to search by itself."""
+    """Replace tables by the results of searches; None if DuckDB has to search by itself."""
     if database.session.settings.nearest == "off":
         return None
     joins = _Joins(request, database)
@@ -37,8 +37,8 @@ class _Joins:
     """The joins of one statement.
 
     Args:
-        request: Its run.
-        database: Where it runs.
+        request: The run of the statement.
+        database: The database that it runs on.
     """
 
     def __init__(self, request: Request, database: Database) -> None:
@@ -59,7 +59,7 @@ class _Joins:
         """Search for one join.
 
         Raises:
-            NotFoundHere: DuckDB has to do it.
+            NotFoundHere: DuckDB has to search by itself.
         """
         clause, inner = join.clause, join.search.inner
         search = NearestSearch(join.search, self._request, self._database, clause.is_exact, skips_null=True)
@@ -81,7 +81,7 @@ class _Joins:
         self._plans += [] if plan is None else [plan]
 
     def rewriting(self) -> Rewriting | None:
-        """Return what became of the statement."""
+        """Return the rewriting of the statement."""
         if not self._edits:
             return None
         return Rewriting(tuple(self._edits), tuple(self._tables), plan="\n".join(self._plans) or None)

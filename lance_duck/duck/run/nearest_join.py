@@ -1,4 +1,4 @@
-"""LATERAL searches carried out: one search for all rows, and the statement over its result.
+"""Runs LATERAL searches: one search for all rows, and the statement over its result.
 
 The other table is read once, before the statement, and stands in it as it was read; the table that is searched holds
 the rows found, each with the vector that it was found for. A condition in the text joins them to that vector, so that
@@ -41,7 +41,7 @@ _FRAMES: Final = ("pandas", "polars")
 
 
 def run(proposal: LateralNearest, request: Request, database: Database) -> Rewriting | None:
-    """Put what a search for all rows found in the place of both tables; None where DuckDB has to search by itself."""
+    """Replace both tables by the result of one search; None if DuckDB has to search by itself."""
     place = proposal.inner.place
     free = request.is_free(place.start, place.end) and request.is_free(proposal.start, proposal.end)
     if not free or database.session.settings.nearest == "off" or not database.names.are_ours(place.name, later=False):
@@ -61,11 +61,11 @@ class NearestSearch:
     """The searches of one table for the rows of another one.
 
     Attributes:
-        proposal: What is searched for.
+        proposal: The proposal of the search.
         request: The run of the statement.
-        database: Where it runs.
-        is_exact: No index is asked.
-        skips_null: There are no nearest rows for a vector that is NULL.
+        database: The database that it runs on.
+        is_exact: Whether no index is used.
+        skips_null: Whether a NULL vector has no nearest rows.
     """
 
     proposal: LateralNearest
@@ -83,7 +83,7 @@ class NearestSearch:
             queries: The other table.
 
         Raises:
-            NotFoundHere: DuckDB has to do it.
+            NotFoundHere: DuckDB has to search by itself.
         """
         proposal, inner, parameters, names = (
             self.proposal,
@@ -130,7 +130,7 @@ class NearestSearch:
             values: Values of its parameters.
 
         Raises:
-            NotFoundHere: It is large, cannot be read twice, or would be another one after a way through Arrow.
+            NotFoundHere: The table is large, cannot be read twice, or would change on the way through Arrow.
         """
         proposal, native = self.proposal, self.database.native
         variable = None if len(proposal.name) > 1 else user_variable(proposal.name[0])

@@ -1,4 +1,4 @@
-"""A table of which DuckDB sees only rows that may be among the nearest."""
+"""A table that shows DuckDB only rows that may be among the nearest."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ class NearestTable(DuckTable):
 
     Args:
         resolve: See `DuckTable`.
-        ask: What the statement asks for.
-        is_steady: Whether the statement still means that; asked when DuckDB scans.
+        ask: The request of the statement.
+        is_steady: Tells whether the request is still valid; called when DuckDB scans.
     """
 
     def __init__(self, resolve: Callable[[], LanceDataset], ask: Ask, is_steady: Callable[[], bool]) -> None:

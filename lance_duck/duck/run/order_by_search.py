@@ -1,4 +1,4 @@
-"""`ORDER BY distance LIMIT k` carried out: a search, and the statement over its candidates."""
+"""Runs `ORDER BY distance LIMIT k`: a search, and the statement over its candidates."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ROUNDING: Final = 2.0**-22
 
 
 def run(proposal: NearestSelect, request: Request, database: Database) -> Rewriting | None:
-    """Put the nearest rows in the place of a table; None where the table is not ours, or has no such vectors."""
+    """Replace a table by its nearest rows; None if it is not a Lance table with such vectors."""
     later, place = request.later, proposal.place
     if not request.is_free(place.start, place.end):
         return None
@@ -61,13 +61,13 @@ class _OrderBySearch:
     """The search of one statement.
 
     Attributes:
-        proposal: What the statement asks for.
-        request: Its run.
-        database: Where it runs.
+        proposal: The proposal for the statement.
+        request: The run of the statement.
+        database: The database that it runs on.
         handle: The table.
         dataset: The version of it that is searched now.
         vectors: Its column of vectors, as DuckDB sees it.
-        tables: What the edited text reads.
+        tables: Tables that the edited text reads.
         edits: Edits of the text.
     """
 
@@ -81,12 +81,12 @@ class _OrderBySearch:
     edits: list[Edit] = field(default_factory=list)
 
     def about_condition(self) -> About:
-        """Return what the meaning of its condition depends on."""
+        """Return the names that the meaning of the condition depends on."""
         condition = self.proposal.condition
         return about_condition(condition, self.dataset.schema, self.request.values.values_of(condition))
 
     def prepare(self) -> None:
-        """Put rows that may be the nearest in the place of the table.
+        """Replace the table by its candidate rows.
 
         Raises:
             NotFoundHere: DuckDB has to look at all rows.
@@ -108,7 +108,7 @@ class _OrderBySearch:
         self.edits.append(proposal.place.reading(inner))
 
     def cast(self) -> None:
-        """Make the vector an array where DuckDB would refuse a list."""
+        """Cast the vector to an array if DuckDB would refuse a list."""
         if self.proposal.bare is not None:
             start, end = self.proposal.bare
             kind = "DOUBLE" if self.vectors.type.value_type == pa.float64() else "FLOAT"
@@ -167,7 +167,7 @@ class _OrderBySearch:
             raise NotFoundHere("there is no vector")
         table = named(self.database.native, rows)
         self.tables.append(table)
-        # The parameters of the query stay, for DuckDB refuses values that nothing asks for.
+        # The parameters of the query stay, since DuckDB refuses unused values.
         is_known = "".join(f" AND typeof({mark}) IS NOT NULL" for _, _, mark in self.proposal.vector_keys)
         self.edits.append(Edit(*place, f'SELECT v FROM "{table.name}" WHERE true{is_known}'))  # noqa: S608
         return vector_numbers(rows.column(0)[0].as_py())

@@ -15,11 +15,11 @@ from lance_duck.duck.statement.lists import LISTED
 
 
 class ParameterValues:
-    """Values by which a statement is run.
+    """Values for a run of a statement.
 
     Args:
         lists: Lists of numbers of the text: see `LiftedText`.
-        bound: As DuckDB takes them: by position, or by name.
+        bound: Values as DuckDB takes them, by position or by name.
     """
 
     def __init__(self, lists: Sequence[str], bound: Any) -> None:
@@ -30,7 +30,7 @@ class ParameterValues:
         """Return the value of a parameter.
 
         Raises:
-            NotFoundHere: There is none.
+            NotFoundHere: There is no value.
         """
         bound = self.bound
         if isinstance(bound, Mapping) and str(key) in bound:
@@ -41,18 +41,18 @@ class ParameterValues:
         raise NotFoundHere("a parameter is missing")
 
     def values(self, keys: Sequence[Key]) -> list[Any]:
-        """Return the values of parameters. Raises NotFoundHere: There is none for one."""
+        """Return the values of parameters. Raises NotFoundHere if one is missing."""
         return [self.value(key) for key in keys]
 
     def values_of(self, condition: Condition | None) -> list[Any]:
-        """Return the values of the parameters of a condition. Raises NotFoundHere: There is none for one."""
+        """Return the values of the parameters of a condition. Raises NotFoundHere if one is missing."""
         return [] if condition is None else self.values(condition.keys)
 
     def number(self, number: int | DistanceParameter) -> int:
         """Return a number of rows.
 
         Raises:
-            NotFoundHere: It is none.
+            NotFoundHere: The value is not a number of rows.
         """
         value = self.value(number.key) if isinstance(number, DistanceParameter) else number
         if isinstance(value, bool) or not hasattr(value, "__index__") or value.__index__() < 0:
@@ -63,7 +63,7 @@ class ParameterValues:
         """Return the numbers of a parameter, or of a list in the text.
 
         Raises:
-            NotFoundHere: There are none.
+            NotFoundHere: The value is not a vector.
         """
         try:
             if isinstance(key, str) and key.startswith(LISTED):
@@ -78,7 +78,7 @@ def vector_numbers(value: Any) -> NDArray[np.float64]:
     """Return the numbers of a value as DuckDB takes it or gives it.
 
     Raises:
-        NotFoundHere: There are none.
+        NotFoundHere: The value is not a vector.
     """
     if isinstance(value, str | bytes):
         raise NotFoundHere("a text")

@@ -1,4 +1,4 @@
-"""Point lookups carried out: an index reads the rows, and the statement runs over these alone.
+"""Runs point lookups: an index finds the rows, and the statement runs over these alone.
 
 DuckDB calls Python from several threads, each of which waits for the others, and binds a view on the way to a table:
 more work than finding a row. Rows that an index finds are therefore read before the statement is run, and given to it
@@ -51,14 +51,14 @@ _TYPES: Final = {
 
 
 def run(proposal: PlainWhere, request: Request, database: Database) -> Rewriting | None:
-    """Put few rows in the place of a table; None where no index says which they are, or they are many."""
+    """Replace a table by few rows; None if no index finds them, or they are many."""
     if not request.is_free(proposal.table.start, proposal.table.end):
         return None
     handle = database.names.table(proposal.table.name, later=False)
     try:
         return None if handle is None else _rewriting(proposal, request, database, handle.current())
     except (NotFoundHere, LanceDuckError):
-        return None  # the statement itself will say what is wrong
+        return None  # the statement itself reports the error
 
 
 def run_count(proposal: CountedTable, request: Request, database: Database) -> Rewriting | None:
@@ -78,12 +78,12 @@ def run_count(proposal: CountedTable, request: Request, database: Database) -> R
         known = [count for count in proposal.counts if count.column is None or _has_no_nulls(dataset, count.column)]
         rows = dataset.count_rows()
     except LanceDuckError:
-        return None  # the statement itself will say what is wrong
+        return None  # the statement itself reports the error
     columns = [f"?::BIGINT AS {quoted(count.title)}" for count in known]
     if len(known) == len(proposal.counts):
         return Rewriting((Edit(proposal.start, proposal.end, f"SELECT {', '.join(columns)}", (rows,) * len(known)),))
     if not any(count.column for count in known):
-        return None  # a scan that counts rows besides costs as much
+        return None  # a scan that also counts rows costs as much
     return Rewriting(
         tuple(Edit(count.start, count.end, text, (rows,)) for count, text in zip(known, columns, strict=True))
     )
@@ -130,7 +130,7 @@ def _few_rows(proposal: PlainWhere, dataset: LanceDataset, values: Sequence[Any]
 
 
 def _may_be_few(condition: Filter, expected: int | None) -> bool:
-    """Return whether rows are worth to be looked up of which an estimate by whole pages says that they are many."""
+    """Return whether to look rows up although an estimate by whole pages says that they are many."""
     if not isinstance(condition, TreeFilter):
         return False
     lists = (len(part.values) for part in conjuncts(condition.predicate) if isinstance(part, In))
@@ -141,15 +141,15 @@ def _may_be_few(condition: Filter, expected: int | None) -> bool:
 def in_place(
     rows: pa.Table, start: int, end: int, alias: str | None, request: Request, database: Database
 ) -> Rewriting:
-    """Put rows in the place of a part of a statement.
+    """Replace a part of a statement by rows.
 
     Args:
         rows: Columns in DuckDB's form.
-        start: Where the part begins: what FROM or JOIN reads.
-        end: Where it ends.
+        start: Start of the part, the source in FROM or JOIN.
+        end: End of the part.
         alias: A name that the rows get; None where the text gives one, or none is needed.
         request: The run of the statement.
-        database: Where it runs.
+        database: The database that it runs on.
     """
     alias_text = "" if alias is None else f" AS {quoted(alias)}"
     query = _as_values(rows, start, request)

@@ -1,4 +1,4 @@
-"""Calls of functions that search: those of `lance_vector_search` are carried out first, others get a filter.
+"""Calls of search functions: those of `lance_vector_search` are run first, others get a filter.
 
 DuckDB binds a call by running Python, which makes a source that it then scans: more work than a search. Where all
 arguments are constants or parameters the call is a table of Arrow's instead, found before the statement is run.
@@ -38,7 +38,7 @@ _MEANINGS: Final = About.SYNTAX | About.VALUES | About.TEXTS | About.MOMENTS
 
 
 def run(call: VectorCall, request: Request, database: Database) -> Rewriting | None:
-    """Put the rows that a call finds in its place; None where its arguments are not known."""
+    """Replace a call by the rows that it finds; None if its arguments are not known."""
     if not request.is_free(call.start, call.end):
         return None
     if not database.names.dialect((FUNCTION,), later=False).is_usual(About.SYNTAX):
@@ -46,7 +46,7 @@ def run(call: VectorCall, request: Request, database: Database) -> Rewriting | N
     try:
         rows = _rows(call, request.values, database)
     except (NotFoundHere, LanceDuckError):
-        return None  # the statement itself will say what is wrong
+        return None  # the statement itself reports the error
     return replace(in_place(rows, call.start, call.end, None, request, database), dropped=call.own)
 
 
@@ -91,7 +91,7 @@ def _value(name: str, value: Any, parameters: ParameterValues) -> Any:
     """Return the value of an argument, where it has the type that the call wants.
 
     Raises:
-        NotFoundHere: It has another one, or DuckDB would refuse it.
+        NotFoundHere: The value has another type, or DuckDB would refuse it.
     """
     if name == "query_vector":
         key = value.key

@@ -1,4 +1,4 @@
-"""All mentions of a table in a statement read one object.
+"""Lets all mentions of a table in a statement read one object.
 
 DuckDB 2.0 asks an object which version it has when it binds a statement, and the same object for rows later on, from
 threads of its own. That of a name is shared by all cursors: one that binds a newer version meanwhile would change what
@@ -19,7 +19,7 @@ from lance_duck.scan.duckdb.source import SPEAKS_SOURCE
 
 
 def run(proposal: RepeatedTables, request: Request, database: Database) -> Rewriting | None:
-    """Have each table read from one object; None where that is so, or no table is repeated."""
+    """Read each table from one object; None if that is so already, or no table is repeated."""
     if not SPEAKS_SOURCE or request.later or pinned_versions() is not None:
         return None
     mentions: dict[tuple[str, VersionChoice], list[tuple[TableHandle, TablePlace]]] = {}

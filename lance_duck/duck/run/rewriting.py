@@ -1,4 +1,4 @@
-"""What carrying out a proposal makes of a statement."""
+"""Result of carrying out a proposal."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from lance_duck.duck.statement.text import Statement
 
 @dataclass(frozen=True)
 class Rewriting:
-    """Edits of a statement after which it reads less, and gives the same.
+    """Edits of a statement that make it read less and give the same result.
 
     Attributes:
         edits: Edits of its text.
-        tables: What the edited text reads.
-        dropped: Names of parameters that nothing asks for any more.
-        plan: How the tables came about, for EXPLAIN; None where the tables themselves tell.
+        tables: Tables that the edited text reads.
+        dropped: Names of parameters that are no longer used.
+        plan: Description of how the tables were made, for EXPLAIN; None if the tables describe themselves.
     """
 
     edits: tuple[Edit, ...]
@@ -34,12 +34,12 @@ class Rewriting:
 
 @dataclass(frozen=True)
 class Database:
-    """What a proposal is carried out on.
+    """The connection that proposals are carried out on.
 
     Attributes:
         native: DuckDB's connection.
         catalog: Its Lance tables.
-        names: What names mean on it.
+        names: Meaning of names on the connection.
         session: Its settings.
     """
 
@@ -55,9 +55,9 @@ class Request:
 
     Attributes:
         statement: Its text.
-        values: Those of its parameters, and lists of numbers of its text.
-        later: Its rows are read at some later time, perhaps repeatedly: it is a relation.
-        rewritings: What became of proposals that were carried out before.
+        values: Values of its parameters, and lists of numbers in its text.
+        later: Whether it is a relation, whose rows are read later, perhaps repeatedly.
+        rewritings: Rewritings by earlier proposals.
     """
 
     statement: Statement

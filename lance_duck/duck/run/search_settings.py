@@ -26,15 +26,15 @@ _READ_ALONE: Final = re.compile(rf"\s*select\s+{_CURRENT}\s*;?\s*", re.IGNORECAS
 
 @dataclass(frozen=True)
 class SearchSettings:
-    """What a connection wants of searches that statements do not call by name.
+    """Settings for searches that statements do not call by name.
 
     Attributes:
-        nearest: "auto": an index is asked where there is one, and its answer taken; "exact": vectors are compared, all
-            that a WHERE leaves; "off": DuckDB reads the table and does it.
-        nprobes: Partitions of an index to look into first; None: as suits.
-        ef: Candidates of a walk over a graph; None: as suits.
-        refine_factor: So many times k rows of an index are ranked by their own vectors; None: somewhat more than k.
-        recall: Share of the true neighbours that an index has to find where none of these three is set; None: 0.95.
+        nearest: "auto": use an index if there is one; "exact": compare all vectors that satisfy WHERE;
+            "off": DuckDB reads the table and searches by itself.
+        nprobes: Number of index partitions to search; None: chosen automatically.
+        ef: Number of candidates of a graph search; None: chosen automatically.
+        refine_factor: Rank this many times k rows of an index by their own vectors; None: somewhat more than k.
+        recall: Share of the true neighbours to find if none of these three is set; None for 0.95.
     """
 
     nearest: str = "auto"
@@ -44,10 +44,10 @@ class SearchSettings:
     recall: float | None = None
 
     def changed(self, name: str, value: Any) -> SearchSettings:
-        """Return the settings with another value of one; None stands for its default.
+        """Return the settings with one of them changed; None stands for its default.
 
         Raises:
-            InvalidInputError: There is no such setting, or no such value.
+            InvalidInputError: The setting does not exist, or the value is invalid.
         """
         if name not in _DEFAULTS:
             names = [PREFIX + each for each in _DEFAULTS]
@@ -74,10 +74,10 @@ class Session:
     settings: SearchSettings = field(default_factory=SearchSettings)
 
     def take(self, sql: str) -> None:
-        """Do what a statement says that sets one of these settings: see `is_setting`.
+        """Run a statement that sets one of these settings: see `is_setting`.
 
         Raises:
-            InvalidInputError: There is no such setting, or no such value.
+            InvalidInputError: The setting does not exist, or the value is invalid.
         """
         match = _SET.fullmatch(sql)
         if match is None:

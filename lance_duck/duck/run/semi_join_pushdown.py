@@ -37,9 +37,9 @@ class NarrowedTable(DuckTable):
 
     Args:
         resolve: See `DuckTable`.
-        condition: What rows must fulfil.
-        rows: About so many do.
-        holds: Whether the keys are still those that the statement itself sees; asked when it is about to read.
+        condition: Condition on rows.
+        rows: Estimated number of rows that satisfy it.
+        holds: Tells whether the statement would still see the same keys; called before reading.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ def run(proposal: KeyJoins, request: Request, database: Database) -> Rewriting |
     except duckdb.InterruptException:
         raise
     except (duckdb.Error, LanceDuckError):
-        return None  # the statement itself will say what is wrong
+        return None  # the statement itself reports the error
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class _Pushdown:
         names = {join.name[-1].lower() for join in joins} | {name for join in joins for name in join.reads}
         objects = _Objects.of(run, names, [each.name for each in self.database.catalog.databases])
         if run.in_transaction(objects.transaction):
-            return None  # a query that fails would end the transaction
+            return None  # a failed query would end the transaction
         tables: list[NamedTable] = []
         edits: dict[int, Edit] = {}
         for join in joins:
@@ -147,11 +147,11 @@ class _Pushdown:
         return NarrowedTable(handle.current, condition, rows, holds)
 
     def _reading(self, join: KeyJoin, objects: _Objects, most: int, later: bool) -> _KeyQuery | None:
-        """Return what the keys come from; None where it may not be read twice, or is not small."""
+        """Return the sources of the keys; None if they may not be read twice, or are not small."""
         tables, rows, native = [], 0, False
         for name in join.reads:
             if self.database.catalog.is_repeated(name):
-                return None  # the name alone does not say which table is meant
+                return None  # the name alone is ambiguous
             handle = None if objects.has(name) else self.database.names.table((name,), later=later)
             if handle is not None:
                 tables.append((handle, handle.current().version))
@@ -196,11 +196,11 @@ class _Pushdown:
 
 @dataclass(frozen=True)
 class _KeyQuery:
-    """What keys were read from.
+    """The sources that keys were read from.
 
     Attributes:
         tables: Lance tables, and the versions that were read.
-        native: Tables of DuckDB are among it, which others may change.
+        native: Whether tables of DuckDB are among them, which others may change.
     """
 
     tables: tuple[tuple[TableHandle, int], ...]
@@ -213,7 +213,7 @@ class _KeyQuery:
 
 @dataclass(frozen=True)
 class _Keys:
-    """What a query for keys found.
+    """Result of a query for keys.
 
     Attributes:
         values: The keys.
@@ -230,17 +230,17 @@ class _Keys:
 
 @dataclass
 class _Clock:
-    """Counts the queries that are run for one statement."""
+    """Counter of the queries run for one statement."""
 
     statements: int = 0
 
 
 class _Runner:
-    """Runs queries beside the statement.
+    """Runner of queries beside the statement.
 
     Args:
         connection: That of the statement, or another one to the same database.
-        clock: Counts them.
+        clock: Counter of the queries.
         later: Leave a result alone that the user has not fetched yet.
     """
 
@@ -277,7 +277,7 @@ class _Runner:
 
 @dataclass(frozen=True)
 class _Objects:
-    """Tables and views of DuckDB that have one of some names.
+    """Tables and views of DuckDB with given names.
 
     Attributes:
         transaction: DuckDB's number of the transaction that found them.
@@ -309,7 +309,7 @@ class _Objects:
         return name.lower() in self.found
 
     def rows(self, name: str) -> int | None:
-        """Return the rows of a table, about; None for what is not a table that can be read twice."""
+        """Return the approximate rows of a table; None if it is not a table that can be read twice."""
         return self.found[name][0]
 
     def is_temporary(self, name: str) -> bool:

@@ -1,6 +1,6 @@
-"""Conditions on parts of texts carried out: tables are read without rows that an n-gram index leaves out.
+"""Runs conditions on parts of texts: tables are read without rows that an n-gram index excludes.
 
-The conditions themselves stay where they are, and DuckDB asks them of the rows that are left.
+The conditions themselves stay, and DuckDB evaluates them on the remaining rows.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from lance_duck.scan.sql.mixed import implied_tree
 
 
 class TextTable(NarrowedTable):
-    """A table without rows that cannot fulfil the conditions on texts of a statement."""
+    """A table without rows that cannot satisfy the text conditions of a statement."""
 
     @property
     def condition_words(self) -> str:
@@ -32,7 +32,7 @@ class TextTable(NarrowedTable):
 
 
 def run(proposal: TextSelect, request: Request, database: Database) -> Rewriting | None:
-    """Narrow a table; None where no index says which rows are left out."""
+    """Narrow a table; None if no index excludes rows."""
     if not request.is_free(proposal.table.start, proposal.table.end):
         return None
     handle = database.names.table(proposal.table.name, later=request.later)
@@ -41,7 +41,7 @@ def run(proposal: TextSelect, request: Request, database: Database) -> Rewriting
     try:
         narrowed = _narrowed(proposal, request, database, handle.current)
     except (NotFoundHere, LanceDuckError):
-        return None  # the statement itself will say what is wrong
+        return None  # the statement itself reports the error
     if narrowed is None:
         return None
     table = named(database.native, narrowed)
@@ -67,7 +67,7 @@ def _narrowed(
 
 
 def _trigrams(predicate: Predicate | None) -> Predicate | None:
-    """Return a predicate that says something of trigrams; None for others, which DuckDB itself pushes down."""
+    """Return a predicate on trigrams; None for others, which DuckDB itself pushes down."""
     if predicate is None or not any(isinstance(leaf, HasTrigrams) for leaf in predicate.leaves()):
         return None
     return predicate

@@ -1,7 +1,7 @@
 """Clauses of a statement, cut by DuckDB's own tokens.
 
-No parser outside DuckDB reads statements that change tables right. What stands inside a clause stays text, which
-DuckDB reads; only where a clause begins and ends is decided here: by words outside parentheses, brackets, braces
+No parser outside DuckDB reads statements that change tables correctly. The content of a clause stays text, which
+DuckDB reads; only the limits of clauses are decided here: by words outside parentheses, brackets, braces
 and CASE … END.
 """
 
@@ -33,7 +33,7 @@ class Clauses:
         tokens: The tokens of the part.
         depths: Parentheses, brackets, braces and CASE … END around each token; an opening token stands outside of
             what it opens, and so does the one that closes it.
-        end: Where the part ends in the text.
+        end: End of the part in the text.
     """
 
     sql: str

@@ -1,6 +1,6 @@
 """Deterministic SQL: parts of a statement that read the same rows when they are run on their own.
 
-A list of what is known to be so, not of what is not: whatever else stands in a part makes it one that is left alone.
+Only constructs known to be deterministic are listed; a part with anything else is left alone.
 """
 
 from __future__ import annotations
@@ -76,13 +76,13 @@ def is_plain_query(node: Node) -> bool:
 
 
 def is_plain_values(node: Node) -> bool:
-    """Return whether it is a list of constants: `(VALUES …) AS v(a, b)`."""
+    """Return whether a node is a list of constants: `(VALUES …) AS v(a, b)`."""
     kinds = (exp.Values, exp.Tuple, exp.Literal, exp.Null, exp.Neg, exp.Placeholder, exp.TableAlias, exp.Identifier)
     return isinstance(node, exp.Values) and all(isinstance(p, kinds) and _is_known(p) for p in node.walk())
 
 
 def is_plain_table(node: Node) -> bool:
-    """Return whether it is a table by its name, without a sample, other names for its columns and the like."""
+    """Return whether a node is a named table, without a sample, column aliases and the like."""
     if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
         return False
     return _has_only(node, "this", "alias", "db", "catalog") and not node.alias_column_names
@@ -104,7 +104,7 @@ def sql_of(node: Node) -> str:
 
 
 def _is_known(part: Node) -> bool:
-    """Return whether it has nothing beyond what is known of its kind."""
+    """Return whether a node has no parts beyond those known for its kind."""
     match part:
         case exp.Literal():
             return bool(part.is_string) or _LITERAL.fullmatch(str(part.this)) is not None
@@ -146,7 +146,7 @@ def _is_known(part: Node) -> bool:
 
 
 def _is_list(part: Node) -> bool:
-    """Return whether it is the parameter that stands for a list of numbers."""
+    """Return whether a node is the parameter for a list of numbers."""
     return isinstance(part, exp.Placeholder) and str(part.this).startswith(LISTED)
 
 

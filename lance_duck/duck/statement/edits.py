@@ -1,4 +1,4 @@
-"""Edits of a text: places, and what stands there instead."""
+"""Edits of a text: places and their replacements."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Edit:
 
     Attributes:
         start, end: The part: characters from `start` up to, and without, `end`.
-        text: What stands there instead.
+        text: Replacement of the part.
         values: Values of the placeholders of `text`, in their order or by name. None where `text` keeps the
             placeholders of the part that it replaces.
     """

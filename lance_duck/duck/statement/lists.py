@@ -19,8 +19,8 @@ class LiftedText:
     """A text whose lists of numbers stand beside it.
 
     Attributes:
-        text: Has `$__lance_v0` and so on in their places.
-        lists: What stood there.
+        text: The text with `$__lance_v0` and so on in their places.
+        lists: The lists that stood there.
     """
 
     text: str

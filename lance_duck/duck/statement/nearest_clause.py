@@ -2,8 +2,9 @@
 
     [INNER | LEFT [OUTER]] JOIN table [[AS] alias] [APPROX | EXACT] NEAREST [k] BY (DISTANCE | SIMILARITY) expression
 
-DuckDB means by it: of the rows of the table for which the expression is not NULL, the k with the smallest distance or
-the largest similarity, anew for each row before the JOIN. In the expression, a name that the table has is its own.
+Its meaning in DuckDB: of the rows of the table for which the expression is not NULL, the k with the smallest distance
+or the largest similarity, for each row before the JOIN. In the expression, a name that the table has refers to the
+table.
 """
 
 from __future__ import annotations
@@ -43,14 +44,14 @@ class NearestClause:
 
     Attributes:
         table: Where the table begins in the text.
-        start: Where the clause begins.
-        expression: Where its expression begins.
-        end: Where its expression ends.
-        alias: By what the statement calls the table; None for a query without a name.
-        k: Rows, at least 1.
-        largest_first: It is a similarity.
-        is_exact: It says EXACT.
-        is_left: A row for which there is none stays.
+        start: Start of the clause.
+        expression: Start of its expression.
+        end: End of its expression.
+        alias: Name of the table in the statement; None for a query without a name.
+        k: Number of rows, at least 1.
+        largest_first: Whether the expression is a similarity.
+        is_exact: Whether it says EXACT.
+        is_left: Whether a row without any match stays.
     """
 
     table: int

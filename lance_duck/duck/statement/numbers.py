@@ -25,8 +25,8 @@ class LiftedNumbers:
     """A text whose last numbers stand beside it.
 
     Attributes:
-        text: Has `?` in their places.
-        numbers: What stood there.
+        text: The text with `?` in their places.
+        numbers: The numbers that stood there.
     """
 
     text: str

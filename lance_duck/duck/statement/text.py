@@ -1,4 +1,4 @@
-"""One statement, or several in one text, read once."""
+"""The text of one or several statements, read once."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Statement:
 
     @cached_property
     def marks(self) -> tuple[int, ...]:
-        """Places of the `?`."""
+        """Places of the `?` placeholders."""
         return tuple(token.start for token in self.tokens if token.text == "?")
 
     @cached_property
@@ -105,7 +105,7 @@ class Statement:
 
     @cached_property
     def opening(self) -> Opening | None:
-        """What stands before the SELECT of the text; None where the text is not one statement with a SELECT."""
+        """The opening before the SELECT; None if the text is not one statement with a SELECT."""
         return Opening.of(self.parts[0]) if len(self.parts) == 1 else None
 
     @cached_property
@@ -124,7 +124,7 @@ class Statement:
 
     @cached_property
     def readable(self) -> str:
-        """The same in words that this DuckDB knows."""
+        """The numbered text in syntax that this DuckDB knows."""
         nearest = () if KNOWS_NEAREST else (edit for clause in self.nearest for edit in clause.as_lateral())
         return apply(self.text, (*self.spelling, *nearest, *self._numbers()))
 
@@ -164,7 +164,7 @@ class Statement:
         """Return where the (qualified) name of a table of the tree stands in the text: its start and its end.
 
         Raises:
-            LookupError: The parser does not say.
+            LookupError: The parser gives no place.
         """
         first, last = table.parts[0].meta["start"], table.parts[-1].meta["end"]
         return self.edited.origin(first), self.edited.origin(last) + 1
@@ -181,10 +181,10 @@ class Opening:
     """What stands before a SELECT: `EXPLAIN [ANALYZE]`, `CREATE TABLE … AS`, `INSERT INTO …`, or nothing.
 
     Attributes:
-        end: Where the SELECT begins.
+        end: Start of the SELECT.
         first: Its first word.
-        explained: The statement begins with EXPLAIN.
-        stores: The rows of the SELECT go into a table.
+        explained: Whether the statement begins with EXPLAIN.
+        stores: Whether the rows of the SELECT go into a table.
     """
 
     end: int

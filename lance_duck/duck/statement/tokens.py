@@ -20,9 +20,9 @@ class Token:
     Attributes:
         source: The whole text.
         start, end: Its place in the text.
-        word: In lower case, for what is spelled without quotes.
+        word: An unquoted word, in lower case.
         name: The identifier that it spells, or could spell.
-        path: What it says, for a plain string constant that ends in `.lance` or `.lance/`.
+        path: The value of a plain string constant that ends in `.lance` or `.lance/`.
     """
 
     source: str

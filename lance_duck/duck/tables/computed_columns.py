@@ -1,4 +1,4 @@
-"""A table with more columns than it stores: each has a value for the address of a row.
+"""A table with computed columns: each has a value for the address of a row.
 
 A statement reads them by names that no user can spell. Filters of DuckDB's on them become filters on addresses, so
 that a scan of rows that match reads these alone.
@@ -36,12 +36,12 @@ Addresses = NDArray[np.uint64]
 
 
 class ComputedColumn(ABC):
-    """A column whose values the addresses or ids of rows tell.
+    """A column computed from the addresses or ids of rows.
 
     Args:
         name: Its name.
         type_: Its type in Arrow.
-        source: What tells them: `_rowaddr` or `_rowid`.
+        source: Its source, `_rowaddr` or `_rowid`.
     """
 
     def __init__(self, name: str, type_: pa.DataType, source: str = ROW_ADDRESS) -> None:
@@ -86,7 +86,7 @@ class AddressColumn(ComputedColumn):
 
 
 class TextMatches:
-    """The rows that match a query, searched for once in each version that is read. Safe for many threads.
+    """The rows that match a query, searched once per version. Thread-safe.
 
     Args:
         query: The query.
@@ -142,13 +142,13 @@ class MatchColumn(ComputedColumn):
 
 @dataclass(frozen=True)
 class AskedColumn:
-    """A `MatchColumn` in words.
+    """Description of a `MatchColumn`.
 
     Attributes:
         name: Its name.
         request: The text of its `TextRequest`.
-        words: What is searched for.
-        is_score: It holds scores.
+        words: The query.
+        is_score: Whether it holds scores.
     """
 
     name: str
@@ -159,11 +159,11 @@ class AskedColumn:
 
 @dataclass(frozen=True)
 class AskedColumns:
-    """The columns of a table and its version, as a text that a view has.
+    """Computed columns and the version of a table, as text for a view.
 
     Attributes:
         columns: The columns.
-        version: What `VersionChoice` takes.
+        version: Arguments of `VersionChoice`.
         identifiers: Names of row identifiers that are columns, too.
     """
 
@@ -173,10 +173,10 @@ class AskedColumns:
 
     @classmethod
     def of(cls, text: str) -> AskedColumns:
-        """Return what a text says.
+        """Parse the text.
 
         Raises:
-            InvalidInputError: It is not such a text.
+            InvalidInputError: The text is invalid.
         """
         try:
             content = json.loads(text)
@@ -189,7 +189,7 @@ class AskedColumns:
 
     @property
     def text(self) -> str:
-        """The text that stands for them."""
+        """The text of these columns."""
         content = {"columns": [astuple(column) for column in self.columns], "version": self.version}
         content |= {"identifiers": self.identifiers} if self.identifiers else {}
         return json.dumps(content, ensure_ascii=False)
@@ -209,7 +209,7 @@ class AskedColumns:
 
 
 class TableWithColumns(DuckTable):
-    """A table, and computed columns behind its own.
+    """A table with computed columns after its own.
 
     Args:
         resolve: See `DuckTable`.

@@ -1,4 +1,4 @@
-"""What a table says of itself, as SQL that gives it: settings, metadata, and indexes."""
+"""Facts about a table, as SQL that returns them: settings, metadata, and indexes."""
 
 from __future__ import annotations
 
@@ -53,15 +53,15 @@ def rows_as_sql(columns: Mapping[str, str], rows: Rows) -> str:
 
 
 def facts_as_sql(what: str, dataset: LanceDataset, column: str | None) -> str:
-    """Return a SELECT that gives what a table says of itself.
+    """Return a SELECT that returns facts about a table.
 
     Args:
         what: A key of `FACTS`.
         dataset: The table.
-        column: Path of a column, for what is said of one.
+        column: Path of a column, for facts about one.
 
     Raises:
-        InvalidInputError: There is no such fact.
+        InvalidInputError: The key is unknown.
         UnknownColumnError: There is no such column.
     """
     if what not in FACTS:
@@ -92,7 +92,7 @@ def _column_metadata(dataset: LanceDataset, column: str | None) -> Rows:
 
 
 def _texts(metadata: Mapping[Any, Any]) -> Rows:
-    """Return metadata as texts; bytes that are none are spelled with escapes."""
+    """Return metadata as texts; bytes that are not UTF-8 are escaped."""
     return sorted((_text(key), _text(value)) for key, value in metadata.items())
 
 

@@ -19,7 +19,7 @@ class Folder:
 
     Raises:
         NotFoundError: There is no such folder.
-        InvalidInputError: It is a table itself.
+        InvalidInputError: The folder is a table itself.
     """
 
     def __init__(self, uri: str, storage_options: Mapping[str, str] | None = None) -> None:
@@ -56,7 +56,7 @@ class Folder:
         return join_uri(self.uri, name + TABLE_SUFFIX), self.storage_options
 
     def abandon(self, name: str) -> None:
-        """Give the place of a new table back, which was not written."""
+        """Release the place of a new table that was not written."""
 
     def drop(self, name: str, uri: str) -> None:
         """Remove a table with all its versions. Raises NotFoundError."""
@@ -68,7 +68,7 @@ class Folder:
         rename_table(uri, join_uri(folder or ".", new_name + TABLE_SUFFIX), self.storage_options)
 
     def explain(self, name: str) -> LanceDuckError | None:
-        """Return why a table is none: a file has its place; None for all others."""
+        """Return an error if a file stands in the place of a table; None for all others."""
         path = None if self._local is None else os.path.join(self._local, name + TABLE_SUFFIX)
         if path is None or "\0" in path or not os.path.isfile(path):
             return None
@@ -80,7 +80,7 @@ class Folder:
         return self._store.exists(path) if self._local is None else os.path.exists(os.path.join(self._local, path))
 
     def stamp(self) -> object:
-        """Return something that changes when a table comes or goes; None where only listing would tell."""
+        """Return a value that changes when a table appears or disappears; None if only a listing would tell."""
         path = self._local
         try:
             return None if path is None else os.stat(path).st_mtime_ns
