@@ -315,8 +315,11 @@ class LanceDataset(
         **options: Unpack[CountArguments],
     ) -> int:
         """Return the number of rows; without a filter, from metadata alone. The options are those of `scanner`."""
-        if filter is None and not options and self.handle.table.restriction is None:
-            return self.handle.snapshot.count_rows()
+        table = self.handle.table
+        if filter is None and not options and table.restriction is None:
+            return table.snapshot.count_rows()
+        if isinstance(filter, str) and not options and not self._defaults:  # no scanner is needed
+            return table.count(table.plan(ScanOptions(columns=[], filter=filter)))
         return self.scan(columns=[], filter=filter, **options).count_rows()
 
     def head(self, num_rows: int, **options: Unpack[HeadArguments]) -> pa.Table:

@@ -117,6 +117,8 @@ def fetch(ranges: Sequence[ByteRange]) -> list[Bytes]:
     """Read all ranges, one call per source, remote sources side by side, and return them in order."""
     if _WATCHING:
         _count(ranges)
+    if ranges and all(r.source is ranges[0].source for r in ranges):
+        return ranges[0].source.read([(r.offset, r.size) for r in ranges])
     by_source: dict[int, list[int]] = {}
     for i, r in enumerate(ranges):
         by_source.setdefault(id(r.source), []).append(i)
