@@ -410,6 +410,31 @@ def old_bits(path: str) -> None:
 
 
 @table
+def managed_blobs(path: str) -> None:
+    """Blobs that the table manages: short ones in the data file, longer ones in files that data files share."""
+    blob = lance.blob_field("b", inline_size_threshold=20, dedicated_size_threshold=750)
+    schema = pa.schema([pa.field("i", pa.int64()), blob], {"lance.blob.managed": "true"})
+    values = [None if size is None else bytes(i % 251 for i in range(size)) for size in BLOB_SIZES]
+    rows = pa.table([pa.array(range(len(values))), lance.blob_array(values)], schema)
+    lance.write_dataset(rows, path, data_storage_version="2.2", max_rows_per_file=3)
+    lance.dataset(path).delete("i = 1")
+
+
+BLOB_SIZES = (10, 0, 700, 800, None)
+"""Bytes of the blobs of `managed_blobs`, which count up."""
+
+
+@table
+def multivectors(path: str) -> None:
+    """Lists of vectors, some of them null and empty, under an index."""
+    vectors = np.random.default_rng(5).standard_normal((300, 8)).astype(np.float32)
+    lists = [None if i % 29 == 3 else vectors[i : i + i % 4].tolist() for i in range(290)]
+    data = pa.table({"id": range(290), "v": pa.array(lists, pa.list_(pa.list_(pa.float32(), 8)))})
+    dataset = lance.write_dataset(data, path, data_storage_version="2.2", max_rows_per_file=150)
+    dataset.create_index("v", "IVF_FLAT", metric="cosine", num_partitions=3)
+
+
+@table
 def legacy_05(path: str) -> None:
     """Files of 0.1 as the first versions wrote them: no writer in the manifest, V1 names."""
     with_python_of("0.5.10", ["numpy<2", "pyarrow<15"], "old_files.py", path)

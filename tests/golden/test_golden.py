@@ -197,6 +197,34 @@ def test_a_table_of_version_0_1_is_changed_and_compacted(moved: Path) -> None:
         assert_same(dataset.to_table(), expected.filter(pc.field("id") != 7))
 
 
+def test_blobs_that_a_table_manages_are_read(moved: Path) -> None:
+    dataset = ld.dataset(str(moved / "managed_blobs.lance"))
+    expected = {
+        0: bytes(range(10)),
+        2: bytes(i % 251 for i in range(700)),
+        3: bytes(i % 251 for i in range(800)),
+        4: None,
+    }
+    table = dataset.to_table(blob_handling="all_binary")
+    assert dict(zip(table["i"].to_pylist(), table["b"].to_pylist(), strict=True)) == expected
+    dataset.optimize.compact_files()
+    assert dataset.to_table(blob_handling="all_binary") == table
+    dataset.validate()
+
+
+def test_lists_of_vectors_are_searched_through_their_index(moved: Path) -> None:
+    dataset = ld.dataset(str(moved / "multivectors.lance"))
+    lists = dict(zip(*(dataset.to_table()[name].to_pylist() for name in ("id", "v")), strict=True))
+    for row in (2, 7, 147, 287):
+        search = {"column": "v", "q": lists[row], "k": 5, "metric": "cosine", "nprobes": 3}
+        assert "v_idx" in dataset.scanner(nearest=search).explain_plan()
+        found = dataset.to_table(["id", "_distance"], nearest=search)
+        assert found["id"][0].as_py() == row
+        assert found["_distance"][0].as_py() == pytest.approx(0, abs=1e-6)
+        exact = dataset.to_table(["id", "_distance"], nearest=search | {"use_index": False})
+        assert set(found["id"].to_pylist()) == set(exact["id"].to_pylist())
+
+
 def test_an_unknown_reader_flag_is_refused_by_number(moved: Path) -> None:
     def flag(manifest: table_pb2.Manifest) -> None:
         manifest.reader_feature_flags |= 1 << 40
