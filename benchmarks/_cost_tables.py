@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 import lance_duck as ld
+from benchmarks._texts import texts
 
 PICKED = 1 << 20
 """`pick` is evenly distributed between 0 and this."""
@@ -90,6 +91,75 @@ class CostTables:
         if indexed and is_new:
             partitions = max(16, int(rows**0.5) // 2)
             ld.dataset(path).create_index("v", "IVF_PQ", num_partitions=partitions, num_sub_vectors=dim // 4)
+        return path
+
+    def few_texts(self, distinct: int) -> str:
+        """Return a table of 10,000 rows with so many distinct texts of 30 bytes."""
+        rng = np.random.default_rng(10)
+        words = pa.array([f"a driver with the number {i:06d}" for i in range(distinct)])
+        data = pa.table({"text": words.take(pa.array(rng.integers(0, distinct, 10_000))), "y": np.arange(10_000)})
+        return self._write(f"few{distinct}", data, 10_000)
+
+    def text_fragments(self, count: int) -> str:
+        """Return a table of so many fragments of 10,000 rows, with 24 distinct texts in dictionaries."""
+        rng = np.random.default_rng(11)
+        words = pa.array([f"{i:08d}" for i in range(24)])
+        rows = count * 10_000
+        data = pa.table({"text": words.take(pa.array(rng.integers(0, 24, rows))), "y": np.arange(rows)})
+        return self._write(f"text_fragments{count}", data, 10_000)
+
+    def partly_indexed(self, share: float) -> str:
+        """Return a table of 200,000 rows in 20 fragments; a B-tree on `id` covers a share of them."""
+        name = f"partly{share:.3f}"
+        is_new = not (self.folder / f"{name}.lance").exists()
+        data = _numbers(200_000)
+        covered = int(share * 20) * 10_000
+        path = self._write(name, data.slice(0, covered), 10_000)
+        if is_new:
+            ld.dataset(path).create_scalar_index("id", "BTREE")
+            if covered < len(data):
+                ld.write_dataset(data.slice(covered), path, mode="append", max_rows_per_file=10_000)
+        return path
+
+    def keyed(self, distinct: int) -> str:
+        """Return a table of 200,000 rows, whose `k` has so many values evenly, with a B-tree."""
+        name = f"keyed{distinct}"
+        is_new = not (self.folder / f"{name}.lance").exists()
+        rng = np.random.default_rng(12)
+        data = pa.table({"k": rng.permutation(200_000) % distinct, "y": np.arange(200_000)})
+        path = self._write(name, data, 50_000)
+        if is_new:
+            ld.dataset(path).create_scalar_index("k", "BTREE")
+        return path
+
+    def paged_vectors(self, page_bytes: int) -> str:
+        """Return a table of 200,000 vectors of 32 numbers, in pages of so many bytes."""
+        rng = np.random.default_rng(13)
+        values = pa.array(rng.standard_normal(200_000 * 32, np.float32))
+        data = pa.table({"id": np.arange(200_000), "v": pa.FixedSizeListArray.from_arrays(values, 32)})
+        path = self.folder / f"paged{page_bytes}.lance"
+        if not path.exists():
+            ld.write_dataset(data, str(path), max_page_bytes=page_bytes)
+        return str(path)
+
+    @cached_property
+    def multivectors(self) -> str:
+        """20,000 rows of 1 to 15 vectors of 16 numbers."""
+        rng = np.random.default_rng(14)
+        counts = rng.integers(1, 16, 20_000)
+        values = pa.array(rng.standard_normal(int(counts.sum()) * 16, np.float32))
+        ends = pa.array(np.append(0, np.cumsum(counts)).astype(np.int32))
+        lists = pa.ListArray.from_arrays(ends, pa.FixedSizeListArray.from_arrays(values, 16))
+        return self._write("multivectors", pa.table({"id": np.arange(20_000), "v": lists}), 20_000)
+
+    def documents(self, rows: int, *, indexed: bool) -> str:
+        """Return a table of texts with `id` and `pick`, in fragments of 100,000, with a full-text index where asked."""
+        name = f"documents{rows}{'indexed' if indexed else ''}"
+        is_new = not (self.folder / f"{name}.lance").exists()
+        data = pa.table({"text": texts(rows), **_keys(rows, np.random.default_rng(15))})
+        path = self._write(name, data, 100_000)
+        if indexed and is_new:
+            ld.dataset(path).create_scalar_index("text", "INVERTED")
         return path
 
     def _write(self, name: str, data: pa.Table, rows_of_a_file: int, data_storage_version: str | None = None) -> str:

@@ -1,0 +1,491 @@
+"""The questions of `costs.py`: thresholds, each with work on either side of it."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import duckdb
+import numpy as np
+
+import lance_duck as ld
+from benchmarks._cost_tables import PICKED, RUN_LENGTHS, CostTables
+from benchmarks._texts import vocabulary
+from lance_duck.commit.fragment_list import FragmentList
+from lance_duck.rows.address_map import AddressMap, MovedGroup
+from lance_duck.scan.nearest.extremes import extremes
+from lance_duck.scan.nearest.options import vector_column
+from lance_duck.scan.read.fragment_reader import ColumnCache
+from lance_duck.scan.read.take import Taker
+from lance_duck.wire.pb import table_pb2
+
+Work = Callable[[], object]
+Prepare = Callable[[CostTables, float], Work]
+
+EITHER_SIDE: Final = (3 / 8, 3 / 4, 3 / 2, 3.0)
+"""Sizes of the work, in thresholds: at each one, other factors are on the other side of it."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """A threshold, and work that it decides about.
+
+    Attributes:
+        threshold: Module below `lance_duck` that decides, and the name of the threshold.
+        prepare: Returns the work of a size, in the unit of the threshold, with tables opened anew.
+        times: Sizes of the work, in thresholds.
+        label: Tells apart questions about one threshold.
+    """
+
+    threshold: str
+    prepare: Prepare
+    times: Sequence[float] = EITHER_SIDE
+    label: str = ""
+
+
+# Takes
+
+
+def _draws(rows: int, count: int) -> Iterator[np.ndarray]:
+    rng = np.random.default_rng(count)
+    return itertools.cycle([np.sort(rng.choice(rows, count, replace=False)) for _ in range(20)])
+
+
+def take(path: str, rows: int, count: int, columns: list[str]) -> Work:
+    """Take random rows of the first `rows`, past the cache of decoded columns."""
+    table = ld.dataset(path).handle.table
+    taker, projection, draws = (
+        Taker(table.snapshot, ColumnCache(), cache_bytes=0),
+        table.projection(columns),
+        _draws(rows, count),
+    )
+    return lambda: taker.by_position(next(draws), projection)
+
+
+def fresh_takes(path: str, rows: int, takes: int) -> Work:
+    """Take 100 rows so many times in turn, with a cache that is empty at first."""
+    table = ld.dataset(path).handle.table
+    projection, draws = table.projection(["y"]), _draws(rows, 100)
+
+    def run() -> None:
+        taker = Taker(table.snapshot, table.columns)
+        for _ in range(takes):
+            taker.by_position(next(draws), projection)
+
+    return run
+
+
+def cached_take(path: str, rows: int, count: int) -> Work:
+    """Take rows of a column that is decoded in memory."""
+    table = ld.dataset(path).handle.table
+    taker, projection, draws = Taker(table.snapshot, ColumnCache()), table.projection(["y"]), _draws(rows, count)
+    for _ in range(64):
+        taker.by_position([0], projection)
+    return lambda: taker.by_position(next(draws), projection)
+
+
+def take_of_fragments(tables: CostTables, fragments: float) -> Work:
+    """Take ten rows of each of so many fragments."""
+    table = ld.dataset(tables.pieces).handle.table
+    taker, projection = Taker(table.snapshot, ColumnCache(), cache_bytes=0), table.projection(["y", "text"])
+    rows = (np.arange(int(fragments))[:, None] * 2_000 + np.arange(10) * 180).ravel()
+    return lambda: taker.by_position(rows, projection)
+
+
+# Scans
+
+
+def scan(path: str, columns: list[str], filter_: str | None = None) -> Work:
+    """Read columns of the rows that pass a filter."""
+    dataset = ld.dataset(path)
+    return lambda: dataset.to_table(columns=columns, filter=filter_)
+
+
+def first_batch(path: str, columns: list[str]) -> Work:
+    """Read the first batch."""
+    dataset = ld.dataset(path)
+    return lambda: next(iter(dataset.to_batches(columns=columns)))
+
+
+def new_scan(path: str) -> Work:
+    """Open the table and read all of it."""
+    return lambda: ld.dataset(path).to_table()
+
+
+def dense_rows(tables: CostTables, share: float) -> Work:
+    """Read a column of one row in so many, at random."""
+    return scan(tables.numbers, ["y", "id"], f"pick < {int(PICKED / share)}")
+
+
+def wide_values(share: int) -> Prepare:
+    """Return work that reads values of a width, in bytes, of one row in so many, at random."""
+    return lambda tables, width: scan(tables.vectors(100_000, int(width) // 4), ["v"], f"pick < {PICKED // share}")
+
+
+def some_of(rows: int, count: float) -> str:
+    """Return so many ids at random, as a list in SQL."""
+    rng = np.random.default_rng(int(count))
+    return ", ".join(map(str, rng.choice(rows, int(count), replace=False).tolist()))
+
+
+def equalities(tables: CostTables, count: float) -> Work:
+    """Count the rows that so many equalities find together, each time by another text, as those of before are kept."""
+    either = " OR ".join(f"pick = {number}" for number in some_of(200_000, count).split(", "))
+    dataset, others = ld.dataset(tables.middle), itertools.count()
+    return lambda: dataset.count_rows(f"({either}) AND y > -{next(others) + 1}")
+
+
+def listed_rows(tables: CostTables, count: float) -> Work:
+    """Look rows up by an index, and ask them another condition."""
+    filter_ = f"id IN ({some_of(200_000, count)}) AND y > 100"
+    return scan(tables.middle, ["pick", "text"], filter_)
+
+
+def rows_of_each(tables: CostTables, rows: float) -> Work:
+    """Read so many rows of each of 16 fragments, which an index knows."""
+    return scan(tables.lots, ["y", "text"], f"spot < {int(rows)}")
+
+
+def runs(tables: CostTables, length: float) -> Work:
+    """Read rows that an index knows, in runs of about a length."""
+    nearest = min(RUN_LENGTHS, key=lambda each: abs(each - length))
+    return scan(tables.lots, ["y", "text"], f"run{nearest} = 1")
+
+
+def two_indexes(rows: float, others: float) -> Prepare:
+    """Return work whose one index leaves some rows, and whose other one is asked of so many times more or not."""
+
+    def prepare(tables: CostTables, size: float) -> Work:
+        count, more = int(rows or size), int((rows or size) * (others or size))
+        return scan(tables.numbers, ["y", "text"], f"id < {count} AND shuffled < {more}")
+
+    return prepare
+
+
+def indexed_rows(path: str, count: float) -> Work:
+    """Read rows that an index finds, at random."""
+    return scan(path, ["y", "pick"], f"shuffled < {int(count)}")
+
+
+def selective_batches(path: str, filter_: str) -> Work:
+    """Read batches of the few rows that pass a filter."""
+    dataset = ld.dataset(path)
+    return lambda: list(dataset.to_batches(columns=["y"], filter=filter_))
+
+
+def counted(path: str, count: float) -> Work:
+    """Count the rows that an index finds."""
+    dataset, others = ld.dataset(path), itertools.count()
+    return lambda: dataset.count_rows(f"shuffled < {int(count) - next(others) % 100}")
+
+
+def listed_numbers(tables: CostTables, characters: float) -> Work:
+    """Count by a filter of so many characters, another one each time."""
+    dataset, others = ld.dataset(tables.small), itertools.count(10**6)
+    count = max(2, int(characters) // 10)
+    return lambda: dataset.count_rows(f"pick IN ({', '.join(str(next(others)) for _ in range(count))})")
+
+
+# SQL
+
+
+def sql(path: str, query: str) -> Work:
+    """Run a query on the table `t`."""
+    connection = duckdb.connect()
+    connection.execute("SET threads = 2")
+    connection.register("t", ld.dataset(path))
+    return lambda: connection.sql(query).fetchall()
+
+
+def first_sql(path: str, query: str) -> Work:
+    """Run a query on the table `t`, opened each time."""
+
+    def run() -> Any:
+        connection = duckdb.connect()
+        connection.register("t", ld.dataset(path))
+        return connection.sql(query).fetchall()
+
+    return run
+
+
+def sql_part(tables: CostTables, part: float) -> Work:
+    """Ask for a part of the rows in SQL."""
+    return sql(tables.numbers, f"SELECT sum(y), max(text) FROM t WHERE pick < {int(part * PICKED)}")
+
+
+def wide_sql_part(tables: CostTables, part: float) -> Work:
+    """Ask for a part of wide rows in SQL."""
+    path = tables.vectors(100_000, 192)
+    return sql(path, f"SELECT sum(v[1]) FROM t WHERE pick < {int(part * PICKED)}")
+
+
+def grouped(distinct: float, width: float) -> Prepare:
+    """Return work that groups by texts that repeat."""
+
+    def prepare(tables: CostTables, size: float) -> Work:
+        path = tables.texts(int(distinct or size), int(width or size))
+        return sql(path, "SELECT text, count(*), sum(y) FROM t GROUP BY text")
+
+    return prepare
+
+
+def members(tables: CostTables, count: float) -> Work:
+    """Ask for integers of a list in SQL."""
+    return sql(tables.numbers, f"SELECT sum(y) FROM t WHERE pick IN ({some_of(PICKED, count)})")
+
+
+def partly_indexed(tables: CostTables, share: float) -> Work:
+    """Look up a row of a table of which an index covers a share."""
+    numbers = itertools.count()
+    connection = duckdb.connect()
+    connection.execute("SET threads = 2")
+    connection.register("t", ld.dataset(tables.partly_indexed(min(1.0, share))))
+    return lambda: connection.execute("SELECT y FROM t WHERE id = ?", [next(numbers) * 37 % 200_000]).fetchall()
+
+
+def keys(tables: CostTables, share: float) -> Work:
+    """Look up another key each time, of which each finds one row in so many."""
+    connection = duckdb.connect()
+    connection.execute("SET threads = 2")
+    distinct = int(share)
+    connection.register("t", ld.dataset(tables.keyed(distinct)))
+    numbers = itertools.count()
+    return lambda: connection.execute("SELECT sum(y) FROM t WHERE k = ?", [next(numbers) % distinct]).fetchall()
+
+
+def wide_rows(tables: CostTables, width: float) -> Work:
+    """Ask for one row in ten, of rows of so many bytes, in SQL."""
+    path = tables.vectors(100_000, max(1, int(width) // 4 - 6))
+    return sql(path, f"SELECT sum(v[1]) FROM t WHERE pick < {PICKED // 10}")
+
+
+def asked_texts(tables: CostTables, distinct: float) -> Work:
+    """Filter by a pattern, which each distinct text of a small column is asked for or each row."""
+    return scan(tables.few_texts(int(distinct)), ["y"], "text LIKE '%77%'")
+
+
+# Searches
+
+
+def search(path: str, dim: int, queries: float, k: float = 10, filter_: str | None = None) -> Work:
+    """Search for so many queries together."""
+    dataset = ld.dataset(path)
+    rng = np.random.default_rng(7)
+    vectors = rng.standard_normal((int(queries), dim)).astype(np.float32)
+    nearest = {"column": "v", "q": vectors if len(vectors) > 1 else vectors[0], "k": int(k)}
+    return lambda: dataset.to_table(columns=["id"], nearest=nearest, filter=filter_, prefilter=True)
+
+
+def few_compared(rows: int) -> Prepare:
+    """Return work that searches among so many rows of an indexed table, or one row in so many of a larger one."""
+
+    def prepare(tables: CostTables, size: float) -> Work:
+        count = int(size) if rows == 100_000 else int(rows / size)
+        return search(tables.vectors(rows, 32, indexed=True), 32, 1, filter_=f"shuffled < {count}")
+
+    return prepare
+
+
+def flat(queries: float, k: float) -> Prepare:
+    """Return work that searches without an index."""
+    return lambda tables, size: search(tables.vectors(100_000, 64), 64, queries or size, k or size)
+
+
+def sparse(tables: CostTables, share: float) -> Work:
+    """Search without an index among one row in so many."""
+    return search(tables.vectors(400_000, 32), 32, 1, filter_=f"shuffled < {int(400_000 / share)}")
+
+
+def ranked(tables: CostTables, queries: float) -> Work:
+    """Search an index for queries whose candidates are ranked again."""
+    dataset = ld.dataset(tables.vectors(100_000, 32, indexed=True))
+    vectors = np.random.default_rng(7).standard_normal((int(queries), 32)).astype(np.float32)
+    nearest = {"column": "v", "q": vectors, "k": 10, "nprobes": 8, "refine_factor": 16}
+    return lambda: dataset.to_table(columns=["id"], nearest=nearest)
+
+
+def lengths(tables: CostTables, _: float) -> Work:
+    """Find the shortest and the longest vector."""
+    path = tables.vectors(100_000, 64)
+
+    def run() -> None:
+        table = ld.dataset(path).handle.table
+        extremes(table, vector_column(table.snapshot.schema, "v"))
+
+    return run
+
+
+def multivectors(tables: CostTables, _: float) -> Work:
+    """Compare rows of several vectors with a query of several."""
+    dataset = ld.dataset(tables.multivectors)
+    query = np.random.default_rng(8).standard_normal((4, 16)).astype(np.float32)
+    return lambda: dataset.to_table(columns=["id"], nearest={"column": "v", "q": query, "k": 10})
+
+
+# Texts
+
+
+def flat_words(tables: CostTables, _: float) -> Work:
+    """Search texts that no index covers, of a table opened anew."""
+    path = tables.documents(200_000, indexed=False)
+    word = vocabulary()[400]
+    return lambda: ld.dataset(path).to_table(columns=["id"], full_text_query=word, limit=10)
+
+
+def filtered_words(rows: int, k: float, share: float) -> Prepare:
+    """Return work that searches an index for k texts of those that pass a filter, another one each time.
+
+    Args:
+        rows: Texts of the table.
+        k: 0 for the size of the work.
+        share: Of texts, one in so many passes; 0 for the size of the work.
+    """
+
+    def prepare(tables: CostTables, size: float) -> Work:
+        dataset, others = ld.dataset(tables.documents(rows, indexed=True)), itertools.count()
+        most, every = int(k or max(1.0, size)), share or size
+        word = vocabulary()[20]
+
+        def run() -> None:
+            passing = int(PICKED / every) + next(others)
+            dataset.to_table(columns=["id"], full_text_query=word, filter=f"pick < {passing}", limit=most)
+
+        return run
+
+    return prepare
+
+
+# Rows and fragments
+
+
+def moved_rows(tables: CostTables, share: float) -> Work:
+    """Look up one in so many of the rows that a compaction moved."""
+    runs, length = 2_000, 100
+    first = np.arange(runs, dtype=np.uint64) * np.uint64(2 * length)
+    group = MovedGroup((0,), ((1, runs * length),), first, np.full(runs, length, np.uint64))
+    addresses = np.sort(np.random.default_rng(9).choice(runs * length, int(runs * length / share), replace=False))
+    asked = addresses.astype(np.uint64) * np.uint64(2)
+    return lambda: AddressMap([group]).follow(asked)
+
+
+def dropped_fragments(tables: CostTables, count: float) -> Work:
+    """Drop so many of 10,000 fragments of a manifest."""
+    manifest = table_pb2.Manifest()
+    for number in range(10_000):
+        fragment = manifest.fragments.add(id=number, physical_rows=10)
+        fragment.files.add(path=f"{number:032x}.lance", fields=[0, 1, 2])
+    ids = list(range(0, 10_000, max(1, int(10_000 / count))))
+
+    def run() -> None:
+        copy = table_pb2.Manifest()
+        copy.CopyFrom(manifest)
+        FragmentList(copy, 2).remove(ids)
+
+    return run
+
+
+ONCE: Final = (1.0,)
+QUESTIONS: Final = (
+    Question("scan.read.row_access.POINT_ROWS", lambda t, n: take(t.small, 1_000, int(n), ["y", "text"])),
+    Question(
+        "scan.read.row_access.POINT_SHARE", lambda t, n: take(t.numbers, 250_000, int(250_000 / n), ["y", "text"])
+    ),
+    Question("scan.read.row_access.DENSE_SHARE", dense_rows),
+    Question("scan.read.morsel.WIDE_VALUE", wide_values(2), label=", of one row in 2"),
+    Question("scan.read.morsel.WIDE_VALUE", wide_values(3), label=", of one row in 3"),
+    Question("scan.read.column_cache.TAKES_BEFORE_CACHE", lambda t, n: fresh_takes(t.middle, 200_000, int(n))),
+    Question(
+        "scan.read.column_cache.ROWS_DECODED_IN_A_TAKE",
+        lambda t, n: fresh_takes(t.numbers, 1_000_000, int(1_000_000 / n)),
+    ),
+    Question("scan.read.column_cache.CACHED_TAKE_ROWS", lambda t, n: cached_take(t.middle, 200_000, int(n))),
+    Question("scan.read.take.FRAGMENTS_OF_A_TAKE", take_of_fragments),
+    Question("scan.read.selected_rows.FILTER_READ_AHEAD_ROWS", listed_rows),
+    Question("scan.read.tasks.SELECTION_TASK_ROWS", rows_of_each),
+    Question("scan.read.tasks.SELECTION_TASK_FRAGMENTS", lambda t, _: scan(t.pieces, ["y", "text"], "spot < 4"), ONCE),
+    Question("scan.read.tasks.RUN_ROWS", runs),
+    Question("scan.indexes.lookup.LOOKED_AT_ROWS", two_indexes(0, 8)),
+    Question("scan.indexes.lookup.LOOKUP_ROWS", two_indexes(1_000, 0)),
+    Question("scan.indexes.lookup.ANSWER_SHARE", lambda t, part: indexed_rows(t.numbers, 1_000_000 * part)),
+    Question("scan.indexes.lookup.ANSWER_ROWS", lambda t, n: indexed_rows(t.middle, n)),
+    Question("scan.plan.FIRST_ROWS", lambda t, _: first_batch(t.numbers, ["y"]), ONCE, ", first batch"),
+    Question("scan.plan.FIRST_ROWS", lambda t, _: scan(t.numbers, ["y"]), ONCE, ", whole"),
+    Question("scan.plan.FIRST_BYTES", lambda t, _: first_batch(t.vectors(100_000, 192), ["v"]), ONCE, ", first batch"),
+    Question("scan.plan.FIRST_BYTES", lambda t, _: scan(t.vectors(100_000, 192), ["v"]), ONCE, ", whole"),
+    Question("scan.plan.MORSEL_GROWTH", lambda t, _: scan(t.numbers, ["y", "pick", "text"]), ONCE),
+    Question("scan.plan.MORSEL_BYTES", lambda t, _: scan(t.vectors(100_000, 192), ["v"]), ONCE),
+    Question("scan.plan.MORSEL_ROWS", lambda t, _: scan(t.numbers, ["y", "pick", "text"]), ONCE),
+    Question("scan.read.tasks.JOINED_FRAGMENTS", lambda t, count: new_scan(t.fragments(int(count), 10))),
+    Question(
+        "scan.read.joined_fragments.JOINED_FILE_BYTES", lambda t, size: new_scan(t.fragments(200, int(size) // 8))
+    ),
+    Question("scan.read.selectivity.PAYS_BELOW", sql_part),
+    Question("scan.read.selectivity.PAYS_BELOW_WHEN_WIDE", wide_sql_part, (3 / 8, 3 / 4, 3 / 2, 9 / 4)),
+    Question(
+        "scan.read.selectivity.SAMPLE_SLICES",
+        lambda t, _: first_sql(t.numbers, f"SELECT sum(y) FROM t WHERE pick < {PICKED // 100}"),
+        ONCE,
+    ),
+    Question(
+        "scan.read.selectivity.SAMPLE_SLICE_ROWS",
+        lambda t, _: first_sql(t.numbers, f"SELECT sum(y) FROM t WHERE pick < {PICKED // 100}"),
+        ONCE,
+    ),
+    Question("scan.read.dictionary_hint.REPEATED_TEXTS", grouped(0, 8)),
+    Question("scan.read.dictionary_hint.REPEATED_TEXT_BYTES", grouped(24, 0)),
+    Question("scan.duckdb.nodes.COMPARED_VALUES", members),
+    Question("scan.sql.compare.GATHERED_OPERANDS", equalities, (1 / 8, 3 / 8, 3 / 4, 3 / 2, 3.0)),
+    Question("scan.nearest.search.ALWAYS_COMPARED_ROWS", few_compared(100_000)),
+    Question("scan.nearest.search.COMPARED_SHARE", few_compared(400_000)),
+    Question("scan.nearest.compare.PRODUCT_QUERIES", flat(0, 10)),
+    Question("scan.nearest.compare.PRODUCT_NEIGHBOURS", flat(16, 0)),
+    Question("scan.nearest.compare.PRODUCT_ROWS", flat(64, 10), ONCE),
+    Question("scan.nearest.compare.PRODUCT_QUERIES_AT_ONCE", flat(128, 10), ONCE),
+    Question("scan.nearest.compare.LONE_PRODUCT", flat(64, 10), ONCE),
+    Question("scan.nearest.exact.BLOCK_BYTES", flat(1, 10), ONCE),
+    Question("scan.nearest.exact.SPARSE_SHARE", sparse),
+    Question("scan.read.tasks.COUNTED_TASK_ROWS", lambda t, _: counted(t.numbers, 700_000), ONCE),
+    Question("scan.indexes.indexed_columns.INDEXED_SHARE", partly_indexed, (1 / 4, 3 / 4, 3 / 2)),
+    Question(
+        "scan.read.small_batches.WAITING_PIECES",
+        lambda t, _: selective_batches(t.numbers, f"pick < {PICKED // 20_000}"),
+        ONCE,
+    ),
+    Question(
+        "scan.read.small_batches.WAITING_PIECES",
+        lambda t, _: selective_batches(t.pieces, f"pick < {PICKED // 2_000}"),
+        ONCE,
+        ", of 256 fragments",
+    ),
+    Question("scan.read.selectivity.WIDE_ROW", wide_rows),
+    Question("scan.table_scan.RARE_KEY_SHARE", keys),
+    Question(
+        "scan.read.dictionary_hint.TEXT_SAMPLE_ROWS",
+        lambda t, _: first_sql(t.texts(24, 8), "SELECT text, count(*), sum(y) FROM t GROUP BY text"),
+        ONCE,
+    ),
+    Question(
+        "scan.read.dictionary_hint.TEXT_SAMPLE_FRAGMENTS",
+        lambda t, n: first_sql(t.text_fragments(int(n)), "SELECT text, count(*), sum(y) FROM t GROUP BY text"),
+    ),
+    Question("scan.predicate.masks.ASKED_ENTRIES", asked_texts),
+    Question("scan.sql.tokens.LISTS_IN_TEXT", listed_numbers),
+    Question("scan.nearest.exact.LEAST_BLOCK_BYTES", lambda t, size: search(t.paged_vectors(int(size)), 32, 1)),
+    Question("scan.nearest.exact.RANKED_PAIRS", ranked, (64 / 4096, 256 / 4096)),
+    Question("scan.nearest.exact.SPARSE_ROWS", lambda t, _: sparse(t, 66), ONCE),
+    Question("scan.nearest.extremes.EXTREMES_ROWS", lengths, ONCE),
+    Question("scan.nearest.multivector.search.RANKED_AT_ONCE", multivectors, ONCE),
+    Question("scan.text.flat.ANALYSED_ROWS", flat_words, ONCE),
+    Question("scan.scored.candidates.CHECKED_FOR_EACH", filtered_words(200_000, 10, 0)),
+    Question("scan.scored.candidates.CHECKED_ROWS", filtered_words(200_000, 0, 10), (1 / 64, 1 / 32, 3 / 64, 3 / 32)),
+    Question("scan.scored.candidates.CHECKED_SHARE", filtered_words(1_000_000, 10, 1_000), ONCE, ", one in 1,000"),
+    Question("scan.scored.candidates.CHECKED_SHARE", filtered_words(1_000_000, 10, 10_000), ONCE, ", one in 10,000"),
+    Question("scan.predicate.members._SPARE", lambda t, _: members(t, 2_000), ONCE),
+    Question(
+        "duck.tables.table._FEW_ROWS", lambda t, n: sql(t.middle, f"SELECT sum(y) FROM t WHERE shuffled < {int(n)}")
+    ),
+    Question("rows.address_map.LISTED_SHARE", moved_rows),
+    Question("commit.fragment_list._MOST_CUT_OUT", dropped_fragments),
+)
