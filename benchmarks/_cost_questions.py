@@ -361,22 +361,22 @@ def filtered_words(rows: int, k: float, share: float) -> Prepare:
 
 
 def moved_rows(tables: CostTables, share: float) -> Work:
-    """Look up one in so many of the rows that a compaction moved."""
-    runs, length = 2_000, 100
-    first = np.arange(runs, dtype=np.uint64) * np.uint64(2 * length)
-    group = MovedGroup((0,), ((1, runs * length),), first, np.full(runs, length, np.uint64))
-    addresses = np.sort(np.random.default_rng(9).choice(runs * length, int(runs * length / share), replace=False))
-    asked = addresses.astype(np.uint64) * np.uint64(2)
-    return lambda: AddressMap([group]).follow(asked)
+    """Look up one in so many of the rows that a compaction moved, in no order."""
+    runs, length = 2_000, 1_000
+    first = np.arange(runs, dtype=np.uint64) * np.uint64(length + 1)
+    moved = AddressMap([MovedGroup((0,), ((1, runs * length),), first, np.full(runs, length, np.uint64))])
+    count = runs * (length + 1)
+    addresses = np.random.default_rng(9).integers(0, count, int(count / share)).astype(np.uint64)
+    return lambda: moved.follow(addresses)
 
 
 def dropped_fragments(tables: CostTables, count: float) -> Work:
-    """Drop so many of 10,000 fragments of a manifest."""
+    """Drop so many of 100,000 fragments of a manifest."""
     manifest = table_pb2.Manifest()
-    for number in range(10_000):
+    for number in range(100_000):
         fragment = manifest.fragments.add(id=number, physical_rows=10)
         fragment.files.add(path=f"{number:032x}.lance", fields=[0, 1, 2])
-    ids = list(range(0, 10_000, max(1, int(10_000 / count))))
+    ids = list(range(0, 100_000, max(1, int(100_000 / count))))
 
     def run() -> None:
         copy = table_pb2.Manifest()
@@ -486,6 +486,6 @@ QUESTIONS: Final = (
     Question(
         "duck.tables.table._FEW_ROWS", lambda t, n: sql(t.middle, f"SELECT sum(y) FROM t WHERE shuffled < {int(n)}")
     ),
-    Question("rows.address_map.LISTED_SHARE", moved_rows),
-    Question("commit.fragment_list._MOST_CUT_OUT", dropped_fragments),
+    Question("rows.address_map.LISTED_SHARE", moved_rows, (3 / 8, 3 / 4, 3 / 2, 3.0, 6.0)),
+    Question("commit.fragment_list._MOST_CUT_OUT", dropped_fragments, (1 / 16, 1 / 4, 1.0, 2.0)),
 )

@@ -36,10 +36,10 @@ else:
     )
 
 _CACHED_ESTIMATES: Final = 1024
-"""Filters of DuckDB for which a version caches whether they pay. Not measured: a bound of memory."""
+"""Filters of DuckDB for which a version caches whether they pay. A bound of memory."""
 
 _CACHED_ROUTES: Final = 1024
-"""Filters for which a version caches how indexes answer them. Not measured: a bound of memory."""
+"""Filters for which a version caches how indexes answer them. A bound of memory."""
 
 
 class HasTable(Protocol):

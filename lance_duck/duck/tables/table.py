@@ -28,7 +28,8 @@ _BATCH: Final = 1 << 20
 """Rows of a batch that has no column but `ROWS`: it takes no memory."""
 
 _FEW_ROWS: Final = 8192
-"""Rows that an index finds up to which they are read before DuckDB's threads ask for them. Not measured."""
+"""Rows that an index finds up to which they are read before DuckDB's threads ask for them. `benchmarks/costs.py`:
+with a quarter and a half, 24,000 rows take 1.2 times as long; otherwise within noise from 3,000 to 24,000 rows."""
 
 
 def select_all(source: str) -> str:

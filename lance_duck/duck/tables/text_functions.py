@@ -46,7 +46,7 @@ _MARKED: Any = "VARCHAR[]"
 _SPECIAL: Any = "special"
 _ARROW: Any = "arrow"
 _KEPT: Final = 64
-"""Queries, and datasets of transactions, that are remembered: more than a statement has. Not measured."""
+"""Queries, and datasets of transactions, that are remembered: more than a statement has. A bound of memory."""
 
 Open = Callable[[str, Mapping[str, str]], LanceDataset]
 Scores = NDArray[np.float32]

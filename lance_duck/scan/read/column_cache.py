@@ -19,10 +19,10 @@ from lance_duck.store import local_path
 from lance_duck.store.request import is_watched
 
 MOST_BYTES: Final = 64 << 20
-"""Bytes of a cached column at most: eight million values of eight bytes. Not measured: a bound of memory."""
+"""Bytes of a cached column at most: eight million values of eight bytes. A bound of memory."""
 
 MOST_OF_ALL: Final = 4 * MOST_BYTES
-"""Bytes of all cached columns of a version. Not measured: a bound of memory."""
+"""Bytes of all cached columns of a version. A bound of memory."""
 
 
 class DecodedColumn:

@@ -24,7 +24,7 @@ from lance_duck.store.request import ByteSource, Request, gather
 from lance_duck.wire.fragment import Fragment
 
 _CACHED_COLUMNS: Final = 1024
-"""Column readers that a version caches, of some kilobytes each. Not measured."""
+"""Column readers that a version caches, of some kilobytes each. A bound of memory."""
 
 Columns = dict[str, pa.Array]
 
