@@ -45,6 +45,10 @@ def numbers_of_column(array: pa.Array, field: pa.Field) -> Numbers | None:
         InvalidInputError: There is a null among integers, booleans, times or arrays.
     """
     name, lengths = field.name, []
+    if isinstance(array.type, pa.FixedShapeTensorType) and _is_row_major(array.type):
+        _refuse_nulls(array, name)
+        lengths += array.type.shape
+        field, array = array.type.storage_type.value_field, array.storage.flatten()
     while pa.types.is_fixed_size_list(array.type):
         _refuse_nulls(array, name)
         lengths.append(array.type.list_size)
@@ -98,6 +102,12 @@ def to_jax(batch: pa.RecordBatch) -> dict[str, Any]:
 FORMS: Final[Mapping[str, Callable[[pa.RecordBatch], Any]]] = MappingProxyType(
     {"arrow": lambda batch: batch, "numpy": to_numpy, "jax": to_jax}
 )
+
+
+def _is_row_major(type_: pa.FixedShapeTensorType) -> bool:
+    """Return whether the dimensions of tensors are in the order in which their numbers lie."""
+    order = type_.permutation
+    return order is None or list(order) == list(range(len(type_.shape)))
 
 
 def _numpy(array: pa.Array, field: pa.Field) -> Any:

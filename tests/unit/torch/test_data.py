@@ -226,3 +226,11 @@ def test_the_table_may_be_written_while_workers_read(tmp_path: Path) -> None:
     loader = data.get_safe_loader(rows, 5, 1, multiprocessing_context="fork")
     dataset.delete("id < 10")
     assert ids(loader) == list(range(20))
+
+
+def test_columns_of_tensors_keep_their_shape(tmp_path: Path) -> None:
+    values = np.arange(24, dtype=np.float32).reshape(4, 2, 3)
+    column = pa.FixedShapeTensorArray.from_numpy_ndarray(values)
+    dataset = ld.write_dataset(pa.table({"t": column}), tmp_path / "t.lance")
+    (batch,) = data.LanceDataset(dataset, 4, filter="_rowid > 0")
+    assert torch.equal(batch, torch.from_numpy(values[1:]))
