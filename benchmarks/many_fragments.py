@@ -21,7 +21,7 @@ import lance.optimize
 import pyarrow as pa
 
 import lance_duck as ld
-from benchmarks._harness import OURS, Case, chosen, options, race, report
+from benchmarks._harness import OURS, Case, add_clock, chosen, clock_of, options, race, report
 from lance_duck.spark.io.options import ReadOptions
 from lance_duck.spark.io.source import partitions
 from lance_duck.spark.io.stream_offsets import Offset, Walk
@@ -52,7 +52,9 @@ def main() -> None:
     """Make the tables, then ask."""
     parser = options(__doc__ or "", rows=None, rounds=5)
     parser.add_argument("--fragments", type=int, nargs="+", default=[1000, 10_000, 100_000])
+    add_clock(parser)
     arguments = parser.parse_args()
+    clock = clock_of(arguments)
     cases: list[Case] = []
     for count in arguments.fragments:
         with tempfile.TemporaryDirectory() as folder:
@@ -60,7 +62,7 @@ def main() -> None:
             make(path, count)
             asked = questions(path)
             names = chosen(asked, arguments.only)
-            cases += [race(f"{count:,} fragments: {name}", asked[name], arguments.rounds) for name in names]
+            cases += [race(f"{count:,} fragments: {name}", asked[name], arguments.rounds, clock) for name in names]
             figures = sizes(path)
             cases += [Case(f"{count:,} fragments: {name}", {OURS: [mb]}, "MB") for name, mb in figures.items()]
     report("Many fragments", cases, arguments.json)
