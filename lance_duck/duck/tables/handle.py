@@ -1,4 +1,4 @@
-"""Which dataset a name or path stands for at this moment."""
+"""The dataset that a name or path stands for at present."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from lance_duck.store import local_path
 
 @dataclass(frozen=True)
 class VersionChoice:
-    """The version of a table that a statement asks for; the newest when all is None.
+    """The version of a table that a statement asks for; the newest if all attributes are None.
 
     Attributes:
         version: Number, name of a tag or a branch, or `branch:number`, as text.
         tag: Name of a tag.
         asof: Time in ISO format.
-        branch: Name of the branch that the others are of; None: the branch that is opened.
+        branch: Branch that the other attributes refer to; None for the opened branch.
     """
 
     version: str | None = None
@@ -46,25 +46,25 @@ class VersionChoice:
 
     @property
     def is_newest(self) -> bool:
-        """Whether no version was asked for."""
+        """Whether no version is chosen."""
         return self == VersionChoice()
 
     @property
     def is_number(self) -> bool:
-        """Whether a number was asked for, other than a tag, which moves, or a time."""
+        """Whether a number is chosen, and not a tag or a time, which may move."""
         return self.branch is None and self.version is not None and _is_number(self.version)
 
     @property
     def is_newest_or_number(self) -> bool:
-        """Whether it is certain which number is meant."""
+        """Whether the choice is the newest version or a number."""
         return self.is_newest or self.is_number
 
     def open(self, uri: str, storage_options: Mapping[str, str] | None) -> LanceDataset:
         """Open the version of a table.
 
         Raises:
-            NotFoundError: No table, version, tag or branch.
-            InvalidInputError: That is not a version, or not a time.
+            NotFoundError: The table, version, tag or branch does not exist.
+            InvalidInputError: The value is not a version, or not a time.
         """
         opened = partial(dataset, uri, storage_options=storage_options)
         if self.asof is not None:
@@ -111,10 +111,10 @@ class TableHandle:
     """A table that DuckDB knows by a name or path.
 
     Attributes:
-        uri: Where it is.
-        choice: Which version.
+        uri: Location of the table.
+        choice: The chosen version.
         storage_options: Credentials and settings of its object store.
-        given: The dataset itself where the caller handed one over; it is read as it stands.
+        given: The dataset, if the caller passed one; it is read at its own version.
     """
 
     uri: str
@@ -127,21 +127,21 @@ class TableHandle:
 
     @property
     def place(self) -> str:
-        """Where it is, spelled in one way: two handles of one place are of one table."""
+        """Canonical location: handles with equal places refer to the same table."""
         return Location.of(self.uri).uri.rstrip("/")
 
     @property
     def identity(self) -> tuple[str, VersionChoice]:
-        """Where it is and which version: two handles of one identity read the same."""
+        """Location and version: handles with equal identities read the same data."""
         return self.place, self.choice
 
     def current(self) -> LanceDataset:
-        """Return the dataset that a statement reads: that of the transaction it belongs to, or the newest."""
+        """Return the dataset that a statement reads: that of its transaction, or the newest."""
         pinned = pinned_versions()
         return self.newest() if pinned is None else pinned.of(self)
 
     def reader(self) -> Callable[[], LanceDataset]:
-        """Return a function that gives the dataset later on, for the transaction of this moment if there is one."""
+        """Return a function that returns the dataset later, for the current transaction if there is one."""
         pinned = pinned_versions()
         return self.newest if pinned is None else lambda: pinned.of(self)
 
@@ -177,14 +177,14 @@ class TableHandle:
                 opened = self.choice.open(self.uri, self.storage_options)
             elif self.choice.is_newest and (latest := opened.latest_version) != opened.version:
                 opened = opened.checkout_version(latest)
-            elif _stamp(opened) != self._stamp:  # the table was dropped and made again
+            elif _stamp(opened) != self._stamp:  # the table was dropped and created again
                 opened = self.choice.open(self.uri, self.storage_options)
             if opened is not self._opened:
                 self._opened, self._stamp = opened, _stamp(opened)
             return opened
 
     def move_to(self, snapshot: Snapshot) -> None:
-        """Go to the version that a change made; a dataset that the caller handed over moves there, too."""
+        """Move to the version that a change made; a dataset passed by the caller moves, too."""
         if self.given is not None:
             self.given.handle.move_to(snapshot)
             return
@@ -200,10 +200,10 @@ class TableHandle:
 
 
 class PinnedVersions:
-    """The version of each table that a transaction reads: that of its first mention, or the one it has made.
+    """The version of each table that a transaction reads: that of the first mention, or the one with its changes.
 
     Attributes:
-        is_over: The transaction has ended: everything is read at its newest version again.
+        is_over: Whether the transaction has ended, so that tables are read at their newest versions again.
     """
 
     def __init__(self) -> None:
@@ -221,11 +221,11 @@ class PinnedVersions:
         return self._datasets[key]()
 
     def pin(self, handle: TableHandle, dataset: Callable[[], LanceDataset]) -> None:
-        """Have a handle stand for what a function returns."""
+        """Make a handle stand for the dataset that a function returns."""
         self._datasets[handle.identity] = dataset
 
     def is_newest(self, handle: TableHandle, newest: LanceDataset) -> bool:
-        """Return whether the transaction reads the same as everybody else."""
+        """Return whether the transaction reads the same version as others."""
         dataset = self.of(handle)
         same_manifest = dataset.handle.snapshot.manifest.path == newest.handle.snapshot.manifest.path
         return dataset is newest or (same_manifest and dataset.version == newest.version)
@@ -235,13 +235,13 @@ class PinnedVersions:
         self._bound = True
 
     def take_bound(self) -> bool:
-        """Return whether that happened since the last call."""
+        """Return whether `note_bound` was called since the last call."""
         bound, self._bound = self._bound, False
         return bound
 
     @contextmanager
     def reading(self) -> Iterator[PinnedVersions]:
-        """Have handles stand for these versions while DuckDB binds and runs a statement in this thread."""
+        """Make handles stand for these versions while DuckDB binds and runs a statement in this thread."""
         token = _PINNED.set(self)
         try:
             yield self
@@ -262,7 +262,7 @@ def _constant(dataset: LanceDataset) -> Callable[[], LanceDataset]:
 
 
 def _stamp(opened: LanceDataset) -> str | None:
-    """Return what tells the manifest from that of another table at its place; None on object stores."""
+    """Return a stamp that tells the manifest from that of another table in its place; None on object stores."""
     snapshot = opened.handle.snapshot
     if local_path(snapshot.uri) is None:
         return None
@@ -270,7 +270,7 @@ def _stamp(opened: LanceDataset) -> str | None:
 
 
 def _time(text: str) -> datetime:
-    """Return the moment before which a version is that is not younger than a time."""
+    """Return the exclusive upper bound of commit times for versions as of a time."""
     try:
         time = datetime.fromisoformat(text.strip())
     except ValueError as error:

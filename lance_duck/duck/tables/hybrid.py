@@ -18,7 +18,7 @@ _MADE = (DISTANCE, SCORE, HYBRID_SCORE)
 
 
 class HybridRows(SearchRows):
-    """Rows of a table near to a vector, or with words, or both, best first.
+    """Rows of a table near a vector, with matching words, or both, best first.
 
     The columns of the table come in DuckDB's form, then `_distance` and `_score`, which are null where that search did
     not find the row, and `_hybrid_score`.
@@ -29,12 +29,12 @@ class HybridRows(SearchRows):
             takes them.
 
     Raises:
-        InvalidInputError: What is asked makes no sense for this table.
+        InvalidInputError: The search makes no sense for this table.
     """
 
     def __init__(self, dataset: LanceDataset, arguments: Mapping[str, Any]) -> None:
         self._asked = dict(arguments)
-        dataset.scan(columns=[HYBRID_SCORE], **self._asked)  # refuses here and now what makes no sense
+        dataset.scan(columns=[HYBRID_SCORE], **self._asked)  # refuses invalid arguments at once
         schema = duckdb_arrow_schema(dataset.schema)
         for name in _MADE:
             schema = schema.append(pa.field(name, pa.float32()))

@@ -15,7 +15,7 @@ class NamespaceFolder(Folder):
     Args:
         namespace: The folder or the service that lists them.
         name: The parts of its name; () is the root.
-        uri: What it is called in messages.
+        uri: Name of the namespace in messages.
 
     Raises:
         NotFoundError: There is no such namespace.
@@ -43,12 +43,12 @@ class NamespaceFolder(Folder):
         """Claim the name of a new table; return where it goes, and the settings of its store."""
         try:
             place = self._namespace.declare_table((*self._name, name))
-        except AlreadyExistsError:  # declared and not written, else the table would be known
+        except AlreadyExistsError:  # declared but not written, or else the table would be known
             place = self._namespace.describe_table((*self._name, name))
         return place.location, place.storage_options or None
 
     def abandon(self, name: str) -> None:
-        """Give the name of a new table back, which was not written."""
+        """Release the name of a new table that was not written."""
         self._namespace.abandon_table((*self._name, name))
 
     def drop(self, name: str, uri: str) -> None:
@@ -60,9 +60,9 @@ class NamespaceFolder(Folder):
         self._namespace.rename_table((*self._name, name), (*self._name, new_name))
 
     def explain(self, name: str) -> LanceDuckError | None:
-        """Return None: what is not a table here is not there at all."""
+        """Return None: a namespace lists only tables."""
         return None
 
     def stamp(self) -> object:
-        """Return None: only listing tells whether a table came or went."""
+        """Return None: only a listing shows whether a table appeared or disappeared."""
         return None

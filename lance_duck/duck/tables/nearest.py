@@ -27,16 +27,16 @@ class NearestRows(SearchRows):
 
     Args:
         dataset: One version of a table.
-        nearest: What is searched for, as `LanceDataset.scanner` takes it.
-        options: filter and prefilter, as there.
+        nearest: The search, as `LanceDataset.scanner` takes it.
+        options: filter and prefilter, as for `LanceDataset.scanner`.
 
     Raises:
-        InvalidInputError: What is asked makes no sense for this table.
+        InvalidInputError: The search makes no sense for this table.
     """
 
     def __init__(self, dataset: LanceDataset, nearest: Mapping[str, Any], options: Mapping[str, Any]) -> None:
         self._asked: dict[str, Any] = {"nearest": {"exact_distance": True, **nearest}, **options}
-        scanner = dataset.scan(columns=[], **self._asked)  # refuses here and now what makes no sense
+        scanner = dataset.scan(columns=[], **self._asked)  # refuses invalid arguments at once
         self._queries = scanner.num_queries
         schema = duckdb_arrow_schema(dataset.schema).append(pa.field(DISTANCE, pa.float32()))
         super().__init__(dataset, schema.insert(0, pa.field(QUERY, pa.int32())) if scanner.is_batch else schema)
@@ -80,7 +80,7 @@ def listed_numbers(text: str) -> Any:
     """Return the numbers of a list, or of a list of lists, that DuckDB has written as text.
 
     Raises:
-        InvalidInputError: It holds something else.
+        InvalidInputError: The list holds something else.
     """
     try:
         return json.loads(re.sub(r"nan|inf|NULL", lambda word: _WORDS[word[0]], text))

@@ -22,7 +22,7 @@ ROW_IDENTIFIERS: Final = frozenset(_SOURCES)
 
 
 class RowIdentifierColumn(ComputedColumn):
-    """One of them: `rowid` is `_rowid` in DuckDB's type for it.
+    """One row identifier as a column; `rowid` is `_rowid` in DuckDB's type for it.
 
     Args:
         name: Which.
@@ -52,7 +52,7 @@ class RowIdentifierColumn(ComputedColumn):
 
 
 def row_identifiers(names: Iterable[str], dataset: LanceDataset) -> list[RowIdentifierColumn]:
-    """Return the columns of these names that a table can have besides its own: those that it stores come first.
+    """Return the row identifiers of these names that a table does not store as columns of its own.
 
     Args:
         names: Names in lower case; others than `ROW_IDENTIFIERS` give none.

@@ -1,7 +1,7 @@
 """A Lance table as DuckDB scans it.
 
-In front of the table's columns stands a hidden one, `ROWS`, of type null. DuckDB asks for the first column when it
-needs none (`count(*)`, `EXISTS`, a cross join), and that one costs nothing. Views and `lance_scan` leave it out:
+A hidden column `ROWS` of type null precedes the columns of the table. DuckDB asks for the first column when it needs
+none (`count(*)`, `EXISTS`, a cross join), and this one costs nothing. Views and `lance_scan` leave it out:
 `SELECT * EXCLUDE ("__lance_rows") FROM …`.
 """
 
@@ -33,17 +33,17 @@ with a quarter and a half, 24,000 rows take 1.2 times as long; otherwise within 
 
 
 def select_all(source: str) -> str:
-    """Return SQL for the columns that people see, of a source that holds a `DuckTable`, as SQL spells it."""
+    """Return SQL for the visible columns of a `DuckTable`, whose name is given as SQL spells it."""
     return f'SELECT * EXCLUDE ("{ROWS}") FROM {source}'  # noqa: S608
 
 
 class DuckTable(pads.Dataset, ScanSource):  # type: ignore[misc]
-    """Rows of the table that `resolve` gives whenever DuckDB binds a statement.
+    """Rows of the table that `resolve` returns at each bind by DuckDB.
 
     Args:
         resolve: Returns the dataset to read, such as the newest version; called at each bind.
-        pinned: Resolve once, here, and never again.
-        hidden: Have the hidden column; without it, the source can be read with `SELECT *`.
+        pinned: Whether to resolve only once, at creation.
+        hidden: Whether to add the hidden column; without it, the source can be read with `SELECT *`.
     """
 
     def __init__(self, resolve: Callable[[], LanceDataset], *, pinned: bool = False, hidden: bool = True) -> None:
@@ -94,7 +94,7 @@ class DuckTable(pads.Dataset, ScanSource):  # type: ignore[misc]
         reader = without_offsets(self._reader(dataset, output, predicate, any_form=True))
         expected = None if predicate is None else dataset.index_estimate(predicate)
         if expected is not None and expected <= _FEW_ROWS:
-            # Read here and now: threads of DuckDB that pull from Python wait for each other.
+            # Read at once: threads of DuckDB that pull from Python wait for each other.
             return reader.read_all().__arrow_c_stream__(), columns is not None
         return reader.__arrow_c_stream__(), columns is not None
 
@@ -115,12 +115,12 @@ class DuckTable(pads.Dataset, ScanSource):  # type: ignore[misc]
         return dataset.schema
 
     def stored(self, dataset: LanceDataset, predicate: Predicate) -> Predicate:
-        """Return a filter of DuckDB's as one of what the table stores."""
+        """Translate a filter of DuckDB to one on stored columns."""
         return predicate
 
     @property
     def condition(self) -> Predicate | None:
-        """A condition that rows may be chosen by, besides those of DuckDB."""
+        """A condition on rows in addition to DuckDB's filters."""
         return None
 
     @property
@@ -129,7 +129,7 @@ class DuckTable(pads.Dataset, ScanSource):  # type: ignore[misc]
         return "keys: read before the statement, from the other side of a join or of IN"
 
     def implied(self) -> Predicate | None:
-        """Return the same, asked at each scan: None where it does not hold any more."""
+        """Return the condition for a scan; None if it no longer holds."""
         return self.condition
 
     def explained(self, parts: Sequence[Predicate] = ()) -> str:

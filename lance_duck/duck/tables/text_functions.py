@@ -5,9 +5,9 @@
     __lance_highlight([text, …], request, words, values, pre, post) → VARCHAR[], NULL where a text or an argument is
     __lance_snippet([text, …], request, words, values, pre, post, number of words, gap) → VARCHAR[], likewise
 
-They need no table: whatever a statement does with texts, each is judged as if it stood in the table that the request
-names, by the analyser of the column and the statistics of its newest version. A request that is empty names none: marks
-are then those of the default analyser.
+They need no table: each text is judged as if it stood in the table that the request names, by the analyser of the
+column and the statistics of its newest version. An empty request names no table: marks then follow the default
+analyser.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ Scores = NDArray[np.float32]
 
 
 class TextFunctions:
-    """The full-text functions of a database, with the last queries that they were asked. Safe for many threads.
+    """The full-text functions of a database, with a cache of recent queries. Thread-safe.
 
     Args:
         open_table: Returns the dataset of a name or path, by the arguments that choose its version.
@@ -67,7 +67,7 @@ class TextFunctions:
         self._numbers = count(1)
 
     def install(self, connection: duckdb.DuckDBPyConnection) -> None:
-        """Make the functions known to the connection's database instance, which must not know them."""
+        """Register the functions with the connection's database instance, which must not have them yet."""
         for name, function, kind in ((MATCHES, self.match, "BOOLEAN"), (SCORES, self.score, "FLOAT")):
             connection.create_function(name, function, _TYPES, kind, type=_ARROW, null_handling=_SPECIAL)
 
@@ -76,12 +76,12 @@ class TextFunctions:
             connection.create_function(name, marks, types, _MARKED, type=_ARROW, null_handling=_SPECIAL)
 
     def uninstall(self, connection: duckdb.DuckDBPyConnection) -> None:
-        """Take the functions away."""
+        """Remove the functions."""
         for name in (MATCHES, SCORES, HIGHLIGHTS, SNIPPETS):
             connection.remove_function(name)
 
     def hold(self, dataset: LanceDataset) -> int:
-        """Give a dataset that no table stands for, that of a transaction, a number."""
+        """Assign a number to a dataset of a transaction, which no table name refers to."""
         known = self._held.key_of(dataset)
         if isinstance(known, int):
             return known
@@ -110,7 +110,7 @@ class TextFunctions:
         return self._marked(snippet, texts, requests, words, values, pre, post, most, gap)
 
     def _marked(self, marks: Callable[..., pa.Array], texts: Any, *columns: Any) -> pa.Array:
-        """Return what a function makes of lists of texts, NULL where an argument is."""
+        """Apply a function to lists of texts; the result is NULL where an argument is."""
         lists = texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
         result: list[list[str | None] | None] = [None] * len(lists)
         for request, query, beside, *rest, places in _groups(*columns):
@@ -162,7 +162,7 @@ class TextFunctions:
 
 
 def matcher_of(dataset: LanceDataset, query: MatchQuery | PhraseQuery) -> TextMatcher:
-    """Return what asks a query of texts, as if they stood in a table."""
+    """Return a matcher that evaluates a query on texts as if they stood in a table."""
     return search_of(dataset, query).text_matcher()
 
 
