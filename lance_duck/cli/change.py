@@ -72,14 +72,16 @@ def validate(table: str, version: int | None = None, tag: str | None = None, as_
 def repair(table: str, dry_run: bool = False, restore_deleted: bool = False, as_json: bool = False) -> None:
     """Commit a new version without the rows and index segments that cannot be read."""
     dataset = open_table(table)
-    lost = dataset.repair(dry_run=dry_run, restore_deleted=restore_deleted)
+    losses = dataset.repair(dry_run=dry_run, restore_deleted=restore_deleted)
     rows = [
-        {"what": f"fragment {number}", "rows": len(offsets), "columns": ", ".join(lost.columns[number])}
-        for number, offsets in lost.rows.items()
+        {"what": f"fragment {number}", "rows": len(offsets), "columns": ", ".join(losses.columns[number])}
+        for number, offsets in losses.rows.items()
     ]
-    rows += [{"what": f"deleted rows of fragment {number}", "rows": None, "columns": None} for number in lost.deletions]
-    rows += [{"what": f"index {s.name} ({s.uuid})", "rows": None, "columns": None} for s in lost.segments]
+    rows += [
+        {"what": f"deleted rows of fragment {number}", "rows": None, "columns": None} for number in losses.deletions
+    ]
+    rows += [{"what": f"index {s.name} ({s.uuid})", "rows": None, "columns": None} for s in losses.segments]
     if rows or as_json or not sys.stdout.isatty():
         show(iter(rows), ["what", "rows", "columns"], as_json, max_rows=1000)
-    outcome = f"rows lost: {lost.num_rows:,}" if lost else "nothing is lost"
+    outcome = f"rows lost: {losses.num_rows:,}" if losses else "nothing is lost"
     print(f"lance-duck: {outcome}; version {dataset.version}", file=sys.stderr)

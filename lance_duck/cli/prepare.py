@@ -8,6 +8,6 @@ from lance_duck.cli.show import report
 
 def warm_up(as_json: bool = False) -> None:
     """Compile kernels ahead of their first use, for example while building an image; takes about half a minute."""
-    done = ld.warm_up()
-    folder = "nowhere: no folder can be written to" if done.folder is None else str(done.folder)
-    report({"compiled": done.compiled, "seconds": round(done.seconds, 1), "kept": folder}, as_json)
+    outcome = ld.warm_up()
+    folder = "nowhere: no folder can be written to" if outcome.folder is None else str(outcome.folder)
+    report({"compiled": outcome.compiled, "seconds": round(outcome.seconds, 1), "kept": folder}, as_json)

@@ -88,21 +88,21 @@ def _numbers(vector: str) -> Any:
 def _marked(scanner: LanceScanner, result: pa.Table) -> Iterator[Mapping[str, Any]]:
     """Yield the rows with the matching words coloured."""
     rows = result.to_pylist()
-    marked = {
+    marked_texts = {
         name: scanner.highlight(result.column(name), name, *_MARKS, words=_SHOWN_WORDS).to_pylist()
         for name in scanner.searched_texts
         if name in result.schema.names and is_text(result.schema.field(name).type)
     }
     for number, row in enumerate(rows):
-        yield {**row, **{name: _coloured(texts[number]) for name, texts in marked.items()}}
+        yield {**row, **{name: _coloured(texts[number]) for name, texts in marked_texts.items()}}
 
 
-def _coloured(marked: str | None) -> Text | None:
-    if marked is None:
+def _coloured(marked_text: str | None) -> Text | None:
+    if marked_text is None:
         return None
     before, behind = _MARKS
     text = Text()
-    plain, *parts = marked.split(before)
+    plain, *parts = marked_text.split(before)
     text.append(plain)
     for part in parts:
         word, _, rest = part.partition(behind)

@@ -79,12 +79,12 @@ class Options:
         refuse_unknown(self.texts, [*names, *aliases], self.where, "option")
         if not self.texts:
             return {}
-        meant = [aliases.get(name, name) for name in self.texts]
-        if len(set(meant)) < len(meant):
+        option_names = [aliases.get(name, name) for name in self.texts]
+        if len(set(option_names)) < len(option_names):
             raise InvalidInputError("two options with the same meaning", where=self.where, found=", ".join(self.texts))
         selected = ", ".join(f"({text}) AS {quoted(name)}" for name, text in self.texts.items())
         row = session.relation(f"SELECT {selected}", {}).fetchall()[0]
-        return {name: _without_decimals(value) for name, value in zip(meant, row, strict=True)}
+        return {name: _without_decimals(value) for name, value in zip(option_names, row, strict=True)}
 
 
 def _option(option: Clauses, where: str) -> tuple[str, str]:

@@ -65,7 +65,9 @@ class LanceDatabase:
 
     def find(self, name: str) -> TableHandle | None:
         """Return the table of this name; names are matched as DuckDB does, without case."""
-        return next((view[0] for known, view in list(self._views.items()) if folded(known) == folded(name)), None)
+        return next(
+            (view[0] for table_name, view in list(self._views.items()) if folded(table_name) == folded(name)), None
+        )
 
     def has(self, handle: TableHandle) -> bool:
         """Return whether a table belongs to this database."""
@@ -80,13 +82,15 @@ class LanceDatabase:
 
     def broken(self, name: str) -> LanceDuckError | None:
         """Return the reason why a table that seems to exist cannot be opened; None for other tables."""
-        reason = next((reason for known, reason in self._broken.items() if folded(known) == folded(name)), None)
+        reason = next(
+            (reason for table_name, reason in self._broken.items() if folded(table_name) == folded(name)), None
+        )
         return self.folder.explain(name) if reason is None and self.folder is not None else reason
 
     def show_columns(self, name: str) -> None:
         """Update the columns and comments that DuckDB shows for a table."""
         with self._lock:
-            view = next((known for known in self._views if folded(known) == folded(name)), None)
+            view = next((table_name for table_name in self._views if folded(table_name) == folded(name)), None)
             if view is not None:
                 self._create_view(view, self._views[view][0])
 

@@ -117,14 +117,14 @@ class _Reader:
             if token.text in (MATCHES, SCORES) and self._scopes.text(at + 1) == "(":
                 asked_call = self._call(at)
                 if asked_call is not None:
-                    read, scope, call = asked_call
-                    calls.setdefault(read, (scope, []))[1].append(call)
-        for read, (scope, mine) in calls.items():
-            stars = self._columns.stars(read, scope)
-            if read.place is not None and stars is not None:
-                start, end = self._tokens[read.place[0]].start, self._tokens[read.place[1] - 1].end
-                is_value = self._columns.may_be_value(read, scope)
-                yield AskedTable(read, start, end, tuple(mine), tuple(stars), is_value, self._is_kept(scope))
+                    table_read, scope, call = asked_call
+                    calls.setdefault(table_read, (scope, []))[1].append(call)
+        for table_read, (scope, mine) in calls.items():
+            stars = self._columns.stars(table_read, scope)
+            if table_read.place is not None and stars is not None:
+                start, end = self._tokens[table_read.place[0]].start, self._tokens[table_read.place[1] - 1].end
+                is_value = self._columns.may_be_value(table_read, scope)
+                yield AskedTable(table_read, start, end, tuple(mine), tuple(stars), is_value, self._is_kept(scope))
 
     def _is_kept(self, scope: Scope) -> bool:
         """Return whether the statement around a SELECT runs later."""
@@ -140,11 +140,11 @@ class _Reader:
         if len(arguments) != 4 or arguments[1].string is None:
             return None
         texts, request, words, _ = arguments
-        read = self._read_of(texts, self._scopes.scope_of(at))
+        table_read = self._read_of(texts, self._scopes.scope_of(at))
         query = _words(words)
-        if read is None or query is None:
+        if table_read is None or query is None:
             return None
-        if self._is_grouped(at, read[1]):
+        if self._is_grouped(at, table_read[1]):
             return None
         is_score = tokens[at].text == SCORES
         is_known, mark = query.string, "" if query.string is not None else query.text.strip()
@@ -158,7 +158,7 @@ class _Reader:
             mark=mark,
             null_is_false=self._null_is_false(at, close),
         )
-        return *read, call
+        return *table_read, call
 
     def _read_of(self, texts: Part, scope: Scope | None) -> tuple[TableRead, Scope] | None:
         """Return the table that has the column of a call, and the SELECT that reads it."""
@@ -167,10 +167,10 @@ class _Reader:
         if len(tokens) < 3 or tokens[0].name is None or tokens[1].text != ".":
             return None
         while scope is not None:
-            for read in scope.tables:
-                if folded(read.alias) == folded(tokens[0].name):
-                    is_named = read.name is not None or read.path is not None
-                    return (read, scope) if is_named else None
+            for table_read in scope.tables:
+                if folded(table_read.alias) == folded(tokens[0].name):
+                    is_named = table_read.name is not None or table_read.path is not None
+                    return (table_read, scope) if is_named else None
             scope = scope.outer
         return None
 

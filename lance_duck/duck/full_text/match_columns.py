@@ -199,9 +199,9 @@ def _kept(asked_table: AskedTable, match_columns: MatchColumns) -> str:
     return f"__lance_matching({literal(table)}, {literal(AskedColumns(columns, version_texts(asked_table.read)).text)})"
 
 
-def version_texts(read: TableRead) -> dict[str, str]:
+def version_texts(table_read: TableRead) -> dict[str, str]:
     """Return the version of a table that a statement names, as arguments of `VersionChoice`."""
-    return {name: part.text.strip() if part.string is None else part.string for name, part in read.version}
+    return {name: part.text.strip() if part.string is None else part.string for name, part in table_read.version}
 
 
 def columns_for(asked_table: AskedTable, parameters: ParameterValues, handle: TableHandle) -> MatchColumns | None:
@@ -212,17 +212,19 @@ def columns_for(asked_table: AskedTable, parameters: ParameterValues, handle: Ta
         return None  # the statement itself reports the error
 
 
-def handle_of(read: TableRead, catalog: TableCatalog, names: Names, *, later: bool) -> TableHandle | None:
+def handle_of(table_read: TableRead, catalog: TableCatalog, names: Names, *, later: bool) -> TableHandle | None:
     """Return the table that a SELECT reads; None where it is not ours, or an expression says which version."""
     handle: TableHandle | None
-    if read.path is not None:
-        handle = catalog.path_handle(read.path)
+    if table_read.path is not None:
+        handle = catalog.path_handle(table_read.path)
     else:
-        handle = None if read.name is None else names.table(read.name, later=later)
-    if handle is None or not read.version:
+        handle = None if table_read.name is None else names.table(table_read.name, later=later)
+    if handle is None or not table_read.version:
         return handle
-    texts = version_texts(read)
-    if "asof" in texts or not all(part.string is not None or texts[name].isdecimal() for name, part in read.version):
+    texts = version_texts(table_read)
+    if "asof" in texts or not all(
+        part.string is not None or texts[name].isdecimal() for name, part in table_read.version
+    ):
         return None
     return handle.at(VersionChoice(**texts))
 

@@ -190,23 +190,25 @@ class _Rewriting:
         parts = call.column
         scope: Scope | None = call.scope
         while scope is not None and len(parts) == 1:
-            for read in scope.tables:
-                if folded(read.alias) == folded(parts[0]) and self._table(read) is not None:
-                    return Edit(call.start, call.end, self._sum(call, read, scope))
+            for table_read in scope.tables:
+                if folded(table_read.alias) == folded(parts[0]) and self._table(table_read) is not None:
+                    return Edit(call.start, call.end, self._sum(call, table_read, scope))
             scope = scope.outer
         return None
 
-    def _sum(self, call: TextCall, read: TableRead, scope: Scope) -> str:
+    def _sum(self, call: TextCall, table_read: TableRead, scope: Scope) -> str:
         """Return the sum of the scores of the matches of a table."""
-        matches = [each for each in self._matches.get(read, []) if each[0].scope is scope and not each[0].is_negated]
+        matches = [
+            each for each in self._matches.get(table_read, []) if each[0].scope is scope and not each[0].is_negated
+        ]
         matches = [each for each in matches if each[0].clause in ("where", "from")] or matches
         if not matches or len(call.positional) != 1 or call.named:
             raise self._placed(
                 call,
                 InvalidInputError(
-                    f"there is no match of {read.alias!r} in the SELECT that reads it",
+                    f"there is no match of {table_read.alias!r} in the SELECT that reads it",
                     where=SCORE,
-                    expected=f"WHERE match({read.alias}.column, 'words')",
+                    expected=f"WHERE match({table_read.alias}.column, 'words')",
                 ),
             )
         terms = [f"{SCORES}({arguments})" for arguments in dict.fromkeys(arguments for _, arguments in matches)]
@@ -314,7 +316,12 @@ class _Rewriting:
             if found_here is not None:
                 return found_here
             scope = scope.outer
-        columns = [name for read in call.scope.tables if (t := self._table(read)) for name in t.dataset.schema.names]
+        columns = [
+            name
+            for table_read in call.scope.tables
+            if (t := self._table(table_read))
+            for name in t.dataset.schema.names
+        ]
         name, expected = ".".join(parts), known_names(columns)
         what, remedy = f"no column {name!r} of a Lance table", did_you_mean(name, columns)
         error = UnknownColumnError(what, where=call.function, expected=expected, remedy=remedy)
@@ -322,7 +329,9 @@ class _Rewriting:
 
     def _column_in(self, call: TextCall, scope: Scope, parts: tuple[str, ...]) -> tuple[_Table, str, str] | None:
         """Return what `_column` does for a column of this SELECT; None where it may only be one of another around."""
-        named = [read for read in scope.tables if len(parts) > 1 and folded(read.alias) == folded(parts[0])]
+        named = [
+            table_read for table_read in scope.tables if len(parts) > 1 and folded(table_read.alias) == folded(parts[0])
+        ]
         if named:
             table = self._table(named[0])
             column = None if table is None else table.column(parts[1:])
@@ -331,8 +340,8 @@ class _Rewriting:
             if table is not None:
                 names = table.dataset.schema.names
                 raise self._placed(call, unknown_column(".".join(parts[1:]), names, f"table {parts[0]}"))
-        seen = [read for read in scope.tables if not read.is_hidden or call.clause == "from"]
-        tables = [table for read in seen if (table := self._table(read)) is not None]
+        seen = [table_read for table_read in scope.tables if not table_read.is_hidden or call.clause == "from"]
+        tables = [table for table_read in seen if (table := self._table(table_read)) is not None]
         has_it = [(table, column) for table in tables if (column := table.column(parts)) is not None]
         if len(has_it) == 1 and not named:
             return self._text_column(call, *has_it[0])
@@ -367,27 +376,27 @@ class _Rewriting:
             text = f"CAST({text} AS VARCHAR)"
         return table, field.path, text if is_list(storage_type(field.type)) else f"[{text}]"
 
-    def _table(self, read: TableRead) -> _Table | None:
+    def _table(self, table_read: TableRead) -> _Table | None:
         """Return the Lance table that a SELECT reads; None where it reads another one."""
-        if read not in self._tables:
-            self._tables[read] = self._find(read)
-        return self._tables[read]
+        if table_read not in self._tables:
+            self._tables[table_read] = self._find(table_read)
+        return self._tables[table_read]
 
-    def _find(self, read: TableRead) -> _Table | None:
+    def _find(self, table_read: TableRead) -> _Table | None:
         handle: TableHandle | None
-        if read.path is not None:
-            handle, name = self._catalog.path_handle(read.path), read.path
-        elif read.name is None:
+        if table_read.path is not None:
+            handle, name = self._catalog.path_handle(table_read.path), table_read.path
+        elif table_read.name is None:
             return None
         else:
-            database = self._names.database(read.name, later=self._later)
-            handle = None if database is None else database.find(read.name[-1])
-            name = "" if database is None else f"{quoted(database.name)}.{quoted(read.name[-1])}"
+            database = self._names.database(table_read.name, later=self._later)
+            handle = None if database is None else database.find(table_read.name[-1])
+            name = "" if database is None else f"{quoted(database.name)}.{quoted(table_read.name[-1])}"
         if handle is None:
             return None
-        dataset = _at_version(handle, read.version)
-        is_held = pinned_versions() is not None and not read.version
-        return _Table(read, name, dataset, self._catalog.binder.texts.hold(dataset) if is_held else None)
+        dataset = _at_version(handle, table_read.version)
+        is_held = pinned_versions() is not None and not table_read.version
+        return _Table(table_read, name, dataset, self._catalog.binder.texts.hold(dataset) if is_held else None)
 
     # Texts.
 

@@ -48,9 +48,9 @@ class UnseenColumns:
         self._tokens = tokens
         self._scopes = scopes
 
-    def stars(self, read: TableRead, scope: Scope) -> list[Star] | None:
+    def stars(self, table_read: TableRead, scope: Scope) -> list[Star] | None:
         """Return the stars that include columns of a table; None if its SELECT shows them in other ways."""
-        if self._is_odd(read, scope):
+        if self._is_odd(table_read, scope):
             return None
         if all(word != "select" for word, _ in scope.clauses):
             return self._first_from(scope)
@@ -59,7 +59,7 @@ class UnseenColumns:
             if self._tokens[at].text != "*":
                 continue
             if self._scopes.text(at - 1) == ".":
-                if folded(self._scopes.name(at - 2) or "") != folded(read.alias):
+                if folded(self._scopes.name(at - 2) or "") != folded(table_read.alias):
                     continue
             elif self._scopes.scope_of(at) is not scope or not self._may_be_star(at):
                 continue
@@ -69,26 +69,26 @@ class UnseenColumns:
             stars.append(star)
         return stars
 
-    def may_be_value(self, read: TableRead, scope: Scope) -> bool:
+    def may_be_value(self, table_read: TableRead, scope: Scope) -> bool:
         """Return whether the name of a table is used where it may mean its rows."""
         named = {at for each in self._scopes.tables if each.place for at in range(each.place[0], each.end)}
         return any(
             self._scopes.name(at) is not None
-            and folded(self._scopes.name(at) or "") == folded(read.alias)
+            and folded(self._scopes.name(at) or "") == folded(table_read.alias)
             and at not in named
             and self._scopes.text(at + 1) != "."
             and self._scopes.text(at - 1).lower() not in (".", "as")
             for at in range(scope.start, scope.end)
         )
 
-    def _is_odd(self, read: TableRead, scope: Scope) -> bool:
+    def _is_odd(self, table_read: TableRead, scope: Scope) -> bool:
         """Return whether a SELECT is of a kind not known here, or has columns that say the database of the table."""
         for at in range(scope.start, scope.end):
             word = self._scopes.word(at)
             if word in _ODD and not (word in _OF_QUERIES and self._scopes.word(at + 1) == "select"):
                 return True
             is_within = self._scopes.text(at - 1) == self._scopes.text(at + 1) == "."
-            if is_within and folded(self._scopes.name(at) or "") == folded(read.alias):
+            if is_within and folded(self._scopes.name(at) or "") == folded(table_read.alias):
                 return True
         return False
 

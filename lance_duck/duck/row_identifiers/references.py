@@ -86,15 +86,15 @@ def _tables(tokens: Sequence[Token]) -> Iterator[IdentifiedTable]:
     for at, token in enumerate(tokens):
         name = folded(token.name or "")
         if name in ROW_IDENTIFIERS and not _means_otherwise(scopes, at):
-            for read, scope in _asked(scopes, at):
-                asked.setdefault(read, (scope, set()))[1].add(name)
-    for read, (scope, names) in asked.items():
-        stars = columns.stars(read, scope)
-        if read.place is None or stars is None or _is_natural(scopes, scope):
+            for table_read, scope in _asked(scopes, at):
+                asked.setdefault(table_read, (scope, set()))[1].add(name)
+    for table_read, (scope, names) in asked.items():
+        stars = columns.stars(table_read, scope)
+        if table_read.place is None or stars is None or _is_natural(scopes, scope):
             continue
-        start, end = tokens[read.place[0]].start, tokens[read.place[1] - 1].end
-        is_value = columns.may_be_value(read, scope)
-        yield IdentifiedTable(read, start, end, frozenset(names), tuple(stars), is_value)
+        start, end = tokens[table_read.place[0]].start, tokens[table_read.place[1] - 1].end
+        is_value = columns.may_be_value(table_read, scope)
+        yield IdentifiedTable(table_read, start, end, frozenset(names), tuple(stars), is_value)
 
 
 def _means_otherwise(scopes: Scopes, at: int) -> bool:
@@ -108,11 +108,11 @@ def _asked(scopes: Scopes, at: int) -> Iterator[tuple[TableRead, Scope]]:
     scope: Scope | None = scopes.scope_of(at)
     while scope is not None:
         found = False
-        for read in scope.tables:
-            if qualifier is None or folded(read.alias) == folded(qualifier):
+        for table_read in scope.tables:
+            if qualifier is None or folded(table_read.alias) == folded(qualifier):
                 found = True
-                if read.name is not None or read.path is not None:
-                    yield read, scope
+                if table_read.name is not None or table_read.path is not None:
+                    yield table_read, scope
         if found:
             return
         scope = scope.outer

@@ -54,9 +54,9 @@ class RowIdentifierRewriter:
         asked = AskedColumns([], version_texts(table.read), names)
         return f"__lance_matching({literal(self._qualified(table.read, later))}, {literal(asked.text)})", names
 
-    def _qualified(self, read: TableRead, later: bool) -> str:
+    def _qualified(self, table_read: TableRead, later: bool) -> str:
         """Return the name or path of a table as functions take it."""
-        if read.name is None:
-            return str(read.path)
-        database = self._names.database(read.name, later=later)
-        return ".".join(map(quoted, read.name if database is None else (database.name, read.name[-1])))
+        if table_read.name is None:
+            return str(table_read.path)
+        database = self._names.database(table_read.name, later=later)
+        return ".".join(map(quoted, table_read.name if database is None else (database.name, table_read.name[-1])))

@@ -100,11 +100,15 @@ def _value(name: str, value: Any, parameters: ParameterValues) -> Any:
             if vector.ndim not in (1, 2) or not vector.size or not np.isfinite(vector.astype(np.float32)).all():
                 raise NotFoundHere("no vector")
         return vector
-    found = parameters.value(value.key) if isinstance(value, Parameter) else value
-    if name == "version" and type(found) in (int, str):
-        return str(found)
-    if name in ("table_name", "column_name", "k") if found is None else type(found) is not _KINDS.get(name):
+    parameter_value = parameters.value(value.key) if isinstance(value, Parameter) else value
+    if name == "version" and type(parameter_value) in (int, str):
+        return str(parameter_value)
+    if (
+        name in ("table_name", "column_name", "k")
+        if parameter_value is None
+        else type(parameter_value) is not _KINDS.get(name)
+    ):
         raise NotFoundHere("another type")
-    if name == "k" and found > MOST_NEAREST:
+    if name == "k" and parameter_value > MOST_NEAREST:
         raise NotFoundHere("many rows")
-    return found
+    return parameter_value

@@ -66,38 +66,38 @@ class VersionChoice:
             NotFoundError: The table, version, tag or branch does not exist.
             InvalidInputError: The value is not a version, or not a time.
         """
-        opened = partial(dataset, uri, storage_options=storage_options)
+        opened_dataset = partial(dataset, uri, storage_options=storage_options)
         if self.asof is not None:
             if self.branch is None:
-                return opened(asof=_time(self.asof))
-            snapshot = opened((self.branch, None)).handle.snapshot.checkout(None, _time(self.asof))
+                return opened_dataset(asof=_time(self.asof))
+            snapshot = opened_dataset((self.branch, None)).handle.snapshot.checkout(None, _time(self.asof))
             return LanceDataset(snapshot.uri, table=TableScan(snapshot))
         text = self.tag if self.tag is not None else self.version
         if text is None:
-            return opened(None if self.branch is None else (self.branch, None))
+            return opened_dataset(None if self.branch is None else (self.branch, None))
         number = int(text) if self.tag is None and _is_number(text) else text
         if self.branch is not None:
-            return opened((self.branch, number))
+            return opened_dataset((self.branch, number))
         if self.tag is None and isinstance(number, str):
-            return _named(opened, number)
-        return opened(number)
+            return _named(opened_dataset, number)
+        return opened_dataset(number)
 
 
 def _is_number(text: str) -> bool:
     return text.strip().isdecimal()
 
 
-def _named(opened: Callable[..., LanceDataset], name: str) -> LanceDataset:
+def _named(opened_dataset: Callable[..., LanceDataset], name: str) -> LanceDataset:
     """Open the version that a tag, a branch or `branch:number` names."""
     branch, colon, number = name.rpartition(":")
     if colon:
-        return opened((branch, int(number) if _is_number(number) else number))
+        return opened_dataset((branch, int(number) if _is_number(number) else number))
     try:
-        return opened(name)
+        return opened_dataset(name)
     except NotFoundError as error:
-        table = opened()
+        table = opened_dataset()
         if name == MAIN or name in table.branches.list():
-            return opened((name, None))
+            return opened_dataset((name, None))
         raise NotFoundError(
             f"no version, tag or branch {name!r}",
             where=table.uri,
@@ -172,16 +172,16 @@ class TableHandle:
 
     def _look_up(self) -> LanceDataset:
         with self._lock:
-            opened = self._opened
-            if opened is None or not self.choice.is_newest_or_number:
-                opened = self.choice.open(self.uri, self.storage_options)
-            elif self.choice.is_newest and (latest := opened.latest_version) != opened.version:
-                opened = opened.checkout_version(latest)
-            elif _stamp(opened) != self._stamp:  # the table was dropped and created again
-                opened = self.choice.open(self.uri, self.storage_options)
-            if opened is not self._opened:
-                self._opened, self._stamp = opened, _stamp(opened)
-            return opened
+            opened_dataset = self._opened
+            if opened_dataset is None or not self.choice.is_newest_or_number:
+                opened_dataset = self.choice.open(self.uri, self.storage_options)
+            elif self.choice.is_newest and (latest := opened_dataset.latest_version) != opened_dataset.version:
+                opened_dataset = opened_dataset.checkout_version(latest)
+            elif _stamp(opened_dataset) != self._stamp:  # the table was dropped and created again
+                opened_dataset = self.choice.open(self.uri, self.storage_options)
+            if opened_dataset is not self._opened:
+                self._opened, self._stamp = opened_dataset, _stamp(opened_dataset)
+            return opened_dataset
 
     def move_to(self, snapshot: Snapshot) -> None:
         """Move to the version that a change made; a dataset passed by the caller moves, too."""
@@ -261,9 +261,9 @@ def _constant(dataset: LanceDataset) -> Callable[[], LanceDataset]:
     return lambda: dataset
 
 
-def _stamp(opened: LanceDataset) -> str | None:
+def _stamp(opened_dataset: LanceDataset) -> str | None:
     """Return a stamp that tells the manifest from that of another table in its place; None on object stores."""
-    snapshot = opened.handle.snapshot
+    snapshot = opened_dataset.handle.snapshot
     if local_path(snapshot.uri) is None:
         return None
     return snapshot.store.stamp(snapshot.manifest.path.removeprefix(snapshot.store.uri).lstrip("/"))
