@@ -76,7 +76,9 @@ def joined_files(snapshot: Snapshot, fragments: Sequence[Fragment], num_rows: in
     kept: SizedCache[JoinedFiles] = snapshot.shared(
         "joined files", lambda: SizedCache(JOINED_BYTES, lambda files: files.nbytes)
     )
-    key = tuple([(file.base_id, file.path) for fragment in fragments for file in fragment.files])
+    # Another version may have other fields in the same files.
+    shape = tuple([(file.fields, file.column_indices) for file in fragments[0].files])
+    key = shape, tuple([(file.base_id, file.path) for fragment in fragments for file in fragment.files])
     return kept.get(key, lambda: JoinedFiles(snapshot, fragments, num_rows))
 
 

@@ -70,6 +70,15 @@ class Pages:
             offsets.append(own[1:] - own[0] + end)
             end += int(own[-1] - own[0])
             items.append(array.values.slice(own[0], own[-1] - own[0]))
+        most = np.iinfo(dtype).max
+        if end > most:
+            raise UnsupportedError(
+                "items of the lists of one batch of a file of version 0.1",
+                where=f"column {path!r}",
+                expected=f"at most {most}",
+                found=end,
+                remedy="write smaller batches (max_rows_per_group)",
+            )
         ends = np.concatenate(offsets)
         self._put(f.id, len(ends), ends.astype(dtype))
         self.add(f.children[0], items, f"{path}.{f.children[0].name}")

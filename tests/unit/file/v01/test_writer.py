@@ -96,6 +96,15 @@ def test_what_would_be_read_as_another_value_is_refused(name: str) -> None:
         written(pa.table({"x": LOSSY[name]}))
 
 
+def test_lists_whose_ends_exceed_the_offsets_of_a_batch_are_refused() -> None:
+    count = 2**31 - 1  # nulls, which take no memory
+    half = pa.ListArray.from_arrays(pa.array([0, count], pa.int32()), pa.nulls(count))
+    table = pa.table({"list": pa.chunked_array([half, half])})
+    with pytest.raises(UnsupportedError, match=r"column 'list': .* at most 2147483647, found 4294967294.*max_rows_per"):
+        written(table)
+    assert written(table, rows_per_group=1).num_rows == 2
+
+
 def test_nulls_of_texts_are_values_without_bytes_and_empty_texts_are_not_nullable() -> None:
     hidden = pa.StringArray.from_buffers(
         3, pa.py_buffer(np.array([0, 2, 5, 6], "i4")), pa.py_buffer(b"aaBBBc"), pa.py_buffer(b"\x05")

@@ -92,6 +92,18 @@ def test_files_that_are_read_together_stay_open_also_for_the_next_versions(
     assert opened == [4, 5, 6]
 
 
+def test_files_that_stay_open_are_those_of_the_fields_of_a_version(path: str) -> None:
+    ds = ld.dataset(path)
+    first, flags = ds.to_table(), [i % 4 == 0 for i in range(40)]
+    rewritten = ds.merge_insert("id").when_matched_update_all().write_mode("rewrite_columns")
+    rewritten.execute({"id": range(40), "flag": flags})
+    ds.drop_columns(["flag"])
+    later = ld.dataset(path)
+    assert later.to_table() == first.drop_columns(["flag"])
+    assert later.checkout_version(10).to_table() == first
+    assert later.checkout_version(11).to_table()["flag"].to_pylist() == flags
+
+
 def test_small_files_of_many_rows_are_not_read_together(tmp_path: Path, read_together: list[int]) -> None:
     ones = pa.table({"x": np.ones(150_000, np.int64)})
     ds = ld.write_dataset(ones, tmp_path / "t.lance", max_rows_per_file=25_000, storage_options=HASTY)
