@@ -44,6 +44,7 @@ ALL = (
         "default_recall",
         "nearest_costs",
         "multivectors",
+        "tied_filters",
         "many_fragments",
         "spark",
         "first_use",

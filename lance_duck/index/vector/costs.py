@@ -48,6 +48,12 @@ FILTERED_EF: Final = 64
 """Candidates of a walk with a filter, at least: allowed vectors may lie far from the query, where a narrow walk does
 not get."""
 
+ALLOWED_OF_EXPECTED: Final = 0.5
+DEVIATIONS: Final = 3
+"""Share of the allowed vectors that chance makes expect in the partitions searched first, and standard deviations below
+it, under both of which all partitions are searched, and all allowed vectors of a partition compared: the filter is tied
+to the vectors, and measured settings do not hold. `benchmarks/tied_filters.py` prints the recall with and without."""
+
 BLAS_QUERIES: Final = 20
 """Queries from which on faiss multiplies matrices, which is fast and less precise. A constant of faiss."""
 

@@ -162,6 +162,7 @@ class PreparedSearch:
             return None
         factor = self.refine_factor
         probe = self._probe(setting.nprobes, setting.ef, factor if setting.candidates is None else 1)
+        probe = replace(probe, probe=replace(probe.probe, share=count / index.num_rows))
         if setting.candidates is None:
             return probe
         return replace(probe, candidates=max(setting.candidates, self.k * (factor or 1)))

@@ -30,6 +30,9 @@ class Probe:
         ef: Candidates that a walk over a graph keeps; None for a number that suits k.
         lower: Least distance of a hit; None for no bound.
         upper: Bound that distances of hits are below; None for no bound.
+        share: Share of the vectors that may be found, 0 to 1, if the settings hold for vectors that are allowed by
+            chance: where the first partitions of a query hold far fewer, all partitions are searched. None to keep to
+            the settings.
     """
 
     nprobes: int = 20
@@ -37,6 +40,7 @@ class Probe:
     ef: int | None = None
     lower: float | None = None
     upper: float | None = None
+    share: float | None = None
 
 
 @dataclass(frozen=True)

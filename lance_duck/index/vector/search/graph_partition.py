@@ -1,7 +1,8 @@
 """A partition of a segment with graphs: codes and graph in memory, searched by a walk or by comparing all vectors.
 
 A walk keeps `ef` candidates. With a filter it keeps more, so that about `ef` of them are allowed; where few vectors are
-allowed, comparing all of these is faster, and exact.
+allowed, comparing all of these is faster, and exact. All are compared, too, where the walk meets far fewer allowed
+vectors than chance explains: those that it meets are not the nearest ones then.
 """
 
 from __future__ import annotations
@@ -14,7 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lance_duck.forks import Lock
-from lance_duck.index.vector.costs import BLAS_QUERIES, DECODE_BYTES, FILTERED_EF, WALK, WALK_TOGETHER
+from lance_duck.index.vector.costs import (
+    ALLOWED_OF_EXPECTED,
+    BLAS_QUERIES,
+    DECODE_BYTES,
+    FILTERED_EF,
+    WALK,
+    WALK_TOGETHER,
+)
 from lance_duck.index.vector.graph.hnsw import Graph, index_of
 from lance_duck.index.vector.library import faiss
 from lance_duck.index.vector.storage.files import VectorFiles
@@ -93,9 +101,12 @@ class GraphPartition:
         width = max(ef, k, 0 if allowed is None else FILTERED_EF) * self.num_vectors // count
         if count <= width * (WALK if len(queries) < BLAS_QUERIES else WALK_TOGETHER):
             return self._look_at_all(queries, k, allowed)
-        distances, places = self._walk(queries, k, allowed, width)
-        if places[:, -1].min() < 0:
-            short = np.flatnonzero(places[:, -1] < 0)
+        num_expected = width * count // self.num_vectors
+        least = k if allowed is None else min(max(k, int(ALLOWED_OF_EXPECTED * num_expected)), count)
+        distances, places = self._walk(queries, least, allowed, width)
+        short = np.flatnonzero(places[:, -1] < 0)
+        distances, places = distances[:, :k], places[:, :k]
+        if len(short):
             distances[short], places[short] = self._look_at_all(np.ascontiguousarray(queries[short]), k, allowed)
         return distances, places
 

@@ -17,6 +17,7 @@ from lance_duck.index.vector.graph.hnsw import Graph
 from lance_duck.index.vector.graph.rows import graphs_of, read_graph
 from lance_duck.index.vector.library import faiss
 from lance_duck.index.vector.metric import normalized
+from lance_duck.index.vector.search.chance import AllowedCounts
 from lance_duck.index.vector.search.contract import Hits, Probe, Queries, Shape
 from lance_duck.index.vector.search.figures import figures
 from lance_duck.index.vector.search.graph_partition import Distances, GraphPartition, Places
@@ -59,6 +60,7 @@ class GraphIndex:
         self._alive: WeakValueDictionary[int, GraphPartition] = WeakValueDictionary()
         self._centroids = faiss.IndexFlat(files.dim, faiss.METRIC_INNER_PRODUCT if self._is_dot else faiss.METRIC_L2)
         self._centroids.add(np.ascontiguousarray(files.centroids))
+        self._allowed_counts = AllowedCounts(files.partitions)
 
     def rows(self) -> NDArray[np.uint64]:
         """Return the name of each row, uint64, by position; read once, cached, not to be changed."""
@@ -74,7 +76,7 @@ class GraphIndex:
         if self.files.num_partitions == 1:
             best.put(*self._look(0, vectors, best.k, allowed, probe))
             return best.hits()
-        for partition, mine in self._visits(vectors, best, probe):
+        for partition, mine in self._visits(vectors, best, allowed, probe):
             if allowed is None or allowed[self.files.partitions.rows(partition)].any():
                 result = self._look(partition, np.ascontiguousarray(vectors[mine]), best.k, allowed, probe)
                 best.merge(mine, *result)
@@ -124,19 +126,27 @@ class GraphIndex:
         vectors = np.ascontiguousarray(queries, np.float32)
         return np.ascontiguousarray(normalized(vectors)) if self.metric == "cosine" else vectors
 
-    def _visits(self, vectors: Queries, best: _Best, probe: Probe) -> Iterator[tuple[int, Places]]:
-        """Yield partitions with the queries to search there; then further ones for queries with fewer than k hits."""
+    def _visits(
+        self, vectors: Queries, best: _Best, allowed: NDArray[np.bool_] | None, probe: Probe
+    ) -> Iterator[tuple[int, Places]]:
+        """Yield partitions with the queries to search there; then further ones for queries that need them.
+
+        These are queries with fewer than k hits, and those whose allowed neighbours lie farther than the first ones.
+        """
         count = self.files.num_partitions
         max_partitions = count if probe.max_nprobes is None else min(max(probe.max_nprobes, 1), count)
         first, last = 0, min(max(probe.nprobes, 1), max_partitions)
         query_ids = np.arange(len(vectors))
+        far = np.zeros(len(vectors), np.bool_)
         while len(query_ids) and first < last:
             _, order = self._centroids.search(np.ascontiguousarray(vectors[query_ids]), last)
             partitions = order[:, first:last]
             for partition in np.unique(partitions[partitions >= 0]).tolist():
                 if self.files.partitions.lengths[partition]:
                     yield partition, query_ids[(partitions == partition).any(axis=1)]
-            query_ids = query_ids[best.are_short(query_ids)]
+            if not first and allowed is not None and probe.share is not None:
+                far = self._allowed_counts.are_few(allowed, probe.share, partitions)
+            query_ids = query_ids[best.are_short(query_ids) | far[query_ids]]
             first, last = last, min(2 * last, max_partitions)
 
     def _look(

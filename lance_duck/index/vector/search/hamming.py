@@ -16,6 +16,7 @@ from lance_duck.cache import SizedCache
 from lance_duck.errors import InvalidInputError
 from lance_duck.index.vector.costs import KEPT_BYTES
 from lance_duck.index.vector.graph.rows import graphs_of
+from lance_duck.index.vector.search.chance import are_few
 from lance_duck.index.vector.search.contract import Hits, Probe, Queries, Shape
 from lance_duck.index.vector.search.figures import figures
 from lance_duck.index.vector.search.ranks import partition_ranks
@@ -109,9 +110,12 @@ class HammingIndex:
         max_partitions = len(order) if probe.max_nprobes is None else max(probe.max_nprobes, 1)
         pieces: list[NDArray[np.int64]] = []
         results: list[NDArray[np.float32]] = []
-        count = 0
+        count = num_seen = 0
+        is_far = False
         for turn, partition in enumerate(order[:max_partitions]):
-            if turn >= probe.nprobes and count >= k:
+            if turn == probe.nprobes and probe.share is not None and allowed is not None:
+                is_far = bool(are_few(np.array(count), np.array(probe.share * num_seen)))
+            if turn >= probe.nprobes and count >= k and not is_far:
                 break
             rows = self.files.partitions.rows(partition)
             far = _bits(self._partition(partition), query)
@@ -120,6 +124,7 @@ class HammingIndex:
                 good &= far >= np.float32(probe.lower)
             if probe.upper is not None:
                 good &= far < np.float32(probe.upper)
+            num_seen += len(far)
             places = np.flatnonzero(good)
             pieces.append(places + rows.start)
             results.append(far[places])

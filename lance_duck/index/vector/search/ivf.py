@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -12,6 +13,7 @@ from lance_duck.errors import InvalidInputError
 from lance_duck.index.vector.costs import BATCH_QUERIES, CENTROIDS_AT_ONCE, KEPT_BYTES
 from lance_duck.index.vector.library import faiss
 from lance_duck.index.vector.metric import normalized
+from lance_duck.index.vector.search.chance import AllowedCounts
 from lance_duck.index.vector.search.contract import Hits, Probe, Queries, Shape
 from lance_duck.index.vector.search.figures import figures
 from lance_duck.index.vector.search.lists import Lists
@@ -46,6 +48,7 @@ class IvfIndex:
         self.is_exact = files.storage == "FLAT"
         self._lists = Lists(files, limit)
         self._last_selector: Selector | None = None
+        self._allowed_counts = AllowedCounts(files.partitions)
 
     def rows(self) -> NDArray[np.uint64]:
         """Return the name of each row, uint64, by position; read once, cached, not to be changed."""
@@ -142,10 +145,19 @@ class IvfIndex:
             distances, positions = np.empty((len(vectors), k), np.float32), np.empty((len(vectors), k), np.int64)
             result = self._scan(vectors[order], k, coarse[order], partitions[order], selector, probe)
             distances[order], positions[order] = result
-        if width < max_partitions and is_short(positions):
-            short = np.flatnonzero(positions[:, -1] < 0)
-            self._widen(vectors, k, short, allowed, selector, probe, width, max_partitions, distances, positions)
+        if width < max_partitions:
+            far = self._far(allowed, probe, partitions)
+            if far.any() or is_short(positions):
+                again = np.flatnonzero(far | (positions[:, -1] < 0))
+                scope = _Scope(allowed, selector, probe, width, max_partitions, far)
+                self._widen(vectors, k, again, scope, distances, positions)
         return distances, positions
+
+    def _far(self, allowed: NDArray[np.bool_] | None, probe: Probe, nearest: _Places) -> NDArray[np.bool_]:
+        """Return whether the allowed neighbours of each query lie farther than its nearest partitions."""
+        if allowed is None or probe.share is None:
+            return np.zeros(len(nearest), np.bool_)
+        return self._allowed_counts.are_few(allowed, probe.share, nearest)
 
     def _selector(self, allowed: NDArray[np.bool_]) -> Selector:
         """Return a faiss selector of allowed positions; that of the last search if the positions are the same."""
@@ -159,40 +171,34 @@ class IvfIndex:
         self,
         vectors: Queries,
         k: int,
-        short: _Places,
-        allowed: NDArray[np.bool_] | None,
-        selector: Selector | None,
-        probe: Probe,
-        width: int,
-        max_partitions: int,
+        again: _Places,
+        scope: _Scope,
         distances: _Distances,
         positions: _Places,
     ) -> None:
-        """Search for some queries again, in as many partitions as hold k allowed rows; write to the last arguments."""
-        counts = self.files.partitions.lengths if allowed is None else self._allowed_in_partitions(allowed)
-        step = max(CENTROIDS_AT_ONCE // max_partitions, 1)
-        for numbers in (short[i : i + step] for i in range(0, len(short), step)):
+        """Search for some queries in more partitions, and write to the last arguments.
+
+        They are as many as hold k allowed rows, or all of them where the neighbours lie farther.
+        """
+        allowed, width, most = scope.allowed, scope.width, scope.max_partitions
+        counts = self.files.partitions.lengths if allowed is None else self._allowed_counts.of(allowed)
+        step = max(CENTROIDS_AT_ONCE // most, 1)
+        for numbers in (again[i : i + step] for i in range(0, len(again), step)):
             batch = np.ascontiguousarray(vectors[numbers])
-            coarse, partitions = self._nearest_partitions(batch, max_partitions)
+            coarse, partitions = self._nearest_partitions(batch, most)
             inside = np.where(partitions >= 0, counts[partitions], 0)
             enough = np.cumsum(inside, axis=1) >= k
-            needed = np.where(enough[:, -1], enough.argmax(axis=1) + 1, max_partitions)
-            if probe.upper is not None:  # allowed rows may lie beyond the bound
-                needed[:] = max_partitions
+            needed = np.where(enough[:, -1] & ~scope.far[numbers], enough.argmax(axis=1) + 1, most)
+            if scope.probe.upper is not None:  # allowed rows may lie beyond the bound
+                needed[:] = most
             last = max(int(needed.max()), width)
             partitions = np.ascontiguousarray(partitions[:, :last])
             partitions[inside[:, :last] == 0] = -1
             partitions[np.arange(last) >= np.maximum(needed, width)[:, None]] = -1
-            result = self._scan(batch, k, np.ascontiguousarray(coarse[:, :last]), partitions, selector, probe)
-            distances[numbers], positions[numbers] = result
-
-    def _allowed_in_partitions(self, allowed: NDArray[np.bool_]) -> _Places:
-        """Return the number of allowed rows in each partition."""
-        partitions = self.files.partitions
-        counts = np.zeros(len(partitions), np.int64)
-        filled = np.flatnonzero(partitions.lengths)
-        counts[filled] = np.add.reduceat(allowed, partitions.offsets[filled], dtype=np.int64)
-        return counts
+            coarse = np.ascontiguousarray(coarse[:, :last])
+            distances[numbers], positions[numbers] = self._scan(
+                batch, k, coarse, partitions, scope.selector, scope.probe
+            )
 
     def _nearest_partitions(self, vectors: Queries, width: int) -> tuple[_Distances, _Places]:
         coarse = np.empty((len(vectors), width), np.float32)
@@ -265,6 +271,27 @@ class Selector:
         parameters.nprobe = nprobe
         parameters.sel = self._selector
         return parameters
+
+
+@dataclass(frozen=True, eq=False)
+class _Scope:
+    """The extent of a search that goes on in more partitions.
+
+    Attributes:
+        allowed: bool (num_rows,): whether each position may be found; None if all may.
+        selector: The faiss selector of these positions.
+        probe: Extent of the search.
+        width: Partitions that were searched first.
+        max_partitions: Partitions to search at most.
+        far: bool (queries,): whether all of these are to be searched for a query.
+    """
+
+    allowed: NDArray[np.bool_] | None
+    selector: Selector | None
+    probe: Probe
+    width: int
+    max_partitions: int
+    far: NDArray[np.bool_]
 
 
 @lru_cache(256)

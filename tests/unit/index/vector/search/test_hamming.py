@@ -57,3 +57,14 @@ def test_what_it_says_of_itself(index: HammingIndex) -> None:
     index.prewarm()
     assert index.nbytes >= before + CODES.nbytes
     assert index.statistics()["metric_type"] == "hamming"
+
+
+def test_all_partitions_are_searched_where_the_first_hold_fewer_allowed_rows_than_chance_explains(
+    index: HammingIndex,
+) -> None:
+    for row in range(len(ASKED)):
+        ranks = index.partition_ranks(ASKED[row : row + 1], np.arange(200)[None])[0]
+        allowed = ranks > ranks.min()
+        hits = index.search(ASKED[row : row + 1], 9, allowed, Probe(nprobes=1, share=float(allowed.mean())))
+        far = distances("hamming", ASKED[row : row + 1], CODES)[:, allowed]
+        np.testing.assert_array_equal(hits.distances, np.sort(far, axis=1)[:, :9])

@@ -69,6 +69,21 @@ def test_all_partitions_hold_the_nearest_of_all(storage: str, metric: str, bits:
 
 
 @pytest.mark.parametrize(("storage", "metric", "bits"), CASES)
+def test_all_partitions_are_searched_where_the_first_hold_fewer_allowed_rows_than_chance_explains(
+    storage: str, metric: str, bits: int, tmp_path: Path
+) -> None:
+    case = made(storage, metric, bits=bits)
+    index = IvfIndex(case.open(tmp_path))
+    for asked in (queries()[:1], np.repeat(queries()[:1], 30, axis=0)):
+        ranks = index.partition_ranks(asked[:1], np.arange(index.num_rows)[None])[0]
+        allowed = (ranks >= 1) & (np.random.default_rng(5).random(index.num_rows) < 0.7)
+        hits = index.search(asked, 10, allowed, Probe(nprobes=1, share=float(allowed.mean())))
+        check(case, asked, hits, 10, allowed)
+        few = index.search(asked, 10, allowed, Probe(nprobes=1, max_nprobes=2, share=float(allowed.mean())))
+        assert set(ranks[few.positions[few.positions >= 0]]) <= {1}
+
+
+@pytest.mark.parametrize(("storage", "metric", "bits"), CASES)
 def test_only_what_is_allowed_is_found_and_all_of_it(storage: str, metric: str, bits: int, tmp_path: Path) -> None:
     case = made(storage, metric, bits=bits)
     index = IvfIndex(case.open(tmp_path))

@@ -1,0 +1,90 @@
+"""What do searches find whose filter goes with the vectors, and how long do they take?
+
+Vectors lie around 100 topics, and a filter allows some of these: queries are of allowed topics, or of others, whose
+neighbours lie far from them. No settings are named; recall is that of the ten nearest rows, on average over 100
+queries, and time is of the processor. "by settings alone" is this package without its look at how many rows the first
+partitions hold.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from pathlib import Path
+from typing import Any, Final
+from unittest import mock
+
+import lance
+import numpy as np
+import pyarrow as pa
+from rich.console import Console
+from rich.table import Table
+
+import lance_duck as ld
+from benchmarks._harness import chosen, machine, options
+from lance_duck.index.vector.search import chance, graph_partition
+
+TOPICS: Final = 100
+DIM: Final = 64
+QUERIES: Final = 100
+K: Final = 10
+_LEAST: Final = "ALLOWED_OF_EXPECTED"
+KINDS: Final = ("IVF_PQ", "IVF_HNSW_SQ")
+
+
+def main() -> None:
+    """Print recall and time by index, number of topics, and side of the queries."""
+    arguments = options((__doc__ or "").split("\n")[0], rows=100_000, rounds=1).parse_args()
+    table = Table(title=f"Filters by topic, {arguments.rows:,} of {DIM} numbers\n{machine()}", title_justify="left")
+    for heading in ("index", "topics allowed", "queries", "", "recall", "ms a query"):
+        table.add_column(heading, justify="right")
+    with tempfile.TemporaryDirectory() as folder:
+        for kind in chosen(KINDS, arguments.only):
+            topics, vectors = _write(Path(folder) / f"{kind}.lance", kind, arguments.rows)
+            for allowed in (5, 20, 50):
+                for side in ("allowed", "others"):
+                    rows = np.flatnonzero((topics < allowed) == (side == "allowed"))
+                    queries = vectors[np.random.default_rng(3).choice(rows, QUERIES)]
+                    for name, recall, seconds in _race(Path(folder) / f"{kind}.lance", queries, f"topic < {allowed}"):
+                        cells = (kind, f"{allowed} of {TOPICS}", side, name, f"{recall:.3f}", f"{seconds * 1e3:.2f}")
+                        table.add_row(*cells)
+                        print(*cells, flush=True)
+    Console(width=110).print(table)
+
+
+def _write(path: Path, kind: str, rows: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(2)
+    centres = rng.standard_normal((TOPICS, DIM)).astype(np.float32)
+    topics = rng.integers(0, TOPICS, rows)
+    vectors = centres[topics] + 0.8 * rng.standard_normal((rows, DIM), np.float32)
+    column = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), DIM)
+    dataset = ld.write_dataset(pa.table({"id": np.arange(rows), "topic": topics, "v": column}), path)
+    more: dict[str, Any] = {"num_sub_vectors": DIM // 4} if kind == "IVF_PQ" else {}
+    dataset.create_index("v", kind, num_partitions=100 if kind == "IVF_PQ" else 10, **more)
+    return topics, vectors
+
+
+def _race(path: Path, queries: np.ndarray, filter_: str) -> list[tuple[str, float, float]]:
+    ours, theirs = ld.dataset(path), lance.dataset(path)
+    truth = [_ids(ours, query, filter_, use_index=False) for query in queries]
+    searches = {"lance_duck": (ours, 0.5), "by settings alone": (ours, 0.0), "pylance": (theirs, 0.5)}
+    results = []
+    for name, (dataset, least) in searches.items():
+        with mock.patch.object(chance, _LEAST, least), mock.patch.object(graph_partition, _LEAST, least):
+            _ids(dataset, queries[0], filter_)
+            begin = time.process_time()
+            found = [_ids(dataset, query, filter_) for query in queries]
+            seconds = (time.process_time() - begin) / len(queries)
+        results.append((name, sum(len(a & b) for a, b in zip(found, truth, strict=True)) / (K * len(queries)), seconds))
+    return results
+
+
+def _ids(dataset: Any, query: np.ndarray, filter_: str, **settings: Any) -> set[int]:
+    nearest = {"column": "v", "q": query, "k": K, **settings}
+    return set(
+        dataset.to_table(columns=["id", "_distance"], filter=filter_, prefilter=True, nearest=nearest)["id"].to_pylist()
+    )
+
+
+if __name__ == "__main__":
+    main()

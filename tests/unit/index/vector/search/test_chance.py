@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from lance_duck.index.vector.search.chance import AllowedCounts, are_few
+from lance_duck.index.vector.storage.metadata import Partitions
+
+COUNTS = AllowedCounts(Partitions(np.array([0, 0, 400]), np.array([400, 0, 600])))
+
+
+def allowed(first: int, last: int) -> np.ndarray:
+    """A mask with so many allowed vectors of the first partition, and of the last one."""
+    mask = np.zeros(1000, np.bool_)
+    mask[:first] = True
+    mask[400 : 400 + last] = True
+    return mask
+
+
+def test_allowed_vectors_are_counted_by_partition() -> None:
+    assert COUNTS.of(allowed(30, 7)).tolist() == [30, 0, 7]
+
+
+def test_a_mask_that_may_change_is_counted_again() -> None:
+    mask = allowed(30, 7)
+    COUNTS.of(mask)
+    mask[0] = False
+    assert COUNTS.of(mask).tolist() == [29, 0, 7]
+    mask.flags.writeable = False
+    assert COUNTS.of(mask) is COUNTS.of(mask)
+
+
+def test_a_query_whose_nearest_partitions_hold_less_than_half_of_its_share_is_far_from_its_neighbours() -> None:
+    mask, nearest = allowed(90, 410), np.array([[0, -1], [2, -1], [0, 2], [1, -1]])
+    assert COUNTS.are_few(mask, 0.5, nearest).tolist() == [True, False, False, False]
+
+
+@pytest.mark.parametrize(
+    ("count", "expected", "few"), [(0, 8.9, False), (0, 9.1, True), (49, 100, True), (51, 100, False)]
+)
+def test_what_chance_explains_is_not_few(count: int, expected: float, few: bool) -> None:
+    assert bool(are_few(np.array([count]), np.array([expected]))[0]) is few
