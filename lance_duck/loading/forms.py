@@ -73,8 +73,9 @@ def numbers_of_column(array: pa.Array, field: pa.Field) -> Numbers | None:
 def to_numpy(batch: pa.RecordBatch) -> dict[str, Any]:
     """Return a batch as numpy arrays, by column; arrays that share the memory of the batch are read-only.
 
-    Fixed-size lists become matrices, bfloat16 becomes float32, times become datetime64 and timedelta64, and other
-    types, such as texts and lists of varying length, become lists of Python objects.
+    Fixed-size lists become matrices, tensors of one shape arrays of it, bfloat16 becomes float32, times become
+    datetime64 and timedelta64, and other types, such as texts and lists of varying length, become lists of Python
+    objects.
 
     Raises:
         InvalidInputError: There is a null among integers, booleans, times or arrays.

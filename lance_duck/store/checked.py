@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from lance_duck.checksums.container import Checksums, Trailer, check_extents, damaged, read_checksums
+from lance_duck.checksums.container import Checksums, Trailer, damaged, read_checksums
 from lance_duck.checksums.digests import BLOCK, LOG2_BLOCK, digest, num_blocks
 from lance_duck.store.costs import COPY_BYTES, FEW_RANGES
 from lance_duck.store.mapped import Int64s, MappedFile, Spans
@@ -111,10 +111,6 @@ class CheckedSource(DigestedSource):
     def checksums_at(self) -> int:
         """Position of the block of checksums: all bytes before it are of extents, or padding."""
         return self._position
-
-    def check_whole(self, data: bytes) -> None:
-        """Compare all bytes of the file, which is small. Raises CorruptError when they are not what was written."""
-        check_extents(data, self._block_bytes(), self._trailer, self.path)
 
     def _block_bytes(self) -> bytes:
         block = self._block  # which another thread may forget

@@ -45,16 +45,6 @@ class LocalStore:
         self.external = external
         self.checksums = checksums
 
-    def allowing(self, roots: Sequence[str]) -> LocalStore:
-        """Return the same store, with more directories that paths may lead into."""
-        return LocalStore(
-            self.uri,
-            (*self._roots[1:], *roots),
-            fsync=self._fsync,
-            external=self.external,
-            checksums=self.checksums,
-        )
-
     def get(self, path: str) -> bytes:
         """See `Store.get`."""
         place = self._place(path)

@@ -14,8 +14,9 @@ from lance_duck.loading.forms import numbers_of_column
 def to_tensors(batch: pa.RecordBatch) -> dict[str, Any]:
     """Return a batch as tensors, by column.
 
-    Fixed-size lists become matrices, times their ticks, and types without numbers, such as texts and lists of varying
-    length, lists of Python objects. A tensor shares the memory of its column if nothing else does, and may be changed.
+    Fixed-size lists become matrices, tensors of one shape stay so, times become their ticks, and types without numbers,
+    such as texts and lists of varying length, lists of Python objects. A tensor shares the memory of its column if
+    nothing else does, and may be changed.
 
     Raises:
         InvalidInputError: There is a null among integers, booleans, times or arrays.

@@ -35,14 +35,6 @@ def write_length_codes(lengths: UInt32s, codes: NDArray[np.uint8]) -> None:
             codes[i] = np.uint8(((np.int64(lengths[i]) >> (bits - 4)) & 7) | ((bits - 3) << 3))
 
 
-@subroutine
-def length_floor(code: Any) -> Any:
-    """Return the least length that has a code."""
-    if code < 8:
-        return np.int64(code)
-    return np.int64((np.int64(code) & 7) | 8) << ((np.int64(code) >> 3) - 1)
-
-
 @kernel
 def encode_impacts(
     bounds: Int64s,

@@ -9,7 +9,6 @@ import pyarrow as pa
 
 from lance_duck.errors import DataMismatchError, InvalidInputError
 from lance_duck.snapshot import Snapshot
-from lance_duck.wire.column_path import split_path
 from lance_duck.wire.schema import Field, Schema
 from lance_duck.wire.schema_write import schema_from_arrow
 
@@ -129,11 +128,6 @@ def check_new_names(schema: Schema, paths: Iterable[str]) -> None:
     for path in paths:
         if path in schema.names:
             raise _exists((path,))
-
-
-def top_names(schema: Schema, paths: Iterable[str]) -> list[str]:
-    """Return the names of the top-level columns of paths, each once."""
-    return list(dict.fromkeys(path if path in schema.names else split_path(path)[0] for path in paths))
 
 
 def _extend(

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -105,11 +104,6 @@ class MergeJoin:
     def read(self) -> Sequence[str]:
         """The columns of the table that values depend on."""
         return list(dict.fromkeys(name for _, value in self.updated or () for name in sorted(value.of_target)))
-
-    @cached_property
-    def is_computed(self) -> bool:
-        """Whether DuckDB has to evaluate a value."""
-        return any(self._as_it_is(pair) is None for pair in (*(self.updated or ()), *(self.inserted or ())))
 
     # By keys.
 
