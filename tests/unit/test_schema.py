@@ -119,6 +119,7 @@ def test_types_that_have_no_json_are_refused_by_name(type_: pa.DataType) -> None
         {"fields": [{"name": "x", "type": {"type": "nothing"}, "nullable": True}]},
         {"fields": [], "metadata": {"x": 1}},
         {"fields": [3]},
+        {"fields": [{"name": "\ud800", "type": {"type": "int8"}, "nullable": True}]},
     ],
     ids=str,
 )

@@ -57,14 +57,14 @@ def with_casts(text: str) -> str:
     except NotSimpleError:
         return text
     calls = [i for i, word in enumerate(words[:-1]) if word.text.lower() == _NAME and words[i + 1].text == "("]
-    for place in reversed(calls):  # inner ones first, and the text before a place stays as it is
-        text = _replaced(text, words, place)
-        words = tokens(text, simple=False)
+    edits = [edit for place in calls for edit in _edits(words, place)]
+    for start, stop, new in sorted(edits, reverse=True):
+        text = text[:start] + new + text[stop:]
     return text
 
 
-def _replaced(text: str, words: Sequence[SqlToken], place: int) -> str:
-    """Return the text with the call at a place written as a CAST; as it is, where it is not of that form."""
+def _edits(words: Sequence[SqlToken], place: int) -> list[tuple[int, int, str]]:
+    """Return (start, stop, new text) of the parts that make the call at a place a CAST; none if it has another form."""
     depth, comma = 0, -1
     for i in range(place + 1, len(words)):
         mark = words[i].text if words[i].kind in ("mark", "other") else ""
@@ -74,29 +74,31 @@ def _replaced(text: str, words: Sequence[SqlToken], place: int) -> str:
         if depth == 0:
             break
     else:
-        return text
+        return []
     if comma < 0 or i != comma + 2 or words[comma + 1].kind != "text":
-        return text
+        return []
     type_ = duckdb_type_name(words[comma + 1].text[1:-1].replace("''", "'"))
-    value = text[words[place + 1].stop : words[comma].start]
-    return f"{text[: words[place].start]}CAST({value} AS {type_}){text[words[i].stop :]}"
+    return [
+        (words[place].start, words[place + 1].stop, "CAST("),
+        (words[comma].start, words[comma + 1].stop, f" AS {type_}"),
+    ]
 
 
 def duckdb_type_name(name: str) -> str:
     """Return what DuckDB calls a type of Arrow. Raises InvalidInputError."""
-    spelled = name.replace(" ", "")
-    plain = _PLAIN.get(spelled)
-    if plain is not None:
-        return plain
+    items, brackets = name.replace(" ", ""), ""
+    while True:
+        if (vector := _VECTOR.fullmatch(items)) is not None:
+            items, brackets = vector[2], f"[{vector[1]}]{brackets}"
+        elif (list_ := _LIST.fullmatch(items)) is not None:
+            items, brackets = list_[1], f"[]{brackets}"
+        else:
+            break
+    if items in _PLAIN:
+        return _PLAIN[items] + brackets
     for pattern, form in _PATTERNS:
-        match = pattern.fullmatch(spelled)
+        match = pattern.fullmatch(items)
         if match is not None:
-            return form.format(*match.groups())
-    vector = _VECTOR.fullmatch(spelled)
-    if vector is not None:
-        return f"{duckdb_type_name(vector[2])}[{vector[1]}]"
-    items = _LIST.fullmatch(spelled)
-    if items is not None:
-        return f"{duckdb_type_name(items[1])}[]"
+            return form.format(*match.groups()) + brackets
     expected = "a type that DuckDB has, such as 'Int32', 'Utf8' or 'FixedSizeList(8, Float32)'"
-    raise InvalidInputError("type", where=_NAME, expected=expected, found=repr(name))
+    raise InvalidInputError("type", where=_NAME, expected=expected, found=repr(items))

@@ -15,7 +15,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from lance_duck.arguments import checked_call
-from lance_duck.errors import InvalidInputError, UnsupportedError
+from lance_duck.errors import InvalidInputError, LanceDuckError, UnsupportedError
 from lance_duck.wire.c_schema import metadata_pairs
 from lance_duck.wire.logical import arrow_from_logical, logical_from_arrow
 
@@ -42,10 +42,12 @@ def json_to_schema(schema_json: Mapping[str, Any]) -> pa.Schema:
         InvalidInputError: A part is missing or of another kind.
         UnsupportedError: A type that is unknown.
     """
-    fields = [_field_from_json(field, "schema", 0) for field in _list(schema_json, "fields", "schema")]
     try:
+        fields = [_field_from_json(field, "schema", 0) for field in _list(schema_json, "fields", "schema")]
         storage = pa.schema(fields, _metadata(schema_json, "schema"))
         return pa.ipc.read_schema(storage.serialize())  # makes extension types of the metadata that name them
+    except LanceDuckError:
+        raise
     except (pa.ArrowException, ValueError, TypeError) as error:
         raise InvalidInputError("not an Arrow schema", where="schema", found=str(error)) from error
 

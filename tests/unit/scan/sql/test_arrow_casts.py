@@ -17,6 +17,7 @@ from lance_duck.scan.sql.arrow_casts import with_casts
         ("arrow_cast(arrow_cast(a, 'Utf8'), 'Date32')", "CAST(CAST(a AS VARCHAR) AS DATE)"),
         ("arrow_cast([1, 2], 'FixedSizeList(2, Float32)')", "CAST([1, 2] AS FLOAT[2])"),
         ("arrow_cast(a, 'List(LargeList(Int8))')", "CAST(a AS TINYINT[][])"),
+        ("arrow_cast(a, 'FixedSizeList(2, List(Int8))')", "CAST(a AS TINYINT[][2])"),
         ("arrow_cast(a, 'Decimal128(10, 2)')", "CAST(a AS DECIMAL(10,2))"),
         ("arrow_cast(a, 'Timestamp(Millisecond, None)')", "CAST(a AS TIMESTAMP_MS)"),
         ("arrow_cast(a, 'Timestamp(Second, Some(\"UTC\"))')", "CAST(a AS TIMESTAMPTZ)"),
@@ -32,6 +33,11 @@ def test_a_call_becomes_a_cast_of_duckdb(text: str, cast: str) -> None:
 def test_a_type_that_duckdb_lacks_is_named() -> None:
     with pytest.raises(ld.InvalidInputError, match=r"arrow_cast: type: .* found 'Float16'"):
         with_casts("arrow_cast(a, 'FixedSizeList(2, Float16)')")
+
+
+def test_types_are_nested_to_any_depth() -> None:
+    name = "List(" * 2000 + "Int8" + ")" * 2000
+    assert with_casts(f"arrow_cast(a, '{name}')") == f"CAST(a AS TINYINT{'[]' * 2000})"
 
 
 def test_filters_and_new_columns_have_it(tmp_path: Path) -> None:
