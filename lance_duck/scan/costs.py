@@ -379,8 +379,7 @@ ALWAYS_INDEXED_SHARE: Final = 4
 
 CODE_NS: Final = 2.0
 """Nanoseconds per code in a partition, beside those of its bytes. This cost and those below are processor time of one
-query; `benchmarks/nearest_costs.py` measures them. Only their ratios matter. `benchmarks/nearest_costs.py` measures
-them. Only their ratios matter."""
+query; `benchmarks/nearest_costs.py` measures them. Only their ratios matter."""
 
 CODE_BYTE_NS: Final = 0.4
 """Nanoseconds per byte of a code of product quantization: one lookup in the table of distances."""

@@ -11,8 +11,8 @@ POSTINGS_BYTES: Final = 128 << 20
 """Bytes of postings and positions that an open segment keeps: all of an index of a few million texts."""
 
 COLUMN_SHARE: Final = 4
-"""Share of these bytes, one in so many, up to which a column of postings is kept whole, of all partitions together: the
-column of their blocks, of some hundred thousand texts, those of what bounds their scores, and others, beside terms."""
+"""Inverse share of `POSTINGS_BYTES`, which the partitions divide, up to which a column of postings is kept whole: a
+quarter holds the blocks of some hundred thousand texts, and leaves room for other columns and for single terms."""
 
 READ_MEANWHILE: Final = 256 << 10
 """Bytes of a column that are read in the time in which a few rows of it are: 50 to 170 µs, at 1.3 to 4 GB/s
