@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import gc
+import os
+import subprocess
+import sys
 
 import pytest
 
@@ -32,3 +35,31 @@ def test_a_search_that_was_off_before_stays_off() -> None:
         assert not gc.isenabled()
     finally:
         gc.enable()
+
+
+IN_A_CHILD = """
+import gc, os, threading
+from lance_duck.snapshot.garbage import uncollected
+
+begun, end = threading.Event(), threading.Event()
+
+def plan():
+    with uncollected():
+        begun.set()
+        end.wait()
+
+thread = threading.Thread(target=plan)
+thread.start()
+begun.wait()
+if (child := os.fork()) == 0:
+    os._exit(0 if gc.isenabled() else 3)
+status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+end.set()
+thread.join()
+raise SystemExit(status)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_a_child_that_is_forked_meanwhile_searches() -> None:
+    assert subprocess.run([sys.executable, "-c", IN_A_CHILD], timeout=60, check=False).returncode == 0
