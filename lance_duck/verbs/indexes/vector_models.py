@@ -158,7 +158,7 @@ class IndicesBuilder:
         """
         ids = self._fragments(fragment_ids)
         rows = rows_of(self.dataset.handle.snapshot, ids)
-        count = num_partitions or max(1, round(math.sqrt(rows)))
+        count = max(1, round(math.sqrt(rows))) if num_partitions is None else num_partitions
         parameters = {"index_type": "IVF_FLAT", "metric": distance_type, "num_partitions": count}
         model = self._trained({**parameters, "sample_rate": sample_rate, "max_iters": max_iters}, ids)
         return IvfModel(_vectors(model.centroids), model.metric)

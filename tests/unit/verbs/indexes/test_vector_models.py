@@ -76,6 +76,8 @@ def test_what_makes_no_sense_is_refused(table: ld.LanceDataset, tmp_path: Path) 
     ivf = builder.train_ivf(2)
     with pytest.raises(InvalidInputError, match=r"fragment_ids: expected fragments of the table, found \[7\]"):
         builder.train_ivf(2, fragment_ids=[0, 7])
+    with pytest.raises(InvalidInputError, match=r"num_partitions: .* found 0"):
+        builder.train_ivf(0)
     with pytest.raises(InvalidInputError, match="num_sub_vectors"):
         builder.train_pq(ivf, 3)
     with pytest.raises(InvalidInputError, match="no vectors to train with"):
