@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from operator import index
 from typing import Final
 
 import pyarrow as pa
@@ -31,13 +32,11 @@ def listed_rows(
     if rows is None:
         return None
     try:
-        ids = read_row_address_map(rows, name, rows_of).rows() if isinstance(rows, bytes) else list(rows)
+        ids = read_row_address_map(rows, name, rows_of).rows() if isinstance(rows, bytes) else list(map(index, rows))
         values = pa.array(ids, pa.uint64())
     except CorruptError as error:
         raise InvalidInputError(name, expected="a row address map, or row ids", found=error.what) from error
     except (TypeError, ValueError, OverflowError, pa.ArrowException) as error:
         raise InvalidInputError(name, expected="row ids, or a row address map", found=str(error)) from error
-    if values.null_count:
-        raise InvalidInputError(name, expected="row ids", found="a null")
     condition = In(_PATH, values)
     return Not(condition) if excluded else condition

@@ -80,7 +80,7 @@ def test_lists_of_rows_come_as_maps_too(numbers: ld.LanceDataset) -> None:
     assert numbers.to_table(["a"], row_addr_allowlist=whole)["a"].to_pylist() == [4, 5, 6, 7]
 
 
-@pytest.mark.parametrize("rows", [b"zz", [-1], [None], ["x"], 3])
+@pytest.mark.parametrize("rows", [b"zz", [-1], [1.5], [None], ["x"], 3])
 def test_lists_of_no_rows_are_refused(rows: Any, numbers: ld.LanceDataset) -> None:
     with pytest.raises(ld.InvalidInputError, match="row_addr_allowlist"):
         numbers.to_table(row_addr_allowlist=rows)
