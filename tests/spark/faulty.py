@@ -99,10 +99,10 @@ class Fault:
         """Let the store fail while a version is published."""
         real = committer.publish_manifest
 
-        def publish(*arguments: Any) -> None:
+        def publish(*arguments: Any, **more: Any) -> None:
             if self.strikes("unknown"):
                 raise StoreError("the store does not answer")
-            real(*arguments)
+            real(*arguments, **more)
             if self.strikes("lost"):
                 raise StoreError("the answer of the store was lost")
 
