@@ -21,7 +21,14 @@ from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.projection import HIDDEN, ROW_ADDRESS
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import Snapshot
-from lance_duck.verbs.columns.files import ColumnFiles, LiveRows, live_rows, with_fields_of, with_file
+from lance_duck.verbs.columns.files import (
+    ColumnFiles,
+    LiveRows,
+    live_rows,
+    refuse_missing_values,
+    with_fields_of,
+    with_file,
+)
 from lance_duck.verbs.columns.new_columns import JoinedColumns, NewColumns
 from lance_duck.verbs.columns.schema_change import add_fields, next_field_id
 from lance_duck.verbs.public.bases import new_bases, with_base_options
@@ -85,6 +92,8 @@ def add_to_fragment(snapshot: Snapshot, fragment: Fragment, source: NewColumns) 
     files = ColumnFiles(snapshot, columns.new, version)
     batches = source.batches(table, fragment)
     try:
+        if batches is None:
+            refuse_missing_values(snapshot, fragment)
         file = None if batches is None else files.write(fragment, batches)
         source.finish()
     except BaseException:

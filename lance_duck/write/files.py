@@ -214,8 +214,13 @@ class _OpenFile:
         self, sink: Sink, schema: Schema, options: WriteOptions, dictionaries: MutableMapping[int, pa.Array]
     ) -> FileWriter | writer01.LegacyFileWriter:
         if options.version == LEGACY:
-            rows = options.max_rows_per_group
-            return writer01.LegacyFileWriter(sink, schema, rows_per_group=rows, dictionaries=dictionaries)
+            return writer01.LegacyFileWriter(
+                sink,
+                schema,
+                rows_per_group=options.max_rows_per_group,
+                batch_rows=options.batch_rows,
+                dictionaries=dictionaries,
+            )
         return FileWriter(
             sink,
             schema,

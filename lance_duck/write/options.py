@@ -66,6 +66,8 @@ class WriteOptions:
     Attributes:
         max_rows_per_file: Rows after which the next file is begun.
         max_rows_per_group: Rows of a batch in files of version 0.1; files of version 2 have no batches.
+        batch_rows: Rows of each batch of a file of version 0.1 that is added to a fragment: its files have the same
+            batches; () for `max_rows_per_group` each.
         max_bytes_per_file: Bytes after which the next file is begun; a file may be larger by the pages that were not
             full then.
         data_storage_version: "2.0", "2.1", "2.2" or "stable", "0.1" or "legacy"; None for "2.2".
@@ -88,6 +90,7 @@ class WriteOptions:
 
     max_rows_per_file: int = ROWS_PER_FILE
     max_rows_per_group: int = 1024
+    batch_rows: Sequence[int] = ()
     max_bytes_per_file: int = BYTES_PER_FILE
     data_storage_version: str | None = None
     bases: Sequence[Base | None] = ()

@@ -200,3 +200,33 @@ def test_the_first_column_of_a_file_does_not_move_out(tmp_path: Path) -> None:
     ld.LanceDataset.commit(ds.uri, operation, read_version=ds.version)
     assert_as_pylance(ds.uri)
     assert lance.dataset(ds.uri).to_table()["s"].to_pylist() == new["s"].to_pylist()
+
+
+@pytest.mark.parametrize("writer", ["ours", "pylance"])
+def test_new_files_of_a_fragment_have_the_batches_of_its_other_files(writer: str, tmp_path: Path) -> None:
+    uri = str(tmp_path / "t.lance")
+    data = pa.table({"id": np.arange(3_000), "y": np.arange(3_000) % 7})
+    (ld if writer == "ours" else lance).write_dataset(
+        data, uri, max_rows_per_group=GROUP, max_rows_per_file=2_000, **LEGACY
+    )
+    dataset = ld.dataset(uri)
+    dataset.delete("id % 5 = 1")
+    dataset.add_columns({"x": "id * 2"})
+    dataset.alter_columns({"path": "y", "data_type": pa.int32()})
+    dataset.merge(pa.table({"id": np.arange(3_000), "z": np.arange(3_000) * 3}), "id")
+    dataset.merge_insert("id").when_matched_update_all().write_mode("rewrite_columns").execute(
+        pa.table({"id": [4, 2_500], "x": [-1, -2]})
+    )
+    theirs = lance.dataset(uri)
+    assert theirs.to_table() == dataset.to_table()
+    assert theirs.count_rows("x < 0") == 2
+    theirs.delete("id = 7")
+    assert ld.dataset(uri).count_rows("z >= 0 AND y < 7") == 2_399
+
+
+def test_new_columns_without_values_are_refused(tmp_path: Path) -> None:
+    dataset = ld.write_dataset(pa.table({"id": [1, 2]}), tmp_path / "t.lance", **LEGACY)
+    for columns in (pa.schema([pa.field("x", pa.int32())]), {"x": "CAST(NULL AS int)"}):
+        with pytest.raises(UnsupportedError, match="new columns without values"):
+            dataset.add_columns(columns)
+    assert lance.dataset(str(tmp_path / "t.lance")).to_table().column_names == ["id"]

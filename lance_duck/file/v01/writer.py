@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import struct
 from array import array
-from collections.abc import MutableMapping
+from collections.abc import Iterable, MutableMapping
+from itertools import chain, repeat
 from types import TracebackType
 from typing import Final
 
@@ -42,7 +43,8 @@ class LegacyFileWriter:
     Args:
         sink: Sink of the bytes; closed by `finish`, aborted by `abort`.
         schema: Schema of the columns; `schema_from_arrow` has checked their types.
-        rows_per_group: Rows of a batch.
+        rows_per_group: Rows of a batch, after those of `batch_rows`.
+        batch_rows: Rows of each of the first batches.
         dictionaries: Values of the dictionaries of the table by field id, which its files share; missing ones are made
             of the first rows, and added.
     """
@@ -53,11 +55,13 @@ class LegacyFileWriter:
         schema: Schema,
         *,
         rows_per_group: int = ROWS_PER_GROUP,
+        batch_rows: Iterable[int] = (),
         dictionaries: MutableMapping[int, pa.Array] | None = None,
     ) -> None:
         self._sink = sink
         self._schema = schema
-        self._rows_per_group = rows_per_group
+        self._group_rows = chain((rows for rows in batch_rows if rows), repeat(rows_per_group))
+        self._rows_of_group = next(self._group_rows)
         self._dictionaries = {} if dictionaries is None else dictionaries
         for f in schema.walk():
             if f.is_dictionary:
@@ -94,13 +98,14 @@ class LegacyFileWriter:
             raise InternalError("batch with other columns", expected=len(self._schema.fields), found=batch.num_columns)
         start = 0
         while start < batch.num_rows:
-            piece = batch.slice(start, self._rows_per_group - self._pending_rows)
+            piece = batch.slice(start, self._rows_of_group - self._pending_rows)
             self._pending.append(piece)
             self._pending_rows += piece.num_rows
             self._pending_bytes += num_bytes(piece)
             start += piece.num_rows
-            if self._pending_rows == self._rows_per_group:
+            if self._pending_rows == self._rows_of_group:
                 self._write_group()
+                self._rows_of_group = next(self._group_rows)
 
     def add_schema_metadata(self, key: str, value: str) -> None:
         """Set an entry of the metadata of the file's schema."""

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import replace
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from lance_duck import lazy
 from lance_duck.errors import DataMismatchError, UnsupportedError
 from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.projection import ColumnsLike
@@ -24,6 +26,11 @@ from lance_duck.wire.fragment import LEGACY, TOMBSTONE, DataFile, Fragment
 from lance_duck.wire.schema import Schema
 from lance_duck.write.files import discard_fragments, write_columns
 from lance_duck.write.options import WriteOptions
+
+if TYPE_CHECKING:
+    from lance_duck.file.v01 import container
+else:
+    container = lazy.modules(globals(), "lance_duck.file.v01", "container")
 
 
 class LiveRows:
@@ -165,7 +172,8 @@ class ColumnFiles:
             for _ in placed:
                 raise _wrong_rows(f"fragment {fragment.id}", 0, "some")
             return None
-        file = write_columns(self._store, self._schema, placed, rows, self._options)
+        options = options_in(self._snapshot, fragment, self._options)
+        file = write_columns(self._store, self._schema, placed, rows, options)
         self._written[fragment] = file
         return file
 
@@ -192,6 +200,33 @@ class ColumnFiles:
     @property
     def _store(self) -> Store:
         return self._snapshot.store
+
+
+def options_in(snapshot: Snapshot, fragment: Fragment, options: WriteOptions) -> WriteOptions:
+    """Return the options of a data file that is added to a fragment: those of version 0.1 share their batches.
+
+    Raises:
+        LanceDuckError: A file of the fragment cannot be opened.
+    """
+    if options.version != LEGACY or not fragment.files:
+        return options
+    file = snapshot.data_file(fragment.files[0])
+    assert isinstance(file, container.LegacyFile)  # no table has files of both formats
+    return replace(options, batch_rows=np.diff(file.bounds).tolist())
+
+
+def refuse_missing_values(snapshot: Snapshot, fragment: Fragment) -> None:
+    """Refuse new columns of a fragment that no file holds, in a table of version 0.1.
+
+    Raises:
+        UnsupportedError: The table is of version 0.1, whose readers find each column in a file.
+    """
+    if snapshot.manifest.has_legacy_files:
+        raise UnsupportedError(
+            "new columns without values in a table of version 0.1",
+            where=f"fragment {fragment.id}",
+            remedy='give them values, or call optimize.compact_files(data_storage_version="2.2") first',
+        )
 
 
 def with_file(fragment: Fragment, file: DataFile | None, schema: Schema) -> Fragment:

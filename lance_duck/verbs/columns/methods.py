@@ -205,6 +205,8 @@ def _add(
                 file = files.write(fragment, batches)
                 if file is not None and source.keep(fragment, file):
                     files.keep(fragment)
+            elif file is None:
+                column_files.refuse_missing_values(snapshot, fragment)
             fragments.append(column_files.with_file(fragment, file, columns.whole))
         source.finish()
         return operations.Merge(tuple(fragments), columns.whole, preserves_nullability=not columns.tightens)

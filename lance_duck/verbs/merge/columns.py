@@ -20,7 +20,7 @@ from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.projection import ROW_ID
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import Snapshot
-from lance_duck.verbs.columns.files import with_fields_of
+from lance_duck.verbs.columns.files import options_in, with_fields_of
 from lance_duck.verbs.merge.match import MergeMatches
 from lance_duck.verbs.merge.plan import UPDATE, MergePlan
 from lance_duck.verbs.merge.source import MergeSource
@@ -76,7 +76,8 @@ def rewrite_columns(
         sources = matches.sources[start : start + len(offsets)]
         start += len(offsets)
         batches = _patched(snapshot, fragment, schema, source, offsets, sources)
-        file = write_columns(snapshot.store, schema, batches, snapshot.physical_rows(fragment), options)
+        rows, settings = snapshot.physical_rows(fragment), options_in(snapshot, fragment, options)
+        file = write_columns(snapshot.store, schema, batches, rows, settings)
         draft.note_fragments([replace(fragment, files=(file,))])
         fragments.append(with_fields_of(fragment, file, set(file.fields)))
         bitmaps[fragment_id] = roaring_bytes(offsets)
