@@ -58,8 +58,8 @@ class CompactionOptions:
         max_overlays_per_fragment: Fragments with more overlays are rewritten whatever their size; 0: all that have
             one. The name is not one of pylance's, the number is.
         max_rows_per_group: Rows of a batch in files of version 0.1; files of version 2 have no batches.
-        io_buffer_size: Checked, but without effect: reads are sized by the columns.
-        binary_copy_read_batch_bytes: Checked, but without effect: pages are re-encoded, not copied.
+        io_buffer_size: Without effect, but checked: reads are sized by the columns.
+        binary_copy_read_batch_bytes: Without effect, but checked: pages are re-encoded, not copied.
 
     Raises:
         InvalidInputError: A value is no number, or out of range.

@@ -34,7 +34,7 @@ from lance_duck.index.query import (
     Null,
     Query,
 )
-from lance_duck.index.search import _NAMED, estimate, open_index, search
+from lance_duck.index.search import _WARNED, estimate, open_index, search
 from lance_duck.maintenance.validation.indexes import index_problems
 
 SECONDS = 20
@@ -99,7 +99,7 @@ def read_through_indexes(uri: str, columns: list[str], filters: list[str]) -> No
     """
     dataset = ld.dataset(uri)
     snapshot = dataset.handle.snapshot
-    _NAMED._uuids.clear()
+    _WARNED._uuids.clear()
     for segment in (s for path in columns for index in catalog(snapshot).over(path) for s in index.segments):
         for query in QUERIES[segment.path]:
             if segment.kind.answers(query, segment.type):
@@ -117,7 +117,7 @@ def read_through_indexes(uri: str, columns: list[str], filters: list[str]) -> No
 def read_by_searches(uri: str) -> None:
     """Search through all indexes of vectors and texts; those that are found out to be broken are left alone."""
     dataset = ld.dataset(uri)
-    _NAMED._uuids.clear()
+    _WARNED._uuids.clear()
     for index in catalog(dataset.handle.snapshot):
         for segment in index.segments:
             list(index_problems(dataset.handle.snapshot, segment.metadata))

@@ -77,7 +77,7 @@ def test_without_a_file_the_rows_are_scanned(
 
 def forget(segment: Segment) -> None:
     """Let a warning be given of a segment that other tests have broken, too."""
-    search._NAMED._uuids.discard(segment.uuid)
+    search._WARNED._uuids.discard(segment.uuid)
 
 
 @few_or_many

@@ -68,7 +68,7 @@ CHECKED_ONLY = {
         *("batch_readahead", "fragment_readahead", "io_buffer_size", "scan_in_order", "use_stats"),
         *("late_materialization", "cache_metadata"),
     },
-    CompactionOptions: {"max_rows_per_group", "io_buffer_size", "binary_copy_read_batch_bytes"},
+    CompactionOptions: {"io_buffer_size", "binary_copy_read_batch_bytes"},
 }
 """Options that are part of a dataclass, and without effect likewise."""
 
