@@ -35,7 +35,7 @@ class FoundRows(pads.Dataset):  # type: ignore[misc]
 
     @property
     def schema(self) -> pa.Schema:
-        """That of the rows."""
+        """Schema of the rows."""
         return self._rows.schema
 
     def scanner(self, *, columns: Sequence[str] | None = None, filter: Any = None) -> PushedScan:  # noqa: A002
@@ -61,7 +61,7 @@ class NearestTable(DuckTable):
         self._is_steady = is_steady
 
     def rows(self) -> int:
-        """Return the rows that will do."""
+        """Return how many rows are shown."""
         return self._ask.first
 
     def accepts(self, predicate: Any) -> bool:

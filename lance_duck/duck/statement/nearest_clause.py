@@ -24,7 +24,7 @@ from lance_duck.duck.statement.tokens import Token
 KNOWS_NEAREST: Final = not duckdb.__version__.startswith(("0.", "1."))
 """Whether this DuckDB reads `JOIN … NEAREST k BY …`."""
 MARK: Final = "__lance_nearest_"
-"""How the names of the calls begin that stand for clauses where sqlglot reads a statement."""
+"""Prefix of the names of calls that stand for clauses in the text that sqlglot reads."""
 _DISTANCE: Final = "__lance_distance"
 _NUMBER: Final = re.compile(r"[$\d.](?:[eE][+-]?\d|\w|\.)*")
 _COUNT: Final = re.compile(r"0*[1-9]\d*")

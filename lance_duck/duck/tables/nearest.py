@@ -1,4 +1,4 @@
-"""The source behind `lance_vector_search`."""
+"""The rows that `lance_vector_search` returns, as a source for DuckDB."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class NearestRows(SearchRows):
         options: filter and prefilter, as for `LanceDataset.scanner`.
 
     Raises:
-        InvalidInputError: The search makes no sense for this table.
+        InvalidInputError: The arguments do not fit the table.
     """
 
     def __init__(self, dataset: LanceDataset, nearest: Mapping[str, Any], options: Mapping[str, Any]) -> None:

@@ -31,7 +31,7 @@ _BEFORE: Final = "__lance_before"
 
 @dataclass(frozen=True)
 class Upsert:
-    """What an INSERT says of rows whose keys are there.
+    """The part of an INSERT that is about rows whose keys the table has already.
 
     Attributes:
         target: The table.
@@ -58,7 +58,7 @@ def upserted(
     Args:
         session: The statement.
         table: The table.
-        upsert: What it says.
+        upsert: Its part about keys.
         rows: The new rows, in the types of the columns that they have.
 
     Returns:
@@ -101,13 +101,13 @@ def upserted(
 
 
 def _means_all(table: TargetTable, upsert: Upsert) -> bool:
-    """Return whether columns count that the statement does not name: those of OR REPLACE become null."""
+    """Return whether the statement changes columns that it does not name: OR REPLACE sets them to null."""
     has_star = any(token.text == "*" for token in upsert.returning.tokens)
     return upsert.instead == "replace" or has_star or means_row(table, upsert.alias, (upsert.returning,))
 
 
 def _halves(table: TargetTable, source: str, keys: Sequence[str]) -> Sequence[str]:
-    """Return rows as those whose keys the shadow has, and the others, where DuckDB's outer join would lose arrays."""
+    """Split rows by whether the shadow has their keys, where DuckDB's outer join would lose arrays."""
     if not any(column.is_lost_by_joins for column in table.columns):
         return [source]
     on = f"{SHADOW} AS b USING ({', '.join(map(quoted, keys))})"
@@ -117,7 +117,7 @@ def _halves(table: TargetTable, source: str, keys: Sequence[str]) -> Sequence[st
 def _refuse_other_keys(
     session: ChangeSession, table: TargetTable, keys: Sequence[str], values: pa.Table, before: pa.Table
 ) -> None:
-    """Refuse new keys of rows of the shadow that a row outside it has."""
+    """Refuse to give rows of the shadow keys that a row outside it has."""
     on = ", ".join(map(quoted, keys))
     others = f'FROM {SOURCE} AS t ANTI JOIN {_BEFORE} AS b USING ("{ADDRESS}")'
     sql = f"SELECT {on} FROM (SELECT t.* {others}) SEMI JOIN {_ROWS} USING ({on}) LIMIT 1"  # noqa: S608
@@ -141,7 +141,7 @@ def conflict_keys(table: TargetTable, conflict: Clauses) -> Sequence[str]:
     """Return the columns by which rows conflict.
 
     Raises:
-        InvalidInputError: There are none.
+        InvalidInputError: Neither the statement nor the table names any.
     """
     if conflict.text_at(2) == "(":
         parts = conflict.part(3, conflict.closer(2)).split()

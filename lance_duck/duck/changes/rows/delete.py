@@ -64,7 +64,7 @@ class DeleteStatement(TableStatement):
         return session.change(self.target, lambda table: self.edits(session, table), predicate)
 
     def edits(self, session: ChangeSession, table: TargetTable) -> tuple[RowEdits, ChangeResult]:
-        """Find the rows of a version."""
+        """Find the rows to delete in a version."""
         no_clause = self.ctes.part(len(self.ctes))
         clauses = JoinedClauses("DELETE FROM", self.target, self.alias, self.ctes, no_clause, self.using, self.where)
         returned = [*table.columns, *returned_identifiers(table, self.returning)] if self.returning.tokens else ()

@@ -45,7 +45,7 @@ class InsertStatement(TableStatement):
     Attributes:
         ctes: WITH.
         alias: What ON CONFLICT calls it.
-        names: The columns that are named; None: all.
+        names: The columns in the list after the table; None for all columns.
         by_name: Whether columns of the source are matched by name.
         source: Where the rows come from; empty for DEFAULT VALUES.
         conflict: ON CONFLICT.

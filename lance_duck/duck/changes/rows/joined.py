@@ -77,7 +77,7 @@ class JoinedRows:
         session: The statement.
         table: The table at one version.
         clauses: The clauses.
-        texts: What they say, as they are evaluated: WITH, SET, FROM or USING, WHERE.
+        texts: The clauses as they are evaluated: WITH, SET, FROM or USING, WHERE.
         tables: The tables that they read.
     """
 
@@ -121,7 +121,7 @@ class JoinedRows:
         self.session.bind(f"{ctes}{self.clauses.verb} {own} AS {alias} {assignments}{others}{where}", self.tables)
 
     def _with_rows_spelled(self) -> JoinedRows:
-        """Return the same with whole rows of the table spelled as their columns."""
+        """Return these rows' clauses with whole rows of the table spelled as their columns."""
         clauses = self.clauses
         assignments, others, where = (
             Clauses.of(self._spelled(part.text)) for part in (clauses.assignments, clauses.others, clauses.where)
@@ -154,7 +154,7 @@ def refuse_same_name(ctes: Clauses, target: TableName) -> None:
     """Refuse a common table expression of the name of the target, as DuckDB does: it is not a table to change.
 
     Raises:
-        InvalidInputError: There is one.
+        InvalidInputError: A common table expression has the name of the target.
     """
     if target.path is not None or len(target.parts) > 1:
         return

@@ -40,7 +40,7 @@ def result_of(
         table: The table that is changed.
         alias: What the list calls it.
         rows: The rows with all columns of the table, and those of `returned_identifiers`; None without a list.
-        count: How many there are.
+        count: Number of rows that were changed.
     """
     if not clause.tokens or rows is None:
         return counted(count)

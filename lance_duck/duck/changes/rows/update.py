@@ -55,7 +55,7 @@ class UpdateStatement(TableStatement):
         ctes: WITH.
         alias: What the statement calls it.
         assignments: SET.
-        items: What it says.
+        items: The columns that SET names, with their new values.
         others: FROM.
         where: WHERE.
         returning: RETURNING.
