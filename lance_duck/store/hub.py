@@ -140,7 +140,8 @@ class HubFolder:
 
     def _page(self, address: str) -> tuple[bytes, str | None]:
         """Return a page of a listing and the address of the next one, by Python's own client of web servers."""
-        from urllib.request import Request, urlopen  # 30 ms, for those who list large folders
+        from urllib.error import HTTPError  # 30 ms with the next ones, for those who list large folders
+        from urllib.request import Request, urlopen
 
         request = Request(address)  # noqa: S310  # of the endpoint, whose scheme the first page has shown
         token = dict(self.options).get("hf_token")
@@ -150,6 +151,8 @@ class HubFolder:
             with urlopen(request, timeout=_TIMEOUT) as answer:  # noqa: S310
                 page, links = answer.read(_LARGEST_PAGE + 1), answer.headers.get_all("link", ())
         except (OSError, HTTPException, ValueError) as error:
+            if isinstance(error, HTTPError):
+                error.close()  # it holds the connection
             raise StoreError("the Hub does not answer", where=self.uri, found=shown(str(error))) from None
         if len(page) > _LARGEST_PAGE:
             raise CorruptError(
