@@ -69,7 +69,7 @@ class ScalarIndex(Protocol):
 
     @property
     def nbytes(self) -> int:
-        """Bytes in memory."""
+        """Size in memory, in bytes."""
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ class OpenedSegment:
 
     @property
     def nbytes(self) -> int:
-        """Bytes in memory."""
+        """Size in memory, in bytes."""
         return 0 if isinstance(self.index, LanceDuckError) else self.index.nbytes
 
 

@@ -139,7 +139,7 @@ class _NamedRows:
 
     @property
     def nbytes(self) -> int:
-        """Bytes in memory."""
+        """Size in memory, in bytes."""
         return sum(rows.nbytes for rows in self._missing.values()) + 64 * len(self._fragments or ())
 
     def missing(self, index: Naming | Stretching, fragments: list[tuple[int, int]]) -> list[Offsets | None]:

@@ -102,7 +102,7 @@ class Reuse:
 
     @cached_property
     def nbytes(self) -> int:
-        """Bytes in memory."""
+        """Size in memory, in bytes."""
         return sum(v.moved.nbytes + v.proto.ByteSize() for v in self.versions)
 
 

@@ -30,7 +30,7 @@ class Candidate:
 
     @property
     def live_rows(self) -> int:
-        """Rows that are not deleted."""
+        """Number of rows that are not deleted."""
         return self.physical_rows - self.deleted_rows
 
     def is_small(self, options: CompactionOptions) -> bool:

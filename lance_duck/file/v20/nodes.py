@@ -29,7 +29,7 @@ MAX_ROWS = 2**62
 
 
 class V20Node(Protocol):
-    """A field with all fields below it."""
+    """The tree of a field and all fields below it."""
 
     @property
     def num_rows(self) -> int | None:

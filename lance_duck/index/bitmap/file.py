@@ -155,7 +155,7 @@ class BitmapFile:
 
     @property
     def nbytes(self) -> int:
-        """Bytes in memory."""
+        """Size in memory, in bytes."""
         return self.keys.nbytes + self._row_sets.nbytes
 
     def _find(self, place: int) -> RowSet | None:

@@ -46,7 +46,7 @@ class BitmapSegment:
 
     @property
     def nbytes(self) -> int:
-        """Bytes in memory."""
+        """Size in memory, in bytes."""
         return self.file.nbytes
 
 

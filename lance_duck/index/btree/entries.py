@@ -40,7 +40,7 @@ class Run:
 
     @property
     def nbytes(self) -> int:
-        """Bytes in memory."""
+        """Size in memory, in bytes."""
         return self.keys.nbytes + int(self.ids.nbytes)
 
 

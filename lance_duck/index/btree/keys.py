@@ -30,7 +30,7 @@ class BTreeKeys(Protocol):
 
     @property
     def nbytes(self) -> int:
-        """Bytes in memory."""
+        """Size in memory, in bytes."""
 
     def places(self, targets: Self, after_equal: bool) -> Places:
         """Return, for each target key, the number of keys that are less, or with `after_equal` less or equal."""
@@ -68,7 +68,7 @@ class FixedKeys:
 
     @property
     def nbytes(self) -> int:
-        """Bytes in memory."""
+        """Size in memory, in bytes."""
         return int(self.array.nbytes)
 
     def places(self, targets: FixedKeys, after_equal: bool) -> Places:
@@ -115,7 +115,7 @@ class ByteKeys:
 
     @property
     def nbytes(self) -> int:
-        """Bytes in memory."""
+        """Size in memory, in bytes."""
         return int(self.offsets.nbytes + self.data.nbytes)
 
     def places(self, targets: ByteKeys, after_equal: bool) -> Places:

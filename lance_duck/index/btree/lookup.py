@@ -82,7 +82,7 @@ class Lookup:
 
     @property
     def nbytes(self) -> int:
-        """Bytes in memory."""
+        """Size in memory, in bytes."""
         ends = sum(end.nbytes for end in self.ends)
         return int(self.bounds.nbytes + self._starts.nbytes + ends) + self.mins.nbytes + self.maxs.nbytes
 

@@ -56,7 +56,7 @@ class PartitionContents:
 
     @property
     def nbytes(self) -> int:
-        """Bytes in memory."""
+        """Size in memory, in bytes."""
         documents = self.documents
         arrays: list[NDArray[Any]] = [documents.row_ids, documents.num_tokens, *documents.elements]
         arrays += [self.bounds, self.document_ids, self.frequencies]

@@ -46,7 +46,7 @@ class TokenBatch:
 
     @property
     def nbytes(self) -> int:
-        """Bytes in memory."""
+        """Size in memory, in bytes."""
         arrays: list[NDArray[Any]] = [self.row_ids, self.term_ids, self.bounds, *self.elements]
         arrays += [] if self.positions is None else [self.positions]
         return sum(array.nbytes for array in arrays) + int(self.terms.nbytes)

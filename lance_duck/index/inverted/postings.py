@@ -43,7 +43,7 @@ class PostingBlocks:
 
     @property
     def nbytes(self) -> int:
-        """Bytes in memory."""
+        """Size in memory, in bytes."""
         return self.blocks.nbytes + self.lengths.nbytes + (0 if self.impacts is None else self.impacts.nbytes)
 
     def decoded(self) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:

@@ -101,7 +101,7 @@ class InvertedSegment:
 
     @property
     def nbytes(self) -> int:
-        """Bytes in memory."""
+        """Size in memory, in bytes."""
         return self._held_bytes + self._cache.nbytes + sum(partition.nbytes for partition in self.partitions)
 
 

@@ -38,7 +38,7 @@ class SortedTerms:
 
     @property
     def nbytes(self) -> int:
-        """Bytes in memory."""
+        """Size in memory, in bytes."""
         return int(self.terms.nbytes) + self.ids.nbytes
 
     def by_id(self) -> pa.LargeBinaryArray:
@@ -53,7 +53,7 @@ class Terms(Protocol):
 
     @property
     def nbytes(self) -> int:
-        """Bytes in memory."""
+        """Size in memory, in bytes."""
 
     def find(self, terms: pa.LargeBinaryArray) -> NDArray[np.int64]:
         """Return the id of each term, int64; -1 if the partition does not have it. Raises CorruptError."""

@@ -98,7 +98,7 @@ class NGramFile:
 
     @property
     def nbytes(self) -> int:
-        """Bytes in memory."""
+        """Size in memory, in bytes."""
         return self.tokens.nbytes + self._lists.nbytes
 
     def _of(self, places: Places) -> list[RowSet]:

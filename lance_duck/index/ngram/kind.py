@@ -57,7 +57,7 @@ class NGramIndex:
 
     @property
     def nbytes(self) -> int:
-        """Bytes in memory."""
+        """Size in memory, in bytes."""
         return self.file.nbytes
 
     def _rows(self, query: Query) -> RowSet:

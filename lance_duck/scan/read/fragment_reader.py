@@ -51,7 +51,7 @@ class FragmentReader:
 
     @property
     def num_live_rows(self) -> int:
-        """Rows that are not deleted."""
+        """Number of rows that are not deleted."""
         return self._snapshot.num_rows(self.fragment)
 
     @property

@@ -34,7 +34,7 @@ class BinaryLists:
 
     @property
     def nbytes(self) -> int:
-        """Bytes in memory."""
+        """Size in memory, in bytes."""
         return self.data.nbytes + self.offsets.nbytes + self.lists.nbytes
 
 

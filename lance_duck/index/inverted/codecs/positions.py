@@ -72,7 +72,7 @@ class PositionBlocks:
 
     @property
     def nbytes(self) -> int:
-        """Bytes in memory."""
+        """Size in memory, in bytes."""
         return self.data.nbytes + self.begins.nbytes + self.ends.nbytes + self.lists.nbytes
 
     def of_term(self, i: int) -> PositionBlocks:

@@ -133,4 +133,4 @@ class VectorIndex(Protocol):
 
     @property
     def nbytes(self) -> int:
-        """Bytes in memory."""
+        """Size in memory, in bytes."""

@@ -60,7 +60,7 @@ class GraphPartition:
 
     @property
     def nbytes(self) -> int:
-        """Bytes in memory."""
+        """Size in memory, in bytes."""
         return self._nbytes
 
     def walker(self) -> Any:

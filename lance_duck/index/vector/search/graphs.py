@@ -108,7 +108,7 @@ class GraphIndex:
 
     @property
     def nbytes(self) -> int:
-        """Bytes in memory."""
+        """Size in memory, in bytes."""
         total = sum(partition.nbytes for partition in list(self._alive.values()))
         return self.files.nbytes + int(self.files.centroids.nbytes) + total
 

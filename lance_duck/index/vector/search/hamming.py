@@ -93,7 +93,7 @@ class HammingIndex:
 
     @property
     def nbytes(self) -> int:
-        """Bytes in memory."""
+        """Size in memory, in bytes."""
         return self.files.nbytes + self._codes.nbytes
 
     def _search(

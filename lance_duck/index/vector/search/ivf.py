@@ -96,7 +96,7 @@ class IvfIndex:
 
     @property
     def nbytes(self) -> int:
-        """Bytes in memory."""
+        """Size in memory, in bytes."""
         return self.files.nbytes + self._lists.nbytes
 
     def _checked(self, queries: Queries, k: int) -> Queries:

@@ -127,7 +127,7 @@ class VectorFiles:
 
     @property
     def nbytes(self) -> int:
-        """Bytes in memory."""
+        """Size in memory, in bytes."""
         rows = 0 if self._rows is None else self._rows.nbytes
         rotation = 0 if self.rounding is None else self.rounding.rotation.nbytes
         model = int(self.centroids.nbytes + self.codebook.nbytes) + rotation
