@@ -380,7 +380,7 @@ def _check_files(manifest: table_pb2.Manifest, fragments: Iterable[table_pb2.Dat
             "data files of version 0.1 and of version 2 in one table",
             expected=present,
             found=", ".join(sorted(texts)),
-            remedy='call optimize.compact_files(data_storage_version="2.2") first' if is_legacy else None,
+            remedy="call optimize.compact_files() first" if is_legacy else None,
         )
     if not is_legacy and manifest.data_format.version in ("", LEGACY):  # older than the field
         manifest.data_format.version = present or max(texts)

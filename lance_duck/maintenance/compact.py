@@ -69,7 +69,8 @@ def plan_compaction(snapshot: Snapshot, options: CompactionOptions) -> list[tupl
             "a table of version 0.1 becomes one of a later version as a whole: their files cannot stand side by side",
             where=snapshot.uri,
             found=f"fragments excluded, or under an index that cannot follow: {sorted(excluded)}",
-            remedy="compact with remap_indices=False and without excluded_fragment_ids, then build the index again",
+            remedy="compact with remap_indices=False and without excluded_fragment_ids, then build the index again; "
+            "data_storage_version='0.1' keeps the version",
         )
     with uncollected():
         groups = plan_groups(

@@ -53,8 +53,9 @@ class CompactionOptions:
         max_source_rows: Living rows to compact in one run at most; None for all.
         max_source_bytes: Bytes of data files to compact in one run at most; None for all.
         excluded_fragment_ids: Fragments that stay as they are.
-        data_storage_version: File version of new files; None: that of the table. A later one than that of a table of
-            version 0.1 rewrites all fragments, in one commit, whatever the limits.
+        data_storage_version: File version of new files; None for that of the table, and for "2.2" where the table is of
+            version 0.1 or 2.3. What ends version 0.1 rewrites all fragments, in one commit, whatever the limits; "0.1"
+            keeps it.
         max_overlays_per_fragment: Fragments with more overlays are rewritten whatever their size; 0: all that have
             one. The name is not one of pylance's, the number is.
         max_rows_per_group: Rows of a batch in files of version 0.1; files of version 2 have no batches.

@@ -101,14 +101,9 @@ def rewrite(
 
 
 def target_version(snapshot: Snapshot, options: CompactionOptions) -> str:
-    """Return the version of the data files that a compaction writes: that of the table, if it can be written.
-
-    A table of version 0.1 whose row counts may be wrong, of a writer without a name, is written as the newest.
-    """
-    if options.data_storage_version is not None:
+    """Return the version of the data files that a compaction writes: that of the table; of 0.1 and 2.3 the newest."""
+    if options.data_storage_version is not None or snapshot.manifest.has_legacy_files:
         return storage_version(options.data_storage_version)
-    if snapshot.manifest.has_legacy_files and snapshot.manifest.writer is None:
-        return storage_version(None)
     return rewritten_version(snapshot.data_storage_version)
 
 

@@ -191,8 +191,8 @@ def test_a_table_of_version_0_1_is_changed_and_compacted(moved: Path) -> None:
     dataset = ld.dataset(str(moved / "legacy_10.lance"))
     expected = dataset.to_table()
     dataset.delete("id = 7")
-    for version in ("0.1", "2.2"):
-        dataset.optimize.compact_files(data_storage_version=version)
+    for version, options in {"0.1": {"data_storage_version": "0.1"}, "2.2": {}}.items():
+        dataset.optimize.compact_files(**options)
         assert dataset.data_storage_version == version
         assert_same(dataset.to_table(), expected.filter(pc.field("id") != 7))
 

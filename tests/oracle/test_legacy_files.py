@@ -110,11 +110,11 @@ def test_every_version_of_an_evolved_table(evolved: str) -> None:
     assert {file.checksums for file in ours.check_files()} == {"none"}
 
 
-def test_compaction_writes_a_whole_table_anew_as_2_2_where_it_is_told_to(evolved: str) -> None:
+def test_compaction_writes_a_whole_table_anew_as_2_2(evolved: str) -> None:
     expected = lance.dataset(evolved).to_table()
     dataset = ld.dataset(evolved)
     dataset.create_scalar_index("id", "BTREE")
-    dataset.optimize.compact_files(target_rows_per_fragment=40, data_storage_version="2.2")
+    dataset.optimize.compact_files(target_rows_per_fragment=40)
     assert dataset.data_storage_version == "2.2"
     assert dataset.to_table(filter="id = 77") == expected.slice(expected["id"].to_pylist().index(77), 1)
     more = expected.slice(0, 2)
@@ -138,7 +138,7 @@ def test_rows_are_deleted_in_place_and_pylance_sees_it(evolved: str) -> None:
 def test_what_would_write_files_of_another_version_names_the_way_out(evolved: str) -> None:
     before = lance.dataset(evolved).to_table()
     files = {*Path(evolved).rglob("*.lance")}
-    with pytest.raises(UnsupportedError, match=r'compact_files\(data_storage_version="2\.2"\)'):
+    with pytest.raises(UnsupportedError, match=r"compact_files\(\)"):
         ld.write_dataset(before, evolved, mode="append", data_storage_version="2.2")
     assert {*Path(evolved).rglob("*.lance")} == files
     assert_tables_same(before, lance.dataset(evolved).to_table())
@@ -168,17 +168,17 @@ def test_dictionaries_of_the_manifest_are_read_carried_and_compacted(tmp_path: P
     left = [row for row in expected.to_pylist() if row["i"] != 3]
     assert lance.dataset(uri).to_table().to_pylist() == dataset.to_table().to_pylist() == left
     dataset.update({"n": "20"}, where="i = 3")
-    for version in ("0.1", "2.2"):
-        dataset.optimize.compact_files(data_storage_version=version)
+    for version, options in {"0.1": {"data_storage_version": "legacy"}, "2.2": {}}.items():
+        dataset.optimize.compact_files(**options)
         assert lance.dataset(uri).to_table().to_pylist() == dataset.to_table().to_pylist() == left
         assert lance.dataset(uri).data_storage_version == dataset.data_storage_version == version
 
 
-def test_a_part_of_a_table_does_not_become_2_2(evolved: str) -> None:
+def test_a_part_of_a_table_is_not_compacted(evolved: str) -> None:
     dataset, before = ld.dataset(evolved), lance.dataset(evolved).to_table()
     with pytest.raises(UnsupportedError, match="excluded"):
-        dataset.optimize.compact_files(excluded_fragment_ids=[0], data_storage_version="2.2")
-    plan = ld.optimize.Compaction.plan(dataset, {"target_rows_per_fragment": 30, "data_storage_version": "2.2"})
+        dataset.optimize.compact_files(excluded_fragment_ids=[0])
+    plan = ld.optimize.Compaction.plan(dataset, {"target_rows_per_fragment": 30})
     assert plan.num_tasks() > 1
     done = [task.execute(dataset) for task in plan.tasks]
     with pytest.raises(RetryableError, match="all fragments"):
@@ -188,15 +188,29 @@ def test_a_part_of_a_table_does_not_become_2_2(evolved: str) -> None:
     assert_tables_same(before, lance.dataset(evolved).to_table())
 
 
+def test_a_part_of_a_table_is_compacted_in_its_own_version(evolved: str) -> None:
+    expected, dataset = lance.dataset(evolved).to_table(), ld.dataset(evolved)
+    ids = [fragment.fragment_id for fragment in dataset.get_fragments()]
+    dataset.optimize.compact_files(excluded_fragment_ids=ids[:1], data_storage_version="0.1")
+    assert lance.dataset(evolved).get_fragments()[0].fragment_id == ids[0]
+    assert len(lance.dataset(evolved).get_fragments()) < len(ids)
+    assert lance.dataset(evolved).data_storage_version == dataset.data_storage_version == "0.1"
+    assert_tables_same(expected, lance.dataset(evolved).to_table())
+    assert_tables_same(expected, dataset.to_table())
+    dataset.optimize.compact_files(max_source_fragments=1)
+    assert {f.data_files()[0].file_major_version for f in lance.dataset(evolved).get_fragments()} == {2}
+    assert_tables_same(expected, lance.dataset(evolved).to_table())
+
+
 def test_rows_that_pylance_adds_while_a_table_is_compacted_are_kept(evolved: str) -> None:
     dataset = ld.dataset(evolved)
-    plan = ld.optimize.Compaction.plan(dataset, {"data_storage_version": "2.2"})
+    plan = ld.optimize.Compaction.plan(dataset, {})
     done = [task.execute(dataset) for task in plan.tasks]
     row = lance.dataset(evolved).to_table().slice(0, 1)
     lance.write_dataset(row, evolved, mode="append")
     with pytest.raises(RetryableError, match="compact all fragments"):
         ld.optimize.Compaction.commit(dataset, done)
-    ld.dataset(evolved).optimize.compact_files(data_storage_version="2.2")
+    ld.dataset(evolved).optimize.compact_files()
     assert ld.dataset(evolved).count_rows() == lance.dataset(evolved).count_rows() == 86
 
 

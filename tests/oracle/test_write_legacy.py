@@ -130,12 +130,15 @@ def test_every_change_keeps_the_version(stable: bool, tmp_path: Path) -> None:
     ds.drop_columns(["l"])
     assert_as_pylance(uri)
     whole = ds.to_table()
-    ds.optimize.compact_files()
+    ds.optimize.compact_files(data_storage_version="legacy")
     assert_as_pylance(uri, whole.to_pylist())
     assert len(ds.get_fragments()) == 1
     lance.dataset(uri).update({"s": "'theirs'"}, where="id = 30")
     assert_as_pylance(uri)
     lance.dataset(uri).optimize.compact_files()
+    ld.dataset(uri).optimize.compact_files()
+    assert ld.dataset(uri).data_storage_version == lance.dataset(uri).data_storage_version == "2.2"
+    assert ld.dataset(uri).to_table() == lance.dataset(uri).to_table()
     ld.dataset(uri, version=3).restore()
     assert_as_pylance(uri, rows(0, 90).to_pylist())
     ds = ld.write_dataset(rows(0, 9).drop_columns(["d"]), uri, mode="overwrite")

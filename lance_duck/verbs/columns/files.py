@@ -225,7 +225,7 @@ def refuse_missing_values(snapshot: Snapshot, fragment: Fragment) -> None:
         raise UnsupportedError(
             "new columns without values in a table of version 0.1",
             where=f"fragment {fragment.id}",
-            remedy='give them values, or call optimize.compact_files(data_storage_version="2.2") first',
+            remedy="give them values, or call optimize.compact_files() first",
         )
 
 
@@ -252,7 +252,7 @@ def with_fields_of(fragment: Fragment, file: DataFile, field_ids: Set[int]) -> F
             raise UnsupportedError(
                 "new values of the first column of a data file of version 0.1, in a file of their own",
                 where=f"fragment {fragment.id}: {old.path}",
-                remedy='update whole rows, or call optimize.compact_files(data_storage_version="2.2") first',
+                remedy="update whole rows, or call optimize.compact_files() first",
             )
         files.append(replace(old, fields=fields))
     return replace(fragment, files=(*files, file), overlays=without_fields(fragment.overlays, field_ids))
