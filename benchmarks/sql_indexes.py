@@ -99,6 +99,7 @@ QUESTIONS: dict[str, tuple[str, Parameters]] = {
     "key join, table": (WANTED, none),
     "key join, values": ("SELECT t.id, t.value FROM t JOIN (VALUES (?), (?)) w(id) ON t.id = w.id", two),
     "in subquery": ("SELECT id, value FROM t WHERE id IN (SELECT id FROM wanted)", none),
+    "least and greatest": ("SELECT min(id), max(id) FROM t", none),
     "exists": ("SELECT t.value FROM t WHERE EXISTS (SELECT 1 FROM wanted w WHERE w.id = t.id)", none),
 }
 

@@ -25,7 +25,7 @@ from lance_duck.duck.explain import explained, is_explain, rows_as_statement
 from lance_duck.duck.full_text import asked_tables, match_columns, matched_rows
 from lance_duck.duck.history.names import may_be_called
 from lance_duck.duck.rules import (
-    count_rows,
+    aggregates,
     join_keys,
     lateral,
     nearest_by,
@@ -89,7 +89,7 @@ RULES: Final = (
     Rule(order_by_distance.find, order_by_search.run, later=True),
     Rule(prefilter_condition.find, prefetch_search.run_condition, later=True),
     Rule(vector_call.find, prefetch_search.run, later=False),
-    Rule(count_rows.find, prefetch_rows.run_count, later=False),
+    Rule(aggregates.find, prefetch_rows.run_aggregates, later=False),
     Rule(point_lookup.find, prefetch_rows.run, later=False),
     Rule(lateral.find, nearest_join.run, later=False),
     Rule(nearest_by.find, nearest_by_search.run, later=False),

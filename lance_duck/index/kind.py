@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +16,8 @@ from lance_duck.index.query import Query
 from lance_duck.rows.row_set import RowSet
 
 Rows = NDArray[np.uint64]
+Lives: TypeAlias = Callable[[Rows], NDArray[np.bool_]]
+"""Returns which rows, by their names in a segment, are live rows that the segment answers for."""
 
 VALUE = "value"
 ROW = "row"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from lance_duck.index.aggregates import count
 from lance_duck.index.catalog import IndexCatalog, catalog
-from lance_duck.index.counting import count
 from lance_duck.scan.filters import Filter, SqlFilter
 from lance_duck.scan.indexes.conjuncts import Conjunct, conjuncts_of
 from lance_duck.scan.indexes.lookup import IndexRows

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import pyarrow as pa
@@ -22,15 +22,18 @@ from lance_duck.scan.projection import ColumnsLike, Projection, nested_projectio
 from lance_duck.scan.read.execute import count_rows, has_rows, scan_batches
 from lance_duck.scan.read.fragment_reader import ColumnCache, FragmentReader
 from lance_duck.snapshot import Snapshot
+from lance_duck.wire.column_path import join_path
 from lance_duck.wire.fragment import Fragment
 
 if TYPE_CHECKING:
     from lance_duck.index import catalog
     from lance_duck.scan import routing, sort
+    from lance_duck.scan.indexes import extremes
     from lance_duck.scan.read import dictionary_hint, selectivity, take
 else:
     catalog = lazy.modules(globals(), "lance_duck.index", "catalog")
     routing, sort = lazy.modules(globals(), "lance_duck.scan", "routing", "sort")
+    extremes = lazy.modules(globals(), "lance_duck.scan.indexes", "extremes")
     dictionary_hint, selectivity, take = lazy.modules(
         globals(), "lance_duck.scan.read", "dictionary_hint", "selectivity", "take"
     )
@@ -161,6 +164,18 @@ class TableScan:
             for read in reads(self.snapshot.schema, [(name,)])
             for fragment in self.snapshot.fragments
         )
+
+    def extremes(self, name: str) -> tuple[pa.Scalar, pa.Scalar] | None:
+        """Return the least and the greatest value of a top-level column; None where no index tells."""
+        if self.restriction is not None:
+            return None
+
+        def read(fragments: Iterable[int]) -> pa.ChunkedArray:
+            return self.reader(self.plan(ScanOptions(columns=[name], fragments=fragments))).read_all()[name]
+
+        type_ = self.snapshot.schema.scan_arrow.field(name).type
+        make = partial(extremes.extremes, self.snapshot, join_path([name]), type_, read)
+        return self.snapshot.derived(("extremes", name), make)
 
     def has_rows(self, plan: ScanPlan) -> bool:
         """Return whether a plan has any row."""

@@ -4,7 +4,7 @@ DuckDB calls Python from several threads, each of which waits for the others, an
 more work than finding a row. Rows that an index finds are therefore read before the statement is run, and given to it
 as values of parameters where their types are plain, so that it scans nothing of Python's; its text is then the same
 each time, and is parsed once. Types of other kinds come as a table of Arrow's. The rows of a whole table are counted by
-its manifest in the same way.
+its manifest in the same way, and the least and the greatest value of a column are read from the ends of an index.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from typing import Any, Final
 import pyarrow as pa
 
 from lance_duck.dataset import LanceDataset
-from lance_duck.duck.rules.count_rows import CountedTable
+from lance_duck.duck.rules.aggregates import FUNCTIONS, Aggregate, AggregatedTable
 from lance_duck.duck.rules.point_lookup import PlainWhere
 from lance_duck.duck.run.candidates import NotFoundHere
 from lance_duck.duck.run.costs import FEW, KEYS_ASKED, VALUES_BYTES
-from lance_duck.duck.run.named_tables import named
+from lance_duck.duck.run.named_tables import NamedTable, named
 from lance_duck.duck.run.order_by_search import ALL_ROWS
 from lance_duck.duck.run.rewriting import Database, Request, Rewriting
 from lance_duck.duck.settings import About, about_condition
@@ -32,7 +32,7 @@ from lance_duck.scan.filters import Filter, TreeFilter
 from lance_duck.scan.predicate.tree import In, conjuncts
 from lance_duck.scan.sql.parser import tree_from_sql
 
-_COUNTS: Final = ("count", "count_star")
+_BUILT_IN: Final = (*FUNCTIONS, "count_star")
 _TYPES: Final = {
     pa.int8(): "TINYINT",
     pa.int16(): "SMALLINT",
@@ -61,38 +61,66 @@ def run(proposal: PlainWhere, request: Request, database: Database) -> Rewriting
         return None  # the statement itself reports the error
 
 
-def run_count(proposal: CountedTable, request: Request, database: Database) -> Rewriting | None:
-    """Put the number of rows in the place of a statement, or of those of its columns that count rows without NULL.
+def run_aggregates(proposal: AggregatedTable, request: Request, database: Database) -> Rewriting | None:
+    """Put values in the place of a statement, or of those of its aggregates that metadata or an index tell.
 
     Returns:
-        None where its words may mean something else, or every column that it counts may have nulls.
+        None where its words may mean something else, or nothing but the number of rows is known.
     """
     names = database.names
-    if request.values.bound or not names.are_built_in(_COUNTS, later=False):
+    if request.values.bound or not names.are_built_in(_BUILT_IN, later=False):
         return None
     handle = names.table(proposal.name, later=False)
-    if handle is None or not names.dialect(proposal.name, later=False).is_usual(About.SYNTAX):
+    if handle is None:
         return None
+    dialect = names.dialect(proposal.name, later=False)
     try:
         dataset = handle.current()
-        known = [count for count in proposal.counts if count.column is None or _has_no_nulls(dataset, count.column)]
-        rows = dataset.count_rows()
+        values = [_value(dataset, each) if dialect.is_usual(_about(each)) else None for each in proposal.aggregates]
     except LanceDuckError:
         return None  # the statement itself reports the error
-    columns = [f"?::BIGINT AS {quoted(count.title)}" for count in known]
-    if len(known) == len(proposal.counts):
-        return Rewriting((Edit(proposal.start, proposal.end, f"SELECT {', '.join(columns)}", (rows,) * len(known)),))
-    if not any(count.column for count in known):
+    known = [(each, value) for each, value in zip(proposal.aggregates, values, strict=True) if value is not None]
+    is_whole = len(known) == len(values)
+    if not is_whole and not any(each.column for each, _ in known):
         return None  # a scan that also counts rows costs as much
-    return Rewriting(
-        tuple(Edit(count.start, count.end, text, (rows,)) for count, text in zip(known, columns, strict=True))
-    )
+    edits, tables = zip(*(_constant(each, value, database) for each, value in known), strict=True)
+    if is_whole:
+        text, marks = ", ".join(edit.text for edit in edits), tuple(mark for edit in edits for mark in edit.values)
+        edits = (Edit(proposal.start, proposal.end, f"SELECT {text}", marks),)
+    return Rewriting(edits, tuple(table for table in tables if table is not None))
 
 
-def _has_no_nulls(dataset: LanceDataset, name: str) -> bool:
-    """Return whether metadata tell that no row has a null in the column that SQL means by a name."""
-    columns = [column for column in dataset.schema.names if folded(column) == folded(name)]
-    return len(columns) == 1 and dataset.handle.table.has_no_nulls(columns[0])
+def _about(aggregate: Aggregate) -> About:
+    """Tell what the meaning of an aggregate depends on."""
+    return About.SYNTAX if aggregate.function == "count" else About.SYNTAX | About.TEXTS
+
+
+def _value(dataset: LanceDataset, aggregate: Aggregate) -> pa.Array | None:
+    """Return the value of an aggregate in DuckDB's type; None where it is not known without a scan."""
+    if aggregate.column is None:
+        return pa.array([dataset.count_rows()], pa.int64())
+    columns = [field for field in dataset.schema if folded(field.name) == folded(aggregate.column)]
+    if len(columns) != 1:
+        return None
+    table = dataset.handle.table
+    if aggregate.function == "count":
+        return pa.array([dataset.count_rows()], pa.int64()) if table.has_no_nulls(columns[0].name) else None
+    pair = table.extremes(columns[0].name)
+    if pair is None:
+        return None
+    (field,) = duckdb_arrow_schema(pa.schema(columns))
+    return pa.array([pair[aggregate.function == "max"]], columns[0].type).cast(field.type)
+
+
+def _constant(aggregate: Aggregate, value: pa.Array, database: Database) -> tuple[Edit, NamedTable | None]:
+    """Return the edit that puts a value in the place of an aggregate, and the table that it is read from, if any."""
+    title, type_ = quoted(aggregate.title), _TYPES.get(value.type)
+    plain = value[0].as_py() if type_ is not None else None
+    if type_ is not None and not _is_strange(plain):
+        return Edit(aggregate.start, aggregate.end, f"?::{type_} AS {title}", (plain,)), None
+    table = named(database.native, pa.table({"value": value}))
+    text = f'(SELECT "value" FROM "{table.name}") AS {title}'  # noqa: S608
+    return Edit(aggregate.start, aggregate.end, text, ()), table
 
 
 def _rewriting(proposal: PlainWhere, request: Request, database: Database, dataset: LanceDataset) -> Rewriting | None:

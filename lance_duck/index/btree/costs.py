@@ -26,6 +26,11 @@ VAGUE_SHARE: Final = 8
 NAMES_AT_ONCE: Final = 1 << 20
 """Rows of a B-tree that are read at once where all are wanted: 8 MiB."""
 
+END_SHARE: Final = 8
+END_GROWTH: Final = 16
+"""One of so many entries, from an end on, that are looked at for a row that lives, and the factor by which each look is
+longer than the one before: a scan of a column of numbers reads as many bytes as the rows of all entries take."""
+
 TREE_PAGE_BYTES: Final = 4 << 20
 """Bytes of values after which a page of the file with the entries of a B-tree is cut."""
 

@@ -9,16 +9,17 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from lance_duck.arrow.join import joined
 from lance_duck.encoding.layouts.page_rows import expand_ranges
 from lance_duck.index.btree.bounds import End, KeyBounds, ends_of, groups_of
-from lance_duck.index.btree.costs import NAMES_AT_ONCE, PAGES_AT_ONCE, VAGUE_SHARE, WIDE_PAGES
+from lance_duck.index.btree.costs import END_GROWTH, END_SHARE, NAMES_AT_ONCE, PAGES_AT_ONCE, VAGUE_SHARE, WIDE_PAGES
 from lance_duck.index.btree.entries import BTreeEntries, Rows
 from lance_duck.index.btree.entry_ranges import EntryRanges, by_page, one_span, united
 from lance_duck.index.btree.key_ranges import KeyRanges, key_ranges_of
 from lance_duck.index.btree.keys import BTreeKeys
 from lance_duck.index.btree.lookup import Lookup
 from lance_duck.index.btree.statistics import value_text
-from lance_duck.index.kind import Answer
+from lance_duck.index.kind import Answer, Lives
 from lance_duck.index.query import Among, Except, Null, Query
 from lance_duck.rows.row_set import RowSet
 
@@ -61,6 +62,20 @@ class BTreeIndex:
         """See `Counting`; reads the pages at the ends of spans only."""
         return self._places(query).count
 
+    def end_value(self, lives: Lives, *, greatest: bool) -> pa.Array | None:
+        """See `Ordered`; looks at a page, then at ever more entries, up to a share of all."""
+        first, stop = self.lookup.nulls, self.lookup.num_rows
+        most = min(stop - first, max(self.lookup.page_rows, (stop - first) // END_SHARE))
+        at, width = 0, self.lookup.page_rows
+        while at < most:
+            width = min(width, most - at)
+            start = stop - at - width if greatest else first + at
+            living = np.flatnonzero(lives(joined(self.entries.ids([(start, start + width)]), np.uint64)))
+            if len(living):
+                return self._value(start + int(living[-1 if greatest else 0]))
+            at, width = at + width, width * END_GROWTH
+        return None if most < stop - first else pa.array([], self.type)
+
     def names(self) -> Iterator[Rows]:
         """See `Naming`; reads the pages of rows without caching them."""
         for start in range(0, self.lookup.num_rows, NAMES_AT_ONCE):
@@ -87,6 +102,11 @@ class BTreeIndex:
         cut = KeyBounds(self.lookup, keys, after_equal)
         self._settle([cut])
         return cut.places
+
+    def _value(self, place: int) -> pa.Array:
+        """Return the value of an entry, whose page is checked against the lookup."""
+        self.entries.pages([int(np.searchsorted(self.lookup.bounds, place, side="right")) - 1])
+        return self.entries.read(place, place + 1)[0]
 
     def _places(self, query: Query, *, vague: bool = False) -> EntryRanges:
         """Return the entries that satisfy a query; if vague, without reading pages, and therefore too many."""

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 import lance_duck as ld
+from lance_duck.index.aggregates import count
 from lance_duck.index.catalog import catalog
-from lance_duck.index.counting import count
 from lance_duck.index.query import Between, Except, Null
 
 QUERY = Between(pa.scalar(10, pa.int64()), pa.scalar(2500, pa.int64()))

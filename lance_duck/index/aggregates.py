@@ -1,11 +1,16 @@
-"""Counting of the rows that satisfy a query, by an index alone."""
+"""Aggregates by an index alone: the number of rows that satisfy a query, the least and the greatest value."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Protocol, runtime_checkable
 
+import pyarrow as pa
+
+from lance_duck.arrow.join import joined_arrays
 from lance_duck.index.catalog import ColumnIndex, Segment
-from lance_duck.index.kind import ScalarIndex
+from lance_duck.index.kind import Lives, ScalarIndex
+from lance_duck.index.names import Follower
 from lance_duck.index.query import Query
 from lance_duck.index.reuse import reuse_entry
 from lance_duck.index.search import ask
@@ -27,6 +32,19 @@ class Counting(Protocol):
         """Return the number of entries that satisfy a query that the kind `answers`."""
 
 
+@runtime_checkable
+class Ordered(Protocol):
+    """An open segment whose entries are in the order of their values."""
+
+    def end_value(self, lives: Lives, *, greatest: bool) -> pa.Array | None:
+        """Return the least or the greatest value of live rows.
+
+        Returns:
+            One value that is not null, or none where all live rows are null; None where too many entries at that end
+            are of rows that do not live.
+        """
+
+
 def count(snapshot: Snapshot, index: ColumnIndex, query: Query) -> int | None:
     """Return the number of live rows that satisfy a query; None if rows must be read.
 
@@ -46,6 +64,21 @@ def count(snapshot: Snapshot, index: ColumnIndex, query: Query) -> int | None:
     return total
 
 
+def extremes(snapshot: Snapshot, index: ColumnIndex) -> pa.Array | None:
+    """Return values of live rows that `index.fragments` holds, the least and the greatest among them.
+
+    Returns:
+        Two values for each segment, or none where all of its rows are null; None where a segment does not tell.
+    """
+    ends: list[pa.Array] = []
+    for segment in index.segments:
+        pair = ask(snapshot, segment, partial(_ends, snapshot, segment))
+        if pair is None:
+            return None
+        ends += pair
+    return joined_arrays(ends, index.segments[0].type)
+
+
 def _counted(snapshot: Snapshot, segment: Segment, query: Query) -> int | None:
     living = snapshot.derived(("living rows", segment.uuid), lambda: _living(snapshot, segment))
 
@@ -57,3 +90,11 @@ def _counted(snapshot: Snapshot, segment: Segment, query: Query) -> int | None:
 
 def _living(snapshot: Snapshot, segment: Segment) -> int:
     return sum(snapshot.num_rows(snapshot.fragment(int(fragment_id))) for fragment_id in segment.fragments)
+
+
+def _ends(snapshot: Snapshot, segment: Segment, opened: object) -> list[pa.Array] | None:
+    if not isinstance(opened, Ordered):
+        return None
+    follower = Follower(snapshot, segment)
+    pair = [opened.end_value(lambda names: follower.follow(names)[1], greatest=greatest) for greatest in (False, True)]
+    return None if pair[0] is None or pair[1] is None else pair

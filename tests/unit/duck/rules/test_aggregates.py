@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from lance_duck.duck.rules.count_rows import find
+from lance_duck.duck.rules.aggregates import find
 from lance_duck.duck.statement.text import Statement
 
 
@@ -17,7 +17,7 @@ from lance_duck.duck.statement.text import Statement
 )
 def test_a_count_of_all_rows_is_proposed(sql: str, name: tuple[str, ...], title: str) -> None:
     (proposal,) = find(Statement.of(sql))
-    assert (proposal.name, [count.title for count in proposal.counts]) == (name, [title])
+    assert (proposal.name, [count.title for count in proposal.aggregates]) == (name, [title])
     assert sql[: proposal.start] == ""
     assert sql[proposal.end :].strip(" ;\n") in ("", "-- all")
 
@@ -33,7 +33,7 @@ def test_a_count_of_all_rows_is_proposed(sql: str, name: tuple[str, ...], title:
 )
 def test_a_count_of_a_column_is_proposed(sql: str, column: str | None, title: str) -> None:
     (proposal,) = find(Statement.of(sql))
-    (count,) = proposal.counts
+    (count,) = proposal.aggregates
     assert (proposal.name, count.column, count.title) == (("t",), column, title)
 
 
@@ -43,11 +43,24 @@ def test_counts_of_several_columns_are_proposed_in_their_order_and_places() -> N
     (proposal,) = find(Statement.of(sql))
 
     assert proposal.name == ("s", "t")
-    assert [(sql[count.start : count.end], count.column, count.title) for count in proposal.counts] == [
+    assert [(sql[count.start : count.end], count.column, count.title) for count in proposal.aggregates] == [
         ("count(x)", "x", "count(x)"),
         ("count(*) AS n", None, "n"),
         ('COUNT( y ) "the, y"', "y", "the, y"),
         ("count(x)", "x", "count(x)"),
+    ]
+
+
+def test_least_and_greatest_values_are_proposed_beside_counts() -> None:
+    sql = "SELECT min(x), MAX( y ) AS last, count(*), count(x) FROM t"
+
+    (proposal,) = find(Statement.of(sql))
+
+    assert [(each.function, each.column, each.title) for each in proposal.aggregates] == [
+        ("min", "x", "min(x)"),
+        ("max", "y", "last"),
+        ("count", None, "count_star()"),
+        ("count", "x", "count(x)"),
     ]
 
 
@@ -67,7 +80,11 @@ def test_counts_of_several_columns_are_proposed_in_their_order_and_places() -> N
         "SELECT count(x) FROM t WHERE x > 1",
         "SELECT count(x), count(y) FROM t LIMIT 0",
         "SELECT count(x), FROM t",
-        "SELECT count(x), max(y) FROM t",
+        "SELECT count(x), sum(y) FROM t",
+        "SELECT max(*) FROM t",
+        "SELECT max(x, 2) FROM t",
+        "SELECT min(x + 1) FROM t",
+        "SELECT max(DISTINCT x) FROM t",
         "SELECT count(x) AS a b, count(y) FROM t",
         "SELECT count(x) OVER (), count(y) FROM t",
         "SELECT count(DISTINCT x) FROM t",

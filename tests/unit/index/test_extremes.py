@@ -1,0 +1,55 @@
+"""The ends of a B-tree are the least and greatest value of live rows, whatever happened to the rows since."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import lance_duck as ld
+from lance_duck.index.aggregates import extremes
+from lance_duck.index.catalog import catalog
+
+
+@pytest.fixture(params=[False, True], ids=["addresses", "stable_ids"])
+def dataset(tmp_path: Path, request: pytest.FixtureRequest) -> ld.LanceDataset:
+    numbers = np.random.default_rng(0).permutation(6000)
+    table = pa.table({"x": pa.array(numbers, mask=numbers % 7 == 0), "y": numbers})
+    made = ld.write_dataset(table, tmp_path / "t", max_rows_per_file=2000, enable_stable_row_ids=request.param)
+    made.create_scalar_index("x", "BTREE", zone_size=256)
+    return made
+
+
+def ends(dataset: ld.LanceDataset) -> list[int] | None:
+    (index,) = catalog(dataset.handle.snapshot).over("x")
+    values = extremes(dataset.handle.snapshot, index)
+    return None if values is None else values.to_pylist()
+
+
+def test_the_ends_are_read_beyond_nulls(dataset: ld.LanceDataset) -> None:
+    assert ends(dataset) == [1, 5998]
+
+
+def test_rows_that_were_deleted_or_moved_are_passed_over(dataset: ld.LanceDataset) -> None:
+    dataset.delete("y < 300 OR y > 5983")
+    dataset.update({"x": "7"}, where="y = 5983")
+    assert ends(dataset) == [300, 5982]
+
+
+def test_an_end_with_very_many_deleted_rows_is_not_known(dataset: ld.LanceDataset) -> None:
+    dataset.delete("y < 3000")
+    assert ends(dataset) is None
+
+
+def test_a_column_of_nulls_has_no_ends(tmp_path: Path) -> None:
+    made = ld.write_dataset(pa.table({"x": pa.nulls(10, pa.int64())}), tmp_path / "t")
+    made.create_scalar_index("x", "BTREE")
+    assert ends(made) == []
+
+
+def test_kinds_without_order_have_no_ends(tmp_path: Path) -> None:
+    made = ld.write_dataset(pa.table({"x": [1, 2, 3]}), tmp_path / "t")
+    made.create_scalar_index("x", "BITMAP")
+    assert ends(made) is None
