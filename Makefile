@@ -60,7 +60,7 @@ $(HOSTS): $(LANCE_DUCK_HOSTS)/%/.ready: tests/hosts/%.txt pyproject.toml | $(REA
 $(AZURITE):
 	npm install --silent --no-audit --no-fund --prefix $(LANCE_DUCK_HOSTS)/azurite azurite@3.37.0
 
-test-hosts: $(READY) $(HOSTS) $(if $(shell command -v npm),$(AZURITE))  ## dbt, Harlequin, JAX, JupySQL, marimo and Azurite with our tables, each in an environment of its own
+test-hosts: $(READY) $(HOSTS) $(if $(shell command -v npm),$(AZURITE))  ## Dask, DataFusion, dbt, Harlequin, ibis, JAX, JupySQL, marimo and Azurite with our tables, each in an environment of its own
 	$(PYTEST) tests/hosts tests/concurrency/test_clouds.py
 
 test: $(READY) $(firstword $(PYLANCES)) $(lastword $(PYLANCES))  ## all tests in the quick profile

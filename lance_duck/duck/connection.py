@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Any, Self
 
 import duckdb
+import pyarrow as pa
 
 from lance_duck.arguments import checked_call, checked_calls
 from lance_duck.dataset import LanceDataset
@@ -40,6 +41,7 @@ from lance_duck.store import checked_place
 
 _ONLY_READ = frozenset({"fetchall", "fetchone", "fetchmany", "fetchdf", "df", "fetchnumpy", "description", "rowcount"})
 _IN_MEMORY = ":memory:"
+_ROWS_PER_BATCH = 1_000_000  # of DuckDB 1, where nothing is said
 _OF_LANCEDB = {
     "create_table": "CREATE TABLE name AS …, or lance_duck.write_dataset(data, uri)",
     "drop_table": "DROP TABLE name",
@@ -244,6 +246,14 @@ class Connection:
         if self._inherited.is_own:
             self._writer.close()
             self._native.close()
+
+    def fetch_arrow_table(self, rows_per_batch: int = _ROWS_PER_BATCH) -> pa.Table:
+        """Return the rows of the result that are left: DuckDB 2 has dropped this name, and libraries still call it."""
+        return self.__getattr__("to_arrow_table")(rows_per_batch)
+
+    def fetch_record_batch(self, rows_per_batch: int = _ROWS_PER_BATCH) -> pa.RecordBatchReader:
+        """Return a reader of the rows of the result that are left, for libraries as `fetch_arrow_table` is."""
+        return self.__getattr__("to_arrow_reader")(rows_per_batch)
 
     def __enter__(self) -> Self:
         return self

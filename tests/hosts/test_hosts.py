@@ -1,6 +1,7 @@
 """Programs that we are a part of, each in an environment of its own: `make test-hosts` makes them.
 
-What is done in an environment is in `in_{host}.py`, and what is installed there, with this package, in `{host}.txt`.
+What is done in an environment is in `in_{host}.py`, and what is installed there, with this package, in `{host}.txt`, or
+in `{host}-{what}.txt` where a host is tried with one thing and another.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ def test_the_host_runs_with_us(host: str, tmp_path: Path) -> None:
     # Neither our settings of pytest nor our fixtures: their libraries are not there.
     pytest_there = [str(python), "-m", "pytest", "-q", "-c", os.devnull, "--noconftest", "-p", "no:cacheprovider"]
     done = subprocess.run(
-        [*pytest_there, str(HERE / f"in_{host}.py")],
+        [*pytest_there, str(HERE / f"in_{host.partition('-')[0]}.py")],
         capture_output=True,
         text=True,
         env=environment,

@@ -310,11 +310,6 @@ def test_other_libraries_take_it_as_it_is(numbers: ld.LanceDataset) -> None:
     assert lazy.collect()["renamed"].to_list() == expected
     assert numbers.to_pandas(filter="id < 5")["renamed"].tolist() == expected
     assert pa.RecordBatchReader.from_stream(numbers).read_all().num_rows == len(numbers)
-    dataframe = pytest.importorskip("dask.dataframe")
-    parts = dataframe.from_map(lambda f: f.to_table(columns=["id"]).to_pandas(), numbers.get_fragments())
-    assert int(parts["id"].sum().compute(scheduler="synchronous")) == pc.sum(numbers.to_table()["id"]).as_py()
-    some = dataframe.from_map(lambda f: f.to_table(filter="id < 5").to_pandas(), numbers.get_fragments("id < 5"))
-    assert some.compute(scheduler="synchronous")["renamed"].tolist() == expected
 
 
 def test_settings_of_how_to_read_are_taken_and_others_refused() -> None:
@@ -351,3 +346,38 @@ def test_default_options_choose_no_rows(tmp_path: Path) -> None:
         ld.dataset(uri, default_scan_options={"filter": "a > 1"})
     with pytest.raises(ld.WrongTypeError, match="unknown option 'batch'"):
         ld.dataset(uri, default_scan_options={"batch": 3})
+
+
+@pytest.fixture
+def two_columns(tmp_path: Path) -> ld.LanceDataset:
+    rows = pa.table({"id": range(60), "city": [f"city {place % 5}" for place in range(60)]})
+    return ld.write_dataset(rows, tmp_path / "t.lance", max_rows_per_file=20)
+
+
+def test_a_schema_that_is_equal_to_that_of_the_table_is_accepted(two_columns: ld.LanceDataset) -> None:
+    fragment = two_columns.get_fragments()[0]
+    equal = pa.schema([field.with_metadata({"a": "b"}) for field in two_columns.schema], {"c": "d"})
+    assert fragment.scanner(equal, columns=["id"]).to_table().num_rows == 20
+    assert fragment.to_table(schema=equal) == fragment.to_table()
+    assert next(fragment.to_batches(equal)).num_rows == 20
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        (
+            lambda schema: schema.remove(0),
+            UnsupportedError,
+            "expected pyarrow.Field<id: int64>, found pyarrow.Field<city",
+        ),
+        (lambda schema: schema.append(pa.field("z", pa.int8())), UnsupportedError, "expected no more columns"),
+        (lambda schema: schema.set(0, pa.field("id", pa.int32())), UnsupportedError, "id: int32"),
+        (lambda schema: ["id"], InvalidInputError, "expected a pyarrow.Schema, found list"),
+    ],
+    ids=["fewer columns", "more columns", "another type", "no schema"],
+)
+def test_another_schema_is_refused(
+    two_columns: ld.LanceDataset, change: Any, error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        two_columns.get_fragments()[0].scanner(change(two_columns.schema))

@@ -16,7 +16,7 @@ from lance_duck import examples
 
 ROOT: Final = Path(__file__).parents[2]
 WORDS: Final = {
-    *("polars", "torch", "rest", "ds", "q", "k", "ls", "t", "Expression"),
+    *("polars", "torch", "rest", "columns", "ds", "q", "k", "ls", "t", "Expression"),
     *("__arrow_c_stream__", "pyarrow.dataset.Dataset"),
 }
 # What has the names in a line of the page, by the words that the line begins with, besides what every line may name.

@@ -13,7 +13,6 @@ import pyarrow as pa
 import pytest
 
 import lance_duck as ld
-from lance_duck.errors import InvalidInputError, UnsupportedError
 from lance_duck.fragment import LanceFragment
 
 ROWS = pa.table(
@@ -60,6 +59,11 @@ def test_columns_and_filters_are_pushed_down(table: ld.LanceDataset, scans: list
     assert all(str(scan["filter"]) == "((id >= 18) and (id < 21))" for scan in scans)
 
 
+def test_a_filter_goes_through_an_index(table: ld.LanceDataset) -> None:
+    table.create_scalar_index("id", "BTREE")
+    assert answer(table, "SELECT city, id FROM t WHERE id = 41") == [{"city": "city 1", "id": 41}]
+
+
 QUERIES = {
     "SELECT count(*) AS n FROM t": [{"n": 59}],
     "SELECT sum(id) AS n FROM t WHERE city IN ('city 1', 'city 2')": [{"n": 570}],
@@ -74,30 +78,3 @@ QUERIES = {
 @pytest.mark.parametrize("query", QUERIES)
 def test_answers_are_those_of_the_rows(table: ld.LanceDataset, query: str) -> None:
     assert sorted(answer(table, query), key=str) == QUERIES[query]
-
-
-def test_a_schema_that_is_equal_to_that_of_the_table_is_accepted(table: ld.LanceDataset) -> None:
-    fragment = table.get_fragments()[0]
-    equal = pa.schema([field.with_metadata({"a": "b"}) for field in table.schema], {"c": "d"})
-    assert fragment.scanner(equal, columns=["id"]).to_table().num_rows == 20
-    assert fragment.to_table(schema=equal) == fragment.to_table()
-    assert next(fragment.to_batches(equal)).num_rows == 20
-
-
-@pytest.mark.parametrize(
-    ("change", "error", "message"),
-    [
-        (
-            lambda schema: schema.remove(0),
-            UnsupportedError,
-            "expected pyarrow.Field<id: int64>, found pyarrow.Field<city",
-        ),
-        (lambda schema: schema.append(pa.field("z", pa.int8())), UnsupportedError, "expected no more columns"),
-        (lambda schema: schema.set(0, pa.field("id", pa.int32())), UnsupportedError, "id: int32"),
-        (lambda schema: ["id"], InvalidInputError, "expected a pyarrow.Schema, found list"),
-    ],
-    ids=["fewer columns", "more columns", "another type", "no schema"],
-)
-def test_another_schema_is_refused(table: ld.LanceDataset, change: Any, error: type[Exception], message: str) -> None:
-    with pytest.raises(error, match=message):
-        table.get_fragments()[0].scanner(change(table.schema))
