@@ -30,6 +30,9 @@ _FOOTER: Final = np.dtype(
         "formats": ["<u8", "<u8", "<u8", "<u4", "<u4", "<u2", "<u2", "S4"],
     }
 )
+_ROWS_OF_PAGES: Final = (2, 1)
+"""Version from which on the pages of every column count rows; those of version 2.0 may count items of lists."""
+
 Extents = NDArray[np.uint64]
 
 
@@ -61,12 +64,14 @@ class JoinedFile(LanceFile):
 
     Attributes:
         contents: Name and bytes of each file, in the order of their rows.
+        rows: Number of rows of each file.
         extents: uint64, a row for each file, in it position and size of the metadata of each column.
     """
 
     is_in_memory: ClassVar[bool] = True
 
     contents: Sequence[tuple[str, bytes]] = ()
+    rows: Sequence[int] = ()
     extents: Extents = field(default_factory=lambda: np.empty((0, 0, 2), np.uint64), repr=False)
     _joined: dict[int, ColumnMetadata] = field(default_factory=dict, repr=False)
 
@@ -89,7 +94,9 @@ class JoinedFile(LanceFile):
         parsed: dict[bytes, tuple[ColumnMetadata, int]] = {}
         pages: list[Page] = []
         begin, first = 0, None
-        for (path, file), (start, size) in zip(self.contents, self.extents[:, index].tolist(), strict=True):
+        has_rows = self.version >= _ROWS_OF_PAGES
+        extents = self.extents[:, index].tolist()
+        for (path, file), num_rows, (start, size) in zip(self.contents, self.rows, extents, strict=True):
             data = file[start : start + size]
             column, end = parsed.get(data) or (None, 0)
             if column is None or end > len(file):
@@ -98,6 +105,8 @@ class JoinedFile(LanceFile):
                 if column.buffers or column.encoding != first.encoding:
                     raise UnsupportedError("joined files whose columns differ", where=self.source.path)
                 parsed[data] = column, max((sum(extent) for page in column.pages for extent in page.buffers), default=0)
+            if has_rows and sum([page.num_rows for page in column.pages]) != num_rows:
+                raise CorruptError("rows of a column of a joined file", where=path, expected=num_rows)
             for page in column.pages:
                 buffers = tuple([(offset + begin, length) for offset, length in page.buffers])
                 pages.append(Page(self.source, page.where, buffers, page.num_rows, page.first_row, page.encoding))
@@ -127,23 +136,24 @@ def join_files(where: str, contents: Sequence[tuple[str, bytes]], *, checksums: 
     if not all(map(np.all, is_inside)) or not buffers.shape[1]:
         raise CorruptError("a joined file has metadata outside of their section", where=where)
     descriptors: dict[bytes, file_pb2.FileDescriptor] = {}
-    num_rows = 0
+    rows = []
     for (path, file), (start, size) in zip(contents, buffers[:, 0].tolist(), strict=True):
         if checksums:
             _check(path, file, start, size)
         data = file[start : start + size]
         if data not in descriptors:
             descriptors[data] = _parsed(data, path)
-        num_rows += descriptors[data].length
+        rows.append(descriptors[data].length)
     return JoinedFile(
         MemorySource(where, b"".join(files)),
         VERSIONS[int(first["major"]), int(first["minor"])],
-        num_rows,
+        sum(rows),
         int(first["num_columns"]),
         next(iter(descriptors.values())),
         (),
         (),
         contents=contents,
+        rows=rows,
         extents=columns,
     )
 

@@ -24,17 +24,17 @@ class JoinedFiles:
     Args:
         snapshot: A version that has the fragments.
         fragments: The fragments, in order; their files have the same fields, in the same order.
-        num_rows: Physical rows of all.
+        num_rows: Physical rows of each.
 
     Attributes:
         nbytes: Bytes that they take: an opened file holds its bytes joined, and by themselves.
     """
 
-    def __init__(self, snapshot: Snapshot, fragments: Sequence[Fragment], num_rows: int) -> None:
+    def __init__(self, snapshot: Snapshot, fragments: Sequence[Fragment], num_rows: Sequence[int]) -> None:
         self._fields_of = fragments[0].files
-        self._num_rows = num_rows
+        self._num_rows = sum(num_rows)
         places = [[fragment.files[place] for fragment in fragments] for place in range(len(self._fields_of))]
-        self._open_at = [_opener(snapshot, files) for files in places]
+        self._open_at = [_opener(snapshot, files, num_rows) for files in places]
         self._opened: dict[int, JoinedFile] = {}
         self._columns: dict[Hashable, ColumnReader] = {}
         self.nbytes = 2 * sum(file.file_size or 0 for files in places for file in files)
@@ -71,14 +71,15 @@ class JoinedFiles:
         return file
 
 
-def joined_files(snapshot: Snapshot, fragments: Sequence[Fragment], num_rows: int) -> JoinedFiles:
+def joined_files(snapshot: Snapshot, fragments: Sequence[Fragment], num_rows: Sequence[int]) -> JoinedFiles:
     """Return the data files of fragments as one; the last ones stay open. See `JoinedFiles`."""
     kept: SizedCache[JoinedFiles] = snapshot.shared(
         "joined files", lambda: SizedCache(JOINED_BYTES, lambda files: files.nbytes)
     )
     # Another version may have other fields in the same files.
     shape = tuple([(file.fields, file.column_indices) for file in fragments[0].files])
-    key = shape, tuple([(file.base_id, file.path) for fragment in fragments for file in fragment.files])
+    paths_of = tuple([(file.base_id, file.path) for fragment in fragments for file in fragment.files])
+    key = shape, paths_of, tuple(num_rows)
     return kept.get(key, lambda: JoinedFiles(snapshot, fragments, num_rows))
 
 
@@ -87,8 +88,8 @@ def is_local(snapshot: Snapshot, data_file: DataFile) -> bool:
     return local_path(snapshot.place(data_file.base_id)[0].uri) is not None
 
 
-def _opener(snapshot: Snapshot, data_files: Sequence[DataFile]) -> Callable[[], JoinedFile]:
-    """Return what opens small data files as one, in this order; each is read once, and whole."""
+def _opener(snapshot: Snapshot, data_files: Sequence[DataFile], num_rows: Sequence[int]) -> Callable[[], JoinedFile]:
+    """Return what opens small data files as one, in this order; each is read once, whole, and has rows of its own."""
     stores = [snapshot.place(file.base_id) for file in data_files]
     where, checksums = snapshot.uri, snapshot.store.checksums
 
@@ -102,6 +103,10 @@ def _opener(snapshot: Snapshot, data_files: Sequence[DataFile]) -> Callable[[], 
                     "file has another size than its manifest says", where=path, expected=file.file_size, found=len(data)
                 )
             contents.append((path, data))
-        return join_files(where, contents, checksums=checksums)
+        joined = join_files(where, contents, checksums=checksums)
+        for (path, _), rows, expected in zip(contents, joined.rows, num_rows, strict=True):
+            if rows != expected:
+                raise CorruptError("rows of a data file", where=path, expected=expected, found=rows)
+        return joined
 
     return open_

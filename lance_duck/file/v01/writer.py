@@ -33,6 +33,11 @@ ROWS_PER_GROUP: Final = 1024
 FILE_VERSION: Final = (0, 2)
 """Version in manifests and footers."""
 
+MOST_SPARE_IDS: Final = 4096
+"""Field ids between the lowest and the highest of a file that it does not hold: each takes 16 bytes of the page table
+for each batch, so that these are 64 MiB of a file of 1,000 batches. A limit against schemas made to fill disks; not
+measured."""
+
 _MAGIC: Final = b"LANC"
 _LENGTH: Final = struct.Struct("<I")
 
@@ -47,6 +52,9 @@ class LegacyFileWriter:
         batch_rows: Rows of each of the first batches.
         dictionaries: Values of the dictionaries of the table by field id, which its files share; missing ones are made
             of the first rows, and added.
+
+    Raises:
+        UnsupportedError: The ids of the fields lie too far apart.
     """
 
     def __init__(
@@ -69,6 +77,15 @@ class LegacyFileWriter:
                 if f.dictionary is not None:
                     self._dictionaries.setdefault(f.id, f.dictionary)
         self._pages: dict[int, array[int]] = {f.id: array("q") for f in schema.walk()}
+        spare = max(self._pages) - min(self._pages) + 1 - len(self._pages)
+        if spare > MOST_SPARE_IDS:
+            raise UnsupportedError(
+                "field ids in a file of version 0.1, whose page table has a place for each id between two",
+                where=sink.path,
+                expected=f"at most {MOST_SPARE_IDS} that it does not hold",
+                found=spare,
+                remedy="write data_storage_version='2.2'",
+            )
         self._bounds = [0]
         self._pending: list[pa.RecordBatch] = []
         self._pending_rows = self._pending_bytes = 0

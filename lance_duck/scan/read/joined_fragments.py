@@ -39,9 +39,10 @@ class JoinedFragments:
 
     def __init__(self, snapshot: Snapshot, readers: Sequence[FragmentReader]) -> None:
         self._readers = readers
-        self._bounds = [*accumulate((reader.num_rows for reader in readers), initial=0)]
+        rows = [reader.num_rows for reader in readers]
+        self._bounds = [*accumulate(rows, initial=0)]
         self.num_rows = self._bounds[-1]
-        self._files = joined_files(snapshot, [reader.fragment for reader in readers], self.num_rows)
+        self._files = joined_files(snapshot, [reader.fragment for reader in readers], rows)
 
     @cached_property
     def deletions(self) -> DeletionVector | None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from lance_duck.errors import UnsupportedError
 from lance_duck.file.column import open_column
 from lance_duck.file.open import open_data_file
 from lance_duck.file.v01.container import LegacyFile
-from lance_duck.file.v01.writer import LegacyFileWriter
+from lance_duck.file.v01.writer import MOST_SPARE_IDS, LegacyFileWriter
 from lance_duck.store.request import run
 from lance_duck.wire.files.dictionaries import values_of, values_page
 from lance_duck.wire.schema_write import schema_from_arrow
@@ -58,6 +59,15 @@ def test_what_is_written_is_read(group: int, batch: int) -> None:
 def test_ids_need_not_begin_at_0_nor_follow_each_other() -> None:
     table = TABLE.select(["struct", "list", "words"])
     assert read(written(table, first_id=900), table, 900).to_pylist() == table.to_pylist()
+
+
+def test_ids_that_lie_far_apart_do_not_fill_the_disk() -> None:
+    schema = schema_from_arrow(TABLE.select(["struct", "words"]).schema, LEGACY)
+    far = replace(schema, fields=(schema.fields[0], replace(schema.fields[1], id=2**31 - 1)))
+    with pytest.raises(UnsupportedError, match=r"field ids.*2\.2"):
+        LegacyFileWriter(MemorySink(), far)
+    near = replace(schema, fields=(schema.fields[0], replace(schema.fields[1], id=MOST_SPARE_IDS)))
+    LegacyFileWriter(MemorySink(), near).abort()
 
 
 def test_a_file_without_rows() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +103,19 @@ def test_files_that_stay_open_are_those_of_the_fields_of_a_version(path: str) ->
     assert later.to_table() == first.drop_columns(["flag"])
     assert later.checkout_version(10).to_table() == first
     assert later.checkout_version(11).to_table()["flag"].to_pylist() == flags
+
+
+def test_each_file_has_the_rows_of_its_fragment(tmp_path: Path) -> None:
+    ds = ld.write_dataset(rows(0).slice(0, 3), tmp_path / "t.lance", storage_options=HASTY)
+    for count in (3, 1, 3, 1, 3, 1, 3):
+        ds.insert(rows(0).slice(0, count))
+    metadata = [fragment.metadata for fragment in ds.get_fragments()]
+    counts = [3, 3, 3, 1, 1, 3, 1, 3]  # the third and the fourth exchanged, which are read together
+    others = [replace(each, physical_rows=count) for each, count in zip(metadata, counts, strict=True)]
+    operation = ld.LanceOperation.Overwrite(ds.schema, others)
+    hostile = ld.LanceDataset.commit(ds.uri, operation, read_version=ds.version)
+    with pytest.raises(CorruptError, match="rows"):
+        hostile.to_table(use_threads=False)
 
 
 def test_small_files_of_many_rows_are_not_read_together(tmp_path: Path, read_together: list[int]) -> None:
