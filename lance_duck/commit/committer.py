@@ -335,7 +335,9 @@ class _Commit:
     def _rebased(self) -> transaction_pb2.Transaction:
         if self._newest is self._read:
             return self._transaction
-        return rebase(self._transaction, self._read, self._newest, self.affected, self._written.append, self._winner)
+        moved = {i for _, theirs in self._overtook if theirs.moves_rows for i in theirs.touched}
+        written = self._written.append
+        return rebase(self._transaction, self._read, self._newest, self.affected, written, self._winner, moved)
 
     def _winner(self, fragment_id: int | None = None) -> str | None:
         """Describe the transaction that came first; for a fragment, the one that changed it last."""

@@ -7,7 +7,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from lance_duck.commit.index_coverage import FRAGMENT_REUSE, SYSTEM, bitmap_fragments
+from lance_duck.rows import roaring_values
+from lance_duck.wire.limits import ROW_OFFSETS
 from lance_duck.wire.pb import table_pb2, transaction_pb2
 from lance_duck.wire.transaction import UNKNOWN, transaction_from_proto
 
@@ -106,6 +111,21 @@ class Footprint:
         return result
 
     @cached_property
+    def overlaid(self) -> Mapping[int, NDArray[np.uint32]]:
+        """By fragment, the offsets of the rows to which a DataOverlay gives new values, ascending.
+
+        Raises:
+            CorruptError: A bitmap is broken.
+        """
+        if self.kind != "DataOverlay":
+            return {}
+        rows: dict[int, list[NDArray[np.uint32]]] = {}
+        for group in self._message.groups:
+            for overlay in group.overlays:
+                rows.setdefault(group.fragment_id, []).append(overlaid_offsets(overlay))
+        return {fragment_id: np.unique(np.concatenate(parts)) for fragment_id, parts in rows.items()}
+
+    @cached_property
     def keeps_nullability(self) -> bool:
         """Whether rows written before a Merge or a Project fit the schema after it."""
         return bool(getattr(self._message, "preserves_nullability", False))
@@ -196,6 +216,19 @@ class Footprint:
         if self.kind != "CreateIndex":
             return False
         return any(i.name == FRAGMENT_REUSE for i in (*self._message.new_indices, *self._message.removed_indices))
+
+
+def overlaid_offsets(overlay: table_pb2.DataOverlayFile) -> NDArray[np.uint32]:
+    """Return the offsets, ascending, of the rows of which an overlay has a value of any field.
+
+    Raises:
+        CorruptError: A bitmap is broken.
+    """
+    is_shared = overlay.WhichOneof("coverage") == "shared_offset_bitmap"
+    bitmaps = [overlay.shared_offset_bitmap] if is_shared else overlay.field_coverage.offset_bitmaps
+    where = f"rows of overlay {overlay.data_file.path}"
+    rows = [roaring_values(bitmap, where, ROW_OFFSETS).astype(np.uint32) for bitmap in bitmaps]
+    return np.unique(np.concatenate(rows)) if rows else np.array([], np.uint32)
 
 
 def _keys(update: _T.UpdateMap) -> MapKeys:

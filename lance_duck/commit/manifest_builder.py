@@ -12,10 +12,12 @@ from typing import Any
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from lance_duck.commit import index_coverage as coverage
+from lance_duck.commit.footprint import overlaid_offsets
 from lance_duck.commit.fragment_list import FragmentList
 from lance_duck.commit.row_lineage import given_row_ids, touch_rows, touch_some_rows
 from lance_duck.commit.table_metadata import apply_config, apply_field_metadata, set_schema
 from lance_duck.errors import IncompatibleError, InternalError, InvalidInputError, RetryableError, UnsupportedError
+from lance_duck.rows import roaring_bytes
 from lance_duck.wire import flags
 from lance_duck.wire.fragment import LEGACY, TOMBSTONE, UNSTABLE, version_of_first, version_text
 from lance_duck.wire.manifest import WRITER
@@ -275,6 +277,37 @@ def _replace_data(draft: ManifestDraft, operation: transaction_pb2.Transaction.D
             touch_rows(fragment, version)
 
 
+def _add_overlays(draft: ManifestDraft, operation: transaction_pb2.Transaction.DataOverlay, version: int) -> None:
+    fragments = FragmentList(draft.manifest, version)
+    for group in operation.groups:
+        fragment = fragments.get(group.fragment_id)
+        for new in group.overlays:
+            _check_overlay(draft.manifest, fragment, new)
+            overlay = fragment.overlays.add()
+            overlay.CopyFrom(new)
+            overlay.committed_version = version
+            if fragments.is_stable:
+                touch_some_rows(fragment, version, roaring_bytes(overlaid_offsets(new)))
+
+
+def _check_overlay(
+    manifest: table_pb2.Manifest, fragment: table_pb2.DataFragment, overlay: table_pb2.DataOverlayFile
+) -> None:
+    """Refuse an overlay that is not one of a fragment: of other fields, or of rows that it does not have."""
+    where = f"overlay of fragment {fragment.id}: {overlay.data_file.path}"
+    _check_fields(manifest, (i for i in overlay.data_file.fields if i >= 0), where)
+    if LEGACY in (_file_version(overlay.data_file), version_of_first([fragment])):
+        raise UnsupportedError(
+            "overlay in a table of version 0.1", where=where, remedy="call optimize.compact_files() first"
+        )
+    _check_files(manifest, [table_pb2.DataFragment(files=[overlay.data_file])])
+    offsets = overlaid_offsets(overlay)
+    if len(offsets) and offsets[-1] >= fragment.physical_rows:
+        raise InvalidInputError(
+            "overlay of a row out of range", where=where, expected=f"< {fragment.physical_rows}", found=int(offsets[-1])
+        )
+
+
 def _take_over(fragment: table_pb2.DataFragment, field_ids: Set[int]) -> None:
     """Remove the values of some fields from the overlays of a fragment."""
     for place in reversed(range(len(fragment.overlays))):
@@ -323,6 +356,7 @@ _CHANGES: Mapping[str, Callable[[ManifestDraft, Any, int], None]] = {
     "reserve_fragments": _reserve,
     "create_index": _create_index,
     "data_replacement": _replace_data,
+    "data_overlay": _add_overlays,
     "update_config": _update_config,
     "update_bases": _update_bases,
 }

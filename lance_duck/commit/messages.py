@@ -9,8 +9,9 @@ from uuid import UUID
 
 from lance_duck.commit import operations as op
 from lance_duck.errors import InvalidInputError
+from lance_duck.wire.files.overlay import overlay_from_proto
 from lance_duck.wire.fragment import Fragment, data_file_from_proto, fragment_from_proto
-from lance_duck.wire.fragment_write import data_file_to_proto, fragment_to_proto
+from lance_duck.wire.fragment_write import data_file_to_proto, fragment_to_proto, overlay_to_proto
 from lance_duck.wire.index import index_from_proto
 from lance_duck.wire.manifest import BasePath
 from lance_duck.wire.pb import table_pb2, transaction_pb2
@@ -143,6 +144,14 @@ def _data_replacement(operation: op.DataReplacement) -> _T.DataReplacement:
     return _T.DataReplacement(replacements=groups)
 
 
+def _data_overlay(operation: op.DataOverlay) -> _T.DataOverlay:
+    groups = [
+        _T.DataOverlayGroup(fragment_id=g.fragment_id, overlays=[overlay_to_proto(o) for o in g.overlays])
+        for g in operation.groups
+    ]
+    return _T.DataOverlay(groups=groups)
+
+
 def _update_config(operation: op.UpdateConfig) -> _T.UpdateConfig:
     return _T.UpdateConfig(
         config_updates=_map(operation.config_updates),
@@ -192,6 +201,7 @@ _BUILDERS: Mapping[type[op.Operation], tuple[str, Callable[[Any], Any]]] = {
     op.Restore: ("restore", lambda o: _T.Restore(version=o.version)),
     op.CreateIndex: ("create_index", _create_index),
     op.DataReplacement: ("data_replacement", _data_replacement),
+    op.DataOverlay: ("data_overlay", _data_overlay),
     op.UpdateConfig: ("update_config", _update_config),
     op.Clone: ("clone", _clone),
     op.UpdateBases: ("update_bases", _update_bases),
@@ -282,6 +292,15 @@ def _parse_data_replacement(proto: _T.DataReplacement, where: str) -> op.DataRep
     return op.DataReplacement(tuple(groups))
 
 
+def _parse_data_overlay(proto: _T.DataOverlay, where: str) -> op.DataOverlay:
+    return op.DataOverlay(
+        tuple(
+            op.DataOverlayGroup(g.fragment_id, tuple(overlay_from_proto(o, where) for o in g.overlays))
+            for g in proto.groups
+        )
+    )
+
+
 def _parse_clone(proto: _T.Clone, where: str) -> op.Clone:
     name = proto.ref_name if proto.HasField("ref_name") else None
     branch = proto.branch_name if proto.HasField("branch_name") else None
@@ -307,6 +326,7 @@ _PARSERS: Mapping[str, Callable[[Any, str], op.Operation]] = {
     "restore": lambda p, where: op.Restore(p.version),
     "create_index": _parse_create_index,
     "data_replacement": _parse_data_replacement,
+    "data_overlay": _parse_data_overlay,
     "update_config": _parse_update_config,
     "clone": _parse_clone,
     "update_bases": lambda p, where: op.UpdateBases(tuple(_base(b) for b in p.new_bases)),

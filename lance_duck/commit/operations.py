@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import TypeAlias
 from uuid import UUID
 
+from lance_duck.wire.files.overlay import Overlay
 from lance_duck.wire.fragment import DataFile, Fragment
 from lance_duck.wire.index import IndexMetadata
 from lance_duck.wire.manifest import BasePath
@@ -186,6 +187,21 @@ class DataReplacement(Operation):
     """Replace data files."""
 
     replacements: Sequence[DataReplacementGroup]
+
+
+@dataclass(frozen=True)
+class DataOverlayGroup:
+    """Overlays of one fragment, of which each wins over those before it; the commit sets their versions."""
+
+    fragment_id: int
+    overlays: Sequence[Overlay]
+
+
+@dataclass(frozen=True)
+class DataOverlay(Operation):
+    """Give some cells new values, in files beside the data files; the rows stay where they are."""
+
+    groups: Sequence[DataOverlayGroup]
 
 
 @dataclass(frozen=True)

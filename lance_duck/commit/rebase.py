@@ -7,13 +7,14 @@ fragment go into one deletion file.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, MutableSequence
+from collections.abc import Callable, Iterable, Mapping, MutableSequence, Set
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lance_duck.commit import index_coverage as coverage
+from lance_duck.commit.footprint import Footprint
 from lance_duck.errors import RetryableError
 from lance_duck.rows import DeletionVector
 from lance_duck.snapshot import Snapshot
@@ -35,6 +36,7 @@ def rebase(
     affected: Affected | None,
     report_file: Callable[[str], None],
     winner: Callable[[int], str | None],
+    moved: Set[int] = frozenset(),
 ) -> transaction_pb2.Transaction:
     """Rebase a transaction onto the newest version.
 
@@ -45,6 +47,7 @@ def rebase(
         affected: Offsets of the rows that it deletes or changes, by fragment id; None if not known.
         report_file: Called with the path of each deletion file that is written.
         winner: Describes the transaction that changed a fragment meanwhile.
+        moved: Ids of fragments out of which rows were moved meanwhile.
 
     Raises:
         RetryableError: Both change the same row, or the files of the same fragment.
@@ -63,24 +66,53 @@ def rebase(
             removed_fragments = merger.merge(rebased.update.updated_fragments, rebased.update.removed_fragment_ids)
             _drop(rebased.update.updated_fragments, removed_fragments)
             rebased.update.removed_fragment_ids.extend(removed_fragments)
-            _check_fields_stay((*rebased.update.new_fragments, *rebased.update.updated_fragments), read, newest)
+            fragments = (*rebased.update.new_fragments, *rebased.update.updated_fragments)
+            _check_fields_stay((file for fragment in fragments for file in fragment.files), read, newest)
         case "append":
-            _check_fields_stay(rebased.append.fragments, read, newest)
+            _check_fields_stay((file for fragment in rebased.append.fragments for file in fragment.files), read, newest)
+        case "data_overlay":
+            rows = {i: rows for i, rows in Footprint(rebased).overlaid.items() if i in moved}
+            _check_rows_stay(rows, read, newest, winner)
+            overlays = (overlay for group in rebased.data_overlay.groups for overlay in group.overlays)
+            _check_fields_stay((overlay.data_file for overlay in overlays), read, newest)
         case "create_index":
             _narrow(rebased.create_index.new_indices, read, newest)
     return rebased
 
 
-def _check_fields_stay(fragments: Iterable[table_pb2.DataFragment], read: Snapshot, newest: Snapshot) -> None:
+def _check_fields_stay(files: Iterable[table_pb2.DataFile], read: Snapshot, newest: Snapshot) -> None:
     """Refuse data files of which every field was dropped meanwhile: readers take such files for broken."""
     before, now = ({f.id for f in version.manifest.proto.fields} for version in (read, newest))
     if before <= now:
         return
-    for file in (file for fragment in fragments for file in fragment.files):
+    for file in files:
         if now.isdisjoint(file.fields) and not before.isdisjoint(file.fields):
             raise RetryableError(
                 "the columns of a data file were dropped meanwhile",
                 where=f"{newest.uri}: {file.path}",
+                remedy="run the change again on the newest version",
+            )
+
+
+def _check_rows_stay(
+    rows: Mapping[int, NDArray[np.uint32]], read: Snapshot, newest: Snapshot, winner: Callable[[int], str | None]
+) -> None:
+    """Refuse new values of rows that may have moved meanwhile, with their old values."""
+    before, now = _by_id(read), _by_id(newest)
+    for fragment_id, offsets in rows.items():
+        old, new = before.get(fragment_id), now.get(fragment_id)
+        if old is None or new is None or old.deletion_file == new.deletion_file:
+            continue
+        deleted = newest.deletion_vector(newest.fragment(fragment_id))
+        earlier = read.deletion_vector(read.fragment(fragment_id))
+        if deleted is None:
+            continue
+        gone = deleted.contains(offsets)
+        if (gone if earlier is None else gone & ~earlier.contains(offsets)).any():
+            raise RetryableError(
+                f"both change one row of fragment {fragment_id}",
+                where=newest.uri,
+                found=winner(fragment_id),
                 remedy="run the change again on the newest version",
             )
 

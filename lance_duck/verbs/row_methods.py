@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack
 import pyarrow as pa
 
 from lance_duck import lazy
-from lance_duck.arguments import checked_calls, declared_arguments
+from lance_duck.arguments import checked_calls, declared_arguments, unknown_value
 from lance_duck.scan.filters import FilterLike
 from lance_duck.verbs.handle import TableMethods
 from lance_duck.verbs.writing.settings import WriteArguments, WriteSettings
@@ -18,17 +18,18 @@ if TYPE_CHECKING:
     from lance_duck import commit as commits
     from lance_duck.verbs import change
     from lance_duck.verbs.merge import builder
-    from lance_duck.verbs.rows import delete, update
+    from lance_duck.verbs.rows import delete, overlays, update
     from lance_duck.verbs.writing import write_table
 else:
     commits = lazy.modules(globals(), "lance_duck", "commit")
     change = lazy.modules(globals(), "lance_duck.verbs", "change")
     builder = lazy.modules(globals(), "lance_duck.verbs.merge", "builder")
-    delete, update = lazy.modules(globals(), "lance_duck.verbs.rows", "delete", "update")
+    delete, overlays, update = lazy.modules(globals(), "lance_duck.verbs.rows", "delete", "overlays", "update")
     write_table = lazy.modules(globals(), "lance_duck.verbs.writing", "write_table")
 
 RETRIES: Final = 10
 TIMEOUT: Final = timedelta(seconds=30)
+UPDATE_MODES: Final = ("rewrite_rows", "data_overlay")
 
 
 class DeleteResult(TypedDict):
@@ -96,6 +97,7 @@ class RowChanges(TableMethods):
         retry_timeout: timedelta = TIMEOUT,
         data_storage_version: str | None = None,
         *,
+        update_mode: str = "rewrite_rows",
         commit_message: str | None = None,
         transaction_properties: Mapping[str, str] | None = None,
     ) -> UpdateResult:
@@ -107,18 +109,25 @@ class RowChanges(TableMethods):
             conflict_retries: See the class.
             retry_timeout: See the class.
             data_storage_version: Version of the new data files; None for that of the table.
+            update_mode: "rewrite_rows"; or "data_overlay", to leave the rows where they are and write the new values
+                alone, in data overlay files, until a compaction folds them in: readers without that feature refuse the
+                table, as pylance 14 does unless LANCE_ENABLE_UNSTABLE_DATA_OVERLAY_FILES is set. Not in pylance.
             commit_message: Message that is stored with the transaction.
             transaction_properties: Texts by name that are stored with the transaction.
 
         Raises:
             InvalidInputError: The condition or an expression is invalid, or a value does not fit its column.
+            UnsupportedError: An overlay for a struct or blobs, or in a table of version 0.1.
             CommitConflictError: See `delete`.
         """
         change.check_patience(conflict_retries, retry_timeout)
+        if update_mode not in UPDATE_MODES:
+            raise unknown_value("update_mode", update_mode, UPDATE_MODES, "update")
+        write = overlays.overlay_rows if update_mode == "data_overlay" else update.update_rows
         properties = change.transaction_properties(commit_message, transaction_properties)
         after, count = commits.run_again(
             self.handle.base,
-            lambda snapshot: update.update_rows(snapshot, updates, where, data_storage_version, properties),
+            lambda snapshot: write(snapshot, updates, where, data_storage_version, properties),
             conflict_retries,
             retry_timeout.total_seconds(),
         )

@@ -61,16 +61,16 @@ def write_columns(
     store: Store,
     schema: Schema,
     batches: Iterable[pa.RecordBatch],
-    num_rows: int,
+    num_rows: int | None,
     options: WriteOptions | None = None,
 ) -> DataFile:
-    """Write columns for the rows of an existing fragment as one data file.
+    """Write columns for rows of an existing fragment as one data file.
 
     Args:
         store: Root of the table.
         schema: The new columns only, with their ids.
-        batches: One row for each physical row of the fragment, deleted ones too.
-        num_rows: Physical rows of the fragment.
+        batches: One row for each physical row of the fragment, deleted ones too; of an overlay, for each of its rows.
+        num_rows: Physical rows of the fragment; None for any number.
         options: Version and places of the file; the limits of a file do not matter.
 
     Raises:
@@ -82,9 +82,9 @@ def write_columns(
     try:
         for batch in coerce(batches, schema):
             run.write(batch)
-            if run.rows > num_rows:
+            if num_rows is not None and run.rows > num_rows:
                 break
-        if run.rows != num_rows:
+        if num_rows is not None and run.rows != num_rows:
             row_count = "more" if run.rows > num_rows else run.rows
             raise DataMismatchError("rows of new columns", expected=f"{num_rows}, as the fragment has", found=row_count)
         (fragment,) = run.finish(empty=True)

@@ -359,6 +359,25 @@ def overlays(path: str) -> None:
 
 
 @table
+def overlays_written(path: str) -> None:
+    """Overlays that this package writes, over deleted rows, with stable row ids and an index that is older."""
+    rows = {
+        "i": pa.array(with_nulls([*range(40)]), pa.int32()),
+        "s": pa.array(with_nulls([f"text {i}" for i in range(40)])),
+        "l": pa.array(with_nulls([[*range(i % 4)] for i in range(40)]), pa.list_(pa.int64())),
+    }
+    options = {"max_rows_per_file": 15, "enable_stable_row_ids": True, "storage_options": {"fsync": "false"}}
+    dataset = ld.write_dataset(pa.table(rows), path, **options)
+    dataset.create_scalar_index("i", "BTREE")
+    dataset.delete("i % 10 = 4")
+    dataset.update({"i": "i + 100", "s": "NULL"}, where="i % 4 = 1", update_mode="data_overlay")
+    dataset.update({"l": "[i, NULL]", "s": "''"}, where="i > 110 OR i IS NULL", update_mode="data_overlay")
+    lance.dataset(path).delete("i = 6")
+    dataset.checkout_latest()
+    dataset.update({"i": "NULL"}, where="i = 137 OR i = 7", update_mode="data_overlay")
+
+
+@table
 def mem_wal(path: str) -> None:
     key = pa.field("id", pa.int64(), False, {"lance-schema:unenforced-primary-key": "true"})
     schema = pa.schema([key, pa.field("v", pa.string())])
@@ -456,7 +475,7 @@ def with_python_of(version: str, needs: list[str], script: str, path: str) -> No
 
 
 def hidden_columns(name: str, dataset: Any) -> list[str]:
-    return HIDDEN + (LINEAGE if name == "rowids" else [])
+    return HIDDEN + (LINEAGE if name in ("rowids", "overlays_written") else [])
 
 
 def store(path: Path, data: pa.Table) -> None:
@@ -482,7 +501,7 @@ def expect(name: str, folder: Path) -> None:
         if name != "deletions":
             store(folder / f"{version}.arrow", at.to_table())
     columns = [*dataset.schema.names, *hidden_columns(name, dataset)]
-    if name in ("rowids", "deletions", "clone", "evolved"):
+    if name in ("rowids", "deletions", "clone", "evolved", "overlays_written"):
         store(folder / f"{dataset.version}.hidden.arrow", dataset.to_table(columns=columns))
     facts["tags"] = {tag: entry["version"] for tag, entry in dataset.tags.list().items()}
     for branch in dataset.branches.list():

@@ -10,6 +10,7 @@ import pytest
 from oracle.cases import Cases
 
 os.environ.setdefault("LANCE_LOG", "error")
+os.environ.setdefault("LANCE_ENABLE_UNSTABLE_DATA_OVERLAY_FILES", "1")  # read once, at the first use
 KINDS = ("column", "nested", "blob", "life cycle", "surface", "written", "predicate", "nearest", "tokens")
 
 

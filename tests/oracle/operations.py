@@ -14,6 +14,7 @@ from typing import Any
 import lance
 import numpy as np
 import pyarrow as pa
+from lance.bitmap import Bitmap
 from lance.dataset import Index
 from lance.file import LanceFileWriter
 from lance.fragment import DataFile, FragmentMetadata, LanceFragment
@@ -118,6 +119,9 @@ class Sample:
             "restore": Theirs.Restore(1),
             "replace b of f0": self._replacement(0),
             "replace b of f1": self._replacement(1),
+            "overlay row 0 of f0": self._overlay(0, [0]),
+            "overlay row 1 of f0": self._overlay(0, [1]),
+            "overlay f1": self._overlay(1, [1, 0]),
             "config x": Theirs.UpdateConfig(config_updates=change({"x": "1"})),
             "config y": Theirs.UpdateConfig(config_updates=change({"y": "1"})),
             "config without kept": Theirs.UpdateConfig(config_updates=change({"kept": None})),
@@ -131,6 +135,11 @@ class Sample:
     def _replacement(self, fragment_id: int) -> Any:
         new = self._column(f"replaced{fragment_id}")
         return Theirs.DataReplacement([Theirs.DataReplacementGroup(fragment_id, new)])
+
+    def _overlay(self, fragment_id: int, offsets: list[int]) -> Any:
+        new = self._column(f"overlay{fragment_id}-{offsets[0]}", len(offsets))
+        overlay = Theirs.DataOverlayFile(new, offsets)
+        return Theirs.DataOverlay([Theirs.DataOverlayGroup(fragment_id, [overlay])])
 
 
 def commit_theirs(path: str, operation: Any, read_version: int = READ_VERSION, **options: Any) -> str:
@@ -189,6 +198,8 @@ def ours_of(operation: Any) -> Any:
     if isinstance(operation, Index):
         parts = {f.name: getattr(operation, f.name) for f in dataclasses.fields(operation)}
         return OurIndex(**parts)
+    if isinstance(operation, Bitmap):
+        return list(operation)
     if isinstance(operation, list):
         return [ours_of(part) for part in operation]
     if isinstance(operation, dict):

@@ -32,8 +32,15 @@ def add_overlay(
         offsets: Physical offsets of the rows.
         version: Of the data file: 2.1 or later.
     """
-    dataset = lance.dataset(uri)
-    fields = {field.name(): field for field in dataset.lance_schema.fields()}
+    operation = lance.LanceOperation
+    overlay = operation.DataOverlayFile(write_values(uri, values, version), offsets)
+    change = operation.DataOverlay([operation.DataOverlayGroup(fragment_id, [overlay])])
+    return lance.LanceDataset.commit(uri, change, read_version=lance.dataset(uri).version)
+
+
+def write_values(uri: str, values: pa.Table, version: str) -> DataFile:
+    """Write columns of a table as a data file of it that no manifest names."""
+    fields = {field.name(): field for field in lance.dataset(uri).lance_schema.fields()}
     walked = [each for name in values.column_names for each in _walk(fields[name])]
     columns = iter(range(len(walked)))
     indices = [-1 if each.children() else next(columns) for each in walked]
@@ -42,11 +49,7 @@ def add_overlay(
     with LanceFileWriter(str(path), schema=values.schema, version=version) as writer:
         writer.write_batch(values)
     major, minor = map(int, version.split("."))
-    file = DataFile(name, [each.id() for each in walked], indices, major, minor, path.stat().st_size)
-    operation = lance.LanceOperation
-    overlay = operation.DataOverlayFile(file, offsets)
-    change = operation.DataOverlay([operation.DataOverlayGroup(fragment_id, [overlay])])
-    return lance.LanceDataset.commit(uri, change, read_version=dataset.version)
+    return DataFile(name, [each.id() for each in walked], indices, major, minor, path.stat().st_size)
 
 
 def _walk(field: Any) -> Iterator[Any]:

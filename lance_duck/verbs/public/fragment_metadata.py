@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -100,12 +101,13 @@ class DataOverlayFile:
 
     Attributes:
         data_file: The file.
-        offsets: Physical offsets of the rows, ascending: for all fields of the file, or a list for each field.
+        offsets: Physical offsets of the rows, in any order: for all fields of the file, or a list for each field. The
+            values of the file are those of the rows in ascending order.
         committed_version: Version from which on the values count; None if not committed yet.
     """
 
     data_file: DataFile
-    offsets: list[int] | list[list[int]]
+    offsets: Iterable[int] | Sequence[Iterable[int]]
     committed_version: int | None = None
 
 
@@ -187,7 +189,7 @@ def metadata_of(
         _sequence(fragment.row_ids, str.capitalize),
         _sequence(fragment.created_at),
         _sequence(fragment.last_updated_at),
-        [_overlay_of(overlay, fragment.id) for overlay in fragment.overlays],
+        [overlay_of(overlay, fragment.id) for overlay in fragment.overlays],
     )
 
 
@@ -205,7 +207,7 @@ def fragment_from(metadata: FragmentMetadata) -> wire.Fragment:
         _wire_sequence(metadata.row_id_meta),
         _wire_sequence(metadata.created_at_version_meta),
         _wire_sequence(metadata.last_updated_at_version_meta),
-        tuple(_wire_overlay(overlay) for overlay in metadata.overlays),
+        tuple(overlay_from(overlay) for overlay in metadata.overlays),
     )
 
 
@@ -215,21 +217,44 @@ def data_file_of(file: wire.DataFile) -> DataFile:
     return DataFile(file.path, list(file.fields), list(file.column_indices), major, minor, file.file_size, file.base_id)
 
 
-def _overlay_of(overlay: Overlay, fragment_id: int) -> DataOverlayFile:
+def overlay_of(overlay: Overlay, fragment_id: int) -> DataOverlayFile:
+    """Return an overlay of a manifest in pylance's shape.
+
+    Raises:
+        CorruptError: A bitmap is broken.
+    """
     bitmaps = [roaring_values(b, f"fragment {fragment_id}", ROW_OFFSETS).tolist() for b in overlay.bitmaps]
     return DataOverlayFile(
         data_file_of(overlay.file), bitmaps[0] if overlay.is_shared else bitmaps, overlay.committed_version
     )
 
 
-def _wire_overlay(overlay: DataOverlayFile) -> Overlay:
-    offsets: list[Any] = overlay.offsets
-    is_shared = not any(isinstance(each, list) for each in offsets)
+def overlay_from(overlay: DataOverlayFile) -> Overlay:
+    """Return the overlay of a manifest that is described in pylance's shape.
+
+    Raises:
+        InvalidInputError: The offsets are no numbers of rows, repeat one, or are not those of each field.
+    """
+    path = overlay.data_file.path
+    offsets: list[Any] = list(overlay.offsets)
+    is_shared = not any(isinstance(each, Iterable) for each in offsets)
     try:
-        bitmaps = [roaring_bytes(np.array(each, np.uint32)) for each in ([offsets] if is_shared else offsets)]
+        bitmaps = [_bitmap(each, path) for each in ([offsets] if is_shared else offsets)]
     except (TypeError, ValueError, OverflowError) as error:
-        raise InvalidInputError("offsets of a data overlay", where=overlay.data_file.path, found=str(error)) from error
+        raise InvalidInputError("offsets of a data overlay", where=path, found=str(error)) from error
+    if not is_shared and len(bitmaps) != len(overlay.data_file.fields):
+        fields = len(overlay.data_file.fields)
+        raise InvalidInputError("lists of offsets of a data overlay", where=path, expected=fields, found=len(bitmaps))
     return Overlay(data_file_from(overlay.data_file), tuple(bitmaps), overlay.committed_version or 0, is_shared)
+
+
+def _bitmap(offsets: Iterable[int], path: str) -> bytes:
+    rows = np.array([index(offset) for offset in offsets], np.uint32)
+    values, counts = np.unique(rows, return_counts=True)
+    if len(values) < len(rows):
+        repeated = int(values[counts > 1][0])
+        raise InvalidInputError("a row has two values in a data overlay", where=path, found=f"offset {repeated} twice")
+    return roaring_bytes(values)
 
 
 def _deletion_file(file: wire.DeletionFile, count: int) -> DeletionFile:

@@ -10,7 +10,7 @@ from datetime import datetime
 import pyarrow as pa
 
 from lance_duck.verbs.public.bases import DatasetBasePath
-from lance_duck.verbs.public.fragment_metadata import DataFile, FragmentMetadata
+from lance_duck.verbs.public.fragment_metadata import DataFile, DataOverlayFile, FragmentMetadata
 from lance_duck.verbs.public.lance_schema import LanceSchema
 from lance_duck.wire.transaction import COMMIT_MESSAGE
 
@@ -200,6 +200,21 @@ class LanceOperation:
         """Replace data files."""
 
         replacements: Sequence[LanceOperation.DataReplacementGroup]
+
+    DataOverlayFile = DataOverlayFile  # as pylance has it here; fragments have it, too
+
+    @dataclass
+    class DataOverlayGroup:
+        """Overlay files of one fragment, of which each wins over those before it."""
+
+        fragment_id: int
+        overlays: Sequence[DataOverlayFile]
+
+    @dataclass
+    class DataOverlay(BaseOperation):
+        """Give some cells new values, in files beside the data files; they win over all values that are there."""
+
+        groups: Sequence[LanceOperation.DataOverlayGroup]
 
     @dataclass
     class Project(BaseOperation):

@@ -22,6 +22,8 @@ from lance_duck.verbs.public.fragment_metadata import (
     data_file_of,
     fragment_from,
     metadata_of,
+    overlay_from,
+    overlay_of,
 )
 from lance_duck.verbs.public.lance_operation import Index, IndexFile, LanceOperation, Transaction
 from lance_duck.verbs.public.lance_schema import LanceSchema, known_schema
@@ -211,6 +213,14 @@ def _replacement(group: LanceOperation.DataReplacementGroup) -> op.DataReplaceme
     return op.DataReplacementGroup(group.fragment_id, data_file_from(group.new_file))
 
 
+def _overlays(group: LanceOperation.DataOverlayGroup) -> op.DataOverlayGroup:
+    return op.DataOverlayGroup(group.fragment_id, tuple(map(overlay_from, group.overlays)))
+
+
+def _shown_overlays(group: op.DataOverlayGroup) -> LanceOperation.DataOverlayGroup:
+    return _FORMS.DataOverlayGroup(group.fragment_id, [overlay_of(o, group.fragment_id) for o in group.overlays])
+
+
 _TO: Mapping[type, Callable[[Any, Schema | None], op.Operation]] = {
     _FORMS.Append: lambda g, _: op.Append(_fragments(g.fragments)),
     _FORMS.Delete: lambda g, _: op.Delete(_fragments(g.updated_fragments), tuple(g.deleted_fragment_ids), g.predicate),
@@ -227,6 +237,7 @@ _TO: Mapping[type, Callable[[Any, Schema | None], op.Operation]] = {
         tuple(map(index_metadata, g.new_indices)), tuple(map(index_metadata, g.removed_indices))
     ),
     _FORMS.DataReplacement: lambda g, _: op.DataReplacement(tuple(map(_replacement, g.replacements))),
+    _FORMS.DataOverlay: lambda g, _: op.DataOverlay(tuple(map(_overlays, g.groups))),
     _FORMS.UpdateConfig: _update_config,
     _FORMS.Clone: lambda g, _: op.Clone(g.is_shallow, g.ref_name, g.ref_version, g.ref_path, g.branch_name),
     _FORMS.UpdateBases: lambda g, _: op.UpdateBases(tuple(map(_base, g.new_bases))),
@@ -289,6 +300,7 @@ _FROM: Mapping[type, Callable[[Any], LanceOperation.BaseOperation]] = {
     op.DataReplacement: lambda o: _FORMS.DataReplacement(
         [_FORMS.DataReplacementGroup(r.fragment_id, data_file_of(r.new_file)) for r in o.replacements]
     ),
+    op.DataOverlay: lambda o: _FORMS.DataOverlay([_shown_overlays(g) for g in o.groups]),
     op.UpdateConfig: _shown_config,
     op.Clone: lambda o: _FORMS.Clone(o.is_shallow, o.ref_name, o.ref_version, o.ref_path, o.branch_name),
     op.UpdateBases: lambda o: _FORMS.UpdateBases([_shown_base(b) for b in o.new_bases]),

@@ -175,8 +175,15 @@ class Assignments:
             raise InvalidInputError("new values cannot be computed", where=texts, found=error.found) from error
 
 
-@lru_cache(maxsize=256)
 def _parsed(text: str, schema: pa.Schema, what: str) -> SqlExpression:
+    try:
+        return _parsed_before(text, schema, what)
+    except TypeError:  # an extension type of another library without a hash, such as pylance's bfloat16
+        return parse_sql(text, schema, what)
+
+
+@lru_cache(maxsize=256)
+def _parsed_before(text: str, schema: pa.Schema, what: str) -> SqlExpression:
     return parse_sql(text, schema, what)
 
 

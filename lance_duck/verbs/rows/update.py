@@ -22,6 +22,7 @@ from lance_duck.verbs.rows.draft import UncommittedFiles
 from lance_duck.verbs.rows.find import find_rows, joined_batches
 from lance_duck.verbs.rows.rows_moved import RowDeletion, delete_addresses, moved_rows
 from lance_duck.wire.fragment import Fragment
+from lance_duck.wire.schema import Field
 from lance_duck.write.files import write_new_fragments
 from lance_duck.write.options import WriteOptions
 
@@ -151,7 +152,7 @@ class _UpdateStream:
         self.created: list[NDArray[np.uint64]] = []
         self._assignments = assignments
         self._names = snapshot.schema.names
-        self._blobs = {f.name for f in snapshot.schema.fields if f.blob_version == 2 and f.name in assignments.reads}
+        self._fields = [field for field in snapshot.schema.fields if field.name in assignments.reads]
         self._hidden = [ROW_ADDRESS, *([ROW_ID, CREATED_AT] if snapshot.has_stable_row_ids else [])]
         unchanged = [name for name in self._names if name not in assignments.names]
         columns = list(dict.fromkeys([*unchanged, *assignments.reads, *self._hidden]))
@@ -163,12 +164,18 @@ class _UpdateStream:
             columns = dict(zip(batch.schema.names, batch.columns, strict=True))
             for name, values in zip(self._hidden, (self.addresses, self.ids, self.created), strict=False):
                 values.append(columns[name].to_numpy())
-            columns |= self._assignments.values(self._readable(columns), batch.num_rows)
+            columns |= self._assignments.values(readable_columns(self._fields, columns), batch.num_rows)
             yield from pa.table({name: columns[name] for name in self._names}).to_batches()
 
-    def _readable(self, columns: Mapping[str, pa.Array]) -> dict[str, pa.Array]:
-        """Return columns as expressions see them: blobs as their bytes."""
-        return {name: blob_bytes(column, name) if name in self._blobs else column for name, column in columns.items()}
+
+def readable_columns(fields: Sequence[Field], columns: Mapping[str, pa.Array]) -> dict[str, pa.Array]:
+    """Return columns as expressions see them: blobs among the fields as their bytes.
+
+    Raises:
+        UnsupportedError: A blob is a reference to an external file.
+    """
+    blobs = {field.name for field in fields if field.blob_version == 2}
+    return {name: blob_bytes(column, name) if name in blobs else column for name, column in columns.items()}
 
 
 def blob_bytes(column: pa.StructArray, name: str) -> pa.Array:

@@ -12,6 +12,8 @@ import pyarrow as pa
 from lance_duck.commit import (
     Append,
     CreateIndex,
+    DataOverlay,
+    DataOverlayGroup,
     DataReplacement,
     DataReplacementGroup,
     Delete,
@@ -29,6 +31,7 @@ from lance_duck.commit import (
     UpdateMap,
 )
 from lance_duck.rows import roaring_bytes
+from lance_duck.wire.files.overlay import Overlay
 from lance_duck.wire.fragment import DataFile, DeletionFile, Fragment
 from lance_duck.wire.index import IndexMetadata, index_from_proto
 from lance_duck.wire.manifest import BasePath
@@ -75,6 +78,11 @@ def replacement(fragment_id: int) -> DataReplacement:
     return DataReplacement([DataReplacementGroup(fragment_id, data_file("r.lance", 1))])
 
 
+def overlay(fragment_id: int, *offsets: int) -> DataOverlay:
+    bitmap = roaring_bytes(np.array(offsets, np.uint32))
+    return DataOverlay([DataOverlayGroup(fragment_id, [Overlay(data_file("o.lance", 1), (bitmap,), 0, True)])])
+
+
 def rewrite(fragment_id: int) -> Rewrite:
     return Rewrite([RewriteGroup([fragment(fragment_id)], [fragment(7, data_file("w.lance", 0, 1, 2))])])
 
@@ -113,5 +121,7 @@ OPERATIONS: Mapping[str, Operation] = {
     "ReserveFragments": ReserveFragments(3),
     "UpdateBases": UpdateBases([BasePath(0, "n", False, "/other")]),
     "CreateIndex a, coverage unknown": CreateIndex([index("other", 0, covers=None)]),
+    "DataOverlay b f0": overlay(0, 3),
+    "DataOverlay b f1": overlay(1, 3),
     "Overwrite with k1": Overwrite(schema(), [NEW], {"k1": "v"}),
 }

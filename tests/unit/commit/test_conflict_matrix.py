@@ -80,6 +80,31 @@ UpdateBases                     | Overwrite                       | .
 CreateIndex a, coverage unknown | Rewrite f1                      | R
 Rewrite f1                      | CreateIndex a, coverage unknown | R
 CreateIndex a                   | CreateIndex a                   | R
+DataOverlay b f0                | Append                          | .
+DataOverlay b f0                | Delete f0                       | .
+DataOverlay b f0                | Delete frag0 whole              | R
+DataOverlay b f0                | UpdateRows f0                   | .
+DataOverlay b f0                | UpdateCols(b) f0                | .
+DataOverlay b f0                | DataOverlay b f0                | .
+DataOverlay b f0                | DataRepl b f0                   | .
+DataOverlay b f0                | CreateIndex b                   | .
+DataOverlay b f0                | Rewrite f0                      | R
+DataOverlay b f0                | Rewrite f1                      | .
+DataOverlay b f0                | Merge(addcol)                   | R
+DataOverlay b f0                | Project(drop c)                 | R
+DataOverlay b f0                | Project that keeps              | .
+DataOverlay b f0                | Overwrite                       | X
+DataOverlay b f0                | Restore                         | X
+Delete f0                       | DataOverlay b f0                | R
+Delete f1                       | DataOverlay b f0                | .
+UpdateRows f0                   | DataOverlay b f0                | R
+CreateIndex b                   | DataOverlay b f0                | .
+Rewrite f0                      | DataOverlay b f0                | R
+Rewrite f1                      | DataOverlay b f0                | .
+DataRepl b f0                   | DataOverlay b f0                | R
+Merge(addcol)                   | DataOverlay b f1                | R
+Project(drop c)                 | DataOverlay b f0                | R
+Project that keeps              | DataOverlay b f0                | .
 """
 
 SIGNS = {".": Verdict.REBASE, "R": Verdict.RETRY, "X": Verdict.INCOMPATIBLE}

@@ -1,0 +1,178 @@
+"""Update by data overlays: new values of some columns in files beside the data files; the rows stay where they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby, pairwise
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lance_duck.commit.operations import DataOverlay, DataOverlayGroup
+from lance_duck.errors import RetryableError, UnsupportedError
+from lance_duck.rows import roaring_bytes, split_addresses
+from lance_duck.scan.blobs.copies import kept_blobs
+from lance_duck.scan.filters import FilterLike
+from lance_duck.scan.projection import ROW_ADDRESS
+from lance_duck.scan.table_scan import TableScan
+from lance_duck.snapshot import Snapshot
+from lance_duck.verbs.rows.assignments import Assignments
+from lance_duck.verbs.rows.draft import UncommittedFiles
+from lance_duck.verbs.rows.find import find_rows, joined_batches
+from lance_duck.verbs.rows.update import readable_columns
+from lance_duck.wire.files.overlay import Overlay
+from lance_duck.wire.fragment import LEGACY, DataFile, Fragment
+from lance_duck.wire.schema import Field, Schema
+from lance_duck.write.files import write_columns
+from lance_duck.write.options import WriteOptions, storage_version
+
+Offsets = NDArray[np.uint32]
+
+
+def overlay_rows(
+    snapshot: Snapshot,
+    updates: Mapping[str, str],
+    where: FilterLike | None,
+    data_storage_version: str | None = None,
+    properties: Mapping[str, str] | None = None,
+) -> tuple[Snapshot, int]:
+    """Update rows with new values, one overlay for each fragment that has such rows, and commit.
+
+    Args:
+        snapshot: The version to start from.
+        updates: SQL expressions by column.
+        where: Condition of the rows; None for all rows.
+        data_storage_version: Version of the new files; None for that of the table.
+        properties: Properties of the transaction.
+
+    Returns:
+        The new version, and the number of rows.
+
+    Raises:
+        InvalidInputError: The condition is invalid, or values that cannot be computed or do not fit.
+        UnsupportedError: A column is a struct or has blobs, or the table is of version 0.1.
+        RetryableError: Another change of one of the rows, or of the values of its fragment, came first.
+    """
+    assignments = Assignments(snapshot.schema, updates)
+    options = _options(snapshot, assignments, data_storage_version)
+    schema = Schema(tuple(column.field for column in assignments.columns), snapshot.schema.metadata)
+    assignments.over(TableScan(snapshot))
+    rows = _NewValues(snapshot, assignments, where)
+    groups: list[DataOverlayGroup] = []
+    with UncommittedFiles(snapshot) as draft:
+        for fragment_id, batches in rows.by_fragment():
+            offsets: list[Offsets] = []
+            file = write_columns(snapshot.store, schema, _noted(batches, offsets), None, options)
+            draft.note_fragments([_holder(file)])
+            overlay = Overlay(file, (roaring_bytes(np.concatenate(offsets)),), 0, is_shared=True)
+            groups.append(DataOverlayGroup(fragment_id, [overlay]))
+        guard = _RowGuard(snapshot, rows.addresses)
+        return draft.commit(DataOverlay(groups), guard=guard, properties=properties), rows.count
+
+
+def _options(snapshot: Snapshot, assignments: Assignments, version: str | None) -> WriteOptions:
+    for column in assignments.columns:
+        _refuse_unfit(column.field)
+    version = snapshot.data_storage_version if version is None else storage_version(version)
+    if LEGACY in (version, snapshot.data_storage_version):
+        raise UnsupportedError(
+            "data overlay in a table of version 0.1", where=snapshot.uri, remedy="call optimize.compact_files() first"
+        )
+    return WriteOptions(data_storage_version=version, committed_here=True, blobs=kept_blobs(snapshot))
+
+
+def _refuse_unfit(field: Field) -> None:
+    """Refuse columns whose new values readers would not see as they are.
+
+    pylance 14 reads values of lists of packed structs in an overlay as null.
+
+    Raises:
+        UnsupportedError: The column has blobs or packed structs, or is a struct, which stays null where the data file
+            says so.
+    """
+    if any(each.blob_version for each in field.walk()):
+        what = "blob with values in an overlay"
+    elif any(each.is_packed for each in field.walk()):
+        what = "packed struct with values in an overlay"
+    elif field.logical_type == "struct":
+        what = "struct with values in an overlay, which has none for its nulls"
+    else:
+        return
+    raise UnsupportedError(what, where=f"column {field.name!r}", remedy='update with update_mode="rewrite_rows"')
+
+
+def _noted(batches: Iterator[tuple[Offsets, pa.RecordBatch]], offsets: list[Offsets]) -> Iterator[pa.RecordBatch]:
+    for rows, batch in batches:
+        offsets.append(rows)
+        yield batch
+
+
+def _holder(file: DataFile) -> Fragment:
+    return Fragment(0, (file,), None, 0, None, None, None)
+
+
+class _NewValues:
+    """Stream of the new values, fragment after fragment; the addresses of the rows are known when it has ended."""
+
+    def __init__(self, snapshot: Snapshot, assignments: Assignments, where: FilterLike | None) -> None:
+        self.addresses: list[NDArray[np.uint64]] = []
+        self._fields = [field for field in snapshot.schema.fields if field.name in assignments.reads]
+        self._assignments = assignments
+        self._reader = find_rows(snapshot, where, list(dict.fromkeys([*assignments.reads, ROW_ADDRESS])))
+
+    @property
+    def count(self) -> int:
+        """Number of rows so far."""
+        return sum(map(len, self.addresses))
+
+    def by_fragment(self) -> Iterator[tuple[int, Iterator[tuple[Offsets, pa.RecordBatch]]]]:
+        """Yield each fragment with the offsets, ascending, and new values of its rows."""
+        for fragment_id, pieces in groupby(self._pieces(), key=lambda piece: piece[0]):
+            yield fragment_id, ((offsets, batch) for _, offsets, batch in pieces)
+
+    def _pieces(self) -> Iterator[tuple[int, Offsets, pa.RecordBatch]]:
+        for batch in joined_batches(self._reader):
+            if not batch.num_rows:
+                continue
+            columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+            addresses = columns[ROW_ADDRESS].to_numpy()
+            self.addresses.append(addresses)
+            values = self._assignments.values(readable_columns(self._fields, columns), batch.num_rows)
+            new = pa.table({name: values[name] for name in self._assignments.names}).combine_chunks()
+            fragments, offsets = split_addresses(addresses)
+            bounds = [0, *(np.flatnonzero(np.diff(fragments)) + 1).tolist(), len(addresses)]
+            for start, stop in pairwise(bounds):
+                for part in new.slice(start, stop - start).to_batches():
+                    yield int(fragments[start]), offsets[start:stop].astype(np.uint32), part
+
+
+class _RowGuard:
+    """Check that nothing that new values were computed from has changed: see `commit.committer.commit`."""
+
+    def __init__(self, base: Snapshot, addresses: Sequence[NDArray[np.uint64]]) -> None:
+        self._base = base
+        owners, offsets = split_addresses(np.concatenate([np.array([], np.uint64), *addresses]))
+        self._rows = {int(i): offsets[owners == i] for i in np.unique(owners)}
+
+    def __call__(self, newer: Snapshot) -> None:
+        """Compare the fragments with those of a newer version.
+
+        Raises:
+            RetryableError: One of the rows is gone, or values of its fragment were changed in place.
+        """
+        present = set(newer.fragments.ids())
+        for fragment_id, offsets in self._rows.items():
+            if fragment_id not in present or self._differs(newer, fragment_id, offsets):
+                raise RetryableError(
+                    f"another change of rows of fragment {fragment_id} came first",
+                    where=f"{newer.uri} version {newer.version}",
+                    remedy="run the update again",
+                )
+
+    def _differs(self, newer: Snapshot, fragment_id: int, offsets: NDArray[np.integer]) -> bool:
+        before, now = self._base.fragment(fragment_id), newer.fragment(fragment_id)
+        if (now.files, now.overlays) != (before.files, before.overlays):
+            return True
+        deletions = newer.deletion_vector(now)
+        return deletions is not None and bool(deletions.contains(offsets).any())
