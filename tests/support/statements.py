@@ -6,10 +6,12 @@ A statement ends with a semicolon at the end of a line. What it gives stands bel
     --> 2 | a
     --> 3 | NULL
 
-A line `--> …` is a row, with `|` between its values; the order of rows counts where the statement says ORDER BY.
+A line `--> …` is a row, with `|` between its values, of which `…` stands for any; the order of rows counts where the
+statement says ORDER BY.
 A line `--! …` is a part of the error that it fails with. Neither: it gives no rows. A line `--only lance` before a
 statement says that DuckDB's own tables have no such statement, `--only duckdb 2` that DuckDB 1 has not; `--only` and
-`--!` may stand together. `{folder}` is a folder of the test. Other lines that begin with `--` are comments.
+`--!` may stand together. A line `--= …` names what the statements below it are about. `{folder}` is a folder of the
+test. Other lines that begin with `--` are comments.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from typing import Any
 import pytest
 
 Run = Callable[[str], Sequence[Sequence[Any]]]
+ANY = "…"
 
 
 @dataclass
@@ -35,6 +38,7 @@ class StatementCase:
         rows: Its rows, as texts.
         error: A part of its error; None: it succeeds.
         only: Where it runs: "lance", "duckdb 2".
+        about: What the nearest line `--= …` above it says.
     """
 
     line: int
@@ -42,6 +46,7 @@ class StatementCase:
     rows: list[list[str]] = field(default_factory=list)
     error: str | None = None
     only: set[str] = field(default_factory=set)
+    about: str = ""
 
     def check(self, run: Run, *, is_native: bool) -> None:
         """Run the statement and compare; what DuckDB says of its own tables when it refuses is its own matter."""
@@ -51,7 +56,9 @@ class StatementCase:
             wanted = self.rows
             if not is_ordered:
                 rows, wanted = sorted(rows), sorted(wanted)
-            assert rows == wanted, f"gave {rows}, not {wanted}"
+            assert list(map(len, rows)) == list(map(len, wanted)), f"gave {rows}, not {wanted}"
+            pairs = [pair for row, texts in zip(rows, wanted, strict=True) for pair in zip(row, texts, strict=True)]
+            assert all(text in (value, ANY) for value, text in pairs), f"gave {rows}, not {wanted}"
             return
         with pytest.raises(Exception, match=None if is_native else re.escape(self.error)):
             run(self.sql)
@@ -59,7 +66,7 @@ class StatementCase:
 
 def read_cases(path: Path) -> Iterator[StatementCase]:
     """Read the statements of a file."""
-    case, only, text, begun = None, set[str](), list[str](), 0
+    case, only, text, begun, about = None, set[str](), list[str](), 0, ""
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         if line.startswith("-->"):
             assert case is not None, f"{path.name}:{number}: rows of no statement"
@@ -67,6 +74,8 @@ def read_cases(path: Path) -> Iterator[StatementCase]:
         elif line.startswith("--!"):
             assert case is not None, f"{path.name}:{number}: an error of no statement"
             case.error = line[3:].strip()
+        elif line.startswith("--="):
+            about = line[3:].strip()
         elif line.startswith("--only "):
             only.add(line.removeprefix("--only ").strip())
         elif text or (line.strip() and not line.startswith("--")):
@@ -75,7 +84,7 @@ def read_cases(path: Path) -> Iterator[StatementCase]:
             if line.rstrip().endswith(";"):
                 if case is not None:
                     yield case
-                case = StatementCase(begun, "\n".join(text).rstrip().removesuffix(";"), only=only)
+                case = StatementCase(begun, "\n".join(text).rstrip().removesuffix(";"), only=only, about=about)
                 only, text, begun = set(), [], 0
     assert not text, f"{path.name}:{begun}: a statement without a semicolon"
     if case is not None:
