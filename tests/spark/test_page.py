@@ -1,0 +1,119 @@
+"""The page `docs/spark.md`: the code below runs each row of its table, with all that the row's first cell names."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+import lance_duck as ld
+import lance_duck.spark as ls
+
+PAGE = Path(__file__).parents[2] / "docs/spark.md"
+
+CODE = {
+    '`spark.read.format("lance")` · `ls.read(spark, uri, columns=, filter=, version=, …)`': """
+frame = spark.read.format("lance").option("columns", "id").option("filter", "id > 1").load(uri)
+assert sorted(frame.collect()) == [(2,), (3,)]
+assert ls.read(spark, uri, columns=["id"], filter="id > 2", version=1).collect() == [(3,)]
+""",
+    '`frame.write.format("lance").mode("append")` · `ls.write(frame, uri, mode=)`': """
+frame = spark.createDataFrame([(4, "duck lake", [4.0, 0.0])], "id long, body string, v array<double>")
+frame.write.format("lance").mode("append").save(uri)
+ls.write(frame.selectExpr("id + 1 AS id", "v", "body"), uri, mode="append")
+assert ld.dataset(uri).to_table(filter="id >= 4")["v"].to_pylist() == [[4.0, 0.0]] * 2
+ls.write(frame, uri, mode="ignore")
+with pytest.raises(Exception, match="exists"):
+    ls.write(frame.select("id"), uri, mode="error")
+with pytest.raises(Exception, match="UNSUPPORTED_DATA_SOURCE_SAVE_MODE"):
+    frame.write.format("lance").mode("error").save(uri)
+assert ld.dataset(uri).count_rows() == 6
+""",
+    "`readStream`, `writeStream`": """
+stream = spark.readStream.format("lance").load(uri).writeStream.format("lance")
+for _ in range(2):
+    writer = stream.option("checkpointLocation", str(folder / "checkpoint")).trigger(availableNow=True)
+    query = writer.start(str(folder / "streamed.lance"))
+    query.awaitTermination(60)
+    assert ld.dataset(folder / "streamed.lance").count_rows() == 4
+""",
+    "`create_index`, `optimize_indices`, `optimize`, `compact`, `cleanup`": """
+ls.create_index(spark, uri, "id", "BTREE")
+ls.create_index(spark, uri, "v", "IVF_FLAT", num_partitions=1)
+ls.create_index(spark, uri, "body", "INVERTED")
+ld.dataset(uri).insert(rows)
+ls.optimize_indices(spark, uri)
+assert ld.dataset(uri).index_statistics("id_idx")["num_unindexed_rows"] == 0
+ls.compact(spark, uri)
+assert len(ld.dataset(uri).get_fragments()) == 1
+ls.optimize(spark, uri)
+ls.cleanup(spark, uri)
+""",
+    '`merge_insert`, `delete`, `update`, `add_columns(on="_rowaddr")`': """
+news = spark.createDataFrame([(3, "new", [3.0, 3.0]), (9, "more", [9.0, 0.0])], "id long, body string, v array<float>")
+ls.merge_insert(spark, news, uri, "id").when_matched_update_all().when_not_matched_insert_all().execute()
+ls.delete(spark, uri, "id = 0")
+ls.update(spark, uri, {"body": "'rain'"}, "id = 9")
+doubled = ls.read(spark, uri, columns=["id"], with_row_address=True).selectExpr("_rowaddr", "id * 2 AS twice")
+ls.add_columns(spark, uri, doubled, on="_rowaddr")
+result = ld.dataset(uri).to_table(columns=["id", "body", "twice"]).sort_by("id").to_pylist()
+assert [tuple(row.values()) for row in result] == [(1, "goose", 2), (2, "duck", 4), (3, "new", 6), (9, "rain", 18)]
+""",
+    '`search(spark, uri, "duck lake", k=)`': """
+expected = ld.dataset(uri).search("duck lake", k=2).select(["id", "_score"]).to_pylist()
+assert [{"id": row.id, "_score": row._score} for row in ls.search(spark, uri, "duck lake", k=2).collect()] == expected
+""",
+    "`knn_join(queries, uri, column=, query_column=, k=)`": """
+queries = spark.createDataFrame([("a", [3.0, 0.0])], "name string, q array<float>")
+nearest = ls.knn_join(spark, queries, uri, column="v", query_column="q", k=1).collect()
+assert [(row.name, row.id, row._distance) for row in nearest] == [("a", 3, 0.0)]
+""",
+    "`create_view`, `count`, `history`, `versions`, `fragments`, `indices`": """
+ls.create_view(spark, "page", uri)
+ls.delete(spark, uri, "id = 0")
+assert (spark.table("page").count(), ls.count(spark, uri), ls.versions(spark, uri).count()) == (3, 3, 2)
+assert ls.history(spark, uri).count() == 2
+assert (ls.fragments(spark, uri).count(), ls.indices(spark, uri).count()) == (1, 0)
+ls.drop_view(spark, "page")
+""",
+    "SQL: `lance_table`, `lance_history`, `lance_vector_search`, `lance_search`": """
+ls.register(spark)
+def rows_of(query):
+    return [tuple(row) for row in spark.sql(query).collect()]
+assert rows_of(f"SELECT max(id) FROM lance_table('{uri}', filter => 'id < 3')") == [(2,)]
+assert rows_of(f"SELECT count(*) FROM lance_history('{uri}')") == [(1,)]
+assert rows_of(f"SELECT id FROM lance_search('{uri}', 'goose', column => 'body', k => 1)") == [(1,)]
+queries = "VALUES (array(2.0f, 0.0f)) AS q(v)"
+assert rows_of(f"SELECT n.id FROM {queries}, LATERAL lance_vector_search('{uri}', 'v', q.v, k => 1) n") == [(2,)]
+spark.sql(f"CREATE OR REPLACE TEMP VIEW paged USING lance OPTIONS (path '{uri}')")
+spark.sql("INSERT INTO paged SELECT 7L, 'rain', array(7.0f, 0.0f)")
+assert ld.dataset(uri).count_rows() == 5
+spark.sql("INSERT OVERWRITE paged SELECT 8L, 'rain', array(8.0f, 0.0f)")
+assert ld.dataset(uri).to_table()["id"].to_pylist() == [8]
+spark.catalog.dropTempView("paged")
+""",
+}
+
+
+@pytest.mark.parametrize("row", CODE)
+def test_a_row_of_the_page_runs(spark: SparkSession, tmp_path: Path, row: str) -> None:
+    vectors = pa.array([[float(number), 0.0] for number in range(4)], pa.list_(pa.float32(), 2))
+    rows = pa.table({"id": range(4), "body": ["duck lake", "goose", "duck", "rain"], "v": vectors})
+    uri = str(tmp_path / "t.lance")
+    ld.write_dataset(rows, uri)
+    ls.register(spark)
+    scope: dict[str, Any] = {"spark": spark, "ls": ls, "ld": ld, "pytest": pytest}
+    exec(CODE[row], scope | {"uri": uri, "rows": rows, "folder": tmp_path})
+
+
+def test_each_row_of_the_page_has_code_with_all_that_it_names() -> None:
+    lines = [line[2:] for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("| ")]
+    cells = [line.split(" | ")[0] for line in lines if line != "| |"]
+    assert cells == list(CODE)
+    for cell in cells:
+        words = re.findall(r"[a-zA-Z_]\w+", " ".join(re.findall(r"`([^`]+)`", cell)))
+        assert not [word for word in words if word not in CODE[cell]]
