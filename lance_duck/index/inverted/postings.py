@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from lance_duck.index.inverted.codecs import blocks
 from lance_duck.index.inverted.codecs.arrays import BinaryLists
 from lance_duck.index.inverted.codecs.blocks import BlockForm
+from lance_duck.kernels.jit import readonly
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +82,9 @@ def _joined_blobs(parts: list[BinaryLists]) -> BinaryLists:
         at += high - low
         item += int(part.lists[-1] - part.lists[0])
     return BinaryLists(
-        np.concatenate(data), np.concatenate([*offsets, np.array([at], np.int64)]), np.concatenate(lists)
+        readonly(np.concatenate(data)),
+        readonly(np.concatenate([*offsets, np.array([at], np.int64)])),
+        readonly(np.concatenate(lists)),
     )
 
 
@@ -90,7 +93,8 @@ def one_of(blobs: BinaryLists, i: int) -> BinaryLists:
     first, last = int(blobs.lists[i]), int(blobs.lists[i + 1])
     low, high = int(blobs.offsets[first]), int(blobs.offsets[last])
     lists = np.array([0, last - first], np.int64)
-    return BinaryLists(blobs.data[low:high].copy(), blobs.offsets[first : last + 1] - low, lists)
+    data, offsets = blobs.data[low:high].copy(), blobs.offsets[first : last + 1] - low
+    return BinaryLists(readonly(data), readonly(offsets), readonly(lists))
 
 
 def term_array(terms: list[bytes]) -> pa.LargeBinaryArray:

@@ -160,19 +160,53 @@ def bound_blocks(
 
 
 @kernel
-def bound_windows(lists: Int64s, last: Int64s, bounds: Float64s, size: int, out: Float64s) -> None:
-    """Bound a term's part of the score of a document in each window of ids.
+def bound_windows(
+    lists: Int64s,
+    last: Int64s,
+    bounds: Float64s,
+    size: int,
+    every: bool,
+    slack: float,
+    num_first: int,
+    out: Float64s,
+    totals: Float64s,
+    order: Int64s,
+) -> None:
+    """Bound the parts of the scores of documents in each window of ids, and order the windows.
 
     Args:
         lists: (terms + 1,), the first block of each term, and one past the last block.
         last: The last document of each block: below `size` times the number of windows.
         bounds: Bound of each block.
         size: Number of ids of a window.
-        out: (terms, windows), 0 before; written: the bounds, 0 where the term has no document.
+        every: Whether a document must have all terms.
+        slack: Factor by which bounds are raised.
+        num_first: Number of windows that come first in `order`, if there are more.
+        out: (terms, windows), 0 before; written: the bounds of each term, 0 where it has no document.
+        totals: (windows,), written: the bound of documents; -1 where none can match.
+        order: (windows,), written: the `num_first` windows with the greatest bounds, the greatest first, then the
+            others, ascending.
     """
+    num_windows = len(totals)
     for term in range(len(lists) - 1):
         first = np.int64(0)
         for block in range(lists[term], lists[term + 1]):
             for window in range(first // size, last[block] // size + 1):
-                out[term, window] = max(out[term, window], bounds[block])
+                out[term, window] = max(out[term, window], bounds[block] * slack)
             first = last[block] + 1
+    for window in range(num_windows):
+        total, is_void = 0.0, False
+        for term in range(len(lists) - 1):
+            total += out[term, window]
+            is_void |= out[term, window] == 0
+        totals[window] = -1.0 if total == 0 or (every and is_void) else total
+        order[window] = window
+    for place in range(num_first if num_windows > num_first else 0):
+        best = place
+        for i in range(place + 1, num_windows):
+            if totals[order[i]] > totals[order[best]]:
+                best = i
+        window = order[best]
+        for i in range(best, place, -1):
+            order[i] = order[i - 1]
+        order[place] = window

@@ -77,6 +77,8 @@ class Corpus:
     def frequencies(self, terms: Iterable[bytes]) -> Mapping[bytes, int]:
         """Return how many documents have each of some terms; terms that no document has are left out."""
         distinct = dict.fromkeys(terms)
+        if len(self.places) == 1:
+            return self.places[0].frequencies(distinct)
         totals: Counter[bytes] = Counter()
         for place in self.places:
             totals.update(place.frequencies(distinct))
@@ -88,6 +90,8 @@ class Corpus:
         Distinct words at one position are alternatives, as n-grams are, which all have position 0.
         """
         listed = list(words)
+        if most is None and _are_plain(listed):
+            return tuple(() if word.term is None else (word.term,) for word in listed)
         plain = [replace(word, position=0) for word in listed]
         terms = {word: self._terms_of(word, most) for word in dict.fromkeys(plain)}
         every = limited([terms[word] for word in plain], most)
@@ -156,3 +160,8 @@ class Corpus:
         if word.is_exact:
             return () if word.term is None else (word.term,)
         return sorted({term for place in self.places for term in place.matching(word, most)})
+
+
+def _are_plain(words: Sequence[Word]) -> bool:
+    """Return whether each word stands for its own term, and none for alternatives to another."""
+    return all(word.is_exact for word in words) and len({word.position for word in words}) == len(words)

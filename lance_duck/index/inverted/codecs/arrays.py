@@ -10,7 +10,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_duck.errors import CorruptError
+from lance_duck.index.inverted.codecs.problems import check_code
 from lance_duck.kernels.jit import readonly
+from lance_duck.kernels.postings.lists import gather_lists, measure_lists
 
 Bytes = NDArray[np.uint8]
 Int64s = NDArray[np.int64]
@@ -20,7 +22,7 @@ _NO_BYTES: Final = readonly(np.empty(0, np.uint8))
 
 @dataclass(frozen=True, eq=False)
 class BinaryLists:
-    """Lists of binary values.
+    """Lists of binary values, in read-only arrays.
 
     Attributes:
         data: Bytes of all values.
@@ -36,6 +38,24 @@ class BinaryLists:
     def nbytes(self) -> int:
         """Size in memory, in bytes."""
         return self.data.nbytes + self.offsets.nbytes + self.lists.nbytes
+
+    def take(self, rows: Int64s, where: str) -> BinaryLists:
+        """Return some lists, in any order, copied.
+
+        Args:
+            rows: Places of the lists.
+            where: Name of the file, for messages.
+
+        Raises:
+            CorruptError: A list is not sound.
+        """
+        places, sizes = readonly(rows), np.empty(2, np.int64)
+        code = measure_lists(len(self.data), self.offsets, self.lists, places, sizes)
+        check_code(code, "lists of blocks", where, "list")
+        values, size = sizes.tolist()
+        data, offsets, lists = np.empty(size, np.uint8), np.empty(values + 1, np.int64), np.empty(len(rows) + 1, np.int64)
+        gather_lists(self.data, self.offsets, self.lists, places, data, offsets, lists)
+        return BinaryLists(readonly(data), readonly(offsets), readonly(lists))
 
 
 def bytes_and_offsets(values: pa.LargeBinaryArray) -> tuple[Bytes, Int64s]:

@@ -27,6 +27,7 @@ from lance_duck.index.inverted.codecs.arrays import BinaryLists, large_binary, l
 from lance_duck.index.inverted.codecs.problems import check_code
 from lance_duck.kernels.jit import readonly
 from lance_duck.kernels.postings.blocks import LARGE, decode_postings, encode_postings
+from lance_duck.kernels.postings.lists import count_postings
 
 Int64s = NDArray[np.int64]
 UInt32s = NDArray[np.uint32]
@@ -97,13 +98,14 @@ def check_lengths(blobs: BinaryLists, lengths: Int64s, form: BlockForm, where: s
     Raises:
         CorruptError: The lengths and the blocks contradict each other.
     """
-    counts = np.diff(blobs.lists)
-    if len(lengths) != len(counts) or (lengths < 0).any() or (form.counts(lengths) != counts).any():
+    total = count_postings(blobs.offsets, blobs.lists, readonly(lengths), form.size, _POSTINGS_A_BYTE)
+    if total == -1:
         raise CorruptError("blocks of terms do not fit their lengths", where=where)
-    total = int(lengths.sum())
-    size = int(blobs.offsets[blobs.lists[-1]] - blobs.offsets[blobs.lists[0]]) if len(counts) else 0
-    if total > size * _POSTINGS_A_BYTE:
-        raise CorruptError("postings", where=where, expected=f"at most {size * _POSTINGS_A_BYTE}", found=total)
+    if total < 0:
+        size = int(blobs.offsets[blobs.lists[-1]] - blobs.offsets[blobs.lists[0]])
+        raise CorruptError(
+            "postings", where=where, expected=f"at most {size * _POSTINGS_A_BYTE}", found=int(lengths.sum())
+        )
     return total
 
 

@@ -14,7 +14,7 @@ Format 1, a list for each document
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +25,7 @@ from lance_duck.index.inverted.codecs.arrays import bytes_and_offsets, large_bin
 from lance_duck.index.inverted.codecs.blocks import BlockForm
 from lance_duck.index.inverted.codecs.problems import check_code
 from lance_duck.kernels.jit import readonly
+from lance_duck.kernels.postings.lists import locate_blocks
 from lance_duck.kernels.postings.positions import (
     GROUP,
     decode_old_positions,
@@ -75,13 +76,24 @@ class PositionBlocks:
         """Size in memory, in bytes."""
         return self.data.nbytes + self.begins.nbytes + self.ends.nbytes + self.lists.nbytes
 
+    def in_order(self, places: Sequence[int]) -> PositionBlocks:
+        """Return the blocks of some terms, in any order; `data` stays."""
+        lists = self.lists.tolist()
+        spans = [(lists[place], lists[place + 1]) for place in places]
+        return replace(
+            self,
+            begins=np.concatenate([self.begins[first:last] for first, last in spans]),
+            ends=np.concatenate([self.ends[first:last] for first, last in spans]),
+            lists=np.cumsum([0, *(last - first for first, last in spans)]),
+        )
+
     def of_term(self, i: int) -> PositionBlocks:
         """Return the blocks of one term, at least one, copied."""
         first, last = int(self.lists[i]), int(self.lists[i + 1])
         low, high = int(self.begins[first]), int(self.ends[last - 1])
         lists = np.array([0, last - first], np.int64)
         return PositionBlocks(
-            self.data[low:high].copy(),
+            readonly(self.data[low:high].copy()),
             self.begins[first:last] - low,
             self.ends[first:last] - low,
             lists,
@@ -93,7 +105,7 @@ def joined_positions(parts: Sequence[PositionBlocks]) -> PositionBlocks:
     """Join the blocks of some terms, of which each part has one; there is at least one part."""
     sizes = np.cumsum([0, *(len(part.data) for part in parts)])
     return PositionBlocks(
-        np.concatenate([part.data for part in parts]),
+        readonly(np.concatenate([part.data for part in parts])),
         np.concatenate([part.begins + at for part, at in zip(parts, sizes.tolist(), strict=False)]),
         np.concatenate([part.ends + at for part, at in zip(parts, sizes.tolist(), strict=False)]),
         np.cumsum([0, *(len(part.begins) for part in parts)]),
@@ -101,11 +113,20 @@ def joined_positions(parts: Sequence[PositionBlocks]) -> PositionBlocks:
     )
 
 
-def blocks_of(stream: PositionStream, lengths: Int64s, form: BlockForm, where: str) -> PositionBlocks:
+def blocks_of(
+    values: pa.LargeBinaryArray,
+    starts: tuple[UInt32s, Int64s],
+    has_groups: bool,
+    lengths: Int64s,
+    form: BlockForm,
+    where: str,
+) -> PositionBlocks:
     """Return the blocks of streams; the numbers in them are checked when they are read.
 
     Args:
-        stream: The streams.
+        values: See `PositionStream`.
+        starts: The values of `PositionStream.starts`, and the first of each term, and one past the last.
+        has_groups: See `PositionStream`.
         lengths: Number of postings of each term, at least one.
         form: Form of the blocks of postings.
         where: Name of the file, for messages.
@@ -113,20 +134,16 @@ def blocks_of(stream: PositionStream, lengths: Int64s, form: BlockForm, where: s
     Raises:
         CorruptError: The streams have other blocks than the postings, or blocks lie outside of them.
     """
-    _check_no_nulls(stream, where)
-    data, terms = bytes_and_offsets(stream.values)
-    lists = np.asarray(stream.starts.offsets).astype(np.int64)
-    counts = np.diff(lists)
-    if len(counts) != len(lengths) or (form.counts(lengths) != counts).any() or (counts == 0).any():
+    if values.null_count:
+        raise CorruptError("null among positions", where=where)
+    data, terms = bytes_and_offsets(values)
+    lists = starts[1]
+    if len(lists) != len(lengths) + 1 or len(terms) != len(lists):
         raise CorruptError("blocks of positions do not fit the postings", where=where)
-    starts = np.asarray(stream.starts.values).astype(np.int64)[lists[0] : lists[-1]]
-    lists -= lists[0]
-    begins = starts + np.repeat(terms[:-1], counts)
-    ends = np.concatenate([begins[1:], terms[-1:]])
-    ends[lists[1:] - 1] = terms[1:]
-    if (begins > ends).any():
-        raise CorruptError("blocks of positions are not in order", where=where)
-    return PositionBlocks(data, begins, ends, lists, stream.has_groups)
+    begins, ends = np.empty((2, int(lists[-1] - lists[0])), np.int64)
+    code = locate_blocks(terms, readonly(starts[0]), readonly(lists), form.counts(lengths), begins, ends)
+    check_code(code, "blocks of positions", where, "term")
+    return PositionBlocks(data, begins, ends, lists - lists[0], has_groups)
 
 
 def decode(stream: PositionStream, bounds: Int64s, frequencies: UInt32s, form: BlockForm, where: str) -> UInt32s:

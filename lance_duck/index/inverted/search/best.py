@@ -8,6 +8,7 @@ If all terms are required, documents of the rarest term are looked up in the oth
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -134,17 +135,10 @@ def windows_of(
     """
     count = -(-num_documents // SEARCH_WINDOW)
     window_bounds = np.zeros((len(lists) - 1, count))
-    bound_windows(lists, last, bounds, SEARCH_WINDOW, window_bounds)
-    window_bounds *= 1 + _SLACK
-    totals = window_bounds.sum(axis=0)
-    is_void = (window_bounds == 0).any(axis=0) if every else totals == 0
-    totals[is_void] = -1
-    order = np.arange(count)
-    if count > FIRST_WINDOWS:
-        first = np.argpartition(-totals, FIRST_WINDOWS)[:FIRST_WINDOWS]
-        rest = np.ones(count, np.bool_)
-        rest[first] = False
-        order = np.concatenate([first[np.argsort(-totals[first])], order[rest]])
+    totals, order = np.empty(count), np.empty(count, np.int64)
+    bound_windows(
+        lists, last, bounds, SEARCH_WINDOW, every, 1 + _SLACK, FIRST_WINDOWS, window_bounds, totals, order
+    )
     return window_bounds, totals, order, SEARCH_WINDOW
 
 
@@ -160,7 +154,6 @@ def block_bounds(
     check_code(code, "impacts", postings.where, "entry")
     blocks = int(lists[-1])
     last, bounds = np.empty(blocks, np.int64), np.empty(blocks, np.float64)
-    code_norms = float(K1) * (1 - float(B) + float(B) * _FLOORS / float(average)) * (1 - 2.0**-20)
     code = bound_blocks(
         lists,
         impacts.lists,
@@ -169,10 +162,16 @@ def block_bounds(
         frequencies,
         codes,
         readonly(terms.weights),
-        readonly(code_norms),
+        _norms_of_codes(float(average)),
         postings.num_documents,
         last,
         bounds,
     )
     check_code(code, "impacts", postings.where, "term")
     return last, bounds
+
+
+@lru_cache(maxsize=16)
+def _norms_of_codes(average: float) -> NDArray[np.float64]:
+    """Return a lower bound of the norm of the least length of each code."""
+    return readonly(float(K1) * (1 - float(B) + float(B) * _FLOORS / average) * (1 - 2.0**-20))

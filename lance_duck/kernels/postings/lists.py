@@ -1,0 +1,142 @@
+"""Kernels of lists of binary values: `index.inverted.codecs.arrays` has their arrays.
+
+    offsets    (values + 1,), where each value begins, and where the last one ends
+    lists      (lists + 1,), the first value of each list, and one past the last value
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.kernels import status
+from lance_duck.kernels.jit import kernel
+from lance_duck.kernels.memory import Bytes
+
+Int64s = NDArray[np.int64]
+
+
+@kernel
+def measure_lists(num_bytes: int, offsets: Int64s, lists: Int64s, rows: Int64s, sizes: Int64s) -> int:
+    """Count the values and the bytes of some lists, and check that they are sound.
+
+    Args:
+        num_bytes: Number of bytes of all values.
+        offsets: See above.
+        lists: See above.
+        rows: Lists to count, in any order.
+        sizes: Written: the number of values, and of bytes.
+
+    Returns:
+        A status; its place is among `rows`.
+    """
+    values, size = np.int64(0), np.int64(0)
+    for i in range(len(rows)):
+        row = rows[i]
+        if row < 0 or row + 1 >= len(lists):
+            return status.BAD_OFFSETS | (i << 8)
+        first, last = lists[row], lists[row + 1]
+        if first < 0 or last < first or last >= len(offsets):
+            return status.BAD_OFFSETS | (i << 8)
+        for value in range(first, last):
+            if offsets[value + 1] < offsets[value]:
+                return status.BAD_OFFSETS | (i << 8)
+        if offsets[first] < 0 or offsets[last] > num_bytes:
+            return status.BAD_OFFSETS | (i << 8)
+        values += last - first
+        size += offsets[last] - offsets[first]
+    sizes[0], sizes[1] = values, size
+    return status.OK
+
+
+@kernel
+def gather_lists(
+    data: Bytes, offsets: Int64s, lists: Int64s, rows: Int64s, out: Bytes, out_offsets: Int64s, out_lists: Int64s
+) -> None:
+    """Copy lists that `measure_lists` has checked.
+
+    Args:
+        data: Bytes of all values.
+        offsets: See above.
+        lists: See above.
+        rows: Lists to copy, in any order.
+        out: Written: the bytes of their values.
+        out_offsets: Written: offsets of the copy.
+        out_lists: Written: lists of the copy.
+    """
+    place, at = np.int64(0), np.int64(0)
+    for i in range(len(rows)):
+        first, last = lists[rows[i]], lists[rows[i] + 1]
+        begin, end = offsets[first], offsets[last]
+        out_lists[i] = place
+        for value in range(first, last):
+            out_offsets[place] = offsets[value] - begin + at
+            place += 1
+        for byte in range(end - begin):
+            out[at + byte] = data[begin + byte]
+        at += end - begin
+    out_lists[len(rows)] = place
+    out_offsets[place] = at
+
+
+@kernel
+def count_postings(offsets: Int64s, lists: Int64s, lengths: Int64s, block_size: int, most: int) -> int:
+    """Count the postings of terms, which are lists of blocks.
+
+    Args:
+        offsets: See above.
+        lists: See above.
+        lengths: Number of postings of each term.
+        block_size: Number of postings of a full block.
+        most: Most postings that a byte can hold.
+
+    Returns:
+        The number; -1 if a term has other blocks than its postings require, -2 if the bytes are too few.
+    """
+    if len(lists) != len(lengths) + 1:
+        return -1
+    total, size = np.int64(0), np.int64(0)
+    for term in range(len(lengths)):
+        first, last = lists[term], lists[term + 1]
+        if first < 0 or last >= len(offsets) or lengths[term] < 0:
+            return -1
+        if last - first != (lengths[term] + block_size - 1) // block_size:
+            return -1
+        total += lengths[term]
+        size += offsets[last] - offsets[first]
+        if total > size * most:
+            return -2
+    return int(total)
+
+
+@kernel
+def locate_blocks(
+    terms: Int64s, starts: NDArray[np.uint32], lists: Int64s, counts: Int64s, begins: Int64s, ends: Int64s
+) -> int:
+    """Locate the blocks of streams, of which each begins where the one before ends.
+
+    Args:
+        terms: (terms + 1,), where the stream of each term begins, and where the last one ends; ascending.
+        starts: Where each block begins in its stream.
+        lists: (terms + 1,), the first block of each term, and one past the last block.
+        counts: (terms,), number of blocks that each term must have, at least 1.
+        begins: (blocks,), written: where each block begins.
+        ends: (blocks,), written: where each block ends.
+
+    Returns:
+        A status; its place is a term.
+    """
+    for term in range(len(counts)):
+        first, last = lists[term], lists[term + 1]
+        if last - first != counts[term] or last <= first:
+            return status.BAD_LENGTH | (term << 8)
+        if first - lists[0] < 0 or last - lists[0] > len(begins) or last > len(starts):
+            return status.BAD_LENGTH | (term << 8)
+        end = terms[term + 1]
+        for block in range(last - 1, first - 1, -1):
+            begin = terms[term] + np.int64(starts[block])
+            if begin > end:
+                return status.BAD_OFFSETS | (term << 8)
+            begins[block - lists[0]], ends[block - lists[0]] = begin, end
+            end = begin
+    return status.OK
