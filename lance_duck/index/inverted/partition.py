@@ -245,7 +245,7 @@ class InvertedPartition:
         return documents + int(self._lengths.sum()) * 8 + (4 * self.total_tokens if self.has_positions else 0)
 
     def pieces(self, most: int) -> Iterator[PartitionContents]:
-        """Yield the decoded contents in pieces, each of a part of the terms.
+        """Yield the decoded contents in pieces, each of a part of the terms; one piece where there are no terms.
 
         Args:
             most: Approximate bytes of postings and positions of a piece; one term may have more.
@@ -254,6 +254,9 @@ class InvertedPartition:
             CorruptError: A file is broken.
         """
         terms = self._terms.in_order().by_id()
+        if not len(terms):
+            yield self._contents(terms, None)
+            return
         postings = np.cumsum(self._lengths)
         tokens = self.total_tokens / max(1, int(postings[-1])) if self.has_positions else 0
         postings_of_piece, first = int(most / (8 + 4 * tokens)), 0

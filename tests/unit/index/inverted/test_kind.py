@@ -166,3 +166,18 @@ def test_a_large_partition_and_small_ones_are_merged_beside_each_other(segments:
         merged: Any = segments.merge([MergeInput(index, stay) for index in parts], memory_limit=20_000)
         assert len(merged.partitions) == len(parts)
         assert contents(merged) == {i: text.split() for i, text in enumerate(texts)} | {1000: ["a", "duck"]}
+
+
+@pytest.mark.parametrize("with_position", [False, True])
+def test_documents_without_terms_beyond_the_limit_are_rewritten(segments: Segments, with_position: bool) -> None:
+    parameters = {**PLAIN, "with_position": with_position, "document_granularity": "list_element"}
+    lists = pa.array([["", "!"]] * 300, pa.list_(pa.string()))
+    index: Any = segments.build(lists, parameters=parameters)
+    (partition,) = index.partitions
+    assert partition.num_terms == 0
+    assert partition.decoded_bytes > 1000
+    merged: Any = segments.merge([MergeInput(index, stay)], memory_limit=4000)
+    (rewritten,) = merged.partitions
+    assert rewritten.num_terms == 0
+    assert rewritten.documents.row_ids.tolist() == [row for row in range(300) for _ in range(2)]
+    assert rewritten.documents.elements[0].tolist() == [0, 1] * 300
