@@ -437,6 +437,9 @@ def optimize(
         int | None, typer.Option(min=0, metavar="COUNT", help="Also merge this many of the newest segments.")
     ] = None,
     retrain: Annotated[bool, typer.Option("--retrain", help="Rebuild from all rows.")] = False,
+    memory_limit: Annotated[
+        str | None, typer.Option(metavar="BYTES", help='Memory for each index, such as "256MB"; 1 GiB by default.')
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Bring indexes up to date with new rows."""

@@ -12,7 +12,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from lance_duck import lazy
-from lance_duck.arguments import checked_calls
+from lance_duck.arguments import byte_count, checked_calls
 from lance_duck.errors import CorruptError, InvalidInputError
 from lance_duck.maintenance.auto_cleanup import INTERVAL, OLDER_THAN, RETAIN
 from lance_duck.maintenance.options import CompactionArguments, CompactionOptions, compaction_options
@@ -278,6 +278,7 @@ class DatasetOptimizer:
         num_indices_to_merge: int | None = None,
         index_names: Sequence[str] | None = None,
         retrain: bool = False,
+        memory_limit: int | str | None = None,
         progress: Callable[[int, int], Any] | bool | None = None,
         commit_message: str | None = None,
         transaction_properties: Mapping[str, str] | None = None,
@@ -294,6 +295,8 @@ class DatasetOptimizer:
                 least); None for those that are small, or not much larger than the new rows.
             index_names: Names of the indexes; None for all.
             retrain: Build the indexes anew, of all rows; also replaces broken segments.
+            memory_limit: Bytes, or a text such as "256MB", that building and merging an index may hold, about; None for
+                1 GiB. Full-text indexes have more partitions below it, others spill to temporary files.
             progress: Called with the number of rows read so far, and of all rows to read; True: print them to stderr.
             commit_message: Message that is stored with the transaction.
             transaction_properties: Texts by name that are stored with the transaction.
@@ -302,10 +305,14 @@ class DatasetOptimizer:
             IndexWarning: An index is left alone, because it is broken or of an unsupported kind.
 
         Raises:
+            InvalidInputError: `memory_limit` is not a number of bytes.
             IndexNotFoundError: There is no index of a name.
             CommitConflictError: Other changes were committed first each time, or one that conflicts with this one.
         """
-        options = index_upkeep.OptimizeOptions(num_indices_to_merge, index_names, retrain, kinds.progress_of(progress))
+        limit = None if memory_limit is None else byte_count(memory_limit, "memory_limit")
+        options = index_upkeep.OptimizeOptions(
+            num_indices_to_merge, index_names, retrain, kinds.progress_of(progress), limit
+        )
         properties = change.transaction_properties(commit_message, transaction_properties)
         self._dataset.handle.move_to(index_upkeep.optimize_indices(self._dataset.handle.base, options, properties)[0])
 

@@ -60,13 +60,18 @@ def optimize(
     names: list[str] | None = (None),
     merge: int | None = None,
     retrain: bool = False,
+    memory_limit: str | None = None,
     as_json: bool = False,
 ) -> None:
     """Bring indexes up to date with new rows."""
     dataset = open_table(table)
     with progress_bar("indexing") as progress:
         dataset.optimize.optimize_indices(
-            num_indices_to_merge=merge, index_names=names or None, retrain=retrain, progress=progress
+            num_indices_to_merge=merge,
+            index_names=names or None,
+            retrain=retrain,
+            memory_limit=memory_limit,
+            progress=progress,
         )
     unindexed = sum(row["unindexed_rows"] for row in _indices(dataset))
     report(

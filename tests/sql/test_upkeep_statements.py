@@ -129,8 +129,20 @@ def test_indexes_follow_by_a_procedure(con: ld.Connection, small: Path) -> None:
     con.execute("CREATE INDEX i ON small (id); CREATE INDEX j ON small (id); INSERT INTO small VALUES (4)")
     found = figures(con, "CALL lance_optimize_indexes(small, index => 'j')")["optimize_index"]
     assert found["indexes"] == {"j": {"rows_indexed": 5, "segments": 1}}
-    found = figures(con, "CALL lance_optimize_indexes('small', retrain = true)")["optimize_index"]
+    found = figures(con, "CALL lance_optimize_indexes('small', retrain = true, memory_limit = '8MB')")["optimize_index"]
     assert found["indexes"] == {name: {"rows_indexed": 5, "segments": 1} for name in "ij"}
+
+
+def test_a_memory_limit_of_indexes_is_a_number_of_bytes(con: ld.Connection, small: Path) -> None:
+    con.execute("CREATE INDEX i ON small (id); INSERT INTO small VALUES (4)")
+    for sql in (
+        "ALTER INDEX i ON small OPTIMIZE WITH (memory_limit = 'much')",
+        "CALL lance_optimize_indexes(small, memory_limit => 'much')",
+    ):
+        with pytest.raises(ld.InvalidInputError, match="memory_limit: not a number of bytes"):
+            con.execute(sql)
+    con.execute("ALTER INDEX i ON small OPTIMIZE WITH (memory_limit = '8 MB')")
+    assert ld.dataset(small).index_statistics("i")["num_unindexed_rows"] == 0
 
 
 def test_automatic_cleanup_is_set_shown_and_unset(con: ld.Connection, small: Path) -> None:

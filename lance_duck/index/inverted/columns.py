@@ -83,7 +83,11 @@ class _WholeColumn:
 
 
 def numbers_of_lists(lists: pa.ListArray, where: str) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Return the numbers in lists, and the first of each list, and one past the last. Raises CorruptError for a null."""
+    """Return the numbers in lists, and the first number of each list, and one past the last number.
+
+    Raises:
+        CorruptError: A list or a number is null.
+    """
     if lists.null_count or lists.values.null_count:
         raise CorruptError("null in a list of numbers", where=where)
     return readonly(np.asarray(lists.values)), readonly(np.asarray(lists.offsets).astype(np.int64))

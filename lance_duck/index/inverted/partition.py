@@ -392,7 +392,9 @@ class InvertedPartition:
 
     def _stream(self, rows: NDArray[np.int64] | slice | None) -> PositionStream:
         has_groups = self._has_position_groups
-        values, starts = self._read_columns({layout.POSITIONS: pa.large_binary(), layout.POSITION_STARTS: _STARTS}, rows)
+        values, starts = self._read_columns(
+            {layout.POSITIONS: pa.large_binary(), layout.POSITION_STARTS: _STARTS}, rows
+        )
         return PositionStream(values, starts, has_groups)
 
     @cached_property

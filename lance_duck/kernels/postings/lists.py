@@ -1,7 +1,7 @@
 """Kernels of lists of binary values: `index.inverted.codecs.arrays` has their arrays.
 
-    offsets    (values + 1,), where each value begins, and where the last one ends
-    lists      (lists + 1,), the first value of each list, and one past the last value
+offsets    (values + 1,), where each value begins, and where the last one ends
+lists      (lists + 1,), the first value of each list, and one past the last value
 """
 
 from __future__ import annotations

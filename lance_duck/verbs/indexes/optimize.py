@@ -49,12 +49,14 @@ class OptimizeOptions:
         names: Names of the indexes; None for all.
         retrain: Whether each index is built anew, of all rows.
         progress: Called with the number of rows read so far, and of all rows to read.
+        memory_limit: Bytes that may be held for each index; None for 1 GiB.
     """
 
     merge: int | None = None
     names: Sequence[str] | None = None
     retrain: bool = False
     progress: Progress | None = None
+    memory_limit: int | None = None
 
     def __post_init__(self) -> None:
         number = self.merge
@@ -113,7 +115,7 @@ def optimize_indices(
 
     def attempt(now: Snapshot) -> tuple[Snapshot, list[IndexMetadata]]:
         jobs = plan_jobs(now, options)
-        orders = [list(_orders(now, job, writers, change)) for job in jobs]
+        orders = [list(_orders(now, job, writers, change, options.memory_limit)) for job in jobs]
         segments: list[IndexMetadata] = []
         old_segments: list[IndexMetadata] = []
         for job, new_segments in zip(jobs, _written(now, jobs, orders, writers, staged), strict=True):
@@ -267,11 +269,16 @@ def _has_changed_in_place(fragment: Fragment) -> bool:
 
 
 def _orders(
-    now: Snapshot, job: Job, workers: Workers, change: UUID | None
+    now: Snapshot, job: Job, workers: Workers, change: UUID | None, memory_limit: int | None
 ) -> Iterator[tuple[SegmentOrder, IndexSpec | None]]:
     """Yield the orders of a job: the first run of new rows is merged with older segments, other runs stand alone."""
     runs = list(workers.runs(now, job.fragments)) or [()]
-    order = SegmentOrder(now.version, job.path, job.name, job.kind.type_url, (), may_skip=True, change=change)
+    order = SegmentOrder(
+        *(now.version, job.path, job.name, job.kind.type_url, ()),
+        may_skip=True,
+        change=change,
+        memory_limit=memory_limit,
+    )
     if job.merged:
         yield replace(order, fragments=runs.pop(0), merged=tuple(s.uuid for s in job.merged)), None
     model = job.model or (job.merged[0] if job.merged and job.kind in _MODELLED else None)

@@ -7,7 +7,7 @@ of dead processes are found: see `index.segment_uuids`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 from uuid import UUID
 
@@ -42,6 +42,7 @@ class SegmentOrder:
         may_skip: Whether an index that cannot be written is left alone; else that is an error.
         change: First half of the uuid, for other processes; None if the segment is written here.
         uuid: The whole uuid; None for a new one.
+        memory_limit: Bytes that may be held while it is written; None for the default of `BuildOptions`.
     """
 
     version: int
@@ -54,6 +55,7 @@ class SegmentOrder:
     may_skip: bool = False
     change: UUID | None = None
     uuid: UUID | None = None
+    memory_limit: int | None = None
 
     def write(
         self, snapshot: Snapshot, parameters: Mapping[str, Any], progress: Callable[[int], Any] | None = None
@@ -66,7 +68,10 @@ class SegmentOrder:
             progress: Called with the number of rows read so far.
         """
         try:
-            segment = self._written(snapshot, BuildOptions(parameters, progress=progress))
+            options = BuildOptions(parameters, progress=progress)
+            if self.memory_limit is not None:
+                options = replace(options, memory_limit=self.memory_limit)
+            segment = self._written(snapshot, options)
         except (FormatError, NotFoundError) as error:
             is_broken = bool(self.merged) and self.takes_entries
             if not self.may_skip or not (is_broken or isinstance(error, UnsupportedError)):

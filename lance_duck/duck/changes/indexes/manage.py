@@ -1,7 +1,8 @@
 """SHOW INDEXES, ALTER INDEX … OPTIMIZE and REINDEX, which end in `describe_indices` and `optimize.optimize_indices`.
 
     SHOW INDEXES | INDEX ON | FROM | IN target
-    ALTER INDEX name ON target OPTIMIZE [WITH (mode = 'append' | 'merge' | 'retrain', num_indices_to_merge = n)]
+    ALTER INDEX name ON target OPTIMIZE [WITH (mode = 'append' | 'merge' | 'retrain', num_indices_to_merge = n,
+                                        memory_limit = '256MB')]
     REINDEX name ON target [RETRAIN] | REINDEX [TABLE] target [RETRAIN]
 
 Mode append puts the rows that no segment covers into a segment of their own, merge joins it with others, and retrain
@@ -87,7 +88,7 @@ class AlterIndexStatement(TableStatement):
         options = Options.of(self.action.part(1), f"ALTER INDEX {self.name}")
         session.explain_words(f"The index {self.name} would be brought up to date. Nothing was written.")
         session.refuse_in_transaction("ALTER INDEX")
-        values = options.values(session, ("mode", "num_indices_to_merge"))
+        values = options.values(session, ("mode", "num_indices_to_merge", "memory_limit"))
         mode, merged = values.get("mode"), values.get("num_indices_to_merge")
         if mode is not None and mode not in _MODES:
             raise unknown_value("mode of ALTER INDEX", mode, _MODES)
@@ -95,6 +96,7 @@ class AlterIndexStatement(TableStatement):
             index_names=[self.name],
             num_indices_to_merge=0 if mode == "append" else merged,
             retrain=mode == "retrain",
+            memory_limit=values.get("memory_limit"),
         )
         return operated([(OPTIMIZED, dataset.uri, coverage(dataset, [self.name]))])
 

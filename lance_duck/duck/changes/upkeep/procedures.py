@@ -2,7 +2,7 @@
 
     CALL lance_compact(table, target_rows_per_fragment => n, …, dry_run => true)
     CALL lance_cleanup(table, older_than => INTERVAL '7 days', retain => n, dry_run => true)
-    CALL lance_optimize_indexes(table, index => name, num_indices_to_merge => n, retrain => true)
+    CALL lance_optimize_indexes(table, index => name, num_indices_to_merge => n, retrain => true, memory_limit => '8MB')
     CALL lance_compact_files(table) | lance_cleanup_old_versions(table, older_than_seconds, delete_unverified)
     CALL lance_create_scalar_index(table, column, name)
     CALL lance_validate(table)
@@ -127,6 +127,7 @@ class OptimizeIndexesProcedure(UpkeepProcedure):
         "index": "VARCHAR",
         "num_indices_to_merge": "BIGINT",
         "retrain": "BOOLEAN",
+        "memory_limit": "VARCHAR",
     }
     required: ClassVar[int] = 1
 

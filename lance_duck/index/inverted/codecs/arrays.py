@@ -53,7 +53,11 @@ class BinaryLists:
         code = measure_lists(len(self.data), self.offsets, self.lists, places, sizes)
         check_code(code, "lists of blocks", where, "list")
         values, size = sizes.tolist()
-        data, offsets, lists = np.empty(size, np.uint8), np.empty(values + 1, np.int64), np.empty(len(rows) + 1, np.int64)
+        data, offsets, lists = (
+            np.empty(size, np.uint8),
+            np.empty(values + 1, np.int64),
+            np.empty(len(rows) + 1, np.int64),
+        )
         gather_lists(self.data, self.offsets, self.lists, places, data, offsets, lists)
         return BinaryLists(readonly(data), readonly(offsets), readonly(lists))
 

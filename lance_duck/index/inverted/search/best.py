@@ -136,9 +136,7 @@ def windows_of(
     count = -(-num_documents // SEARCH_WINDOW)
     window_bounds = np.zeros((len(lists) - 1, count))
     totals, order = np.empty(count), np.empty(count, np.int64)
-    bound_windows(
-        lists, last, bounds, SEARCH_WINDOW, every, 1 + _SLACK, FIRST_WINDOWS, window_bounds, totals, order
-    )
+    bound_windows(lists, last, bounds, SEARCH_WINDOW, every, 1 + _SLACK, FIRST_WINDOWS, window_bounds, totals, order)
     return window_bounds, totals, order, SEARCH_WINDOW
 
 

@@ -7,6 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 import pytest
+import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -164,3 +165,20 @@ def test_decompress_blocks_equals_its_reference_on_any_bytes(make_chunks: Make, 
         status = function(chunks.data, chunks.starts[0], chunks.sizes[0], ends, out)
         results.append((status, out[: room * len(parts)].tobytes() if status == 0 else None))
     assert results[0] == results[1]
+
+
+@pytest.mark.parametrize("has_length", [True, False])
+def test_frames_with_and_without_their_length_are_read_as_by_another_reader(has_length: bool) -> None:
+    raw = bytes(range(200)) * 9
+    compressor = zstandard.ZstdCompressor(write_content_size=has_length).compressobj()
+    frame = compressor.compress(raw) + compressor.flush()
+    for head, content in ((len(raw), raw), (len(raw) - 1, None), (len(raw) + 1, None)):
+        buffer = array(struct.pack("<Q", head) + frame)
+        if content is not None:
+            assert General("zstd", Flat(8)).decode_block(buffer, head).data.tobytes() == content
+        else:
+            with pytest.raises(CorruptError):
+                General("zstd", Flat(8)).decode_block(buffer, head)
+    two = array(struct.pack("<Q", len(raw)) + frame + b"more")
+    with pytest.raises(CorruptError):
+        General("zstd", Flat(8)).decode_block(two, len(raw))

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import lance_duck as ld
-from lance_duck.errors import IndexExistsError, UnsupportedError, WrongTypeError
+from lance_duck.errors import IndexExistsError, InvalidInputError, UnsupportedError, WrongTypeError
 from lance_duck.index.catalog import catalog
 from lance_duck.index.search import open_index
 from lance_duck.indices import IndexConfig
@@ -82,3 +82,23 @@ def test_a_fragment_that_is_appended_is_covered_when_indexes_are_brought_up_to_d
     assert whole["params"] == first["params"]
     assert dataset.describe_indices()[0].segments[0].index_version == 1
     dataset.validate()
+
+
+def test_a_memory_limit_divides_what_is_indexed_and_merged(dataset: ld.LanceDataset) -> None:
+    texts = [f"word{i} again" for i in range(3000)]
+    dataset.create_scalar_index("s", "INVERTED", remove_stop_words=False)
+    dataset.insert(pa.table({"id": range(3000), "s": texts}))
+
+    def partitions() -> int:
+        snapshot = dataset.handle.snapshot
+        (index,) = catalog(snapshot).named("s_idx")
+        return sum(len(open_index(snapshot, segment).partitions) for segment in index.segments)
+
+    dataset.optimize.optimize_indices(num_indices_to_merge=1, memory_limit="100 KiB")
+    assert partitions() > 1
+    found = dataset.to_table(columns=["id"], full_text_query="word1234", limit=3)["id"].to_pylist()
+    dataset.optimize.optimize_indices(retrain=True, memory_limit=1 << 30)
+    assert partitions() == 1
+    assert dataset.to_table(columns=["id"], full_text_query="word1234", limit=3)["id"].to_pylist() == found == [1234]
+    with pytest.raises(InvalidInputError, match="memory_limit: not a number of bytes"):
+        dataset.optimize.optimize_indices(memory_limit="much")
