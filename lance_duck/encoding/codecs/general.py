@@ -269,9 +269,10 @@ _DECOMPRESSORS: Final = _Decompressors()
 def _frame_content(frame: Bytes, raw_size: int) -> bytes | None:
     """Return the content of a buffer that is one sound frame of this length, with a small window; else None."""
     try:
-        if zstandard.frame_content_size(frame) not in (raw_size, -1):
+        data: Any = frame
+        if zstandard.frame_content_size(data) not in (raw_size, -1):
             return None
-        content: bytes = _DECOMPRESSORS.zstd.decompress(frame, max_output_size=raw_size, allow_extra_data=False)
+        content: bytes = _DECOMPRESSORS.zstd.decompress(data, max_output_size=raw_size, allow_extra_data=False)
     except zstandard.ZstdError:
         return None
     return content if len(content) == raw_size else None
