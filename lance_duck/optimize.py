@@ -12,7 +12,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from lance_duck import lazy
-from lance_duck.arguments import byte_count, checked_calls
+from lance_duck.arguments import checked_calls
 from lance_duck.errors import CorruptError, InvalidInputError
 from lance_duck.maintenance.auto_cleanup import INTERVAL, OLDER_THAN, RETAIN
 from lance_duck.maintenance.options import CompactionArguments, CompactionOptions, compaction_options
@@ -295,8 +295,7 @@ class DatasetOptimizer:
                 least); None for those that are small, or not much larger than the new rows.
             index_names: Names of the indexes; None for all.
             retrain: Build the indexes anew, of all rows; also replaces broken segments.
-            memory_limit: Bytes, or a text such as "256MB", that building and merging an index may hold, about; None for
-                1 GiB. Full-text indexes have more partitions below it, others spill to temporary files.
+            memory_limit: Bytes, or a text such as "256MB", that making an index may hold, about; None for 1 GiB.
             progress: Called with the number of rows read so far, and of all rows to read; True: print them to stderr.
             commit_message: Message that is stored with the transaction.
             transaction_properties: Texts by name that are stored with the transaction.
@@ -305,14 +304,11 @@ class DatasetOptimizer:
             IndexWarning: An index is left alone, because it is broken or of an unsupported kind.
 
         Raises:
-            InvalidInputError: `memory_limit` is not a number of bytes.
             IndexNotFoundError: There is no index of a name.
             CommitConflictError: Other changes were committed first each time, or one that conflicts with this one.
         """
-        limit = None if memory_limit is None else byte_count(memory_limit, "memory_limit")
-        options = index_upkeep.OptimizeOptions(
-            num_indices_to_merge, index_names, retrain, kinds.progress_of(progress), limit
-        )
+        told = kinds.progress_of(progress)
+        options = index_upkeep.OptimizeOptions(num_indices_to_merge, index_names, retrain, told, memory_limit)
         properties = change.transaction_properties(commit_message, transaction_properties)
         self._dataset.handle.move_to(index_upkeep.optimize_indices(self._dataset.handle.base, options, properties)[0])
 
@@ -401,10 +397,7 @@ class Upkeep(ConfigChanges):
         """Describe what `cleanup_old_versions` would remove, with the same arguments; nothing is removed.
 
         Args:
-            older_than: See `cleanup_old_versions`.
-            retain_versions: See `cleanup_old_versions`.
-            delete_unverified: See `cleanup_old_versions`.
-            error_if_tagged_old_versions: See `cleanup_old_versions`.
+            older_than, retain_versions, delete_unverified, error_if_tagged_old_versions: See `cleanup_old_versions`.
             delete_rate_limit: Without effect: nothing is deleted.
             versions: See `cleanup_old_versions`.
             include_files: List the files that would be removed.

@@ -17,7 +17,7 @@ Int64s = NDArray[np.int64]
 
 
 @kernel
-def measure_lists(num_bytes: int, offsets: Int64s, lists: Int64s, rows: Int64s, sizes: Int64s) -> int:
+def size_lists(num_bytes: int, offsets: Int64s, lists: Int64s, rows: Int64s, sizes: Int64s) -> int:
     """Count the values and the bytes of some lists, and check that they are sound.
 
     Args:
@@ -53,7 +53,7 @@ def measure_lists(num_bytes: int, offsets: Int64s, lists: Int64s, rows: Int64s, 
 def gather_lists(
     data: Bytes, offsets: Int64s, lists: Int64s, rows: Int64s, out: Bytes, out_offsets: Int64s, out_lists: Int64s
 ) -> None:
-    """Copy lists that `measure_lists` has checked.
+    """Copy lists that `size_lists` has checked.
 
     Args:
         data: Bytes of all values.

@@ -12,6 +12,7 @@ from uuid import UUID, uuid4
 
 import numpy as np
 
+from lance_duck.arguments import byte_count
 from lance_duck.commit import run_again
 from lance_duck.errors import FormatError, InvalidInputError, LanceDuckError, NotFoundError, warn_of_index
 from lance_duck.index.build import builds_by_row_id
@@ -49,19 +50,25 @@ class OptimizeOptions:
         names: Names of the indexes; None for all.
         retrain: Whether each index is built anew, of all rows.
         progress: Called with the number of rows read so far, and of all rows to read.
-        memory_limit: Bytes that may be held for each index; None for 1 GiB.
+        memory_limit: Bytes, or a text with a unit, that may be held for each index; None for 1 GiB.
     """
 
     merge: int | None = None
     names: Sequence[str] | None = None
     retrain: bool = False
     progress: Progress | None = None
-    memory_limit: int | None = None
+    memory_limit: int | str | None = None
 
     def __post_init__(self) -> None:
         number = self.merge
         if number is not None and (isinstance(number, bool) or not isinstance(number, int) or number < 0):
             raise InvalidInputError("num_indices_to_merge", expected="a number that is not negative", found=number)
+        _ = self.bytes_held  # a wrong limit is refused now
+
+    @property
+    def bytes_held(self) -> int | None:
+        """The memory limit, in bytes."""
+        return None if self.memory_limit is None else byte_count(self.memory_limit, "memory_limit")
 
 
 @dataclass(frozen=True)
@@ -115,7 +122,7 @@ def optimize_indices(
 
     def attempt(now: Snapshot) -> tuple[Snapshot, list[IndexMetadata]]:
         jobs = plan_jobs(now, options)
-        orders = [list(_orders(now, job, writers, change, options.memory_limit)) for job in jobs]
+        orders = [list(_orders(now, job, writers, change, options.bytes_held)) for job in jobs]
         segments: list[IndexMetadata] = []
         old_segments: list[IndexMetadata] = []
         for job, new_segments in zip(jobs, _written(now, jobs, orders, writers, staged), strict=True):

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from lance_duck.errors import CorruptError
 from lance_duck.index.inverted.codecs.problems import check_code
 from lance_duck.kernels.jit import readonly
-from lance_duck.kernels.postings.lists import gather_lists, measure_lists
+from lance_duck.kernels.postings.lists import gather_lists, size_lists
 
 Bytes = NDArray[np.uint8]
 Int64s = NDArray[np.int64]
@@ -50,7 +50,7 @@ class BinaryLists:
             CorruptError: A list is not sound.
         """
         places, sizes = readonly(rows), np.empty(2, np.int64)
-        code = measure_lists(len(self.data), self.offsets, self.lists, places, sizes)
+        code = size_lists(len(self.data), self.offsets, self.lists, places, sizes)
         check_code(code, "lists of blocks", where, "list")
         values, size = sizes.tolist()
         data, offsets, lists = (

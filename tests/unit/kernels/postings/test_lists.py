@@ -9,7 +9,7 @@ from lance_duck.errors import CorruptError
 from lance_duck.index.inverted.codecs.arrays import BinaryLists
 from lance_duck.kernels import status
 from lance_duck.kernels.jit import readonly
-from lance_duck.kernels.postings.lists import count_postings, locate_blocks, measure_lists
+from lance_duck.kernels.postings.lists import count_postings, locate_blocks, size_lists
 from lance_duck.kernels.postings.scores import bound_windows
 
 
@@ -47,7 +47,7 @@ def test_lists_are_taken_in_any_order() -> None:
 def test_lists_that_are_not_sound_are_refused(offsets: list[int], lists: list[int], row: int) -> None:
     broken = BinaryLists(*(readonly(np.array(a, t)) for a, t in (([1, 2], np.uint8), (offsets, int), (lists, int))))
     sizes = np.zeros(2, np.int64)
-    assert measure_lists(2, broken.offsets, broken.lists, readonly(np.array([row])), sizes) == status.BAD_OFFSETS
+    assert size_lists(2, broken.offsets, broken.lists, readonly(np.array([row])), sizes) == status.BAD_OFFSETS
     with pytest.raises(CorruptError, match="lists of blocks, list 0"):
         broken.take(np.array([row]), "x")
 
