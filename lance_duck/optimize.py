@@ -397,7 +397,10 @@ class Upkeep(ConfigChanges):
         """Describe what `cleanup_old_versions` would remove, with the same arguments; nothing is removed.
 
         Args:
-            older_than, retain_versions, delete_unverified, error_if_tagged_old_versions: See `cleanup_old_versions`.
+            older_than: See `cleanup_old_versions`.
+            retain_versions: See `cleanup_old_versions`.
+            delete_unverified: See `cleanup_old_versions`.
+            error_if_tagged_old_versions: See `cleanup_old_versions`.
             delete_rate_limit: Without effect: nothing is deleted.
             versions: See `cleanup_old_versions`.
             include_files: List the files that would be removed.
@@ -482,12 +485,8 @@ def _compact(
 
 
 def _metrics(done: Sequence[rewriting.RewrittenGroup]) -> CompactionMetrics:
-    return CompactionMetrics(
-        sum(len(r.old) for r in done),
-        sum(len(r.new) for r in done),
-        sum(r.files_removed for r in done),
-        sum(r.files_added for r in done),
-    )
+    old, new = sum(len(group.old) for group in done), sum(len(group.new) for group in done)
+    return CompactionMetrics(old, new, sum(g.files_removed for g in done), sum(g.files_added for g in done))
 
 
 def _parsed(text: str, what: str) -> dict[str, Any]:
