@@ -22,7 +22,8 @@ from lance_duck.file.reader import LEGACY_VERSIONS, VERSIONS
 from lance_duck.file.write.writer import VERSIONS as WRITTEN_2
 from lance_duck.index.registry import KINDS
 from lance_duck.wire.flags import READABLE, WRITABLE, flag_names
-from lance_duck.wire.fragment import LEGACY
+from lance_duck.wire.fragment import LEGACY, UNSTABLE
+from lance_duck.write.options import NEWEST
 
 WRITTEN: Final = (LEGACY, *WRITTEN_2)
 TYPES: Final[Mapping[str, tuple[pa.DataType, Any]]] = {
@@ -92,9 +93,9 @@ def file_versions() -> str:
     """Return a table of the versions of data files."""
     read = {f"{major}.{minor}" for major, minor in VERSIONS.values()} | set(LEGACY_VERSIONS.values())
     names = sorted(read | set(WRITTEN))
-    return _table(
-        ("version of data files", "read", "written"), ((name, name in read, name in WRITTEN) for name in names)
-    )
+    selectors = {LEGACY: '"legacy"', NEWEST: '"stable"', UNSTABLE: '"next": pylance calls it unstable'}
+    rows = ((name, name in read, name in WRITTEN, selectors.get(name, "")) for name in names)
+    return _table(("version of data files", "read", "written", "named"), rows)
 
 
 def encodings() -> str:

@@ -13,6 +13,8 @@ from oracle.tables import KINDS, make_table
 
 import lance_duck as ld
 from lance_duck.errors import UnsupportedError
+from lance_duck.wire.fragment import LEGACY, UNSTABLE
+from lance_duck.write.options import NEWEST
 
 ROWS = 900
 NOT_WRITTEN = {"fsl_struct", "fsl_struct_null_items", "fsl_string", "list_packed"}
@@ -70,3 +72,10 @@ def test_lists_of_structs_without_fields_are_refused(type_: pa.DataType, tmp_pat
     lance.write_dataset(pa.table({"x": pa.array([[{}]] * 9, type_)}), str(tmp_path), data_storage_version="2.3")
     with pytest.raises(UnsupportedError, match="lists of structs without fields"):
         ld.dataset(str(tmp_path)).to_table()
+
+
+@pytest.mark.parametrize(("name", "version"), [("stable", NEWEST), ("next", UNSTABLE), ("legacy", LEGACY)])
+def test_versions_have_the_names_that_pylance_gives_them(name: str, version: str, tmp_path: Path) -> None:
+    """A later pylance that calls this version stable fails here: it is to be written then."""
+    dataset = lance.write_dataset(pa.table({"x": [1]}), str(tmp_path), data_storage_version=name)
+    assert dataset.data_storage_version == version
