@@ -429,6 +429,24 @@ def old_bits(path: str) -> None:
 
 
 @table
+def several_bits(path: str) -> None:
+    """IVF_RQ indexes of 2, 5 and 9 bits, of vectors whose rotation goes in two halves; the last with two segments."""
+    vectors = np.random.default_rng(7).standard_normal((200, 3, 24)).astype(np.float32)
+    names = {"l2": 2, "cosine": 5, "dot": 9}
+    columns = {
+        name: pa.FixedSizeListArray.from_arrays(pa.array(vectors[:, place].ravel()), 24)
+        for place, name in enumerate(names)
+    }
+    data = pa.table({"id": range(200), **columns})
+    dataset = lance.write_dataset(data.slice(0, 150), path)
+    for name, bits in names.items():
+        dataset.create_index(name, "IVF_RQ", num_partitions=2, metric=name, num_bits=bits)
+    dataset = lance.write_dataset(data.slice(150), path, mode="append")
+    dataset.optimize.optimize_indices(num_indices_to_merge=0, index_names=["dot_idx"])
+    dataset.delete("id % 40 = 7")
+
+
+@table
 def managed_blobs(path: str) -> None:
     """Blobs that the table manages: short ones in the data file, longer ones in files that data files share."""
     blob = lance.blob_field("b", inline_size_threshold=20, dedicated_size_threshold=750)

@@ -298,6 +298,26 @@ def test_vector_indexes_of_old_versions_are_searched(name: str, at_least: float,
     assert sum(seen) / len(seen) >= at_least
 
 
+@pytest.mark.parametrize(("column", "at_least"), [("l2", 0.7), ("cosine", 0.9), ("dot", 0.98)])
+def test_codes_of_several_bits_are_searched(column: str, at_least: float) -> None:
+    dataset = ld.dataset(uri("several_bits"))
+    assert catalog(dataset.handle.snapshot).ignored_over(column) == ()
+    vectors = dataset.to_table([column])[column].combine_chunks().flatten().to_numpy().reshape(-1, 24)
+    shares, errors = [], []
+    for row in range(0, 195, 13):
+        asked: dict[str, Any] = {"column": column, "q": vectors[row], "k": 10, "nprobes": 2}
+        assert f"VectorIndexQuery: {column}_idx" in dataset.scanner(["id"], nearest=asked).explain_plan()
+        near, refined, exact = (
+            dict(zip(*dataset.to_table(["id"], nearest=asked | more).to_pydict().values(), strict=True))
+            for more in ({}, {"refine_factor": 20}, {"use_index": False, "metric": column})
+        )
+        assert refined.keys() == exact.keys()
+        shares.append(len(near.keys() & exact.keys()) / 10)
+        errors += [abs(near[key] - exact[key]) for key in near.keys() & exact.keys()]
+    assert np.mean(shares) >= at_least
+    assert max(errors) < {"l2": 30, "cosine": 0.15, "dot": 0.1}[column]
+
+
 def test_vector_indexes_whose_entries_say_nothing_are_known_by_their_files(tmp_path: Path) -> None:
     """As those of before 0.20: entries without details."""
     shutil.copytree(TABLES / "one_file.lance", tmp_path / "t.lance")
@@ -315,7 +335,7 @@ def test_vector_indexes_whose_entries_say_nothing_are_known_by_their_files(tmp_p
         assert sorted(dataset.to_table(["id"], nearest=asked)["id"].to_pylist()) == list(range(300))
 
 
-@pytest.mark.parametrize("name", ["one_file", "told_codebooks", "old_bits"])
+@pytest.mark.parametrize("name", ["one_file", "told_codebooks", "old_bits", "several_bits"])
 def test_vector_indexes_of_old_versions_follow_their_rows_and_are_merged(name: str, tmp_path: Path) -> None:
     shutil.copytree(TABLES / f"{name}.lance", tmp_path / "t.lance")
     dataset = ld.dataset(str(tmp_path / "t.lance"))

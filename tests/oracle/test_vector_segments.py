@@ -165,6 +165,25 @@ def test_rabitq_finds_what_pylance_finds_in_it(bits: int, metric: str, size: int
             assert differences.max() <= 0.03
 
 
+@pytest.mark.parametrize("column", ["l2", "cosine", "dot"])
+def test_codes_of_several_bits_in_the_golden_table_are_searched_by_both(column: str) -> None:
+    uri = str(Path(__file__).parents[1] / "golden" / "tables" / "several_bits.lance")
+    for row in range(0, 195, 13):
+        vector = ld.dataset(uri).take([row], columns=[column])[column][0].as_py()
+        asked = {"column": column, "q": vector, "k": 200, "nprobes": 2}
+        ours, theirs = (
+            reader(uri).to_table(columns=["id", "_distance"], nearest=asked | more, fast_search=True).to_pydict()
+            for reader, more in ((ld.dataset, {}), (lance.dataset, {"approx_mode": "accurate"}))
+        )
+        assert sorted(ours["id"]) == sorted(theirs["id"])
+        found, expected = (np.array(side["_distance"])[np.argsort(side["id"])] for side in (ours, theirs))
+        if column == "cosine":
+            expected = expected / 2
+        if column != "dot":  # of a near vector a rough estimate may be below zero
+            expected = np.maximum(expected, 0)
+        assert (np.abs(found - expected) / np.ptp(expected)).max() <= 0.03
+
+
 @pytest.mark.parametrize("stable", [False, True])
 @pytest.mark.parametrize(("kind", "parameters"), [*STORAGES, ("IVF_HNSW_SQ", {}), ("IVF_RQ", {})])
 def test_pylance_searches_what_a_compaction_of_ours_rewrote(
