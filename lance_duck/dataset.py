@@ -96,6 +96,7 @@ def dataset(
         block_size: Without effect: reads are sized by columns and batches.
         commit_lock: Called with the number of each version that changes of this handle make; the context manager that
             it returns is entered before the version appears. Which of two writers was first the store says, too.
+            A handle pickles if its lock does: as a function of a module, not one that another function defines.
         index_cache_size: Without effect: memory of open indexes is limited for all tables together.
         storage_options: Settings of the object store.
         default_scan_options: Default arguments of `LanceDataset.scanner`, except those that select or order rows; with

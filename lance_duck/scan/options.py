@@ -351,8 +351,8 @@ def _check_number(name: str, value: object, least: int) -> None:
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise InvalidInputError(name, expected="a whole number", found=repr(value))
     if value.__index__() < least:
-        kind = "positive" if least else "non-negative"
-        raise InvalidInputError(f"{name.capitalize()} must be {kind}", where="scan", found=value)
+        message = f"{name} must be positive" if least else f"{name.capitalize()} must be non-negative"  # pylance's
+        raise InvalidInputError(message, where="scan", found=value)
 
 
 def _ordering(entry: Any) -> ColumnOrdering:

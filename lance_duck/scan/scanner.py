@@ -40,6 +40,7 @@ else:
 
 BATCH_SIZE: Final = "LANCE_DEFAULT_BATCH_SIZE"
 """Variable of the environment with the rows of a batch at most, for scans that do not say."""
+_MOST_DIGITS: Final = 18  # of a number of 64 bits
 
 
 class _SearchScan(Protocol):
@@ -115,8 +116,8 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
             options = text_filter.with_text_filter(table, options)
         if options.row_addr_allowlist is not None or options.row_addr_blocklist is not None:
             table, options = _with_row_lists(table, options)
-        if options.batch_size is None and BATCH_SIZE in os.environ:
-            options = replace(options, batch_size=_rows_of(os.environ[BATCH_SIZE]))
+        if options.batch_size is None and (text := os.environ.get(BATCH_SIZE)):
+            options = replace(options, batch_size=_rows_of(text))
         self._table = table
         self._options = options
         self._handle = handle
@@ -322,8 +323,9 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
 
 def _rows_of(text: str) -> int:
     """Return the rows of a batch that the environment asks for."""
-    if not text.isdecimal() or not int(text):
-        raise InvalidInputError("rows of a batch", where=BATCH_SIZE, expected="a number from 1 on", found=repr(text))
+    if not text.isdecimal() or len(text) > _MOST_DIGITS or not int(text):
+        shown = repr(text[:_MOST_DIGITS])
+        raise InvalidInputError("rows of a batch", where=BATCH_SIZE, expected="a number from 1 on", found=shown)
     return int(text)
 
 

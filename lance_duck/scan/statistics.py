@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import TypeAlias
 
 from lance_duck.store.request import watched
+from lance_duck.wire import paths
 
 
 @dataclass(eq=False)
@@ -19,12 +20,16 @@ class ScanStatistics:
         bytes_read: Their bytes.
         rows: Rows of the result.
         batches: Batches that they came in.
+        indices_loaded: Segments of indexes that were read; what is in memory is not read.
+        parts_loaded: Ranges of bytes of their files.
     """
 
     requests: int = 0
     bytes_read: int = 0
     rows: int = 0
     batches: int = 0
+    indices_loaded: int = 0
+    parts_loaded: int = 0
 
     @property
     def iops(self) -> int:
@@ -50,4 +55,7 @@ def count_reads(callback: StatisticsCallback | None) -> Iterator[ScanStatistics]
     with watched() as reads:
         yield statistics
     statistics.requests, statistics.bytes_read = reads.ranges, reads.size
+    of_indexes = {path: count for path, count in reads.by_path.items() if paths.is_of_index(path)}
+    statistics.indices_loaded = len({path.rpartition("/")[0] for path in of_indexes})
+    statistics.parts_loaded = sum(of_indexes.values())
     callback(statistics)

@@ -16,8 +16,9 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from http import HTTPStatus
 from http.client import HTTPException
 from typing import Any, Final
 from urllib.parse import quote, unquote, urljoin, urlsplit
@@ -26,6 +27,7 @@ import obstore
 
 from lance_duck.errors import CorruptError, InvalidInputError, NotFoundError, StoreError, UnsupportedError
 from lance_duck.redact import remember, shown
+from lance_duck.retry import RetryPolicy
 from lance_duck.store.client import bucket_client, call, sorted_options
 
 SCHEME: Final = "hf"
@@ -43,6 +45,10 @@ _ENDPOINT: Final = "https://huggingface.co"
 _NEXT: Final = re.compile(r'<([^<>]*)>\s*;[^,]*\brel="?next"?')
 _TIMEOUT: Final = 60.0
 """Seconds without a byte."""
+RETRIES: Final = RetryPolicy(retries=3, timeout=_TIMEOUT, first_wait=0.5, longest_wait=4.0)
+"""Attempts for a page that the Hub is too busy to give, or whose connection broke: some seconds, as the client of the
+first page waits. Nothing was measured."""
+_PASSING: Final = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS)
 _LARGEST_PAGE: Final = 16 << 20
 """Bytes: a page of 1,000 entries has some 200 kB."""
 
@@ -140,19 +146,17 @@ class HubFolder:
 
     def _page(self, address: str) -> tuple[bytes, str | None]:
         """Return a page of a listing and the address of the next one, by Python's own client of web servers."""
-        from urllib.error import HTTPError  # 30 ms with the next ones, for those who list large folders
-        from urllib.request import Request, urlopen
+        from urllib.error import URLError  # 30 ms with the next one, for those who list large folders
+        from urllib.request import Request
 
         request = Request(address)  # noqa: S310  # of the endpoint, whose scheme the first page has shown
         token = dict(self.options).get("hf_token")
         if token:
             request.add_unredirected_header("Authorization", f"Bearer {token}")  # for no other server
+        passing = (URLError, HTTPException, ConnectionError, TimeoutError)
         try:
-            with urlopen(request, timeout=_TIMEOUT) as answer:  # noqa: S310
-                page, links = answer.read(_LARGEST_PAGE + 1), answer.headers.get_all("link", ())
+            page, links = RETRIES.run(lambda _: _read(request), on=passing)
         except (OSError, HTTPException, ValueError) as error:
-            if isinstance(error, HTTPError):
-                error.close()  # it holds the connection
             raise StoreError("the Hub does not answer", where=self.uri, found=shown(str(error))) from None
         if len(page) > _LARGEST_PAGE:
             raise CorruptError(
@@ -167,3 +171,18 @@ class HubFolder:
                 "next page of a listing on the Hub", where=self.uri, expected="the same server", found=shown(target)
             )
         return page, target
+
+
+def _read(request: Any) -> tuple[bytes, Sequence[str]]:
+    """Return an answer and its headers `Link`. An answer that another attempt would not change is a StoreError."""
+    from urllib.error import HTTPError
+    from urllib.request import urlopen
+
+    try:
+        with urlopen(request, timeout=_TIMEOUT) as answer:  # noqa: S310
+            return answer.read(_LARGEST_PAGE + 1), answer.headers.get_all("link", ())
+    except HTTPError as error:
+        error.close()  # it holds the connection
+        if error.code in _PASSING or error.code >= HTTPStatus.INTERNAL_SERVER_ERROR:
+            raise
+        raise StoreError(str(error)) from None

@@ -8,10 +8,11 @@ S3.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, TypeVar
 
 import numpy as np
@@ -80,10 +81,12 @@ class ReadCounts:
     Attributes:
         ranges: Number of byte ranges that were asked for.
         size: Number of bytes of these ranges.
+        by_path: Number of ranges of each file.
     """
 
     ranges: int = 0
     size: int = 0
+    by_path: Counter[str] = field(default_factory=Counter)
 
 
 @contextmanager
@@ -111,6 +114,7 @@ def _count(ranges: Sequence[ByteRange]) -> None:
         for counts in _WATCHING:
             counts.ranges += len(ranges)
             counts.size += sum(r.size for r in ranges)
+            counts.by_path.update(r.source.path for r in ranges)
 
 
 def fetch(ranges: Sequence[ByteRange]) -> list[Bytes]:

@@ -41,8 +41,8 @@ class LanceDataset(data.IterableDataset[Any]):  # type: ignore[misc]
         world_size: Number of processes; None for that of torch.distributed, or 1.
         shard_granularity: None: contiguous pieces of nearly equal length. "batch" or "fragment": every n-th of these.
         to_tensor_fn: Function that makes an item of a RecordBatch. The default makes tensors by column, or the tensor
-            alone of a single column, with int64 for uint64, as pylance does (`to_tensors` always gives a dict, and
-            uint64). None: items are RecordBatches.
+            alone of a single column, with int64 for a column of uint64, as pylance does (`to_tensors` always gives a
+            dict, and uint64). None: items are RecordBatches.
         shuffle: Seed of a random order, which is another one in each epoch: see `set_epoch`. None for the table's.
         even: Whether all workers read the same number of whole batches; remaining rows are not read.
         cache: Without effect: what is read again comes from caches of the table and of the system.

@@ -27,7 +27,8 @@ def to_tensors(batch: pa.RecordBatch) -> dict[str, Any]:
 def only_tensor_or_all(batch: pa.RecordBatch) -> Any:
     """Return the tensor of the only column of a batch, or those of several columns by name, as pylance does.
 
-    They are those of `to_tensors`, but for uint64, row ids among them: that becomes int64, which PyTorch computes with.
+    They are those of `to_tensors`, but for columns of uint64, row ids among them: these become int64, which PyTorch
+    computes with. Vectors of uint64 stay uint64.
 
     Raises:
         InvalidInputError: There is a null, as `to_tensors` says, or a number of 2^63 or more.
@@ -37,7 +38,7 @@ def only_tensor_or_all(batch: pa.RecordBatch) -> Any:
 
 
 def _signed(tensor: Any, name: str) -> Any:
-    if not isinstance(tensor, torch.Tensor) or tensor.dtype != torch.uint64:
+    if not isinstance(tensor, torch.Tensor) or tensor.dtype != torch.uint64 or tensor.ndim != 1:
         return tensor
     signed = tensor.view(torch.int64)
     if signed.numel() and int(signed.min()) < 0:

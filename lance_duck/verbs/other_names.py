@@ -29,6 +29,7 @@ _HERE: Final[Mapping[str, str]] = MappingProxyType(
         "query": 'to_table(filter="…"), sql("…") or search(…)',
         "rename_columns": 'alter_columns({"path": old, "name": new})',
         "rollback": "checkout_version(version).restore()",
+        "session": "not needed: caches belong to a handle",
         "shape": "(count_rows(), len(schema))",
         "tail": "take(indices)",
         "to_arrow": "to_table()",

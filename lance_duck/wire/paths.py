@@ -46,6 +46,7 @@ _V2_DIGITS = 20
 _SUFFIX = ".manifest"
 _V2_LENGTH = _V2_DIGITS + len(_SUFFIX)
 _STAGED = re.compile(r"^([0-9]{1,20}\.manifest)-[0-9a-fA-F-]{32,36}$")
+_OF_INDEX = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}[/\\][^/\\]+$")
 _MANIFEST = re.compile(r"^(d?)([0-9]{1,20})\.manifest$")
 
 
@@ -195,6 +196,11 @@ def transaction_file(name: str) -> str:
 def index_directory(uuid: UUID, *, is_dataset_root: bool = True) -> str:
     """Return the directory of an index segment; below a plain base path it lies at the top."""
     return f"{INDICES}/{uuid}" if is_dataset_root else str(uuid)
+
+
+def is_of_index(path: str) -> bool:
+    """Return whether a path, of a file below any root, is that of a file of an index segment."""
+    return _OF_INDEX.search(path) is not None
 
 
 def ref_file(folder: str, name: str) -> str:

@@ -1,4 +1,4 @@
-"""`arrow_cast(x, 'Float32')`, which Lance's own filters have, as a CAST of DuckDB."""
+"""`arrow_cast(x, 'Float32')` and `0xff`, which Lance's own filters have, as a CAST and bytes of DuckDB."""
 
 from __future__ import annotations
 
@@ -36,21 +36,24 @@ _PLAIN: Final = {
 
 _PATTERNS: Final = (
     (re.compile(r"Decimal128\((\d+),(\d+)\)"), "DECIMAL({0},{1})"),
+    (re.compile(r"FixedSizeBinary\(\d+\)"), "BLOB"),
     (re.compile(r"Timestamp\(\w+,Some\(\"[^\"]+\"\)\)"), "TIMESTAMPTZ"),
 )
 _LIST: Final = re.compile(r"(?:Large)?List\((.*)\)")
 _VECTOR: Final = re.compile(r"FixedSizeList\((\d+),(.*)\)")
+_BYTES: Final = re.compile(r"0[xX]((?:[0-9a-fA-F]{2})+)")
 _OPENING: Final = ("(", "[", "{")
 _CLOSING: Final = (")", "]", "}")
 
 
 def with_casts(text: str) -> str:
-    """Return SQL text with a CAST for each arrow_cast.
+    """Return SQL text with a CAST for each arrow_cast, and bytes for each literal like 0xff, which DuckDB lacks.
 
     Raises:
         InvalidInputError: A type that Arrow does not have, or DuckDB.
     """
-    if _NAME not in text.lower():
+    lower = text.lower()
+    if _NAME not in lower and "0x" not in lower:
         return text
     try:
         words = tokens(text, simple=False)
@@ -58,6 +61,8 @@ def with_casts(text: str) -> str:
         return text
     calls = [i for i, word in enumerate(words[:-1]) if word.text.lower() == _NAME and words[i + 1].text == "("]
     edits = [edit for place in calls for edit in _edits(words, place)]
+    literals = [(word, _BYTES.fullmatch(word.text)) for word in words if word.kind == "other"]
+    edits += [(word.start, word.stop, f"unhex('{literal[1]}')") for word, literal in literals if literal is not None]
     for start, stop, new in sorted(edits, reverse=True):
         text = text[:start] + new + text[stop:]
     return text

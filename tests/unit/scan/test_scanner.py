@@ -101,12 +101,24 @@ def test_a_callback_is_told_what_a_scan_took_once_it_has_ended(numbers: ld.Lance
     assert numbers.count_rows("a > 3", scan_stats_callback=told.append) == told[-1].rows == 6
 
 
+def test_a_callback_is_told_what_was_read_of_indexes(tmp_path: Path) -> None:
+    told: list[ScanStatistics] = []
+    ld.write_dataset({"id": range(5000)}, tmp_path / "t.lance").create_scalar_index("id", "BTREE")
+    dataset = ld.dataset(tmp_path / "t.lance")
+    for filter_ in (None, "id = 7", "id = 7"):
+        dataset.to_table(filter=filter_, scan_stats_callback=told.append)
+    assert [(scan.indices_loaded, scan.parts_loaded > 0) for scan in told] == [(0, False), (1, True), (0, False)]
+
+
 def test_rows_of_a_batch_come_from_the_environment_where_a_scan_does_not_say(
     numbers: ld.LanceDataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LANCE_DEFAULT_BATCH_SIZE", "3")
     assert [batch.num_rows for batch in numbers.to_batches()] == [3, 1, 3, 1, 2]
     assert [batch.num_rows for batch in numbers.to_batches(batch_size=4)] == [4, 4, 2]
-    monkeypatch.setenv("LANCE_DEFAULT_BATCH_SIZE", "many")
-    with pytest.raises(ld.InvalidInputError, match="LANCE_DEFAULT_BATCH_SIZE: rows of a batch"):
-        numbers.to_table()
+    for text in ("many", "0", "1" * 5000):
+        monkeypatch.setenv("LANCE_DEFAULT_BATCH_SIZE", text)
+        with pytest.raises(ld.InvalidInputError, match="LANCE_DEFAULT_BATCH_SIZE: rows of a batch"):
+            numbers.to_table()
+    monkeypatch.setenv("LANCE_DEFAULT_BATCH_SIZE", "")
+    assert numbers.to_table().num_rows == 10

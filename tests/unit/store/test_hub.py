@@ -22,6 +22,7 @@ from lance_duck.errors import (
     StoreError,
     UnsupportedError,
 )
+from lance_duck.retry import RetryPolicy
 from lance_duck.store import hub as hub_module
 from lance_duck.store import local_path, open_store, uri
 
@@ -37,6 +38,7 @@ class Hub:
         self.endpoint = ""
         self.asked: list[tuple[str, str | None]] = []
         self.next_page = "{address}?cursor={start}"
+        self.busy = 0  # answers to pages after the first, before the Hub gives one
 
     def listing(self, path: str) -> list[dict[str, str]] | None:
         """Return what the Hub says of "/api/datasets/{owner}/{name}/tree/{revision}/{path}": a page of entries."""
@@ -83,6 +85,9 @@ def hub(tmp_path: Path) -> Iterator[Hub]:
             return str(Path(self.directory, *(part if at == 4 else unquote(part) for at, part in enumerate(parts))))
 
         def answer(self, entries: list[dict[str, str]] | None, path: str, start: int) -> None:
+            if start and made.busy:
+                made.busy -= 1
+                return self.send_error(503)
             body = json.dumps(entries and entries[start : start + 1000]).encode()
             self.send_response(404 if entries is None else 200)
             self.send_header("content-type", "application/json")
@@ -92,6 +97,7 @@ def hub(tmp_path: Path) -> Iterator[Hub]:
             self.send_header("content-length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
+            return None
 
         def log_message(self, *_: object) -> None:
             pass
@@ -204,6 +210,18 @@ def test_a_listing_that_does_not_end_leads_elsewhere_or_breaks_off_is_refused(
         with pytest.raises(error) as caught:
             store.folders()
         assert TOKEN not in str(caught.value)
+
+
+def test_a_hub_that_is_busy_is_asked_again(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    entries = [{"type": "directory", "path": f"{number:04}.lance"} for number in range(1500)]
+    monkeypatch.setattr(hub, "listing", lambda path: entries)
+    monkeypatch.setattr(hub_module, "RETRIES", RetryPolicy(retries=2, first_wait=0.001))
+    store = open_store("hf://datasets/ann/trips", {**HTTP, "hf_endpoint": hub.endpoint})
+    hub.busy = 2
+    assert len(store.folders() or ()) == 1500
+    hub.busy = 3
+    with pytest.raises(StoreError, match="the Hub does not answer: found HTTP Error 503"):
+        store.folders()
 
 
 @pytest.mark.parametrize("answer", [[{"type": 1}], [{"type": "directory", "path": None}], {"error": "busy"}])

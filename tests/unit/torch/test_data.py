@@ -67,6 +67,8 @@ def test_numbers_without_a_sign_are_int64(tmp_path: Path) -> None:
     (batch,) = data.LanceDataset(dataset, 2, with_row_id=True)
     assert (batch["n"].dtype, batch["_rowid"].dtype) == (torch.int64, torch.int64)
     assert batch["n"].tolist() == [1, (1 << 63) - 1]
+    vectors = pa.array([[1, 1 << 63]], pa.list_(pa.uint64(), 2))
+    assert tensors.only_tensor_or_all(pa.record_batch({"v": vectors})).dtype == torch.uint64
     dataset.insert({"n": pa.array([1 << 63], pa.uint64())})
     with pytest.raises(InvalidInputError, match="column 'n': number of 2\\^63 or more"):
         list(data.LanceDataset(dataset, 2))

@@ -22,6 +22,9 @@ from lance_duck.scan.sql.arrow_casts import with_casts
         ("arrow_cast(a, 'Timestamp(Millisecond, None)')", "CAST(a AS TIMESTAMP_MS)"),
         ("arrow_cast(a, 'Timestamp(Second, Some(\"UTC\"))')", "CAST(a AS TIMESTAMPTZ)"),
         ("s = 'arrow_cast(a, ''Int32'')'", "s = 'arrow_cast(a, ''Int32'')'"),
+        ("arrow_cast(0x3233, 'FixedSizeBinary(2)')", "CAST(unhex('3233') AS BLOB)"),
+        ("b = 0xfF AND a0xff = '0xff'", "b = unhex('fF') AND a0xff = '0xff'"),
+        ("b = 0xfff", "b = 0xfff"),
         ("arrow_cast(a, b)", "arrow_cast(a, b)"),
         ("arrow_cast(a", "arrow_cast(a"),
     ],
@@ -45,3 +48,16 @@ def test_filters_and_new_columns_have_it(tmp_path: Path) -> None:
     assert dataset.to_table(filter="arrow_cast(a, 'Utf8') = '2' OR a = 3")["a"].to_pylist() == [2, 3]
     dataset.add_columns({"v": "arrow_cast(NULL, 'FixedSizeList(4, Float32)')"})
     assert dataset.schema.field("v").type == pa.list_(pa.float32(), 4)
+
+
+@pytest.mark.parametrize(
+    "filter_", ["u = 0x31323132313231323132313231323132", "f = arrow_cast(0x3334, 'FixedSizeBinary(2)')"]
+)
+def test_bytes_are_compared_with_hexadecimal_literals(tmp_path: Path, filter_: str) -> None:
+    uuids = pa.array([b"12" * 8, b"34" * 8], pa.uuid())
+    rows = pa.table({"i": [0, 1], "u": uuids, "f": pa.array([b"12", b"34"], pa.binary(2))})
+    dataset = ld.write_dataset(rows, tmp_path / "t.lance")
+    expected = dataset.to_table(filter=filter_)["i"].to_pylist()
+    assert expected == [0 if filter_[0] == "u" else 1]
+    dataset.create_scalar_index("f", "BTREE")
+    assert dataset.to_table(filter=filter_)["i"].to_pylist() == expected
