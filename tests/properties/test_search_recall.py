@@ -75,7 +75,7 @@ def table(path: Path | str, draw: Draw, rows: int = ROWS) -> ld.LanceDataset:
 
 def shares(ds: ld.LanceDataset, draw: Draw, metric: str, **options: Any) -> NDArray[np.float64]:
     """The share of the true neighbours that each of some fresh queries finds; ties count as found."""
-    q = draw(np.random.default_rng(2), QUERIES)
+    q = options.pop("q", draw(np.random.default_rng(2), QUERIES))
     filter_ = options.pop("filter", None)
     nearest = {"column": "v", "q": q, "k": K, "metric": metric, "exact_distance": True, **options}
     found = ds.to_table(columns=["_distance"], filter=filter_, nearest=nearest)
@@ -125,6 +125,42 @@ def test_the_promised_share_of_neighbours_is_found(
         check(shares(ds, draw, metric, recall=promise), promise)
     for condition in ("u < 0.6", "u < 0.2"):
         check(shares(ds, draw, metric, filter=condition), 0.95)
+
+
+TIED: list[tuple[Draw, str, str, dict[str, Any]]] = [
+    (uniform, "IVF_FLAT", "l2", {"num_partitions": 40}),
+    (uniform, "IVF_PQ", "cosine", {"num_partitions": 40, "num_sub_vectors": 8}),
+    (clustered, "IVF_PQ", "l2", {"num_partitions": 10, "num_sub_vectors": 8}),
+    (clustered, "IVF_SQ", "dot", {"num_partitions": 40}),
+    (clustered, "IVF_RQ", "l2", {"num_partitions": 10, "num_bits": 5}),
+    (clustered, "IVF_HNSW_SQ", "l2", {"num_partitions": 6}),
+    (clustered, "IVF_HNSW_FLAT", "dot", {"num_partitions": 6}),
+    (flat, "IVF_HNSW_PQ", "cosine", {"num_partitions": 6, "num_sub_vectors": 8}),
+    (bits, "IVF_FLAT", "hamming", {"num_partitions": 20}),
+]
+
+
+@pytest.mark.parametrize(("draw", "kind", "metric", "parameters"), TIED)
+def test_the_promise_holds_where_a_filter_goes_with_the_vectors(
+    tmp_path: Path, draw: Draw, kind: str, metric: str, parameters: dict[str, Any]
+) -> None:
+    """Whichever side of a plane is allowed, and for queries of the other side, too."""
+    rows, fresh = draw(np.random.default_rng(1), ROWS), draw(np.random.default_rng(2), 8 * QUERIES)
+    sides, side = (side_of_a_plane(each, metric) for each in (rows, fresh))
+    vectors = pa.FixedSizeListArray.from_arrays(pa.array(rows.ravel()), rows.shape[1])
+    ds = ld.write_dataset(pa.table({"side": sides, "v": vectors}), tmp_path / "t.lance")
+    if "HNSW" in kind:
+        parameters = {**parameters, "ef_construction": 60}
+    ds.create_index("v", kind, metric=metric, **parameters, **TRAINING)
+    middle = float(np.median(sides))
+    for condition, outside in ((f"side < {middle}", side >= middle), (f"side >= {middle}", side < middle)):
+        for q in (fresh[outside][:QUERIES], fresh[~outside][:QUERIES]):
+            check(shares(ds, draw, metric, filter=condition, q=q), 0.95)
+
+
+def side_of_a_plane(vectors: NDArray[Any], metric: str) -> NDArray[np.float64]:
+    numbers = (np.unpackbits(vectors, axis=1) if metric == "hamming" else vectors).astype(np.float64)
+    return np.asarray(numbers @ np.random.default_rng(3).standard_normal(numbers.shape[1]))
 
 
 def test_the_promise_holds_with_rows_that_are_gone_new_and_in_another_segment(tmp_path: Path) -> None:

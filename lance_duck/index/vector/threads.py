@@ -9,8 +9,9 @@ caller that wants only one thread asks neither library.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import wraps
 from typing import Any, Final, ParamSpec, TypeVar
 
@@ -41,6 +42,24 @@ def safe_after_fork(function: Callable[_P, _R]) -> Callable[_P, _R]:
         return function(*args, **options)
 
     return guarded
+
+
+@contextmanager
+def one_thread(needed: bool = True) -> Iterator[None]:
+    """Limit faiss to one thread in calls of this thread: for work so small that waiting for a second one costs more.
+
+    Args:
+        needed: Whether to do so.
+    """
+    threads = _FAISS.omp_get_max_threads()
+    if not needed or threads == 1:
+        yield
+        return
+    _FAISS.omp_set_num_threads(1)
+    try:
+        yield
+    finally:
+        _FAISS.omp_set_num_threads(threads)
 
 
 def _alone() -> None:

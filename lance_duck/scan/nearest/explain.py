@@ -75,4 +75,4 @@ def _settings(search: PreparedSearch) -> Iterator[str]:
 def _reached(search: PreparedSearch, segment: Segment, fragment_ids: frozenset[int], index: VectorIndex) -> str:
     """Describe the settings that reach the recall in a segment, without a filter."""
     rows = covered_vectors(search.table.snapshot, segment, index)
-    return search.described_recall(segment, index, rows, rows.allowed(None, fragment_ids)[1])
+    return search.described_recall(segment, index, rows, rows.allowed(None, fragment_ids))

@@ -129,7 +129,11 @@ class PreparedSearch:
 
     @cached_property
     def probes(self) -> LruCache[SegmentProbe | None]:
-        """Cache of the probes that reach the recall, by (uuid of the segment, rows of it that may be found)."""
+        """Cache of the probes that reach the recall.
+
+        Keys are the uuid of the segment, the number of its rows that may be found, and whether the filter is tied to
+        the vectors.
+        """
         return LruCache(_KEPT_PROBES)
 
     @cached_property
@@ -154,25 +158,28 @@ class PreparedSearch:
         return self._probe(nearest.nprobes or least, nearest.ef, self.refine_factor)
 
     def measured_probe(
-        self, segment: Segment, index: VectorIndex, rows: CoveredRows, count: int
+        self, segment: Segment, index: VectorIndex, rows: CoveredRows, allowed: Allowed
     ) -> SegmentProbe | None:
-        """Return the probe that reaches the recall if `count` rows of a segment may be found; None if none does."""
-        setting = choose(self._curves(segment, index, rows, count), self.nearest.recall)
+        """Return the probe that reaches the recall if some rows of a segment may be found; None if none does."""
+        setting = choose(self._curves(segment, index, rows, allowed), self.nearest.recall)
         if setting is None:
             return None
         factor = self.refine_factor
         probe = self._probe(setting.nprobes, setting.ef, factor if setting.candidates is None else 1)
-        probe = replace(probe, probe=replace(probe.probe, share=count / index.num_rows))
+        share = allowed[1] / index.num_rows
+        probe = replace(probe, probe=replace(probe.probe, share=share, recall=self.nearest.recall))
         if setting.candidates is None:
             return probe
         return replace(probe, candidates=max(setting.candidates, self.k * (factor or 1)))
 
-    def described_recall(self, segment: Segment, index: VectorIndex, rows: CoveredRows, count: int) -> str:
-        """Describe the settings that reach the recall if `count` rows of a segment may be found."""
-        return words(self._curves(segment, index, rows, count), self.nearest.recall, self.k)
+    def described_recall(self, segment: Segment, index: VectorIndex, rows: CoveredRows, allowed: Allowed) -> str:
+        """Describe the settings that reach the recall if some rows of a segment may be found."""
+        text = words(self._curves(segment, index, rows, allowed), self.nearest.recall, self.k)
+        return f"{text}; the filter goes with the vectors, nprobes is where it begins" if tied(index, allowed) else text
 
-    def _curves(self, segment: Segment, index: VectorIndex, rows: CoveredRows, count: int) -> list[Curve]:
-        return curves_of(self.table, self.nearest.column, segment, index, rows, self.k, count)
+    def _curves(self, segment: Segment, index: VectorIndex, rows: CoveredRows, allowed: Allowed) -> list[Curve]:
+        is_tied = tied(index, allowed)
+        return curves_of(self.table, self.nearest.column, segment, index, rows, self.k, allowed[1], is_tied=is_tied)
 
     def _probe(self, nprobes: int, ef: int | None, refine_factor: int | None) -> SegmentProbe:
         nearest, refined = self.nearest, refine_factor is not None
@@ -285,15 +292,15 @@ class _NearestRun:
             return search.explicit_probe
 
         def choose(index: VectorIndex) -> SegmentProbe | None:
-            rows, (_, count) = self._allowed(segment, fragment_ids, index)
-            if not count:
+            rows, allowed = self._allowed(segment, fragment_ids, index)
+            if not allowed[1]:
                 return search.explicit_probe
-            key = segment.uuid, count
+            key = segment.uuid, allowed[1], tied(index, allowed)
             if self._log is not None:
                 self._log.append(
-                    f"segment {str(segment.uuid)[:8]}: {search.described_recall(segment, index, rows, count)}"
+                    f"segment {str(segment.uuid)[:8]}: {search.described_recall(segment, index, rows, allowed)}"
                 )
-            return search.probes.get(key, lambda: search.measured_probe(segment, index, rows, count))
+            return search.probes.get(key, lambda: search.measured_probe(segment, index, rows, allowed))
 
         return ask(search.table.snapshot, segment, choose)
 
@@ -404,6 +411,11 @@ def _found(hits: Hits, addresses: NDArray[np.uint64], segment: Segment) -> Neigh
 def _least(hits: Hits) -> int:
     """Return the number of hits of the query that has fewest."""
     return int((hits.positions >= 0).sum(axis=1).min())
+
+
+def tied(index: VectorIndex, allowed: Allowed) -> bool:
+    """Return whether the filter of a search is tied to the vectors of a segment."""
+    return allowed[0] is not None and index.is_tied(allowed[0])
 
 
 def selected(plan: ScanPlan, rows: RowSet, filter_: Filter) -> ScanPlan:

@@ -1,15 +1,17 @@
-"""Filters that are tied to the vectors: the partitions near to a query hold fewer allowed vectors than chance explains.
+"""Filters that are tied to the vectors: partitions hold more and fewer allowed vectors than chance explains.
 
-Settings are measured for vectors that are allowed by chance. Where a filter allows other clusters than that of a query,
-the neighbours of the query lie in partitions that such settings do not reach.
+Settings are measured for vectors that are allowed by chance. Where a filter allows some clusters and not others, the
+neighbours of a query lie in partitions that such settings do not reach: see `frontier`.
 """
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
-from lance_duck.index.vector.costs import ALLOWED_OF_EXPECTED, DEVIATIONS
+from lance_duck.index.vector.costs import ALLOWED_OF_EXPECTED, DEVIATIONS, TIED_DEVIATIONS, TIED_UNEVENNESS
 from lance_duck.index.vector.storage.metadata import Partitions
 
 Counts = NDArray[np.int64]
@@ -24,7 +26,7 @@ class AllowedCounts:
 
     def __init__(self, partitions: Partitions) -> None:
         self._partitions = partitions
-        self._last: tuple[NDArray[np.bool_], Counts] | None = None
+        self._last: tuple[NDArray[np.bool_], Counts, bool] | None = None
 
     def of(self, allowed: NDArray[np.bool_]) -> Counts:
         """Return the number of allowed vectors in each partition, int64 (partitions,).
@@ -32,15 +34,15 @@ class AllowedCounts:
         Args:
             allowed: bool (vectors,): whether each vector may be found.
         """
-        last = self._last
-        if last is not None and last[0] is allowed and not allowed.flags.writeable:
-            return last[1]
-        partitions = self._partitions
-        counts = np.zeros(len(partitions), np.int64)
-        filled = np.flatnonzero(partitions.lengths)
-        counts[filled] = np.add.reduceat(allowed, partitions.offsets[filled], dtype=np.int64)
-        self._last = allowed, counts
-        return counts
+        return self._counted(allowed)[0]
+
+    def are_tied(self, allowed: NDArray[np.bool_]) -> bool:
+        """Return whether partitions differ in their share of allowed vectors by more than chance explains.
+
+        Args:
+            allowed: bool (vectors,): whether each vector may be found.
+        """
+        return self._counted(allowed)[1]
 
     def are_few(self, allowed: NDArray[np.bool_], share: float, nearest: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Return whether the nearest partitions of each query hold far fewer allowed vectors than chance explains.
@@ -53,6 +55,36 @@ class AllowedCounts:
         is_there = nearest >= 0
         counts = np.where(is_there, self.of(allowed)[nearest], 0).sum(axis=1)
         return are_few(counts, share * np.where(is_there, self._partitions.lengths[nearest], 0).sum(axis=1))
+
+    def _counted(self, allowed: NDArray[np.bool_]) -> tuple[Counts, bool]:
+        last = self._last
+        if last is not None and last[0] is allowed and not allowed.flags.writeable:
+            return last[1:]
+        partitions = self._partitions
+        counts = np.zeros(len(partitions), np.int64)
+        filled = np.flatnonzero(partitions.lengths)
+        counts[filled] = np.add.reduceat(allowed, partitions.offsets[filled], dtype=np.int64)
+        tied = are_uneven(counts[filled], partitions.lengths[filled])
+        self._last = allowed, counts, tied
+        return counts, tied
+
+
+def are_uneven(counts: Counts, sizes: Counts) -> bool:
+    """Return whether parts differ in their share of chosen things by more than chance explains, and by much.
+
+    Args:
+        counts: Chosen things of each part.
+        sizes: Things of each part, at least 1.
+    """
+    total, chosen = int(sizes.sum()), int(counts.sum())
+    if len(counts) < 2 or not 0 < chosen < total:
+        return False
+    share = chosen / total
+    squares = (counts - share * sizes) ** 2
+    by_chance = share * (1 - share) * sizes
+    dispersion = float((squares / by_chance).mean())
+    excess = float((squares - by_chance).sum()) / float(((share * sizes) ** 2).sum())
+    return dispersion > 1 + TIED_DEVIATIONS * math.sqrt(2 / len(counts)) and excess > TIED_UNEVENNESS**2
 
 
 def are_few(counts: Counts, expected: NDArray[np.float64]) -> NDArray[np.bool_]:

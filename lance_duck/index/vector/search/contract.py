@@ -31,8 +31,9 @@ class Probe:
         lower: Least distance of a hit; None for no bound.
         upper: Bound that distances of hits are below; None for no bound.
         share: Share of the vectors that may be found, 0 to 1, if the settings hold for vectors that are allowed by
-            chance: where the first partitions of a query hold far fewer, all partitions are searched. None to keep to
-            the settings.
+            chance: where the filter is tied to the vectors, the search goes on. None to keep to the settings.
+        recall: Share of the neighbours to find where the filter is tied to the vectors, 0 to 1; 1 for a search of all
+            partitions with allowed vectors.
     """
 
     nprobes: int = 20
@@ -41,6 +42,7 @@ class Probe:
     lower: float | None = None
     upper: float | None = None
     share: float | None = None
+    recall: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -112,6 +114,13 @@ class VectorIndex(Protocol):
             allowed: bool (num_rows,): whether each position may be found; None if all may. The search goes on in
                 further partitions until k of them are found or `probe.max_nprobes` is reached.
             probe: Extent of the search.
+        """
+
+    def is_tied(self, allowed: NDArray[np.bool_]) -> bool:
+        """Return whether partitions differ in their share of allowed vectors by more than chance explains.
+
+        Args:
+            allowed: bool (num_rows,): whether each position may be found.
         """
 
     def partition_ranks(self, queries: Queries, positions: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -1,12 +1,15 @@
 """A partition of a segment with graphs: codes and graph in memory, searched by a walk or by comparing all vectors.
 
 A walk keeps `ef` candidates. With a filter it keeps more, so that about `ef` of them are allowed; where few vectors are
-allowed, comparing all of these is faster, and exact. All are compared, too, where the walk meets far fewer allowed
-vectors than chance explains: those that it meets are not the nearest ones then.
+allowed, comparing all of these is faster, and exact. A walk finds the nearest vectors whether they are allowed or not,
+and those among them that are: allowed vectors that it meets elsewhere need not be the nearest ones. Where too few are
+allowed, the walk is repeated with twice the candidates, or all allowed vectors are compared, if chance does not explain
+how few they are.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final
@@ -19,6 +22,8 @@ from lance_duck.index.vector.costs import (
     ALLOWED_OF_EXPECTED,
     BLAS_QUERIES,
     DECODE_BYTES,
+    DECODED_ALONE,
+    DEVIATIONS,
     FILTERED_EF,
     WALK,
     WALK_TOGETHER,
@@ -27,6 +32,7 @@ from lance_duck.index.vector.graph.hnsw import Graph, index_of
 from lance_duck.index.vector.library import faiss
 from lance_duck.index.vector.storage.files import VectorFiles
 from lance_duck.index.vector.storage.sq import faiss_bounds
+from lance_duck.index.vector.threads import one_thread
 
 Distances = NDArray[np.float32]
 Places = NDArray[np.int64]
@@ -98,31 +104,57 @@ class GraphPartition:
             return np.empty((len(queries), 0), np.float32), np.empty((len(queries), 0), np.int64)
         if count == self.num_vectors:
             allowed = None
-        width = max(ef, k, 0 if allowed is None else FILTERED_EF) * self.num_vectors // count
-        if count <= width * (WALK if len(queries) < BLAS_QUERIES else WALK_TOGETHER):
-            return self._look_at_all(queries, k, allowed)
-        num_expected = width * count // self.num_vectors
-        least = k if allowed is None else min(max(k, int(ALLOWED_OF_EXPECTED * num_expected)), count)
-        distances, places = self._walk(queries, least, allowed, width)
+        if allowed is None:
+            return self._nearest_of_all(queries, k, ef)
+        candidates = max(ef, FILTERED_EF, k + DEVIATIONS * math.isqrt(k))
+        return self._nearest_allowed(queries, k, allowed, count, candidates * self.num_vectors // count)
+
+    def _nearest_of_all(self, queries: NDArray[np.float32], k: int, ef: int) -> tuple[Distances, Places]:
+        width = max(ef, k)
+        if self._is_costly(width, self.num_vectors, queries):
+            return self._look_at_all(queries, k, None)
+        distances, places = self._walk(queries, k, width)
         short = np.flatnonzero(places[:, -1] < 0)
-        distances, places = distances[:, :k], places[:, :k]
         if len(short):
-            distances[short], places[short] = self._look_at_all(np.ascontiguousarray(queries[short]), k, allowed)
+            distances[short], places[short] = self._look_at_all(np.ascontiguousarray(queries[short]), k, None)
         return distances, places
 
-    def _walk(
-        self, queries: NDArray[np.float32], k: int, allowed: NDArray[np.bool_] | None, width: int
+    def _nearest_allowed(
+        self, queries: NDArray[np.float32], k: int, allowed: NDArray[np.bool_], count: int, width: int
     ) -> tuple[Distances, Places]:
+        """Return the nearest of `count` allowed vectors, by walks of `width` candidates where they suffice."""
+        if self._is_costly(width, count, queries):
+            return self._look_at_all(queries, k, allowed)
+        far, near = self._walk(queries, width, width)
+        passing = allowed[near] & (near >= 0)
+        counts = np.count_nonzero(passing, axis=1)
+        first = np.argsort(~passing, axis=1, kind="stable")[:, :k]
+        distances, places = np.take_along_axis(far, first, axis=1), np.take_along_axis(near, first, axis=1)
+        is_short = counts < k
+        if is_short.any():
+            least = ALLOWED_OF_EXPECTED * width * count / self.num_vectors
+            few = is_short & ((counts < least) | (width >= self.num_vectors))
+            for again, is_tied in ((is_short & ~few, False), (few, True)):
+                if again.any():
+                    batch = np.ascontiguousarray(queries[again])
+                    result = (
+                        self._look_at_all(batch, k, allowed)
+                        if is_tied
+                        else self._nearest_allowed(batch, k, allowed, count, 2 * width)
+                    )
+                    distances[again], places[again] = result
+        return distances, places
+
+    def _is_costly(self, width: int, count: int, queries: NDArray[np.float32]) -> bool:
+        """Return whether a walk of `width` candidates takes longer than comparing `count` vectors."""
+        return count <= width * (WALK if len(queries) < BLAS_QUERIES else WALK_TOGETHER)
+
+    def _walk(self, queries: NDArray[np.float32], k: int, width: int) -> tuple[Distances, Places]:
+        """Return the k nearest vectors that a walk of `width` candidates finds; -1 at the end if fewer."""
         distances = np.empty((len(queries), k), np.float32)
         places = np.empty((len(queries), k), np.int64)
-        if allowed is None:
-            parameters = _parameters(width)
-        else:
-            bits = np.packbits(allowed, bitorder="little")
-            selector = faiss.IDSelectorBitmap(len(bits), faiss.swig_ptr(bits))
-            parameters = _FAISS.SearchParametersHNSW(efSearch=width, sel=selector)
         pointers = faiss.swig_ptr(queries), k, faiss.swig_ptr(distances), faiss.swig_ptr(places)
-        self.walker().search_c(len(queries), *pointers, parameters)
+        self.walker().search_c(len(queries), *pointers, _parameters(width))
         return distances, places
 
     def _look_at_all(
@@ -134,12 +166,13 @@ class GraphPartition:
         best: list[tuple[Distances, Places]] = []
         for first in range(0, len(ids), step):
             block = ids[first : first + step]
-            best.append(self._nearest(queries, self._decode(block), block, min(k, len(block))))
+            best.append(self._nearest(queries, self.decode(block), block, min(k, len(block))))
             if len(best) > 1:
                 best = [self._merged(best, k)]
         return best[0]
 
-    def _decode(self, ids: Places) -> NDArray[np.float32]:
+    def decode(self, ids: Places) -> NDArray[np.float32]:
+        """Return what the codes of some vectors, ascending, stand for: float32 (vectors, dim)."""
         stored_codes = self._codes
         codes = (
             stored_codes[int(ids[0]) : int(ids[-1]) + 1]
@@ -148,7 +181,8 @@ class GraphPartition:
         )
         if self._is_flat:
             return codes.view(np.float32)
-        vectors: NDArray[np.float32] = self.storage.sa_decode(codes)
+        with one_thread(len(codes) * self.storage.d <= DECODED_ALONE):
+            vectors: NDArray[np.float32] = self.storage.sa_decode(codes)
         return vectors
 
     def _nearest(

@@ -12,14 +12,16 @@ from numpy.typing import NDArray
 
 from lance_duck.cache import SizedCache
 from lance_duck.errors import InvalidInputError, UnsupportedError
-from lance_duck.index.vector.costs import KEPT_BYTES, LEAST_EF
+from lance_duck.index.vector.costs import FRONTIER_PAIRS, KEPT_BYTES, LEAST_EF
 from lance_duck.index.vector.graph.hnsw import Graph
 from lance_duck.index.vector.graph.rows import graphs_of, read_graph
 from lance_duck.index.vector.library import faiss
 from lance_duck.index.vector.metric import normalized
+from lance_duck.index.vector.search.best_hits import BestHits
 from lance_duck.index.vector.search.chance import AllowedCounts
 from lance_duck.index.vector.search.contract import Hits, Probe, Queries, Shape
 from lance_duck.index.vector.search.figures import figures
+from lance_duck.index.vector.search.frontier import Frontier, Spread, sampled_places
 from lance_duck.index.vector.search.graph_partition import Distances, GraphPartition, Places
 from lance_duck.index.vector.search.ranks import partition_ranks
 from lance_duck.index.vector.storage.files import VectorFiles
@@ -61,6 +63,7 @@ class GraphIndex:
         self._centroids = faiss.IndexFlat(files.dim, faiss.METRIC_INNER_PRODUCT if self._is_dot else faiss.METRIC_L2)
         self._centroids.add(np.ascontiguousarray(files.centroids))
         self._allowed_counts = AllowedCounts(files.partitions)
+        self._known_spread: Spread | None = None
 
     def rows(self) -> NDArray[np.uint64]:
         """Return the name of each row, uint64, by position; read once, cached, not to be changed."""
@@ -70,17 +73,25 @@ class GraphIndex:
     def search(self, queries: Queries, k: int, allowed: NDArray[np.bool_] | None, probe: Probe) -> Hits:
         """Return the nearest neighbours; see `contract.VectorIndex.search`."""
         vectors = self._comparable(queries, k, allowed)
-        best = _Best(len(vectors), k, self.num_rows)
+        best = BestHits(len(vectors), k, self.num_rows)
         if not self.num_rows or not len(vectors):
             return best.hits()
         if self.files.num_partitions == 1:
             best.put(*self._look(0, vectors, best.k, allowed, probe))
             return best.hits()
-        for partition, mine in self._visits(vectors, best, allowed, probe):
+        if allowed is not None and probe.share is not None and self.is_tied(allowed):
+            visits = self._tied_visits(vectors, best, allowed, probe, np.arange(len(vectors)))
+        else:
+            visits = self._visits(vectors, best, allowed, probe)
+        for partition, mine in visits:
             if allowed is None or allowed[self.files.partitions.rows(partition)].any():
                 result = self._look(partition, np.ascontiguousarray(vectors[mine]), best.k, allowed, probe)
                 best.merge(mine, *result)
         return best.hits()
+
+    def is_tied(self, allowed: NDArray[np.bool_]) -> bool:
+        """Return whether a filter is tied to the vectors; see `contract.VectorIndex.is_tied`."""
+        return self._allowed_counts.are_tied(allowed)
 
     @safe_after_fork
     def partition_ranks(self, queries: Queries, positions: Places) -> Places:
@@ -127,7 +138,7 @@ class GraphIndex:
         return np.ascontiguousarray(normalized(vectors)) if self.metric == "cosine" else vectors
 
     def _visits(
-        self, vectors: Queries, best: _Best, allowed: NDArray[np.bool_] | None, probe: Probe
+        self, vectors: Queries, best: BestHits, allowed: NDArray[np.bool_] | None, probe: Probe
     ) -> Iterator[tuple[int, Places]]:
         """Yield partitions with the queries to search there; then further ones for queries that need them.
 
@@ -137,17 +148,66 @@ class GraphIndex:
         max_partitions = count if probe.max_nprobes is None else min(max(probe.max_nprobes, 1), count)
         first, last = 0, min(max(probe.nprobes, 1), max_partitions)
         query_ids = np.arange(len(vectors))
-        far = np.zeros(len(vectors), np.bool_)
         while len(query_ids) and first < last:
             _, order = self._centroids.search(np.ascontiguousarray(vectors[query_ids]), last)
-            partitions = order[:, first:last]
-            for partition in np.unique(partitions[partitions >= 0]).tolist():
-                if self.files.partitions.lengths[partition]:
-                    yield partition, query_ids[(partitions == partition).any(axis=1)]
-            if not first and allowed is not None and probe.share is not None:
-                far = self._allowed_counts.are_few(allowed, probe.share, partitions)
-            query_ids = query_ids[best.are_short(query_ids) | far[query_ids]]
+            yield from self._by_partition(query_ids, order[:, first:last])
+            if not first and allowed is not None and probe.share is not None and last < max_partitions:
+                far = self._allowed_counts.are_few(allowed, probe.share, order)
+                yield from self._tied_visits(vectors, best, allowed, probe, query_ids[far])
+                query_ids = query_ids[~far]
+            query_ids = query_ids[best.are_short(query_ids)]
             first, last = last, min(2 * last, max_partitions)
+
+    def _tied_visits(
+        self, vectors: Queries, best: BestHits, allowed: NDArray[np.bool_], probe: Probe, ids: Places
+    ) -> Iterator[tuple[int, Places]]:
+        """Yield the partitions in which a filter that is tied to the vectors leaves neighbours of some queries."""
+        counts, count = self._allowed_counts.of(allowed), self.files.num_partitions
+        step = max(FRONTIER_PAIRS // count, 1)
+        for numbers in (ids[i : i + step] for i in range(0, len(ids), step)):
+            batch = np.ascontiguousarray(vectors[numbers])
+            near, order = self._centroids.search(batch, count)
+            distances = np.empty_like(near)
+            np.put_along_axis(distances, order, -near if self._is_dot else near, axis=1)
+            lengths = np.linalg.norm(batch, axis=1) if self._is_dot else None
+            frontier = Frontier(distances, lengths, counts, self._spread(), best.k, probe)
+            partitions = frontier.first()
+            while partitions.shape[1]:
+                yield from self._by_partition(numbers, partitions)
+                partitions = frontier.further(self._by_faiss(best.limits[numbers], probe))
+
+    def _by_partition(self, query_ids: Places, partitions: Places) -> Iterator[tuple[int, Places]]:
+        """Yield each partition that has vectors, with the queries that search it.
+
+        Args:
+            query_ids: int64 (queries,).
+            partitions: int64 (queries, n): partitions of each query; -1 for none.
+        """
+        for partition in np.unique(partitions[partitions >= 0]).tolist():
+            if self.files.partitions.lengths[partition]:
+                yield partition, query_ids[(partitions == partition).any(axis=1)]
+
+    def _by_faiss(self, limits: Distances, probe: Probe) -> Distances:
+        """Convert Lance's distances of the k-th neighbours to those of `Frontier`; at most the upper bound."""
+        if probe.upper is not None:
+            limits = np.minimum(limits, np.float32(probe.upper))
+        return limits - 1 if self._is_dot else limits * np.float32(2 if self.metric == "cosine" else 1)
+
+    def _spread(self) -> Spread:
+        """Return how the vectors lie about their centroids, measured on a sample when first needed."""
+        if self._known_spread is None:
+            places = sampled_places(self.files.partitions)
+            owners = np.array([partition for partition, _ in places])
+            vectors = np.empty((len(places), self.dim), np.float32)
+            for partition in np.unique(owners).tolist():
+                is_here = owners == partition
+                ids = np.array([place for owner, place in places if owner == partition])
+                vectors[is_here] = self._partition(partition).decode(ids)
+            centroids = np.ascontiguousarray(self.files.centroids[owners], np.float32)
+            if self.files.storage == "PQ" and has_residual(self.metric):
+                vectors += centroids
+            self._known_spread = Spread.of(vectors, centroids, is_dot=self._is_dot)
+        return self._known_spread
 
     def _look(
         self, partition: int, vectors: Queries, k: int, allowed: NDArray[np.bool_] | None, probe: Probe
@@ -197,52 +257,3 @@ class GraphIndex:
         ids, neighbors = index.read(["__vector_id", "__neighbors"], partitions.rows(partition))
         size = int(self.files.partitions.lengths[partition])
         return read_graph(self.graphs[partition], ids, neighbors, size, where=f"{index.path}: partition {partition}")
-
-
-class _Best:
-    """The nearest vectors of each query so far.
-
-    Attributes:
-        k: Neighbours of a query, at most the number of vectors.
-
-    Args:
-        queries: Number of queries.
-        k: Neighbours of each query.
-        num_rows: Number of vectors.
-    """
-
-    def __init__(self, queries: int, k: int, num_rows: int) -> None:
-        self.k = min(k, num_rows)
-        self._width = k
-        self._distances = np.full((queries, self.k), np.inf, np.float32)
-        self._positions = np.full((queries, self.k), -1, np.int64)
-
-    def put(self, distances: Distances, positions: Places) -> None:
-        """Merge in neighbours of all queries; the first ones are taken as they are, if each query has k."""
-        if distances.shape[1] == self.k and (not self.k or positions.min() >= 0):
-            self._distances, self._positions = distances, positions
-        else:
-            self.merge(np.arange(len(distances)), distances, positions)
-
-    def merge(self, queries: Places, distances: Distances, positions: Places) -> None:
-        """Merge in neighbours of some queries; a position of -1 stands for none."""
-        distances = np.hstack([self._distances[queries], np.where(positions < 0, np.float32(np.inf), distances)])
-        positions = np.hstack([self._positions[queries], positions])
-        order = np.argsort(distances, axis=1, kind="stable")[:, : self.k]
-        self._distances[queries] = np.take_along_axis(distances, order, axis=1)
-        self._positions[queries] = np.take_along_axis(positions, order, axis=1)
-
-    def are_short(self, queries: Places) -> NDArray[np.bool_]:
-        """Return whether each of some queries has fewer than k neighbours."""
-        short: NDArray[np.bool_] = self._positions[queries, -1] < 0
-        return short
-
-    def hits(self) -> Hits:
-        """Return the neighbours; infinity and -1 where a query has fewer than k."""
-        num_missing = self._width - self.k
-        if not num_missing:
-            return Hits(self._distances, self._positions)
-        return Hits(
-            np.pad(self._distances, ((0, 0), (0, num_missing)), constant_values=np.float32(np.inf)),
-            np.pad(self._positions, ((0, 0), (0, num_missing)), constant_values=-1),
-        )

@@ -16,7 +16,7 @@ from lance_duck.cache import SizedCache
 from lance_duck.errors import InvalidInputError
 from lance_duck.index.vector.costs import KEPT_BYTES
 from lance_duck.index.vector.graph.rows import graphs_of
-from lance_duck.index.vector.search.chance import are_few
+from lance_duck.index.vector.search.chance import AllowedCounts, are_few
 from lance_duck.index.vector.search.contract import Hits, Probe, Queries, Shape
 from lance_duck.index.vector.search.figures import figures
 from lance_duck.index.vector.search.ranks import partition_ranks
@@ -51,6 +51,7 @@ class HammingIndex:
         self.dim = files.dim
         self.num_rows = files.num_rows
         self._codes: SizedCache[NDArray[np.uint8]] = SizedCache(limit, lambda codes: codes.nbytes)
+        self._allowed_counts = AllowedCounts(files.partitions)
 
     def rows(self) -> NDArray[np.uint64]:
         """Return the name of each row, uint64, by position; read once, cached, not to be changed."""
@@ -67,6 +68,10 @@ class HammingIndex:
         for row, query in enumerate(bit_queries):
             self._search(query, allowed, probe, hits.distances[row], hits.positions[row])
         return hits
+
+    def is_tied(self, allowed: NDArray[np.bool_]) -> bool:
+        """Return whether a filter is tied to the vectors; see `contract.VectorIndex.is_tied`."""
+        return self._allowed_counts.are_tied(allowed)
 
     def partition_ranks(self, queries: Queries, positions: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return ranks of partitions; see `contract.VectorIndex.partition_ranks`."""

@@ -10,12 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lance_duck.errors import InvalidInputError
-from lance_duck.index.vector.costs import BATCH_QUERIES, CENTROIDS_AT_ONCE, KEPT_BYTES
+from lance_duck.index.vector.costs import BATCH_QUERIES, CENTROIDS_AT_ONCE, FRONTIER_PAIRS, KEPT_BYTES
 from lance_duck.index.vector.library import faiss
 from lance_duck.index.vector.metric import normalized
+from lance_duck.index.vector.search.best_hits import BestHits
 from lance_duck.index.vector.search.chance import AllowedCounts
 from lance_duck.index.vector.search.contract import Hits, Probe, Queries, Shape
 from lance_duck.index.vector.search.figures import figures
+from lance_duck.index.vector.search.frontier import Frontier, Spread, sampled_places
 from lance_duck.index.vector.search.lists import Lists
 from lance_duck.index.vector.search.ranks import partition_ranks
 from lance_duck.index.vector.storage.files import VectorFiles
@@ -49,6 +51,7 @@ class IvfIndex:
         self._lists = Lists(files, limit)
         self._last_selector: Selector | None = None
         self._allowed_counts = AllowedCounts(files.partitions)
+        self._known_spread: Spread | None = None
 
     def rows(self) -> NDArray[np.uint64]:
         """Return the name of each row, uint64, by position; read once, cached, not to be changed."""
@@ -70,6 +73,10 @@ class IvfIndex:
             distances = np.hstack([distances, empty.distances])
             positions = np.hstack([positions, empty.positions])
         return Hits(distances, positions)
+
+    def is_tied(self, allowed: NDArray[np.bool_]) -> bool:
+        """Return whether a filter is tied to the vectors; see `contract.VectorIndex.is_tied`."""
+        return self._allowed_counts.are_tied(allowed)
 
     @safe_after_fork
     def partition_ranks(self, queries: Queries, positions: _Places) -> _Places:
@@ -133,6 +140,8 @@ class IvfIndex:
     def _search(
         self, vectors: Queries, k: int, allowed: NDArray[np.bool_] | None, probe: Probe
     ) -> tuple[_Distances, _Places]:
+        if allowed is not None and probe.share is not None and self.is_tied(allowed):
+            return self._search_tied(vectors, k, allowed, probe)
         count = self.files.num_partitions
         max_partitions = count if probe.max_nprobes is None else min(max(probe.max_nprobes, 1), count)
         width = min(max(probe.nprobes, 1), max_partitions)
@@ -146,18 +155,54 @@ class IvfIndex:
             result = self._scan(vectors[order], k, coarse[order], partitions[order], selector, probe)
             distances[order], positions[order] = result
         if width < max_partitions:
-            far = self._far(allowed, probe, partitions)
-            if far.any() or is_short(positions):
-                again = np.flatnonzero(far | (positions[:, -1] < 0))
-                scope = _Scope(allowed, selector, probe, width, max_partitions, far)
+            if allowed is not None and probe.share is not None:
+                far = np.flatnonzero(self._allowed_counts.are_few(allowed, probe.share, partitions))
+                if len(far):
+                    result = self._search_tied(np.ascontiguousarray(vectors[far]), k, allowed, probe)
+                    distances[far], positions[far] = result
+            if is_short(positions):
+                again = np.flatnonzero(positions[:, -1] < 0)
+                scope = _Scope(allowed, selector, probe, width, max_partitions)
                 self._widen(vectors, k, again, scope, distances, positions)
         return distances, positions
 
-    def _far(self, allowed: NDArray[np.bool_] | None, probe: Probe, nearest: _Places) -> NDArray[np.bool_]:
-        """Return whether the allowed neighbours of each query lie farther than its nearest partitions."""
-        if allowed is None or probe.share is None:
-            return np.zeros(len(nearest), np.bool_)
-        return self._allowed_counts.are_few(allowed, probe.share, nearest)
+    def _search_tied(
+        self, vectors: Queries, k: int, allowed: NDArray[np.bool_], probe: Probe
+    ) -> tuple[_Distances, _Places]:
+        """Search the partitions in which a filter that is tied to the vectors leaves neighbours."""
+        counts, count = self._allowed_counts.of(allowed), self.files.num_partitions
+        best, selector = BestHits(len(vectors), k, k), self._selector(allowed)
+        step = max(FRONTIER_PAIRS // count, 1)
+        for numbers in (np.arange(i, min(i + step, len(vectors))) for i in range(0, len(vectors), step)):
+            batch = np.ascontiguousarray(vectors[numbers])
+            order = self._nearest_partitions(batch, count)
+            coarse = np.empty_like(order[0])
+            np.put_along_axis(coarse, order[1], order[0], axis=1)
+            lengths = np.linalg.norm(batch, axis=1) if self.metric == "dot" else None
+            sign = np.float32(1 if lengths is None else -1)
+            frontier = Frontier(sign * coarse, lengths, counts, self._spread(), k, probe)
+            partitions = frontier.first()
+            while partitions.shape[1]:
+                near = np.ascontiguousarray(np.take_along_axis(coarse, partitions, axis=1))
+                best.merge(numbers, *self._scan(batch, k, near, partitions, selector, probe))
+                partitions = frontier.further(self._by_faiss(best.limits[numbers], probe))
+        hits = best.hits()
+        return hits.distances, hits.positions
+
+    def _by_faiss(self, limits: _Distances, probe: Probe) -> _Distances:
+        """Convert Lance's distances of the k-th neighbours to those of `Frontier`; at most the upper bound."""
+        if probe.upper is not None:
+            limits = np.minimum(limits, np.float32(probe.upper))
+        return limits - 1 if self.metric == "dot" else limits * np.float32(2 if self.metric == "cosine" else 1)
+
+    def _spread(self) -> Spread:
+        """Return how the vectors lie about their centroids, measured on a sample when first needed."""
+        if self._known_spread is None:
+            places = sampled_places(self.files.partitions)
+            vectors = self._lists.vectors(places)
+            owners = np.array([partition for partition, _ in places])
+            self._known_spread = Spread.of(vectors, self._lists.centroids[owners], is_dot=self.metric == "dot")
+        return self._known_spread
 
     def _selector(self, allowed: NDArray[np.bool_]) -> Selector:
         """Return a faiss selector of allowed positions; that of the last search if the positions are the same."""
@@ -178,7 +223,7 @@ class IvfIndex:
     ) -> None:
         """Search for some queries in more partitions, and write to the last arguments.
 
-        They are as many as hold k allowed rows, or all of them where the neighbours lie farther.
+        They are as many as hold k allowed rows.
         """
         allowed, width, most = scope.allowed, scope.width, scope.max_partitions
         counts = self.files.partitions.lengths if allowed is None else self._allowed_counts.of(allowed)
@@ -188,7 +233,7 @@ class IvfIndex:
             coarse, partitions = self._nearest_partitions(batch, most)
             inside = np.where(partitions >= 0, counts[partitions], 0)
             enough = np.cumsum(inside, axis=1) >= k
-            needed = np.where(enough[:, -1] & ~scope.far[numbers], enough.argmax(axis=1) + 1, most)
+            needed = np.where(enough[:, -1], enough.argmax(axis=1) + 1, most)
             if scope.probe.upper is not None:  # allowed rows may lie beyond the bound
                 needed[:] = most
             last = max(int(needed.max()), width)
@@ -283,7 +328,6 @@ class _Scope:
         probe: Extent of the search.
         width: Partitions that were searched first.
         max_partitions: Partitions to search at most.
-        far: bool (queries,): whether all of these are to be searched for a query.
     """
 
     allowed: NDArray[np.bool_] | None
@@ -291,7 +335,6 @@ class _Scope:
     probe: Probe
     width: int
     max_partitions: int
-    far: NDArray[np.bool_]
 
 
 @lru_cache(256)

@@ -64,6 +64,9 @@ class Lists:
 
     Within the limit all lists that were ever probed stay; beyond it the least recently probed ones are dropped.
 
+    Attributes:
+        centroids: float32 (partitions, dim), as queries are compared with them: rotated if queries are.
+
     Args:
         files: Files of the segment.
         limit: Bytes of lists that are cached; a search may need more.
@@ -73,10 +76,10 @@ class Lists:
         self.files = files
         self.metric = faiss.METRIC_INNER_PRODUCT if files.metric == "dot" else faiss.METRIC_L2
         self.quantizer: Any = faiss.IndexFlat(files.dim, self.metric)
-        self._centroids = np.ascontiguousarray(files.centroids)
+        self.centroids = np.ascontiguousarray(files.centroids)
         if files.rounding is not None:
-            self._centroids = files.rounding.rotation.of(self._centroids)
-        self.quantizer.add(self._centroids)
+            self.centroids = files.rounding.rotation.of(self.centroids)
+        self.quantizer.add(self.centroids)
         self._limit = limit
         self._lock = Lock()
         self._ticks = 0
@@ -121,6 +124,18 @@ class Lists:
             self._loaded = loaded
             return loaded
 
+    def vectors(self, places: Sequence[tuple[int, int]]) -> NDArray[np.float32]:
+        """Return what the codes at some places of lists stand for: float32 (places, dim), rotated if queries are.
+
+        Args:
+            places: Pairs of a partition and a place in its list.
+        """
+        loaded = self.with_lists(np.unique([partition for partition, _ in places]))
+        vectors = np.empty((len(places), self.quantizer.d), np.float32)
+        for vector, (partition, place) in zip(vectors, places, strict=True):
+            loaded.index.reconstruct_from_offset(partition, place, faiss.swig_ptr(vector))
+        return vectors
+
     def _make_tables(self) -> None:
         index = self._index()
         make_tables(index)
@@ -137,7 +152,7 @@ class Lists:
     def _stored(self, partition: int, codes: NDArray[Any]) -> NDArray[np.uint8]:
         """Return codes of a partition in the byte layout of faiss."""
         if self.files.rounding is not None:
-            return rabit_bytes(self.files.rounding, codes, self._centroids[partition], self.files.metric)
+            return rabit_bytes(self.files.rounding, codes, self.centroids[partition], self.files.metric)
         return flat_bytes(codes) if self.files.storage == "FLAT" else codes
 
     def _groups(self, partitions: Sequence[int]) -> list[list[int]]:

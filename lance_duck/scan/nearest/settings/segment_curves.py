@@ -63,8 +63,13 @@ def curves_of(
     rows: CoveredRows,
     k: int,
     num_allowed: int,
+    *,
+    is_tied: bool = False,
 ) -> list[Curve]:
     """Return the curves for the next k, and for the shares of the rows on either side; measures those that are new.
+
+    Where the filter is tied to the vectors, about a query it may pass any share of the rows: the curves are then those
+    of all greater shares, too.
 
     Args:
         table: The table.
@@ -74,6 +79,7 @@ def curves_of(
         rows: The rows that the segment covers.
         k: Neighbours of a query.
         num_allowed: Rows of the segment that may be found.
+        is_tied: Whether the filter is tied to the vectors.
     """
     entry = _CURVES.get(index)
     if entry is None:
@@ -81,7 +87,7 @@ def curves_of(
             entry = _CURVES.setdefault(index, _SegmentCurves(decoded(index.files.recall, index)))
     return [
         entry.get((k_measured(k), share), partial(_measured, table, column, segment, index, rows, k_measured(k), share))
-        for share in shares_measured(num_allowed / max(index.num_rows, 1))
+        for share in shares_measured(num_allowed / max(index.num_rows, 1), is_tied=is_tied)
     ]
 
 
@@ -107,11 +113,18 @@ def measured_at_build(
     return recall_file_bytes(index, stored) if stored else None
 
 
-def shares_measured(share: float) -> list[float]:
-    """Return the measured shares on either side of a share of the rows, or the one that is equivalent."""
+def shares_measured(share: float, *, is_tied: bool = False) -> list[float]:
+    """Return the measured shares on either side of a share of the rows, or the one that is equivalent; or all above.
+
+    Args:
+        share: Share of the rows that may be found, 0 to 1.
+        is_tied: Whether all greater shares are meant, too.
+    """
     if share >= _WHOLE:
         return [SHARES[0]]
     less = next((place for place, each in enumerate(SHARES) if each <= share), len(SHARES) - 1)
+    if is_tied:
+        return list(SHARES[: less + 1])
     return [SHARES[less]] if SHARES[less] == share else [SHARES[less - 1], SHARES[less]]
 
 

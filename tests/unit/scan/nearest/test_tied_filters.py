@@ -15,7 +15,7 @@ ROWS, DIM, TOPICS, K = 6_000, 8, 12, 10
 FILTER = "topic >= 6"
 
 
-def topics(path: Path, kind: str) -> tuple[ld.LanceDataset, np.ndarray]:
+def topics(path: Path, kind: str, partitions: int = 12) -> tuple[ld.LanceDataset, np.ndarray]:
     """Return an indexed table of clusters by topic, and queries of topics that the filter does not allow."""
     rng = np.random.default_rng(4)
     centres = (3 * rng.standard_normal((TOPICS, DIM))).astype(np.float32)
@@ -23,8 +23,8 @@ def topics(path: Path, kind: str) -> tuple[ld.LanceDataset, np.ndarray]:
     vectors = centres[topic] + rng.standard_normal((ROWS, DIM)).astype(np.float32)
     column = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), DIM)
     dataset = ld.write_dataset(pa.table({"id": np.arange(ROWS), "topic": topic, "v": column}), path / "t.lance")
-    more = {"num_sub_vectors": 4} if kind == "IVF_PQ" else {}
-    dataset.create_index("v", kind, num_partitions=12, **more)
+    more = {"num_sub_vectors": 4} if kind.endswith("PQ") else {}
+    dataset.create_index("v", kind, num_partitions=partitions, **more)
     return dataset, vectors[topic < 6][:40]
 
 
@@ -38,6 +38,12 @@ def recall(dataset: ld.LanceDataset, queries: Sequence[np.ndarray], **settings: 
         )
         hits += len(found & true)
     return hits / (K * len(queries))
+
+
+@pytest.mark.parametrize("kind", ["IVF_FLAT", "IVF_PQ", "IVF_RQ", "IVF_HNSW_SQ", "IVF_HNSW_PQ"])
+def test_the_promised_recall_holds_where_partitions_hold_allowed_clusters_and_others(kind: str, tmp_path: Path) -> None:
+    dataset, queries = topics(tmp_path, kind, partitions=5)
+    assert recall(dataset, queries) >= 0.95
 
 
 @pytest.mark.parametrize("kind", ["IVF_PQ", "IVF_HNSW_FLAT"])

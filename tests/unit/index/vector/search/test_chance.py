@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lance_duck.index.vector.search.chance import AllowedCounts, are_few
+from lance_duck.index.vector.search.chance import AllowedCounts, are_few, are_uneven
 from lance_duck.index.vector.storage.metadata import Partitions
 
 COUNTS = AllowedCounts(Partitions(np.array([0, 0, 400]), np.array([400, 0, 600])))
@@ -40,3 +40,33 @@ def test_a_query_whose_nearest_partitions_hold_less_than_half_of_its_share_is_fa
 )
 def test_what_chance_explains_is_not_few(count: int, expected: float, few: bool) -> None:
     assert bool(are_few(np.array([count]), np.array([expected]))[0]) is few
+
+
+@pytest.mark.parametrize(
+    ("counts", "tied"),
+    [
+        ([100] * 10, False),
+        ([85, 115, 93, 107, 98, 102, 111, 89, 100, 100], False),  # as chance has it
+        ([30, 170] * 5, True),
+        ([0] + [100] * 9, True),
+        ([200] * 10, False),
+        ([0] * 10, False),
+    ],
+)
+def test_a_filter_is_tied_where_partitions_differ_by_more_than_chance_explains(counts: list[int], tied: bool) -> None:
+    assert are_uneven(np.array(counts), np.full(len(counts), 200)) is tied
+
+
+def test_differences_that_settings_allow_for_are_none() -> None:
+    few, many = np.array([95, 105] * 50), np.array([95_000, 105_000] * 50)
+    assert not are_uneven(few, np.full(100, 200))
+    assert not are_uneven(many, np.full(100, 200_000))  # more than chance explains, but a twentieth
+
+
+def test_one_partition_tells_nothing() -> None:
+    assert not are_uneven(np.array([3]), np.array([200]))
+
+
+def test_a_mask_is_tied_if_its_counts_are_uneven() -> None:
+    assert COUNTS.are_tied(allowed(200, 7))
+    assert not COUNTS.are_tied(allowed(200, 300))

@@ -1,0 +1,65 @@
+"""The nearest vectors of each query so far, merged from several searches."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.index.vector.search.contract import Hits
+
+Distances = NDArray[np.float32]
+Places = NDArray[np.int64]
+
+
+class BestHits:
+    """The nearest vectors of each query so far.
+
+    Attributes:
+        k: Neighbours of a query, at most the number of vectors.
+
+    Args:
+        queries: Number of queries.
+        k: Neighbours of each query.
+        num_rows: Number of vectors.
+    """
+
+    def __init__(self, queries: int, k: int, num_rows: int) -> None:
+        self.k = min(k, num_rows)
+        self._width = k
+        self._distances = np.full((queries, self.k), np.inf, np.float32)
+        self._positions = np.full((queries, self.k), -1, np.int64)
+
+    def put(self, distances: Distances, positions: Places) -> None:
+        """Merge in neighbours of all queries; the first ones are taken as they are, if each query has k."""
+        if distances.shape[1] == self.k and (not self.k or positions.min() >= 0):
+            self._distances, self._positions = distances, positions
+        else:
+            self.merge(np.arange(len(distances)), distances, positions)
+
+    def merge(self, queries: Places, distances: Distances, positions: Places) -> None:
+        """Merge in neighbours of some queries; a position of -1 stands for none."""
+        distances = np.hstack([self._distances[queries], np.where(positions < 0, np.float32(np.inf), distances)])
+        positions = np.hstack([self._positions[queries], positions])
+        order = np.argsort(distances, axis=1, kind="stable")[:, : self.k]
+        self._distances[queries] = np.take_along_axis(distances, order, axis=1)
+        self._positions[queries] = np.take_along_axis(positions, order, axis=1)
+
+    def are_short(self, queries: Places) -> NDArray[np.bool_]:
+        """Return whether each of some queries has fewer than k neighbours."""
+        short: NDArray[np.bool_] = self._positions[queries, -1] < 0
+        return short
+
+    @property
+    def limits(self) -> Distances:
+        """Distance of the k-th neighbour of each query, float32 (queries,); inf where there are fewer."""
+        return self._distances[:, -1]
+
+    def hits(self) -> Hits:
+        """Return the neighbours; infinity and -1 where a query has fewer than k."""
+        num_missing = self._width - self.k
+        if not num_missing:
+            return Hits(self._distances, self._positions)
+        return Hits(
+            np.pad(self._distances, ((0, 0), (0, num_missing)), constant_values=np.float32(np.inf)),
+            np.pad(self._positions, ((0, 0), (0, num_missing)), constant_values=-1),
+        )

@@ -1,0 +1,165 @@
+"""The partitions to search next for queries whose filter is tied to the vectors.
+
+A vector x of a partition with centroid c lies at a squared distance of |q - c|² + |x - c|² + 2 (q - c)·(c - x) from a
+query q. Over the vectors of an index the second term varies little, and the third one like a normal distribution about
+0, of a deviation that grows with |q - c|: its `Spread` is measured on a sample of vectors as queries. So the number of
+allowed vectors, the distance of a centroid, and that of the k-th neighbour so far, tell how many neighbours a partition
+makes expect. Those with most are searched, at most doubling what was searched, until the other partitions make expect
+no more than the share of the neighbours that may be missed. Only ratios between partitions count, so that an
+error of the model that is the same for all of them changes nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.index.vector.costs import SPREAD_PARTITIONS, SPREAD_VECTORS
+from lance_duck.index.vector.search.contract import Probe
+from lance_duck.index.vector.storage.metadata import Partitions
+
+Places = NDArray[np.int64]
+Numbers = NDArray[np.float32]
+
+_STEPS: Final = 256  # of the normal distribution for each deviation
+_WIDEST: Final = 12
+_NORMAL: Final = np.array(
+    [0.5 * math.erfc(-step / (_STEPS * math.sqrt(2))) for step in range(-_WIDEST * _STEPS, _WIDEST * _STEPS + 1)],
+    np.float32,
+)
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How vectors of a segment lie about the centroids of their partitions, by faiss's distance.
+
+    That is the squared Euclidean distance, or the inner product with its sign changed.
+
+    Attributes:
+        radius: How much farther than its centroid a vector lies from a query on average.
+        radius_deviation: Standard deviation of that, whatever the query.
+        deviation: Standard deviation of the rest, in distances of the centroid; for inner products, in lengths of the
+            query.
+    """
+
+    radius: float
+    radius_deviation: float
+    deviation: float
+
+    @classmethod
+    def of(cls, vectors: Numbers, centroids: Numbers, *, is_dot: bool) -> Spread:
+        """Measure the spread on some vectors: each is a query of all others.
+
+        Args:
+            vectors: float32 (n, dim), drawn from all partitions.
+            centroids: float32 (n, dim): centroid of the partition of each.
+            is_dot: Whether distances are inner products.
+        """
+        wide, centres = vectors.astype(np.float64), centroids.astype(np.float64)
+        others = ~np.eye(len(wide), dtype=np.bool_)
+        if is_dot:
+            lengths = np.maximum(np.linalg.norm(wide, axis=1), 1e-30)
+            rest = ((wide @ (centres - wide).T) / lengths[:, None])[others]
+            return cls(0.0, 0.0, float(np.sqrt((rest**2).mean())) if len(rest) else 0.0)
+        radii = ((wide - centres) ** 2).sum(axis=1)
+        far = np.maximum(_squares(wide, centres), 1e-30)
+        rest = ((_squares(wide, wide) - far - radii) / np.sqrt(far))[others]
+        deviation = float(np.sqrt((rest**2).mean())) if len(rest) else 0.0
+        return cls(float(radii.mean()), float(radii.std()), deviation)
+
+
+class Frontier:
+    """The partitions that some queries have still to search. Not safe to use from several threads.
+
+    Args:
+        distances: float32 (queries, partitions): faiss's distance of each centroid, the sign of inner products changed.
+        lengths: float32 (queries,): lengths of the queries for inner products; None for Euclidean distances.
+        counts: int64 (partitions,): allowed vectors of each.
+        spread: Spread of the vectors of the segment.
+        k: Neighbours of each query.
+        probe: Extent of the search.
+    """
+
+    def __init__(
+        self, distances: Numbers, lengths: Numbers | None, counts: Places, spread: Spread, k: int, probe: Probe
+    ) -> None:
+        self._order = np.argsort(distances, axis=1, kind="stable")
+        nearest_first = np.take_along_axis(distances, self._order, axis=1)
+        scale = np.abs(nearest_first) if lengths is None else lengths[:, None] ** 2
+        deviations = np.sqrt(np.float32(spread.deviation**2) * scale + np.float32(spread.radius_deviation**2))
+        self._expected = nearest_first + np.float32(spread.radius)
+        self._steps = np.float32(_STEPS) / np.maximum(deviations, np.float32(1e-30))
+        self._counts = counts[self._order].astype(np.float32)
+        if probe.max_nprobes is not None:
+            self._counts[:, max(probe.max_nprobes, 1) :] = 0
+        self._is_open = self._counts > 0
+        self._num_searched = np.zeros(len(distances), np.int64)
+        self._k = k
+        self._nprobes = max(probe.nprobes, 1)
+        self._missed = (1 - probe.recall) / 2  # the other half may be missed within partitions
+
+    def first(self) -> Places:
+        """Return the nearest partitions that hold allowed vectors, and at least k of them: int64 (queries, n) or -1."""
+        inside = np.cumsum(self._counts, axis=1) - self._counts
+        is_first = (np.cumsum(self._is_open, axis=1) <= self._nprobes) | (inside < self._k)
+        return self._taken(np.broadcast_to(np.arange(is_first.shape[1]), is_first.shape), self._is_open & is_first)
+
+    def further(self, limits: Numbers) -> Places:
+        """Return the partitions to search next: int64 (queries, n), -1 for none; n is 0 if no query needs any.
+
+        Args:
+            limits: float32 (queries,): distance of the k-th neighbour so far, as faiss has it.
+        """
+        steps = (limits[:, None] - self._expected) * self._steps
+        np.clip(steps, -_WIDEST * _STEPS, _WIDEST * _STEPS, out=steps)
+        neighbours = self._counts * _NORMAL[steps.astype(np.int32) + _WIDEST * _STEPS]
+        tolerated = self._missed * neighbours.sum(axis=1)
+        neighbours[~self._is_open] = 0
+        most_first = np.argsort(np.where(self._is_open, -neighbours, 1), axis=1, kind="stable")
+        left = np.take_along_axis(neighbours, most_first, axis=1)[:, ::-1].cumsum(axis=1)[:, ::-1]
+        wanted = np.take_along_axis(self._is_open, most_first, axis=1) & (left > tolerated[:, None])
+        wanted &= np.arange(wanted.shape[1]) < self._num_searched[:, None]
+        return self._taken(most_first, wanted)
+
+    def _taken(self, ranks: Places, wanted: NDArray[np.bool_]) -> Places:
+        """Return the wanted ones of some partitions of each query, in their order, -1 behind them, and close them.
+
+        Args:
+            ranks: int64 (queries, n): partitions by the number of nearer ones.
+            wanted: bool (queries, n).
+        """
+        numbers = np.count_nonzero(wanted, axis=1)
+        self._num_searched += numbers
+        places = np.argsort(~wanted, axis=1, kind="stable")[:, : int(numbers.max(initial=0))]
+        taken = np.take_along_axis(ranks, places, axis=1)
+        is_wanted = np.take_along_axis(wanted, places, axis=1)
+        query, place = np.nonzero(is_wanted)
+        self._is_open[query, taken[query, place]] = False
+        return np.where(is_wanted, np.take_along_axis(self._order, taken, axis=1), -1)
+
+
+def sampled_places(partitions: Partitions) -> list[tuple[int, int]]:
+    """Draw vectors by chance, the same ones each time, for `Spread.of`: pairs of a partition and a place in it.
+
+    Args:
+        partitions: Partitions of the segment, which has vectors.
+    """
+    rng, lengths = np.random.default_rng(0), partitions.lengths
+    filled = np.flatnonzero(lengths)
+    count = min(len(filled), SPREAD_PARTITIONS)
+    drawn = rng.choice(filled, count, replace=False, p=lengths[filled] / lengths[filled].sum())
+    return [
+        (partition, place)
+        for partition in np.sort(drawn).tolist()
+        for place in np.unique(rng.integers(0, lengths[partition], SPREAD_VECTORS // count)).tolist()
+    ]
+
+
+def _squares(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return squared distances (len(a), len(b))."""
+    squares: NDArray[np.float64] = (a**2).sum(axis=1)[:, None] + (b**2).sum(axis=1) - 2 * (a @ b.T)
+    return np.maximum(squares, 0)
