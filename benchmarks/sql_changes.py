@@ -1,6 +1,7 @@
 """How long do changes in SQL take, beside the same by the Python verb, by pylance's, and on a table of DuckDB's own?
 
-With `--processor`, the figures are of processor time, which is what a busy machine can tell.
+With `--processor`, the figures are of processor time, which is what a busy machine can tell. With `--floor`, inserts
+and merges also race the Python verb after what only DuckDB can do: parse the statement, and read its source.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import lance_duck as ld
 from benchmarks._harness import OURS, add_clock, chosen, clock_of, options, race, report
 
 VERB, PYLANCE, NATIVE = "Python verb", "pylance", "DuckDB's own table"
+FLOOR = "verb after DuckDB's part"
 STATEMENTS = {
     "insert one row": "INSERT INTO t VALUES (-1, 1, 0.5, 'new')",
     "insert 10 %": "INSERT INTO t SELECT * FROM more",
@@ -33,6 +35,13 @@ STATEMENTS = {
         "WHEN MATCHED THEN UPDATE SET a = changed.a + 0, b = changed.b, s = changed.s WHEN NOT MATCHED THEN INSERT"
     ),
 }
+SOURCES = {
+    "insert one row": None,
+    "insert 10 %": "FROM more",
+    "merge 1 %": "FROM changed",
+    "merge 1 %, computed": "SELECT *, changed.a + 0 FROM changed",
+}
+"""The query that DuckDB runs for a statement, if it runs one."""
 
 
 def rows(count: int, first: int = 0) -> pa.Table:
@@ -63,10 +72,23 @@ def asker(connection: Any, sql: str) -> Callable[[], object]:
     return lambda: connection.execute(sql).fetchall()
 
 
+def after_duckdb(connection: Any, name: str, verb: Callable[[], object]) -> Callable[[], object]:
+    """Return what has DuckDB do its part of a statement, and then calls the verb."""
+
+    def run() -> None:
+        connection.extract_statements(STATEMENTS[name])
+        if SOURCES[name] is not None:
+            connection.sql(SOURCES[name]).to_arrow_table()
+        verb()
+
+    return run
+
+
 def main() -> None:
     """Race the statements."""
     parser = options((__doc__ or "").split("\n")[0], rows=1_000_000)
     add_clock(parser)
+    parser.add_argument("--floor", action="store_true", help="also race the verb after DuckDB's part of the statement")
     arguments = parser.parse_args()
     count = arguments.rows
     start, more, some = rows(count), rows(count // 10, count), rows(count // 100, count - count // 200)
@@ -88,6 +110,8 @@ def main() -> None:
                     PYLANCE: verbs(peer, more, some)[name],
                     NATIVE: asker(native, text),
                 }
+                if arguments.floor and name in SOURCES:
+                    contestants[FLOOR] = after_duckdb(native, name, contestants[VERB])
                 cases.append(race(name, contestants, arguments.rounds, clock_of(arguments)))
     report(f"Changes in SQL of {count:,} rows", cases, arguments.json)
 

@@ -39,7 +39,8 @@ from lance_duck.errors import InvalidInputError, UnsupportedError
 from lance_duck.markup import rows_html
 from lance_duck.store import checked_place
 
-_ONLY_READ = frozenset({"fetchall", "fetchone", "fetchmany", "fetchdf", "df", "fetchnumpy", "description", "rowcount"})
+_FETCHES = frozenset({"fetchall", "fetchone", "fetchmany", "fetchdf", "df", "fetchnumpy"})
+"""Methods of DuckDB's connection that read a result, and change nothing."""
 _IN_MEMORY = ":memory:"
 _ROWS_PER_BATCH = 1_000_000  # of DuckDB 1, where nothing is said
 _OF_LANCEDB = {
@@ -128,6 +129,7 @@ class Connection:
     @property
     def native(self) -> duckdb.DuckDBPyConnection:
         """DuckDB's own connection."""
+        self._writer.count.make()
         self._changes.is_sure = self._changes.is_private = False
         return self._native
 
@@ -148,6 +150,7 @@ class Connection:
 
     def execute(self, query: Any, parameters: Any = None) -> Self:
         """Run a statement with parameters; the result is fetched from this connection. Raises as `sql`."""
+        self._writer.count.drop()
         options = {} if parameters is None else {"parameters": parameters}
         if self._alone(self._native.execute, query, options) is None:
             self._run(self._native.execute, query, options, later=False)
@@ -172,12 +175,12 @@ class Connection:
     def appender(self, table: str, **options: Any) -> Any:
         """Return DuckDB's appender (2.0). Raises UnsupportedError for Lance tables, which `append` adds rows to."""
         self._with_new_tables(partial(self._writer.refuse_appender, "appender", of=table))
-        return self.__getattr__("appender")(table, **options)
+        return self._of_duckdb("appender")(table, **options)
 
     def query_appender(self, dml: str, *arguments: Any, **options: Any) -> Any:
         """Return DuckDB's appender that runs a statement (2.0). Raises UnsupportedError for Lance tables."""
         self._with_new_tables(partial(self._writer.refuse_appender, "query_appender", of=dml))
-        return self.__getattr__("query_appender")(dml, *arguments, **options)
+        return self._of_duckdb("query_appender")(dml, *arguments, **options)
 
     def table(self, name: str) -> Any:
         """Return a table or view by its name, as a relation."""
@@ -249,11 +252,11 @@ class Connection:
 
     def fetch_arrow_table(self, rows_per_batch: int = _ROWS_PER_BATCH) -> pa.Table:
         """Return the rows of the result that are left: DuckDB 2 has dropped this name, and libraries still call it."""
-        return self.__getattr__("to_arrow_table")(rows_per_batch)
+        return self._of_duckdb("to_arrow_table")(rows_per_batch)
 
     def fetch_record_batch(self, rows_per_batch: int = _ROWS_PER_BATCH) -> pa.RecordBatchReader:
         """Return a reader of the rows of the result that are left, for libraries as `fetch_arrow_table` is."""
-        return self.__getattr__("to_arrow_reader")(rows_per_batch)
+        return self._of_duckdb("to_arrow_reader")(rows_per_batch)
 
     def __enter__(self) -> Self:
         return self
@@ -264,20 +267,28 @@ class Connection:
         self.close()
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
+        if name.startswith("__") or name == "_native":
             raise AttributeError(name)
+        if hasattr(type(self), name):
+            return object.__getattribute__(self, name)  # raises what the property raised
+        return self._of_duckdb(name)
+
+    def _of_duckdb(self, name: str) -> Any:
+        """Return an attribute of DuckDB's connection. Raises AttributeError where it has none of that name."""
         if not hasattr(self._native, name):
             hint = f"; {_OF_LANCEDB[name]}" if name in _OF_LANCEDB else ""
             raise AttributeError(f"'Connection' object has no attribute {name!r}{hint}", name=name, obj=self)
+        count = self._writer.count
+        if name in _FETCHES:
+            fetch = _guarded(getattr(self._native, name), self._inherited)
+            reader = self.__dict__[name] = count.reader(name, fetch)
+            return reader
+        count.make()
         attribute = getattr(self._native, name)
         if not callable(attribute):
             return attribute
-        guarded = _guarded(attribute, self._inherited)
-        if name in _ONLY_READ:
-            self.__dict__[name] = guarded
-        else:
-            self._changes.is_sure = False
-        return guarded
+        self._changes.is_sure = False
+        return _guarded(attribute, self._inherited)
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *dir(self._native)})
@@ -336,6 +347,8 @@ class Connection:
             options: Further arguments.
             later: Whether rows are read later; None: the statement runs as it stands, perhaps several times.
         """
+        if not later:
+            self._writer.count.drop()
         self._introduce_history(query.query if isinstance(query, duckdb.Statement) else query, later=bool(later))
         if isinstance(query, duckdb.Statement):
             query = self._text_of(query) or query

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 def folded(name: str) -> str:
     """Return the name in lower case as DuckDB folds it: ASCII letters only."""
+    if name.isascii():
+        return name.lower()
     return name.encode(errors="surrogatepass").lower().decode(errors="surrogatepass")
 
 

@@ -326,3 +326,20 @@ def test_half_of_a_surrogate_pair_is_the_error_that_it_is_in_duckdb(tmp_path: Pa
         with pytest.raises(native.type, match="surrogate"):
             con.execute(sql)
         assert con.execute("FROM t").fetchall() == [("a",)]
+
+
+def test_an_error_in_a_property_of_a_connection_is_shown(con: ld.Connection) -> None:
+    class Counted(type(con)):  # type: ignore[misc]
+        @property
+        def rowcount(self) -> int:
+            return int(None.rows)  # type: ignore[attr-defined]
+
+    con.__class__ = Counted
+    with pytest.raises(AttributeError, match="'NoneType' object has no attribute 'rows'"):
+        con.rowcount  # noqa: B018
+
+
+def test_a_connection_that_was_never_opened_has_no_attributes() -> None:
+    con = object.__new__(ld.Connection)
+    with pytest.raises(AttributeError):
+        con.fetchall()

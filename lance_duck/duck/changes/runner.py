@@ -20,7 +20,7 @@ from lance_duck.duck.changes.parameters import NO_PARAMETERS, StatementParameter
 from lance_duck.duck.changes.prepared import SKIPPED, Preparation, PreparedStatements
 from lance_duck.duck.changes.procedure import PREFIX
 from lance_duck.duck.changes.registry import WORDS, nested_changes, statement_of
-from lance_duck.duck.changes.result import ChangeResult, nothing, returned
+from lance_duck.duck.changes.result import ChangeResult, CountResult, nothing, returned
 from lance_duck.duck.changes.rows.insert import InsertStatement
 from lance_duck.duck.changes.session import ChangeSession, PlannedQuery
 from lance_duck.duck.changes.table_statement import LanceStatement, TableStatement
@@ -99,6 +99,7 @@ class ChangeRunner:
     Attributes:
         read_only: Likewise.
         rowcount: Rows that the last statement changed; None if it changed no Lance table.
+        count: The same as a result that is not fetched yet.
     """
 
     def __init__(
@@ -109,6 +110,8 @@ class ChangeRunner:
         self._names = names
         self.read_only = read_only
         self.rowcount: int | None = None
+        self.count = CountResult()
+        self._abort_result: Callable[[], object] | None = getattr(native, "abort", None)
         self._block: DuckTransaction | None = None
         self._prepared = PreparedStatements(native)
 
@@ -261,11 +264,16 @@ class ChangeRunner:
             if meaning is error:
                 raise
             raise meaning from (error if isinstance(meaning, KeyboardInterrupt) else None)
-        # Rows of a CALL are complete when it returns, as those of a change by DuckDB are.
-        with self._names.kept():
-            answer = call_as_user(partial(method, result.sql if later else result.called), result.tables)
+
+        def answer() -> Any:
+            # Rows of a CALL are complete when it returns, as those of a change by DuckDB are.
+            with self._names.kept():
+                return call_as_user(partial(method, result.sql if later else result.called), result.tables)
+
         self.rowcount = result.rowcount
-        return answer
+        if result.is_count and not later and self._block is None and self._abort_result is not None:
+            return self.count.hold(result.rowcount, answer)
+        return answer()
 
     def append(self, name: str, rows: Any, *, by_name: bool) -> bool:
         """Add rows to a Lance table as one version, or to the transaction; False if the name is that of another table.
@@ -309,9 +317,8 @@ class ChangeRunner:
 
     def _abort(self) -> None:
         """Drop unfetched rows, for which DuckDB 2.0 would keep the connection busy."""
-        abort = getattr(self._native, "abort", None)
-        if abort is not None:
-            abort()
+        if self._abort_result is not None:
+            self._abort_result()
 
     def _many(self, change: Change, parameters: Any) -> ChangeResult:
         """Run a change for each set of parameters, and commit all of them as one version."""
@@ -424,7 +431,8 @@ class ChangeRunner:
                 self._native.execute("SELECT error('a change of a Lance table failed')").fetchall()
 
     def close(self) -> None:
-        """Discard uncommitted changes."""
+        """Discard uncommitted changes, and a result that was not fetched."""
+        self.count.drop()
         if self._block is not None:
             self._block.discard()
             self._block = None

@@ -333,12 +333,21 @@ class ChangeSession:
         The connection can run nothing else meanwhile: DuckDB 1.x would end the rows without a word.
         """
         self.explain_query(sql, tables)
-        reader: pa.RecordBatchReader = with_one_version(
-            lambda: call_as_user(self.relation(sql, tables).to_arrow_reader, tables)
-        )
-        try:
+        with self.stream_of(lambda: self.relation(sql, tables), tables) as reader:
             has_durations = any("duration" in str(column.arrow) for column in table.columns)
             yield table.stored(reader.read_all()).to_reader() if has_durations else reader
+
+    @contextmanager
+    def stream_of(self, relation: Callable[[], Any], tables: Mapping[str, Any]) -> Iterator[pa.RecordBatchReader]:
+        """Open the rows of a relation in batches; see `stream`.
+
+        Args:
+            relation: Returns the rows, as `relation` does.
+            tables: What they read.
+        """
+        reader: pa.RecordBatchReader = with_one_version(lambda: call_as_user(relation().to_arrow_reader, tables))
+        try:
+            yield reader
         finally:
             reader.close()
 
@@ -455,11 +464,16 @@ class ChangeSession:
                     pending.apply(write_edits(pending.current, edits, draft, predicate).operation, edits.guard)
             return result
 
+        current = handle.current()
+        base = current.handle.base
+
         def attempt(snapshot: Snapshot) -> tuple[Snapshot | None, ChangeResult]:
-            edits, result = evaluate(self.table(name, dataset_of(snapshot)))
+            # The caller's own dataset may move to another version meanwhile.
+            is_current = snapshot is base and handle.given is None
+            edits, result = evaluate(self.table(name, current if is_current else dataset_of(snapshot)))
             return None if edits.is_empty else edit_rows(snapshot, edits, predicate), result
 
-        after, result = run_again(handle.current().handle.base, attempt)
+        after, result = run_again(base, attempt)
         if after is not None:
             handle.move_to(after)
         return result

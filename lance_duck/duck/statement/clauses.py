@@ -64,12 +64,21 @@ class Clauses:
 
     def says(self, place: int, *words: str) -> bool:
         """Return whether these words stand at a place, one after the other."""
-        return all(self.word(place + i) == word for i, word in enumerate(words))
+        for at, word in enumerate(words, place):  # noqa: SIM110  a generator takes longer than the rest
+            if self.word(at) != word:
+                return False
+        return True
 
     def find(self, *words: str, start: int = 0, stop: int | None = None) -> int:
         """Return the first place at depth 0 where these words stand one after the other; -1 if there is none."""
+        first, tokens, depths = words[0], self.tokens, self.depths
         for place in range(start, len(self) if stop is None else stop):
-            if self.depths[place] == 0 and self.says(place, *words) and not self._is_inside(place):
+            if (
+                depths[place] == 0
+                and tokens[place].word == first
+                and self.says(place, *words)
+                and not self._is_inside(place)
+            ):
                 return place
         return -1
 

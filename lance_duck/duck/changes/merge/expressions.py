@@ -57,24 +57,37 @@ class MergeValue:
         """Read an expression; None if it may mean something else in a SELECT."""
         columns: dict[str, set[str]] = {folded(source.name): set(), folded(target.name): set()}
         sides = {folded(side.name): side.columns for side in (source, target)}
-        at = 0
-        while at < len(part):
-            if part.text_at(at + 1) != ".":
-                if not _is_plain(part, at):
-                    return None
-                at += 1
-                continue
-            name = TableName.at(part, at)
-            if name is None or len(name.parts) != 2 or name.path is not None or part.text_at(name.after) in ("(", "["):
-                return None
-            side, column = folded(name.parts[0]), folded(name.parts[1])
+        pairs = columns_read(part)
+        if pairs is None:
+            return None
+        for side, column in pairs:
             if column not in sides.get(side, ()):
                 return None
             columns[side].add(sides[side][column])
-            at = name.after
         of_source, of_target = (frozenset(columns[folded(side.name)]) for side in (source, target))
-        is_column = at == 3 and len(of_source) == 1
+        is_column = len(part) == 3 and len(of_source) == 1
         return cls(part.text, next(iter(of_source)) if is_column else None, of_source, of_target)
+
+
+def columns_read(part: Clauses) -> list[tuple[str, str]] | None:
+    """Return the columns that an expression reads, each with the name that qualifies it, in lower case.
+
+    None if the expression may mean something else in a SELECT.
+    """
+    pairs = []
+    at = 0
+    while at < len(part):
+        if part.text_at(at + 1) != ".":
+            if not _is_plain(part, at):
+                return None
+            at += 1
+            continue
+        name = TableName.at(part, at)
+        if name is None or len(name.parts) != 2 or name.path is not None or part.text_at(name.after) in ("(", "["):
+            return None
+        pairs.append((folded(name.parts[0]), folded(name.parts[1])))
+        at = name.after
+    return pairs
 
 
 def _is_plain(part: Clauses, place: int) -> bool:

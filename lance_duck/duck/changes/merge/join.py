@@ -21,8 +21,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from lance_duck.duck.changes.merge.expressions import MergeValue, Side
-from lance_duck.duck.changes.merge.source import SourceColumn
+from lance_duck.duck.changes.merge.expressions import MergeValue, Side, columns_read
+from lance_duck.duck.changes.merge.source import MergeSourceRows, SourceColumn
 from lance_duck.duck.changes.rows.precision import is_coarser
 from lance_duck.duck.changes.rows.update import set_items
 from lance_duck.duck.changes.session import ChangeSession
@@ -108,14 +108,14 @@ class MergeJoin:
     # By keys.
 
     def paired(
-        self, session: ChangeSession, table: TargetTable, source: pa.Table, matches: MergeMatches, keys: pa.Table
+        self, session: ChangeSession, table: TargetTable, source: MergeSourceRows, matches: MergeMatches, keys: pa.Table
     ) -> Rows | None:
         """Return the result of `rows` for known matches; None if table values differ from DuckDB's.
 
         Args:
             session: The statement.
             table: The table.
-            source: All rows of the source.
+            source: The source.
             matches: Which rows match, ascending by address.
             keys: Key columns, which do not change.
         """
@@ -133,16 +133,19 @@ class MergeJoin:
         self,
         session: ChangeSession,
         pairs: Sequence[Pair],
-        source: pa.Table,
+        source: MergeSourceRows,
         places: NDArray[np.int64],
         own: pa.Table | None,
     ) -> pa.Table:
         """Return the values of rows of the source at these places, beside those of the table."""
         direct = {pair: name for pair in pairs if (name := self._as_it_is(pair)) is not None}
-        computed = [pair for pair in pairs if pair not in direct]
+        known = {pair: sql for pair in pairs if (sql := pair[0].value(pair[1].text)) in source.values}
+        computed = [pair for pair in pairs if pair not in direct and pair not in known]
         names = set(direct.values()).union(*(value.of_source for _, value in computed))
-        rows = source.select([name for name in source.column_names if name in names]).take(pa.array(places))
+        assert source.rows is not None
+        rows = source.rows.select([name for name in source.rows.column_names if name in names]).take(pa.array(places))
         columns = {column.name: rows.column(name) for (column, _), name in direct.items()}
+        columns |= {column.name: source.values[sql].take(pa.array(places)) for (column, _), sql in known.items()}
         if computed:
             sides = {self.source: rows, **({} if own is None else {self.target: own.select(self.read)})}
             paired = {name: _struct(side) for name, side in sides.items() if side.num_columns}
@@ -217,6 +220,32 @@ class MergeJoin:
         return rows.select([titles[pair] for pair in pairs]).rename_columns([column.name for column, _ in pairs])
 
 
+def values_of_source(table: TargetTable, source: str, actions: Sequence[str]) -> list[str]:
+    """Return SQL of the values that a MERGE computes of rows of the source alone, each once.
+
+    Args:
+        table: The table.
+        source: Name of the source in the statement.
+        actions: The text of each WHEN.
+    """
+    types = {folded(column.name): column for column in table.columns if not column.is_duration}
+    values: dict[str, None] = {}
+    for text in actions:
+        action = Clauses.of(text)
+        action = action.part(action.find("then") + 1)
+        if action.says(0, "update", "set"):
+            items = [(item.column, item.value) for item in set_items(action.part(2)) or () if item.value is not None]
+        else:
+            items = list(zip(*(_insert_lists(action) or ((), ())), strict=False))
+        for name, part in items:
+            pairs = columns_read(part)
+            if pairs is None or any(side != folded(source) for side, _ in pairs) or folded(name) not in types:
+                continue
+            if len(part) != 3 or not pairs:  # more than the name of a column
+                values[types[folded(name)].value(part.text)] = None
+    return list(values)
+
+
 def _updated(table: TargetTable, action: Clauses, source: Side, target: Side) -> Sequence[Pair] | None:
     items = set_items(action.part(2)) if action.says(0, "update", "set") else None
     if items is None or not {folded(item.column) for item in items} <= target.columns.keys():
@@ -229,19 +258,27 @@ def _updated(table: TargetTable, action: Clauses, source: Side, target: Side) ->
 
 
 def _inserted(table: TargetTable, action: Clauses, source: Side, target: Side) -> Sequence[Pair] | None:
-    if action.word(0) != "insert" or action.text_at(1) != "(":
+    lists = _insert_lists(action)
+    if lists is None:
         return None
-    end = action.closer(1)
-    names = [part.tokens[0].name for part in action.part(2, end).split() if len(part) == 1]
-    if action.word(end + 1) != "values" or action.text_at(end + 2) != "(" or action.closer(end + 2) + 1 < len(action):
-        return None
-    parts = action.part(end + 3, len(action) - 1).split()
+    names, parts = lists
     values = [MergeValue.of(part, source, target) for part in parts]
     known = [value for value in values if value is not None and not value.of_target]
-    named = [name for name in names if name is not None and folded(name) in target.columns]
+    named = [name for name in names if folded(name) in target.columns]
     if not len(values) == len(names) == len(known) == len(named):
         return None
     return list(zip(table.named(named), known, strict=True))
+
+
+def _insert_lists(action: Clauses) -> tuple[list[str], list[Clauses]] | None:
+    """Return the columns and the values of `INSERT (…) VALUES (…)`; None for another action."""
+    if action.word(0) != "insert" or action.text_at(1) != "(":
+        return None
+    end = action.closer(1)
+    names = [part.tokens[0].name or "" for part in action.part(2, end).split() if len(part) == 1]
+    if action.word(end + 1) != "values" or action.text_at(end + 2) != "(" or action.closer(end + 2) + 1 < len(action):
+        return None
+    return names, action.part(end + 3, len(action) - 1).split()
 
 
 def _struct(table: pa.Table) -> Any:

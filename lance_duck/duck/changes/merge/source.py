@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
 
@@ -39,36 +39,89 @@ class SourceColumn:
     type: str
 
 
+@dataclass(frozen=True)
+class MergeSourceRows:
+    """A source.
+
+    Attributes:
+        columns: Its columns.
+        rows: Its rows in Arrow; None where a table of DuckDB has them.
+        values: What was computed of each row, by its SQL.
+    """
+
+    columns: Sequence[SourceColumn]
+    rows: pa.Table | None = None
+    values: Mapping[str, pa.ChunkedArray] = field(default_factory=dict)
+
+
 @contextmanager
-def merge_source(session: ChangeSession, sql: str, tables: dict[str, Any]) -> Iterator[list[SourceColumn]]:
+def merge_source(
+    session: ChangeSession, ctes: str, source: str, tables: dict[str, Any], values: Sequence[str] = ()
+) -> Iterator[MergeSourceRows]:
     """Read the source of a MERGE, for one statement.
 
     Args:
         session: The statement.
-        sql: The query of the source.
+        ctes: WITH, or nothing.
+        source: What follows USING.
         tables: What it reads; the source itself is added where it is an Arrow table.
-
-    Yields:
-        Its columns.
+        values: SQL of what should be computed of its rows by the way, if DuckDB computes it for all of them.
     """
+    sql = f"{ctes}SELECT * FROM {source}"  # noqa: S608
     session.explain_query(sql, tables)
+    computed = _computed(session, f"{ctes}SELECT *, {', '.join(values)} FROM {source}", tables, values)  # noqa: S608
+    if computed is not None:
+        tables[MERGE_SOURCE] = computed.rows
+        yield computed
+        return
     relation = session.relation(sql, tables)
     nulls = _null_columns(session, relation, sql, tables)
     tuples = {} if SPEAKS_SOURCE else _tuples(relation)
     nulls = {name: type_ for name, type_ in nulls.items() if name not in tuples}
     types = [nulls.get(name, str(type_)) for name, type_ in zip(relation.columns, relation.types, strict=True)]
     columns = [SourceColumn(*column) for column in zip(relation.columns, types, strict=True)]
-    kinds = [re.sub(r'"(?:[^"]|"")*"(?= )', "", column.type) for column in columns if column.type != _NULL]
+    kinds = [_without_names(column.type) for column in columns if column.type != _NULL]
     inner = [type_ for elements in tuples.values() for type_ in elements]
     inner += [column.type for column in columns if column.name not in tuples]
     if not any(map(_OTHER.search, kinds)) or any(map(holds_tuple, inner)):
         rows = with_one_version(partial(call_as_user, relation.to_arrow_table, tables))
         tables[MERGE_SOURCE] = _with_nulls(rows, nulls)
-        yield columns
+        yield MergeSourceRows(columns, tables[MERGE_SOURCE])
         return
     del relation
     with _stored(session, sql, tables, nulls, tuples):
-        yield columns
+        yield MergeSourceRows(columns)
+
+
+def _computed(
+    session: ChangeSession, sql: str, tables: Mapping[str, Any], values: Sequence[str]
+) -> MergeSourceRows | None:
+    """Read a source and values of its rows by one query.
+
+    None where Arrow does not hold its types, and where DuckDB refuses the query: a value of a row that nothing matches
+    need not fit its column.
+    """
+    if not values or not SPEAKS_SOURCE:
+        return None
+    try:
+        relation = session.relation(sql, tables)
+        count = len(relation.columns) - len(values)
+        named = zip(relation.columns[:count], relation.types, strict=False)
+        columns = [SourceColumn(name, str(type_)) for name, type_ in named]
+        if any(_OTHER.search(_without_names(column.type)) for column in columns):
+            return None
+        rows = with_one_version(partial(call_as_user, relation.to_arrow_table, tables))
+    except duckdb.InterruptException:
+        raise
+    except duckdb.Error:
+        return None
+    computed = dict(zip(values, rows.columns[count:], strict=True))
+    return MergeSourceRows(columns, rows.select(range(count)), computed)
+
+
+def _without_names(type_: str) -> str:
+    """Return a type without the names of its fields."""
+    return re.sub(r'"(?:[^"]|"")*"(?= )', "", type_)
 
 
 def _tuples(relation: Any) -> dict[str, list[str]]:

@@ -21,10 +21,11 @@ import duckdb
 import pyarrow as pa
 
 from lance_duck.duck.changes.head import StatementHead
-from lance_duck.duck.changes.merge.join import MergeJoin, Rows
+from lance_duck.duck.changes.merge.join import MergeJoin, Rows, values_of_source
 from lance_duck.duck.changes.merge.keys import KeyPair, SourceKeys
-from lance_duck.duck.changes.merge.source import MERGE_SOURCE, SourceColumn, merge_source
+from lance_duck.duck.changes.merge.source import MERGE_SOURCE, MergeSourceRows, merge_source
 from lance_duck.duck.changes.result import ChangeResult, counted
+from lance_duck.duck.changes.rows.insert import EFFECTS
 from lance_duck.duck.changes.rows.joined import refuse_same_name
 from lance_duck.duck.changes.rows.mentions import mentioned, refuse_identifiers, without_address
 from lance_duck.duck.changes.rows.returning import returned_by
@@ -110,9 +111,19 @@ class MergeStatement(TableStatement):
         clauses = (self.ctes, self.source, self.join, *self.actions)
         with (
             session.pinned(table, self.target, *clauses) as ((ctes, source, join, *actions), tables),
-            merge_source(session, f"{ctes}SELECT * FROM {source}", tables) as columns,  # noqa: S608
+            merge_source(session, ctes, source, tables, self._values_of_source(session, table, actions)) as rows,
         ):
-            return self._merged(session, table, ctes, join, actions, columns, tables)
+            return self._merged(session, table, ctes, join, actions, rows, tables)
+
+    def _values_of_source(self, session: ChangeSession, table: TargetTable, actions: Sequence[str]) -> Sequence[str]:
+        """Return SQL of values that can be computed as the source is read; none where that could change anything."""
+        if session.block is not None or session.explain or self.returning.tokens or not self.key_pairs:
+            return ()  # an error would end the transaction
+        if folded(self.source_alias) == folded(self.alias):
+            return ()
+        if any(token.word in EFFECTS for token in (*self.ctes.tokens, *self.source.tokens)):
+            return ()
+        return values_of_source(table, self.source_alias, actions)
 
     def _merged(
         self,
@@ -121,11 +132,11 @@ class MergeStatement(TableStatement):
         ctes: str,
         join: str,
         actions: Sequence[str],
-        columns: Sequence[SourceColumn],
+        source: MergeSourceRows,
         tables: dict[str, Any],
     ) -> tuple[RowEdits, ChangeResult]:
-        """Run the MERGE for a source with these columns."""
-        names = [column.name for column in columns]
+        """Run the MERGE for a source that was read."""
+        names = [column.name for column in source.columns]
         if ROW_IDENTIFIERS.isdisjoint(map(folded, names)):
             refuse_identifiers(table, (self.join, *self.actions))
         join, *actions = (without_address(table, self.alias, text) for text in (join, *actions))
@@ -133,8 +144,8 @@ class MergeStatement(TableStatement):
         keys = self._source_keys(session, table, names, tables)
         merge = None
         if not self.returning.tokens and folded(self.source_alias) != folded(self.alias):
-            merge = MergeJoin.of(table, self.alias, self.source_alias, columns, actions)
-        joined = None if merge is None else self._joined(session, table, ctes, join, merge, keys, tables)
+            merge = MergeJoin.of(table, self.alias, self.source_alias, source.columns, actions)
+        joined = None if merge is None else self._joined(session, table, ctes, join, merge, keys, source, tables)
         if joined is not None:
             return joined
         if keys is not None and not self._reads_all:
@@ -239,10 +250,11 @@ class MergeStatement(TableStatement):
         join: str,
         merge: MergeJoin,
         keys: SourceKeys | None,
+        source: MergeSourceRows,
         tables: dict[str, Any],
     ) -> tuple[RowEdits, ChangeResult] | None:
         """Merge by keys or by one join; None if the statement needs more, or is refused."""
-        rows = None if keys is None else self._paired(session, table, merge, keys, tables)
+        rows = None if keys is None else self._paired(session, table, merge, keys, source)
         if rows is None:
             rows = merge.rows(self._pairs(session, table, ctes, join, merge, tables))
         if rows is None:
@@ -256,14 +268,14 @@ class MergeStatement(TableStatement):
         return RowEdits(updated=addresses, values=values, old_values=kept, inserted=new, guard=guard), result
 
     def _paired(
-        self, session: ChangeSession, table: TargetTable, merge: MergeJoin, keys: SourceKeys, tables: dict[str, Any]
+        self, session: ChangeSession, table: TargetTable, merge: MergeJoin, keys: SourceKeys, source: MergeSourceRows
     ) -> Rows | None:
         """Return the rows of a merge by keys; None if keys do not decide, or DuckDB refuses a value."""
         matches = keys.matches(updates=merge.updated is not None, inserts=merge.inserted is not None)
         if matches is None:
             return None
         try:
-            return merge.paired(session, table, tables[MERGE_SOURCE], matches, keys.values(matches))
+            return merge.paired(session, table, source, matches, keys.values(matches))
         except duckdb.InterruptException:
             raise
         except duckdb.Error:

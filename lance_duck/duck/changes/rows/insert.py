@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 
@@ -30,12 +30,13 @@ from lance_duck.duck.changes.target import TargetColumn, TargetTable
 from lance_duck.duck.statement.clauses import Clauses, TableName
 from lance_duck.duck.tables.statement_versions import with_one_version
 from lance_duck.errors import InvalidInputError
+from lance_duck.scan.duckdb.source import SPEAKS_SOURCE
 from lance_duck.verbs.rows.edits import RowEdits
 
 _ROWS: Final = "__lance_source"
 _READ: Final = "__lance_read"
-_EFFECTS: Final = frozenset({"insert", "update", "delete", "merge", "nextval"})
-"""Words of sources that do not give the same when they are read twice: these are read once, into memory."""
+EFFECTS: Final = frozenset({"insert", "update", "delete", "merge", "nextval"})
+"""Words of sources that do not give the same when they are read twice: these are read once."""
 
 
 @dataclass(frozen=True)
@@ -186,11 +187,16 @@ class InsertStatement(TableStatement):
     @contextmanager
     def _selected(self, session: ChangeSession, table: TargetTable) -> Iterator[pa.RecordBatchReader]:
         with session.pinned(table, self.target, self.ctes, self.source) as ((ctes, source), tables):
-            inner = session.relation(f"{ctes}SELECT * FROM (\n{source}) AS {_ROWS}", tables)  # noqa: S608
-            if any(token.word in _EFFECTS for token in (*self.ctes.tokens, *self.source.tokens)):
+            text = f"{ctes}SELECT * FROM (\n{source}) AS {_ROWS}"  # noqa: S608
+            inner = session.relation(text, tables)
+            if any(token.word in EFFECTS for token in (*self.ctes.tokens, *self.source.tokens)):
                 ctes, source, tables = "", f"FROM {_READ}\n", {**tables, _READ: with_one_version(inner.to_arrow_table)}
             columns = self._matched(table, inner.columns)
             names = [f"c{i}" for i in range(len(columns))]
+            if _READ not in tables and not session.explain and _are_as_stored(table, columns, inner):
+                with session.stream_of(lambda: inner, tables) as reader:
+                    yield _named(reader, [column.name for column in columns])
+                return
             casts = [column.cast(name) for column, name in zip(columns, names, strict=True)]
             # Without rows nothing is missing; the writer refuses the nulls of a row.
             casts += [column.cast("NULL") for column in table.columns if not column.nullable and column not in columns]
@@ -210,6 +216,26 @@ class InsertStatement(TableStatement):
 
     def _columns(self, table: TargetTable) -> list[TargetColumn]:
         return list(table.columns) if self.names is None else table.named(self.names)
+
+
+def _are_as_stored(table: TargetTable, columns: Sequence[TargetColumn], rows: Any) -> bool:
+    """Return whether a relation has the types of the columns, and all columns that need values.
+
+    DuckDB 1 calls the type of NULL an integer.
+    """
+    if not SPEAKS_SOURCE or [str(type_) for type_ in rows.types] != [column.type for column in columns]:
+        return False
+    needs_sql = any("duration" in str(column.arrow) for column in columns)
+    return not needs_sql and all(column.nullable or column in columns for column in table.columns)
+
+
+def _named(reader: pa.RecordBatchReader, names: Sequence[str]) -> pa.RecordBatchReader:
+    """Return rows with other names of their columns."""
+    if reader.schema.names == list(names):
+        return reader
+    schema = pa.schema([field.with_name(name) for field, name in zip(reader.schema, names, strict=True)])
+    batches = (pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in reader)
+    return pa.RecordBatchReader.from_batches(schema, batches)
 
 
 def _column_list(body: Clauses, place: int) -> tuple[tuple[str, ...] | None, int]:
