@@ -18,7 +18,19 @@ from lance_duck.errors import InvalidInputError, UnsupportedError
 from lance_duck.loading.selection import Granularity, RowSelection
 from lance_duck.scan.filters import FilterLike
 from lance_duck.scan.projection import ColumnsLike
+from lance_duck.torch.samplers import RankSampler, ShardedBatchSampler, ShardedFragmentSampler
 from lance_duck.torch.tensors import only_tensor_or_all, to_tensors
+
+__all__ = [
+    "BatchedLanceDataset",
+    "LanceDataset",
+    "RankBatchSampler",
+    "SafeLanceDataset",
+    "ShardedBatchSampler",
+    "ShardedFragmentSampler",
+    "as_it_is",
+    "get_safe_loader",
+]
 
 _SPAWN: Final = "spawn"
 
@@ -47,11 +59,12 @@ class LanceDataset(data.IterableDataset[Any]):  # type: ignore[misc]
         even: Whether all workers read the same number of whole batches; remaining rows are not read.
         cache: Without effect: what is read again comes from caches of the table and of the system.
         batch_readahead: Without effect: `prefetch_factor` of a DataLoader reads ahead.
-        sampler: Refused: `shard_granularity`, or a selection of rows, says which rows are read.
+        sampler: `ShardedFragmentSampler` or `ShardedBatchSampler`, as in pylance, instead of `rank`, `world_size`,
+            `shard_granularity` and `shuffle`.
 
     Raises:
         InvalidInputError: An argument makes no sense.
-        UnsupportedError: A sampler is given.
+        UnsupportedError: The sampler is of another kind: a selection of rows says which rows are read.
     """
 
     def __init__(
@@ -72,12 +85,12 @@ class LanceDataset(data.IterableDataset[Any]):  # type: ignore[misc]
         even: bool = False,
         cache: bool | str | None = None,
         batch_readahead: int | None = None,
-        sampler: None = None,
+        sampler: RankSampler | None = None,
     ) -> None:
         super().__init__()
         if sampler is not None:
-            remedy = 'shard_granularity="batch" or "fragment", or a RowSelection, says which rows are read'
-            raise UnsupportedError("sampler is not supported", where="LanceDataset", remedy=remedy)
+            _check_sampler(sampler, (rank, world_size, shard_granularity, shuffle))
+            rank, world_size, shard_granularity = sampler.rank, sampler.world_size, sampler.granularity
         rows = _rows(dataset, dataset_options, filter)
         self.rows = rows if samples is None else _sample(rows, samples, shuffle or 0)
         self.batch_size = batch_size
@@ -86,6 +99,7 @@ class LanceDataset(data.IterableDataset[Any]):  # type: ignore[misc]
         self._granularity = shard_granularity
         self._convert = to_tensor_fn
         self._seed = shuffle
+        self._sampler = sampler
         self._even = even
         self._epoch = 0
 
@@ -95,7 +109,10 @@ class LanceDataset(data.IterableDataset[Any]):  # type: ignore[misc]
 
     def __iter__(self) -> Iterator[Any]:
         index, count = _place(*self._part)
-        rows = self.rows if self._seed is None else self.rows.shuffle((self._seed, self._epoch))
+        seed = None if self._seed is None else (self._seed, self._epoch)
+        if self._sampler is not None:
+            seed = self._sampler.order_seed(self._epoch)
+        rows = self.rows if seed is None else self.rows.shuffle(seed)
         part = rows.shard(index, count, self._granularity or "rows", self.batch_size, self._even)
         for batch in part.batches(self.batch_size, self.columns):
             yield batch if self._convert is None else self._convert(batch)
@@ -261,6 +278,16 @@ def _rows(
             raise InvalidInputError("dataset_options", expected="None, for the dataset is open")
         dataset = open_dataset(dataset, **options)
     return RowSelection.of(dataset, condition)
+
+
+def _check_sampler(sampler: object, others: tuple[object, ...]) -> None:
+    """Raise unless a sampler is one of ours, and alone says which rows are read."""
+    if not isinstance(sampler, RankSampler):
+        remedy = "shard_granularity, a ShardedFragmentSampler or ShardedBatchSampler, or a RowSelection says it"
+        raise UnsupportedError("sampler is not supported", where="LanceDataset", remedy=remedy)
+    if any(other is not None for other in others):
+        expected = "no rank, world_size, shard_granularity or shuffle beside it"
+        raise InvalidInputError("sampler", where="LanceDataset", expected=expected)
 
 
 def _sample(rows: RowSelection, count: int, seed: int) -> RowSelection:

@@ -103,6 +103,21 @@ def test_each_row_comes_from_one_rank(table: ld.LanceDataset, by: Any, shuffle: 
     assert all(parts)
 
 
+@pytest.mark.parametrize(("kind", "by"), [("ShardedFragmentSampler", "fragment"), ("ShardedBatchSampler", "batch")])
+def test_samplers_of_pylance_say_what_a_rank_reads(table: ld.LanceDataset, kind: str, by: Any) -> None:
+    for rank in range(2):
+        sampled = data.LanceDataset(table, 4, columns=["id"], sampler=getattr(data, kind)(rank, 2))
+        assert ids(sampled) == ids(data.LanceDataset(table, 4, rank=rank, world_size=2, shard_granularity=by))
+    sampler = getattr(data, kind).from_torch(randomize=True, seed=3)
+    dataset = data.LanceDataset(table, 4, sampler=sampler)
+    first = ids(dataset)
+    sampler.set_epoch(1)
+    assert sorted(first) == sorted(ids(dataset)) == IDS
+    assert first != ids(dataset)
+    with pytest.raises(InvalidInputError, match="sampler: expected no rank"):
+        data.LanceDataset(table, 4, sampler=sampler, rank=0)
+
+
 def test_epochs_have_orders_of_their_own(table: ld.LanceDataset) -> None:
     dataset = data.LanceDataset(table, 10, columns=["id"], shuffle=3)
     first, again = ids(dataset), ids(dataset)
