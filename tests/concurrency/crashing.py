@@ -218,6 +218,7 @@ def assert_clean(uri: str) -> None:
         for fragment in one.get_fragments()
         for path in (
             *(f"data/{file.path}" for file in fragment.data_files()),
+            *(f"data/{overlay.data_file.path}" for overlay in fragment.metadata.overlays),
             *([fragment.deletion_file()] if fragment.deletion_file() else []),
         )
     }

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import lance
 import numpy as np
@@ -41,6 +41,8 @@ class Life:
         said: What was done, for messages.
     """
 
+    VERSIONS: ClassVar[Sequence[str]] = ("2.0", "2.1", "2.2")
+
     path: str
     rng: np.random.Generator
     columns: list[Column]
@@ -59,7 +61,16 @@ class Life:
     def fresh(self, count: int) -> pa.Table:
         keys = range(self.next_key, self.next_key + count)
         self.next_key += count
+        return self.rows(keys)
+
+    def rows(self, keys: Sequence[int]) -> pa.Table:
         return random_rows(self.rng, self.columns, keys)
+
+    def values(self, column: Column, count: int) -> pa.Array:
+        return random_values(self.rng, column, count)
+
+    def literal(self, column: Column) -> str:
+        return column.sql(column.values[int(self.rng.integers(0, len(column.values)))])
 
     def condition(self, depth: int = 2) -> str:
         return random_condition(self.rng, self.columns, depth)
@@ -83,7 +94,7 @@ def update(life: Life) -> None:
     column = life.columns[int(life.rng.integers(0, len(life.columns)))]
     if pa.types.is_nested(column.type):
         return
-    value = column.sql(column.values[int(life.rng.integers(0, len(column.values)))])
+    value = life.literal(column)
     life.open().update({column.name: value}, where=f"key % {life.rng.integers(2, 9)} = 0")
 
 
@@ -93,7 +104,7 @@ def rewrite_column(life: Life) -> None:
     dataset = life.open()
     keys = dataset.to_table(columns=["key"])["key"].combine_chunks()
     keys = keys.filter(pa.array(life.rng.random(len(keys)) < 0.3))
-    source = pa.table({"key": keys, column.name: random_values(life.rng, column, len(keys))})
+    source = pa.table({"key": keys, column.name: life.values(column, len(keys))})
     dataset.merge_insert("key").when_matched_update_all().execute(source)
 
 
@@ -102,7 +113,7 @@ def upsert(life: Life) -> None:
     dataset = life.open()
     keys = dataset.to_table(columns=["key"])["key"].combine_chunks()
     keys = keys.filter(pa.array(life.rng.random(len(keys)) < 0.1))
-    changed = random_rows(life.rng, life.columns, keys.to_pylist())
+    changed = life.rows(keys.to_pylist())
     merge = dataset.merge_insert("key").when_matched_update_all().when_not_matched_insert_all()
     merge.execute(pa.concat_tables([changed, fresh]))
 
@@ -153,15 +164,15 @@ CHANGES: tuple[Callable[[Life], None], ...] = (
 )
 
 
-def begin(seed: int, path: Path) -> Life:
+def begin(seed: int, path: Path, kind: type[Life] = Life) -> Life:
     rng = np.random.default_rng([SEED, seed])
-    life = Life(str(path / "t.lance"), rng, random_columns(rng), bool(rng.random() < 0.5), said=["create"])
+    life = kind(str(path / "t.lance"), rng, random_columns(rng), bool(rng.random() < 0.5), said=["create"])
     life.writer().write_dataset(
         life.fresh(int(rng.integers(80, 400))),
         life.path,
         max_rows_per_file=int(rng.integers(30, 120)),
         enable_stable_row_ids=life.stable,
-        data_storage_version=("2.0", "2.1", "2.2")[int(rng.integers(0, 3))],
+        data_storage_version=life.VERSIONS[int(rng.integers(0, 3))],
     )
     for column in life.columns:
         life.said.append(f"index {column.name}")
@@ -185,12 +196,19 @@ def ask(life: Life, cases: Cases, version: int | None = None, asked: int = ASKED
                 assert sorted(found["key"].to_pylist()) == sorted(expected["key"].to_pylist())
 
 
-def live(seed: int, path: Path, cases: Cases, asked: int = ASKED) -> Life:
+def live(
+    seed: int,
+    path: Path,
+    cases: Cases,
+    asked: int = ASKED,
+    kind: type[Life] = Life,
+    changes: Sequence[Callable[[Any], None]] = CHANGES,
+) -> Life:
     """Change a table again and again, and ask after every change."""
-    life = begin(seed, path)
+    life = begin(seed, path, kind)
     ask(life, cases, asked=asked)
-    for place in life.rng.integers(0, len(CHANGES), STEPS):
-        change = CHANGES[place]
+    for place in life.rng.integers(0, len(changes), STEPS):
+        change = changes[place]
         life.said.append(getattr(change, "__name__", "compact deferred"))
         change(life)
         ask(life, cases, asked=asked)

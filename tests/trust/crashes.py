@@ -8,7 +8,7 @@ import random
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from concurrency.crashing import fresh, opened, write_files
 from concurrency.test_index_crash import strays
 from support.faults import Crash, Do, Faults, Plan, answer_twice, fail_at, fail_from, lose_answer, stop_at
 from support.power import PowerCut
-from trust.jobs import FAMILIES, Course, Job, check_answers, course, newest, refs
+from trust.jobs import FAMILIES, VARIANTS, Course, Job, check_answers, course, newest, refs
 from trust.peers import check_with_pylance
 
 from lance_duck.errors import StoreError
@@ -41,6 +41,11 @@ def killed(seed: int, folder: Path) -> Mapping[str, int]:
     return _often(seed, str(folder), _killed)
 
 
+def killed_variants(seed: int, folder: Path) -> Mapping[str, int]:
+    """Kill processes at steps of a job on a table of version 0.1, or under data overlays."""
+    return _often(seed, str(folder), _killed, VARIANTS)
+
+
 def faulty(seed: int, folder: Path) -> Mapping[str, int]:
     """Have a store fail at steps of a job."""
     return _often(seed, "memory://faulty" if seed % 2 else str(folder), _faulty)
@@ -53,10 +58,12 @@ def unplugged(seed: int, folder: Path) -> Mapping[str, int]:
         return _often(seed, str(folder), _unplugged)
 
 
-def _often(seed: int, place: str, trial: Callable[..., Mapping[str, int]]) -> Mapping[str, int]:
+def _often(
+    seed: int, place: str, trial: Callable[..., Mapping[str, int]], families: Sequence[Sequence[Job]] = FAMILIES
+) -> Mapping[str, int]:
     """Draw a job, and have it stopped some times: to find out what it does costs as much as a few of them."""
     rng, counts = random.Random(seed), Counter[str]()
-    job = rng.choice(rng.choice(FAMILIES))
+    job = rng.choice(rng.choice(families))
     known = course(job, place)
     for _ in range(TIMES):
         counts.update(trial(rng, place, job, known))

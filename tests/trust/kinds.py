@@ -71,6 +71,18 @@ KINDS: tuple[TrialKind, ...] = (
         share=2,
     ),
     TrialKind(
+        "predicates, 0.1",
+        "lives:predicates_of_old_files",
+        "a table of version 0.1 that we and pylance change in turns, until it is compacted into 2.2; filters as above",
+        1,
+    ),
+    TrialKind(
+        "predicates, overlays",
+        "lives:predicates_under_overlays",
+        "a table to which we and pylance give data overlays, beside all other changes; filters as above",
+        1,
+    ),
+    TrialKind(
         "vectors",
         "lives:vectors",
         "a table of vectors that we and pylance change in turns; searches, filtered ones too, against all distances",
@@ -90,6 +102,12 @@ KINDS: tuple[TrialKind, ...] = (
         "processes are killed at random steps of a verb or job, vector and text builds as often as others",
         8,
         share=3,
+    ),
+    TrialKind(
+        "kill -9, other files",
+        "crashes:killed_variants",
+        "processes are killed at random steps of a verb or job on a table of version 0.1, or under data overlays",
+        2,
     ),
     TrialKind(
         "store faults",

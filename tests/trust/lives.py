@@ -11,6 +11,7 @@ from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
 from oracle import test_index_answers, test_text_life, test_vector_life
 from oracle.cases import Cases
+from trust import variants
 from trust.peers import check_with_pylance
 
 import lance_duck as ld
@@ -24,6 +25,20 @@ def predicates(seed: int, folder: Path) -> Mapping[str, int]:
     """Ask random filters through the life of a table with scalar indexes."""
     cases = Cases()
     return _settled(cases, test_index_answers.live(seed, folder, cases, ASKED), "filters")
+
+
+def predicates_of_old_files(seed: int, folder: Path) -> Mapping[str, int]:
+    """Ask random filters through the life of a table of version 0.1, until a compaction writes it as 2.2."""
+    cases = Cases()
+    life = test_index_answers.live(seed, folder, cases, ASKED, variants.OldLife, variants.OLD_CHANGES)
+    return _settled(cases, life, "filters")
+
+
+def predicates_under_overlays(seed: int, folder: Path) -> Mapping[str, int]:
+    """Ask random filters through the life of a table to which we and pylance give data overlays."""
+    cases = Cases()
+    life = test_index_answers.live(seed, folder, cases, ASKED, changes=variants.OVERLAYING_CHANGES)
+    return _settled(cases, life, "filters")
 
 
 def vectors(seed: int, folder: Path) -> Mapping[str, int]:
