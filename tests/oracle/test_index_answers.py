@@ -26,7 +26,7 @@ LIVES = 11
 LIVES_OF_A_NIGHT = 340
 
 # pylance 14 rewrites B-trees without the moves of a deferred compaction before: such a segment is noticed, and scanned.
-pytestmark = pytest.mark.filterwarnings("ignore:.*without following rows that had moved:lance_duck.IndexWarning")
+pytestmark = pytest.mark.filterwarnings("ignore:(?s).*did not follow rows that had moved:lance_duck.IndexWarning")
 
 
 @dataclass

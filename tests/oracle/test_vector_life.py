@@ -38,7 +38,7 @@ ENOUGH = 0.9
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning:lance"),
-    pytest.mark.filterwarnings("ignore:.*without following rows that had moved:lance_duck.IndexWarning"),
+    pytest.mark.filterwarnings("ignore:(?s).*did not follow rows that had moved:lance_duck.IndexWarning"),
 ]
 
 
