@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 
 import numpy as np
 import pyarrow as pa
@@ -117,3 +118,17 @@ def test_what_is_no_json_or_too_deep_is_refused() -> None:
         list(json_tokens_reference("San", JSON))
     with pytest.raises(UnsupportedError, match="nested too deeply"):
         list(json_tokens_reference("[" * 100_000, JSON))
+
+
+def test_memory_follows_the_documents_and_not_the_places_of_their_texts() -> None:
+    listed = [{"n": number, "t": f"{'duck ' * 20}{number}"} for number in range(20_000)]
+    documents = pa.array(map(json.dumps, listed), pa.large_string())
+    json_tokens(documents.slice(0, 10), JSON)  # kernels are compiled
+    tracemalloc.start()
+    try:
+        tokens = json_tokens(documents, JSON)
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert len(tokens.terms) == 40_001
+    assert most < 20 * documents.nbytes
