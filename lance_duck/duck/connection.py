@@ -19,7 +19,7 @@ from lance_duck.duck.changes.runner import ChangeRunner
 from lance_duck.duck.changes.user_text import told_of
 from lance_duck.duck.failures import identifier_not_read, own_errors, raise_own, unsupported_change, view_not_changed
 from lance_duck.duck.foreign import ForeignTexts, changes_search
-from lance_duck.duck.full_text.calls import marks_words
+from lance_duck.duck.full_text.calls import may_find
 from lance_duck.duck.full_text.rewrite import TextRewriter
 from lance_duck.duck.history.names import may_be_called
 from lance_duck.duck.inherited import Inherited, leave_to_children
@@ -368,7 +368,7 @@ class Connection:
             return transaction(lambda: self._with_new_tables(partial(method, query, **options), query))
 
         def run() -> Any:
-            if not self._writer.in_transaction and query in self._foreign and not marks_words(query):
+            if not self._writer.in_transaction and query in self._foreign and not may_find(query):
                 self._writer.rowcount = None
                 return with_one_version(partial(call_as_user, partial(method, query, **options)))
             with self._writer.reading(query, later=bool(later)):

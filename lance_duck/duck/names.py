@@ -198,6 +198,26 @@ class Names:
             SELECT 1 FROM duckdb_functions() WHERE NOT internal AND lower(function_name) IN ({listed}) LIMIT 1"""  # noqa: S608
         return bool(self._native.sql(text).fetchall())
 
+    def view(self, name: tuple[str, ...], *, later: bool) -> str | None:
+        """Return the statement that made the view of a (qualified) name; None where the name may mean something else.
+
+        Args:
+            name: Its parts.
+            later: As for `are_ours`.
+        """
+        method: Any = self._native.sql if later else self._native.execute
+        view, *around = (literal(folded(part)) for part in reversed(name))
+        places = [
+            "temporary OR (database_name = current_database() AND schema_name = current_schema())",
+            f"{around[0]} IN (lower(database_name), lower(schema_name))" if around else "",
+            f"lower(schema_name) = {around[0]} AND lower(database_name) = {around[-1]}" if around else "",
+        ]
+        text = f"""
+            SELECT sql FROM duckdb_views() WHERE NOT internal AND lower(view_name) = {view} AND ({places[len(around)]})
+            AND NOT EXISTS (FROM duckdb_tables() WHERE lower(table_name) = {view})"""  # noqa: S608
+        rows = method(text).fetchall() if len(around) < len(places) else []
+        return str(rows[0][0]) if len(rows) == 1 else None
+
     def own_functions(self, functions: Sequence[str], *, later: bool) -> frozenset[str]:
         """Return those of some functions that somebody has made, as macros as a rule.
 

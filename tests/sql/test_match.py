@@ -216,16 +216,64 @@ def test_comments_may_stand_before_the_arguments(con: ld.Connection, call: str) 
 
 
 @pytest.mark.parametrize(
-    "sql",
+    "source",
     [
         "WITH x AS (SELECT * FROM notes) SELECT id FROM x WHERE match(body, 'duck')",
+        "WITH x AS (FROM notes) SELECT id FROM x AS y WHERE match(y.body, 'duck')",
         "SELECT id FROM (SELECT * FROM notes) WHERE match(body, 'duck')",
+        "SELECT id FROM ((SELECT n.id, n.body FROM notes n)) WHERE match(BODY, 'duck')",
+        "SELECT id FROM (SELECT id, s.title AS words FROM notes) q WHERE match(q.words, 'duck')",
+        "SELECT id FROM (SELECT words: body, id FROM notes ORDER BY id LIMIT 100) q WHERE match(words, 'duck')",
+        "SELECT id FROM (SELECT * EXCLUDE (tags) FROM notes) q WHERE match(q.s.title, 'duck')",
+        "SELECT id FROM (SELECT n.*, q.n FROM notes n JOIN queries q ON q.n = 1) z WHERE match(z.body, 'duck')",
+        "SELECT id FROM (SELECT id, body FROM notes JOIN queries q ON q.n = 1) z WHERE match(z.body, 'duck')",
+        "WITH a AS (SELECT id, body b FROM notes), z AS (SELECT id, b c FROM a) FROM z SELECT id WHERE match(c,'duck')",
         "WITH notes AS (SELECT * FROM notes) SELECT id FROM notes WHERE match_phrase(notes.body, 'duck')",
+        "SELECT id FROM (SELECT DISTINCT id, body FROM notes) q WHERE match(body, 'duck') AND score(q) > 0",
     ],
 )
-def test_a_match_of_what_a_query_gives_says_where_it_belongs(con: ld.Connection, sql: str) -> None:
+def test_a_match_of_a_column_that_a_query_passes_on_is_one_of_its_table(con: ld.Connection, source: str) -> None:
+    assert ids(con, f"{source} ORDER BY id") == DUCKS
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "(SELECT id, lower(body) AS body FROM notes)",
+        "(SELECT id, body FROM notes UNION ALL SELECT id, body FROM notes)",
+        "(SELECT * REPLACE (lower(body) AS body) FROM notes)",
+        "(SELECT * RENAME (body AS id, id AS body) FROM notes)",
+        "(SELECT id, body FROM notes) AS x(id, body)",
+        "(SELECT id, body FROM notes, (SELECT 1 AS one))",
+        "(SELECT 1 AS id, 'duck' AS body)",
+        "(VALUES (1, 'duck')) AS x(id, body)",
+    ],
+)
+def test_a_match_of_what_a_query_makes_says_where_it_belongs(con: ld.Connection, source: str) -> None:
+    sql = f"SELECT id FROM {source} WHERE match(body, 'duck') AND EXISTS (FROM notes)"
     with pytest.raises(ld.InvalidInputError, match="call it in the SELECT that reads the table"):
         con.execute(sql)
+
+
+def test_scores_of_queries_and_views_are_those_of_their_table(con: ld.Connection) -> None:
+    sql = "SELECT id, score(n) AS s FROM notes n WHERE match(body, 'lake duck') ORDER BY s DESC, id"
+    expected = con.execute(sql).fetchall()
+    con.execute("CREATE TEMP VIEW seen AS SELECT id AS number, body AS words FROM notes")
+    con.execute("CREATE TEMP VIEW again AS FROM seen WHERE number < 100")
+    con.execute("CREATE TEMP VIEW other(number, words) AS SELECT id, body FROM notes")
+    for source in (
+        "(SELECT id AS number, body AS words FROM notes)",
+        "seen",
+        "again",
+        "(FROM again)",
+    ):
+        sql = f"SELECT number, score(q) AS s FROM {source} q WHERE match(words, 'lake duck') ORDER BY s DESC, number"
+        assert con.execute(sql).fetchall() == expected
+        assert con.sql(sql).fetchall() == expected
+    marked = con.execute("SELECT highlight(words, 'goose') FROM seen WHERE match(words, $q)", {"q": "goose"})
+    assert marked.fetchall() == [("duck, duck, <b>goose</b>",)]
+    with pytest.raises(ld.InvalidInputError, match="call it in the SELECT that reads the table"):
+        con.execute("SELECT number FROM other, notes WHERE match(words, 'duck')")
 
 
 def test_relations_and_views(con: ld.Connection) -> None:

@@ -29,7 +29,6 @@ FUNCTIONS: Final = (MATCH, PHRASE, SCORE, *MARKED)
 _OPENS: Final = r"\b[\s\"]*(?:\(|/\*|--)"
 """What follows the name in a call: a parenthesis, or a comment before it."""
 _MAYBE: Final = re.compile(rf"\b(?:{'|'.join(FUNCTIONS)}){_OPENS}", re.IGNORECASE)
-_MARKS: Final = re.compile(rf"\b(?:{'|'.join(MARKED)}){_OPENS}", re.IGNORECASE)
 _NO_CALL: Final = frozenset({"from", "join", "into", "table", "macro", "function", ".", "update", "as"})
 _OPERAND_ENDS: Final = frozenset({")", "]", "}"})
 _NO_ALIAS: Final = frozenset({"end", "null", "true", "false"})
@@ -87,11 +86,6 @@ class TextCalls:
 def may_find(sql: str) -> bool:
     """Return whether a text has words of such a call, wherever they stand."""
     return _MAYBE.search(sql) is not None
-
-
-def marks_words(sql: str) -> bool:
-    """Return whether a text may call `highlight` or `snippet`, which need no table of ours."""
-    return _MARKS.search(sql) is not None
 
 
 def find_text_calls(statement: Statement) -> TextCalls | None:

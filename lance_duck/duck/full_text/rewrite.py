@@ -10,10 +10,8 @@ others. Matches below NOT do not count, and repeated ones count once.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
-
-import pyarrow as pa
 
 from lance_duck.arguments import did_you_mean, known_names, unknown_column
 from lance_duck.arrow.types import is_list, storage_type
@@ -30,6 +28,7 @@ from lance_duck.duck.full_text.calls import (
     find_text_calls,
     may_find,
 )
+from lance_duck.duck.full_text.origins import Origins, ReadTable
 from lance_duck.duck.full_text.scopes import Part, Scope, TableRead
 from lance_duck.duck.names import Names
 from lance_duck.duck.statement.drawing import drawn
@@ -52,36 +51,6 @@ _MARKS: Final = {
 """The functions behind those that mark words, and their options with defaults, in the order of the caller."""
 _ORDER: Final = ("pre", "post", "words", "gap")
 _TYPES: Final = {"words": "BIGINT"}
-
-
-@dataclass(frozen=True, eq=False)
-class _Table:
-    """A Lance table that a SELECT reads.
-
-    Attributes:
-        read: The table as the statement names it.
-        name: As `lance_scan` takes it.
-        dataset: The version that is read; the newest if an expression chooses it.
-        held: Number of that version, which is one of a transaction; None for others.
-    """
-
-    read: TableRead
-    name: str
-    dataset: LanceDataset
-    held: int | None
-
-    def column(self, parts: Sequence[str]) -> tuple[str, ...] | None:
-        """Return a (nested) column by its name as the table spells it; None where it has none."""
-        fields, path = list(self.dataset.schema), []
-        for part in parts:
-            exact = [each for each in fields if each.name == part]
-            exact = exact or [each for each in fields if folded(each.name) == folded(part)]
-            if len(exact) != 1:
-                return None
-            path.append(exact[0].name)
-            type_ = exact[0].type
-            fields = [type_.field(i) for i in range(type_.num_fields)] if pa.types.is_struct(type_) else []
-        return tuple(path)
 
 
 class TextRewriter:
@@ -121,9 +90,13 @@ class TextRewriter:
     def _reads_ours(self, calls: TextCalls, later: bool) -> bool:
         """Return whether a statement reads a Lance table."""
         return any(
-            table.path is not None or (table.name is not None and self._names.are_ours(table.name, later=later))
+            table.path is not None or (table.name is not None and self._may_be_ours(table.name, later=later))
             for table in calls.scopes.tables
         )
+
+    def _may_be_ours(self, name: tuple[str, ...], *, later: bool) -> bool:
+        """Return whether a name is that of a Lance table, or of a view, which may read some."""
+        return self._names.are_ours(name, later=later) or self._names.view(name, later=later) is not None
 
 
 class _Rewriting:
@@ -153,8 +126,10 @@ class _Rewriting:
         self._found = calls
         self._own = functions
         self._later = later
-        self._tables: dict[TableRead, _Table | None] = {}
+        self._tables: dict[TableRead, ReadTable | None] = {}
         self._matches: dict[TableRead, list[tuple[TextCall, str]]] = {}
+        view_of = partial(names.view, later=later)
+        self._origins = Origins(calls.scopes, self._table, view_of)
 
     def edits(self, *, has_tables: bool) -> Iterator[Edit]:
         """Yield the edits of the text: calls, names for columns of the result, and numbers for its `?`.
@@ -191,7 +166,8 @@ class _Rewriting:
         scope: Scope | None = call.scope
         while scope is not None and len(parts) == 1:
             for table_read in scope.tables:
-                if folded(table_read.alias) == folded(parts[0]) and self._table(table_read) is not None:
+                is_ours = table_read in self._matches or self._table(table_read) is not None
+                if folded(table_read.alias) == folded(parts[0]) and is_ours:
                     return Edit(call.start, call.end, self._sum(call, table_read, scope))
             scope = scope.outer
         return None
@@ -220,7 +196,7 @@ class _Rewriting:
         request, beside, texts = "", "''", f"[({self._sql(call.positional[0])})::VARCHAR]"
         try:
             table, path, texts = self._column(call)
-            names = [name for name, _ in table.read.version]
+            names = [name for name, _ in table.version]
             request = TextRequest(table.name, path, MATCH, version=names, held=table.held).text
             beside = self._beside([], table)
         except LanceDuckError:
@@ -246,14 +222,14 @@ class _Rewriting:
         if inside:
             raise self._placed(inside[0], InvalidInputError(f"{inside[0].function} inside {call.function}"))
 
-    def _arguments(self, call: TextCall, table: _Table, path: str, column: str) -> str:
+    def _arguments(self, call: TextCall, table: ReadTable, path: str, column: str) -> str:
         words = call.positional[1]
         if words.string is None and words.tokens[0].text[:1].isdigit():
             raise self._placed(
                 call, WrongTypeError("query", where=call.function, expected="a string", found=words.text.strip())
             )
         constants, beside = self._options(call)
-        version = table.read.version
+        version = table.version
         request = TextRequest(
             table.name,
             path,
@@ -270,10 +246,10 @@ class _Rewriting:
                 raise self._placed(call, error) from error
         return f"{column}, {literal(request.text)}, ({self._sql(words)})::VARCHAR, {self._beside(beside, table)}"
 
-    def _beside(self, options: Sequence[tuple[str, Part]], table: _Table) -> str:
+    def _beside(self, options: Sequence[tuple[str, Part]], table: ReadTable) -> str:
         """Return SQL for options that are not constants, and for those that choose a table's version."""
         values = [f"coalesce(({self._sql(part)})::VARCHAR, '')" for _, part in options]
-        values += [f"coalesce({_version(name, self._sql(part))}, '')" for name, part in table.read.version]
+        values += [f"coalesce({_version(name, self._sql(part))}, '')" for name, part in table.version]
         return "''" if not values else values[0] if len(values) == 1 else f"concat_ws({_DIVIDER}, {', '.join(values)})"
 
     def _options(self, call: TextCall) -> tuple[dict[str, Any], list[tuple[str, Part]]]:
@@ -301,7 +277,7 @@ class _Rewriting:
 
     # Columns and tables.
 
-    def _column(self, call: TextCall) -> tuple[_Table, str, str]:
+    def _column(self, call: TextCall) -> tuple[ReadTable, str, str]:
         """Return the table of the column of a call, its path, and SQL for a list of its texts."""
         parts = call.column
         if not parts:
@@ -327,7 +303,7 @@ class _Rewriting:
         error = UnknownColumnError(what, where=call.function, expected=expected, remedy=remedy)
         raise self._placed(call, error)
 
-    def _column_in(self, call: TextCall, scope: Scope, parts: tuple[str, ...]) -> tuple[_Table, str, str] | None:
+    def _column_in(self, call: TextCall, scope: Scope, parts: tuple[str, ...]) -> tuple[ReadTable, str, str] | None:
         """Return what `_column` does for a column of this SELECT; None where it may only be one of another around."""
         named = [
             table_read for table_read in scope.tables if len(parts) > 1 and folded(table_read.alias) == folded(parts[0])
@@ -340,11 +316,19 @@ class _Rewriting:
             if table is not None:
                 names = table.dataset.schema.names
                 raise self._placed(call, unknown_column(".".join(parts[1:]), names, f"table {parts[0]}"))
+            origin = self._origins.of(named[0], parts[1:])
+            if origin is not None:
+                return self._text_column(call, *origin, parts[1:])
         seen = [table_read for table_read in scope.tables if not table_read.is_hidden or call.clause == "from"]
         tables = [table for table_read in seen if (table := self._table(table_read)) is not None]
         has_it = [(table, column) for table in tables if (column := table.column(parts)) is not None]
         if len(has_it) == 1 and not named:
             return self._text_column(call, *has_it[0])
+        if not has_it and not named:
+            traced = [origin for each in seen if (origin := self._origins.of(each, parts)) is not None]
+            if len(traced) == 1:
+                return self._text_column(call, *traced[0], parts)
+            has_it = traced
         if has_it and not named:
             aliases = ", ".join(table.read.alias for table, _ in has_it)
             what, remedy = f"column {parts[0]!r} is of several tables: {aliases}", "write the table before the column"
@@ -361,13 +345,17 @@ class _Rewriting:
             )
         return None
 
-    def _text_column(self, call: TextCall, table: _Table, column: tuple[str, ...]) -> tuple[_Table, str, str]:
+    def _text_column(
+        self, call: TextCall, table: ReadTable, column: tuple[str, ...], spelled: tuple[str, ...] = ()
+    ) -> tuple[ReadTable, str, str]:
+        """Return what `_column` does for a column of a table; what is read may spell its name in another way."""
         path = join_path(column) if len(column) > 1 else column[0]
         try:
             field = text_column(table.dataset.handle.snapshot.schema, path)
         except LanceDuckError as error:
             raise self._placed(call, error) from error
-        text = ".".join(map(quoted, (table.read.alias, *column) if table.read.alias else column))
+        names = spelled or column
+        text = ".".join(map(quoted, (table.read.alias, *names) if table.read.alias else names))
         if field.below:
             raise self._placed(
                 call, UnsupportedError("texts of structs in a list", where=call.function, found=field.path)
@@ -376,13 +364,13 @@ class _Rewriting:
             text = f"CAST({text} AS VARCHAR)"
         return table, field.path, text if is_list(storage_type(field.type)) else f"[{text}]"
 
-    def _table(self, table_read: TableRead) -> _Table | None:
+    def _table(self, table_read: TableRead) -> ReadTable | None:
         """Return the Lance table that a SELECT reads; None where it reads another one."""
         if table_read not in self._tables:
             self._tables[table_read] = self._find(table_read)
         return self._tables[table_read]
 
-    def _find(self, table_read: TableRead) -> _Table | None:
+    def _find(self, table_read: TableRead) -> ReadTable | None:
         handle: TableHandle | None
         if table_read.path is not None:
             handle, name = self._catalog.path_handle(table_read.path), table_read.path
@@ -396,7 +384,8 @@ class _Rewriting:
             return None
         dataset = _at_version(handle, table_read.version)
         is_held = pinned_versions() is not None and not table_read.version
-        return _Table(table_read, name, dataset, self._catalog.binder.texts.hold(dataset) if is_held else None)
+        held = self._catalog.binder.texts.hold(dataset) if is_held else None
+        return ReadTable(table_read, name, dataset, held, table_read.version)
 
     # Texts.
 

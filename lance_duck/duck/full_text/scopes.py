@@ -41,11 +41,13 @@ class _Cte:
     Attributes:
         name: Folded.
         start, end: Tokens for which the name means it: those behind its query, and those in it where it is recursive.
+        query: Tokens of its query, from the first one to that behind the last; None where its columns have other names.
     """
 
     name: str
     start: int
     end: int
+    query: tuple[int, int] | None
 
 
 @dataclass(frozen=True)
@@ -103,6 +105,8 @@ class TableRead:
             among them, or before them.
         end: The token after its alias.
         is_called: Whether the text gives it an alias.
+        query: Tokens of the subquery or common table expression that it is, from the first one to that behind the last;
+            None for others, and where its columns have other names.
     """
 
     alias: str
@@ -113,6 +117,7 @@ class TableRead:
     place: tuple[int, int] | None = None
     end: int = -1
     is_called: bool = False
+    query: tuple[int, int] | None = None
 
 
 @dataclass(eq=False)
@@ -183,9 +188,10 @@ class Scopes:
         """The tables of all scopes."""
         return (table for scope in dict.fromkeys(self._of_tokens) for table in scope.tables)
 
-    def is_cte(self, name: str, place: int) -> bool:
-        """Return whether a name means a common table expression where it stands."""
-        return any(cte.name == folded(name) and cte.start <= place < cte.end for cte in self._ctes)
+    def cte(self, name: str, place: int) -> _Cte | None:
+        """Return the common table expression that a name means where it stands; None where it means none."""
+        visible = [cte for cte in self._ctes if cte.name == folded(name) and cte.start <= place < cte.end]
+        return max(visible, key=lambda cte: cte.start, default=None)
 
     def is_query(self, opener: int) -> bool:
         """Return whether a query stands in the parentheses that begin at a place."""
@@ -269,7 +275,8 @@ class _ScopeReader:
         if self._expects:
             self._expects = False
             alias, after = self._alias(after)
-            self._scope.tables.append(TableRead(alias or "", is_hidden=self._is_hidden))
+            query = None if self._all.text(after) == "(" else (place + 1, self._all.closer(place))
+            self._scope.tables.append(TableRead(alias or "", is_hidden=self._is_hidden, query=query))
         return after
 
     def _word(self, place: int, word: str) -> None:
@@ -314,10 +321,17 @@ class _ScopeReader:
         if alias is not None and self._all.text(after) == "(":  # column aliases
             table = TableRead(alias)
         called = alias_name or alias
-        table = TableRead(called or table.alias, table.name, table.path, version or table.version, self._is_hidden)
         is_plain = alias_name is None and read is not None
         self._scope.tables.append(
-            replace(table, place=read if is_plain else None, end=after, is_called=called is not None)
+            replace(
+                table,
+                alias=called or table.alias,
+                version=version or table.version,
+                is_hidden=self._is_hidden,
+                place=read if is_plain else None,
+                end=after,
+                is_called=called is not None,
+            )
         )
         return after
 
@@ -331,8 +345,8 @@ class _ScopeReader:
             parts.append(part)
             after += 2
         if self._all.text(after) != "(":
-            is_cte = len(parts) == 1 and self._all.is_cte(parts[0], place)
-            return TableRead(parts[-1], None if is_cte else tuple(parts)), after
+            cte = self._all.cte(parts[0], place) if len(parts) == 1 else None
+            return TableRead(parts[-1], tuple(parts) if cte is None else None, query=cte and cte.query), after
         close = self._all.closer(after)
         return _called(parts[-1], list_parts(self._all.tokens, after + 1, close)), close + 1
 
@@ -412,13 +426,16 @@ def _ctes(tokens: Sequence[Token], closers: Mapping[int, int], openers: Sequence
         if token.name is None or before not in ("with", "recursive", ","):
             continue
         after = place + 1
-        if after < len(tokens) and tokens[after].text == "(":
+        has_names = after < len(tokens) and tokens[after].text == "("
+        if has_names:
             after = closers.get(after, after) + 1
         follows = [each.text.lower() for each in tokens[after : after + 4]]
         words = {"as": 1, "as materialized": 2, "as not materialized": 3}.get(" ".join(follows).split(" (")[0])
         if words is not None and follows[words : words + 1] == ["("]:
-            start = place if openers[place] in recursive else closers.get(after + words, len(tokens))
-            yield _Cte(folded(token.name), start, closers.get(openers[place]) or _statement_end(tokens, place))
+            close = closers.get(after + words, len(tokens))
+            start = place if openers[place] in recursive else close
+            end = closers.get(openers[place]) or _statement_end(tokens, place)
+            yield _Cte(folded(token.name), start, end, None if has_names else (after + words + 1, close))
 
 
 def _statement_end(tokens: Sequence[Token], place: int) -> int:

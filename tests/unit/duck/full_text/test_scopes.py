@@ -50,7 +50,10 @@ def test_names_of_common_table_expressions() -> None:
     sql = "WITH RECURSIVE a(x) AS (SELECT 1), B AS NOT MATERIALIZED (FROM a) SELECT c AS d FROM b"
     scopes = Scopes(tokens_of(sql))
     end = len(scopes.tokens) - 1
-    assert [name for name in "abcd" if scopes.is_cte(name, end)] == ["a", "b"]
+    ctes = {name: scopes.cte(name, end) for name in "abcd"}
+    assert [name for name, cte in ctes.items() if cte is not None] == ["a", "b"]
+    queries = [cte.query and [t.text for t in scopes.tokens[slice(*cte.query)]] for cte in ctes.values() if cte]
+    assert queries == [None, ["FROM", "a"]]
 
 
 @pytest.mark.parametrize(

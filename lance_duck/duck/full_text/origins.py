@@ -1,0 +1,197 @@
+"""The columns of Lance tables that columns of subqueries, common table expressions and views are.
+
+A column is traced through SELECTs that give it as it is, perhaps under another name: `SELECT t.body AS text FROM t`,
+`SELECT * FROM t`. It is not traced through set operations, PIVOT and expressions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Final
+
+import pyarrow as pa
+
+from lance_duck.dataset import LanceDataset
+from lance_duck.duck.full_text.scopes import Part, Scope, Scopes, TableRead, is_colon, list_parts
+from lance_duck.duck.statement.identifiers import folded
+from lance_duck.duck.statement.text import Statement
+from lance_duck.duck.statement.tokens import Token
+
+_DEEPEST: Final = 32
+"""Queries within each other up to which a column is traced: none that a person writes has more."""
+_BEGINNINGS: Final = ("select", "from", "with")
+_TURNED: Final = ("pivot", "unpivot")
+_STAR: Final = "*"
+
+
+@dataclass(frozen=True, eq=False)
+class ReadTable:
+    """A Lance table that a SELECT reads, or that a column of what it reads comes from.
+
+    Attributes:
+        read: The table as the statement names it, or the subquery, common table expression or view.
+        name: Name of the Lance table, as `lance_scan` takes it.
+        dataset: The version that is read; the newest if an expression chooses it.
+        held: Number of that version, which is one of a transaction; None for others.
+        version: The version as the statement chooses it, as arguments of `lance_scan`.
+    """
+
+    read: TableRead
+    name: str
+    dataset: LanceDataset
+    held: int | None
+    version: tuple[tuple[str, Part], ...]
+
+    def column(self, parts: Sequence[str]) -> tuple[str, ...] | None:
+        """Return a (nested) column by its name as the table spells it; None where it has none."""
+        fields, path = list(self.dataset.schema), []
+        for part in parts:
+            exact = [each for each in fields if each.name == part]
+            exact = exact or [each for each in fields if folded(each.name) == folded(part)]
+            if len(exact) != 1:
+                return None
+            path.append(exact[0].name)
+            type_ = exact[0].type
+            fields = [type_.field(i) for i in range(type_.num_fields)] if pa.types.is_struct(type_) else []
+        return tuple(path)
+
+
+@dataclass(frozen=True, eq=False)
+class Origins:
+    """The origins of columns of one statement.
+
+    Attributes:
+        scopes: The SELECTs of the statement.
+        table_of: Returns the Lance table that a SELECT reads; None for what is none.
+        view_of: Returns the statement that made the view of a name; None where the name means something else.
+    """
+
+    scopes: Scopes
+    table_of: Callable[[TableRead], ReadTable | None]
+    view_of: Callable[[tuple[str, ...]], str | None]
+
+    def of(self, table_read: TableRead, parts: Sequence[str]) -> tuple[ReadTable, tuple[str, ...]] | None:
+        """Return the Lance table that a column comes from, as `table_read`, and the name of the column in it.
+
+        Args:
+            table_read: What a SELECT of the statement reads.
+            parts: Name of the column, without qualifier.
+
+        Returns:
+            The table and the column; None where they are not known.
+        """
+        origin = self._of(self.scopes, table_read, parts, 0)
+        return None if origin is None else (replace(origin[0], read=table_read), origin[1])
+
+    def _of(
+        self, scopes: Scopes, table_read: TableRead, parts: Sequence[str], depth: int
+    ) -> tuple[ReadTable, tuple[str, ...]] | None:
+        table = self.table_of(table_read)
+        if table is not None:
+            column = table.column(parts)
+            is_elsewhere = scopes is not self.scopes and bool(table.version)
+            return None if column is None or is_elsewhere else (table, column)
+        if depth > _DEEPEST:
+            return None
+        if table_read.query is not None:
+            return self._in_query(scopes, table_read.query, parts, depth + 1)
+        text = None if table_read.name is None or table_read.version else self.view_of(table_read.name)
+        view = None if text is None else _query_of_view(text)
+        return None if view is None else self._in_query(view, (0, len(view.tokens)), parts, depth + 1)
+
+    def _in_query(
+        self, scopes: Scopes, query: tuple[int, int], parts: Sequence[str], depth: int
+    ) -> tuple[ReadTable, tuple[str, ...]] | None:
+        """Return the origin of a column of a query's result."""
+        start, end = query
+        while scopes.text(start) == "(" and scopes.closer(start) == end - 1:
+            start, end = start + 1, end - 1
+        scope = scopes.scope_of(start)
+        if (scope.start, scope.end) != (start, end) or scopes.word(start) not in _BEGINNINGS or not scope.clauses:
+            return None
+        if any(scopes.word(at) in _TURNED and scopes.scope_of(at) is scope for at in range(start, end)):
+            return None
+        items = list(_items(scopes, scope))
+        named = [source for name, source in items if name == folded(parts[0])]
+        if len(named) == 1 and named[0] is not None:
+            return self._in_scope(scopes, scope, (*named[0], *parts[1:]), depth)
+        stars = [source for name, source in items if name == _STAR]
+        if named or len(stars) != 1 or stars[0] is None:
+            return None
+        return self._in_scope(scopes, scope, (*stars[0], *parts), depth)
+
+    def _in_scope(
+        self, scopes: Scopes, scope: Scope, parts: Sequence[str], depth: int
+    ) -> tuple[ReadTable, tuple[str, ...]] | None:
+        """Return the origin of a column of the tables of a SELECT, perhaps with a qualifier."""
+        tables = [table_read for table_read in scope.tables if not table_read.is_hidden]
+        qualified = [each for each in tables if len(parts) > 1 and folded(each.alias) == folded(parts[0])]
+        if qualified:
+            return self._of(scopes, qualified[0], parts[1:], depth)
+        origins = [(each, self._of(scopes, each, parts, depth)) for each in tables]
+        if any(origin is None and self.table_of(each) is None for each, origin in origins):
+            return None  # the column may be one of a table that is not known
+        known = [origin for _, origin in origins if origin is not None]
+        return known[0] if len(known) == 1 else None
+
+
+def _query_of_view(sql: str) -> Scopes | None:
+    """Return the SELECTs of a view; None where it names its columns."""
+    tokens = Statement.of(sql).tokens
+    begin = next((at for at, token in enumerate(tokens) if token.word == "as" or token.text == "("), len(tokens))
+    if begin == len(tokens) or tokens[begin].text == "(":
+        return None
+    end = tokens[-1].start if tokens[-1].text == ";" else len(sql)
+    return Scopes(Statement.of(sql[tokens[begin].end : end]).tokens)
+
+
+def _items(scopes: Scopes, scope: Scope) -> Iterator[tuple[str, tuple[str, ...] | None]]:
+    """Yield the name of each column of a SELECT, and the column that it is; None for an expression.
+
+    A star is named so, and has the qualifier that stands before it.
+    """
+    spans = pairwise([*scope.clauses, ("", scope.end)])
+    span = next(((begin + 1, end) for (word, begin), (_, end) in spans if word == "select"), None)
+    if span is None:
+        yield _STAR, ()
+        return
+    begin, end = span
+    if scopes.word(begin) == "distinct":
+        begin = scopes.closer(begin + 2) + 1 if scopes.word(begin + 1) == "on" else begin + 1
+    for part in list_parts(scopes.tokens, begin, end):
+        if part.tokens:
+            yield from _columns(part.tokens)
+
+
+def _columns(tokens: Sequence[Token]) -> Iterator[tuple[str, tuple[str, ...] | None]]:
+    """Yield the names that an item of a SELECT gives, with their columns: see `_items`."""
+    star = next(
+        (at for at, token in enumerate(tokens) if token.text == "*" and (not at or tokens[at - 1].text == ".")), -1
+    )
+    before = _name(tokens[: max(star - 1, 0)]) if star > 0 else ()
+    if star >= 0 and before is not None:
+        yield _STAR, before
+        for token in tokens[star + 1 :]:  # EXCLUDE, REPLACE, RENAME
+            if token.name is not None:
+                yield folded(token.name), None
+        return
+    alias: str | None = None
+    core = tokens
+    if is_colon(tokens, 1):
+        alias, core = tokens[0].name, tokens[2:]
+    elif len(tokens) > 2 and tokens[-2].word == "as":
+        alias, core = tokens[-1].name, tokens[:-2]
+    elif len(tokens) > 1 and tokens[-1].name is not None and tokens[-2].text != ".":
+        alias, core = tokens[-1].name, tokens[:-1]
+    column = _name(core)
+    if alias is not None or column is not None:
+        yield folded(alias if alias is not None else (column or ("",))[-1]), column
+
+
+def _name(tokens: Sequence[Token]) -> tuple[str, ...] | None:
+    """Return the parts of a name; None where tokens are something else."""
+    names = tuple(token.name for token in tokens[::2])
+    is_name = len(tokens) % 2 == 1 and all(token.text == "." for token in tokens[1::2]) and None not in names
+    return tuple(str(name) for name in names) if is_name else None
