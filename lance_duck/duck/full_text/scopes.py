@@ -346,7 +346,9 @@ class _ScopeReader:
             after += 2
         if self._all.text(after) != "(":
             cte = self._all.cte(parts[0], place) if len(parts) == 1 else None
-            return TableRead(parts[-1], tuple(parts) if cte is None else None, query=cte and cte.query), after
+            return TableRead(
+                parts[-1], tuple(parts) if cte is None else None, query=None if cte is None else cte.query
+            ), after
         close = self._all.closer(after)
         return _called(parts[-1], list_parts(self._all.tokens, after + 1, close)), close + 1
 
