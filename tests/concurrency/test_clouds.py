@@ -163,6 +163,25 @@ def test_credentials_that_expire_in_the_middle_are_renewed(cloud: Cloud) -> None
     assert renewed.find_problems() == []
 
 
+def test_tokens_of_google_are_renewed_under_an_open_handle(monkeypatch: pytest.MonkeyPatch) -> None:
+    with gcs_service() as (app, options):
+        address = json.loads(options["google_service_account_key"])["gcs_base_url"]
+        monkeypatch.setenv("GCE_METADATA_HOST", address.removeprefix("http://"))
+        options = {"google_base_url": address, "allow_http": "true"}
+        uri = f"gs://{BUCKET}/{uuid.uuid4().hex}.lance"
+        dataset = ld.write_dataset(pa.table({"id": range(5)}), uri, storage_options=options)
+        dataset.delete("id = 0")
+        first = len(app.tokens)
+        assert first
+        time.sleep(2.2)
+        dataset.delete("id = 1")
+        dataset.insert(pa.table({"id": [9]}))
+        assert len(app.tokens) > first
+        assert ld.dataset(uri, storage_options=options).to_table()["id"].to_pylist() == [2, 3, 4, 9]
+        store = open_store(uri, options)
+        assert not any(app.tokens[-1].encode() in store.get(entry.path) for entry in store.walk())
+
+
 def expiring(cloud: Cloud) -> tuple[dict[str, str], Callable[[], None]]:
     """Return options with credentials that expire soon, or when the service of the tests says so, and what waits."""
     if cloud.gcs is not None:

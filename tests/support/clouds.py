@@ -83,6 +83,11 @@ def azure_token(seconds: float) -> str:
     return urlencode({**facts, "sig": base64.b64encode(signature).decode()})
 
 
+TOKEN_PATH = "/computeMetadata/v1/instance/service-accounts/default/token"
+TOKEN_SECONDS = 242
+"""That a token lasts: clients fetch another one 240 seconds before the end."""
+
+
 class Gcs:
     """A WSGI application with one bucket.
 
@@ -92,6 +97,8 @@ class Gcs:
         begun: How many uploads were begun.
         refusals: How many requests to refuse next, as too many.
         is_expired: Whether to refuse all requests, as of credentials that have expired.
+        tokens: Access tokens that were given out, as by the metadata service of a machine of Google's; the last of them
+            is asked for once there is one.
     """
 
     def __init__(self) -> None:
@@ -99,6 +106,7 @@ class Gcs:
         self.uploads: dict[str, tuple[str, dict[int, bytes]]] = {}
         self.begun = self.refusals = 0
         self.is_expired = False
+        self.tokens: list[str] = []
         self._generation = 0
         self._lock = threading.Lock()
 
@@ -108,7 +116,13 @@ class Gcs:
         key = unquote(environ["RAW_URI"].split("?")[0]).removeprefix(f"/{BUCKET}").removeprefix("/")
         query = dict(parse_qsl(environ["QUERY_STRING"], keep_blank_values=True))
         with self._lock:
-            if self.is_expired:
+            if environ["PATH_INFO"] == TOKEN_PATH:
+                self.tokens.append(f"token-{len(self.tokens)}")
+                answer = json.dumps(
+                    {"access_token": self.tokens[-1], "expires_in": TOKEN_SECONDS, "token_type": "Bearer"}
+                )
+                status, headers, answer = "200 OK", {"Content-Type": "application/json"}, answer.encode()
+            elif self.is_expired or (self.tokens and environ.get("HTTP_AUTHORIZATION") != f"Bearer {self.tokens[-1]}"):
                 status, headers, answer = "401 Unauthorized", {}, b"Invalid Credentials"
             elif self.refusals:
                 self.refusals -= 1
