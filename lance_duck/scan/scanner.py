@@ -335,10 +335,10 @@ _ROW_LISTS: Final = ("row_addr_allowlist", "row_addr_blocklist")
 def _with_row_lists(table: TableScan, options: ScanOptions) -> tuple[TableScan, ScanOptions]:
     """Return a table that has only the rows that lists of the options leave, and the options without these."""
     snapshot = table.snapshot
-    fragments = {fragment.id: fragment for fragment in snapshot.fragments}
+    present = set(snapshot.fragments.ids())
 
     def rows_of(fragment_id: int) -> int | None:
-        return snapshot.physical_rows(fragments[fragment_id]) if fragment_id in fragments else None
+        return snapshot.physical_rows(snapshot.fragment(fragment_id)) if fragment_id in present else None
 
     for name in _ROW_LISTS:
         condition = row_lists.listed_rows(getattr(options, name), name, rows_of, excluded=name == _ROW_LISTS[1])
