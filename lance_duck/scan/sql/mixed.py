@@ -48,11 +48,13 @@ class MixedSql:
         text: SQL.
         tree: The filter; its pieces are `Opaque` conditions whose columns are not known yet.
         pieces: These conditions, in the order of the text.
+        shape: The text, with 0 for each whole number outside of the pieces: DuckDB cuts texts of one shape alike.
     """
 
     text: str
     tree: Predicate
     pieces: Sequence[Opaque]
+    shape: str
 
     def confirmed(self, schema: pa.Schema) -> Predicate | None:
         """Let DuckDB confirm and bind the pieces.
@@ -64,7 +66,7 @@ class MixedSql:
             return None
         sql = tuple(piece.sql for piece in self.pieces)
         try:
-            reads = _paths_of(self.text, sql, schema)
+            reads = _paths_of(self, sql, schema)
             _bind(self.pieces, reads, schema)
         except InvalidInputError:
             return None
@@ -94,7 +96,7 @@ def read_sql(text: str, schema: pa.Schema, parameters: Parameters = None) -> Pre
             tree = parser.whole()
     except NotSimpleError:
         return None
-    return MixedSql(text, tree, parser.pieces)
+    return MixedSql(text, tree, parser.pieces, parser.shape)
 
 
 def implied_tree(text: str, schema: pa.Schema, parameters: Parameters = None) -> Predicate | None:
@@ -122,11 +124,11 @@ def is_cacheable(text: str, schema: pa.Schema) -> bool:
     return len(text) <= LONG_TEXT
 
 
-def _paths_of(text: str, pieces: tuple[str, ...], schema: pa.Schema) -> tuple[tuple[Path, ...], ...]:
-    """Return the columns that each piece reads, in one parse of the text, whatever is bound to it later."""
-    if not is_cacheable(text, schema):
-        return operand_paths(text, pieces, schema, "filter")
-    return _PATHS.get((text, pieces, schema), lambda: operand_paths(text, pieces, schema, "filter"))
+def _paths_of(mixed: MixedSql, pieces: tuple[str, ...], schema: pa.Schema) -> tuple[tuple[Path, ...], ...]:
+    """Return the columns that each piece reads, in one parse of a text of its shape, whatever is bound to it later."""
+    if not is_cacheable(mixed.text, schema):
+        return operand_paths(mixed.text, pieces, schema, "filter")
+    return _PATHS.get((mixed.shape, pieces, schema), lambda: operand_paths(mixed.text, pieces, schema, "filter"))
 
 
 def _bind(pieces: Sequence[Opaque], reads: tuple[tuple[Path, ...], ...], schema: pa.Schema) -> None:
@@ -153,7 +155,19 @@ class _MixedParser(Parser):
     def __init__(self, text: str, schema: pa.Schema, parameters: Parameters) -> None:
         super().__init__(tokens(text, simple=False), schema, parameters)
         self._text = text
+        self._spans: list[tuple[int, int]] = []
         self.pieces: list[Opaque] = []
+
+    @property
+    def shape(self) -> str:
+        """See `MixedSql`."""
+        shape, at = [], 0
+        for token in self._tokens:
+            is_number = token.kind == "number" and self._text[token.start : token.stop].isdecimal()
+            if is_number and not any(start <= token.start < stop for start, stop in self._spans):
+                shape += [self._text[at : token.start], "0"]
+                at = token.stop
+        return "".join([*shape, self._text[at:]])
 
     def _operand(self) -> Predicate:
         at, depth, num_parameters, pieces = self._at, self._depth, self._used, len(self.pieces)
@@ -165,7 +179,7 @@ class _MixedParser(Parser):
         except NotSimpleError:
             pass
         self._at, self._depth, self._used = at, depth, num_parameters
-        del self.pieces[pieces:]
+        del self.pieces[pieces:], self._spans[pieces:]
         return self._piece()
 
     def _literal(self) -> Literal:
@@ -197,6 +211,7 @@ class _MixedParser(Parser):
         trigrams = implied_by_tokens(part, self._schema, parameters)
         piece = Opaque(f"({text}\n)", (), parameters, trigrams)
         self.pieces.append(piece)
+        self._spans.append((part[0].start, part[-1].stop))
         implied = self._implied_by_like(part)
         return piece if implied is None else And((implied, piece))
 

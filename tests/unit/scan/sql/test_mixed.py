@@ -12,7 +12,8 @@ from lance_duck.errors import InvalidInputError
 from lance_duck.scan.evaluator import expressions
 from lance_duck.scan.filters import Filter, SqlFilter, TreeFilter, make_filter
 from lance_duck.scan.predicate.tree import And, Opaque, StartsWith
-from lance_duck.scan.sql.vet import parse_sql
+from lance_duck.scan.sql import mixed
+from lance_duck.scan.sql.vet import operand_paths, parse_sql
 
 RNG = random.Random(1)
 ROWS = 200
@@ -187,3 +188,19 @@ def test_a_filter_does_not_change_with_a_list_of_parameters() -> None:
 def test_other_parameters_than_those_of_the_text_are_refused(parameters: Any) -> None:
     with pytest.raises(InvalidInputError, match="bad filter"):
         make_filter("x = ? AND length(s) = ?", SCHEMA, parameters)
+
+
+def test_texts_that_differ_in_numbers_of_simple_conditions_are_cut_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
+
+    def cut(text: str, *rest: Any) -> Any:
+        seen.append(text)
+        return operand_paths(text, *rest)
+
+    monkeypatch.setattr(mixed, "operand_paths", cut)
+    texts = [f"(x = {x} OR x >= {x + 1}) AND y % 2 = 1 AND s <> 'a' AND x < {x + 90}" for x in (1, 2, 3)]
+    for text in (*texts, "x = 7 AND y % 2 = 1", "x = 8 AND y % 3 = 1", "x = 9 AND y % 3 = 1"):
+        found: Any = make_filter(text, SCHEMA)
+        expected = SqlFilter(parse_sql(text, SCHEMA, "filter"))
+        assert found.mask(COLUMNS, ROWS).to_pylist() == expected.mask(COLUMNS, ROWS).to_pylist()
+    assert seen == [texts[0], "x = 7 AND y % 2 = 1", "x = 8 AND y % 3 = 1"]
