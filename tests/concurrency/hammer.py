@@ -92,7 +92,7 @@ def change(
     except StoreError:
         tally.tried[f"{name} failed"] += 1
         tally.unsure |= tally.trying
-        tally.unsure_counts += name == "count"
+        tally.unsure_counts += name in ("count", "overlay")
 
 
 def check(uri: str, options: dict[str, str], tallies: list[Tally]) -> None:
@@ -133,6 +133,12 @@ def _delete(dataset: ld.LanceDataset, who: int, turn: int, tally: Tally, rng: ra
         tally.deleted.add(chosen)
 
 
+def _overlay(dataset: ld.LanceDataset, who: int, turn: int, tally: Tally, rng: random.Random) -> None:
+    done = dataset.update({"n": "n + 1"}, where=f"id = {COUNTER}", update_mode="data_overlay")
+    assert done["num_rows_updated"] == 1
+    tally.counted += 1
+
+
 def _count(dataset: ld.LanceDataset, who: int, turn: int, tally: Tally, rng: random.Random) -> None:
     done = dataset.update({"n": "n + 1"}, where=f"id = {COUNTER}")
     assert done["num_rows_updated"] == 1
@@ -150,4 +156,11 @@ def _compact(dataset: ld.LanceDataset, who: int, turn: int, tally: Tally, rng: r
     dataset.optimize.compact_files()
 
 
-_CHANGES = {"append": _append, "delete": _delete, "count": _count, "upsert": _upsert, "compact": _compact}
+_CHANGES = {
+    "append": _append,
+    "delete": _delete,
+    "count": _count,
+    "overlay": _overlay,
+    "upsert": _upsert,
+    "compact": _compact,
+}

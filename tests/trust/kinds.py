@@ -139,6 +139,12 @@ KINDS: tuple[TrialKind, ...] = (
         share=2,
     ),
     TrialKind(
+        "simulated overlays",
+        "simulation.verbs:overlays",
+        "such writers, which also add to a row by data overlays: no addition is lost or doubled",
+        10,
+    ),
+    TrialKind(
         "hostile files",
         "fuzz:hostile_files",
         "60 data files of a version, 0.1 to 2.3, overlays, or checksums that say what is not so: own errors, "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from random import Random
@@ -23,6 +23,15 @@ URI = "memory://simulated/t.lance"
 
 def verbs(seed: int, folder: Path) -> Mapping[str, int]:
     """Have writers append, delete, count, upsert and compact, and others clean up and read."""
+    return _against_each_other(seed, ("append", "delete", "count", "upsert"))
+
+
+def overlays(seed: int, folder: Path) -> Mapping[str, int]:
+    """Have writers also count by data overlays, which stay until a compaction folds them in."""
+    return _against_each_other(seed, ("append", "delete", "count", "upsert", "overlay"))
+
+
+def _against_each_other(seed: int, names: Sequence[str]) -> Mapping[str, int]:
     rng = Random(seed)
     scheduler = Scheduler(rng)
     service = SimulatedService(rng, scheduler)
@@ -32,7 +41,7 @@ def verbs(seed: int, folder: Path) -> Mapping[str, int]:
         service.install(patch)
         hammer.create(URI, {}, enable_stable_row_ids=rng.random() < 0.5)
         service.weather = rng.choice(WEATHERS)
-        what: dict[str, int] = {name: rng.randrange(1, 4) for name in ("append", "delete", "count", "upsert")}
+        what: dict[str, int] = {name: rng.randrange(1, 4) for name in names}
         what["compact"] = 1
         works = [lambda who=who: tallies.append(_write(who, seed, what, rng)) for who in range(rng.randrange(2, 5))]
         scheduler.run([*works, lambda: _read(reads), _clean])
