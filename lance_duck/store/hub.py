@@ -20,15 +20,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from http.client import HTTPException
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, unquote, urljoin, urlsplit
 
 import obstore
 
+from lance_duck import lazy
 from lance_duck.errors import CorruptError, InvalidInputError, NotFoundError, StoreError, UnsupportedError
 from lance_duck.redact import remember, shown
-from lance_duck.retry import RetryPolicy
 from lance_duck.store.client import bucket_client, call, sorted_options
+
+if TYPE_CHECKING:
+    from lance_duck import retry
+else:
+    retry = lazy.modules(globals(), "lance_duck", "retry")
 
 SCHEME: Final = "hf"
 OPTIONS: Final = ("hf_endpoint", "hf_token")
@@ -45,9 +50,10 @@ _ENDPOINT: Final = "https://huggingface.co"
 _NEXT: Final = re.compile(r'<([^<>]*)>\s*;[^,]*\brel="?next"?')
 _TIMEOUT: Final = 60.0
 """Seconds without a byte."""
-RETRIES: Final = RetryPolicy(retries=3, timeout=_TIMEOUT, first_wait=0.5, longest_wait=4.0)
-"""Attempts for a page that the Hub is too busy to give, or whose connection broke: some seconds, as the client of the
-first page waits. Nothing was measured."""
+RETRIES: Final = 3
+"""Further attempts for a page that the Hub is too busy to give, or whose connection broke. Nothing was measured."""
+FIRST_WAIT: Final = 0.5
+"""Seconds before the first of these at most; the bound doubles up to 4, as the client of the first page waits."""
 _PASSING: Final = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS)
 _LARGEST_PAGE: Final = 16 << 20
 """Bytes: a page of 1,000 entries has some 200 kB."""
@@ -155,7 +161,8 @@ class HubFolder:
             request.add_unredirected_header("Authorization", f"Bearer {token}")  # for no other server
         passing = (URLError, HTTPException, ConnectionError, TimeoutError)
         try:
-            page, links = RETRIES.run(lambda _: _read(request), on=passing)
+            policy = retry.RetryPolicy(RETRIES, _TIMEOUT, FIRST_WAIT, longest_wait=4.0)
+            page, links = policy.run(lambda _: _read(request), on=passing)
         except (OSError, HTTPException, ValueError) as error:
             raise StoreError("the Hub does not answer", where=self.uri, found=shown(str(error))) from None
         if len(page) > _LARGEST_PAGE:

@@ -22,7 +22,6 @@ from lance_duck.errors import (
     StoreError,
     UnsupportedError,
 )
-from lance_duck.retry import RetryPolicy
 from lance_duck.store import hub as hub_module
 from lance_duck.store import local_path, open_store, uri
 
@@ -215,11 +214,11 @@ def test_a_listing_that_does_not_end_leads_elsewhere_or_breaks_off_is_refused(
 def test_a_hub_that_is_busy_is_asked_again(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
     entries = [{"type": "directory", "path": f"{number:04}.lance"} for number in range(1500)]
     monkeypatch.setattr(hub, "listing", lambda path: entries)
-    monkeypatch.setattr(hub_module, "RETRIES", RetryPolicy(retries=2, first_wait=0.001))
+    monkeypatch.setattr(hub_module, "FIRST_WAIT", 0.001)
     store = open_store("hf://datasets/ann/trips", {**HTTP, "hf_endpoint": hub.endpoint})
-    hub.busy = 2
+    hub.busy = hub_module.RETRIES
     assert len(store.folders() or ()) == 1500
-    hub.busy = 3
+    hub.busy = hub_module.RETRIES + 1
     with pytest.raises(StoreError, match="the Hub does not answer: found HTTP Error 503"):
         store.folders()
 
