@@ -17,6 +17,7 @@ from oracle.nested_random import types, values
 from oracle.tables import KINDS, make_table
 
 import lance_duck as ld
+from lance_duck.cli.change import compact
 from lance_duck.errors import LanceDuckError, UnsupportedError
 
 ROWS, GROUP = 150, 47
@@ -233,3 +234,21 @@ def test_new_columns_without_values_are_refused(tmp_path: Path) -> None:
         with pytest.raises(UnsupportedError, match="new columns without values"):
             dataset.add_columns(columns)
     assert lance.dataset(str(tmp_path / "t.lance")).to_table().column_names == ["id"]
+
+
+@pytest.mark.parametrize("way", ["python", "plan", "sql", "command line"])
+def test_every_compaction_writes_2_2_unless_it_is_told_otherwise(way: str, tmp_path: Path) -> None:
+    uri = str(tmp_path / "t.lance")
+    ds = ld.write_dataset(rows(0, 9), uri, **LEGACY)
+    ds = ld.write_dataset(rows(9, 12), ds, mode="append")
+    if way == "python":
+        ds.optimize.compact_files()
+    elif way == "plan":
+        tasks = ld.optimize.Compaction.plan(ds).tasks
+        ld.optimize.Compaction.commit(ds, [task.execute(ds) for task in tasks])
+    elif way == "sql":
+        ld.connect(str(tmp_path)).sql("OPTIMIZE t").fetchall()
+    else:
+        compact(uri)
+    assert lance.dataset(uri).data_storage_version == ld.dataset(uri).data_storage_version == "2.2"
+    assert lance.dataset(uri).to_table().to_pylist() == rows(0, 12).to_pylist()
