@@ -282,3 +282,28 @@ def test_changes_that_are_prepared_or_many_read_older_versions(con: ld.Connectio
     con.execute(f"PREPARE x AS {insert}; EXECUTE x; {insert}; SELECT 1")
     rows = 8 if "second" in version else 5
     assert con.execute("SELECT id FROM trips WHERE city = 'old'").fetchall() == [(-rows,), (-rows,)]
+
+
+@pytest.mark.parametrize(
+    ("statement", "values"),
+    [("SELECT $1 + 1", "(41)"), ("SELECT ?, ?", "(1, 'x')"), ("SELECT $a", "(a := 3)"), ("SELECT [?]", "(1 + 1)")],
+)
+def test_execute_in_a_transaction_names_columns_as_duckdb_does(
+    con: ld.Connection, plain: duckdb.DuckDBPyConnection, statement: str, values: str
+) -> None:
+    results = []
+    for each in (con, plain):
+        each.execute("BEGIN").execute(f"PREPARE p AS {statement}").execute(f"EXECUTE p{values}")
+        results.append(([column[0] for column in each.description], each.fetchall()))
+    assert results[0] == results[1]
+
+
+def test_a_statement_that_was_prepared_reads_a_view_that_was_made_later_as_the_transaction_does(
+    con: ld.Connection,
+) -> None:
+    con.execute("CREATE TABLE memory.later AS SELECT 7 AS id")
+    con.execute("PREPARE p AS SELECT max(id) + $1 FROM later")
+    con.execute("DROP TABLE memory.later").execute("CREATE VIEW memory.later AS FROM trips")
+    con.execute("BEGIN").execute("INSERT INTO trips VALUES (40, 'new')")
+    assert con.execute("EXECUTE p(2)").fetchall() == [(42,)]
+    con.execute("ROLLBACK")

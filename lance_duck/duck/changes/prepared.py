@@ -5,12 +5,13 @@
     DEALLOCATE [PREPARE] x
 
 DuckDB prepares statements, too, except those that it cannot run; it runs by itself those that are not about Lance
-tables, and that are outside transactions.
+tables.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import cycle
 from typing import Final
@@ -91,12 +92,13 @@ class PreparedStatements:
         text = Statement.of(preparation.text).numbered
         self._prepared[folded(preparation.name)] = _Prepared(text, is_ours)
 
-    def executed(self, sql: str, *, in_transaction: bool) -> str:
+    def executed(self, sql: str, reads_ours: Callable[[str], bool] | None) -> str:
         """Return the statement that an EXECUTE runs; any other statement as it is. A DEALLOCATE lets go of one.
 
         Args:
             sql: The statement.
-            in_transaction: Tables are read at versions that DuckDB did not prepare the statement for.
+            reads_ours: In a transaction, which reads tables at versions that DuckDB did not prepare the statement for:
+                returns whether a statement may read a Lance table.
 
         Raises:
             InvalidInputError: The values do not fit the statement.
@@ -113,7 +115,9 @@ class PreparedStatements:
             return sql
         name = body.tokens[1].name if body.word(0) == "execute" and len(body) > 1 else None
         prepared = None if name is None else self._prepared.get(folded(name))
-        if name is None or prepared is None or not (prepared.is_ours or in_transaction):
+        if name is None or prepared is None:
+            return sql
+        if not prepared.is_ours and (reads_ours is None or not reads_ours(prepared.text)):
             return sql
         return head.explain.text + self._with_values(name, prepared.text, body.part(2))
 

@@ -165,7 +165,11 @@ class ChangeRunner:
 
     def executed(self, sql: str) -> str:
         """Return the statement that an EXECUTE runs, unless DuckDB does that itself; other statements as they are."""
-        return self._prepared.executed(sql, in_transaction=self._block is not None)
+        return self._prepared.executed(sql, None if self._block is None else self._may_read_ours)
+
+    def _may_read_ours(self, sql: str) -> bool:
+        """Return whether a statement names a Lance table, or a view or macro of the user's, which may read one."""
+        return self._catalog.vocabulary.may_be_in(sql) or self._names.may_stand_for_ours(Statement.of(sql).names)
 
     def prepared(self, sql: str, native: Callable[[], Any]) -> Callable[[], Any] | None:
         """Return the function that runs a PREPARE; None for other statements.
@@ -182,11 +186,10 @@ class ChangeRunner:
         if is_alone:  # a syntax error refers to the text as written
             text = prepared.readable if prepared.nearest else preparation.text
             self._native.extract_statements(self._with_versions_called(text))
-        named = is_alone or self._catalog.vocabulary.may_be_in(preparation.text)
 
         def prepare() -> Any:
             # DuckDB would read a view at the version that it had when the statement was prepared.
-            is_ours = named or self._names.may_stand_for_ours(prepared.names)
+            is_ours = is_alone or self._may_read_ours(preparation.text)
             answer = self._native.execute(nothing().sql) if is_alone else native()
             self._prepared.keep(preparation, is_ours=is_ours)
             return answer
