@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from functools import partial, wraps
+from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
@@ -22,7 +22,7 @@ from lance_duck.duck.foreign import ForeignTexts, changes_search
 from lance_duck.duck.full_text.calls import may_find
 from lance_duck.duck.full_text.rewrite import TextRewriter
 from lance_duck.duck.history.names import may_be_called
-from lance_duck.duck.inherited import Inherited, leave_to_children
+from lance_duck.duck.inherited import Inherited, guarded, leave_to_children
 from lance_duck.duck.macros import load_history
 from lance_duck.duck.names import Changes, Names
 from lance_duck.duck.planner import Planner
@@ -225,7 +225,7 @@ class Connection:
         """Commit the transaction, if one was begun. Raises CommitConflictError where others changed the same rows."""
         if self.in_transaction:
             return self.execute("COMMIT")
-        _guarded(
+        guarded(
             self._native.commit, self._inherited
         )()  # many hosts call it without a transaction: then there is nothing to do
         return self
@@ -280,15 +280,14 @@ class Connection:
             raise AttributeError(f"'Connection' object has no attribute {name!r}{hint}", name=name, obj=self)
         count = self._writer.count
         if name in _FETCHES:
-            fetch = _guarded(getattr(self._native, name), self._inherited)
-            reader = self.__dict__[name] = count.reader(name, fetch)
-            return reader
+            fetch = self.__dict__[name] = guarded(getattr(self._native, name), self._inherited, count)
+            return fetch
         count.make()
         attribute = getattr(self._native, name)
         if not callable(attribute):
             return attribute
         self._changes.is_sure = False
-        return _guarded(attribute, self._inherited)
+        return guarded(attribute, self._inherited)
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *dir(self._native)})
@@ -460,23 +459,6 @@ class Connection:
             load_history(self._native.sql if later else self._native.execute)
         self._knows_history = not self._writer.in_transaction  # a ROLLBACK would remove them
         return True
-
-
-def _guarded(method: Callable[..., Any], inherited: Inherited) -> Callable[..., Any]:
-    """Return the method, from which our errors come out as they are: rows are often read only when they are fetched."""
-
-    @wraps(method)
-    def guarded(*args: Any, **options: Any) -> Any:
-        uses = inherited.begun()
-        try:
-            return method(*args, **options)
-        except duckdb.Error as error:
-            raise_own(error)
-            raise
-        finally:
-            uses.pop()
-
-    return guarded
 
 
 def _finds_otherwise(config: Mapping[str, Any]) -> bool:

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
+from functools import wraps
 from types import TracebackType
 from typing import Any, Final
 from weakref import WeakSet
 
+import duckdb
+
 from lance_duck import forks
+from lance_duck.duck.changes.result import CountResult
+from lance_duck.duck.failures import raise_own
 
 
 class Inherited:
@@ -70,6 +76,31 @@ class Inherited:
     def forked(self) -> None:
         """Have the next use check whether this process, a forked child, may use the database."""
         self._is_checked = False
+
+
+def guarded(method: Callable[..., Any], inherited: Inherited, count: CountResult | None = None) -> Callable[..., Any]:
+    """Return the method, from which our errors come out as they are: rows are often read only when they are fetched.
+
+    Args:
+        method: DuckDB's.
+        inherited: The database.
+        count: A result that the method reads where it is held.
+    """
+
+    @wraps(method)
+    def call(*args: Any, **options: Any) -> Any:
+        uses = inherited.begun()
+        try:
+            if count is not None and count.is_held:
+                return count.fetched(method.__name__, method, args, options)
+            return method(*args, **options)
+        except duckdb.Error as error:
+            raise_own(error)
+            raise
+        finally:
+            uses.pop()
+
+    return call
 
 
 def leave_to_children(native: Any) -> None:

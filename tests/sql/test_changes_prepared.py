@@ -307,3 +307,15 @@ def test_a_statement_that_was_prepared_reads_a_view_that_was_made_later_as_the_t
     con.execute("BEGIN").execute("INSERT INTO trips VALUES (40, 'new')")
     assert con.execute("EXECUTE p(2)").fetchall() == [(42,)]
     con.execute("ROLLBACK")
+
+
+@pytest.mark.parametrize("target", ["'{path}'", "trips", "again", "lance.again"])
+@pytest.mark.parametrize("source", ["'{path}'", '"TRIPS"', "again", "lance.again"])
+def test_sets_of_parameters_see_the_rows_of_those_before_by_every_name_of_a_table(
+    folder: Path, connect: Callable[..., ld.Connection], target: str, source: str
+) -> None:
+    path = str(folder / "trips.lance")
+    con = connect({"trips": path, "again": path})
+    into, read = target.format(path=path), source.format(path=path)
+    con.executemany(f"INSERT INTO {into} (id) SELECT count(*) + $1 FROM {read}", [[100], [200]])
+    assert con.execute("SELECT id FROM trips WHERE id > 99 ORDER BY ALL").fetchall() == [(107,), (208,)]

@@ -44,12 +44,10 @@ def reads_table(part: Clauses, place: int) -> bool:
     return True
 
 
-def mentions(part: Clauses, name: str) -> bool:
-    """Return whether a name stands in a clause where a table name could: unqualified, and qualifying nothing."""
-    return any(
-        token.name is not None
-        and folded(token.name) == folded(name)
-        and part.text_at(place - 1) != "."
-        and part.text_at(place + 1) != "."
+def unqualified_names(part: Clauses) -> set[str]:
+    """Return, in lower case, the names that stand where one of a table could: unqualified, and qualifying nothing."""
+    return {
+        folded(token.name)
         for place, token in enumerate(part.tokens)
-    )
+        if token.name is not None and part.text_at(place - 1) != "." and part.text_at(place + 1) != "."
+    }

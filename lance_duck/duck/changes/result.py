@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial, wraps
+from functools import partial
 from typing import Any, Final
 
 import pyarrow as pa
@@ -99,10 +99,14 @@ class CountResult:
     Methods that fetch tuples get it from here. DuckDB makes a result of it where another method asks, for a data frame
     or the names of columns: most callers ask for none, and a call of DuckDB takes 0.7 ms of the 5 ms that an INSERT of
     one row does (`benchmarks/sql_changes.py`).
+
+    Attributes:
+        is_held: Whether there is one.
     """
 
     def __init__(self) -> None:
-        self._make: Callable[[], Any] | None = None
+        self.is_held = False
+        self._make: Callable[[], Any] = nothing
         self._rows: list[tuple[int]] = []
         self._reads: list[Callable[[], Any]] = []
 
@@ -113,40 +117,36 @@ class CountResult:
             count: Rows that were changed.
             make: Has DuckDB make a result of it, which the connection then fetches.
         """
-        self._make, self._rows, self._reads = make, [(count,)], []
+        self._make, self._rows, self._reads, self.is_held = make, [(count,)], [], True
 
     def drop(self) -> None:
         """Drop the result, if there is one."""
-        self._make = None
+        self.is_held = False
 
     def make(self) -> None:
         """Have DuckDB make the result, if there is one, and read of it what was read here."""
-        make, self._make = self._make, None
-        if make is not None:
-            make()
+        if self.is_held:
+            self.is_held = False
+            self._make()
             for read in self._reads:
                 read()
 
-    def reader(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
-        """Return a method of DuckDB's that reads a result, so that it reads this one where there is one.
+    def fetched(self, name: str, method: Callable[..., Any], args: Sequence[Any], options: Mapping[str, Any]) -> Any:
+        """Return what a method that reads a result gives for this one, of which there must be one.
 
         Args:
-            name: Its name.
-            method: The method.
+            name: The name of the method.
+            method: DuckDB's.
+            args: Its arguments.
+            options: Likewise, by name.
         """
-
-        @wraps(method)
-        def read(*args: Any, **options: Any) -> Any:
-            if self._make is not None:
-                size = args[0] if args else _SIZES.get(name, -1)
-                is_plain = name in _SIZES and not options and len(args) <= (name == "fetchmany")
-                if is_plain and (size is None or (type(size) is int and size >= 0)):
-                    self._reads.append(partial(method, *args))
-                    return self._take(size, is_one=name == "fetchone")
-                self.make()
-            return method(*args, **options)
-
-        return read
+        size = args[0] if args else _SIZES.get(name, -1)
+        is_plain = name in _SIZES and not options and len(args) <= (name == "fetchmany")
+        if is_plain and (size is None or (type(size) is int and size >= 0)):
+            self._reads.append(partial(method, *args))
+            return self._take(size, is_one=name == "fetchone")
+        self.make()
+        return method(*args, **options)
 
     def _take(self, size: int | None, *, is_one: bool) -> Any:
         rows, self._rows = self._rows[:size], self._rows if size == 0 else []

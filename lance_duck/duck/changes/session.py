@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,7 +19,7 @@ from lance_duck.commit.operations import Append
 from lance_duck.dataset import LanceDataset
 from lance_duck.duck.catalog import TableCatalog
 from lance_duck.duck.changes.block import TransactionBlock, bind_name, unbind_name
-from lance_duck.duck.changes.clause_tables import alias_of, mentions, reads_table
+from lance_duck.duck.changes.clause_tables import alias_of, reads_table, unqualified_names
 from lance_duck.duck.changes.parameters import StatementParameters
 from lance_duck.duck.changes.result import ChangeResult
 from lance_duck.duck.changes.target import SOURCE, TargetColumn, TargetTable, dataset_of, visible
@@ -357,7 +357,7 @@ class ChangeSession:
 
     @contextmanager
     def pinned(
-        self, table: TargetTable, name: TableName, *parts: Clauses, shown: bool = True
+        self, table: TargetTable, name: TableName, *parts: Clauses
     ) -> Iterator[tuple[list[str], dict[str, Any]]]:
         """Make all mentions of a table in clauses mean one version of it.
 
@@ -365,7 +365,6 @@ class ChangeSession:
             table: The table at that version.
             name: Its name in the statement.
             parts: Clauses.
-            shown: Whether its unqualified name means that version; else another table of the name is made for it.
 
         Yields:
             The text of each clause, and the tables that it reads.
@@ -376,22 +375,21 @@ class ChangeSession:
         pin = DuckTable(lambda: table.dataset, pinned=True, hidden=False)
         if any(_PINNED in text for text in spelled):
             tables[_PINNED] = pin
-        if name.path is not None or not any(mentions(part, name.name) for part in parts):
-            yield spelled, tables
-            return
-        if not shown:
-            yield spelled, tables
-            return
-        is_shown = self.block is not None and self.block.is_shown(name.name)
-        named = self.names.table((name.name,), later=True)
-        if is_shown or named is None or named.identity != identity:
-            yield spelled, tables
-            return
-        bind_name(self.native, name.name, pin)
+        names = self._unqualified(identity, parts)
+        for each in names:
+            bind_name(self.native, each, pin)
         try:
-            yield spelled, {**tables, folded(name.name): pin}
+            yield spelled, {**tables, **dict.fromkeys(names, pin)}
         finally:
-            unbind_name(self.native, name.name)
+            for each in names:
+                unbind_name(self.native, each)
+
+    def _unqualified(self, identity: tuple[str, VersionChoice], parts: Sequence[Clauses]) -> list[str]:
+        """Return the unqualified names by which clauses may read a table, but for those that a transaction shows."""
+        mentioned = {name for part in parts for name in unqualified_names(part)} & self.catalog.vocabulary.names
+        names = [name for name in sorted(mentioned) if self.block is None or not self.block.is_shown(name)]
+        handles = {name: self.names.table((name,), later=True) for name in names}
+        return [name for name, handle in handles.items() if handle is not None and handle.identity == identity]
 
     def visible(self, sql: str) -> str:
         """Rewrite a statement so that it reads the versions of the transaction, whatever names it uses."""
