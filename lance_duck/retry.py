@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from time import monotonic
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, stop_after_delay, wait_random_exponential
-from tenacity.stop import stop_base
+from lance_duck.lazy.modules import modules
+
+if TYPE_CHECKING:
+    import tenacity
+    from tenacity.stop import stop_base
+else:
+    tenacity = modules(globals(), "", "tenacity")
 
 _T = TypeVar("_T")
 
@@ -45,13 +50,13 @@ class RetryPolicy:
             return attempt(0)  # nearly always the only one, and done before a retry could be prepared
         except on as error:
             first_error = error
-        stop: stop_base = stop_after_attempt(self.retries + 1)
+        stop: stop_base = tenacity.stop_after_attempt(self.retries + 1)
         if self.timeout is not None:
-            stop = stop | stop_after_delay(self.timeout - (monotonic() - begin))
-        retrying = Retrying(
+            stop = stop | tenacity.stop_after_delay(self.timeout - (monotonic() - begin))
+        retrying = tenacity.Retrying(
             stop=stop,
-            wait=wait_random_exponential(multiplier=self.first_wait, max=self.longest_wait),
-            retry=retry_if_exception_type(on),
+            wait=tenacity.wait_random_exponential(multiplier=self.first_wait, max=self.longest_wait),
+            retry=tenacity.retry_if_exception_type(on),
             reraise=True,
         )
 

@@ -185,7 +185,8 @@ def retrain(life: Life) -> None:
 
 
 def create_index(life: Life) -> None:
-    life.kind = KINDS[int(life.rng.integers(0, len(KINDS)))]
+    kinds = [kind for kind in KINDS if kind != "IVF_RQ" or life.dim % 8 == 0]
+    life.kind = kinds[int(life.rng.integers(0, len(kinds)))]
     life.said[-1] += f" {life.kind}"
     options: dict[str, Any] = {"num_partitions": int(life.rng.integers(1, 7)), "max_iters": 4}
     if life.kind.endswith("PQ"):

@@ -9,26 +9,32 @@ version 0 or 1. Rows are named by their stable ids if the table has them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 from google.protobuf.message import DecodeError
 
+from lance_duck import lazy
 from lance_duck.errors import UnsupportedError
 from lance_duck.index.files import SegmentReader, SegmentWriter
 from lance_duck.index.kind import VALUE, BuildOptions, Details, MergeInput
 from lance_duck.index.query import Query
-from lance_duck.index.vector.build import build_vector_segment
-from lance_duck.index.vector.merge import merge
 from lance_duck.index.vector.multivectors import is_multivector, one_by_one, vector_type
 from lance_duck.index.vector.search.graphs import GraphIndex
 from lance_duck.index.vector.search.hamming import HammingIndex
 from lance_duck.index.vector.search.ivf import IvfIndex
 from lance_duck.index.vector.storage.one_file import vector_files
 from lance_duck.index.vector.threads import safe_after_fork
-from lance_duck.index.vector.training.index_spec import check_metric
 from lance_duck.index.vector.vectors import has_byte_items, is_vector
 from lance_duck.wire.pb import index_pb2
+
+if TYPE_CHECKING:
+    from lance_duck.index.vector import build as building
+    from lance_duck.index.vector import merge as merging
+    from lance_duck.index.vector.training import index_spec
+else:
+    building, merging = lazy.modules(globals(), "lance_duck.index.vector", "build", "merge")
+    index_spec = lazy.modules(globals(), "lance_duck.index.vector.training", "index_spec")
 
 _COMPRESSIONS: Final = {"flat": "FLAT", "sq": "SQ", "pq": "PQ", "rq": "RQ"}
 
@@ -67,8 +73,8 @@ class VectorKind:
     @safe_after_fork
     def build(self, rows: pa.RecordBatchReader, writer: SegmentWriter, options: BuildOptions) -> Details:
         """Write a segment of rows."""
-        check_metric(rows.schema.field(VALUE).type, options.parameters)
-        return build_vector_segment(one_by_one(rows), writer, options)
+        index_spec.check_metric(rows.schema.field(VALUE).type, options.parameters)
+        return building.build_vector_segment(one_by_one(rows), writer, options)
 
     @safe_after_fork
     def merge(
@@ -79,7 +85,7 @@ class VectorKind:
         options: BuildOptions,
     ) -> Details:
         """Write a segment of other segments and new rows."""
-        return merge(parts, None if rows is None else one_by_one(rows), writer, options)
+        return merging.merge(parts, None if rows is None else one_by_one(rows), writer, options)
 
     def can_follow(self) -> bool:
         """Return True: a segment can be rewritten with new row names."""

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -142,3 +143,14 @@ def test_a_name_that_is_not_there_is_an_attribute_error(name: str) -> None:
 def test_sql_of_a_dataset_runs_in_a_process_that_has_not_connected(table: str) -> None:
     query = "ds.sql('SELECT sum(id) AS n FROM dataset').build().to_batch_records()[0].to_pydict()"
     loaded(f"import lance_duck as ld\nds = ld.dataset({table!r})\nassert {query} == {{'n': [6]}}")
+
+
+def test_a_search_of_an_index_loads_nothing_that_builds_one(tmp_path: Path) -> None:
+    vectors = np.random.default_rng(0).standard_normal(300 * 8).astype(np.float32)
+    column = pa.FixedSizeListArray.from_arrays(pa.array(vectors), 8)
+    dataset = ld.write_dataset(pa.table({"v": column}), tmp_path / "t.lance")
+    dataset.create_index("v", "IVF_FLAT", num_partitions=2)
+    heavy, modules = loaded(f"import lance_duck as ld\nld.dataset({dataset.uri!r}).search([0.5] * 8, column='v', k=1)")
+    assert "faiss" in heavy
+    builders = ("encoding.write.codecs", "file.write.writer", "index.vector.build", "index.vector.training")
+    assert not [name for name in modules if name.startswith(tuple(f"lance_duck.{each}" for each in builders))]
