@@ -19,12 +19,9 @@ def with_one_version(call: Callable[[], T]) -> T:
     It runs in a context of its own: whatever ends it, Ctrl-C too, leaves nothing behind. What threads that it starts
     look up is not remembered.
     """
-    return copy_context().run(_begun, call)
-
-
-def _begun(call: Callable[[], T]) -> T:
-    _FOUND.set({})
-    return call()
+    context = copy_context()
+    context.run(_FOUND.set, {})
+    return context.run(call)
 
 
 def found_once(key: Callable[[], Hashable], find: Callable[[], LanceDataset]) -> LanceDataset:
