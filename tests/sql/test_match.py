@@ -276,6 +276,13 @@ def test_scores_of_queries_and_views_are_those_of_their_table(con: ld.Connection
         con.execute("SELECT number FROM other, notes WHERE match(words, 'duck')")
 
 
+def test_a_column_that_a_star_gives_beside_another_of_its_name_is_refused(con: ld.Connection) -> None:
+    sql = "SELECT id FROM (SELECT *, tags AS {} FROM notes) WHERE match({}, 'duck')"
+    assert ids(con, sql.format("words", "words")) == [0, 3, 7]
+    with pytest.raises(ld.InvalidInputError, match="body is not known to be a column of a Lance table"):
+        con.execute(sql.format("body", "body"))  # DuckDB reads the texts of `*`
+
+
 def test_relations_and_views(con: ld.Connection) -> None:
     relation = con.sql("SELECT id, score(n) AS s FROM notes n WHERE match(body, 'duck')")
     assert relation.columns == ["id", "s"]

@@ -115,12 +115,17 @@ class Origins:
             return None
         items = list(_items(scopes, scope))
         named = [source for name, source in items if name == folded(parts[0])]
-        if len(named) == 1 and named[0] is not None:
-            return self._in_scope(scopes, scope, (*named[0], *parts[1:]), depth)
         stars = [source for name, source in items if name == _STAR]
+        if len(named) == 1 and named[0] is not None and not (stars and self._may_have(scope, parts[0])):
+            return self._in_scope(scopes, scope, (*named[0], *parts[1:]), depth)
         if named or len(stars) != 1 or stars[0] is None:
             return None
         return self._in_scope(scopes, scope, (*stars[0], *parts), depth)
+
+    def _may_have(self, scope: Scope, name: str) -> bool:
+        """Return whether a table of a SELECT may have a column, so that `*` gives it beside an item of that name."""
+        tables = [self.table_of(table_read) for table_read in scope.tables if not table_read.is_hidden]
+        return any(table is None or table.column((name,)) is not None for table in tables)
 
     def _in_scope(
         self, scopes: Scopes, scope: Scope, parts: Sequence[str], depth: int
