@@ -90,7 +90,8 @@ class Frontier:
         self._order = np.argsort(distances, axis=1, kind="stable")
         nearest_first = np.take_along_axis(distances, self._order, axis=1)
         scale = np.abs(nearest_first) if lengths is None else lengths[:, None] ** 2
-        deviations = np.sqrt(np.float32(spread.deviation**2) * scale + np.float32(spread.radius_deviation**2))
+        with np.errstate(over="ignore"):
+            deviations = np.sqrt(np.float32(spread.deviation**2) * scale + np.float32(spread.radius_deviation**2))
         self._expected = nearest_first + np.float32(spread.radius)
         self._steps = np.float32(_STEPS) / np.maximum(deviations, np.float32(1e-30))
         self._counts = counts[self._order].astype(np.float32)
@@ -114,7 +115,8 @@ class Frontier:
         Args:
             limits: float32 (queries,): distance of the k-th neighbour so far, as faiss has it.
         """
-        steps = (limits[:, None] - self._expected) * self._steps
+        with np.errstate(over="ignore", invalid="ignore"):
+            steps = np.nan_to_num((limits[:, None] - self._expected) * self._steps, copy=False)  # of infinite distances
         np.clip(steps, -_WIDEST * _STEPS, _WIDEST * _STEPS, out=steps)
         neighbours = self._counts * _NORMAL[steps.astype(np.int32) + _WIDEST * _STEPS]
         tolerated = self._missed * neighbours.sum(axis=1)

@@ -167,7 +167,7 @@ class GraphIndex:
         for numbers in (ids[i : i + step] for i in range(0, len(ids), step)):
             batch = np.ascontiguousarray(vectors[numbers])
             near, order = self._centroids.search(batch, count)
-            distances = np.empty_like(near)
+            distances = np.full_like(near, np.inf)  # faiss leaves out infinite ones
             np.put_along_axis(distances, order, -near if self._is_dot else near, axis=1)
             lengths = np.linalg.norm(batch, axis=1) if self._is_dot else None
             frontier = Frontier(distances, lengths, counts, self._spread(), best.k, probe)

@@ -176,10 +176,10 @@ class IvfIndex:
         for numbers in (np.arange(i, min(i + step, len(vectors))) for i in range(0, len(vectors), step)):
             batch = np.ascontiguousarray(vectors[numbers])
             order = self._nearest_partitions(batch, count)
-            coarse = np.empty_like(order[0])
-            np.put_along_axis(coarse, order[1], order[0], axis=1)
             lengths = np.linalg.norm(batch, axis=1) if self.metric == "dot" else None
             sign = np.float32(1 if lengths is None else -1)
+            coarse = np.full_like(order[0], sign * np.float32(np.inf))  # faiss leaves out infinite distances
+            np.put_along_axis(coarse, order[1], order[0], axis=1)
             frontier = Frontier(sign * coarse, lengths, counts, self._spread(), k, probe)
             partitions = frontier.first()
             while partitions.shape[1]:

@@ -62,6 +62,19 @@ def test_each_query_has_its_own_partitions() -> None:
     assert search.further(np.array([0.5, 2.5], np.float32)).tolist() == [[-1], [1]]
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("far", [np.inf, np.nan, -np.inf, np.finfo(np.float32).max])
+@pytest.mark.parametrize("limit", [1.5, np.inf, np.finfo(np.float32).max])
+def test_distances_beyond_all_numbers_end_no_search(far: float, limit: float) -> None:
+    search, searched = frontier([1, 2, far, 4], [5, 5, 5, 5], recall=1.0), []
+    partitions = search.first()
+    while partitions.shape[1]:
+        searched += [partition for partition in partitions[0].tolist() if partition >= 0]
+        partitions = search.further(np.array([limit], np.float32))
+    assert {0, 1} <= set(searched)
+    assert len(searched) == len(set(searched))
+
+
 @pytest.mark.parametrize("is_dot", [False, True])
 def test_the_spread_is_that_of_the_vectors_about_their_centroids(is_dot: bool) -> None:
     rng = np.random.default_rng(1)
