@@ -376,9 +376,9 @@ class ChangeSession:
         if any(_PINNED in text for text in spelled):
             tables[_PINNED] = pin
         names = self._unqualified(identity, parts)
-        for each in names:
-            bind_name(self.native, each, pin)
         try:
+            for each in names:
+                bind_name(self.native, each, pin)
             yield spelled, {**tables, **dict.fromkeys(names, pin)}
         finally:
             for each in names:

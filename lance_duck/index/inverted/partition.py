@@ -299,11 +299,11 @@ class InvertedPartition:
         if any((PositionBlocks, self.number, i) in self._cache for i in ids.tolist()):
             parts = self._kept(PositionBlocks, ids, self._read_blocks, PositionBlocks.of_term)
             return positions.joined_positions(parts)
-        ascending = sorted(set(ids.tolist()))
-        blocks = self._read_blocks(np.array(ascending, np.int64))
-        for place, i in enumerate(ascending):
+        ascending, places = np.unique(ids, return_inverse=True)
+        blocks = self._read_blocks(ascending)
+        for place, i in enumerate(ascending.tolist()):
             self._cache.put((PositionBlocks, self.number, i), blocks.of_term(place))
-        return blocks if len(ids) == 1 else blocks.in_order([ascending.index(i) for i in ids.tolist()])
+        return blocks if len(ids) == 1 else blocks.in_order(places.tolist())
 
     def _read_columns(self, types: Mapping[str, pa.DataType], rows: NDArray[np.int64] | slice | None) -> list[pa.Array]:
         if isinstance(rows, np.ndarray):

@@ -280,12 +280,8 @@ def _orders(
 ) -> Iterator[tuple[SegmentOrder, IndexSpec | None]]:
     """Yield the orders of a job: the first run of new rows is merged with older segments, other runs stand alone."""
     runs = list(workers.runs(now, job.fragments)) or [()]
-    order = SegmentOrder(
-        *(now.version, job.path, job.name, job.kind.type_url, ()),
-        may_skip=True,
-        change=change,
-        memory_limit=memory_limit,
-    )
+    named = (now.version, job.path, job.name, job.kind.type_url)
+    order = SegmentOrder(*named, (), may_skip=True, change=change, memory_limit=memory_limit)
     if job.merged:
         yield replace(order, fragments=runs.pop(0), merged=tuple(s.uuid for s in job.merged)), None
     model = job.model or (job.merged[0] if job.merged and job.kind in _MODELLED else None)
