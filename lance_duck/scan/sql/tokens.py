@@ -11,7 +11,7 @@ from lance_duck.scan.sql.lists import constants_end, marks_end
 from lance_duck.scan.sql.literals import NotSimpleError
 
 _TOKEN: Final = re.compile(
-    r"""\s*(?: (?P<number>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?(?![\w.])) | (?P<text>'(?:[^']|'')*')
+    r"""\s*(?: (?P<number>(?a:(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)(?![\w.])) | (?P<text>'(?:[^']|'')*')
         | (?P<quoted>"(?:[^"]|"")+"|`(?:[^`]|``)+`) | (?P<word>[A-Za-z_]\w*) | (?P<param>\?|\$\w+)
         | (?P<op><>|!=|<=|>=|==|@>|<@|\^@|&&|=|<(?!@)|>) | (?P<mark>::|[(),.\[\]-]) )""",
     re.VERBOSE,

@@ -1,7 +1,7 @@
 """SQL text that users write, checked to be one expression, with the columns that it reads.
 
-DuckDB's own parser reads the text. Refused are statements, subqueries, `*`, and functions of more than one row
-(aggregates, window functions, UNNEST).
+DuckDB's own parser reads the text. Refused are statements, subqueries, `*`, columns by number (`#1`: DuckDB
+is given only the columns that a text names), and functions of more than one row (aggregates, window functions, UNNEST).
 """
 
 from __future__ import annotations
@@ -25,7 +25,13 @@ from lance_duck.scan.predicate.tree import Opaque, Path
 from lance_duck.scan.sql.arrow_casts import with_casts
 from lance_duck.scan.sql.names import QUOTED, find_name, quote_names
 
-_REFUSED: Final = {"SUBQUERY": "a subquery", "STAR": "*", "WINDOW": "a window function", "DEFAULT": "DEFAULT"}
+_REFUSED: Final = {
+    "SUBQUERY": "a subquery",
+    "STAR": "*",
+    "WINDOW": "a window function",
+    "DEFAULT": "DEFAULT",
+    "POSITIONAL_REFERENCE": "a column by its number instead of its name",
+}
 _CONDITIONS: Final = ("COMPARISON", "CONJUNCTION", "BETWEEN")
 _TESTS: Final = ("OPERATOR_NOT", "OPERATOR_IS_NULL", "OPERATOR_IS_NOT_NULL", "COMPARE_IN", "COMPARE_NOT_IN")
 """Types of nodes that are BOOLEAN, whatever their operands; so are nodes of the classes `_CONDITIONS`."""

@@ -204,3 +204,17 @@ def test_texts_that_differ_in_numbers_of_simple_conditions_are_cut_once(monkeypa
         expected = SqlFilter(parse_sql(text, SCHEMA, "filter"))
         assert found.mask(COLUMNS, ROWS).to_pylist() == expected.mask(COLUMNS, ROWS).to_pylist()
     assert seen == [texts[0], "x = 7 AND y % 2 = 1", "x = 8 AND y % 3 = 1"]
+
+
+@pytest.mark.parametrize("text", ["#1 = 1", "x = 1 AND #1 = 1", "abs(#2) = 1 OR x = 1"])
+def test_columns_by_number_are_refused(text: str) -> None:
+    with pytest.raises(InvalidInputError, match="a column by its number instead of its name"):
+        make_filter(text, SCHEMA)
+
+
+def test_digits_of_other_scripts_are_names() -> None:
+    columns = {"x": pa.array([1, 2, 3]), "٣": pa.array([3, 2, 1])}
+    found = make_filter("x = ٣ AND x + 1 > 0", pa.schema([("x", pa.int64()), ("٣", pa.int64())]))
+    assert found.mask(columns, 3).to_pylist() == [False, True, False]
+    with pytest.raises(InvalidInputError, match="٣"):
+        make_filter("x = ٣", SCHEMA)
