@@ -170,8 +170,9 @@ class TableScan:
         if self.restriction is not None:
             return None
 
-        def read(fragments: Iterable[int]) -> pa.ChunkedArray:
-            return self.reader(self.plan(ScanOptions(columns=[name], fragments=fragments))).read_all()[name]
+        def read(fragments: Iterable[int]) -> Iterator[pa.Array]:
+            batches = self.reader(self.plan(ScanOptions(columns=[name], fragments=fragments)))
+            return (batch.column(name) for batch in batches)
 
         type_ = self.snapshot.schema.scan_arrow.field(name).type
         make = partial(extremes.extremes, self.snapshot, join_path([name]), type_, read)

@@ -71,6 +71,18 @@ def test_rows_that_no_index_covers_are_read_and_deleted_ones_are_not(tmp_path: P
     assert known[:3] == [True] * 3
 
 
+def test_a_nan_in_any_batch_of_rows_that_no_index_covers_is_left_to_duckdb(tmp_path: Path, known: list[bool]) -> None:
+    dataset = written(tmp_path / "t.lance", pa.table({"x": [float(i) for i in range(9)]}), "x")
+    for value in (-1.5, float("nan"), None, 99.0):
+        dataset.insert(pa.table({"x": pa.array([value], pa.float64())}))
+    con = ld.connect({"t": dataset})
+    assert str(con.execute("SELECT min(x), max(x) FROM t").fetchall()) == "[(-1.5, nan)]"
+    dataset.delete("isnan(x)")
+    con = ld.connect({"t": dataset})
+    assert con.execute("SELECT min(x), max(x) FROM t").fetchall() == [(-1.5, 99.0)]
+    assert known == [False, True]
+
+
 def test_what_an_index_does_not_tell_is_left_to_duckdb(tmp_path: Path, known: list[bool]) -> None:
     table = pa.table({"x": [1, 2, 3], "y": [3, 4, 5], "f": [1.0, float("nan"), -1.0], "s": ["a", "B", "c"]})
     con = ld.connect({"t": written(tmp_path / "t.lance", table, "x", "f", "s")})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from itertools import chain
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -11,8 +12,8 @@ from lance_duck.index.aggregates import extremes as indexed_extremes
 from lance_duck.index.catalog import ColumnIndex, catalog
 from lance_duck.snapshot import Snapshot
 
-Read = Callable[[Iterable[int]], pa.ChunkedArray]
-"""Reads the column of fragments, by their ids."""
+Read = Callable[[Iterable[int]], Iterable[pa.Array]]
+"""Reads the column of fragments, by their ids, batch by batch."""
 
 
 def extremes(snapshot: Snapshot, path: str, type_: pa.DataType, read: Read) -> tuple[pa.Scalar, pa.Scalar] | None:
@@ -35,15 +36,17 @@ def extremes(snapshot: Snapshot, path: str, type_: pa.DataType, read: Read) -> t
             values = indexed_extremes(snapshot, index)
             if values is not None:
                 rest = set(snapshot.fragments.ids()) - set(index.fragments.tolist())
-                chunks = read(sorted(rest)).chunks if rest else []
-                return _ends(pa.chunked_array([values, *chunks], type_))
+                return _ends(chain([values], read(sorted(rest)) if rest else ()), type_)
     return None
 
 
-def _ends(values: pa.ChunkedArray) -> tuple[pa.Scalar, pa.Scalar] | None:
-    if pa.types.is_floating(values.type) and pc.any(pc.is_nan(values)).as_py():
-        return None
-    pair = pc.min_max(values)
+def _ends(parts: Iterable[pa.Array], type_: pa.DataType) -> tuple[pa.Scalar, pa.Scalar] | None:
+    ends: list[pa.Scalar] = []
+    for values in parts:
+        if pa.types.is_floating(type_) and pc.any(pc.is_nan(values)).as_py():
+            return None
+        ends += pc.min_max(values).values()
+    pair = pc.min_max(pa.array(ends, type_))
     return pair["min"], pair["max"]
 
 

@@ -144,6 +144,13 @@ class Frontier:
         return np.where(is_wanted, np.take_along_axis(self._order, taken, axis=1), -1)
 
 
+def faiss_limits(limits: Numbers, metric: str, probe: Probe) -> Numbers:
+    """Convert Lance's distances of the k-th neighbours to those of `Frontier`; at most the upper bound."""
+    if probe.upper is not None:
+        limits = np.minimum(limits, np.float32(probe.upper))
+    return limits - 1 if metric == "dot" else limits * np.float32(2 if metric == "cosine" else 1)
+
+
 def sampled_places(partitions: Partitions) -> list[tuple[int, int]]:
     """Draw vectors by chance, the same ones each time, for `Spread.of`: pairs of a partition and a place in it.
 

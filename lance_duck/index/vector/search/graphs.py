@@ -21,7 +21,7 @@ from lance_duck.index.vector.search.best_hits import BestHits
 from lance_duck.index.vector.search.chance import AllowedCounts
 from lance_duck.index.vector.search.contract import Hits, Probe, Queries, Shape
 from lance_duck.index.vector.search.figures import figures
-from lance_duck.index.vector.search.frontier import Frontier, Spread, sampled_places
+from lance_duck.index.vector.search.frontier import Frontier, Spread, faiss_limits, sampled_places
 from lance_duck.index.vector.search.graph_partition import Distances, GraphPartition, Places
 from lance_duck.index.vector.search.ranks import partition_ranks
 from lance_duck.index.vector.storage.files import VectorFiles
@@ -174,7 +174,7 @@ class GraphIndex:
             partitions = frontier.first()
             while partitions.shape[1]:
                 yield from self._by_partition(numbers, partitions)
-                partitions = frontier.further(self._by_faiss(best.limits[numbers], probe))
+                partitions = frontier.further(faiss_limits(best.limits[numbers], self.metric, probe))
 
     def _by_partition(self, query_ids: Places, partitions: Places) -> Iterator[tuple[int, Places]]:
         """Yield each partition that has vectors, with the queries that search it.
@@ -186,12 +186,6 @@ class GraphIndex:
         for partition in np.unique(partitions[partitions >= 0]).tolist():
             if self.files.partitions.lengths[partition]:
                 yield partition, query_ids[(partitions == partition).any(axis=1)]
-
-    def _by_faiss(self, limits: Distances, probe: Probe) -> Distances:
-        """Convert Lance's distances of the k-th neighbours to those of `Frontier`; at most the upper bound."""
-        if probe.upper is not None:
-            limits = np.minimum(limits, np.float32(probe.upper))
-        return limits - 1 if self._is_dot else limits * np.float32(2 if self.metric == "cosine" else 1)
 
     def _spread(self) -> Spread:
         """Return how the vectors lie about their centroids, measured on a sample when first needed."""

@@ -17,7 +17,7 @@ from lance_duck.index.vector.search.best_hits import BestHits
 from lance_duck.index.vector.search.chance import AllowedCounts
 from lance_duck.index.vector.search.contract import Hits, Probe, Queries, Shape
 from lance_duck.index.vector.search.figures import figures
-from lance_duck.index.vector.search.frontier import Frontier, Spread, sampled_places
+from lance_duck.index.vector.search.frontier import Frontier, Spread, faiss_limits, sampled_places
 from lance_duck.index.vector.search.lists import Lists
 from lance_duck.index.vector.search.ranks import partition_ranks
 from lance_duck.index.vector.storage.files import VectorFiles
@@ -185,15 +185,9 @@ class IvfIndex:
             while partitions.shape[1]:
                 near = np.ascontiguousarray(np.take_along_axis(coarse, partitions, axis=1))
                 best.merge(numbers, *self._scan(batch, k, near, partitions, selector, probe))
-                partitions = frontier.further(self._by_faiss(best.limits[numbers], probe))
+                partitions = frontier.further(faiss_limits(best.limits[numbers], self.metric, probe))
         hits = best.hits()
         return hits.distances, hits.positions
-
-    def _by_faiss(self, limits: _Distances, probe: Probe) -> _Distances:
-        """Convert Lance's distances of the k-th neighbours to those of `Frontier`; at most the upper bound."""
-        if probe.upper is not None:
-            limits = np.minimum(limits, np.float32(probe.upper))
-        return limits - 1 if self.metric == "dot" else limits * np.float32(2 if self.metric == "cosine" else 1)
 
     def _spread(self) -> Spread:
         """Return how the vectors lie about their centroids, measured on a sample when first needed."""
