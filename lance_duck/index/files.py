@@ -231,20 +231,23 @@ class SegmentWriter:
     Args:
         store: Root of the table.
         version: Version of the data files, "2.0" or newer.
+        uuid: Uuid of the segment; None for a new one.
+        folder: Folder of the files below that of the segment.
     """
 
-    def __init__(self, store: Store, version: str = "2.2", uuid: UUID | None = None) -> None:
+    def __init__(self, store: Store, version: str = "2.2", uuid: UUID | None = None, folder: str = "") -> None:
         self.uuid = uuid or uuid4()
         self.files: list[tuple[str, int]] = []
         self._store = store
         self._version = version
+        self._folder = f"/{folder}" if folder else ""
         self._names: list[str] = []
         self._writers: list[writing.FileWriter] = []
 
     @property
     def directory(self) -> str:
-        """The folder of the segment, below the root of the table."""
-        return paths.index_directory(self.uuid)
+        """The folder of the files, below the root of the table."""
+        return f"{paths.index_directory(self.uuid)}{self._folder}"
 
     def create(self, name: str, schema: pa.Schema, *, page_bytes: int = PAGE_BYTES) -> writing.FileWriter:
         """Begin a file, which the caller finishes with `add`."""

@@ -18,6 +18,7 @@ from lance_duck.wire.index import IndexMetadata
 _VECTOR_FILE = "index.idx"
 _VECTORS = "/lance.index.pb.VectorIndexDetails"
 _NOT_OF_BYTES = (KernelError, ImportError, NameError, ForkedError)
+_INVERTED = "metadata.lance"  # `inverted.layout`; no other kind that is built has it
 _OLD_INVERTED = frozenset({"tokens.lance", "docs.lance", "invert.lance"})  # as `inverted.unpartitioned` reads them
 
 
@@ -59,8 +60,9 @@ def opened_segment(snapshot: Snapshot, metadata: IndexMetadata, kind: IndexKind,
 
 
 def kind_in_files(snapshot: Snapshot, metadata: IndexMetadata) -> IndexKind | None:
-    """Return the kind of a segment from before 2025 whose entry lacks it, by its files; None if they do not tell.
+    """Return the kind of a segment whose entry lacks it, by its files; None if they do not tell.
 
+    Writers before 2025 named no kind, and who joins the parts of a full-text segment and commits it need not.
     Inverted indexes are recognized, and vector indexes from before 0.20.
     """
     if metadata.version or len(metadata.fields) != 1:
@@ -71,7 +73,7 @@ def kind_in_files(snapshot: Snapshot, metadata: IndexMetadata) -> IndexKind | No
         return None
     if _VECTOR_FILE in names:
         return kind_of(_VECTORS)
-    return kind_named("INVERTED") if names >= _OLD_INVERTED else None
+    return kind_named("INVERTED") if names >= _OLD_INVERTED or _INVERTED in names else None
 
 
 def broken(metadata: IndexMetadata, error: Exception) -> LanceDuckError:

@@ -53,6 +53,7 @@ WITHOUT_EFFECT = {
     "LanceDataset.explain_cleanup_old_versions": {"delete_rate_limit"},
     "LanceDataset.read_blobs": {"io_buffer_size", "preserve_order"},
     "LanceDataset.read_blob_ranges": {"io_buffer_size", "preserve_order"},
+    "LanceDataset.merge_index_metadata": {"batch_readhead"},
     "LanceFileReader.read_range": {"batch_readahead"},
     "LanceFileReader.take_rows": {"batch_readahead"},
     "RestNamespace.discard": {"place"},
@@ -61,7 +62,7 @@ WITHOUT_EFFECT = {
     },
 }
 """Parameters that no code reads; their documentation says so, and why."""
-REFUSED = {"LanceDataset.merge_index_metadata", "SparkMerge.analyze_plan", "SparkMerge.execute_uncommitted"}
+REFUSED = {"SparkMerge.analyze_plan", "SparkMerge.execute_uncommitted"}
 """Methods of pylance that are refused, whatever their arguments."""
 CHECKED_ONLY = {
     ScanOptions: {
@@ -164,7 +165,7 @@ def append() -> ld.Transaction:
 
 METHODS = sorted(name.partition(".")[2] for name in FUNCTIONS if name.startswith("LanceDataset."))
 SEEN_BY_DUCKDB = {"accepts", "rows", "stream", "pushed_scanner", "duckdb_reader", "index_estimate", "indexed_columns"}
-OF_PYARROW = {"join", "join_asof", "sort_by", "merge_index_metadata"}
+OF_PYARROW = {"join", "join_asof", "sort_by"}
 
 
 @pytest.mark.parametrize("name", [name for name in METHODS if name not in SEEN_BY_DUCKDB | OF_PYARROW])

@@ -56,11 +56,7 @@ class InvertedKind:
         Raises:
             InvalidInputError: Documents should be list elements, but the column has no lists.
         """
-        settings = InvertedSettings.of(options.parameters)
-        if settings.form.document_granularity == LIST_ELEMENT and not is_list(rows.schema.field(VALUE).type):
-            raise InvalidInputError(
-                "document_granularity LIST_ELEMENT", expected="lists of texts", found=rows.schema.field(VALUE).type
-            )
+        settings = settings_asked(rows.schema, options)
         return _write(writer, settings, ([contents] for contents in build_partitions(rows, settings, options)))
 
     def merge(
@@ -97,6 +93,20 @@ class InvertedKind:
 
 
 INVERTED: Final[InvertedKind] = InvertedKind()
+
+
+def settings_asked(schema: pa.Schema, options: BuildOptions) -> InvertedSettings:
+    """Return the settings that options of a build ask for; raises as `InvertedSettings.of`.
+
+    Raises:
+        InvalidInputError: Documents should be list elements, but the column has no lists.
+    """
+    settings = InvertedSettings.of(options.parameters)
+    if settings.form.document_granularity == LIST_ELEMENT and not is_list(schema.field(VALUE).type):
+        raise InvalidInputError(
+            "document_granularity LIST_ELEMENT", expected="lists of texts", found=schema.field(VALUE).type
+        )
+    return settings
 
 
 def settings_of(index: Any) -> InvertedSettings:

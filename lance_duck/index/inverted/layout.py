@@ -13,7 +13,12 @@ part_{p}_docs.lance       a row for each document: _rowid (uint64), _num_tokens 
 part_{p}_invert.lance     a row for each term by its id: _posting (list<large_binary>, see `codecs.blocks`), _max_score
                           (float), _length (uint32: documents), _impacts (list<large_binary>, see `codecs.impacts`; none
                           in old files), positions (see `codecs.positions`). Metadata: as of metadata.lance
-part_{p}_metadata.lance   in place of metadata.lance in parts of a build that are not joined yet
+
+Of a segment that several processes write, whose parts are not joined yet, the same files of partitions lie in staging/.
+A part has the partitions (first fragment of the part << 32) + 0, 1, …; in place of metadata.lance it has
+
+part_{p}_metadata.lance         for each partition: no rows; metadata as of metadata.lance, with this partition alone
+part_empty_{p}_metadata.lance   of a part without documents, p the number of the first partition that it does not have
 
 Absent keys mean the form of the oldest files: terms as arrow, format 1, blocks of 128, words in the last block.
 """
@@ -21,6 +26,7 @@ Absent keys mean the form of the oldest files: terms as arrow, format 1, blocks 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -31,6 +37,7 @@ from lance_duck.errors import CorruptError, UnsupportedError
 from lance_duck.index.inverted.codecs.blocks import BlockForm
 
 METADATA: Final = "metadata.lance"
+STAGING: Final = "staging"
 DELETED_FRAGMENTS: Final = "deleted_fragments"
 
 ROW_ID: Final = "_rowid"
@@ -72,6 +79,8 @@ ARROW: Final = "arrow"
 FORMAT_VERSIONS: Final = (1, 2, 3)
 MOST_PARTITIONS: Final = 1 << 16
 
+_OF_PART: Final = re.compile(r"part_(?:empty_)?([0-9]{1,20})_(?:metadata|tokens|docs|invert)\.lance")
+
 BLOBS: Final = pa.list_(pa.field("item", pa.large_binary()))
 
 
@@ -88,6 +97,17 @@ def documents_file(number: int) -> str:
 def postings_file(number: int) -> str:
     """Return the name of the postings of a partition."""
     return f"part_{number}_invert.lance"
+
+
+def part_file(number: int, *, is_empty: bool = False) -> str:
+    """Return the name of the metadata of a partition in a part, or of a part without documents."""
+    return f"part_{'empty_' if is_empty else ''}{number}_metadata.lance"
+
+
+def part_number(name: str) -> int | None:
+    """Return the number in the name of any file of a part; None if it is another file."""
+    match = _OF_PART.fullmatch(name)
+    return int(match[1]) if match is not None and int(match[1]) < 1 << 64 else None
 
 
 @dataclass(frozen=True)

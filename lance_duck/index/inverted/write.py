@@ -44,6 +44,7 @@ def write_metadata(
     partitions: Sequence[int],
     parameters: InvertedParameters,
     deleted_fragments: np.ndarray = _NO_FRAGMENTS,
+    name: str = layout.METADATA,
 ) -> None:
     """Write metadata.lance, which makes the files of partitions a segment.
 
@@ -52,11 +53,12 @@ def write_metadata(
         partitions: Numbers of the partitions; none if no row has a term.
         parameters: Parameters of all partitions.
         deleted_fragments: Fragments whose rows are left out, uint32.
+        name: Name of the file.
     """
     field = pa.field(layout.DELETED_FRAGMENTS, pa.binary(), nullable=False)
     metadata = parameters.metadata(list(partitions))
     bitmap = pa.array([roaring_bytes(deleted_fragments)], pa.binary())
-    _write(writer, layout.METADATA, pa.schema([field], metadata), [bitmap])
+    _write(writer, name, pa.schema([field], metadata), [bitmap])
 
 
 def write_partition(

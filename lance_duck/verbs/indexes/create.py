@@ -114,7 +114,7 @@ def build_segments(
     ids = sorted(set(fragments))
     uuid = None if change is None else part_uuid(change)
     if workers is None:
-        uuid = _free(snapshot, spec.uuid)
+        uuid = free_uuid(snapshot, spec.uuid)
     if not ids and spec.untrained is not None:
         yield empty_segment(snapshot, path, spec.kind, spec.untrained, name=name, uuid=uuid)
         return
@@ -159,15 +159,15 @@ def settle_name(snapshot: Snapshot, path: str, spec: IndexSpec) -> tuple[str, li
     return name, namesakes
 
 
-def _have_moved_rows(snapshot: Snapshot, fragments: Iterable[int]) -> bool:
-    return any(has_moved_rows(snapshot, snapshot.fragment(i)) for i in fragments)
-
-
-def _free(snapshot: Snapshot, uuid: UUID | None) -> UUID | None:
+def free_uuid(snapshot: Snapshot, uuid: UUID | None) -> UUID | None:
     """Return a uuid; refuse one that a segment has, as files of a segment never change."""
     if uuid is not None and any(s.uuid == uuid for s in snapshot.indices):
         raise InvalidInputError(f"uuid {uuid} is taken by an index segment", where=snapshot.uri)
     return uuid
+
+
+def _have_moved_rows(snapshot: Snapshot, fragments: Iterable[int]) -> bool:
+    return any(has_moved_rows(snapshot, snapshot.fragment(i)) for i in fragments)
 
 
 def _numbered(name: str) -> Iterable[str]:

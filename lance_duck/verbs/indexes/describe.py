@@ -313,7 +313,7 @@ def _described_segment(snapshot: Snapshot, segment: IndexMetadata) -> IndexSegme
 
 def _kind_name(snapshot: Snapshot, segment: IndexMetadata) -> str:
     if segment.details_type is None:
-        return _UNKNOWN
+        return _kind_in_files(snapshot, segment) or _UNKNOWN
     kind = name_of(segment.details_type, segment.details) or _kind_in_files(snapshot, segment)
     if kind is not None:
         return kind

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn, Self
+from typing import TYPE_CHECKING, Any, Self
 from uuid import UUID
 
 from lance_duck import lazy
 from lance_duck.arguments import checked_calls
-from lance_duck.errors import IndexNotFoundError, InvalidInputError, UnsupportedError
+from lance_duck.errors import IndexNotFoundError, UnsupportedError
 from lance_duck.snapshot import Snapshot
 from lance_duck.verbs.indexes.vector import VectorIndexChanges, spec_of
 
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     from lance_duck.index.inverted import kind as inverted
     from lance_duck.index.inverted import settings
     from lance_duck.verbs import change
-    from lance_duck.verbs.indexes import create, describe, kinds
+    from lance_duck.verbs.indexes import create, describe, kinds, segment_parts
     from lance_duck.verbs.indexes import segments as segment_changes
     from lance_duck.verbs.public import lance_operation
 else:
     catalog, registry, search = lazy.modules(globals(), "lance_duck.index", "catalog", "registry", "search")
     inverted, settings = lazy.modules(globals(), "lance_duck.index.inverted", "kind", "settings")
     change = lazy.modules(globals(), "lance_duck.verbs", "change")
-    create, describe, kinds, segment_changes = lazy.modules(
-        globals(), "lance_duck.verbs.indexes", "create", "describe", "kinds", "segments"
+    create, describe, kinds, segment_parts, segment_changes = lazy.modules(
+        globals(), "lance_duck.verbs.indexes", "create", "describe", "kinds", "segment_parts", "segments"
     )
     lance_operation = lazy.modules(globals(), "lance_duck.verbs.public", "lance_operation")
 
@@ -54,7 +54,7 @@ class IndexChanges(VectorIndexChanges):
         commit_message: str | None = None,
         transaction_properties: Mapping[str, str] | None = None,
         **parameters: Any,
-    ) -> None:
+    ) -> lance_operation.Index | None:
         """Build an index over the values of a column.
 
         Args:
@@ -64,8 +64,11 @@ class IndexChanges(VectorIndexChanges):
             name: Name of the index; None for "{column}_idx", with a number if another index has that name.
             replace: Replace an index of this name over this column.
             train: Index all rows; False: the index covers no rows until `optimize.optimize_indices`.
-            fragment_ids: Refused: see `create_index_uncommitted`.
-            index_uuid: UUID of the segment.
+            fragment_ids: Of an INVERTED index: ids of fragments whose rows become a part of a segment, which is not
+                committed; each fragment is in one part, and all parts have the same parameters. When all are written,
+                by any processes, `merge_index_metadata` joins them. For other kinds see `create_index_uncommitted`,
+                which does the same without parts.
+            index_uuid: UUID of the segment, which its parts share.
             progress_callback: Called with an `IndexProgress` at each step of the build.
             progress: Called with the number of rows read so far, and of all rows; True: print them to stderr.
             commit_message: Message that is stored with the transaction.
@@ -75,6 +78,9 @@ class IndexChanges(VectorIndexChanges):
                 (128 or 256), format_version (1, 2 or 3; None for 2, or 3 with blocks of 256), memory_limit (MiB that
                 the build may hold) and num_workers (threads).
 
+        Returns:
+            None; with fragment_ids the segment that the part belongs to, for its uuid.
+
         Raises:
             UnknownColumnError: There is no such column.
             NotIndexableError: The column cannot have such an index, or there is no such kind.
@@ -82,15 +88,14 @@ class IndexChanges(VectorIndexChanges):
             InvalidInputError: An argument or a parameter is invalid.
             CommitConflictError: Other changes were committed first each time, or one that conflicts with this one.
         """
-        if fragment_ids is not None:
-            raise InvalidInputError(
-                "fragment_ids", where="create_scalar_index", remedy="call create_index_uncommitted(…, fragment_ids=…)"
-            )
         options: kinds.IndexOptions = {"name": name, "replace": replace, "train": train}
         options |= {"uuid": kinds.uuid_of(index_uuid), "progress": kinds.progress_of(progress, progress_callback)}
         spec = kinds.scalar_spec(column, index_type, parameters, **options)
+        if fragment_ids is not None:
+            return segment_parts.write_part(self.handle.base, spec, fragment_ids)
         properties = change.transaction_properties(commit_message, transaction_properties)
         self.handle.move_to(create.create_index(self.handle.base, spec, properties)[0])
+        return None
 
     def create_index_uncommitted(
         self,
@@ -172,12 +177,36 @@ class IndexChanges(VectorIndexChanges):
         self.handle.move_to(segment_changes.commit_segments(self.handle.base, index_name, column, segments, properties))
         return self
 
-    def merge_index_metadata(self, index_uuid: str, index_type: str, *arguments: Any, **more: Any) -> NoReturn:
-        """Refuse, as pylance does for scalar indexes."""
-        raise UnsupportedError(
-            f"segments of {index_type} indexes are not merged by their metadata",
-            remedy="merge_existing_index_segments and commit_existing_index_segments do it",
-        )
+    def merge_index_metadata(
+        self,
+        index_uuid: str | UUID,
+        index_type: str,
+        batch_readhead: int | None = None,
+        progress_callback: Callable[[kinds.IndexProgress], Any] | None = None,
+    ) -> None:
+        """Join the parts of a full-text index that `create_scalar_index(…, fragment_ids=…)` wrote, to a segment.
+
+        The segment is not committed: that is done by `LanceDataset.commit` of a `LanceOperation.CreateIndex`, or by
+        `commit_existing_index_segments`. A second call has nothing left to do.
+
+        Args:
+            index_uuid: UUID that the parts share.
+            index_type: "INVERTED" (or "FTS"). Segments of other kinds have no parts.
+            batch_readhead: Without effect.
+            progress_callback: Called with an `IndexProgress` when the parts begin to be joined, and when they are.
+
+        Raises:
+            UnsupportedError: The kind is another one, or the parts were made with different parameters.
+            InvalidInputError: There are no parts, or two of them have a row in common.
+            LanceDuckError: A part is broken.
+        """
+        if not isinstance(index_type, str) or index_type.upper() not in ("INVERTED", "FTS"):
+            raise UnsupportedError(
+                f"segments of {index_type} indexes are not merged by their metadata",
+                remedy="merge_existing_index_segments and commit_existing_index_segments do it",
+            )
+        progress = kinds.progress_of(None, progress_callback)
+        segment_parts.join_segment(self.handle.base, kinds.uuid_of(index_uuid), progress)
 
     def drop_index(
         self,

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from lance_duck.arguments import did_you_mean, known_names
 from lance_duck.arrow.listed import values_below
-from lance_duck.errors import UnknownColumnError
+from lance_duck.errors import InvalidInputError, UnknownColumnError
 from lance_duck.index.build import builds_by_row_id
 from lance_duck.index.catalog import field_path
 from lance_duck.index.kind import ROW, VALUE, IndexKind
@@ -66,6 +66,16 @@ def index_rows(snapshot: Snapshot, path: str, kind: IndexKind, fragments: Iterab
     options = ScanOptions(columns=[column.path, name], fragments=sorted(fragments), batch_size_bytes=INDEX_BATCH_BYTES)
     table = TableScan(snapshot)
     return pa.RecordBatchReader.from_batches(schema, _renamed(table.reader(table.plan(options)), schema, column.below))
+
+
+def checked_fragments(snapshot: Snapshot, fragments: Iterable[int]) -> list[int]:
+    """Return the ids of fragments, ascending; InvalidInputError if one does not exist."""
+    ids = sorted({getattr(f, "fragment_id", f) for f in fragments})
+    present = set(snapshot.fragments.ids())
+    for fragment_id in ids:
+        if fragment_id not in present:
+            raise InvalidInputError(f"no fragment {fragment_id}", where=snapshot.uri)
+    return ids
 
 
 def value_type(field: Field) -> pa.DataType:

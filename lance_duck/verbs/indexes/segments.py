@@ -18,7 +18,8 @@ from lance_duck.snapshot import Snapshot
 from lance_duck.verbs.indexes.create import build_segments, settle_name
 from lance_duck.verbs.indexes.describe import fragment_ids
 from lance_duck.verbs.indexes.kinds import IndexSpec, check_indexable
-from lance_duck.verbs.indexes.rows import column_path
+from lance_duck.verbs.indexes.rows import checked_fragments, column_path
+from lance_duck.verbs.indexes.segment_parts import completed
 from lance_duck.verbs.indexes.staged_segments import MadeSegments, built_version, narrowed
 from lance_duck.verbs.public.lance_operation import Index
 from lance_duck.verbs.public.operation_convert import index_metadata, shown_index
@@ -37,7 +38,7 @@ def create_uncommitted(snapshot: Snapshot, spec: IndexSpec, fragments: Iterable[
     path = column_path(snapshot.schema, spec.column)
     check_indexable(snapshot, path, spec.kind)
     name, _ = settle_name(snapshot, path, spec)
-    present = _checked(snapshot, fragments)
+    present = checked_fragments(snapshot, fragments)
     (segment,) = build_segments(snapshot, path, name, present if spec.train else [], spec)
     return shown_index(segment)
 
@@ -72,7 +73,7 @@ def commit_segments(
         InvalidInputError: There are no segments, one is given twice, or they are not of one index.
         IndexExistsError: The index is over another column, or one of its segments covers more than the new ones.
     """
-    segments = _metadata(entries)
+    segments = [completed(snapshot, segment) for segment in _metadata(entries)]
 
     def attempt(now: Snapshot) -> Snapshot:
         path = column_path(now.schema, column)
@@ -200,12 +201,3 @@ def _check_alike(now: Snapshot, segments: Sequence[IndexMetadata]) -> None:
 def _check_name(name: Any) -> None:
     if not isinstance(name, str) or not name or name in SYSTEM:
         raise InvalidInputError("name of an index", expected="a string that is not empty or reserved", found=repr(name))
-
-
-def _checked(snapshot: Snapshot, fragments: Iterable[int]) -> list[int]:
-    ids = sorted({getattr(f, "fragment_id", f) for f in fragments})
-    present = set(snapshot.fragments.ids())
-    for fragment_id in ids:
-        if fragment_id not in present:
-            raise InvalidInputError(f"no fragment {fragment_id}", where=snapshot.uri)
-    return ids

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -19,10 +20,12 @@ from lance_duck.verbs.handle import TableMethods
 if TYPE_CHECKING:
     from lance_duck import commit as commits
     from lance_duck.verbs import change
+    from lance_duck.verbs.indexes import segment_parts
     from lance_duck.verbs.public import lance_operation, named_tables, operation_convert
 else:
     commits = lazy.modules(globals(), "lance_duck", "commit")
     change = lazy.modules(globals(), "lance_duck.verbs", "change")
+    segment_parts = lazy.modules(globals(), "lance_duck.verbs.indexes", "segment_parts")
     lance_operation, named_tables, operation_convert = lazy.modules(
         globals(), "lance_duck.verbs.public", "lance_operation", "named_tables", "operation_convert"
     )
@@ -103,7 +106,7 @@ class Commits(TableMethods):
             return cls(uri, table=TableScan(snapshot))
         after = commits.commit(
             base,
-            operation_,
+            _completed(base, operation_),
             properties=properties,
             retries=max_retries,
             timeout=_seconds(commit_timeout),
@@ -195,6 +198,14 @@ def _transaction(
     return lance_operation.Transaction(
         read_version or 0, operation, transaction_properties=change.transaction_properties(message, properties)
     )
+
+
+def _completed(base: Snapshot, operation: commits.Operation) -> commits.Operation:
+    """Return an operation whose new index segments have the details that can be read from their files."""
+    if not isinstance(operation, commits.CreateIndex):
+        return operation
+    segments = tuple(segment_parts.completed(base, segment) for segment in operation.new_indices)
+    return replace(operation, new_indices=segments)
 
 
 def _takes_latest(transaction: lance_operation.Transaction, read_version: int | None) -> bool:
