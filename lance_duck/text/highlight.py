@@ -63,7 +63,11 @@ def term_spans(texts: pa.Array | pa.ChunkedArray, targets: Collection[Target], a
         UnsupportedError: The analyser is one for JSON.
     """
     if analyser.parameters.is_json:
-        raise UnsupportedError("marks around the words of JSON", where="highlight")
+        raise UnsupportedError(
+            "marks around the words of JSON",
+            where="highlight",
+            remedy="mark a value that is taken out of it: highlight(column ->> '$.path', 'words')",
+        )
     array = _checked(texts)
     present = array.is_valid().to_numpy(zero_copy_only=False)
     cut = cut_texts(present_texts(array), analyser.parameters, with_spans=True)

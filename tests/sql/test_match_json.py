@@ -32,3 +32,29 @@ def test_match_of_json_finds_values_at_their_paths(tmp_path: Path, has_index: bo
             con.sql("SELECT id FROM t WHERE match(j, 'San')").fetchall()
         with pytest.raises(Exception, match="marks around the words of JSON"):
             con.sql("SELECT highlight(j, 'city,str,San') FROM t").fetchall()
+
+
+TITLES = ['{"title":"Ducks on the lake","tags":["duck","lake"]}', None, '{"title":"A lake"}']
+
+
+def test_values_of_json_are_marked_by_the_analyser_of_their_column(tmp_path: Path) -> None:
+    table = pa.table({"id": range(3), "j": pa.array(TITLES, pa.json_()), "s": pa.array(TITLES)})
+    dataset = ld.write_dataset(table, tmp_path / "t.lance", storage_options={"fsync": "false"})
+    stemmed = [("<b>Ducks</b> on the lake",), (None,), ("A lake",)]
+    exact = [("Ducks on the lake",), (None,), ("A lake",)]
+    values = ("j->>'$.title'", "t.j ->> 'title'", "json_extract_string(j, '$.title')", "s ->> '$.title'")
+    with ld.connect({"t": dataset}) as con:
+        for value in values:
+            assert con.sql(f"SELECT highlight({value}, 'duck') FROM t ORDER BY id").fetchall() == stemmed
+        con.execute("CREATE INDEX words ON t USING INVERTED (j) WITH (stem = false)")
+        con.execute("CREATE INDEX texts ON t USING INVERTED (s) WITH (stem = false)")
+        for value in values:
+            assert con.sql(f"SELECT highlight({value}, 'duck') FROM t ORDER BY id").fetchall() == exact
+        best = "SELECT snippet(j->>'title', 'lake', 2) FROM t WHERE match(j, 'title,str,ducks')"
+        assert con.sql(best).fetchall() == [("…the <b>lake</b>",)]
+        each = "SELECT list_transform(j->>'$.tags[*]', lambda x: highlight(x, 'duck')) FROM t WHERE id = 0"
+        assert con.sql(each).fetchall() == [(["<b>duck</b>", "lake"],)]
+        key = "SELECT highlight(j->'tags'->>0, 'duck'), highlight(id::VARCHAR || '-> duck', 'duck') FROM t WHERE id = 0"
+        assert con.sql(key).fetchall() == [("<b>duck</b>", "0-> <b>duck</b>")]
+        with pytest.raises(Exception, match=r"highlight\(column ->> '\$.path', 'words'\)"):
+            con.sql("SELECT highlight(j, 'title,str,duck') FROM t").fetchall()

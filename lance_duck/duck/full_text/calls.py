@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from lance_duck.duck.full_text.scopes import Part, Scope, Scopes, is_colon, list_parts
@@ -30,6 +30,7 @@ _OPENS: Final = r"\b[\s\"]*(?:\(|/\*|--)"
 """What follows the name in a call: a parenthesis, or a comment before it."""
 _MAYBE: Final = re.compile(rf"\b(?:{'|'.join(FUNCTIONS)}){_OPENS}", re.IGNORECASE)
 _NO_CALL: Final = frozenset({"from", "join", "into", "table", "macro", "function", ".", "update", "as"})
+_EXTRACTS: Final = frozenset({"json_extract_string", "json_extract_path_text"})
 _OPERAND_ENDS: Final = frozenset({")", "]", "}"})
 _NO_ALIAS: Final = frozenset({"end", "null", "true", "false"})
 _OPERATORS: Final = frozenset({"and", "or", "not", "is", "like", "ilike", "in", "between", "collate", "from", "else"})
@@ -68,6 +69,21 @@ class TextCall:
         is_name = len(tokens) % 2 == 1 and all(token.text == "." for token in tokens[1::2])
         names = tuple(token.name for token in tokens[::2])
         return tuple(str(name) for name in names) if is_name and None not in names else ()
+
+    def of_column(self) -> TextCall | None:
+        """Return the call with the column alone whose JSON the first argument takes a value out of; None without one.
+
+        Such arguments are `column ->> path`, `column -> key ->> key` and `json_extract_string(column, path)`.
+        """
+        tokens = self.positional[0].tokens
+        is_function = len(tokens) > 2 and tokens[0].word in _EXTRACTS and tokens[1].text == "("
+        begin = end = 2 if is_function else 0
+        while end < len(tokens) and (tokens[end].text == "." if (end - begin) % 2 else tokens[end].name is not None):
+            end += 1
+        if end == len(tokens) or not tokens[end].source.startswith("," if is_function else "->", tokens[end].start):
+            return None
+        column = Part(tokens[begin:end], tokens[end].start)
+        return replace(self, positional=(column, *self.positional[1:]))
 
 
 @dataclass(frozen=True, eq=False)

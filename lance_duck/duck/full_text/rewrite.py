@@ -194,10 +194,14 @@ class _Rewriting:
         """Return the call of `highlight` or `snippet`, by the analyser of its column where that is one of a table."""
         self._check_alone(call)
         request, beside, texts = "", "''", f"[({self._sql(call.positional[0])})::VARCHAR]"
+        value_of = call.of_column()
         try:
-            table, path, texts = self._column(call)
+            table, path, column_texts = self._column(value_of or call)
+            texts = column_texts if value_of is None else texts
             names = [name for name, _ in table.version]
-            request = TextRequest(table.name, path, MATCH, version=names, held=table.held).text
+            request = TextRequest(
+                *(table.name, path, MATCH), version=names, held=table.held, is_value=value_of is not None
+            ).text
             beside = self._beside([], table)
         except LanceDuckError:
             pass  # any text can be marked

@@ -13,6 +13,7 @@ analyser.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from itertools import count
 from typing import Any, Final
@@ -34,6 +35,7 @@ from lance_duck.scan.text.search import TextSearch
 from lance_duck.scan.text.text_matcher import TextMatcher
 from lance_duck.text.analyser import Analyser
 from lance_duck.text.highlight import highlight, snippet
+from lance_duck.text.parameters import AnalyserParameters
 from lance_duck.text.phrases import targets_of
 
 MATCHES: Final = "__lance_match"
@@ -130,7 +132,10 @@ class TextFunctions:
             return Analyser()
         request = TextRequest.of(text)
         snapshot = self._dataset(request, values).handle.snapshot
-        return text_route(snapshot, request.column, None).analyser
+        analyser = text_route(snapshot, request.column, None).analyser
+        if request.is_value and analyser.parameters.is_json:
+            return Analyser(replace(analyser.parameters, lance_tokenizer=AnalyserParameters.lance_tokenizer))
+        return analyser
 
     def _asked(self, texts: Any, requests: Any, words: Any, values: Any) -> tuple[Scores, NDArray[np.bool_]]:
         """Return the score of each text, NaN without a match, and whether there are a text and words."""

@@ -37,6 +37,7 @@ class TextRequest:
         named: Names of the other options.
         version: Names of the arguments of `lance_scan` that choose the version.
         held: Number of the dataset of a transaction; None: the table says which.
+        is_value: Whether the texts are values taken out of the JSON in the column.
     """
 
     table: str
@@ -46,6 +47,7 @@ class TextRequest:
     named: Sequence[str] = ()
     version: Sequence[str] = ()
     held: int | None = None
+    is_value: bool = False
 
     @classmethod
     def of(cls, text: str) -> TextRequest:
