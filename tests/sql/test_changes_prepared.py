@@ -319,3 +319,14 @@ def test_sets_of_parameters_see_the_rows_of_those_before_by_every_name_of_a_tabl
     into, read = target.format(path=path), source.format(path=path)
     con.executemany(f"INSERT INTO {into} (id) SELECT count(*) + $1 FROM {read}", [[100], [200]])
     assert con.execute("SELECT id FROM trips WHERE id > 99 ORDER BY ALL").fetchall() == [(107,), (208,)]
+
+
+def test_executemany_counts_the_rows_of_all_sets(con: ld.Connection) -> None:
+    con.executemany("INSERT INTO trips VALUES (?, ?)", [[70, "a"], [71, "b"], [72, "b"]])
+    assert (con.rowcount, con.fetchall()) == (3, [(1,)])
+    con.executemany("UPDATE trips SET id = id WHERE city = ? AND id >= 70", [["a"], ["b"], ["c"]])
+    assert (con.rowcount, con.fetchall()) == (3, [(0,)])
+    con.execute("BEGIN")
+    con.executemany("DELETE FROM trips WHERE id >= 70 AND city = ?", [["b"], ["a"]])
+    assert (con.rowcount, con.fetchall()) == (3, [(1,)])
+    con.execute("ROLLBACK")

@@ -142,6 +142,7 @@ def test_a_memory_limit_of_indexes_is_a_number_of_bytes(con: ld.Connection, smal
         with pytest.raises(ld.InvalidInputError, match="memory_limit: not a number of bytes"):
             con.execute(sql)
     con.execute("ALTER INDEX i ON small OPTIMIZE WITH (memory_limit = '8 MB')")
+    con.execute("CALL lance_optimize_indexes(small, memory_limit => 8000000)")
     assert ld.dataset(small).index_statistics("i")["num_unindexed_rows"] == 0
 
 

@@ -247,9 +247,10 @@ class ChangeRunner:
             later: Whether rows are given as a relation; None: there are several sets of parameters.
         """
         parameters = options.get("parameters", options.get("params"))
+        count: int | None = None
         try:
             if later is None:
-                result, method = self._many(change, parameters), self._native.execute
+                (result, count), method = self._many(change, parameters), self._native.execute
             else:
                 session = self._session(StatementParameters(change.sql, parameters), change.explain)
                 result = change.statement.run(session)
@@ -273,7 +274,7 @@ class ChangeRunner:
             with self._names.kept():
                 return call_as_user(partial(method, result.sql if later else result.called), result.tables)
 
-        self.rowcount = result.rowcount
+        self.rowcount = result.rowcount if count is None else count
         if result.is_count and not later and self._block is None and self._abort_result is not None:
             return self.count.hold(result.rowcount, answer)
         return answer()
@@ -323,8 +324,12 @@ class ChangeRunner:
         if self._abort_result is not None:
             self._abort_result()
 
-    def _many(self, change: Change, parameters: Any) -> ChangeResult:
-        """Run a change for each set of parameters, and commit all of them as one version."""
+    def _many(self, change: Change, parameters: Any) -> tuple[ChangeResult, int]:
+        """Run a change for each set of parameters, and commit all of them as one version.
+
+        Returns:
+            The result of the last set, and the number of rows of all; -1 where nobody counts.
+        """
         sets = list(parameters or ())
         if not sets:
             raise InvalidInputError("executemany without parameters", expected="a list of at least one set of them")
@@ -332,11 +337,11 @@ class ChangeRunner:
         if isinstance(change.statement, InsertStatement) and change.statement.is_plain:
             return change.statement.run_many([self._session(each) for each in values])
         if self._block is not None or not isinstance(change.statement, TableStatement):
-            return [change.statement.run(self._session(each)) for each in values][-1]
+            return _last([change.statement.run(self._session(each)) for each in values])
         target = change.statement.target
         handle = self._session().handle(target)
 
-        def attempt(snapshot: Snapshot) -> ChangeResult:
+        def attempt(snapshot: Snapshot) -> tuple[ChangeResult, int]:
             block = TransactionBlock()
             block.begin(handle, target.name, snapshot)
             try:
@@ -345,7 +350,7 @@ class ChangeRunner:
             except BaseException:
                 block.discard()
                 raise
-            return results[-1]
+            return _last(results)
 
         return run_again(handle.current().handle.base, attempt)
 
@@ -439,3 +444,9 @@ class ChangeRunner:
         if self._block is not None:
             self._block.discard()
             self._block = None
+
+
+def _last(results: Sequence[ChangeResult]) -> tuple[ChangeResult, int]:
+    """Return the last result of a statement, and the number of rows of all; -1 where nobody counts."""
+    counts = [result.rowcount for result in results]
+    return results[-1], -1 if min(counts) < 0 else sum(counts)

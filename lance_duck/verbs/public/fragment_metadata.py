@@ -12,11 +12,13 @@ import numpy as np
 
 from lance_duck.errors import InvalidInputError
 from lance_duck.rows import roaring_bytes, roaring_values
+from lance_duck.store.base import normal_path
 from lance_duck.verbs.handle import TableMethods
 from lance_duck.verbs.public.files_in_place import data_file_at
 from lance_duck.wire import fragment as wire
 from lance_duck.wire.files.overlay import Overlay
 from lance_duck.wire.limits import ROW_OFFSETS
+from lance_duck.wire.paths import data_file
 
 _SUFFIX_TYPES = {"arrow": "array", "bin": "bitmap"}
 
@@ -270,7 +272,12 @@ def _sequence(content: bytes | wire.ExternalFile | None, spell: Callable[[str], 
 
 
 def data_file_from(file: DataFile) -> wire.DataFile:
-    """Return the data file of a manifest that a `DataFile` describes."""
+    """Return the data file of a manifest that a `DataFile` describes.
+
+    Raises:
+        InvalidInputError: Its path leaves the root of the table, which nobody could read afterwards.
+    """
+    normal_path(data_file(file.path, is_dataset_root=file.base_id is None), "the root of the table")
     version = (file.file_major_version, file.file_minor_version)
     size = file.file_size_bytes or None
     return wire.DataFile(file.path, tuple(file.fields), tuple(file.column_indices), version, size, file.base_id)

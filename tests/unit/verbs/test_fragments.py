@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import pickle
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -209,3 +210,18 @@ def test_deletion_files_go_to_json_and_back() -> None:
     assert (file.path(5), file.path(5, "s3://b/t/")) == ("_deletions/5-3-9.bin", "s3://b/t/_deletions/5-3-9.bin")
     with pytest.raises(InvalidInputError, match="not a deletion file"):
         DeletionFile.from_json('{"id": 1}')
+
+
+@pytest.mark.parametrize("path", ["../../outside.lance", "/outside.lance", "a\0b"])
+def test_a_commit_of_a_file_outside_of_the_table_is_refused(tmp_path: Path, path: str) -> None:
+    dataset = ld.write_dataset(pa.table({"x": [1, 2]}), tmp_path / "t.lance")
+    (fragment,) = dataset.get_fragments()
+    files = [replace(fragment.metadata.files[0], path=path)]
+    overlay = ld.LanceOperation.DataOverlayFile(files[0], [0])
+    for operation in (
+        ld.LanceOperation.Append([replace(fragment.metadata, files=files)]),
+        ld.LanceOperation.DataOverlay([ld.LanceOperation.DataOverlayGroup(0, [overlay])]),
+    ):
+        with pytest.raises(ld.InvalidInputError, match="path leaves the root of the table"):
+            ld.LanceDataset.commit(dataset.uri, operation, read_version=1)
+    assert ld.dataset(dataset.uri).to_table().num_rows == 2

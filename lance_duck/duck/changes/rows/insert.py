@@ -121,18 +121,22 @@ class InsertStatement(TableStatement):
         asks = any(token.word in ("select", "from") for token in (*self.ctes.tokens, *self.source.tokens))
         return not (asks or self.conflict.tokens or self.instead or self.returning.tokens)
 
-    def run_many(self, sessions: Sequence[ChangeSession]) -> ChangeResult:
-        """Insert the rows of several sets of parameters together; the result is that of the last."""
+    def run_many(self, sessions: Sequence[ChangeSession]) -> tuple[ChangeResult, int]:
+        """Insert the rows of several sets of parameters together.
+
+        Returns:
+            The result of the last set, and the number of rows of all.
+        """
         counts: list[int] = []
 
         @contextmanager
         def rows(table: TargetTable) -> Iterator[pa.RecordBatchReader]:
             tables = [self.rows(session, table) for session in sessions]
-            counts.append(tables[-1].num_rows)
+            counts[:] = [each.num_rows for each in tables]
             yield pa.concat_tables(tables).to_reader()
 
         sessions[0].append(self.target, rows)
-        return counted(counts[0])
+        return counted(counts[-1]), sum(counts)
 
     def _upserted(self, session: ChangeSession, table: TargetTable) -> tuple[RowEdits, ChangeResult]:
         rows = self.rows(session, table)

@@ -135,6 +135,9 @@ class OptimizeIndexesProcedure(UpkeepProcedure):
         """Bring the indexes up to date."""
         options = dict(values)
         names = [options.pop("index")] if "index" in options else None
+        limit = options.get("memory_limit")
+        if limit is not None and limit.isdecimal():  # a number of bytes
+            options["memory_limit"] = int(limit)
         return indexes_optimized(dataset, {**options, "index_names": names})
 
 
