@@ -32,7 +32,7 @@ class RankSampler:
         self.epoch = epoch
 
     def order_seed(self, epoch: int = 0) -> tuple[int, int] | None:
-        """Return the seed of the order in an epoch, unless this sampler has one; None for the order of the table."""
+        """Return the seed of the order in the epoch that was set, or in `epoch` if none was; None for no order."""
         return (self.seed, self.epoch or epoch) if self.randomize else None
 
 

@@ -83,7 +83,7 @@ def are_uneven(counts: Counts, sizes: Counts) -> bool:
     squares = (counts - share * sizes) ** 2
     by_chance = share * (1 - share) * sizes
     dispersion = float((squares / by_chance).mean())
-    excess = float((squares - by_chance).sum()) / float(((share * sizes) ** 2).sum())
+    excess = float(((squares - by_chance) / sizes).sum()) / (share**2 * total)  # large parts do not hide others
     return dispersion > 1 + TIED_DEVIATIONS * math.sqrt(2 / len(counts)) and excess > TIED_UNEVENNESS**2
 
 

@@ -70,3 +70,9 @@ def test_one_partition_tells_nothing() -> None:
 def test_a_mask_is_tied_if_its_counts_are_uneven() -> None:
     assert COUNTS.are_tied(allowed(200, 7))
     assert not COUNTS.are_tied(allowed(200, 300))
+
+
+def test_one_large_part_as_chance_fills_it_does_not_hide_small_ones_that_are_uneven() -> None:
+    sizes = np.array([6000, 400, 400, 400, 400, 400])
+    assert are_uneven(np.array([3000, 380, 20, 130, 270, 200]), sizes)
+    assert not are_uneven(np.array([3000, 190, 210, 195, 205, 200]), sizes)
