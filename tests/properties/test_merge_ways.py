@@ -50,6 +50,9 @@ def cases(draw: st.DrawFn) -> tuple[pa.Table, pa.Table, str]:
     mine, theirs, keys = KEYS[draw(st.sampled_from(sorted(KEYS)))]
     held = [key for key in draw(st.lists(keys, max_size=6)) if key != 1 << 40]
     asked = draw(st.lists(keys, max_size=6, unique=draw(st.booleans())))
+    update, insert = draw(st.sampled_from(UPDATES)), draw(st.sampled_from(INSERTS))
+    if "k = s.k" in update:  # DuckDB casts the keys of rows that no clause changes, too
+        asked = [key for key in asked if key != 1 << 40]
     numbers = [[draw(SMALL) for _ in range(2)] for _ in (*held, *asked)]
     table = pa.table(
         {
@@ -66,7 +69,6 @@ def cases(draw: st.DrawFn) -> tuple[pa.Table, pa.Table, str]:
             "d": pa.array([draw(DIGITS) for _ in asked], pa.string()),
         }
     )
-    update, insert = draw(st.sampled_from(UPDATES)), draw(st.sampled_from(INSERTS))
     if not update and not insert:
         update = UPDATES[1]
     return table, source, f"MERGE INTO t USING source AS s {draw(st.sampled_from(JOINS))} {update} {insert}"
@@ -89,6 +91,17 @@ def outcome(con: Any, source: pa.Table, sql: str) -> tuple[object, list[tuple[An
     return answer, con.execute("FROM t ORDER BY ALL").fetchall()
 
 
+def has_several_matches(con: Any, source: pa.Table, sql: str) -> bool:
+    """Return whether a row of the table has several rows of the source by the condition of a MERGE."""
+    assert source.num_rows >= 0
+    joined = sql.split("AS s ")[1].split("WHEN")[0]
+    try:
+        matches = con.execute(f"SELECT count(*) FROM t JOIN source AS s {joined} GROUP BY t.rowid").fetchall()
+    except duckdb.Error:
+        return False
+    return any(count > 1 for (count,) in matches)
+
+
 @given(cases())
 @settings(max_examples=25, suppress_health_check=list(HealthCheck), deadline=None)
 def test_all_ways_of_a_merge_leave_the_rows_of_a_native_table(
@@ -97,6 +110,7 @@ def test_all_ways_of_a_merge_leave_the_rows_of_a_native_table(
     folder, con, native = connections
     rows, source, sql = case
     native.execute("CREATE OR REPLACE TABLE t AS FROM rows")
+    several = has_several_matches(native, source, sql)
     outcomes = {"native": outcome(native, source, sql)}
     for way in ("keys", "join", "shadow"):
         ld.write_dataset(
@@ -108,7 +122,8 @@ def test_all_ways_of_a_merge_leave_the_rows_of_a_native_table(
             if way == "shadow":
                 patch.setattr(MergeJoin, "of", lambda *_: None)
             outcomes[way] = outcome(con, source, sql)
-    if outcomes["shadow"][0] != "refused" or not duckdb.__version__.startswith("1."):  # it takes the last of several
+    refusals = [outcomes[way][0] == "refused" for way in ("native", "shadow")]
+    if not (several and refusals == [False, True]):  # but for 2.0.0, DuckDB takes the last of several
         assert outcomes["shadow"] == outcomes["native"]
     assert outcomes["join"] == outcomes["keys"] == outcomes["shadow"]
 
