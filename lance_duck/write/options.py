@@ -46,7 +46,7 @@ class WriteObserver(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """Another place for data files than the root of the table.
+    """A place for data files other than the root of the table.
 
     Attributes:
         id: Id of the base path in the manifest.

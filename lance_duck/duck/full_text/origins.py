@@ -171,7 +171,7 @@ def _items(scopes: Scopes, scope: Scope) -> Iterator[tuple[str, tuple[str, ...] 
 
 
 def _columns(tokens: Sequence[Token]) -> Iterator[tuple[str, tuple[str, ...] | None]]:
-    """Yield the names that an item of a SELECT gives, with their columns: see `_items`."""
+    """Yield the names of the columns that an item of a SELECT gives, each with its origin: see `_items`."""
     star = next(
         (at for at, token in enumerate(tokens) if token.text == "*" and (not at or tokens[at - 1].text == ".")), -1
     )

@@ -77,7 +77,7 @@ class PositionBlocks:
         return self.data.nbytes + self.begins.nbytes + self.ends.nbytes + self.lists.nbytes
 
     def in_order(self, places: Sequence[int]) -> PositionBlocks:
-        """Return the blocks of some terms, in any order; `data` stays."""
+        """Return the blocks of the terms at `places`, in that order; they share `data`."""
         lists = self.lists.tolist()
         spans = [(lists[place], lists[place + 1]) for place in places]
         return replace(
