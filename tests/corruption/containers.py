@@ -139,6 +139,19 @@ def _with_columns(data: bytes, columns: list[bytes]) -> bytes:
     return data[:start] + body + entries + globals_ + tail + MAGIC
 
 
+def with_length(data: bytes, num_rows: int) -> bytes:
+    """Return a data file, or a file of an index, whose descriptor has another number of rows."""
+    entries, num_buffers = struct.unpack_from("<QI", data, len(data) - 24)
+    (place, size), *others = [struct.unpack_from("<QQ", data, entries + 16 * i) for i in range(num_buffers)]
+    descriptor = file_pb2.FileDescriptor.FromString(data[place : place + size])
+    descriptor.length = num_rows
+    body = descriptor.SerializeToString()
+    table = b"".join(struct.pack("<QQ", *each) for each in [(len(data), len(body)), *others])
+    footer = bytearray(data[-40:])
+    struct.pack_into("<Q", footer, 16, len(data) + len(body))
+    return data + body + table + bytes(footer)
+
+
 def column_variants(data: bytes) -> Variants:
     """Yield the data file with each single change in the metadata of one of its columns, encodings included."""
     columns = _columns(data)

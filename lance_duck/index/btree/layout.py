@@ -54,17 +54,22 @@ class EntryLayout:
     files: tuple[str, ...]
     pages: tuple[int, ...] | None
 
-    def bounds(self, rows: list[int], where: str) -> NDArray[np.int64]:
+    def bounds(self, rows: list[int], num_pages: int, where: str) -> NDArray[np.int64]:
         """Return the first entry of each page, counted through all files, and then the number of entries.
 
         Args:
             rows: Number of entries of each file.
+            num_pages: Number of pages of all files, by page_lookup.lance.
             where: Name of the file, for messages.
 
         Raises:
-            CorruptError: A file does not have the pages that are listed.
+            CorruptError: The files do not have the pages that are listed, or more entries than can be counted.
         """
         pages = [-(-count // self.page_rows) for count in rows]
+        if sum(pages) != num_pages:
+            raise CorruptError("pages of a B-tree", where=where, expected=sum(pages), found=num_pages)
+        if sum(rows) >= 1 << 63:
+            raise CorruptError("entries of a B-tree", where=where, expected="fewer than 2^63", found=sum(rows))
         if self.pages is not None and pages != list(self.pages):
             raise CorruptError("pages of the parts", where=where, expected=list(self.pages), found=pages)
         starts = np.cumsum([0, *rows])

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from lance_duck.errors import CorruptError
 from lance_duck.index.btree.keys import BTreeKeys
-from lance_duck.index.btree.layout import MAX, MIN, NULL_COUNT, PAGE
+from lance_duck.index.btree.layout import MAX, MIN, NULL_COUNT, PAGE, EntryLayout
 from lance_duck.index.files import SegmentFile
 
 Int64s = NDArray[np.int64]
@@ -23,8 +23,8 @@ class Lookup:
 
     Args:
         file: page_lookup.lance.
-        bounds: First entry of each page, then the number of entries.
-        page_rows: Number of entries of a page.
+        layout: Division of the entries into pages and files.
+        rows: Number of entries of each file.
         type_: Type of the values.
         make: Makes keys of values.
 
@@ -45,15 +45,14 @@ class Lookup:
     def __init__(
         self,
         file: SegmentFile,
-        bounds: Int64s,
-        page_rows: int,
+        layout: EntryLayout,
+        rows: list[int],
         type_: pa.DataType,
         make: Callable[[pa.Array], BTreeKeys],
     ) -> None:
         mins, maxs, null_counts, numbers = _columns(file, type_)
-        pages = len(bounds) - 1
-        if file.num_rows != pages:
-            raise CorruptError("pages of a B-tree", where=file.path, expected=pages, found=file.num_rows)
+        pages = len(numbers)
+        bounds = layout.bounds(rows, pages, file.path)
         order = np.argsort(numbers, kind="stable")
         if not np.array_equal(numbers[order], np.arange(pages)):
             raise CorruptError("page numbers of a B-tree", where=file.path, expected=f"0 … {pages - 1}, each once")
@@ -61,7 +60,7 @@ class Lookup:
             mins, maxs, null_counts = mins.take(pa.array(order)), maxs.take(pa.array(order)), null_counts[order]
         self.where = file.path
         self.bounds = bounds
-        self.page_rows = page_rows
+        self.page_rows = layout.page_rows
         self.num_rows = int(bounds[-1])
         self.nulls = int(null_counts.sum())
         self._check_nulls(mins, maxs, null_counts)

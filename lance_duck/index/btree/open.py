@@ -34,6 +34,5 @@ def open_tree(files: SegmentReader, type_: pa.DataType, cache_bytes: int = TREE_
     file = files.open(LOOKUP)
     layout = layout_of(file.metadata, file.path)
     data = [files.open(name) for name in layout.files]
-    bounds = layout.bounds([each.num_rows for each in data], file.path)
-    lookup = Lookup(file, bounds, layout.page_rows, type_, make)
+    lookup = Lookup(file, layout, [each.num_rows for each in data], type_, make)
     return BTreeIndex(lookup, BTreeEntries(data, lookup, type_, make, cache_bytes), type_)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from corruption.containers import with_length
 from unit.index.segments import Segments, stay
 
 from lance_duck.errors import CorruptError, InvalidInputError, NotFoundError
@@ -15,6 +16,7 @@ from lance_duck.index.btree import reader as reader_module
 from lance_duck.index.files import SegmentReader, SegmentWriter
 from lance_duck.index.kind import Details, MergeInput
 from lance_duck.index.query import Among, Between, ContainsAny, Except, HasPrefix, Null
+from lance_duck.store import open_store
 
 
 @pytest.fixture
@@ -352,3 +354,15 @@ def test_entries_out_of_order_are_not_written_anew(broken: Broken) -> None:
     index = broken.open()
     with pytest.raises(CorruptError):
         broken.segments.merge([MergeInput(index, stay)])
+
+
+@pytest.mark.parametrize("name", ["page_data.lance", "page_lookup.lance"])
+@pytest.mark.parametrize("num_rows", [0, 5, 1 << 28, 1 << 60, (1 << 63) - 1, (1 << 64) - 1])
+def test_a_file_that_claims_other_rows_is_corrupt_and_allocates_nothing(
+    segments: Segments, name: str, num_rows: int
+) -> None:
+    segments.store = open_store(str(segments.folder), {"checksums": "false"})
+    segments.build(int64([3, 1, 2]), **small(2))
+    segments.path(name).write_bytes(with_length(segments.path(name).read_bytes(), num_rows))
+    with pytest.raises(CorruptError, match=r"pages|rows"):
+        segments.open(segments.directory, pa.int64())
