@@ -33,7 +33,7 @@ from lance_duck.duck.statement.identifiers import parts_of_name
 from lance_duck.duck.statement.named_arguments import with_named_arguments
 from lance_duck.duck.tables.folder import Folder
 from lance_duck.duck.tables.handle import TableHandle
-from lance_duck.duck.tables.statement_versions import with_one_version
+from lance_duck.duck.tables.statement_versions import statement_context, with_one_version
 from lance_duck.duck.user_scope import call_alone, call_as_user
 from lance_duck.errors import InvalidInputError, UnsupportedError
 from lance_duck.markup import rows_html
@@ -415,7 +415,7 @@ class Connection:
         self._writer.rowcount = None
         uses = self._inherited.begun()
         try:
-            return with_one_version(partial(call_alone, method, query, options))
+            return statement_context().run(call_alone, method, query, options)
         except duckdb.Error as error:
             self._foreign.forget(query)
             if not isinstance(error, duckdb.CatalogException) and not self._catalog.refresh():

@@ -23,11 +23,12 @@ T = TypeVar("T")
 
 _NAME: Final = "__lance_call"
 _CALL: Final = compile(f"{_NAME}()", "<lance_duck>", "eval")
-_ALONE: Final = FunctionType(
+call_alone: Final[Callable[[Callable[..., Any], str, Mapping[str, Any]], Any]] = FunctionType(
     (lambda __lance_call, __lance_sql, __lance_options: __lance_call(__lance_sql, **__lance_options)).__code__,
     {"__builtins__": builtins},
 )
-"""Calls a method in a frame that has nothing else: no variable, and no module but that by which functions import."""
+"""Calls a method of DuckDB's with a statement and options in a frame that has nothing else: no variable, and no module
+but that by which functions import."""
 _OURS: Final = ("lance_duck.", "contextlib", "tenacity")
 """Beginnings of modules whose frames stand between the user's and DuckDB."""
 
@@ -45,17 +46,6 @@ def call_as_user(call: Callable[[], T], tables: Mapping[str, Any] | None = None)
         with _one_thread(native):
             return _evaluated(frame, call, tables)
     return _evaluated(frame, call, tables)
-
-
-def call_alone(method: Callable[..., Any], sql: str, options: Mapping[str, Any]) -> Any:
-    """Call a method of DuckDB's with a statement where it sees no variables at all.
-
-    Args:
-        method: The method.
-        sql: The statement.
-        options: Further arguments.
-    """
-    return _ALONE(method, sql, options)
 
 
 def _evaluated(frame: FrameType | None, call: Callable[[], T], tables: Mapping[str, Any] | None) -> T:
@@ -104,7 +94,7 @@ def _is_called_by_duckdb() -> bool:
     """Return whether a call of DuckDB goes on in this thread: it runs a function of Python, which called this one."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
-        if frame.f_code is _CALL or frame.f_code is _ALONE.__code__:
+        if frame.f_code is _CALL or frame.f_code is call_alone.__code__:
             return True
         frame = frame.f_back
     return False

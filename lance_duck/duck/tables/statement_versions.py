@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from contextvars import ContextVar, copy_context
+from contextvars import Context, ContextVar, copy_context
 from typing import TypeVar
 
 from lance_duck.dataset import LanceDataset
@@ -16,12 +16,16 @@ _FOUND: ContextVar[dict[Hashable, LanceDataset] | None] = ContextVar("lance_duck
 def with_one_version(call: Callable[[], T]) -> T:
     """Run a statement in which `found_once` looks each table up once; one that runs within it has versions of its own.
 
-    It runs in a context of its own: whatever ends it, Ctrl-C too, leaves nothing behind. What threads that it starts
-    look up is not remembered.
+    What threads that it starts look up is not remembered.
     """
+    return statement_context().run(call)
+
+
+def statement_context() -> Context:
+    """Return a context for one statement, as `with_one_version` runs it: whatever ends it leaves nothing behind."""
     context = copy_context()
     context.run(_FOUND.set, {})
-    return context.run(call)
+    return context
 
 
 def found_once(key: Callable[[], Hashable], find: Callable[[], LanceDataset]) -> LanceDataset:
