@@ -32,13 +32,14 @@ def main() -> None:
 
     watcher = threading.Thread(target=watch)
     watcher.start()
-    begin = time.perf_counter()
+    begin, processor_begin = time.perf_counter(), time.process_time()
     built.build()
-    seconds = time.perf_counter() - begin
+    seconds, processor_seconds = time.perf_counter() - begin, time.process_time() - processor_begin
     done.set()
     watcher.join()
     figures = {
         "seconds": seconds,
+        "processor seconds": processor_seconds,
         "peak MB": megabytes("VmHWM"),
         "anonymous MB": peak[0],
         "index MB": built.megabytes(),

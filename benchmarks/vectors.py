@@ -75,7 +75,8 @@ def races(data: Data, kind: str, arguments: Any) -> Iterator[tuple[str, Case]]:
         print(f"{data}, {kind}, {each.name}: {figures}", flush=True)
     about = f"{kind}, {data}"
     for topic, (figure, unit) in FIGURES.items():
-        values = {each.name: [each.figures[figure]] for each in contestants}
+        name = f"processor {figure}" if figure == "seconds" and arguments.processor else figure
+        values = {each.name: [each.figures[name]] for each in contestants}
         yield from _if(topic, about, arguments, lambda name, v=values, u=unit: Case(name, v, u))
     chosen(contestants, None, arguments.recall)
     rounds, clock = arguments.rounds, clock_of(arguments)

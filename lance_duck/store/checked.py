@@ -148,6 +148,8 @@ def look(
     touched: int,
     rows: Int64s | None = None,
     spans: Spans | None = None,
+    *,
+    repeats: bool = False,
 ) -> Bytes:
     """Return bytes of which about `touched` will be read; all of them are fetched where the source is not mapped.
 
@@ -158,6 +160,7 @@ def look(
         touched: Number of bytes that will be read.
         rows: Ascending rows that will be read, at least one; None if the system is not to read ahead.
         spans: From ascending rows to where their bytes begin and end, counted from `offset`; None with `rows`.
+        repeats: Whether reads of the same bytes will follow.
     """
     if isinstance(source, DigestedSource):
         if rows is None or spans is None:
@@ -168,7 +171,7 @@ def look(
     if isinstance(source, MappedFile):
         if rows is not None and spans is not None:
             source.read_ahead(offset, rows, spans)
-        return source.look(offset, size, touched)
+        return source.look(offset, size, touched, repeats=repeats)
     return source.read([(offset, size)])[0]
 
 

@@ -3,7 +3,8 @@
 A read is a view of the map: nothing is copied, and the page cache is shared with other processes. Pages that were
 read count as memory of the process until they are given back, so all maps share one budget (`residency`): when the
 pages touched since the last release exceed it, the longest unused maps give theirs back. A view stays valid; it reads
-from the page cache again.
+from the page cache again. Rows that searches rank again come by chance from the same pages each time, which have a
+larger budget (`repeated_residency`): to map a page again takes longer than to read a row of it.
 
 The system reads nothing ahead on its own, for it cannot know what a query skips: it is told which ranges are asked for.
 It is told of single rows only when a sample of them is not in memory, for telling takes longer than reading memory.
@@ -28,7 +29,15 @@ from lance_duck.errors import CorruptError, LanceDuckError, NotFoundError, Store
 from lance_duck.forks import Lock
 from lance_duck.store import pages
 from lance_duck.store.base import check_range
-from lance_duck.store.costs import NOTED_AHEAD, OPEN_FILES, RANGES_AHEAD, READS_TRUSTED, RESIDENT_BYTES, SAMPLED_PLACES
+from lance_duck.store.costs import (
+    NOTED_AHEAD,
+    OPEN_FILES,
+    RANGES_AHEAD,
+    READS_TRUSTED,
+    REPEATED_BYTES,
+    RESIDENT_BYTES,
+    SAMPLED_PLACES,
+)
 from lance_duck.store.request import Bytes
 
 try:
@@ -84,11 +93,21 @@ class MappedFile:
         self._touch(touched)
         return pieces
 
-    def look(self, offset: int, size: int, touched: int) -> Bytes:
-        """Return a view of bytes, of which only about `touched` will be read; it is unknown which."""
+    def look(self, offset: int, size: int, touched: int, *, repeats: bool = False) -> Bytes:
+        """Return a view of bytes, of which only about `touched` will be read; it is unknown which.
+
+        Args:
+            offset: Where the bytes begin.
+            size: Number of bytes.
+            touched: Number of bytes that will be read.
+            repeats: Whether reads of the same bytes will follow: pages then count for a larger budget.
+        """
         if offset < 0 or size < 0 or offset + size > self.size:
             check_range(self.path, self.size, offset, size)
-        self._touch(min(size, touched))
+        if repeats:
+            repeated_residency.touch(self, min(size, touched))
+        else:
+            self._touch(min(size, touched))
         return self._bytes[offset : offset + size]
 
     def read_ahead(self, offset: int, rows: Int64s, spans: Spans) -> None:
@@ -184,6 +203,7 @@ class Residency:
 
 
 residency = Residency(RESIDENT_BYTES)
+repeated_residency = Residency(REPEATED_BYTES)
 
 
 def open_regular(path: str) -> BinaryIO:

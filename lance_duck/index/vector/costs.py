@@ -45,6 +45,10 @@ BATCH_QUERIES: Final = 32
 """Queries from which on they are searched partition by partition: one finds in the processor's cache what another has
 read."""
 
+SLICE_QUERIES: Final = 64
+"""Queries that one thread searches partitions for at a time. faiss divides queries among threads in its own search, not
+in that of given partitions, where its threads wait for one another by spinning."""
+
 LEAST_EF: Final = 64
 """Candidates of a walk over a graph, at least: with fewer the recall falls steeply."""
 

@@ -32,6 +32,20 @@ def side_by_side(do: Callable[[_T], _R], tasks: Iterable[_T]) -> list[_R]:
         return list(pool.map(do, tasks))
 
 
+def in_slices(do: Callable[[slice], None], count: int, step: int) -> None:
+    """Call a function with slices of things, of `step` each, in as many threads as faiss may have.
+
+    Args:
+        do: Function of a slice; with a single thread it gets one slice of everything.
+        count: Number of things.
+        step: Things of a slice; up to so many are one slice.
+    """
+    if count <= step or _FAISS.omp_get_max_threads() == 1:
+        do(slice(0, count))
+        return
+    side_by_side(do, (slice(first, min(first + step, count)) for first in range(0, count, step)))
+
+
 def safe_after_fork(function: Callable[_P, _R]) -> Callable[_P, _R]:
     """Decorate a function that calls faiss: in a forked child it uses one thread, whichever thread calls it."""
 

@@ -46,7 +46,7 @@ class FixedRows:
         return not (self.positions % dtype.itemsize).any()
 
     def look(self, offsets: Places, dtype: np.dtype[Any]) -> tuple[NDArray[Any], Places]:
-        """Return the whole file as numbers, and the places in it where rows begin.
+        """Return the whole file as numbers, and the places in it where rows begin; other rows are likely to follow.
 
         Args:
             offsets: int64 (n,), in the fragment, ascending, at least one; none beyond its end.
@@ -54,7 +54,7 @@ class FixedRows:
         """
         size = self.source.size - self.source.size % dtype.itemsize
         touched = len(offsets) * max(self.width, _MEMORY_PAGE)
-        data = look(self.source, 0, size, touched, offsets, self._spans)
+        data = look(self.source, 0, size, touched, offsets, self._spans, repeats=True)
         return data.view(dtype), self._spans(offsets)[0] // dtype.itemsize
 
     def _spans(self, offsets: Places) -> tuple[Places, Places]:

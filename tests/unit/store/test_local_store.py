@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from lance_duck.errors import CorruptError, InvalidInputError, NotFoundError, StoreError, UnsupportedError
-from lance_duck.store import Entry, local_path, open_store
+from lance_duck.store import Entry, local_path, mapped, open_store
 from lance_duck.store.checked import look
 from lance_duck.store.local import LocalStore
 from lance_duck.store.mapped import MappedFile, Residency
@@ -133,6 +133,28 @@ def test_maps_are_released_once_more_because_views_bring_pages_back(
     residency.touch(c, 100)
 
     assert released == ["a", "a", "b", "b", "c"]
+
+
+def test_pages_of_repeated_reads_have_a_budget_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    released = []
+    monkeypatch.setattr(MappedFile, "release", lambda self: released.append(Path(self.path).name))
+    monkeypatch.setattr(mapped, "residency", Residency(1 << 20))
+    monkeypatch.setattr(mapped, "repeated_residency", Residency(3 << 20))
+    for name in "ab":
+        (tmp_path / name).write_bytes(b"x" * (2 << 20))
+    store = open_store(tmp_path)
+    a, b = (store.open(name) for name in "ab")
+    rows = np.array([0, 9], np.int64)
+
+    for _ in range(100):
+        look(a, 0, 2 << 20, 64 << 10, rows, lambda some: (some, some + 1), repeats=True)
+    assert released == []
+    for _ in range(100):
+        look(b, 0, 2 << 20, 64 << 10, rows, lambda some: (some, some + 1), repeats=True)
+    assert released == ["a"]
+    for _ in range(17):
+        look(b, 0, 2 << 20, 64 << 10, rows, lambda some: (some, some + 1))
+    assert released == ["a", "b"]
 
 
 def test_many_files_may_be_open_at_once(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lance_duck.errors import InvalidInputError
-from lance_duck.index.vector.costs import BATCH_QUERIES, CENTROIDS_AT_ONCE, FRONTIER_PAIRS, KEPT_BYTES
+from lance_duck.index.vector.costs import BATCH_QUERIES, CENTROIDS_AT_ONCE, FRONTIER_PAIRS, KEPT_BYTES, SLICE_QUERIES
 from lance_duck.index.vector.library import faiss
 from lance_duck.index.vector.metric import normalized
 from lance_duck.index.vector.search.best_hits import BestHits
@@ -21,7 +21,7 @@ from lance_duck.index.vector.search.frontier import Frontier, Spread, faiss_limi
 from lance_duck.index.vector.search.lists import Lists
 from lance_duck.index.vector.search.ranks import partition_ranks
 from lance_duck.index.vector.storage.files import VectorFiles
-from lance_duck.index.vector.threads import safe_after_fork
+from lance_duck.index.vector.threads import in_slices, safe_after_fork
 
 _Distances = NDArray[np.float32]
 _Places = NDArray[np.int64]
@@ -261,17 +261,21 @@ class IvfIndex:
         distances = np.empty((len(vectors), k), np.float32)
         positions = np.empty((len(vectors), k), np.int64)
         parameters = _parameters(partitions.shape[1]) if selector is None else selector.parameters(partitions.shape[1])
-        loaded.index.search_preassigned_c(
-            len(vectors),
-            faiss.swig_ptr(vectors),
-            k,
-            faiss.swig_ptr(partitions),
-            faiss.swig_ptr(coarse),
-            faiss.swig_ptr(distances),
-            faiss.swig_ptr(positions),
-            False,
-            parameters,
-        )
+
+        def ask(span: slice) -> None:
+            loaded.index.search_preassigned_c(
+                span.stop - span.start,
+                faiss.swig_ptr(vectors[span]),
+                k,
+                faiss.swig_ptr(partitions[span]),
+                faiss.swig_ptr(coarse[span]),
+                faiss.swig_ptr(distances[span]),
+                faiss.swig_ptr(positions[span]),
+                False,
+                parameters,
+            )
+
+        in_slices(ask, len(vectors), SLICE_QUERIES)
         if self.metric == "dot":
             np.subtract(1, distances, out=distances)
         elif self.metric == "cosine":

@@ -8,6 +8,7 @@ import pytest
 from unit.index.vector.written import Made, clustered, made
 
 from lance_duck.errors import InvalidInputError
+from lance_duck.index.vector.costs import SLICE_QUERIES
 from lance_duck.index.vector.metric import normalized
 from lance_duck.index.vector.search.contract import Hits, Probe
 from lance_duck.index.vector.search.ivf import IvfIndex
@@ -171,6 +172,24 @@ def test_several_threads_may_search(tmp_path: Path) -> None:
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+@pytest.mark.parametrize(("storage", "metric", "bits"), CASES)
+@pytest.mark.parametrize("limit", [1 << 20, 3000], ids=["lists that stay", "lists that make room"])
+def test_many_queries_find_what_each_finds_alone(
+    storage: str, metric: str, bits: int, limit: int, tmp_path: Path
+) -> None:
+    case = made(storage, metric, bits=bits)
+    together, alone = IvfIndex(case.open(tmp_path), limit), IvfIndex(case.open(tmp_path), limit)
+    asked = queries(2 * SLICE_QUERIES + 5)
+    allowed = np.arange(together.num_rows) % 3 > 0
+    for chosen in (None, allowed):
+        hits = together.search(asked, 5, chosen, Probe(nprobes=2))
+        each = [alone.search(asked[i : i + 1], 5, chosen, Probe(nprobes=2)) for i in range(len(asked))]
+        expected = np.vstack([one.distances for one in each])
+        np.testing.assert_allclose(hits.distances, expected, rtol=1e-4, atol=2e-4)
+        if storage == "FLAT":
+            np.testing.assert_array_equal(hits.positions, np.vstack([one.positions for one in each]))
 
 
 def test_a_segment_without_rows_answers_nothing(tmp_path: Path) -> None:
