@@ -18,6 +18,8 @@ from lance_duck.wire.index import IndexMetadata
 _VECTOR_FILE = "index.idx"
 _VECTORS = "/lance.index.pb.VectorIndexDetails"
 _NOT_OF_BYTES = (KernelError, ImportError, NameError, ForkedError)
+_PAGES = "page_lookup.lance"  # `btree.layout`
+_BITMAPS = "bitmap_page_lookup.lance"  # `bitmap.file`
 _INVERTED = "metadata.lance"  # `inverted.layout`; no other kind that is built has it
 _OLD_INVERTED = frozenset({"tokens.lance", "docs.lance", "invert.lance"})  # as `inverted.unpartitioned` reads them
 
@@ -62,10 +64,10 @@ def opened_segment(snapshot: Snapshot, metadata: IndexMetadata, kind: IndexKind,
 def kind_in_files(snapshot: Snapshot, metadata: IndexMetadata) -> IndexKind | None:
     """Return the kind of a segment whose entry lacks it, by its files; None if they do not tell.
 
-    Writers before 2025 named no kind, and who joins the parts of a full-text segment and commits it need not.
-    Inverted indexes are recognized, and vector indexes from before 0.20.
+    Writers before 2025 named no kind, and who commits a segment that is built elsewhere need not. The kinds that there
+    were then are recognized: B-trees, bitmaps, inverted and vector indexes.
     """
-    if metadata.version or len(metadata.fields) != 1:
+    if len(metadata.fields) != 1:
         return None
     try:
         names = segment_files(snapshot, metadata).names()
@@ -73,7 +75,16 @@ def kind_in_files(snapshot: Snapshot, metadata: IndexMetadata) -> IndexKind | No
         return None
     if _VECTOR_FILE in names:
         return kind_of(_VECTORS)
-    return kind_named("INVERTED") if names >= _OLD_INVERTED or _INVERTED in names else None
+    if names >= _OLD_INVERTED or _INVERTED in names:
+        return kind_named("INVERTED")
+    if _BITMAPS in names:
+        return kind_named("LABEL_LIST" if _is_over_list(snapshot, metadata) else "BITMAP")
+    return kind_named("BTREE") if _PAGES in names else None
+
+
+def _is_over_list(snapshot: Snapshot, metadata: IndexMetadata) -> bool:
+    (field_id,) = metadata.fields
+    return any(field.id == field_id and field.is_list for field in snapshot.schema.walk())
 
 
 def broken(metadata: IndexMetadata, error: Exception) -> LanceDuckError:

@@ -236,11 +236,10 @@ def test_an_unknown_reader_flag_is_refused_by_number(moved: Path) -> None:
 
 REASONS = {
     **dict.fromkeys(("other_package", "other_case", "other_package_bitmap_kind"), None),
-    **dict.fromkeys(("no_version_files_time", "version_1"), None),
+    **dict.fromkeys(("no_version_files_time", "version_1", "no_details"), None),
     "version_2": "version 2 of kind BTree is not read",
     "version_1000": "version 1000 of kind BTree is not read",
     "bitmap_kind_version_1": "version 1 of kind Bitmap is not read",
-    "no_details": "it does not say of which kind it is",
     "no_fragments": "it does not say which fragments it covers",
     "unknown_kind": "kind '/elsewhere.table.PerfectHashIndexDetails' is not known",
     "vector_kind": "column 'vector_kind' is of type int64, which kind Vector does not support",
