@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import ClassVar, Final
 
 import numpy as np
@@ -46,7 +47,7 @@ class MemorySource:
 
     remote = False
 
-    def __init__(self, path: str, data: bytes) -> None:
+    def __init__(self, path: str, data: bytes | memoryview) -> None:
         self.path = path
         self.size = len(data)
         self._data: Bytes = np.frombuffer(data, np.uint8)
@@ -63,14 +64,14 @@ class JoinedFile(LanceFile):
     """Several files as one; see `join_files`.
 
     Attributes:
-        contents: Name and bytes of each file, in the order of their rows.
+        contents: Name and bytes of each file, in the order of their rows; the bytes are views of those of `source`.
         rows: Number of rows of each file.
         extents: uint64, a row for each file, in it position and size of the metadata of each column.
     """
 
     is_in_memory: ClassVar[bool] = True
 
-    contents: Sequence[tuple[str, bytes]] = ()
+    contents: Sequence[tuple[str, memoryview]] = ()
     rows: Sequence[int] = ()
     extents: Extents = field(default_factory=lambda: np.empty((0, 0, 2), np.uint64), repr=False)
     _joined: dict[int, ColumnMetadata] = field(default_factory=dict, repr=False)
@@ -97,7 +98,7 @@ class JoinedFile(LanceFile):
         has_rows = self.version >= _ROWS_OF_PAGES
         extents = self.extents[:, index].tolist()
         for (path, file), num_rows, (start, size) in zip(self.contents, self.rows, extents, strict=True):
-            data = file[start : start + size]
+            data = bytes(file[start : start + size])
             column, end = parsed.get(data) or (None, 0)
             if column is None or end > len(file):
                 column = parse_column_metadata(data, MemorySource(path, file), index)
@@ -144,15 +145,18 @@ def join_files(where: str, contents: Sequence[tuple[str, bytes]], *, checksums: 
         if data not in descriptors:
             descriptors[data] = _parsed(data, path)
         rows.append(descriptors[data].length)
+    whole = b"".join(files)
+    ends = np.cumsum([0, *map(len, files)]).tolist()
+    views = [memoryview(whole)[begin:end] for begin, end in pairwise(ends)]
     return JoinedFile(
-        MemorySource(where, b"".join(files)),
+        MemorySource(where, whole),
         VERSIONS[int(first["major"]), int(first["minor"])],
         sum(rows),
         int(first["num_columns"]),
         next(iter(descriptors.values())),
         (),
         (),
-        contents=contents,
+        contents=[(path, view) for (path, _), view in zip(contents, views, strict=True)],
         rows=rows,
         extents=columns,
     )

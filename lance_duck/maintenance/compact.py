@@ -16,6 +16,7 @@ from functools import partial
 from typing import Any
 from uuid import UUID, uuid4
 
+from lance_duck.arrow.memory import release_unused
 from lance_duck.commit import REFUSALS, ReserveFragments, Rewrite, RewriteGroup, commit, run_again
 from lance_duck.errors import InvalidInputError, RetryableError, UnsupportedError
 from lance_duck.index.segment_uuids import sweep_parts
@@ -250,6 +251,7 @@ class _Compaction:
         finally:
             if self.change is not None:
                 self._sweep(self.change)
+            release_unused()
         return self.done
 
     def _round(self, now: Snapshot) -> None:

@@ -27,7 +27,7 @@ class JoinedFiles:
         num_rows: Physical rows of each.
 
     Attributes:
-        nbytes: Bytes that they take: an opened file holds its bytes joined, and by themselves.
+        nbytes: Bytes of the files.
     """
 
     def __init__(self, snapshot: Snapshot, fragments: Sequence[Fragment], num_rows: Sequence[int]) -> None:
@@ -37,7 +37,7 @@ class JoinedFiles:
         self._open_at = [_opener(snapshot, files, num_rows) for files in places]
         self._opened: dict[int, JoinedFile] = {}
         self._columns: dict[Hashable, ColumnReader] = {}
-        self.nbytes = 2 * sum(file.file_size or 0 for files in places for file in files)
+        self.nbytes = sum(file.file_size or 0 for files in places for file in files)
 
     def column(self, key: Hashable, field: Field, arrow_type: pa.DataType) -> ColumnReader:
         """Return the reader of a top-level column.

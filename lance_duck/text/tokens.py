@@ -47,5 +47,6 @@ class FtsToken:
 
 def positions_within(bounds: NDArray[np.int64]) -> NDArray[np.uint32]:
     """Return the place of each token in its document."""
-    lengths = np.diff(bounds)
-    return (np.arange(int(bounds[-1])) - np.repeat(bounds[:-1], lengths)).astype(np.uint32)
+    places = np.arange(int(bounds[-1]), dtype=np.uint32)
+    places -= np.repeat(bounds[:-1].astype(np.uint32), np.diff(bounds))
+    return places

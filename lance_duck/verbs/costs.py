@@ -51,6 +51,11 @@ JOINED_SOURCE_BYTES: Final = 64 << 20
 INDEX_BATCH_BYTES: Final = 16 << 20
 """Bytes of a batch of values and row addresses that an index is built from."""
 
+TEXT_BATCH_BYTES: Final = 4 << 20
+"""Bytes of such a batch of texts for a full-text index, whose analysis takes several times their bytes while it lasts.
+`benchmarks/full_text.py --only JSON`: with 16 MiB, read by threads, a build takes 1.6 times the anonymous memory, and
+as much processor time; with 2 MiB it takes as much memory, and a tenth more time."""
+
 SMALL_SEGMENT: Final = 1 << 18
 """Rows of a segment up to which `optimize_indices` always merges it with newer ones."""
 

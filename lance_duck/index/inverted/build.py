@@ -9,9 +9,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import pyarrow as pa
 
-from lance_duck.index.inverted.contents import PartitionContents
+from lance_duck.arrow.memory import release_unused
 from lance_duck.index.inverted.costs import HELD_SHARE, TEXT_BYTES
-from lance_duck.index.inverted.invert import MOST_DOCUMENTS, TokenBatch, element_batch, inverted, token_batch
+from lance_duck.index.inverted.invert import MOST_DOCUMENTS, Inversion, TokenBatch, element_batch, token_batch
 from lance_duck.index.inverted.settings import LIST_ELEMENT, InvertedSettings
 from lance_duck.index.kind import ROW, VALUE, BuildOptions
 from lance_duck.text.analyser import Analyser
@@ -20,8 +20,8 @@ from lance_duck.text.elements import elements_of
 
 def build_partitions(
     rows: pa.RecordBatchReader, settings: InvertedSettings, options: BuildOptions
-) -> Iterator[PartitionContents]:
-    """Yield the postings of rows, in as few partitions as the memory limit allows; none if there are no documents.
+) -> Iterator[Inversion]:
+    """Yield the inversions of rows, in as few partitions as the memory limit allows; none if there are no documents.
 
     Args:
         rows: Columns `VALUE`, texts or lists of them, and `ROW`.
@@ -37,23 +37,17 @@ def build_partitions(
     size = count = num_rows = 0
     for batch, num_taken in _analysed(rows, settings, min(TEXT_BYTES, max(1, limit // HELD_SHARE))):
         num_rows += num_taken
+        release_unused()
         if options.progress is not None:
             options.progress(num_rows)
         if batches and (size + batch.nbytes > limit or count + len(batch) > MOST_DOCUMENTS):
-            yield _released(batches, with_positions=with_positions)
-            size = count = 0
+            yield Inversion(batches, with_positions=with_positions)
+            batches, size, count = [], 0, 0
         if len(batch):
             batches.append(batch)
             size, count = size + batch.nbytes, count + len(batch)
     if batches:
-        yield _released(batches, with_positions=with_positions)
-
-
-def _released(batches: list[TokenBatch], *, with_positions: bool) -> PartitionContents:
-    """Return the postings of batches, and release these, for writing postings needs the memory."""
-    contents = inverted(batches, with_positions=with_positions)
-    batches.clear()
-    return contents
+        yield Inversion(batches, with_positions=with_positions)
 
 
 def memory_limit(settings: InvertedSettings, options: BuildOptions) -> int:
@@ -82,9 +76,9 @@ def _analysed(
 
 
 def _pieces(rows: pa.RecordBatchReader, text_bytes: int) -> Iterator[pa.RecordBatch]:
-    """Yield batches of rows, cut where they have more than about `text_bytes` of texts."""
+    """Yield batches of rows with about `text_bytes` of texts at most."""
     for batch in rows:
-        parts = max(1, min(batch.num_rows, batch.column(VALUE).nbytes // text_bytes))
+        parts = max(1, min(batch.num_rows, -(-batch.column(VALUE).nbytes // text_bytes)))
         step = -(-batch.num_rows // parts)
         for start in range(0, batch.num_rows, step) if step else ():
             yield batch.slice(start, step)

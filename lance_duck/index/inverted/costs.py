@@ -36,14 +36,22 @@ DOCUMENT_POSITIONS: Final = 1024
 """Positions of a word in a document that a search of phrases has room for: 16 KB, more than all but a few texts need.
 For one with more the search begins again, with room for twice as many as that one has."""
 
-TEXT_BYTES: Final = 8 << 20
-"""Bytes of texts that a thread analyses at once: filters run once for each distinct word of them. A sixteenth of the
-memory limit, if that is less: with limits under 128 MB the tokens of a piece are what a build holds."""
+TEXT_BYTES: Final = 4 << 20
+"""Bytes of texts that a thread analyses at once: filters run once for each distinct word of them, and several times as
+many bytes are held meanwhile. A sixteenth of the memory limit, if that is less: with limits under 64 MB the tokens of a
+piece are what a build holds. See `TEXT_BATCH_BYTES` of `verbs.costs`."""
 
 ENCODED_POSTINGS: Final = 1 << 19
 """Postings that are encoded at once, unless one term has more: some 20 MB while that lasts. Encoding all of a partition
 at once is no quicker, and takes twice its memory (`benchmarks/full_text.py`)."""
 
+INVERTED_POSTINGS: Final = 1 << 20
+"""Postings that are sorted at once, unless one term has more: 8 MB, and 4 for each million of their positions."""
+
+INVERSION_PASSES: Final = 8
+"""Times that tokens are gone through to sort them, about, each time for other terms: a pass takes some 5 ns a token, a
+hundredth of the analysis."""
+
 HELD_SHARE: Final = 4
-"""Share of the memory limit, one in so many, that tokens may take before they become a partition: sorted, they take as
-much again, and encoded. The contents of partitions that are merged likewise."""
+"""Share of the memory limit, one in so many, that tokens may take before they become a partition: sorted for a merge,
+they take as much again, and encoded. The contents of partitions that are merged likewise."""

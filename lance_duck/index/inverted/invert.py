@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, Final
 
 import numpy as np
@@ -11,11 +12,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_duck.arrow.join import joined
+from lance_duck.arrow.memory import release_unused, unset
 from lance_duck.errors import InternalError
 from lance_duck.index.inverted.contents import Documents, PartitionContents
+from lance_duck.index.inverted.costs import INVERSION_PASSES, INVERTED_POSTINGS
 from lance_duck.kernels import status
 from lance_duck.kernels.postings import sort
 from lance_duck.text.tokens import Tokens
+
+Numbers = Sequence[NDArray[np.int64]]
 
 MOST_DOCUMENTS: Final = sort.NO_DOCUMENT
 """Most documents of a partition: their ids are uint32."""
@@ -84,36 +89,97 @@ def element_batch(
     return TokenBatch(row_ids, tokens.terms, _own(tokens.term_ids), tokens.bounds, positions, elements)
 
 
-def inverted(batches: Sequence[TokenBatch], *, with_positions: bool) -> PartitionContents:
-    """Return the postings of some batches, as one partition.
+class Inversion:
+    """The inversion of some batches to one partition, all of whose terms need not be in memory at a time.
 
     Args:
-        batches: Batches in the order of their documents; together fewer than `MOST_DOCUMENTS` rows.
+        batches: Batches in the order of their documents; together fewer than `MOST_DOCUMENTS` rows. The list is
+            cleared once their postings have been made.
         with_positions: Whether the batches keep positions.
-
-    Returns:
-        The partition, with terms in order of their first occurrence.
     """
-    terms, numbers = distinct_terms([batch.terms for batch in batches])
-    postings, tokens = np.zeros(len(terms), np.int64), np.zeros(len(terms), np.int64)
-    firsts = np.append(0, np.cumsum([len(batch) for batch in batches], dtype=np.int64)).tolist()
-    last = np.full(len(terms), sort.NO_DOCUMENT, np.uint32)
-    for batch, batch_numbers, first in zip(batches, numbers, firsts, strict=False):
-        _check(sort.count_tokens(batch.term_ids, batch_numbers, batch.bounds, first, last, postings, tokens))
-    bounds = np.append(0, np.cumsum(postings))
-    document_ids, frequencies = np.empty(bounds[-1], np.uint32), np.empty(bounds[-1], np.uint32)
-    last.fill(sort.NO_DOCUMENT)
-    ends = bounds[:-1].copy()
-    for batch, batch_numbers, first in zip(batches, numbers, firsts, strict=False):
-        _check(
-            sort.fill_tokens(batch.term_ids, batch_numbers, batch.bounds, first, last, ends, document_ids, frequencies)
-        )
-    positions = _positions(batches, numbers, tokens) if with_positions else None
+
+    def __init__(self, batches: list[TokenBatch], *, with_positions: bool) -> None:
+        self._batches = batches
+        self._with_positions = with_positions
+
+    def whole(self) -> PartitionContents:
+        """Return the partition, with terms in order of their first occurrence."""
+        (contents,) = self._pieces(None)
+        return contents
+
+    def pieces(self, postings: int = INVERTED_POSTINGS) -> Iterator[PartitionContents]:
+        """Yield the partition, a part of its terms at a time, in order of their first occurrence.
+
+        Args:
+            postings: Postings of a piece, about, but at least an eighth of all.
+        """
+        return self._pieces(postings)
+
+    def _pieces(self, most: int | None) -> Iterator[PartitionContents]:
+        terms, numbers = distinct_terms([batch.terms for batch in self._batches])
+        release_unused()
+        postings, tokens = self._counts(len(terms), numbers)
+        bounds, token_bounds = np.append(0, np.cumsum(postings)), np.append(0, np.cumsum(tokens))
+        documents = _documents(self._batches)
+        for first, last in _stretches(bounds, most):
+            wanted = [batch_numbers - first for batch_numbers in numbers]
+            starts = bounds[first : last + 1] - bounds[first]
+            ids, frequencies = self._postings(wanted, starts)
+            places = token_bounds[first : last + 1] - token_bounds[first]
+            positions = self._positions(wanted, places) if self._with_positions else None
+            if last == len(terms):
+                self._batches.clear()
+                release_unused()
+            yield PartitionContents(documents, terms.slice(first, last - first), starts, ids, frequencies, positions)
+
+    def _counts(self, num_terms: int, numbers: Numbers) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the number of postings, and of tokens, of each term."""
+        postings, tokens = np.zeros(num_terms, np.int64), np.zeros(num_terms, np.int64)
+        last = np.full(num_terms, sort.NO_DOCUMENT, np.uint32)
+        for batch, batch_numbers, first in zip(self._batches, numbers, self._firsts(), strict=True):
+            _check(sort.count_tokens(batch.term_ids, batch_numbers, batch.bounds, first, last, postings, tokens))
+        return postings, tokens
+
+    def _postings(self, numbers: Numbers, bounds: NDArray[np.int64]) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
+        """Return documents and frequencies of the terms that are wanted."""
+        ids, frequencies = np.empty(bounds[-1], np.uint32), np.empty(bounds[-1], np.uint32)
+        last, ends = np.full(len(bounds) - 1, sort.NO_DOCUMENT, np.uint32), bounds[:-1].copy()
+        for batch, batch_numbers, first in zip(self._batches, numbers, self._firsts(), strict=True):
+            _check(sort.fill_tokens(batch.term_ids, batch_numbers, batch.bounds, first, last, ends, ids, frequencies))
+        return ids, frequencies
+
+    def _positions(self, numbers: Numbers, bounds: NDArray[np.int64]) -> NDArray[np.uint32]:
+        """Return the positions of the terms that are wanted."""
+        ends, positions = bounds[:-1].copy(), np.empty(bounds[-1], np.uint32)
+        for batch, batch_numbers in zip(self._batches, numbers, strict=True):
+            assert batch.positions is not None
+            _check(sort.fill_positions(batch.term_ids, batch_numbers, batch.positions, ends, positions))
+        return positions
+
+    def _firsts(self) -> list[int]:
+        """Return the id of the first document of each batch."""
+        return [0, *accumulate(map(len, self._batches))][: len(self._batches)]
+
+
+def _documents(batches: Sequence[TokenBatch]) -> Documents:
     row_ids = joined((batch.row_ids for batch in batches), np.uint64)
     lengths = joined((np.diff(batch.bounds) for batch in batches), np.int64).astype(np.uint32)
     levels = zip(*(batch.elements for batch in batches), strict=True)
-    documents = Documents(row_ids, lengths, tuple(joined(level, np.uint32) for level in levels))
-    return PartitionContents(documents, terms, bounds, document_ids, frequencies, positions)
+    return Documents(row_ids, lengths, tuple(joined(level, np.uint32) for level in levels))
+
+
+def _stretches(bounds: NDArray[np.int64], postings: int | None) -> Iterator[tuple[int, int]]:
+    """Yield first term and end of stretches of terms, one at least; all terms are one stretch if `postings` is None."""
+    count = len(bounds) - 1
+    most = int(bounds[-1]) if postings is None else max(postings, -(-int(bounds[-1]) // INVERSION_PASSES))
+    first = 0
+    while first < count or not first:
+        last = int(np.searchsorted(bounds, bounds[first] + most, side="right")) - 1
+        last = min(max(last, first + 1), count)
+        yield first, last
+        if last == count:
+            return
+        first = last
 
 
 def distinct_terms(groups: Sequence[pa.LargeBinaryArray]) -> tuple[pa.LargeBinaryArray, list[NDArray[np.int64]]]:
@@ -129,19 +195,14 @@ def distinct_terms(groups: Sequence[pa.LargeBinaryArray]) -> tuple[pa.LargeBinar
 
 
 def _own(numbers: NDArray[np.uint32]) -> NDArray[np.uint32]:
-    """Return numbers, copied if they are a part of a larger array, so that the rest of it can be released."""
-    return numbers if numbers.base is None else numbers.copy()
+    """Return a copy of numbers, in Arrow's pool.
 
-
-def _positions(
-    batches: Sequence[TokenBatch], numbers: Sequence[NDArray[np.int64]], tokens: NDArray[np.int64]
-) -> NDArray[np.uint32]:
-    bounds = np.append(0, np.cumsum(tokens))
-    ends, positions = bounds[:-1].copy(), np.empty(bounds[-1], np.uint32)
-    for batch, batch_numbers in zip(batches, numbers, strict=True):
-        assert batch.positions is not None
-        _check(sort.fill_positions(batch.term_ids, batch_numbers, batch.positions, ends, positions))
-    return positions
+    They live long, and what they were made of does not: beside each other, they would keep C's allocator from returning
+    its memory.
+    """
+    copy = unset(len(numbers), numbers.dtype)
+    copy[:] = numbers
+    return copy
 
 
 def _check(outcome: int) -> None:

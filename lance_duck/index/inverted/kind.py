@@ -57,7 +57,7 @@ class InvertedKind:
             InvalidInputError: Documents should be list elements, but the column has no lists.
         """
         settings = settings_asked(rows.schema, options)
-        return _write(writer, settings, ([contents] for contents in build_partitions(rows, settings, options)))
+        return _write(writer, settings, (inversion.pieces() for inversion in build_partitions(rows, settings, options)))
 
     def merge(
         self,
@@ -82,7 +82,8 @@ class InvertedKind:
         living = chain.from_iterable(_living(part, limit, by_address=by_address) for part in parts)
         if rows is not None:
             settings.parameters.require_support()
-            living = chain(living, map(whole_partition, build_partitions(rows, settings, options)))
+            made = (inversion.whole() for inversion in build_partitions(rows, settings, options))
+            living = chain(living, map(whole_partition, made))
         details = _write(writer, settings, map(_merged, _groups(living, limit)))
         # pylance refuses an index whose segments have different details, even if these mean the same.
         return replace(details, value=parts[-1].details)

@@ -81,27 +81,32 @@ def fill_tokens(
     document_ids: UInt32s,
     frequencies: UInt32s,
 ) -> int:
-    """Append a batch's postings to those of each term.
+    """Append a batch's postings of some adjacent terms to those of each of these terms.
 
-    The first four arguments have been checked by `count_tokens`, which describes them.
+    `term_ids`, `bounds` and `first` have been checked by `count_tokens`, which describes them.
 
     Args:
         term_ids: Term of each token.
-        numbers: Number of each term in the result.
+        numbers: (terms of the batch,), number of each term among the wanted ones; any other number leaves it out.
         bounds: Where the tokens of each document begin.
         first: Id of the first document.
-        last: (terms of the result,), the document that was written last for each term; written.
-        ends: (terms of the result,), where the next posting of each term goes; written.
-        document_ids: Documents of all postings of the result; written.
-        frequencies: Frequencies of all postings of the result; written.
+        last: (wanted terms,), the document that was written last for each term; written.
+        ends: (wanted terms,), where the next posting of each term goes; written.
+        document_ids: Documents of all postings of the wanted terms; written.
+        frequencies: Frequencies of all postings of the wanted terms; written.
 
     Returns:
         A status.
     """
+    wanted = len(ends)
+    if len(last) != wanted or len(frequencies) != len(document_ids):
+        return status.TOO_SHORT
     for i in range(len(bounds) - 1):
         document = np.uint32(first + i)
         for j in range(bounds[i], bounds[i + 1]):
             term = numbers[np.int64(term_ids[j])]
+            if term < 0 or term >= wanted:
+                continue
             place = ends[term]
             if last[term] == document:
                 frequencies[place - 1] += np.uint32(1)
@@ -128,6 +133,8 @@ def fill_tokens_reference(
     """Compute the plain reference, in Python."""
     for i in range(len(bounds) - 1):
         terms, counts = np.unique(numbers[term_ids[bounds[i] : bounds[i + 1]]], return_counts=True)
+        is_wanted = (terms >= 0) & (terms < len(ends))
+        terms, counts = terms[is_wanted], counts[is_wanted]
         document_ids[ends[terms]] = last[terms] = first + i
         frequencies[ends[terms]] = counts
         ends[terms] += 1
@@ -136,22 +143,24 @@ def fill_tokens_reference(
 
 @kernel
 def fill_positions(term_ids: UInt32s, numbers: Int64s, positions: UInt32s, ends: Int64s, out: UInt32s) -> int:
-    """Append a batch's positions to those of each term.
+    """Append a batch's positions of some adjacent terms to those of each of these terms.
 
-    The first two arguments have been checked by `count_tokens`, which describes them.
+    `term_ids` have been checked by `count_tokens`, which describes them.
 
     Args:
         term_ids: Term of each token.
-        numbers: Number of each term in the result.
+        numbers: (terms of the batch,), number of each term among the wanted ones; any other number leaves it out.
         positions: (tokens,), position of each token.
-        ends: (terms of the result,), where the next position of each term goes; written.
-        out: Positions of all postings of the result; written.
+        ends: (wanted terms,), where the next position of each term goes; written.
+        out: Positions of all postings of the wanted terms; written.
 
     Returns:
         A status.
     """
     for j in range(len(term_ids)):
         term = numbers[np.int64(term_ids[j])]
+        if term < 0 or term >= len(ends):
+            continue
         place = ends[term]
         if place < 0 or place >= len(out):
             return status.TOO_SHORT | (j << 8)
@@ -163,8 +172,9 @@ def fill_positions(term_ids: UInt32s, numbers: Int64s, positions: UInt32s, ends:
 def fill_positions_reference(term_ids: UInt32s, numbers: Int64s, positions: UInt32s, ends: Int64s, out: UInt32s) -> int:
     """Compute the plain reference, in Python."""
     for term, position in zip(numbers[term_ids].tolist(), positions.tolist(), strict=True):
-        out[ends[term]] = position
-        ends[term] += 1
+        if 0 <= term < len(ends):
+            out[ends[term]] = position
+            ends[term] += 1
     return status.OK
 
 

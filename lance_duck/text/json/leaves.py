@@ -90,8 +90,8 @@ def tokens_of_leaves(document_leaves: JsonLeaves, parameters: AnalyserParameters
         np.zeros(4, np.int64),
         _DistinctBytes.empty(),
     )
-    values = document_leaves.leaves[document_leaves.leaves[:, 0] != leaves.TEXT_LEAF]
-    longest = int((values[:, 3] - values[:, 2]).max(initial=0))
+    kinds, _, begins, ends = document_leaves.leaves.T
+    longest = int((ends - begins).max(where=kinds != leaves.TEXT_LEAF, initial=0))
     words = readonly(cut.ids), readonly(cut.bounds), readonly(term_numbers)
     while True:
         code = leaf_tokens.number_tokens(

@@ -13,6 +13,7 @@ from uuid import UUID
 
 import pyarrow as pa
 
+from lance_duck.arrow.memory import release_unused
 from lance_duck.errors import FormatError, InvalidInputError, NotFoundError, UnsupportedError
 from lance_duck.index.build import build_segment, merge_segments
 from lance_duck.index.catalog import catalog
@@ -71,7 +72,10 @@ class SegmentOrder:
             options = BuildOptions(parameters, progress=progress)
             if self.memory_limit is not None:
                 options = replace(options, memory_limit=self.memory_limit)
-            segment = self._written(snapshot, options)
+            try:
+                segment = self._written(snapshot, options)
+            finally:
+                release_unused()
         except (FormatError, NotFoundError) as error:
             is_broken = bool(self.merged) and self.takes_entries
             if not self.may_skip or not (is_broken or isinstance(error, UnsupportedError)):

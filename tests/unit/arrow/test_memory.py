@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from lance_duck.arrow.memory import POOLED_BYTES, unset
+from lance_duck.arrow.memory import POOLED_BYTES, release_unused, unset
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, "<i4", np.int64, np.float64])
@@ -43,3 +43,14 @@ def test_two_unset_arrays_do_not_share_memory():
 def test_a_negative_count_is_refused():
     with pytest.raises(ValueError, match="negative"):
         unset(-1, np.uint8)
+
+
+def test_memory_in_use_stays_when_unused_memory_is_released():
+    array = unset(POOLED_BYTES, np.uint8)
+    array[:] = 7
+    in_use = pa.total_allocated_bytes()
+
+    release_unused()
+
+    assert pa.total_allocated_bytes() == in_use
+    assert (array == 7).all()

@@ -74,6 +74,15 @@ def test_a_joined_file_has_the_pages_of_each_file_at_their_places(version: str) 
         assert joined.column(column).encoding == parts[0].column(column).encoding
 
 
+def test_a_joined_file_holds_the_bytes_of_its_files_once() -> None:
+    contents = files_of()
+    joined = together(contents)
+    (whole,) = joined.source.read([(0, joined.source.size)])
+    for (path, data), (joined_path, view) in zip(contents, joined.contents, strict=True):
+        assert (path, data) == (joined_path, bytes(view))
+        assert np.shares_memory(np.frombuffer(view, np.uint8), whole)
+
+
 def test_a_column_that_no_file_has_is_refused() -> None:
     with pytest.raises(CorruptError, match="column index"):
         join_files("all", files_of()).column(2)

@@ -10,7 +10,7 @@ from lance_duck.index.files import SegmentWriter
 from lance_duck.index.inverted.build import build_partitions
 from lance_duck.index.inverted.kind import settings_asked
 from lance_duck.index.inverted.layout import part_file
-from lance_duck.index.inverted.write import write_metadata, write_partition
+from lance_duck.index.inverted.write import write_metadata, write_pieces
 from lance_duck.index.kind import BuildOptions
 
 PART_SHIFT: Final = 32
@@ -32,8 +32,8 @@ def build_part(rows: pa.RecordBatchReader, writer: SegmentWriter, fragment_id: i
     settings = settings_asked(rows.schema, options)
     first = fragment_id << PART_SHIFT
     number = first
-    for number, contents in enumerate(build_partitions(rows, settings, options), start=first):
-        write_partition(writer, number, contents, settings.form)
+    for number, inversion in enumerate(build_partitions(rows, settings, options), start=first):
+        write_pieces(writer, number, inversion.pieces(), settings.form)
         write_metadata(writer, [number], settings.form, name=part_file(number))
     if not writer.files:
         write_metadata(writer, [], settings.form, name=part_file(number, is_empty=True))

@@ -6,11 +6,15 @@ import pytest
 from unit.index.inverted.postings import rows_of, tokens_of, words_of
 
 from lance_duck.index.inverted.contents import PartitionContents
-from lance_duck.index.inverted.invert import inverted, token_batch
+from lance_duck.index.inverted.invert import Inversion, TokenBatch, token_batch
 
 
 def _inverted(batches: list[dict[int, str]], with_positions: bool = True) -> PartitionContents:
-    made = [
+    return Inversion(_tokens(batches, with_positions), with_positions=with_positions).whole()
+
+
+def _tokens(batches: list[dict[int, str]], with_positions: bool = True) -> list[TokenBatch]:
+    return [
         token_batch(
             tokens_of([words_of(text) for text in batch.values()]),
             np.array(list(batch), np.uint64),
@@ -18,7 +22,6 @@ def _inverted(batches: list[dict[int, str]], with_positions: bool = True) -> Par
         )
         for batch in batches
     ]
-    return inverted(made, with_positions=with_positions)
 
 
 def test_each_term_has_its_documents_with_frequencies_and_positions() -> None:
@@ -72,3 +75,47 @@ def test_random_texts_come_back_as_they_were(seed: int) -> None:
     texts = [" ".join(random.choice(list("abcdefghij"), random.integers(0, 12))) for _ in range(60)]
     batches = [{i: text for i, text in enumerate(texts) if i // 20 == b} for b in range(3)]
     assert rows_of(_inverted(batches)) == {i: words_of(text) for i, text in enumerate(texts) if text}
+
+
+@pytest.mark.parametrize("with_positions", [True, False])
+@pytest.mark.parametrize("seed", range(4))
+def test_pieces_are_the_partition_a_part_of_its_terms_at_a_time(seed: int, with_positions: bool) -> None:
+    random = np.random.default_rng(seed)
+    texts = [" ".join(random.choice(list("abcdefghij"), random.integers(0, 12))) for _ in range(60)]
+    batches = [{i: text for i, text in enumerate(texts) if i // 20 == b} for b in range(3)]
+    whole = _inverted(batches, with_positions)
+    pieces = list(Inversion(_tokens(batches, with_positions), with_positions=with_positions).pieces(30))
+    assert len(pieces) > 1
+    assert pa.concat_arrays([piece.terms for piece in pieces]).equals(whole.terms)
+    lengths = [np.diff(piece.bounds) for piece in pieces]
+    np.testing.assert_array_equal(np.concatenate(lengths), np.diff(whole.bounds))
+    for name in ("document_ids", "frequencies", "positions"):
+        parts = [getattr(piece, name) for piece in pieces]
+        if getattr(whole, name) is None:
+            assert parts == [None] * len(pieces)
+        else:
+            np.testing.assert_array_equal(np.concatenate(parts), getattr(whole, name))
+    for piece in pieces:
+        assert piece.documents.row_ids.tolist() == whole.documents.row_ids.tolist()
+
+
+def test_a_piece_has_a_whole_term_and_an_eighth_of_all_postings_at_least() -> None:
+    texts = dict.fromkeys(range(8), "a b c d e f g h i j")
+    pieces = list(Inversion(_tokens([texts]), with_positions=True).pieces(1))
+    assert [len(piece.terms) for piece in pieces] == [1] * 10
+    texts = {row: " ".join(f"w{row}x{word}" for word in range(20)) for row in range(8)}
+    pieces = list(Inversion(_tokens([texts]), with_positions=True).pieces(1))
+    assert [len(piece.document_ids) for piece in pieces] == [20] * 8
+
+
+@pytest.mark.parametrize("batches", [[], [{1: ""}]])
+def test_no_tokens_are_one_piece(batches: list[dict[int, str]]) -> None:
+    (piece,) = Inversion(_tokens(batches), with_positions=True).pieces()
+    assert len(piece.documents) == len(piece.terms) == 0
+
+
+def test_batches_are_released_once_their_postings_are_made() -> None:
+    batches = _tokens([{1: "a b"}, {2: "c"}])
+    for piece in Inversion(batches, with_positions=False).pieces(1):
+        assert bool(batches) == (piece.terms[-1].as_py() != b"c")
+    assert batches == []

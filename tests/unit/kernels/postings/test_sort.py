@@ -29,13 +29,15 @@ def test_tokens_are_counted_and_filled_as_by_the_reference(seed: int) -> None:
     assert states[0] == states[1]
     total = sum(states[0][1])
     starts = np.append(0, np.cumsum(states[0][1]))
-    results = []
-    for fill in (sort.fill_tokens, sort.fill_tokens_reference):
-        last, ends = np.full(11, sort.NO_DOCUMENT, np.uint32), starts[:-1].copy()
-        documents, frequencies = np.zeros(total, np.uint32), np.zeros(total, np.uint32)
-        assert fill(term_ids, numbers, bounds, 5, last, ends, documents, frequencies) == status.OK
-        results.append([a.tolist() for a in (last, ends, documents, frequencies)])
-    assert results[0] == results[1]
+    for first, end in ((0, 11), (2, 9), (4, 4)):
+        results = []
+        for fill in (sort.fill_tokens, sort.fill_tokens_reference):
+            last, ends = np.full(end - first, sort.NO_DOCUMENT, np.uint32), starts[first:end].copy()
+            documents, frequencies = np.zeros(total, np.uint32), np.zeros(total, np.uint32)
+            assert fill(term_ids, numbers - first, bounds, 5, last, ends, documents, frequencies) == status.OK
+            results.append([a.tolist() for a in (last, ends, documents, frequencies)])
+        assert results[0] == results[1]
+        assert results[0][1] == starts[first + 1 : end + 1].tolist()
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -43,12 +45,23 @@ def test_positions_are_filled_as_by_the_reference(seed: int) -> None:
     term_ids, numbers, _ = _tokens(seed)
     positions = np.arange(len(term_ids), dtype=np.uint32)
     starts = np.append(0, np.cumsum(np.bincount(numbers[term_ids], minlength=11)))
-    results = []
-    for fill in (sort.fill_positions, sort.fill_positions_reference):
-        ends, out = starts[:-1].copy(), np.zeros(len(term_ids), np.uint32)
-        assert fill(term_ids, numbers, positions, ends, out) == status.OK
-        results.append((ends.tolist(), out.tolist()))
-    assert results[0] == results[1]
+    for first, end in ((0, 11), (2, 9), (4, 4)):
+        results = []
+        for fill in (sort.fill_positions, sort.fill_positions_reference):
+            ends, out = starts[first:end].copy(), np.zeros(len(term_ids), np.uint32)
+            assert fill(term_ids, numbers - first, positions, ends, out) == status.OK
+            results.append((ends.tolist(), out.tolist()))
+        assert results[0] == results[1]
+        assert results[0][0] == starts[first + 1 : end + 1].tolist()
+
+
+def test_arrays_of_unlike_sizes_are_refused() -> None:
+    term_ids, numbers, bounds = _tokens(0)
+    last, ends = np.zeros(10, np.uint32), np.zeros(11, np.int64)
+    ids, frequencies = np.zeros((2, len(term_ids)), np.uint32)
+    assert sort.fill_tokens(term_ids, numbers, bounds, 5, last, ends, ids, frequencies) == status.TOO_SHORT
+    last = np.zeros(11, np.uint32)
+    assert sort.fill_tokens(term_ids, numbers, bounds, 5, last, ends, ids, frequencies[:-1]) == status.TOO_SHORT
 
 
 def _partition(seed: int) -> tuple[Any, Any, Any, Any, Any, Any]:

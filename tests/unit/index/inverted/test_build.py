@@ -1,0 +1,38 @@
+"""Partitions are built of texts, some bytes of them at a time."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from unit.index.inverted.postings import rows_of, words_of
+
+from lance_duck.index.inverted import build
+from lance_duck.index.inverted.settings import InvertedSettings
+from lance_duck.index.kind import ROW, VALUE, BuildOptions
+from lance_duck.text.analyser import Analyser
+
+PLAIN = {"stem": False, "remove_stop_words": False, "with_position": True}
+
+
+def reader_of(texts: list[str], rows_of_batch: int) -> pa.RecordBatchReader:
+    ids = np.arange(len(texts), dtype=np.uint64)
+    table = pa.table({VALUE: pa.array(texts, pa.string()), ROW: ids})
+    return pa.RecordBatchReader.from_batches(table.schema, table.to_batches(rows_of_batch))
+
+
+@pytest.mark.parametrize("rows_of_batch", [1, 7, 19, 100])
+def test_no_more_texts_are_analysed_at_once_than_allowed(monkeypatch: pytest.MonkeyPatch, rows_of_batch: int) -> None:
+    texts = [f"word{i:04} duck" for i in range(100)]
+    sizes: list[int] = []
+    analyse = Analyser.analyse
+
+    def spied(self: Analyser, values: pa.Array) -> object:
+        sizes.append(values.nbytes)
+        return analyse(self, values)
+
+    monkeypatch.setattr(Analyser, "analyse", spied)
+    monkeypatch.setattr(build, "TEXT_BYTES", 200)
+    settings = InvertedSettings.of(PLAIN)
+    inversions = build.build_partitions(reader_of(texts, rows_of_batch), settings, BuildOptions())
+    (contents,) = [inversion.whole() for inversion in inversions]
+    assert rows_of(contents) == {row: words_of(text) for row, text in enumerate(texts)}
+    assert max(sizes) <= 200 + 17 + 8  # a row more, and an offset more, at most
