@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -86,12 +87,12 @@ class Engine:
         """Rows nearest to a query, or to each of several, one query after the other."""
         raise NotImplementedError
 
-    def cold(self) -> float:
+    def cold(self, clock: Callable[[], float] = time.perf_counter) -> float:
         """Seconds to open and to ask once."""
-        begin = time.perf_counter()
+        begin = clock()
         self.open()
         self.search(self.data.queries[0])
-        return time.perf_counter() - begin
+        return clock() - begin
 
     def megabytes(self) -> float:
         """Size of the index on disk."""
@@ -129,14 +130,14 @@ class Table(Engine):
         columns, before = ["id", "_distance"], condition is not None
         return self.handle.to_table(columns, filter=condition, prefilter=before, nearest=nearest)["id"].to_numpy()
 
-    def cold(self) -> float:
+    def cold(self, clock: Callable[[], float] = time.perf_counter) -> float:
         """It has a path of its own each time, so that nothing is known of it."""
         place, warm = DATA / "cold" / f"{time.monotonic_ns()}.lance", self.handle
         shutil.copytree(self.path, place, copy_function=os.link)
-        begin = time.perf_counter()
+        begin = clock()
         self._open(place)
         self.search(self.data.queries[0])
-        seconds = time.perf_counter() - begin
+        seconds = clock() - begin
         self.handle = warm
         shutil.rmtree(place)
         return seconds

@@ -76,6 +76,8 @@ def races(data: Data, kind: str, arguments: Any) -> Iterator[tuple[str, Case]]:
     about = f"{kind}, {data}"
     for topic, (figure, unit) in FIGURES.items():
         name = f"processor {figure}" if figure == "seconds" and arguments.processor else figure
+        if any(name not in each.figures for each in contestants):
+            continue  # an index that is kept from before it was measured
         values = {each.name: [each.figures[name]] for each in contestants}
         yield from _if(topic, about, arguments, lambda name, v=values, u=unit: Case(name, v, u))
     chosen(contestants, None, arguments.recall)
@@ -83,7 +85,7 @@ def races(data: Data, kind: str, arguments: Any) -> Iterator[tuple[str, Case]]:
     yield from _if("single", about, arguments, lambda name: one_by_one(name, contestants, None, rounds, clock))
     works = {each.name: partial(each.search, data.queries) for each in contestants}
     yield from _if("batch", about, arguments, lambda name: race(name, works, rounds, clock))
-    yield from _if("cold", about, arguments, lambda name: cold(name, contestants, arguments.rounds))
+    yield from _if("cold", about, arguments, lambda name: cold(name, contestants, rounds, clock))
     filtering = [each for each in contestants if each.filters]
     for label, condition in FILTERS.items():
 
@@ -152,10 +154,10 @@ def one_by_one(
     return Case(name, {who: [second / TURN for second in seconds] for who, seconds in case.seconds.items()})
 
 
-def cold(name: str, contestants: list[Engine], rounds: int) -> Case:
+def cold(name: str, contestants: list[Engine], rounds: int, clock: Callable[[], float]) -> Case:
     seconds: dict[str, list[float]] = {each.name: [] for each in contestants}
     for _, each in itertools.product(range(rounds), contestants):
-        seconds[each.name].append(each.cold())
+        seconds[each.name].append(each.cold(clock))
     return Case(name, seconds)
 
 

@@ -51,6 +51,7 @@ class Follower:
         fragments = [snapshot.fragment(i) for i in segment.fragments.tolist()]
         self._sizes = np.array([snapshot.physical_rows(f) for f in fragments], np.int64)
         self._deleted = [snapshot.deletion_vector(f) for f in fragments]
+        self._has_deleted = any(vector is not None for vector in self._deleted)
         self._slots = Slots(segment.fragments, self._sizes)
         self._living: NDArray[np.bool_] | None = None
         self._asked = 0
@@ -68,10 +69,10 @@ class Follower:
         place, within, covered = self._slots.find(addresses)
         if living is not None:
             covered &= living
-        beyond = np.flatnonzero(covered > within)
-        if len(beyond):
-            self._refuse(int(addresses[beyond[0]]))
-        if self._keeps_deleted:
+        is_beyond = covered > within
+        if is_beyond.any():
+            self._refuse(int(addresses[int(is_beyond.argmax())]))
+        if self._keeps_deleted or not self._has_deleted:
             return addresses, covered
         return addresses, covered & self._lives(addresses, place, covered)
 

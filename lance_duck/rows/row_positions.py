@@ -41,12 +41,22 @@ class Slots:
         The position of a row that has none is 0. A row of one of these fragments has none if it lies beyond the
         fragment's end.
         """
+        if len(self._ids) == 1:
+            return self._find_in_one(addresses)
         fragment = self._fragment(addresses >> _HIGH)
         place = (addresses & _LOW).astype(np.int64)
         within = place < self._sizes[fragment]
         place += self._starts[fragment]
         place *= within
         return place, within, fragment < len(self._ids)
+
+    def _find_in_one(self, addresses: Addresses) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.bool_]]:
+        """Return what `find` does, of one fragment: without look-ups, which take most of the time."""
+        offsets = addresses - (self._ids[0] << _HIGH)  # an address below wraps around, and lies far behind
+        within = offsets < np.uint64(self._sizes[0])
+        covered = offsets <= _LOW
+        offsets *= within
+        return offsets.view(np.int64), within, covered
 
     def _fragment(self, ids: NDArray[np.uint64]) -> NDArray[np.integer]:
         """Return the index of each id among the fragments; the number of fragments for an id of another one."""

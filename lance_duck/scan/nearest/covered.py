@@ -59,11 +59,11 @@ class CoveredRows:
                 flags[start:end] = True
         mask = flags[self._places] & self.lives
         mask.flags.writeable = False
-        return mask, int(mask.sum())
+        return mask, int(np.count_nonzero(mask))
 
     @cached_property
     def _living(self) -> int:
-        return int(self.lives.sum())
+        return int(np.count_nonzero(self.lives))
 
     @cached_property
     def _places(self) -> NDArray[np.int64]:

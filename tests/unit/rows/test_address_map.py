@@ -132,3 +132,21 @@ def test_rows_have_places_fragment_after_fragment(shift: int) -> None:
     assert place.tolist() == [0, 2, 0, 3, 4, 0, 0, 0]
     assert within.tolist() == [True, True, False, True, True, False, False, False]
     assert known.tolist() == [True] * 6 + [False] * 2
+
+
+@pytest.mark.parametrize("fragment", [0, 5, 2**22, 2**32 - 1])
+def test_rows_of_one_fragment_have_the_places_that_they_have_beside_another(fragment: int) -> None:
+    others = {0, 4, 5, 6, 2**22, 2**32 - 1}
+    offsets = (0, 1, 2, 3, 2**32 - 1)
+    asked = addresses(*((each, offset) for each in others for offset in offsets))
+    alone = Slots(np.array([fragment]), np.array([3]))
+    beside = Slots(np.array(sorted({fragment, 7})), np.array([3, 3] if fragment < 7 else [0, 3]))
+
+    place, within, known = alone.find(asked)
+
+    assert alone.total == 3
+    assert place.tolist() == [offset if each == fragment and offset < 3 else 0 for each in others for offset in offsets]
+    assert within.tolist() == [each == fragment and offset < 3 for each in others for offset in offsets]
+    assert known.tolist() == [each == fragment for each in others for _ in offsets]
+    for found, expected in zip((place, within, known), beside.find(asked), strict=True):
+        np.testing.assert_array_equal(found, expected)
