@@ -88,15 +88,13 @@ def read_sql(text: str, schema: pa.Schema, parameters: Parameters = None) -> Pre
     try:
         parser = _MixedParser(text, schema, parameters)
         tree = parser.whole()
-        if not parser.pieces:
-            return tree
-        quoted = with_casts(quote_names(text, schema.names))
+        quoted = with_casts(quote_names(text, schema.names)) if parser.pieces else text
         if quoted != text:
             text, parser = quoted, _MixedParser(quoted, schema, parameters)
             tree = parser.whole()
     except NotSimpleError:
         return None
-    return MixedSql(text, tree, parser.pieces, parser.shape)
+    return MixedSql(text, tree, parser.pieces, parser.shape) if parser.pieces else tree
 
 
 def implied_tree(text: str, schema: pa.Schema, parameters: Parameters = None) -> Predicate | None:

@@ -61,3 +61,25 @@ def test_bytes_are_compared_with_hexadecimal_literals(tmp_path: Path, filter_: s
     assert expected == [0 if filter_[0] == "u" else 1]
     dataset.create_scalar_index("f", "BTREE")
     assert dataset.to_table(filter=filter_)["i"].to_pylist() == expected
+
+
+@pytest.mark.parametrize(
+    "filter_",
+    [
+        "b = 0xff01",
+        "b IN (0xff01, 0x00)",
+        "f = arrow_cast(0xff01, 'FixedSizeBinary(2)')",
+        "i = arrow_cast(7, 'Int32')",
+        "i > arrow_cast('7', 'Int64') AND b = 0xff01",
+    ],
+)
+def test_conditions_with_it_are_answered_by_indexes(filter_: str, tmp_path: Path) -> None:
+    schema = pa.schema({"b": pa.binary(), "f": pa.binary(2), "i": pa.int32()})
+    rows = pa.table([[b"\xff\x01", b"a", None], [b"\xff\x01", b"ab", None], [9, 7, None]], schema=schema)
+    dataset = ld.write_dataset(rows, tmp_path / "t.lance")
+    truth = dataset.to_table(filter=filter_)
+    assert truth.num_rows == 1
+    for column in schema.names:
+        dataset.create_scalar_index(column, "BTREE")
+    assert "not by an index" not in dataset.scanner(filter=filter_).explain_plan()
+    assert dataset.to_table(filter=filter_) == truth
