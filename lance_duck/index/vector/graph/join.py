@@ -22,7 +22,7 @@ MOST_M: Final = 64
 _FAISS: Final[Any] = faiss  # its stubs do not have all of it
 _SEED: Final = 1
 _PART: Final = 4  # one of so many vectors is inserted into the sparse graph
-_AT_ONCE: Final = 1 << 16  # rows that are sorted at once
+_AT_ONCE: Final = 1 << 13  # rows that are sorted at once: 64 neighbours of each take 4 MB as int64, several times over
 _ASKED: Final = 512  # vectors that a graph is tested with
 _EF: Final = 64
 _REACHED: Final = 0.98
@@ -46,13 +46,31 @@ def join_graph(vectors: NDArray[np.float32], m: int, ef_construction: int, max_l
     if max(float(vectors.max()), -float(vectors.min())) > _LARGEST:
         return None
     order = np.random.default_rng(_SEED).permutation(count)
-    storage: Any = faiss.IndexFlatL2(vectors.shape[1])
-    storage.add(vectors[order] - vectors.mean(axis=0, dtype=np.float64).astype(np.float32))
-    shuffled = _FAISS.rev_swig_ptr(storage.get_xb(), vectors.size).reshape(vectors.shape)
-    sparse = _sparse(shuffled[: -(-count // _PART)], count, m, ef_construction, max_level)
-    joined = _NeighbourJoin(storage, shuffled).table(_level_0(sparse), 2 * m)
+    graph = _joined(_shuffled(vectors, order), m, ef_construction, max_level)
+    return None if graph is None else _renumbered(graph, order)
+
+
+def _joined(storage: Any, m: int, ef_construction: int, max_level: int) -> Graph | None:
+    """Build a graph over the vectors of a faiss index, which are around the origin and in no order."""
+    shape = (storage.ntotal, storage.d)
+    vectors = _FAISS.rev_swig_ptr(storage.get_xb(), shape[0] * shape[1]).reshape(shape)
+    sparse = _sparse(vectors[: -(-len(vectors) // _PART)], len(vectors), m, ef_construction, max_level)
+    joined = _NeighbourJoin(storage, vectors).table(_level_0(sparse), 2 * m)
     graph = _whole(sparse, joined)
-    return _renumbered(graph, order) if _is_sound(storage, graph, shuffled) else None
+    return graph if _is_sound(storage, graph, vectors) else None
+
+
+def _shuffled(vectors: NDArray[np.float32], order: NDArray[np.int64]) -> Any:
+    """Return a faiss index of vectors around the origin, in another order; they are in memory once."""
+    mean = vectors.mean(axis=0, dtype=np.float64).astype(np.float32)
+    storage: Any = faiss.IndexFlatL2(vectors.shape[1])
+    storage.codes.resize(vectors.nbytes)
+    storage.ntotal = len(vectors)
+    shuffled = _FAISS.rev_swig_ptr(storage.get_xb(), vectors.size).reshape(vectors.shape)
+    for first in range(0, len(vectors), _AT_ONCE):
+        batch = slice(first, first + _AT_ONCE)
+        np.subtract(vectors[order[batch]], mean, out=shuffled[batch])
+    return storage
 
 
 def _sparse(vectors: NDArray[np.float32], count: int, m: int, ef_construction: int, max_level: int) -> Graph:
@@ -81,7 +99,9 @@ def _whole(sparse: Graph, joined: Numbers) -> Graph:
     offsets = np.concatenate([[0], np.cumsum(sparse.room[levels].astype(np.int64))])
     neighbors = np.full(int(offsets[-1]), -1, np.int32)
     neighbors[: len(sparse.neighbors)] = sparse.neighbors
-    neighbors[offsets[:-1, None] + np.arange(width)] = joined
+    for first in range(0, count, _AT_ONCE):
+        last = min(first + _AT_ONCE, count)
+        neighbors[offsets[first:last, None] + np.arange(width)] = joined[first:last]
     return Graph(levels, sparse.room, offsets.astype(np.uint64), neighbors, sparse.entry_point)
 
 
@@ -91,11 +111,15 @@ def _renumbered(graph: Graph, order: NDArray[np.int64]) -> Graph:
     levels[order] = graph.levels
     sizes = graph.room[levels].astype(np.int64)
     offsets = np.concatenate([[0], np.cumsum(sizes)])
-    numbers, starts = np.empty(len(order), np.int64), graph.offsets[:-1].astype(np.int64)
-    numbers[order] = starts
-    places = np.repeat(numbers - offsets[:-1], sizes) + np.arange(int(offsets[-1]))
-    level = graph.neighbors[places]
-    neighbors = np.where(level >= 0, order[level], -1).astype(np.int32)
+    starts = np.empty(len(order), np.int64)
+    starts[order] = graph.offsets[:-1].astype(np.int64)
+    neighbors = np.empty(int(offsets[-1]), np.int32)
+    for first in range(0, len(order), _AT_ONCE):
+        last = min(first + _AT_ONCE, len(order))
+        low, high = int(offsets[first]), int(offsets[last])
+        places = np.repeat(starts[first:last] - offsets[first:last], sizes[first:last]) + np.arange(low, high)
+        old = graph.neighbors[places]
+        neighbors[low:high] = np.where(old >= 0, order[old], -1)
     return Graph(levels, graph.room, offsets.astype(np.uint64), neighbors, int(order[graph.entry_point]))
 
 
@@ -122,9 +146,8 @@ class _NeighbourJoin:
 
     def table(self, sparse: Numbers, width: int) -> Numbers:
         """Return the neighbours of all vectors, (n, width), -1 after the last; `sparse` has some of the first ones."""
-        nearest = near(self._vectors, width)
-        diverse = self._diverse(*nearest, width=width // 2 + 4)
-        far, candidates = self._sorted(np.hstack([diverse, self._back(diverse, width)]))
+        far, nearest = near(self._vectors, width)
+        far, candidates = self._sorted(self._both_ways(self._diverse(far, nearest, width=width // 2 + 4), width))
         full = np.count_nonzero(candidates >= 0, axis=1) > width
         table = candidates[:, :width].copy()
         if full.any():
@@ -132,15 +155,18 @@ class _NeighbourJoin:
             table[full] = self._diverse(far, candidates, width=width)[full]
         num_sparse = len(sparse)
         table[:num_sparse] = _filled(_compact(sparse)[:, : 3 * width // 4], table[:num_sparse], width)
-        return _filled(table, nearest[1], width)
+        return _filled(table, nearest, width)
+
+    def _both_ways(self, neighbors: Numbers, most: int) -> Numbers:
+        """Return neighbours of each vector, and the nearest vectors that have it as a neighbour."""
+        return np.hstack([neighbors, self._back(neighbors, most)])
 
     def _diverse(self, far: Far, numbers: Numbers, *, width: int) -> Numbers:
         """Select neighbours that are nearer to the vector than to each other, nearest first, at most `width`."""
         count = len(numbers)
         bounds = np.arange(count + 1, dtype=np.uint64) * np.uint64(width)
-        empty = np.full(count * width, -1, np.int32)
-        graph = Graph(np.ones(count, np.int32), np.array([0, width], np.int32), bounds, empty, 0)
-        index = index_of(self._storage, graph)
+        levels, room = np.ones(count, np.int32), np.array([0, width], np.int32)
+        index = index_of(self._storage, Graph(levels, room, bounds, np.full(count * width, -1, np.int32), 0))
         wide, far = np.ascontiguousarray(numbers, np.int64), np.ascontiguousarray(far)
         index.init_level_0_from_knngraph(wide.shape[1], faiss.swig_ptr(far), faiss.swig_ptr(wide))
         neighbors: Numbers = faiss.vector_to_array(index.hnsw.neighbors).reshape(count, width)

@@ -58,7 +58,10 @@ class SortedRuns:
         self._waiting, self._bytes = [], 0
         order = np.lexsort((rows, partitions)) if self._by_name else np.argsort(partitions, kind="stable")
         starts = np.searchsorted(partitions[order], np.arange(self._count + 1))
-        return _PartitionRun(starts, rows[order], order, codes)
+        is_sorted = bool((order[1:] > order[:-1]).all())  # as where there is one partition: no code is copied
+        return (
+            _PartitionRun(starts, rows, None, codes) if is_sorted else _PartitionRun(starts, rows[order], order, codes)
+        )
 
 
 @dataclass(frozen=True)

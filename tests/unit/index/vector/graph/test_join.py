@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from packaging.version import Version
 
+from lance_duck.index.vector.graph import join
 from lance_duck.index.vector.graph.hnsw import Graph, build_graph, flat_storage, index_of
 from lance_duck.index.vector.graph.join import join_graph
 from lance_duck.index.vector.graph.near import near
@@ -116,3 +117,29 @@ def test_near_neighbours_are_the_nearest(count: int, k: int) -> None:
     truth = exact.search(vectors, there + 1)[1][:, 1:]
     same = [len(set(a) & set(b)) for a, b in zip(numbers.tolist(), truth.tolist(), strict=True)]
     assert sum(same) >= 0.9 * truth.size
+
+
+def test_a_graph_that_is_made_in_parts_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    order = np.random.default_rng(1).permutation(500)
+    vectors = blobs(500) + 3
+    sparse = build_graph(blobs(130), "l2", m=8, ef_construction=40)
+    table = np.random.default_rng(2).integers(-1, 500, (500, 16)).astype(np.int32)
+
+    def made() -> tuple[np.ndarray, Graph]:
+        storage: Any = join._shuffled(vectors, order)
+        numbers: np.ndarray = faiss.rev_swig_ptr(storage.get_xb(), vectors.size).reshape(vectors.shape).copy()
+        return numbers, join._renumbered(join._whole(sparse, table), order)
+
+    whole = made()
+    monkeypatch.setattr(join, "_AT_ONCE", 77)
+    parts = made()
+    np.testing.assert_array_equal(parts[0], whole[0])
+    np.testing.assert_allclose(whole[0], vectors[order] - vectors.mean(axis=0), atol=1e-5)
+    assert parts[1].entry_point == whole[1].entry_point
+    for name in ("levels", "room", "offsets", "neighbors"):
+        np.testing.assert_array_equal(getattr(parts[1], name), getattr(whole[1], name))
+    for row in (0, 76, 77, 499):
+        place = int(np.flatnonzero(order == row)[0])
+        first = int(whole[1].offsets[row])
+        expected = np.where(table[place] >= 0, order[table[place]], -1)
+        np.testing.assert_array_equal(whole[1].neighbors[first : first + 16], expected)
