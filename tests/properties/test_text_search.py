@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -19,10 +20,13 @@ from lance_duck.index.inverted.search import (
     WeightedTerms,
     best_documents,
     best_phrases,
+    intersect,
     matching_documents,
 )
 
 WORDS = 120
+FEW_MATCHES = st.sampled_from([0, intersect.FEW_MATCHES])
+"""Matches up to which searches for several required words do without impacts: never, and always here."""
 
 
 @pytest.fixture(scope="module")
@@ -42,9 +46,10 @@ def partitions(tmp_path_factory: pytest.TempPathFactory) -> Mapping[int, Inverte
     st.sampled_from([1, 2, 10, 100, 4999, 10_000]),
     st.sampled_from([None, 0.0, 0.01, 0.5, 1.0]),
     st.sampled_from([0.0, 1.0, 4.0]),
+    FEW_MATCHES,
     st.integers(0, 1000),
 )
-def test_the_best_are_the_best_of_all(partitions, form, words, every, k, share, least, seed) -> None:
+def test_the_best_are_the_best_of_all(partitions, form, words, every, k, share, least, few, seed) -> None:
     partition = partitions[form]
     random = np.random.default_rng(seed)
     count = partition.num_documents
@@ -58,7 +63,8 @@ def test_the_best_are_the_best_of_all(partitions, form, words, every, k, share, 
     documents, scores = matching_documents(partition, terms, average, mask)
     documents, scores = documents[scores >= least], scores[scores >= least]
     order = np.lexsort((keys[documents], -scores))[:k]
-    found, their_scores = best_documents(partition, terms, average, keys, k, mask, least)
+    with patch.object(intersect, "FEW_MATCHES", few):
+        found, their_scores = best_documents(partition, terms, average, keys, k, mask, least)
     assert found.tolist() == documents[order].tolist()
     assert their_scores.tobytes() == scores[order].tobytes()
 
@@ -96,9 +102,10 @@ def has_phrase(text: Mapping[str, list[int]], words: list[str], places: list[int
     st.sampled_from([0, 0, 1, 3, 1 << 70]),
     st.sampled_from([1, 2, 10, 400, None]),
     st.sampled_from([None, 0.0, 0.05, 0.5]),
+    FEW_MATCHES,
     st.integers(0, 1000),
 )
-def test_phrases_are_those_of_the_texts(ordered, form, words, slop, k, share, seed) -> None:
+def test_phrases_are_those_of_the_texts(ordered, form, words, slop, k, share, few, seed) -> None:
     texts, partition = ordered.places, ordered.partitions[form]
     random = np.random.default_rng(seed)
     count = partition.num_documents
@@ -114,7 +121,8 @@ def test_phrases_are_those_of_the_texts(ordered, form, words, slop, k, share, se
     follows = np.array([has_phrase(texts[i], names, places.tolist(), slop) for i in documents.tolist()], np.bool_)
     documents, scores = documents[follows], scores[follows]
     best = np.lexsort((keys[documents], -scores))[:k]
-    found = best_phrases(partition, terms, PhraseOrder(places, slop), average, keys, k, mask)
+    with patch.object(intersect, "FEW_MATCHES", few):
+        found = best_phrases(partition, terms, PhraseOrder(places, slop), average, keys, k, mask)
     assert found is not None
     order = np.lexsort((keys[found[0]], -found[1]))
     assert found[0][order].tolist() == documents[best].tolist()

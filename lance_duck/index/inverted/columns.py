@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, Generic, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -17,8 +17,10 @@ from lance_duck.errors import CorruptError
 from lance_duck.index.files import SegmentFile
 from lance_duck.index.inverted import layout
 from lance_duck.index.inverted.codecs.arrays import BinaryLists, binary_lists_of
-from lance_duck.index.inverted.costs import READ_MEANWHILE
+from lance_duck.index.inverted.costs import JOINED_POSTINGS, MOST_PRUNED_TERMS, READ_MEANWHILE
 from lance_duck.kernels.jit import readonly
+
+_T = TypeVar("_T")
 
 _KEPT_WHOLE: Final = (layout.POSTING, layout.IMPACTS, layout.POSITION_STARTS)
 """Columns that are as fast to decode as to copy; the columns of positions are not, being compressed term by term."""
@@ -199,3 +201,65 @@ class TermColumns:
         if name not in self._stored:
             self._stored[name] = self._file.stored_bytes(name) if name in self._file.schema.names else 0
         return self._stored[name]
+
+
+@dataclass(frozen=True, eq=False)
+class KeptTerms(Generic[_T]):
+    """Cache of values of terms, each alone, and of the few terms of a query, joined. Safe to use from several threads.
+
+    Attributes:
+        cache: The cache.
+        key: Beginning of the keys.
+        read: Reads the values of ascending, distinct terms, joined.
+        single: Returns the value of one term of joined values, as a copy.
+        arranged: Returns joined values in another order, perhaps repeatedly.
+        join: Joins the values of single terms.
+        of_others: Finds the value of a term that does as well; None for none.
+    """
+
+    cache: SizedCache[Any]
+    key: tuple[Any, ...]
+    read: Callable[[NDArray[np.int64]], _T]
+    single: Callable[[_T, int], _T]
+    arranged: Callable[[_T, Sequence[int]], _T]
+    join: Callable[[list[_T]], _T]
+    of_others: Callable[[int], _T | None] = lambda _: None
+
+    def of(self, terms: list[int], whole: Callable[[NDArray[np.int64]], _T] | None = None) -> _T:
+        """Return the values of terms, joined in their order.
+
+        Args:
+            terms: Ids of terms, at least one.
+            whole: Makes the joined values of terms in any order without reading a file; None if these must be read.
+        """
+        if len(terms) > MOST_PRUNED_TERMS or (len(terms) == 1 and whole is None):
+            return self._joined(terms) if whole is None else whole(np.array(terms, np.int64))
+        key = *self.key, tuple(terms)
+        value: _T | None = self.cache.find(key)
+        if value is None:
+            value = self._joined(terms) if whole is None else whole(np.array(terms, np.int64))
+            if value.nbytes <= JOINED_POSTINGS:  # type: ignore[attr-defined]
+                self.cache.put(key, value)
+        return value
+
+    def of_term(self, term: int) -> _T | None:
+        """Return the value of a term, if it is cached alone."""
+        value: _T | None = self.cache.find((*self.key, term))
+        return self.of_others(term) if value is None else value
+
+    def _joined(self, terms: list[int]) -> _T:
+        """Join the values of terms: those that are cached, and the others, read in one round."""
+        kept = {term: value for term in terms if (value := self.of_term(term)) is not None}
+        rest = sorted(set(terms) - kept.keys())
+        if rest:
+            values = self.read(np.array(rest, np.int64))
+            is_all = not kept
+            for place, term in enumerate(rest):
+                kept[term] = self.single(values, place) if len(rest) > 1 else values
+                self.cache.put((*self.key, term), kept[term])
+            if is_all and rest == terms:
+                return values
+            if is_all:
+                places = {term: place for place, term in enumerate(rest)}
+                return self.arranged(values, [places[term] for term in terms])
+        return kept[terms[0]] if len(terms) == 1 else self.join([kept[term] for term in terms])

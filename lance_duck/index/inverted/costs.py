@@ -55,3 +55,7 @@ hundredth of the analysis."""
 HELD_SHARE: Final = 4
 """Share of the memory limit, one in so many, that tokens may take before they become a partition: sorted for a merge,
 they take as much again, and encoded. The contents of partitions that are merged likewise."""
+
+FEW_MATCHES: Final = 1000
+"""Documents with all of several terms, if these were independent, up to which impacts are not read: scoring so many
+takes less time than decoding the impacts of the terms (`benchmarks/full_text_search.py`)."""

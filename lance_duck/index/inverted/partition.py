@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property
-from typing import Final, TypeVar
+from functools import cached_property, partial
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -19,16 +19,14 @@ from lance_duck.index.inverted.codecs.arrays import binary_lists_of
 from lance_duck.index.inverted.codecs.impacts import length_codes, length_floors
 from lance_duck.index.inverted.codecs.positions import PositionBlocks, PositionStream
 from lance_duck.index.inverted.codecs.scores import length_norms
-from lance_duck.index.inverted.columns import TermColumns, numbers_without_nulls, read_columns
+from lance_duck.index.inverted.columns import KeptTerms, TermColumns, numbers_without_nulls, read_columns
 from lance_duck.index.inverted.contents import Documents, PartitionContents
-from lance_duck.index.inverted.costs import JOINED_POSTINGS, MOST_PRUNED_TERMS
 from lance_duck.index.inverted.layout import InvertedParameters
-from lance_duck.index.inverted.postings import PostingBlocks, joined_postings, one_of, term_array
+from lance_duck.index.inverted.postings import PostingBlocks, arranged, joined_postings, one_of_postings, term_array
 from lance_duck.index.inverted.terms import SortedTerms, Terms, open_terms
 from lance_duck.kernels.jit import readonly
 
-_T = TypeVar("_T", PostingBlocks, PositionBlocks)
-
+_BLOCKS: Final[Mapping[str, pa.DataType]] = {layout.POSTING: layout.BLOBS}
 _DOCUMENTS: Final = {layout.ROW_ID: pa.uint64(), layout.NUM_TOKENS: pa.uint32()}
 _STARTS: Final = pa.list_(pa.field("item", pa.uint32()))
 _OLD_POSITIONS: Final = pa.list_(pa.field("item", layout.BLOBS))
@@ -183,18 +181,22 @@ class InvertedPartition:
         result[exists] = self._lengths[ids[exists]]
         return result
 
-    def postings(self, ids: NDArray[np.int64]) -> PostingBlocks:
+    def postings(self, ids: NDArray[np.int64], *, with_impacts: bool = True) -> PostingBlocks:
         """Return the postings of some terms, in the order of `ids`; read in one round, and cached.
 
         Args:
             ids: Ids of terms, at least one.
+            with_impacts: Whether impacts are needed; if not, they are left out unless they are at hand.
 
         Raises:
             CorruptError: The file is broken. Blocks are checked when they are decoded.
         """
-        if not len(ids) or ids.min() < 0 or ids.max() >= self.num_terms:
-            raise InternalError("ids of terms", expected=f"some of 0 … {self.num_terms - 1}", found=ids.tolist()[:8])
-        return self._together(PostingBlocks, ids, lambda: self._joined_postings(ids))
+        listed = ids.tolist()
+        if not listed or min(listed) < 0 or max(listed) >= self.num_terms:
+            raise InternalError("ids of terms", expected=f"some of 0 … {self.num_terms - 1}", found=listed[:8])
+        types = self._posting_types if with_impacts else _BLOCKS
+        kept = self._kept_postings if with_impacts else self._kept_blocks
+        return kept.of(listed, partial(self._read, types) if self._columns.are_whole(types) else None)
 
     def position_blocks(self, ids: NDArray[np.int64]) -> PositionBlocks | None:
         """Return the blocks of positions of some terms, as `postings` does: one for each block of postings.
@@ -208,7 +210,7 @@ class InvertedPartition:
         """
         if layout.POSITIONS not in self._postings_file.schema.names:
             return None
-        return self._together(PositionBlocks, ids, lambda: self._joined_positions(ids))
+        return self._kept_positions.of(ids.tolist())
 
     def positions(
         self, ids: NDArray[np.int64], bounds: NDArray[np.int64], frequencies: NDArray[np.uint32]
@@ -268,7 +270,7 @@ class InvertedPartition:
 
     def _contents(self, terms: pa.LargeBinaryArray, rows: slice | None) -> PartitionContents:
         """Return the decoded contents for a slice of the terms, or for all."""
-        postings = self._read(rows)
+        postings = self._read(_BLOCKS, rows)
         ids, frequencies = postings.decoded()
         bounds = postings.bounds
         positions = self._positions(rows, bounds, frequencies) if self.has_positions else None
@@ -290,20 +292,32 @@ class InvertedPartition:
         norms: int = 0 if self._norms is None else self._norms[1].nbytes
         return norms + sum(int(each.nbytes) for each in objects if each is not None)
 
-    def _joined_postings(self, ids: NDArray[np.int64]) -> PostingBlocks:
-        if self._columns.are_whole(self._posting_types):
-            return self._read(ids)
-        return joined_postings(self._kept(PostingBlocks, ids, self._read, _single))
+    @cached_property
+    def _kept_postings(self) -> KeptTerms[PostingBlocks]:
+        """Postings with their impacts."""
+        return self._keeping("postings", self._posting_types, lambda _: None)
 
-    def _joined_positions(self, ids: NDArray[np.int64]) -> PositionBlocks:
-        if any((PositionBlocks, self.number, i) in self._cache for i in ids.tolist()):
-            parts = self._kept(PositionBlocks, ids, self._read_blocks, PositionBlocks.of_term)
-            return positions.joined_positions(parts)
-        ascending, places = np.unique(ids, return_inverse=True)
-        blocks = self._read_blocks(ascending)
-        for place, i in enumerate(ascending.tolist()):
-            self._cache.put((PositionBlocks, self.number, i), blocks.of_term(place))
-        return blocks if len(ids) == 1 else blocks.in_order(places.tolist())
+    @cached_property
+    def _kept_blocks(self) -> KeptTerms[PostingBlocks]:
+        """Postings without impacts."""
+        return self._keeping("blocks", _BLOCKS, self._kept_postings.of_term)
+
+    def _keeping(
+        self, kind: str, types: Mapping[str, pa.DataType], of_others: Callable[[int], PostingBlocks | None]
+    ) -> KeptTerms[PostingBlocks]:
+        read = partial(self._read, types)
+        return KeptTerms(self._cache, (kind, self.number), read, one_of_postings, arranged, joined_postings, of_others)
+
+    @cached_property
+    def _kept_positions(self) -> KeptTerms[PositionBlocks]:
+        return KeptTerms(
+            self._cache,
+            ("positions", self.number),
+            self._read_blocks,
+            PositionBlocks.of_term,
+            PositionBlocks.in_order,
+            positions.joined_positions,
+        )
 
     def _read_columns(self, types: Mapping[str, pa.DataType], rows: NDArray[np.int64] | slice | None) -> list[pa.Array]:
         if isinstance(rows, np.ndarray):
@@ -318,9 +332,9 @@ class InvertedPartition:
             name: layout.BLOBS for name in (layout.POSTING, layout.IMPACTS) if name == layout.POSTING or name in names
         }
 
-    def _read(self, rows: NDArray[np.int64] | slice | None) -> PostingBlocks:
+    def _read(self, types: Mapping[str, pa.DataType], rows: NDArray[np.int64] | slice | None) -> PostingBlocks:
+        """Return the postings of some terms, or of all: with impacts, if these are among the columns."""
         file = self._postings_file
-        types = self._posting_types
         if isinstance(rows, np.ndarray):
             postings_and_impacts = self._columns.read_blobs(types, rows)
         else:
@@ -336,41 +350,6 @@ class InvertedPartition:
         )
         blocks.check_lengths(postings.blocks, lengths, postings.form, file.path)
         return postings
-
-    def _together(self, kind: type[_T], ids: NDArray[np.int64], join: Callable[[], _T]) -> _T:
-        """Return the blocks of several terms joined; for the few terms of a query the result is cached, too."""
-        is_kept_alone = len(ids) == 1 and not self._columns.are_whole(self._posting_types)
-        if is_kept_alone or len(ids) > MOST_PRUNED_TERMS:
-            return join()
-        key = kind, self.number, tuple(ids.tolist())
-        value = self._cache.find(key)
-        if isinstance(value, kind):
-            return value
-        value = join()
-        if value.nbytes <= JOINED_POSTINGS:
-            self._cache.put(key, value)
-        return value
-
-    def _kept(
-        self,
-        kind: type[_T],
-        ids: NDArray[np.int64],
-        read: Callable[[NDArray[np.int64]], _T],
-        single: Callable[[_T, int], _T],
-    ) -> list[_T]:
-        """Return the blocks of each of some terms: those that are cached, and the others read in one round."""
-        blocks: dict[int, _T] = {}
-        for i in ids.tolist():
-            value = self._cache.find((kind, self.number, i))
-            if isinstance(value, kind):
-                blocks[i] = value
-        new_ids = np.array(sorted(set(ids.tolist()) - blocks.keys()), np.int64)
-        if len(new_ids):
-            values = read(new_ids)
-            for place, i in enumerate(new_ids.tolist()):
-                blocks[i] = single(values, place) if len(new_ids) > 1 else values
-                self._cache.put((kind, self.number, i), blocks[i])
-        return [blocks[i] for i in ids.tolist()]
 
     def _read_blocks(self, rows: NDArray[np.int64]) -> PositionBlocks:
         file, form = self._postings_file, self._parameters.block_form
@@ -436,15 +415,3 @@ class InvertedPartition:
                 "documents of a term", where=self._postings_file.path, expected=f"≤ {self.num_documents}", found=most
             )
         return lengths
-
-
-def _single(postings: PostingBlocks, i: int) -> PostingBlocks:
-    impacts = None if postings.impacts is None else one_of(postings.impacts, i)
-    return PostingBlocks(
-        one_of(postings.blocks, i),
-        postings.lengths[i : i + 1],
-        postings.form,
-        postings.num_documents,
-        impacts,
-        postings.where,
-    )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -85,6 +86,27 @@ def _joined_blobs(parts: list[BinaryLists]) -> BinaryLists:
         readonly(np.concatenate(data)),
         readonly(np.concatenate([*offsets, np.array([at], np.int64)])),
         readonly(np.concatenate(lists)),
+    )
+
+
+def arranged(postings: PostingBlocks, places: Sequence[int]) -> PostingBlocks:
+    """Return the postings of the terms at some places, in that order, copied."""
+    rows = np.array(places, np.int64)
+    impacts = None if postings.impacts is None else postings.impacts.take(rows, postings.where)
+    blocks = postings.blocks.take(rows, postings.where)
+    return replace(postings, blocks=blocks, lengths=postings.lengths[rows], impacts=impacts)
+
+
+def one_of_postings(postings: PostingBlocks, i: int) -> PostingBlocks:
+    """Return the postings of one term, copied."""
+    impacts = None if postings.impacts is None else one_of(postings.impacts, i)
+    return PostingBlocks(
+        one_of(postings.blocks, i),
+        postings.lengths[i : i + 1],
+        postings.form,
+        postings.num_documents,
+        impacts,
+        postings.where,
     )
 
 

@@ -5,7 +5,7 @@ Arithmetic is that of `kernels.postings.scores`. Arguments that the kernels shar
     postings   of several terms: bytes of all blocks; where each block begins, and where the last one ends; the first
                block of each term, and one past the last block; number of documents of each term; number of documents of
                a block; whether numbers of the last block of a term are varints; the last document of each block, by its
-               impacts
+               impacts, or a bound of it, below the first document of the next block of the term; whether it is exact
     scoring    the idf of each term, more than 0; the norm of each document; whether each document may match, empty if
                all may; the key of each document, by which equal scores are ordered
     windows    (terms, windows), the most that a term adds to the score of a document in a window of ids, 0 if it has
@@ -66,7 +66,7 @@ def find_best_of_term(
     Returns:
         A status; its place is 0.
     """
-    data, offsets, _, lengths, block_size, is_varint, last = postings
+    data, offsets, _, lengths, block_size, is_varint, last, is_exact = postings
     weights, norms, mask, keys = scoring
     scores, documents = best
     ids, frequencies = room[0], room[1]
@@ -77,7 +77,7 @@ def find_best_of_term(
         if bounds[block] < threshold:
             break
         count = min(block_size, lengths[0] - block * block_size)
-        span = offsets[block], offsets[block + 1], last[block]
+        span = offsets[block], offsets[block + 1], last[block], is_exact
         code = decode_known(data, span, count, block_size, is_varint, ids, frequencies)
         if code != status.OK:
             return int(code)

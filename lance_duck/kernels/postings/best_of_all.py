@@ -46,7 +46,7 @@ def find_best_of_all(
     Args:
         postings: See `kernels.postings.best`.
         scoring: See `kernels.postings.best`.
-        windows: See `kernels.postings.best`.
+        windows: See `kernels.postings.best`, without the bounds of terms.
         least: Lowest score of a document that is returned.
         best: See `kernels.postings.best`.
         work: See above.
@@ -55,7 +55,7 @@ def find_best_of_all(
     Returns:
         A status; its place is a term.
     """
-    _, totals, order, size = windows
+    totals, order, size = windows
     mask, keys = scoring[2], scoring[3]
     scores, documents = best
     num_best = np.int64(0)

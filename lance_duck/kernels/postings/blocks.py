@@ -80,6 +80,59 @@ def decode_postings(
     return status.OK
 
 
+@kernel
+def bound_documents(
+    data: Bytes,
+    offsets: Int64s,
+    lists: Int64s,
+    lengths: Int64s,
+    block_size: int,
+    is_varint: bool,
+    limit: int,
+    last: Int64s,
+) -> int:
+    """Write a bound of the last document of each block of some terms: that before the first one of the next block.
+
+    Args:
+        data: See `decode_postings`.
+        offsets: See there.
+        lists: See there.
+        lengths: See there.
+        block_size: See there.
+        is_varint: See there.
+        limit: See there.
+        last: (blocks,), written.
+
+    Returns:
+        A status; its place is a term.
+    """
+    for term in range(len(lengths)):
+        first, stop = lists[term], lists[term + 1]
+        if first < 0 or stop < first or stop >= len(offsets) or stop > len(last):
+            return status.BAD_LENGTH | (term << 8)
+        bound = np.int64(limit - 1)
+        for block in range(stop - 1, first - 1, -1):
+            last[block] = bound
+            begin, end = offsets[block], offsets[block + 1]
+            if begin < 0 or end < begin or end > len(data):
+                return status.BAD_OFFSETS | (term << 8)
+            is_full = lengths[term] >= (block - first + 1) * block_size
+            document = _first_document(data, _first_byte(begin, block_size), end, is_full or not is_varint)
+            if document < 0 or document > bound:
+                return status.BAD_VALUE | (term << 8)
+            bound = document - 1
+    return status.OK
+
+
+@subroutine
+def _first_document(data: Any, at: Any, end: Any, is_word: Any) -> Any:
+    """Return the first document of a block, a word or a varint; -1 where its bytes end."""
+    if is_word:
+        return np.int64(load_u32(data, at)) if end - at >= 4 else np.int64(-1)
+    document, at = read_varint(data, at, end)
+    return np.int64(document) if at >= 0 else np.int64(-1)
+
+
 @subroutine
 def decode_block(
     data: Any,

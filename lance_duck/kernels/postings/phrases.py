@@ -59,7 +59,7 @@ def find_best_phrases(
     Args:
         postings: Postings of the words, in their order; those of a repeated word come repeatedly.
         scoring: See `kernels.postings.best`.
-        windows: See `kernels.postings.best`.
+        windows: See `kernels.postings.best`, without the bounds of terms.
         phrase: See above.
         best: See `kernels.postings.best`.
         work: See above.
@@ -71,7 +71,7 @@ def find_best_phrases(
     Returns:
         A status; its place is a word.
     """
-    _, totals, order, size = windows
+    totals, order, size = windows
     mask, keys = scoring[2], scoring[3]
     scores, documents = best
     num_best = np.int64(0)

@@ -19,9 +19,9 @@ def read_block(postings: Any, term: Any, block: Any, room: Any, decoded: Any, co
     """Decode a block of a term, unless it is the one that was decoded last; return a status without place."""
     if decoded[term] == block:
         return status.OK
-    data, offsets, lists, lengths, block_size, is_varint, last = postings
+    data, offsets, lists, lengths, block_size, is_varint, last, is_exact = postings
     count = count_of(lists, lengths, block_size, term, block)
-    span = offsets[block], offsets[block + 1], last[block]
+    span = offsets[block], offsets[block + 1], last[block], is_exact
     code = decode_known(data, span, count, block_size, is_varint, room[0, term], room[1, term])
     decoded[term] = block if code == status.OK else np.int64(-1)
     counts[1] += 1
@@ -36,7 +36,7 @@ def read_documents(postings: Any, term: Any, block: Any, room: Any, state: Any, 
     """
     if state[0, term] == block:
         return status.OK
-    data, offsets, lists, lengths, block_size, is_varint, last = postings
+    data, offsets, lists, lengths, block_size, is_varint, last, is_exact = postings
     count, ids = count_of(lists, lengths, block_size, term, block), room[0, term]
     begin, end = offsets[block], offsets[block + 1]
     code = decode_documents(data, begin, end, count, block_size, is_varint, ids, room[1, term])
@@ -49,7 +49,7 @@ def read_documents(postings: Any, term: Any, block: Any, room: Any, state: Any, 
     wrong = np.int64(block > lists[term] and np.int64(ids[0]) <= last[block - 1])
     for i in range(1, count):
         wrong += np.int64(ids[i] <= ids[i - 1])
-    if wrong or np.int64(ids[count - 1]) != last[block]:
+    if wrong or not _ends_at(np.int64(ids[count - 1]), last[block], is_exact):
         return status.BAD_VALUE
     state[0, term] = block
     return status.OK
@@ -68,7 +68,7 @@ def read_frequencies(postings: Any, term: Any, block: Any, room: Any, state: Any
 @subroutine
 def frequency_of(postings: Any, term: Any, block: Any, i: Any, room: Any, state: Any, counts: Any) -> Any:
     """Return the frequency of a term in a document of a block whose documents were decoded; 0 if it is broken."""
-    data, offsets, lists, lengths, block_size, _, _ = postings
+    data, offsets, lists, lengths, block_size, _, _, _ = postings
     if block_size == LARGE or count_of(lists, lengths, block_size, term, block) < block_size:
         if read_frequencies(postings, term, block, room, state, counts) != status.OK:
             return np.uint32(0)
@@ -92,15 +92,21 @@ def block_of_posting(postings: Any, term: Any, posting: Any) -> Any:
 
 @subroutine
 def decode_known(data: Any, span: Any, count: Any, block_size: Any, is_varint: Any, ids: Any, frequencies: Any) -> Any:
-    """Decode a block whose last document is known, and check it; return a status without place."""
-    begin, end, last = span
+    """Decode a block whose last document, or a bound of it, is known, and check it; return a status without place."""
+    begin, end, last, is_exact = span
     code = decode_block(data, begin, end, count, block_size, is_varint, ids, frequencies, 0)
     if code != status.OK:
         return code
     wrong = np.int64(frequencies[0] == 0)
     for i in range(1, count):
         wrong += np.int64(ids[i] <= ids[i - 1]) + np.int64(frequencies[i] == 0)
-    return status.OK if wrong == 0 and np.int64(ids[count - 1]) == last else status.BAD_VALUE
+    return status.OK if wrong == 0 and _ends_at(np.int64(ids[count - 1]), last, is_exact) else status.BAD_VALUE
+
+
+@subroutine
+def _ends_at(document: Any, last: Any, is_exact: Any) -> Any:
+    """Return whether a block with this last document ends where it must."""
+    return document == last or (document < last and not is_exact)
 
 
 @subroutine

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from lance_duck.index.inverted.codecs.problems import check_code
 from lance_duck.index.inverted.costs import DOCUMENT_POSITIONS, MOST_PRUNED_TERMS
 from lance_duck.index.inverted.partition import InvertedPartition
-from lance_duck.index.inverted.postings import PostingBlocks
-from lance_duck.index.inverted.search.best import NO_MASK, block_bounds, intersection_work, windows_of
+from lance_duck.index.inverted.search.best import scoring_of
+from lance_duck.index.inverted.search.intersect import Intersection, intersection
 from lance_duck.index.inverted.search.matching import Documents, Float32s, Mask, WeightedTerms
 from lance_duck.kernels.jit import readonly
 from lance_duck.kernels.postings.phrases import POSITION_STATE, find_best_phrases
@@ -66,8 +66,8 @@ def best_phrases(
         mask: Whether each document may match; None if all may.
 
     Returns:
-        Documents and scores, in any order. None if postings have no impacts or no blocks of positions, or the words are
-        too many; then the positions of all documents must be read.
+        Documents and scores, in any order. None if there are no blocks of positions, or the words are too many; then
+        the positions of all documents must be read.
 
     Raises:
         UnsupportedError: The form of the positions is not supported.
@@ -77,42 +77,32 @@ def best_phrases(
         return _NONE
     if terms.num_slots > MOST_PRUNED_TERMS or (terms.weights == 0).any():
         return None
-    postings = partition.postings(terms.ids)
-    if postings.impacts is None:
-        return None
-    shortest = int(postings.lengths.min())
-    if shortest == 0:
+    found = intersection(partition, terms, average)
+    if not found.shortest:
         return _NONE
     blocks = partition.position_blocks(terms.ids)
     if blocks is None:
         return None
-    last, bounds = block_bounds(postings, postings.impacts, terms, average)
-    windows = windows_of(postings.blocks.lists, last, bounds, partition.num_documents, every=True)
-    norms = partition.norms(average)
-    scoring = (readonly(terms.weights), readonly(norms), NO_MASK if mask is None else readonly(mask), readonly(keys))
+    scoring = scoring_of(terms, partition.norms(average), mask, keys)
     slop = min(order.slop, _MOST_SLOP)
     phrase = (blocks.data, blocks.begins, blocks.ends, blocks.has_groups, readonly(order.distances), slop)
-    best = np.empty(shortest if k is None else min(k, shortest), np.float32)
-    return _found(postings, last, scoring, windows, phrase, best)
+    best = np.empty(found.shortest if k is None else min(k, found.shortest), np.float32)
+    return _in_order(found, scoring, phrase, best)
 
 
-def _found(
-    postings: PostingBlocks, last: NDArray[np.int64], scoring: Any, windows: Any, phrase: Any, best: Float32s
-) -> tuple[Documents, Float32s]:
+def _in_order(found: Intersection, scoring: Any, phrase: Any, best: Float32s) -> tuple[Documents, Float32s]:
     """Search, and once more if a document has more positions than there is room for."""
-    blocks, form, count = postings.blocks, postings.form, len(postings)
-    lists = (blocks.data, blocks.offsets, blocks.lists, readonly(postings.lengths), form.size, form.is_varint, last)
-    documents = np.empty(len(best), np.int64)
+    documents, count = np.empty(len(best), np.int64), len(found.postings)
     most = DOCUMENT_POSITIONS
     while True:
-        counts, work = np.zeros(3, np.int64), intersection_work(postings)
+        counts, work = np.zeros(3, np.int64), found.work()
         reading = (
             np.empty(count * GROUP, np.uint32),
             np.full((count, POSITION_STATE), -1, np.int64),
             np.empty((2, most), np.int64),
         )
-        code = find_best_phrases(lists, scoring, windows, phrase, (best, documents), work, reading, counts)
-        check_code(code, "postings or positions", postings.where, "term")
+        code = find_best_phrases(found.lists, scoring, found.windows, phrase, (best, documents), work, reading, counts)
+        check_code(code, "postings or positions", found.postings.where, "term")
         if not counts[2]:
             return documents[: counts[0]], best[: counts[0]]
         most = 2 * int(counts[2])

@@ -1,0 +1,78 @@
+"""Bounds of the scores of blocks and of windows of documents, by impacts."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.index.inverted.codecs.arrays import BinaryLists
+from lance_duck.index.inverted.codecs.impacts import length_floors
+from lance_duck.index.inverted.codecs.problems import check_code
+from lance_duck.index.inverted.codecs.scores import K1, B
+from lance_duck.index.inverted.costs import FIRST_WINDOWS, SEARCH_WINDOW
+from lance_duck.index.inverted.postings import PostingBlocks
+from lance_duck.index.inverted.search.matching import WeightedTerms
+from lance_duck.kernels.jit import readonly
+from lance_duck.kernels.postings.impacts import decode_impacts
+from lance_duck.kernels.postings.scores import bound_blocks, bound_windows
+
+_FLOORS = length_floors().astype(np.float64)
+SLACK = 2.0**-18
+"""Bound of the relative rounding error of float32 sums of a hundred terms."""
+
+
+def windows_of(
+    lists: NDArray[np.int64],
+    last: NDArray[np.int64],
+    bounds: NDArray[np.float64],
+    num_documents: int,
+    *,
+    every: bool,
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64], int]:
+    """Return the bounds of terms and documents in windows, the order in which windows are searched, and their size.
+
+    A few of the most promising windows come first, to give a threshold; the others ascend, so that a block is decoded
+    only once.
+    """
+    count = -(-num_documents // SEARCH_WINDOW)
+    window_bounds = np.zeros((len(lists) - 1, count))
+    totals, order = np.empty(count), np.empty(count, np.int64)
+    bound_windows(lists, last, bounds, SEARCH_WINDOW, every, 1 + SLACK, FIRST_WINDOWS, window_bounds, totals, order)
+    return window_bounds, totals, order, SEARCH_WINDOW
+
+
+def block_bounds(
+    postings: PostingBlocks, impacts: BinaryLists, terms: WeightedTerms, average: float
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return the last document of each block, and the bound of its term's part of a score."""
+    lists = postings.blocks.lists
+    entries, size = len(impacts.offsets) - 1, len(impacts.data)
+    last_ids, pairs = np.empty(entries, np.int64), np.empty(entries + 1, np.int64)
+    frequencies, codes = np.empty(size, np.uint32), np.empty(size, np.uint8)
+    code = decode_impacts(impacts.data, impacts.offsets, last_ids, pairs, frequencies, codes)
+    check_code(code, "impacts", postings.where, "entry")
+    blocks = int(lists[-1])
+    last, bounds = np.empty(blocks, np.int64), np.empty(blocks, np.float64)
+    code = bound_blocks(
+        lists,
+        impacts.lists,
+        last_ids,
+        pairs,
+        frequencies,
+        codes,
+        readonly(terms.weights),
+        _norms_of_codes(float(average)),
+        postings.num_documents,
+        last,
+        bounds,
+    )
+    check_code(code, "impacts", postings.where, "term")
+    return last, bounds
+
+
+@lru_cache(maxsize=16)
+def _norms_of_codes(average: float) -> NDArray[np.float64]:
+    """Return a lower bound of the norm of the least length of each code."""
+    return readonly(float(K1) * (1 - float(B) + float(B) * _FLOORS / average) * (1 - 2.0**-20))

@@ -1,0 +1,101 @@
+"""What a search for documents that have all of several terms reads, and what of it may be skipped.
+
+Impacts rule out windows of documents. They are not read where so few documents can have all terms that none would be
+skipped: then the first document of each block says which blocks of the longer lists the documents of the shortest are
+in.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.index.inverted.codecs.problems import check_code
+from lance_duck.index.inverted.costs import FEW_MATCHES, SEARCH_WINDOW
+from lance_duck.index.inverted.partition import InvertedPartition
+from lance_duck.index.inverted.postings import PostingBlocks
+from lance_duck.index.inverted.search.bounds import block_bounds, windows_of
+from lance_duck.index.inverted.search.matching import WeightedTerms
+from lance_duck.kernels.jit import readonly
+from lance_duck.kernels.postings.best_of_all import ROWS_BEFORE
+from lance_duck.kernels.postings.blocks import bound_documents
+
+
+@dataclass(frozen=True, eq=False)
+class Intersection:
+    """The postings of terms that a document must all have.
+
+    Attributes:
+        postings: The postings, in the order of the terms.
+        shortest: Number of documents of the rarest term.
+        lists: `postings` of `kernels.postings.best`.
+        windows: `windows` of `kernels.postings.best`, without bounds of terms.
+    """
+
+    postings: PostingBlocks
+    shortest: int
+    lists: Any
+    windows: Any
+
+    def work(self) -> Any:
+        """Return the work arrays of `kernels.postings.best_of_all`."""
+        count, size = len(self.postings), self.postings.form.size
+        room = np.empty((2, count, size), np.uint32)
+        rarest = np.argsort(self.postings.lengths, kind="stable")
+        rows = np.empty((ROWS_BEFORE + count, SEARCH_WINDOW + 1), np.int64)
+        return room, np.full((2, count), -1, np.int64), rarest, np.zeros(SEARCH_WINDOW, np.uint16), rows
+
+
+def intersection(partition: InvertedPartition, terms: WeightedTerms, average: float) -> Intersection:
+    """Read the postings of terms, at least one, that a document must all have.
+
+    Args:
+        partition: The partition.
+        terms: The terms; none stands for a word beside another.
+        average: Average number of terms of a document.
+
+    Raises:
+        CorruptError: Postings or impacts are broken.
+    """
+    lengths = partition.document_frequencies(terms.ids).tolist()
+    num_documents = partition.num_documents
+    expected = math.prod(length / num_documents for length in lengths) * num_documents
+    postings = partition.postings(terms.ids, with_impacts=expected > FEW_MATCHES)
+    form, blocks = postings.form, postings.blocks
+    is_bounded = postings.impacts is not None
+    if postings.impacts is None:
+        last, windows = last_documents(postings), _every_window(num_documents)
+    else:
+        last, bounds = block_bounds(postings, postings.impacts, terms, average)
+        windows = windows_of(blocks.lists, last, bounds, num_documents, every=True)[1:]
+    numbers = readonly(postings.lengths), form.size, form.is_varint
+    lists = (blocks.data, blocks.offsets, blocks.lists, *numbers, last, is_bounded)
+    return Intersection(postings, min(lengths), lists, windows)
+
+
+def last_documents(postings: PostingBlocks) -> NDArray[np.int64]:
+    """Return a bound of the last document of each block, by the first document of the next one."""
+    blocks, form = postings.blocks, postings.form
+    last = np.empty(int(blocks.lists[-1]), np.int64)
+    code = bound_documents(
+        blocks.data,
+        blocks.offsets,
+        blocks.lists,
+        readonly(postings.lengths),
+        form.size,
+        form.is_varint,
+        postings.num_documents,
+        last,
+    )
+    check_code(code, "postings", postings.where, "term")
+    return last
+
+
+def _every_window(num_documents: int) -> tuple[NDArray[np.float64], NDArray[np.int64], int]:
+    """Return windows without bounds, in ascending order: see `windows_of`."""
+    count = -(-num_documents // SEARCH_WINDOW)
+    return np.full(count, np.inf), np.arange(count), SEARCH_WINDOW
