@@ -20,6 +20,7 @@ from lance_duck.encoding.layouts.alike import decoding_key, read_alike, read_lis
 from lance_duck.encoding.layouts.assemble import LevelEntries, Structure
 from lance_duck.encoding.layouts.blob import read_blobs, read_extents
 from lance_duck.encoding.layouts.chunk_decoder import MiniBlockLayout
+from lance_duck.encoding.layouts.fullzip import FullZipReader
 from lance_duck.encoding.layouts.layers import Layers
 from lance_duck.encoding.layouts.miniblock import MiniBlockReader
 from lance_duck.encoding.layouts.page import Leaf, Levels, Page, PageReader, Rows
@@ -30,7 +31,7 @@ from lance_duck.file.costs import SMALL_PAGE
 from lance_duck.file.reader import LanceFile
 from lance_duck.kernels.pages.assemble import fold_items, map_levels
 from lance_duck.store.costs import COALESCED_GAP
-from lance_duck.store.request import Request, gather, read_first
+from lance_duck.store.request import Bytes, Request, gather, read_first
 from lance_duck.wire.schema import BLOB_V1_SCAN, BLOB_V2_SCAN
 
 if TYPE_CHECKING:
@@ -143,6 +144,19 @@ class LeafColumn:
                 return None
             arrays.append(self._values(leaf))
         return concatenate(arrays)
+
+    def read_values(self, rows: NDArray[np.int64]) -> list[Bytes] | None:
+        """Return the bytes of a few values, each alone: see `read_points`; None also where they are not stored so."""
+        if not self._is_plain or self._is_json:
+            return None
+        values: list[Bytes] = []
+        for page, local in self._by_page(rows):
+            reader = self._reader(page)
+            found = reader.read_values(local) if isinstance(reader, FullZipReader) else None
+            if found is None:
+                return None
+            values += found
+        return values
 
     def _read_alike(self) -> Request[list[Leaf] | None]:
         """Read all pages, runs of pages that are decoded alike as one; return None where most runs are one page."""

@@ -18,7 +18,7 @@ from lance_duck.errors import CorruptError, InvalidInputError, UnsupportedError
 from lance_duck.file.arrow_forms import check_form
 from lance_duck.file.leaf import LeafColumn, LeafValues
 from lance_duck.file.reader import LanceFile
-from lance_duck.store.request import Request, gather
+from lance_duck.store.request import Bytes, Request, gather
 from lance_duck.wire.schema import Field
 
 Locate = Callable[[int], tuple[LanceFile, int] | None]
@@ -75,6 +75,10 @@ class NestedColumn:
             return None
         values = self._leaves[self._root.leaf].read_points(rows)
         return None if values is None else with_type(values, self._root.arrow_type)
+
+    def read_values(self, rows: NDArray[np.int64]) -> list[Bytes] | None:
+        """Return the bytes of a few values of a column of bytes or texts, each alone: see `LeafColumn.read_values`."""
+        return None if self._root.leaf is None else self._leaves[self._root.leaf].read_values(rows)
 
     def _assemble(self, node: FieldNode, leaves: list[LeafValues], slots: int) -> pa.Array:
         if node.leaf is not None:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from lance_duck import lazy
 from lance_duck.errors import CorruptError, LanceDuckError
 from lance_duck.file.column import ColumnReader, Rows, open_column
+from lance_duck.file.nested import NestedColumn
 from lance_duck.file.physical import physical_columns
 from lance_duck.file.reader import LanceFile, open_file
 from lance_duck.store import Store, gather, local_path, run
@@ -118,6 +119,16 @@ class SegmentFile:
         if rest:
             arrays |= dict(zip(rest, self.read(rest, rows), strict=True))
         return [arrays[name] for name in names]
+
+    def read_values(self, name: str, rows: NDArray[np.int64]) -> list[Bytes] | None:
+        """Return the bytes of a few values of a column of bytes, each alone, where that is the quickest way; else None.
+
+        Args:
+            name: Name of a top-level column of binary values.
+            rows: Ascending places, at least one.
+        """
+        reader = self.column(name)
+        return reader.read_values(rows) if isinstance(reader, NestedColumn) and not is_watched() else None
 
     def global_buffer(self, index: int) -> bytes:
         """Return a global buffer.

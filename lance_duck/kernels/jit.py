@@ -99,7 +99,13 @@ def _compiled(function: Callable[P, R], options: Mapping[str, Any], kind: type[K
 
 
 def readonly(array: NDArray[S]) -> NDArray[S]:
-    """Return a read-only C-contiguous view, so that mapped and owned memory share one compiled kernel."""
+    """Return a read-only C-contiguous view, so that mapped and owned memory share one compiled kernel.
+
+    An array that is so already is returned itself.
+    """
+    flags = array.flags
+    if not flags.writeable and flags.c_contiguous:
+        return array
     view = np.ascontiguousarray(array).view()
     view.flags.writeable = False
     return view

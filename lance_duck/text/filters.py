@@ -30,15 +30,14 @@ def terms_of_words(words: Sequence[str], parameters: AnalyserParameters) -> list
     """
     terms = list(words)
     if parameters.lower_case:
-        table = lower_case()
-        terms = [term.lower() if term.isascii() else term.translate(table) for term in terms]
+        terms = [term.lower() if term.isascii() else term.translate(lower_case()) for term in terms]
     if parameters.stem:
         # A stemmer serves one thread at a time; words are distinct, so that it need not remember any.
         terms = Stemmer.Stemmer(parameters.language.lower(), 0).stemWords(terms)
     refused = _refused(parameters)
-    folding = ascii_folding() if parameters.ascii_folding else {}
+    is_folded = parameters.ascii_folding
     return [
-        None if term in refused else term if not folding or term.isascii() else term.translate(folding)
+        None if term in refused else term if not is_folded or term.isascii() else term.translate(ascii_folding())
         for term in terms
     ]
 

@@ -107,6 +107,8 @@ class General:
 
     def decompress(self, buffer: Bytes) -> Bytes:
         """Return the decompressed buffer, in the inner encoding."""
+        if self.scheme == "zstd":
+            return _zstd_buffer(buffer)
         raw, _ = self._decompress(buffer, np.zeros(1, np.int64), np.array([len(buffer)], np.int64))
         return raw
 

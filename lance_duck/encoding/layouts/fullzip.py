@@ -23,6 +23,8 @@ from lance_duck.arrow.memory import unset
 from lance_duck.arrow.types import MAX_INT32
 from lance_duck.encoding.block import Block, FixedWidth, VariableWidth
 from lance_duck.encoding.codec import Codec
+from lance_duck.encoding.codecs.general import General
+from lance_duck.encoding.codecs.variable import Variable
 from lance_duck.encoding.layouts.layers import Layers
 from lance_duck.encoding.layouts.page import Leaf, Levels, Page, Rows
 from lance_duck.encoding.layouts.page_rows import adjacent_runs, check_rows, slice_bounds
@@ -130,6 +132,33 @@ class FullZipReader:
         out = np.empty(len(rows) * layout.width, np.uint8)
         gather_fixed(readonly(data), rows * layout.width, layout.width, out)
         return self._leaf(FixedWidth(layout.width * 8, out, len(rows)), None, None, len(rows), len(rows))
+
+    def read_values(self, rows: NDArray[np.int64]) -> list[Bytes] | None:
+        """Return the bytes of each of a few rows, without joining them: see `PageReader.read_points`.
+
+        Returns:
+            None where there are nulls, lists or values of one width, or a codec that needs values together.
+        """
+        layout = self._layout
+        is_compressed = isinstance(layout.values, General) and isinstance(layout.values.inner, Variable)
+        if layout.is_fixed or layout.layers.max_rep or layout.control:
+            return None
+        if not (is_compressed or isinstance(layout.values, Variable)):
+            return None
+        check_rows(rows, self.num_rows)
+        offsets = run(self._load()) if self._offsets is None else self._offsets
+        begins, ends = offsets[rows].tolist(), offsets[rows + 1].tolist()
+        offset, size = self._page.buffers[0]
+        touched = sum(ends) - sum(begins) + len(rows) * _MEMORY_PAGE
+        data = look(self._page.source, offset, size, touched, rows, lambda some: (offsets[some], offsets[some + 1]))
+        values = []
+        for begin, end in zip(begins, ends, strict=True):
+            first = begin + layout.width
+            if first > end or int.from_bytes(data[begin:first].tobytes(), "little") != end - first:
+                raise CorruptError("length of a value", where=self._page.where)
+            value = data[first:end]
+            values.append(layout.values.decompress(value) if isinstance(layout.values, General) else value)
+        return values
 
     def read(self, rows: Rows) -> Request[Leaf]:
         """Read rows: one range of bytes for each run of adjacent rows."""

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 from typing import Any, Final, Generic, TypeVar
 
 import numpy as np
@@ -16,7 +17,7 @@ from lance_duck.cache import SizedCache
 from lance_duck.errors import CorruptError
 from lance_duck.index.files import SegmentFile
 from lance_duck.index.inverted import layout
-from lance_duck.index.inverted.codecs.arrays import BinaryLists, binary_lists_of
+from lance_duck.index.inverted.codecs.arrays import BinaryLists, binary_lists_of, bytes_and_offsets
 from lance_duck.index.inverted.costs import JOINED_POSTINGS, MOST_PRUNED_TERMS, READ_MEANWHILE
 from lance_duck.kernels.jit import readonly
 
@@ -136,6 +137,24 @@ class TermColumns:
             for part in self._read(types, rows)
         ]
 
+    def read_values(
+        self, name: str, type_: pa.DataType, rows: NDArray[np.int64]
+    ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+        """Return the bytes of a few rows of a column of binary values, and where each begins and the last one ends.
+
+        Both arrays are read-only; see `read`.
+        """
+        listed = rows.tolist()
+        ascending = sorted(set(listed))
+        self._file.column(name, type_)
+        values = self._file.read_values(name, np.array(ascending, np.int64))
+        if values is None:
+            return bytes_and_offsets(self.read({name: type_}, rows)[0])
+        by_row = dict(zip(ascending, values, strict=True))
+        parts = [by_row[row] for row in listed]
+        ends = np.array([0, *accumulate(map(len, parts))], np.int64)
+        return readonly(parts[0] if len(parts) == 1 else np.concatenate(parts)), readonly(ends)
+
     def read_numbers(
         self, name: str, type_: pa.DataType, rows: NDArray[np.int64]
     ) -> tuple[NDArray[Any], NDArray[np.int64]]:
@@ -210,9 +229,9 @@ class KeptTerms(Generic[_T]):
     Attributes:
         cache: The cache.
         key: Beginning of the keys.
-        read: Reads the values of ascending, distinct terms, joined.
+        read: Reads the values of distinct terms, joined; of ascending ones, unless `arranged` is None.
         single: Returns the value of one term of joined values, as a copy.
-        arranged: Returns joined values in another order, perhaps repeatedly.
+        arranged: Returns joined values in another order, perhaps repeatedly; None if `read` is as quick in any order.
         join: Joins the values of single terms.
         of_others: Finds the value of a term that does as well; None for none.
     """
@@ -221,7 +240,7 @@ class KeptTerms(Generic[_T]):
     key: tuple[Any, ...]
     read: Callable[[NDArray[np.int64]], _T]
     single: Callable[[_T, int], _T]
-    arranged: Callable[[_T, Sequence[int]], _T]
+    arranged: Callable[[_T, Sequence[int]], _T] | None
     join: Callable[[list[_T]], _T]
     of_others: Callable[[int], _T | None] = lambda _: None
 
@@ -250,7 +269,9 @@ class KeptTerms(Generic[_T]):
     def _joined(self, terms: list[int]) -> _T:
         """Join the values of terms: those that are cached, and the others, read in one round."""
         kept = {term: value for term in terms if (value := self.of_term(term)) is not None}
-        rest = sorted(set(terms) - kept.keys())
+        rest = [term for term in dict.fromkeys(terms) if term not in kept]
+        if self.arranged is not None:
+            rest.sort()
         if rest:
             values = self.read(np.array(rest, np.int64))
             is_all = not kept
@@ -259,7 +280,7 @@ class KeptTerms(Generic[_T]):
                 self.cache.put((*self.key, term), kept[term])
             if is_all and rest == terms:
                 return values
-            if is_all:
+            if is_all and self.arranged is not None:
                 places = {term: place for place, term in enumerate(rest)}
                 return self.arranged(values, [places[term] for term in terms])
         return kept[terms[0]] if len(terms) == 1 else self.join([kept[term] for term in terms])

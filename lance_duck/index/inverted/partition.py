@@ -315,7 +315,7 @@ class InvertedPartition:
             ("positions", self.number),
             self._read_blocks,
             PositionBlocks.of_term,
-            PositionBlocks.in_order,
+            None,
             positions.joined_positions,
         )
 
@@ -354,7 +354,7 @@ class InvertedPartition:
     def _read_blocks(self, rows: NDArray[np.int64]) -> PositionBlocks:
         file, form = self._postings_file, self._parameters.block_form
         has_groups = self._has_position_groups
-        (values,) = self._columns.read({layout.POSITIONS: pa.large_binary()}, rows)
+        values = self._columns.read_values(layout.POSITIONS, pa.large_binary(), rows)
         starts = self._columns.read_numbers(layout.POSITION_STARTS, _STARTS, rows)
         return positions.blocks_of(values, starts, has_groups, self._lengths[rows], form, file.path)
 

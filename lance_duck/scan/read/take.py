@@ -88,7 +88,7 @@ class Taker:
             return self._of_fragment(int(self._owners(ids[:1])[0]), offsets, projection)
         owners = self._owners(ids)
         lives = np.ones(len(offsets), np.bool_)
-        for index in np.unique(owners).tolist():
+        for index in set(owners.tolist()):
             in_fragment = owners == index
             lives[in_fragment] = self._lives(self._reader(index), offsets[in_fragment])
         return self._take(owners[lives], offsets[lives], projection)
@@ -184,7 +184,7 @@ class Taker:
 
     def _shares(self, owners: Places, offsets: Places, projection: Projection) -> list[_FragmentTake]:
         """Group rows that ascend by fragment and offset by fragment."""
-        edges = [0] if len(owners) and owners[0] == owners[-1] else np.flatnonzero(np.diff(owners, prepend=-1)).tolist()
+        edges = [0, *(np.flatnonzero(owners[1:] != owners[:-1]) + 1).tolist()] if len(owners) else []
         numbered = any(path[0] in HIDDEN for path in projection.paths)
         return [
             _FragmentTake(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -55,6 +56,8 @@ class ScoreLayout:
 
     def batch(self, taker: Taker, addresses: NDArray[np.uint64], scores: ScoreColumns) -> pa.RecordBatch:
         """Return the rows at some addresses, in their order, with their scores by name."""
+        if not len(addresses):
+            return self._no_rows
         rows = taker.by_address(addresses, self.projection) if self.projection.outputs else None
         arrays: list[pa.Array] = []
         for place in self.order:
@@ -66,6 +69,11 @@ class ScoreLayout:
             else:
                 arrays.append(self._computed(place, rows, scores, len(addresses)))
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+    @cached_property
+    def _no_rows(self) -> pa.RecordBatch:
+        columns = self.schema.empty_table().columns
+        return pa.RecordBatch.from_arrays([column.chunk(0) for column in columns], schema=self.schema)
 
     def _computed(self, expression: _Expression, rows: Any, scores: ScoreColumns, count: int) -> pa.Array:
         roots = dict.fromkeys(path[0] for path in expression.sql.paths)

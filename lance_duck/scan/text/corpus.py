@@ -33,6 +33,11 @@ class Allowed:
     filtered: PassingRows | None = None
     fragments: frozenset[int] | None = None
 
+    @property
+    def is_every_row(self) -> bool:
+        """Whether all rows may be found."""
+        return self.filtered is None and self.fragments is None
+
     @cached_property
     def rows(self) -> Addresses | None:
         """Addresses of the rows that pass the filter, ascending; None if all do."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from types import TracebackType
 from typing import Any, Final
 
 import numpy as np
@@ -61,6 +61,24 @@ class Scoring:
     average: np.float32
     mask: NDArray[np.bool_] | None
     most: int | None
+
+
+class _Watch:
+    """A context that raises any error of a segment as a BrokenSegmentError."""
+
+    __slots__ = ("_segment",)
+
+    def __init__(self, segment: Segment) -> None:
+        self._segment = segment
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, Exception):
+            raise BrokenSegmentError(self._segment, error) from error
 
 
 class IndexedRows:
@@ -261,12 +279,8 @@ class IndexedRows:
                 return matching_terms(self.partition.sorted_terms.terms, word)
             return sorted({term for part in matched for term in part})
 
-    @contextmanager
-    def _watched(self) -> Iterator[None]:
-        try:
-            yield
-        except Exception as error:
-            raise BrokenSegmentError(self._segment, error) from error
+    def _watched(self) -> _Watch:
+        return _Watch(self._segment)
 
 
 def segment_rows(snapshot: Snapshot, segment: Segment) -> Sequence[IndexedRows]:

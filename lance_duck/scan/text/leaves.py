@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -113,6 +114,8 @@ class Weights:
 
     def over(self, corpus: Corpus) -> Weights:
         """Return the same weights for a corpus of the same places, in which other rows may be found."""
+        if corpus is self._corpus:
+            return self
         result = copy(self)
         result._corpus = corpus
         return result
@@ -160,13 +163,15 @@ class Weights:
             The rows; None if the place holds no positions, if words share a position, or if one stands for no term.
         """
         terms = [word.term for word in words if word.term is not None]
-        places = np.array([word.position for word in words], np.int64)
-        if not isinstance(place, IndexedRows) or len(terms) < len(words) or (np.diff(places) < 1).any():
+        places = [word.position for word in words]
+        is_ascending = all(one < other for one, other in pairwise(places))
+        if not isinstance(place, IndexedRows) or len(terms) < len(words) or not is_ascending:
             return None
         if self._has_no_terms(place):
             return Matches.none()
         scoring = Scoring(self._statistics.average, self._corpus.mask(place), most)
-        ranking = place.phrases(self._in_order(place, terms), scoring, PhraseOrder(places, slop))
+        order = PhraseOrder(np.array(places, np.int64), slop)
+        ranking = place.phrases(self._in_order(place, terms), scoring, order)
         return None if ranking is None else Matches.of(self._corpus.names(place, ranking[0]), ranking[1])
 
     def _has_no_terms(self, place: Place) -> bool:

@@ -49,7 +49,7 @@ class TextScan(ScoredScan):
                 raise UnsupportedError(f"{name} is not supported", where="full_text_query")
         before, condition = on_scores(table.snapshot.schema, options, (SCORE,))
         self._search = _prepared(table, before, fragment, by_row=by_row)
-        _ = self._search.words  # bad queries are refused now
+        _ = self._search.known  # bad queries are refused now
         super().__init__(table, options, (DOC_INDEX, SCORE) if self.by_element else (SCORE,), condition)
 
     @property
@@ -112,16 +112,17 @@ def _doc_index(elements: tuple[NDArray[np.uint32], ...], count: int) -> pa.ListA
 def _prepared(table: TableScan, options: ScanOptions, fragment: Fragment | None, *, by_row: bool) -> TextSearch:
     is_post = options.prefilter is False
     post = table.option_cache.filter(table.snapshot.schema, options) if is_post else None
-    inner = ScanOptions(
-        columns=[],
-        filter=None if is_post else options.filter,
-        parameters=None if is_post or options.filter is None else options.parameters,
-        fragments=options.fragments,
-        use_scalar_index=options.use_scalar_index,
-    )
-    if inner.filter is None and inner.fragments is None and fragment is None and inner.use_scalar_index is None:
-        plan: ScanPlan = table.option_cache.layout("every row", lambda: table.plan(inner))
+    condition = None if is_post else options.filter
+    if fragment is None and condition is None and options.fragments is None and options.use_scalar_index is None:
+        plan: ScanPlan = table.option_cache.layout("every row", lambda: table.plan(ScanOptions(columns=[])))
     else:
+        inner = ScanOptions(
+            columns=[],
+            filter=condition,
+            parameters=None if condition is None else options.parameters,
+            fragments=options.fragments,
+            use_scalar_index=options.use_scalar_index,
+        )
         plan = table.plan(inner, fragment)
     query = full_text_query(options.full_text_query, table.snapshot)
     workers = None if options.use_threads else 1

@@ -249,6 +249,8 @@ class TextSearch:
 def leaves_of(query: FullTextQuery) -> Iterator[Leaf]:
     """Yield the queries of words of a tree; one for each column of a query whose columns are scored separately."""
     match query:
+        case MatchQuery() | PrefixQuery() | PhraseQuery() | CombinedFieldsQuery():
+            yield query
         case BooleanQuery():
             for _, each in query.queries:
                 yield from leaves_of(each)
@@ -257,8 +259,6 @@ def leaves_of(query: FullTextQuery) -> Iterator[Leaf]:
             yield from leaves_of(query.negative)
         case MultiMatchQuery():
             yield from _of_columns(query)
-        case MatchQuery() | PrefixQuery() | PhraseQuery() | CombinedFieldsQuery():
-            yield query
 
 
 def sought_leaves(query: FullTextQuery) -> Iterator[Leaf]:
@@ -301,7 +301,7 @@ class _TextRun:
             case MatchQuery() | PrefixQuery():
                 return leaves.match(self._weights(query), query, most)
             case PhraseQuery():
-                return leaves.phrase(self._weights(query), query, self._search.words[query], most)
+                return leaves.phrase(self._weights(query), query, self._search.known[query].words, most)
             case CombinedFieldsQuery():
                 return leaves.combined_fields(self._corpora_of(query), query, self._search.words[query])
             case MultiMatchQuery():
@@ -340,7 +340,8 @@ class _TextRun:
         if not all(isinstance(place, IndexedRows) for place in corpus.places):
             return Weights.of(corpus, leaf, leaf_cache.words)
         if leaf_cache.weights is None:
-            leaf_cache.weights = Weights.of(replace(corpus, allowed=Allowed()), leaf, leaf_cache.words)
+            every = corpus if corpus.allowed.is_every_row else replace(corpus, allowed=Allowed())
+            leaf_cache.weights = Weights.of(every, leaf, leaf_cache.words)
         return leaf_cache.weights.over(corpus)
 
     def _corpora_of(self, leaf: Leaf) -> Sequence[Corpus]:
@@ -348,17 +349,22 @@ class _TextRun:
 
     def _corpus(self, key: Key, route: TextRoute) -> Corpus:
         search = self._search
-        words = {
-            word for leaf, leaf_words in search.words.items() if key in search.keys_of(leaf) for word in leaf_words
-        }
-        texts = FlatTexts(search.table, route.column, route.analyser, route.by_element, search.workers)
-        is_covered = search.fast or not route.open
-        fragments = [] if is_covered else [f for f in search.table.snapshot.fragments if f.id in route.open]
-        flat = texts.analysed(fragments, _narrowed_to(words))
+        snapshot = search.table.snapshot
+        fragments = [] if search.fast or not route.open else [f for f in snapshot.fragments if f.id in route.open]
         rows = sum(fragment.num_rows for fragment in fragments)
         self._log.append(f"{route.column.path}: {rows} rows of {len(fragments)} fragments were searched flat")
-        places: list[Place] = [place for each in route.segments for place in segment_rows(search.table.snapshot, each)]
-        return Corpus([*places, *flat], self._allowed, texts.rows, route.rounds_lengths, route.by_element)
+        texts = FlatTexts(search.table, route.column, route.analyser, route.by_element, search.workers)
+
+        def indexed() -> Corpus:
+            places: list[Place] = [place for each in route.segments for place in segment_rows(snapshot, each)]
+            return Corpus(places, Allowed(), texts.rows, route.rounds_lengths, route.by_element)
+
+        is_known = key[1] is None  # a route of another analyser serves one query
+        corpus = snapshot.derived(("text corpus", route), indexed) if is_known else indexed()
+        if fragments:
+            words = {word for leaf, each in search.words.items() if key in search.keys_of(leaf) for word in each}
+            corpus = replace(corpus, places=[*corpus.places, *texts.analysed(fragments, _narrowed_to(words))])
+        return corpus if self._allowed.is_every_row else replace(corpus, allowed=self._allowed)
 
 
 _OCCURS = (Occur.MUST, Occur.SHOULD, Occur.MUST_NOT)

@@ -14,7 +14,8 @@ Format 1, a list for each document
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from itertools import accumulate
 
 import numpy as np
 import pyarrow as pa
@@ -76,17 +77,6 @@ class PositionBlocks:
         """Size in memory, in bytes."""
         return self.data.nbytes + self.begins.nbytes + self.ends.nbytes + self.lists.nbytes
 
-    def in_order(self, places: Sequence[int]) -> PositionBlocks:
-        """Return the blocks of the terms at `places`, in that order; they share `data`."""
-        lists = self.lists.tolist()
-        spans = [(lists[place], lists[place + 1]) for place in places]
-        return replace(
-            self,
-            begins=np.concatenate([self.begins[first:last] for first, last in spans]),
-            ends=np.concatenate([self.ends[first:last] for first, last in spans]),
-            lists=np.cumsum([0, *(last - first for first, last in spans)]),
-        )
-
     def of_term(self, i: int) -> PositionBlocks:
         """Return the blocks of one term, at least one, copied."""
         first, last = int(self.lists[i]), int(self.lists[i + 1])
@@ -103,18 +93,18 @@ class PositionBlocks:
 
 def joined_positions(parts: Sequence[PositionBlocks]) -> PositionBlocks:
     """Join the blocks of some terms, of which each part has one; there is at least one part."""
-    sizes = np.cumsum([0, *(len(part.data) for part in parts)])
+    sizes = [0, *accumulate(len(part.data) for part in parts)]
     return PositionBlocks(
         readonly(np.concatenate([part.data for part in parts])),
-        np.concatenate([part.begins + at for part, at in zip(parts, sizes.tolist(), strict=False)]),
-        np.concatenate([part.ends + at for part, at in zip(parts, sizes.tolist(), strict=False)]),
+        np.concatenate([part.begins + at for part, at in zip(parts, sizes, strict=False)]),
+        np.concatenate([part.ends + at for part, at in zip(parts, sizes, strict=False)]),
         np.cumsum([0, *(len(part.begins) for part in parts)]),
         parts[0].has_groups,
     )
 
 
 def blocks_of(
-    values: pa.LargeBinaryArray,
+    values: tuple[NDArray[np.uint8], Int64s],
     starts: tuple[UInt32s, Int64s],
     has_groups: bool,
     lengths: Int64s,
@@ -124,7 +114,7 @@ def blocks_of(
     """Return the blocks of streams; the numbers in them are checked when they are read.
 
     Args:
-        values: See `PositionStream`.
+        values: Bytes of the streams, and where each begins, and where the last one ends; inside the bytes.
         starts: The values of `PositionStream.starts`, and the first of each term, and one past the last.
         has_groups: See `PositionStream`.
         lengths: Number of postings of each term, at least one.
@@ -134,9 +124,7 @@ def blocks_of(
     Raises:
         CorruptError: The streams have other blocks than the postings, or blocks lie outside of them.
     """
-    if values.null_count:
-        raise CorruptError("null among positions", where=where)
-    data, terms = bytes_and_offsets(values)
+    data, terms = values
     lists = starts[1]
     if len(lists) != len(lengths) + 1 or len(terms) != len(lists):
         raise CorruptError("blocks of positions do not fit the postings", where=where)

@@ -46,14 +46,19 @@ class WeightedTerms:
     @property
     def has_variants(self) -> bool:
         """Whether several terms stand for one word, beside other words."""
-        return len(self.slots) > 1 and self.slots[0] != self.slots[-1] and not np.diff(self.slots).all()
+        return 1 < self._num_found < len(self.slots)
 
     @property
     def can_match(self) -> bool:
         """Whether a document can match at all."""
         if not len(self.ids):
             return False
-        return not self.every or len(np.unique(self.slots)) == self.num_slots
+        return not self.every or self._num_found == self.num_slots
+
+    @property
+    def _num_found(self) -> int:
+        """Number of words that have a term here."""
+        return len(set(self.slots.tolist()))
 
 
 def matching_documents(

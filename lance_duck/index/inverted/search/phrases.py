@@ -41,7 +41,9 @@ class PhraseOrder:
     @property
     def distances(self) -> NDArray[np.int64]:
         """Distance of each word from the one before; 0 for the first."""
-        return np.diff(self.places, prepend=self.places[:1])
+        distances = np.zeros(len(self.places), np.int64)
+        np.subtract(self.places[1:], self.places[:-1], out=distances[1:])
+        return distances
 
 
 def best_phrases(
