@@ -4,7 +4,8 @@ Both search an index of the same texts that pylance built, with positions, witho
 frequent as those of a language. Queries come again, and so do their filters, whose rows we remember, and words, whose
 postings both keep; the cases of "new filters" have another filter each time, and those of "new words" ask for words
 that were never asked for. What is measured is `TIMES` queries, one after the other: a single one would be
-measured on a processor whose caches hold what the other library, and the collection of garbage, left there.
+measured on a processor whose caches hold what the other library, and the collection of garbage, left there. Each case
+opens the table anew, so that none finds what another one has read.
 """
 
 from __future__ import annotations
@@ -40,11 +41,11 @@ def main() -> None:
     add_clock(parser)
     arguments = parser.parse_args()
     path = table(arguments.rows)
-    datasets = {OURS: ld.dataset(path), "pylance": lance.dataset(path)}
     asked = questions()
     cases = []
     for name in chosen(asked, arguments.only):
         mine, its, more = asked[name]
+        datasets = {OURS: ld.dataset(path), "pylance": lance.dataset(path)}
         contestants: dict[str, Callable[[], object]] = {
             who: partial(search, dataset, query, more, count())
             for (who, dataset), query in zip(datasets.items(), (mine, its), strict=True)

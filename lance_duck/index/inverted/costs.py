@@ -26,6 +26,10 @@ SEARCH_WINDOW: Final = 4096
 """Documents that are bounded together in a search for the best ones; 2048 takes a tenth longer, 8192 is as quick
 (`benchmarks/postings.py`)."""
 
+INTERSECTED_WINDOW: Final = 1 << 14
+"""Documents of a window of a search for several required terms that does without bounds: 4096 takes a tenth to a third
+longer, 32,768 is as quick (`benchmarks/postings.py`)."""
+
 FIRST_WINDOWS: Final = 8
 """Windows that are searched before the others, the most promising ones, so that others can be skipped."""
 

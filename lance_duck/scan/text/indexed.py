@@ -63,7 +63,7 @@ class Scoring:
     most: int | None
 
 
-class _Watch:
+class _BreakageWatch:
     """A context that raises any error of a segment as a BrokenSegmentError."""
 
     __slots__ = ("_segment",)
@@ -279,8 +279,8 @@ class IndexedRows:
                 return matching_terms(self.partition.sorted_terms.terms, word)
             return sorted({term for part in matched for term in part})
 
-    def _watched(self) -> _Watch:
-        return _Watch(self._segment)
+    def _watched(self) -> _BreakageWatch:
+        return _BreakageWatch(self._segment)
 
 
 def segment_rows(snapshot: Snapshot, segment: Segment) -> Sequence[IndexedRows]:

@@ -17,7 +17,7 @@ from lance_duck.index.inverted.costs import MOST_PRUNED_TERMS, SEARCH_WINDOW
 from lance_duck.index.inverted.partition import InvertedPartition
 from lance_duck.index.inverted.postings import PostingBlocks
 from lance_duck.index.inverted.search.bounds import SLACK, block_bounds, windows_of
-from lance_duck.index.inverted.search.intersect import intersection
+from lance_duck.index.inverted.search.intersect import intersected
 from lance_duck.index.inverted.search.matching import Documents, Float32s, Mask, WeightedTerms, matching_documents
 from lance_duck.kernels.jit import readonly
 from lance_duck.kernels.postings.best import find_best_of_any, find_best_of_term
@@ -97,7 +97,7 @@ def _having_all(
     least: float,
 ) -> tuple[Documents, Float32s]:
     """Return the best documents that have all of several terms, in any order."""
-    found = intersection(partition, terms, average)
+    found = intersected(partition, terms, average)
     scoring = scoring_of(terms, partition.norms(average), mask, keys)
     most = min(k, found.shortest)
     best, counts = (np.empty(most, np.float32), np.empty(most, np.int64)), np.zeros(2, np.int64)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lance_duck.index.inverted.codecs.problems import check_code
-from lance_duck.index.inverted.costs import FEW_MATCHES, SEARCH_WINDOW
+from lance_duck.index.inverted.costs import FEW_MATCHES, INTERSECTED_WINDOW
 from lance_duck.index.inverted.partition import InvertedPartition
 from lance_duck.index.inverted.postings import PostingBlocks
 from lance_duck.index.inverted.search.bounds import block_bounds, windows_of
@@ -46,11 +46,12 @@ class Intersection:
         count, size = len(self.postings), self.postings.form.size
         room = np.empty((2, count, size), np.uint32)
         rarest = np.argsort(self.postings.lengths, kind="stable")
-        rows = np.empty((ROWS_BEFORE + count, SEARCH_WINDOW + 1), np.int64)
-        return room, np.full((2, count), -1, np.int64), rarest, np.zeros(SEARCH_WINDOW, np.uint16), rows
+        window = int(self.windows[-1])
+        rows = np.empty((ROWS_BEFORE + count, window + 1), np.int64)
+        return room, np.full((2, count), -1, np.int64), rarest, np.zeros(window, np.uint16), rows
 
 
-def intersection(partition: InvertedPartition, terms: WeightedTerms, average: float) -> Intersection:
+def intersected(partition: InvertedPartition, terms: WeightedTerms, average: float) -> Intersection:
     """Read the postings of terms, at least one, that a document must all have.
 
     Args:
@@ -64,10 +65,11 @@ def intersection(partition: InvertedPartition, terms: WeightedTerms, average: fl
     lengths = partition.document_frequencies(terms.ids).tolist()
     num_documents = partition.num_documents
     expected = math.prod(length / num_documents for length in lengths) * num_documents
-    postings = partition.postings(terms.ids, with_impacts=expected > FEW_MATCHES)
+    is_bounded = expected > FEW_MATCHES
+    postings = partition.postings(terms.ids, with_impacts=is_bounded)
     form, blocks = postings.form, postings.blocks
-    is_bounded = postings.impacts is not None
-    if postings.impacts is None:
+    if postings.impacts is None or not is_bounded:
+        is_bounded = False
         last, windows = last_documents(postings), _every_window(num_documents)
     else:
         last, bounds = block_bounds(postings, postings.impacts, terms, average)
@@ -97,5 +99,5 @@ def last_documents(postings: PostingBlocks) -> NDArray[np.int64]:
 
 def _every_window(num_documents: int) -> tuple[NDArray[np.float64], NDArray[np.int64], int]:
     """Return windows without bounds, in ascending order: see `windows_of`."""
-    count = -(-num_documents // SEARCH_WINDOW)
-    return np.full(count, np.inf), np.arange(count), SEARCH_WINDOW
+    count = -(-num_documents // INTERSECTED_WINDOW)
+    return np.full(count, np.inf), np.arange(count), INTERSECTED_WINDOW

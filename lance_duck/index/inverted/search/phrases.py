@@ -16,7 +16,7 @@ from lance_duck.index.inverted.codecs.problems import check_code
 from lance_duck.index.inverted.costs import DOCUMENT_POSITIONS, MOST_PRUNED_TERMS
 from lance_duck.index.inverted.partition import InvertedPartition
 from lance_duck.index.inverted.search.best import scoring_of
-from lance_duck.index.inverted.search.intersect import Intersection, intersection
+from lance_duck.index.inverted.search.intersect import Intersection, intersected
 from lance_duck.index.inverted.search.matching import Documents, Float32s, Mask, WeightedTerms
 from lance_duck.kernels.jit import readonly
 from lance_duck.kernels.postings.phrases import POSITION_STATE, find_best_phrases
@@ -79,7 +79,7 @@ def best_phrases(
         return _NONE
     if terms.num_slots > MOST_PRUNED_TERMS or (terms.weights == 0).any():
         return None
-    found = intersection(partition, terms, average)
+    found = intersected(partition, terms, average)
     if not found.shortest:
         return _NONE
     blocks = partition.position_blocks(terms.ids)
