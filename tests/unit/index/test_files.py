@@ -10,6 +10,7 @@ import pytest
 from lance_duck.errors import CorruptError, NotFoundError
 from lance_duck.index.files import SegmentFile, SegmentReader, SegmentWriter
 from lance_duck.store import open_store
+from lance_duck.store.request import watched
 from lance_duck.wire import paths
 
 SCHEMA = pa.schema([("a", pa.int64()), ("s", pa.string())], metadata={"written": "before"})
@@ -82,3 +83,26 @@ def test_a_segment_that_is_given_up_leaves_no_files(tmp_path: Path) -> None:
         begin()
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
     writer.discard()
+
+
+@pytest.mark.parametrize("compression", ["none", "zstd"])
+def test_long_values_are_read_one_by_one(tmp_path: Path, compression: str) -> None:
+    values = [bytes([i, i + 1]) * (i * 7) for i in range(200)]
+    field = pa.field("v", pa.large_binary(), metadata={"lance-encoding:compression": compression})
+    with SegmentWriter(open_store(str(tmp_path)), uuid=UUID(int=5)) as writer:
+        file = writer.create("some.lance", pa.schema([field, ("short", pa.large_binary())]), page_bytes=1 << 16)
+        for part in (values[:90], values[90:]):
+            file.write(
+                pa.record_batch(
+                    [pa.array(part, pa.large_binary()), pa.array([b"s"] * len(part), pa.large_binary())],
+                    names=["v", "short"],
+                )
+            )
+        writer.add("some.lance", file)
+    some = opened(tmp_path)
+    found = some.read_values("v", np.array([0, 1, 89, 90, 199]))
+    assert found is not None
+    assert [value.tobytes() for value in found] == [values[i] for i in (0, 1, 89, 90, 199)]
+    assert some.read_values("short", np.array([3])) is None
+    with watched():
+        assert some.read_values("v", np.array([3])) is None

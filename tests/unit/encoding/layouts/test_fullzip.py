@@ -11,6 +11,7 @@ from unit.encoding.hand_pages import ITEM, Memory, flat, layers_of, page_of, rav
 
 from lance_duck.encoding.block import FixedWidth, VariableWidth
 from lance_duck.encoding.layouts.assemble import Structure
+from lance_duck.encoding.layouts.fullzip import FullZipReader
 from lance_duck.encoding.layouts.page import Leaf, Page
 from lance_duck.encoding.layouts.structural import open_page
 from lance_duck.errors import CorruptError, LanceDuckError, UnsupportedError
@@ -110,6 +111,29 @@ def test_a_take_reads_its_rows_only() -> None:
     run(open_page(page).read(np.array([0, 2, 3])))
     assert isinstance(page.source, Memory)
     assert page.source.reads[1:] == [(0, 6), (6 + 7, 8 + 9)]
+
+
+def test_values_are_read_one_by_one_where_they_differ_in_size() -> None:
+    structure = structure_of(False)
+    reader = open_page(zipped_page([5, 77, 6], structure, fixed=False, has_def=False))
+    assert isinstance(reader, FullZipReader)
+    found = reader.read_values(np.array([0, 1]))
+    assert found is not None
+    assert [value.tobytes() for value in found] == [b"5", b"77"]
+    for fixed, has_def in ((False, True), (True, False)):
+        reader = open_page(zipped_page([5, 77], structure, fixed=fixed, has_def=has_def))
+        assert isinstance(reader, FullZipReader)
+        assert reader.read_values(np.array([0])) is None
+
+
+def test_a_value_of_another_length_than_its_entry_is_refused() -> None:
+    page = zipped_page([5, 77], structure_of(False), fixed=False, has_def=False)
+    assert isinstance(page.source, Memory)
+    page.source.data[0] ^= 1
+    reader = open_page(page)
+    assert isinstance(reader, FullZipReader)
+    with pytest.raises(CorruptError, match="length of a value"):
+        reader.read_values(np.array([0]))
 
 
 def test_a_page_shorter_than_its_rows_is_refused() -> None:

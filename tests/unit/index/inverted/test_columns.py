@@ -8,7 +8,7 @@ from unit.index.inverted.partitions import FORMS, contents_of, random_texts, seg
 
 from lance_duck.cache import SizedCache
 from lance_duck.index.inverted import columns, layout
-from lance_duck.index.inverted.columns import TermColumns, read_columns
+from lance_duck.index.inverted.columns import KeptTerms, TermColumns, read_columns
 from lance_duck.index.inverted.partition import InvertedPartition
 
 TEXTS = random_texts(700)
@@ -51,6 +51,36 @@ def test_a_column_beyond_the_limit_is_never_kept_whole(tmp_path) -> None:
     found.read(TYPES, np.array([1]))
     assert not found.keep(TYPES)
     assert not found.are_whole(TYPES)
+
+
+def test_values_of_terms_are_read_once_alone_or_together() -> None:
+    asked: list[list[int]] = []
+
+    def read(terms: np.ndarray) -> np.ndarray:
+        asked.append(terms.tolist())
+        return terms * 10
+
+    cache: SizedCache[Any] = SizedCache(1 << 20, lambda value: value.nbytes)
+    for arranged in (lambda values, places: values[places], None):
+        kept = KeptTerms(
+            cache, (arranged is None,), read, lambda values, i: values[i : i + 1], arranged, np.concatenate
+        )
+        for terms in ([7], [7, 3], [9, 8, 9], [9, 8, 9], [3, 7]):
+            assert kept.of(terms).tolist() == [10 * term for term in terms]
+            assert all(kept.of_term(term) is not None for term in terms)
+    assert asked == [[7], [3], [8, 9], [7], [3], [9, 8]]
+
+
+def test_blocks_that_were_read_with_impacts_are_not_read_again(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(columns, "READ_MEANWHILE", 0)
+    (partition,) = segment_of(tmp_path, [contents_of(TEXTS)]).partitions
+    assert partition.postings(np.array([3, 5]), with_impacts=False).impacts is None
+    partition.postings(np.array([7, 9]))
+    monkeypatch.setattr(partition._columns, "read_blobs", None)
+    for ids in ([3, 5], [5], [9], [7, 9]):
+        assert (
+            partition.postings(np.array(ids), with_impacts=False).lengths.tolist() == partition._lengths[ids].tolist()
+        )
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -9,7 +9,8 @@ from unit.index.inverted.partitions import FORMS, contents_of, random_texts, seg
 from lance_duck.errors import CorruptError
 from lance_duck.index.inverted.codecs.scores import inverse_frequencies
 from lance_duck.index.inverted.partition import InvertedPartition
-from lance_duck.index.inverted.search import WeightedTerms, best_documents, matching_documents
+from lance_duck.index.inverted.search import WeightedTerms, best_documents, intersect, matching_documents
+from lance_duck.index.inverted.search.intersect import last_documents
 
 TEXTS = [["a"], ["a", "b", "a"], ["c", "b"], ["b", "a", "c", "a", "a"]]
 
@@ -72,6 +73,41 @@ def test_documents_below_the_least_score_are_left_out(tmp_path) -> None:
     _, scores = best_documents(partition, terms, 2.75, keys, 3)
     documents, _ = best_documents(partition, terms, 2.75, keys, 3, least=float(scores[1]))
     assert len(documents) == 2
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_first_document_of_a_block_bounds_the_one_before(tmp_path, form) -> None:
+    texts = [["a", "b"] if i % 3 else ["a"] for i in range(1000)]
+    (partition,) = segment_of(tmp_path, [contents_of(texts)], **form).partitions
+    postings = partition.postings(partition.term_ids([b"a", b"b"]), with_impacts=False)
+    size = postings.form.size
+    firsts = [[i for i in range(1000) if word in texts[i]][::size] for word in ("a", "b")]
+    expected = [last for each in firsts for last in [*(first - 1 for first in each[1:]), 999]]
+    assert last_documents(postings).tolist() == expected
+
+
+def test_first_documents_that_do_not_ascend_are_noticed(tmp_path) -> None:
+    (partition,) = segment_of(tmp_path, [contents_of(random_texts(2000))]).partitions
+    sound = partition.postings(np.array([0]), with_impacts=False)
+    data = sound.blocks.data.copy()
+    data[sound.blocks.offsets[1] + 4 : sound.blocks.offsets[1] + 8] = 0
+    with pytest.raises(CorruptError, match="postings"):
+        last_documents(replace(sound, blocks=replace(sound.blocks, data=data)))
+
+
+@pytest.mark.parametrize("few", [0, 1 << 30])
+@pytest.mark.parametrize("form", FORMS)
+def test_broken_postings_of_several_required_words_are_noticed(tmp_path, monkeypatch, form, few) -> None:
+    monkeypatch.setattr(intersect, "FEW_MATCHES", few)
+    (partition,) = segment_of(tmp_path, [contents_of(random_texts(2000))], **form).partitions
+    sound = partition.postings(np.array([0, 1]))
+    data = sound.blocks.data.copy()
+    data[20:60] ^= 0xFF
+    broken = replace(sound, blocks=replace(sound.blocks, data=data))
+    partition.postings = lambda ids, with_impacts: broken  # type: ignore[method-assign]
+    terms = WeightedTerms.plain(np.array([0, 1]), np.ones(2, np.float32), every=True)
+    with pytest.raises(CorruptError, match="postings"):
+        best_documents(partition, terms, 15.0, np.arange(2000, dtype=np.uint64), 1999)
 
 
 @pytest.mark.parametrize("form", FORMS)
