@@ -87,10 +87,15 @@ class Taker:
         if len(ids) and _is_one(ids):
             return self._of_fragment(int(self._owners(ids[:1])[0]), offsets, projection)
         owners = self._owners(ids)
+        readers = {index: self._reader(index) for index in set(owners.tolist())}
+        if len(ids) and int(np.maximum.reduce(offsets)) < min(
+            0 if reader.deletions is not None else reader.num_rows for reader in readers.values()
+        ):
+            return self._take(owners, offsets, projection)
         lives = np.ones(len(offsets), np.bool_)
-        for index in set(owners.tolist()):
+        for index, reader in readers.items():
             in_fragment = owners == index
-            lives[in_fragment] = self._lives(self._reader(index), offsets[in_fragment])
+            lives[in_fragment] = self._lives(reader, offsets[in_fragment])
         return self._take(owners[lives], offsets[lives], projection)
 
     def _of_fragment(self, index: int, offsets: Places, projection: Projection) -> pa.RecordBatch:
