@@ -88,8 +88,11 @@ def are_uneven(counts: Counts, sizes: Counts) -> bool:
 
 
 def are_few(counts: Counts, expected: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Return whether numbers of allowed vectors are far below those that chance makes expect."""
+    """Return whether numbers of allowed vectors are far below those that chance makes expect.
+
+    Where none are expected, of partitions without vectors, they are: such partitions do not tell where neighbours lie.
+    """
     few: NDArray[np.bool_] = counts < np.minimum(
         ALLOWED_OF_EXPECTED * expected, expected - DEVIATIONS * np.sqrt(expected)
     )
-    return few
+    return few | (expected <= 0)

@@ -17,9 +17,13 @@ CODES = RNG.integers(0, 256, (200, 4)).astype(np.uint8)
 ASKED = RNG.integers(0, 256, (3, 4)).astype(np.float32)
 
 
-@pytest.fixture
-def index(tmp_path: Path) -> HammingIndex:
-    centroids = RNG.integers(0, 256, (4, 4)).astype(np.uint8)
+@pytest.fixture(params=["a nearest partition of its own", "an empty one"])
+def index(tmp_path: Path, request: pytest.FixtureRequest) -> HammingIndex:
+    """Four partitions, of which the second one is empty; it may be the nearest of all queries."""
+    centroids = np.random.default_rng(1).integers(0, 256, (4, 4)).astype(np.uint8)
+    if request.param == "an empty one":
+        centroids[1] = ASKED[0]
+        centroids[[0, 2, 3]] = ~ASKED.astype(np.uint8)
     written = Written(CODES, [50, 0, 100, 50], centroids, "FLAT", "hamming", {"dim": 4})
     return HammingIndex(VectorFiles(written.write(tmp_path)))
 
