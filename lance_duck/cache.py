@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from lance_duck.forks import Lock
 
@@ -67,6 +67,12 @@ class LruCache(Generic[_T]):
         """Forget the value of a key."""
         with self._lock:
             self._entries.pop(key, None)
+
+    def drop_where(self, is_gone: Callable[[Any], bool]) -> None:
+        """Forget the values of all keys for which a function returns True."""
+        with self._lock:
+            for key in [key for key in self._entries if is_gone(key)]:
+                del self._entries[key]
 
 
 class _Entry(Generic[_T]):
@@ -152,6 +158,12 @@ class SizedCache(Generic[_T]):
             entry = self._values.pop(key, None)
             if entry is not None:
                 self._discount(entry[1])
+
+    def drop_where(self, is_gone: Callable[[Any], bool]) -> None:
+        """Forget the values of all keys for which a function returns True."""
+        with self._lock:
+            for key in [key for key in self._values if is_gone(key)]:
+                self._discount(self._values.pop(key)[1])
 
     @property
     def nbytes(self) -> int:

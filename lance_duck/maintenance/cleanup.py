@@ -106,9 +106,12 @@ def cleanup(
     if remove is not None:
         count = sum(f.kind == _MANIFEST for f in files)
         here, elsewhere = here[:count], here[count:]
-    failed = sum(delete_files(store, batch) for batch in _batches(here, delete_rate_limit))
-    if remove is not None and elsewhere:
-        failed += remove(elsewhere)
+    try:
+        failed = sum(delete_files(store, batch) for batch in _batches(here, delete_rate_limit))
+        if remove is not None and elsewhere:
+            failed += remove(elsewhere)
+    finally:
+        snapshot.forget_files([*here, *elsewhere])
     return _stats(old, files, failed)
 
 

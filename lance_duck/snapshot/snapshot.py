@@ -8,7 +8,7 @@ A file named in the manifest lies below the root of the table, or below the base
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from datetime import date, datetime
 from functools import cached_property
 from os import PathLike
@@ -310,13 +310,29 @@ class Snapshot:
         return self.followed_by(snapshot.manifest) if snapshot.location == self.location else snapshot
 
     def followed_by(self, manifest: Manifest) -> Snapshot:
-        """Return another version of the branch, from its manifest; the two share open files and stores."""
+        """Return another version of the branch, from its manifest; the two share open files and stores.
+
+        Segments that a later version no longer has are let go: each holds several open files, however small it is.
+        """
         snapshot = Snapshot(self.location, manifest)
         if snapshot.base_paths == self.base_paths:
             snapshot._files, snapshot._deletions = self._files, self._deletions
             snapshot._shared = self._shared
             snapshot._bases.root, snapshot._bases.stores = self._bases.root, self._bases.stores
+            if self.version < snapshot.version and self.indices is not snapshot.indices:
+                gone = {segment.uuid for segment in self.indices} - {segment.uuid for segment in snapshot.indices}
+                if gone:
+                    self._shared.drop_where(lambda key: isinstance(key, tuple) and not gone.isdisjoint(key))
         return snapshot
+
+    def forget_files(self, names: Collection[str]) -> None:
+        """Let go of files that were removed from the disk, by their paths below the root of the table.
+
+        While they are open, the system keeps their bytes on the disk.
+        """
+        gone = frozenset(names)
+        self._files.drop_where(lambda key: key[0] is None and paths.data_file(key[1]) in gone)
+        self._deletions.drop_where(lambda key: key[0] is None and key[1] in gone)
 
     def latest_version(self) -> int:
         """Return the number of the newest version of the branch that this version is of."""

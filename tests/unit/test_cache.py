@@ -137,3 +137,16 @@ def test_a_dropped_thing_is_made_anew() -> None:
     kept.drop("a")
     kept.drop("b")
     assert kept.get("a", lambda: Thing(1)) is not a
+
+
+def test_values_of_keys_that_are_gone_are_forgotten() -> None:
+    by_number: LruCache[Thing] = LruCache(8)
+    sized = by_size(100)
+    for key in range(6):
+        by_number.put(key, Thing(10))
+        sized.put(key, Thing(10))
+    by_number.drop_where(lambda key: key % 2 == 0)
+    sized.drop_where(lambda key: key % 2 == 0)
+    assert [key for key in range(6) if by_number.find(key)] == [1, 3, 5]
+    assert [key for key in range(6) if key in sized] == [1, 3, 5]
+    assert sized.nbytes == 30
