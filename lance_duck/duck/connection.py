@@ -20,7 +20,7 @@ from lance_duck.duck.changes.user_text import told_of
 from lance_duck.duck.failures import identifier_not_read, own_errors, raise_own, unsupported_change, view_not_changed
 from lance_duck.duck.foreign import ForeignTexts, changes_search
 from lance_duck.duck.full_text.calls import may_find
-from lance_duck.duck.full_text.rewrite import TextRewriter
+from lance_duck.duck.full_text.rewrite import RewrittenText, TextRewriter
 from lance_duck.duck.history.names import may_be_called
 from lance_duck.duck.inherited import Inherited, guarded, leave_to_children
 from lance_duck.duck.macros import load_history
@@ -371,13 +371,15 @@ class Connection:
                 self._writer.rowcount = None
                 return with_one_version(partial(call_as_user, partial(method, query, **options)))
             with self._writer.reading(query, later=bool(later)):
-                text = self._texts.rewritten(query, later=bool(later))
+                rewritten = self._texts.rewritten(query, later=bool(later))
+                text = rewritten.text
                 with told_of(query, text):
                     values = options.get("parameters", options.get("params"))
                     if (change := self._writer.find(text, values, later=later)) is not None:
                         return self._writer.run(change, method, options, later=later)
-                    read = partial(self._read, method, text, options, later=later)
-                    return self._writer.settled(with_one_version(self._writer.prepared(text, read) or read))
+                    read = partial(self._read_carried, method, rewritten, options, later=later)
+                    prepared = self._writer.prepared(rewritten.carried, read)
+                    return self._writer.settled(with_one_version(prepared or read))
 
         try:
             return self._with_new_tables(run, None if later is None else query)
@@ -389,6 +391,22 @@ class Connection:
             if name is None or not self._names.are_ours(parts_of_name(name), later=bool(later)):
                 raise
             raise unsupported_change(name, query) from error
+
+    def _read_carried(
+        self, method: Callable[..., Any], rewritten: RewrittenText, options: Mapping[str, Any], *, later: bool | None
+    ) -> Any:
+        """Run a statement that changes no Lance table, its calls carried to their tables unless DuckDB refuses that."""
+        if rewritten.carried != rewritten.text:
+            try:
+                return self._read(method, rewritten.carried, options, later=later)
+            except duckdb.InterruptException:
+                raise
+            except duckdb.Error as error:
+                try:
+                    return self._read(method, rewritten.text, options, later=later)
+                except duckdb.TransactionException:
+                    raise error from None  # the error ended the transaction
+        return self._read(method, rewritten.text, options, later=later)
 
     def _read(self, method: Callable[..., Any], text: str, options: Mapping[str, Any], *, later: bool | None) -> Any:
         """Run a statement that changes no Lance table."""

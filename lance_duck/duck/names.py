@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Final
@@ -31,19 +31,42 @@ Place = tuple[str, str]
 
 
 @dataclass(frozen=True)
+class View:
+    """A view that is none of Lance's tables.
+
+    Attributes:
+        sql: The statement that made it.
+        place: Where DuckDB has it, and where names in it are looked up first, unless it is temporary.
+    """
+
+    sql: str
+    place: Place
+
+    @property
+    def within(self) -> Place | None:
+        """Where names in it are looked up before those of other statements."""
+        return None if self.place == _TEMPORARY else self.place
+
+
+@dataclass(frozen=True)
 class _Meaning:
     """Meaning of a name on a connection.
 
     Attributes:
         database: A database of Lance tables, where DuckDB finds it; None: it finds something else first, or nothing.
         dialect: How SQL is read.
+        place: Where DuckDB finds a table or view; None: nowhere, or that is not certain.
+        view: What is there, if that is a view.
     """
 
     database: str | None
     dialect: Dialect
+    place: Place | None = None
+    view: View | None = None
 
 
 _NOTHING: Final = _Meaning(None, Dialect(~About(0)))
+_TEMPORARY: Final = ("temp", SCHEMA)
 
 
 class Names:
@@ -60,10 +83,11 @@ class Names:
         self._catalog = catalog
         self._counted = changes
         self._changes: object = None
-        self._known: dict[tuple[str, ...], _Meaning] = {}
+        self._known: dict[tuple[tuple[str, ...], Place | None], _Meaning] = {}
         self._shown: dict[str, LanceDatabase] = {}
         self._built_in: tuple[object, Sequence[str], bool] | None = None
-        self._own: tuple[object, Sequence[str], frozenset[str]] | None = None
+        self._own: dict[tuple[str, Sequence[str]], frozenset[str]] = {}
+        self._made_before: object = None
 
     def show(self, name: str, database: LanceDatabase) -> None:
         """Note that a temporary view stands for a table, and takes precedence over others of its name."""
@@ -87,12 +111,26 @@ class Names:
         database = self.database(name, later=later)
         return None if database is None else database.find(name[-1])
 
-    def database(self, name: tuple[str, ...], *, later: bool) -> LanceDatabase | None:
-        """Return the database that has the Lance table of a name; the arguments are those of `are_ours`."""
+    def database(self, name: tuple[str, ...], *, later: bool, within: Place | None = None) -> LanceDatabase | None:
+        """Return the database that has the Lance table of a name.
+
+        Args:
+            name: Its parts.
+            later: As for `are_ours`.
+            within: Where the view is that the name stands in.
+        """
         if folded(name[-1]) in self._shown and tuple(map(folded, name[:-1])) in ((), (SCHEMA,)):
             return self._shown[folded(name[-1])]
-        database = self._meaning(name, later).database if self._catalog.is_table(name) else None
+        database = self._meaning(name, later, within).database if self._catalog.is_table(name) else None
         return None if database is None else self._catalog.database(database)
+
+    def view(self, name: tuple[str, ...], *, later: bool, within: Place | None = None) -> View | None:
+        """Return the view of a name; None where it is none. The arguments are those of `database`."""
+        return self._meaning(name, later, within).view
+
+    def place(self, name: tuple[str, ...], *, later: bool, within: Place | None = None) -> Place | None:
+        """Return where DuckDB finds a table or view; None where that is not certain. The arguments are as above."""
+        return self._meaning(name, later, within).place
 
     def qualified(self, text: str, *, later: bool) -> str:
         """Return the name of a table, as a function is given it, with its database where the name alone says none.
@@ -198,26 +236,6 @@ class Names:
             SELECT 1 FROM duckdb_functions() WHERE NOT internal AND lower(function_name) IN ({listed}) LIMIT 1"""  # noqa: S608
         return bool(self._native.sql(text).fetchall())
 
-    def view(self, name: tuple[str, ...], *, later: bool) -> str | None:
-        """Return the statement that made the view of a (qualified) name; None where the name may mean something else.
-
-        Args:
-            name: Its parts.
-            later: As for `are_ours`.
-        """
-        method: Any = self._native.sql if later else self._native.execute
-        view, *around = (literal(folded(part)) for part in reversed(name))
-        places = [
-            "temporary OR (database_name = current_database() AND schema_name = current_schema())",
-            f"{around[0]} IN (lower(database_name), lower(schema_name))" if around else "",
-            f"lower(schema_name) = {around[0]} AND lower(database_name) = {around[-1]}" if around else "",
-        ]
-        text = f"""
-            SELECT sql FROM duckdb_views() WHERE NOT internal AND lower(view_name) = {view} AND ({places[len(around)]})
-            AND NOT EXISTS (FROM duckdb_tables() WHERE lower(table_name) = {view})"""  # noqa: S608
-        rows = method(text).fetchall() if len(around) < len(places) else []
-        return str(rows[0][0]) if len(rows) == 1 else None
-
     def own_functions(self, functions: Sequence[str], *, later: bool) -> frozenset[str]:
         """Return those of some functions that somebody has made, as macros as a rule.
 
@@ -225,14 +243,23 @@ class Names:
             functions: Their names, in lower case; none is one of DuckDB's.
             later: As for `are_ours`.
         """
+        return self._made("function_name", "duckdb_functions()", functions, later=later)
+
+    def own_types(self, types: Sequence[str], *, later: bool) -> frozenset[str]:
+        """Return those of some types that somebody has made. The arguments are those of `own_functions`."""
+        return self._made("type_name", "duckdb_types()", types, later=later)
+
+    def _made(self, column: str, source: str, names: Sequence[str], *, later: bool) -> frozenset[str]:
         changes = _changes(self._native, self._counted)
-        if changes is None or self._own is None or self._own[:2] != (changes, functions):
+        if changes is None or changes != self._made_before or len(self._own) > _KEPT:
+            self._own.clear()
+            self._made_before = changes
+        if (column, names) not in self._own:
             method: Any = self._native.sql if later else self._native.execute
-            names = ", ".join(map(literal, functions))
-            condition = f"NOT internal AND lower(function_name) IN ({names})"
-            text = f"SELECT DISTINCT lower(function_name) FROM duckdb_functions() WHERE {condition}"  # noqa: S608
-            self._own = changes, functions, frozenset(row[0] for row in method(text).fetchall())
-        return self._own[2]
+            condition = f"NOT internal AND lower({column}) IN ({', '.join(map(literal, names)) or 'NULL'})"
+            text = f"SELECT DISTINCT lower({column}) FROM {source} WHERE {condition}"  # noqa: S608
+            self._own[column, names] = frozenset(row[0] for row in method(text).fetchall())
+        return self._own[column, names]
 
     def constancy(self) -> Callable[[], bool]:
         """Give a function that tells whether names and settings certainly still are what they are now."""
@@ -250,26 +277,27 @@ class Names:
         if is_known and isinstance(before, int) and after == before + 1:
             self._changes = after
 
-    def _meaning(self, name: tuple[str, ...], later: bool) -> _Meaning:
-        key = tuple(map(folded, name))
+    def _meaning(self, name: tuple[str, ...], later: bool, within: Place | None = None) -> _Meaning:
+        key = tuple(map(folded, name)), within
         changes = _changes(self._native, self._counted)
         if changes is None or changes != self._changes or len(self._known) > _KEPT:
             self._known.clear()
             self._changes = changes
         if key not in self._known:
-            self._known[key] = self._ask(key, later)
+            self._known[key] = self._ask(*key, later)
         return self._known[key]
 
-    def _ask(self, name: tuple[str, ...], later: bool) -> _Meaning:
+    def _ask(self, name: tuple[str, ...], within: Place | None, later: bool) -> _Meaning:
         named, first = f"lower({literal(name[-1])})", f"lower({literal(name[0])})"
         # Names of schemas are looked for, too: `lance.t` is ambiguous where there is a schema of that name.
         text = f"""
             SELECT current_setting('search_path'), current_database(), current_schema(),
                 (SELECT list([name, value]) FROM duckdb_settings() WHERE name IN ({_SETTINGS})),
-                (SELECT list([database_name, schema_name]) FROM (
-                    SELECT database_name, schema_name FROM duckdb_tables() WHERE lower(table_name) = {named}
+                (SELECT list([database_name, schema_name, sql]) FROM (
+                    SELECT database_name, schema_name, NULL AS sql FROM duckdb_tables()
+                    WHERE lower(table_name) = {named}
                     UNION ALL
-                    SELECT database_name, schema_name FROM duckdb_views() WHERE lower(view_name) = {named})),
+                    SELECT database_name, schema_name, sql FROM duckdb_views() WHERE lower(view_name) = {named})),
                 EXISTS (FROM duckdb_schemas() WHERE lower(schema_name) = {first})"""  # noqa: S608
         method: Any = self._native.sql if later else self._native.execute
         try:
@@ -278,15 +306,20 @@ class Names:
             raise
         except duckdb.Error:
             return _NOTHING
-        path, database, schema, settings, places, is_ambiguous = row
-        search = _search_path(path) or [(folded(database), folded(schema))]
-        objects = {(folded(db), folded(within)) for db, within in places or ()}
-        place = _first(name, search, objects, is_ambiguous)
-        is_ours = place is not None and place[1] == SCHEMA and self._catalog.database(place[0]) is not None
-        return _Meaning(place[0] if place is not None and is_ours else None, Dialect.of(settings or ()))
+        path, current, schema, settings, places, is_ambiguous = row
+        search = _search_path(path) or [(folded(current), folded(schema))]
+        objects = {(folded(database), folded(schema)): sql for database, schema, sql in places or ()}
+        place = _first(name, search if within is None else [within, *search], objects, is_ambiguous)
+        dialect = Dialect.of(settings or ())
+        if place is None:
+            return _Meaning(None, dialect)
+        database = self._catalog.database(place[0]) if place[1] == SCHEMA else None
+        is_table = objects[place] is None or (database is not None and database.find(name[-1]) is not None)
+        view = None if is_table else View(objects[place], place)
+        return _Meaning(None if database is None else place[0], dialect, place, view)
 
 
-def _first(name: tuple[str, ...], search: list[Place], objects: set[Place], is_ambiguous: bool) -> Place | None:
+def _first(name: tuple[str, ...], search: list[Place], objects: Container[Place], is_ambiguous: bool) -> Place | None:
     """Return where DuckDB finds a name first; None where it finds none, or that is not certain.
 
     Args:
@@ -295,7 +328,7 @@ def _first(name: tuple[str, ...], search: list[Place], objects: set[Place], is_a
         objects: Where it has a table or view of the name.
         is_ambiguous: A schema is called as the first part.
     """
-    searched = [("temp", SCHEMA), *search]
+    searched = [_TEMPORARY, *search]
     match tuple(map(folded, name[:-1])):
         case ():
             return next((place for place in searched if place in objects), None)

@@ -276,6 +276,8 @@ class ChangeSession:
         table = tables.get(name, tables.get(folded(name)))
         if table is not None:
             return table if isinstance(table, DuckTable) else None
+        if read.columns is not None:
+            return None
         handle = handle_of(read, self.catalog, self.names, later=True)
         return None if handle is None else DuckTable(handle.current, pinned=True)
 

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from lance_duck.duck.full_text.call_places import CONDITION, is_grouped, is_kept, null_is_false
 from lance_duck.duck.full_text.scopes import Part, Scope, Scopes, TableRead, list_parts
 from lance_duck.duck.full_text.unseen_columns import Star, UnseenColumns
 from lance_duck.duck.statement.identifiers import folded
@@ -22,25 +23,6 @@ from lance_duck.duck.statement.tokens import Token
 from lance_duck.duck.tables.text_functions import MATCHES, SCORES
 
 _MARK: Final = re.compile(r"\$\w+")
-_GROUPED: Final = frozenset({"select", "having", "order", "qualify", "group"})
-"""Clauses whose columns a GROUP BY has to name, unless an aggregate takes them."""
-_TAKE_ROWS: Final = (
-    "max min sum avg mean median count any_value arg_max arg_min max_by min_by first last list array_agg bool_or "
-    "bool_and count_if filter"
-)
-_AGGREGATES: Final = frozenset(_TAKE_ROWS.split())
-_STARTS: Final = frozenset({"where", "on", "having", "qualify"})
-_FOLLOW_CONDITIONS: Final = (
-    "and or ) ; group having window qualify order limit offset using union except intersect returning join inner left "
-    "right full cross natural semi anti asof positional"
-)
-_ENDS: Final = frozenset(_FOLLOW_CONDITIONS.split())
-_BEFORE_OTHERS: Final = (
-    "case when then else end between select set by , [ ] { } returning from join limit offset group order window values"
-)
-_INSIDE: Final = frozenset(_BEFORE_OTHERS.split())
-"""Words that an expression follows which is not a condition, nor a part of one."""
-_KEPT: Final = frozenset({"view", "macro", "function", "trigger"})
 
 
 @dataclass(frozen=True)
@@ -124,13 +106,9 @@ class _Reader:
             if table_read.place is not None and stars is not None:
                 start, end = self._tokens[table_read.place[0]].start, self._tokens[table_read.place[1] - 1].end
                 is_value = self._columns.may_be_value(table_read, scope)
-                yield AskedTable(table_read, start, end, tuple(mine), tuple(stars), is_value, self._is_kept(scope))
-
-    def _is_kept(self, scope: Scope) -> bool:
-        """Return whether the statement around a SELECT runs later."""
-        first = max((at + 1 for at in range(scope.start) if self._tokens[at].text == ";"), default=0)
-        words = [self._scopes.word(at) for at in range(first, first + 6)]
-        return words[0] == "prepare" or (words[0] == "create" and not _KEPT.isdisjoint(words))
+                yield AskedTable(
+                    table_read, start, end, tuple(mine), tuple(stars), is_value, is_kept(self._scopes, scope.start)
+                )
 
     # Calls.
 
@@ -144,7 +122,7 @@ class _Reader:
         query = _words(words)
         if table_read is None or query is None:
             return None
-        if self._is_grouped(at, table_read[1]):
+        if is_grouped(self._scopes, at, table_read[1]):
             return None
         is_score = tokens[at].text == SCORES
         is_known, mark = query.string, "" if query.string is not None else query.text.strip()
@@ -156,9 +134,14 @@ class _Reader:
             request=request.string or "",
             words=is_known,
             mark=mark,
-            null_is_false=self._null_is_false(at, close),
+            null_is_false=null_is_false(self._scopes, at, close) or self._is_carried_condition(close),
         )
         return *table_read, call
+
+    def _is_carried_condition(self, close: int) -> bool:
+        """Return whether a call was carried here for a condition that treats NULL like false."""
+        name = self._scopes.name(close + 2) if self._scopes.word(close + 1) == "as" else None
+        return name is not None and name.startswith(CONDITION)
 
     def _read_of(self, texts: Part, scope: Scope | None) -> tuple[TableRead, Scope] | None:
         """Return the table that has the column of a call, and the SELECT that reads it."""
@@ -173,42 +156,6 @@ class _Reader:
                     return (table_read, scope) if is_named else None
             scope = scope.outer
         return None
-
-    def _is_grouped(self, at: int, scope: Scope) -> bool:
-        """Return whether DuckDB would ask for the column of a call in GROUP BY, which names that of the texts."""
-        if scope.clause_of(at)[0] not in _GROUPED or all(word != "group" for word, _ in scope.clauses):
-            return False
-        while at >= scope.start:
-            at = self._scopes.opener(at)
-            if self._scopes.word(at - 1) in _AGGREGATES:
-                return False
-        return True
-
-    def _null_is_false(self, at: int, close: int) -> bool:
-        """Return whether a call is a part of a condition, joined to others by nothing but AND and OR."""
-        while True:
-            if close + 1 < len(self._tokens) and self._tokens[close + 1].text.lower() not in _ENDS:
-                return False
-            before = self._scopes.text(at - 1).lower()
-            if before in _STARTS:
-                return True
-            if before in ("and", "or"):
-                before, at = self._level_start(at)
-                if before in _STARTS:
-                    return True
-            elif before == "(":
-                at -= 1
-            if before != "(":
-                return False
-            close = self._scopes.closer(at)
-
-    def _level_start(self, at: int) -> tuple[str, int]:
-        """Return the word or parenthesis that the condition around a place begins behind, and its place."""
-        opener = self._scopes.opener(at)
-        for place in range(at - 1, opener, -1):
-            if self._scopes.opener(place) == opener and self._tokens[place].text.lower() in _STARTS | _INSIDE:
-                return self._tokens[place].text.lower(), place
-        return self._scopes.text(opener) if opener >= 0 else "", opener
 
 
 def _words(part: Part) -> Part | None:

@@ -43,6 +43,7 @@ class TextCall:
     Attributes:
         function: Its name, folded.
         start, end: Its place in the text.
+        at: Token of its name.
         positional: Arguments without a name.
         named: The others, by their names, folded.
         scope: The SELECT that it stands in.
@@ -55,6 +56,7 @@ class TextCall:
     function: str
     start: int
     end: int
+    at: int
     positional: tuple[Part, ...]
     named: tuple[tuple[str, Part], ...]
     scope: Scope
@@ -136,7 +138,8 @@ def _call(scopes: Scopes, at: int) -> TextCall | None:
     clause, _, _ = scope.clause_of(at)
     headings = tuple(_headings(scopes, at))
     negated = _is_negated(scopes, at, scope)
-    return TextCall(function, tokens[at].start, tokens[close].end, positional, others, scope, clause, negated, headings)
+    start, end = tokens[at].start, tokens[close].end
+    return TextCall(function, start, end, at, positional, others, scope, clause, negated, headings)
 
 
 def _headings(scopes: Scopes, at: int) -> Iterator[tuple[int, str]]:

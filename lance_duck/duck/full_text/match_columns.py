@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any, Final
 
@@ -32,12 +32,14 @@ from lance_duck.duck.tables.computed_columns import (
     TOKEN,
     AskedColumn,
     AskedColumns,
+    ComputedColumn,
     MatchColumn,
     TableWithColumns,
     TextMatches,
     with_columns,
 )
 from lance_duck.duck.tables.handle import TableHandle, VersionChoice, pinned_versions
+from lance_duck.duck.tables.row_identifier_columns import row_identifiers
 from lance_duck.duck.tables.table import DuckTable, select_all
 from lance_duck.duck.tables.text_request import TextRequest
 from lance_duck.errors import LanceDuckError
@@ -152,7 +154,8 @@ def run(asked_table: AskedTable, request: Request, database: Database) -> Rewrit
         return None
     if asked_table.is_kept:
         return Rewriting(tuple(columns.reading(asked_table, _kept(asked_table, columns))))
-    table = named(database.native, TableWithColumns(handle.reader(), columns.columns))
+    computed = [*_own_columns(asked_table.read, handle), *columns.columns]
+    table = named(database.native, TableWithColumns(handle.reader(), computed))
     return Rewriting(tuple(columns.reading(asked_table, f"({select_all(quoted(table.name))})")), (table,))
 
 
@@ -195,8 +198,20 @@ def _kept(asked_table: AskedTable, match_columns: MatchColumns) -> str:
     """Return SQL of a table with its columns, for a statement that is run later on, perhaps by another process."""
     pairs = zip(match_columns.columns, match_columns.calls, strict=True)
     columns = [AskedColumn(column.field.name, call.request, call.words or "", call.is_score) for column, call in pairs]
-    table = TextRequest.of(match_columns.calls[0].request).table
-    return f"__lance_matching({literal(table)}, {literal(AskedColumns(columns, version_texts(asked_table.read)).text)})"
+    table, table_read = TextRequest.of(match_columns.calls[0].request).table, asked_table.read
+    asked = AskedColumns(columns, version_texts(table_read))
+    if table_read.columns is not None:
+        own = AskedColumns.of(table_read.columns)
+        table, asked = str(table_read.path), replace(own, columns=[*own.columns, *columns])
+    return f"__lance_matching({literal(table)}, {literal(asked.text)})"
+
+
+def _own_columns(table_read: TableRead, handle: TableHandle) -> list[ComputedColumn]:
+    """Return the columns that a table has already, besides those that it stores."""
+    if table_read.columns is None:
+        return []
+    asked = AskedColumns.of(table_read.columns)
+    return [*asked.computed(TextMatches), *row_identifiers(asked.identifiers, handle.current())]
 
 
 def version_texts(table_read: TableRead) -> dict[str, str]:
@@ -219,6 +234,9 @@ def handle_of(table_read: TableRead, catalog: TableCatalog, names: Names, *, lat
         handle = catalog.path_handle(table_read.path)
     else:
         handle = None if table_read.name is None else names.table(table_read.name, later=later)
+    if table_read.columns is not None and handle is not None:
+        version = AskedColumns.of(table_read.columns).version
+        return handle.at(VersionChoice(**version)) if version else handle
     if handle is None or not table_read.version:
         return handle
     texts = version_texts(table_read)

@@ -7,7 +7,7 @@ A column is traced through SELECTs that give it as it is, perhaps under another 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Final
 
@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from lance_duck.dataset import LanceDataset
 from lance_duck.duck.full_text.scopes import Part, Scope, Scopes, TableRead, is_colon, list_parts
+from lance_duck.duck.names import Place, View
 from lance_duck.duck.statement.identifiers import folded
 from lance_duck.duck.statement.text import Statement
 from lance_duck.duck.statement.tokens import Token
@@ -59,87 +60,173 @@ class ReadTable:
 
 
 @dataclass(frozen=True, eq=False)
+class QueryText:
+    """A text that queries stand in: a statement, or what makes a view.
+
+    Attributes:
+        scopes: The SELECTs of the text.
+        view: The view; None for a statement.
+    """
+
+    scopes: Scopes
+    view: View | None = None
+
+    @property
+    def within(self) -> Place | None:
+        """Where its names are looked up before those of other statements."""
+        return None if self.view is None else self.view.within
+
+
+@dataclass(frozen=True, eq=False)
+class PassingQuery:
+    """A query that passes a column on.
+
+    Attributes:
+        read: The subquery, common table expression or view, as a SELECT reads it.
+        around: The text that this SELECT stands in.
+        text: The text that the query itself stands in.
+        scope: Its SELECT.
+    """
+
+    read: TableRead
+    around: QueryText
+    text: QueryText
+    scope: Scope
+
+
+@dataclass(frozen=True, eq=False)
+class Origin:
+    """The origin of a column.
+
+    Attributes:
+        table: The Lance table, as the innermost query reads it.
+        column: Name of the column in it.
+        queries: The queries that pass the column on, from the outermost.
+    """
+
+    table: ReadTable
+    column: tuple[str, ...]
+    queries: tuple[PassingQuery, ...] = ()
+
+    def through(self, query: PassingQuery) -> Origin:
+        """Return the origin of the column of a query around."""
+        return replace(self, queries=(query, *self.queries))
+
+
+@dataclass(frozen=True, eq=False)
 class Origins:
     """The origins of columns of one statement.
 
     Attributes:
-        scopes: The SELECTs of the statement.
-        table_of: Returns the Lance table that a SELECT reads; None for what is none.
-        view_of: Returns the statement that made the view of a name; None where the name means something else.
+        text: The statement.
+        table_of: Returns the Lance table that a SELECT of a text reads; None for what is none.
+        view_of: Returns the view of a name in a text; None where the name means something else.
     """
 
-    scopes: Scopes
-    table_of: Callable[[TableRead], ReadTable | None]
-    view_of: Callable[[tuple[str, ...]], str | None]
+    text: QueryText
+    table_of: Callable[[TableRead, QueryText], ReadTable | None]
+    view_of: Callable[[tuple[str, ...], QueryText], View | None]
+    _views: dict[TableRead, QueryText | None] = field(default_factory=dict)
 
-    def of(self, table_read: TableRead, parts: Sequence[str]) -> tuple[ReadTable, tuple[str, ...]] | None:
-        """Return the Lance table that a column comes from, as `table_read`, and the name of the column in it.
+    def of(self, table_read: TableRead, parts: Sequence[str]) -> Origin | None:
+        """Return the origin of a column; None where it is not known.
 
         Args:
             table_read: What a SELECT of the statement reads.
             parts: Name of the column, without qualifier.
-
-        Returns:
-            The table and the column; None where they are not known.
         """
-        origin = self._of(self.scopes, table_read, parts, 0)
-        return None if origin is None else (replace(origin[0], read=table_read), origin[1])
+        return self._of(self.text, table_read, parts, 0)
 
-    def _of(
-        self, scopes: Scopes, table_read: TableRead, parts: Sequence[str], depth: int
-    ) -> tuple[ReadTable, tuple[str, ...]] | None:
-        table = self.table_of(table_read)
+    def _of(self, text: QueryText, table_read: TableRead, parts: Sequence[str], depth: int) -> Origin | None:
+        table = self.table_of(table_read, text)
         if table is not None:
             column = table.column(parts)
-            is_elsewhere = scopes is not self.scopes and bool(table.version)
-            return None if column is None or is_elsewhere else (table, column)
+            is_elsewhere = text is not self.text and bool(table.version)
+            return None if column is None or is_elsewhere else Origin(table, column)
         if depth > _DEEPEST:
             return None
+        found = self._query_of(text, table_read)
+        return None if found is None else self._in_query(text, table_read, *found, parts, depth + 1)
+
+    def _query_of(self, text: QueryText, table_read: TableRead) -> tuple[QueryText, tuple[int, int]] | None:
+        """Return the query that a SELECT reads, and the text that it stands in; None where that is not known."""
         if table_read.query is not None:
-            return self._in_query(scopes, table_read.query, parts, depth + 1)
-        text = None if table_read.name is None or table_read.version else self.view_of(table_read.name)
-        view = None if text is None else _query_of_view(text)
-        return None if view is None else self._in_query(view, (0, len(view.tokens)), parts, depth + 1)
+            return text, table_read.query
+        view = None if table_read.name is None or table_read.version else self.view_of(table_read.name, text)
+        inner = None if view is None else self._text_of(table_read, view)
+        return None if inner is None else (inner, (0, len(inner.scopes.tokens)))
+
+    def _text_of(self, table_read: TableRead, view: View) -> QueryText | None:
+        """Return the query of a view that a SELECT reads; None where the view names its columns."""
+        if table_read not in self._views:
+            scopes = _query_of_view(view.sql)
+            self._views[table_read] = None if scopes is None else QueryText(scopes, view)
+        return self._views[table_read]
 
     def _in_query(
-        self, scopes: Scopes, query: tuple[int, int], parts: Sequence[str], depth: int
-    ) -> tuple[ReadTable, tuple[str, ...]] | None:
+        self,
+        around: QueryText,
+        table_read: TableRead,
+        text: QueryText,
+        query: tuple[int, int],
+        parts: Sequence[str],
+        depth: int,
+    ) -> Origin | None:
         """Return the origin of a column of a query's result."""
-        start, end = query
-        while scopes.text(start) == "(" and scopes.closer(start) == end - 1:
-            start, end = start + 1, end - 1
-        scope = scopes.scope_of(start)
-        if (scope.start, scope.end) != (start, end) or scopes.word(start) not in _BEGINNINGS or not scope.clauses:
-            return None
-        if any(scopes.word(at) in _TURNED and scopes.scope_of(at) is scope for at in range(start, end)):
+        scopes, scope = text.scopes, _select_of(text.scopes, query)
+        if scope is None:
             return None
         items = list(_items(scopes, scope))
         named = [source for name, source in items if name == folded(parts[0])]
         stars = [source for name, source in items if name == _STAR]
-        if len(named) == 1 and named[0] is not None and not (stars and self._may_have(scope, parts[0])):
-            return self._in_scope(scopes, scope, (*named[0], *parts[1:]), depth)
-        if named or len(stars) != 1 or stars[0] is None:
+        seen = [each for each in scope.tables if not each.is_hidden]
+        is_given = any(self._may_give(text, each, parts[0], depth) for each in seen) if named and stars else False
+        if len(named) == 1 and named[0] is not None and not (stars and is_given):
+            column = (*named[0], *parts[1:])
+        elif named or len(stars) != 1 or stars[0] is None:
             return None
-        return self._in_scope(scopes, scope, (*stars[0], *parts), depth)
+        else:
+            column = (*stars[0], *parts)
+        origin = self._in_scope(text, scope, column, depth)
+        return None if origin is None else origin.through(PassingQuery(table_read, around, text, scope))
 
-    def _may_have(self, scope: Scope, name: str) -> bool:
-        """Return whether a table of a SELECT may have a column, so that `*` gives it beside an item of that name."""
-        tables = [self.table_of(table_read) for table_read in scope.tables if not table_read.is_hidden]
-        return any(table is None or table.column((name,)) is not None for table in tables)
+    def _may_give(self, text: QueryText, table_read: TableRead, name: str, depth: int) -> bool:
+        """Return whether what a SELECT reads may give a column of a name."""
+        table = self.table_of(table_read, text)
+        if table is not None:
+            return table.column((name,)) is not None
+        found = None if depth > _DEEPEST else self._query_of(text, table_read)
+        scope = None if found is None else _select_of(found[0].scopes, found[1])
+        if found is None or scope is None:
+            return True
+        names = [each for each, _ in _items(found[0].scopes, scope)]
+        below = scope.tables if _STAR in names else ()
+        return folded(name) in names or any(self._may_give(found[0], each, name, depth + 1) for each in below)
 
-    def _in_scope(
-        self, scopes: Scopes, scope: Scope, parts: Sequence[str], depth: int
-    ) -> tuple[ReadTable, tuple[str, ...]] | None:
+    def _in_scope(self, text: QueryText, scope: Scope, parts: Sequence[str], depth: int) -> Origin | None:
         """Return the origin of a column of the tables of a SELECT, perhaps with a qualifier."""
         tables = [table_read for table_read in scope.tables if not table_read.is_hidden]
         qualified = [each for each in tables if len(parts) > 1 and folded(each.alias) == folded(parts[0])]
         if qualified:
-            return self._of(scopes, qualified[0], parts[1:], depth)
-        origins = [(each, self._of(scopes, each, parts, depth)) for each in tables]
-        if any(origin is None and self.table_of(each) is None for each, origin in origins):
+            return self._of(text, qualified[0], parts[1:], depth)
+        origins = [(each, self._of(text, each, parts, depth)) for each in tables]
+        unknown = [each for each, origin in origins if origin is None and self.table_of(each, text) is None]
+        if any(self._may_give(text, each, parts[0], depth) for each in unknown):
             return None  # the column may be one of a table that is not known
         known = [origin for _, origin in origins if origin is not None]
         return known[0] if len(known) == 1 else None
+
+
+def _select_of(scopes: Scopes, query: tuple[int, int]) -> Scope | None:
+    """Return the one SELECT that a query consists of; None for set operations, PIVOT and the like."""
+    start, end = query
+    while scopes.text(start) == "(" and scopes.closer(start) == end - 1:
+        start, end = start + 1, end - 1
+    scope = scopes.scope_of(start)
+    if (scope.start, scope.end) != (start, end) or scopes.word(start) not in _BEGINNINGS or not scope.clauses:
+        return None
+    is_turned = any(scopes.word(at) in _TURNED and scopes.scope_of(at) is scope for at in range(start, end))
+    return None if is_turned else scope
 
 
 def _query_of_view(sql: str) -> Scopes | None:

@@ -9,14 +9,15 @@ others. Matches below NOT do not count, and repeated ones count once.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from lance_duck.arguments import did_you_mean, known_names, unknown_column
-from lance_duck.arrow.types import is_list, storage_type
-from lance_duck.dataset import LanceDataset
+from lance_duck.arguments import known_names
 from lance_duck.duck.catalog import TableCatalog
+from lance_duck.duck.full_text.call_places import is_grouped, is_kept, null_is_false
+from lance_duck.duck.full_text.called_columns import CalledColumn, CalledColumns
 from lance_duck.duck.full_text.calls import (
     FUNCTIONS,
     MARKED,
@@ -28,22 +29,22 @@ from lance_duck.duck.full_text.calls import (
     find_text_calls,
     may_find,
 )
-from lance_duck.duck.full_text.origins import Origins, ReadTable
+from lance_duck.duck.full_text.carried_calls import CallCarrier
+from lance_duck.duck.full_text.inlined_views import ViewInliner
+from lance_duck.duck.full_text.origins import ReadTable
 from lance_duck.duck.full_text.scopes import Part, Scope, TableRead
 from lance_duck.duck.names import Names
-from lance_duck.duck.statement.drawing import drawn
 from lance_duck.duck.statement.edits import Edit, apply
 from lance_duck.duck.statement.identifiers import folded, literal, quoted
 from lance_duck.duck.statement.lists import LiftedText
 from lance_duck.duck.statement.text import Statement
-from lance_duck.duck.tables.handle import TableHandle, VersionChoice, pinned_versions
 from lance_duck.duck.tables.text_functions import HIGHLIGHTS, MATCHES, SCORES, SNIPPETS
 from lance_duck.duck.tables.text_request import TextRequest, check_option, constant
-from lance_duck.errors import InvalidInputError, LanceDuckError, UnknownColumnError, UnsupportedError, WrongTypeError
-from lance_duck.scan.text.columns import text_column
-from lance_duck.wire.column_path import join_path
+from lance_duck.errors import InvalidInputError, LanceDuckError, WrongTypeError
+from lance_duck.scan.text.route import text_route
 
 _DIVIDER: Final = "chr(31)"
+_MARK: Final = re.compile(r"\$\w+")
 _MARKS: Final = {
     "highlight": (HIGHLIGHTS, {"pre": "'<b>'", "post": "'</b>'"}),
     "snippet": (SNIPPETS, {"words": "20", "pre": "'<b>'", "post": "'</b>'", "gap": "'…'"}),
@@ -51,6 +52,20 @@ _MARKS: Final = {
 """The functions behind those that mark words, and their options with defaults, in the order of the caller."""
 _ORDER: Final = ("pre", "post", "words", "gap")
 _TYPES: Final = {"words": "BIGINT"}
+
+
+@dataclass(frozen=True)
+class RewrittenText:
+    """A statement with the calls replaced.
+
+    Attributes:
+        text: Each call stands where it stood.
+        carried: Calls of columns of queries and views are carried to the SELECTs that read their tables. It gives the
+            same; where DuckDB refuses it, `text` has to be run.
+    """
+
+    text: str
+    carried: str
 
 
 class TextRewriter:
@@ -65,7 +80,7 @@ class TextRewriter:
         self._catalog = catalog
         self._names = names
 
-    def rewritten(self, sql: str, *, later: bool) -> str:
+    def rewritten(self, sql: str, *, later: bool) -> RewrittenText:
         """Return a statement with the calls replaced; any other statement unchanged.
 
         Args:
@@ -76,16 +91,19 @@ class TextRewriter:
             InvalidInputError, WrongTypeError, UnknownColumnError: A call makes no sense; the error draws its place.
         """
         if not may_find(sql):
-            return sql
+            return RewrittenText(sql, sql)
         lifted = LiftedText.of(sql)
         statement = Statement.of(lifted.text)
         calls: TextCalls | None = statement.result("text calls", find_text_calls)
         if calls is None or not (self._reads_ours(calls, later) or any(c.function in MARKED for c in calls.calls)):
-            return sql
+            return RewrittenText(sql, sql)
         functions = self._names.own_functions(FUNCTIONS, later=later)
         rewriting = _Rewriting(self._catalog, self._names, statement, calls, functions, later)
         edits = list(rewriting.edits(has_tables=self._reads_ours(calls, later)))
-        return lifted.restored(apply(statement.text, edits)) if edits else sql
+        if not edits:
+            return RewrittenText(sql, sql)
+        text, carried = (apply(statement.text, each) for each in (edits, rewriting.carried(edits)))
+        return RewrittenText(lifted.restored(text), lifted.restored(carried))
 
     def _reads_ours(self, calls: TextCalls, later: bool) -> bool:
         """Return whether a statement reads a Lance table."""
@@ -97,6 +115,23 @@ class TextRewriter:
     def _may_be_ours(self, name: tuple[str, ...], *, later: bool) -> bool:
         """Return whether a name is that of a Lance table, or of a view, which may read some."""
         return self._names.are_ours(name, later=later) or self._names.view(name, later=later) is not None
+
+
+@dataclass(frozen=True, eq=False)
+class _Match:
+    """A call of `match`, replaced.
+
+    Attributes:
+        call: The call.
+        arguments: SQL of the arguments of the function behind it.
+        column: Its column.
+        arguments_below: The arguments in the SELECT that reads the table; None where the call cannot stand there.
+    """
+
+    call: TextCall
+    arguments: str
+    column: CalledColumn
+    arguments_below: str | None
 
 
 class _Rewriting:
@@ -120,16 +155,16 @@ class _Rewriting:
         functions: frozenset[str],
         later: bool,
     ) -> None:
-        self._catalog = catalog
-        self._names = names
         self._statement = statement
         self._found = calls
         self._own = functions
-        self._later = later
-        self._tables: dict[TableRead, ReadTable | None] = {}
-        self._matches: dict[TableRead, list[tuple[TextCall, str]]] = {}
-        view_of = partial(names.view, later=later)
-        self._origins = Origins(calls.scopes, self._table, view_of)
+        self._matches: dict[TableRead, list[_Match]] = {}
+        self._columns = CalledColumns(catalog, names, statement, calls, later=later)
+        self._carried: dict[Edit, str] = {}
+        views, kept = ViewInliner(names, later=later), any(is_kept(calls.scopes, call.at) for call in calls.calls)
+        self._carrier = CallCarrier(
+            self._columns.text, _replaced(calls), lambda view: None if kept else views.edits(view)
+        )
 
     def edits(self, *, has_tables: bool) -> Iterator[Edit]:
         """Yield the edits of the text: calls, names for columns of the result, and numbers for its `?`.
@@ -152,34 +187,58 @@ class _Rewriting:
             if not any(edit.overlaps(mark, mark + 1) for edit in edits):
                 yield Edit(mark, mark + 1, f"${number}")
 
+    def carried(self, edits: Sequence[Edit]) -> Sequence[Edit]:
+        """Return edits, with calls carried to the SELECTs that read their tables as far as these may have them."""
+        if not self._carried:
+            return edits
+        replaced = [replace(edit, text=self._carried[edit]) if edit in self._carried else edit for edit in edits]
+        return [*replaced, *self._carrier.edits()]
+
     # Calls.
 
     def _match(self, call: TextCall) -> Edit:
         self._check_alone(call)
-        table, path, column = self._column(call)
-        arguments = self._arguments(call, table, path, column)
-        self._matches.setdefault(table.read, []).append((call, arguments))
-        return Edit(call.start, call.end, f"{MATCHES}({arguments})")
+        column = self._columns.column(call)
+        match = self._arguments(call, column)
+        self._matches.setdefault(column.table.read, []).append(match)
+        edit = Edit(call.start, call.end, f"{MATCHES}({match.arguments})")
+        is_condition = null_is_false(self._found.scopes, call.at, self._found.scopes.closer(call.at + 1))
+        name = self._below(match, MATCHES, call, is_condition=is_condition)
+        if name is not None:
+            self._carried[edit] = name
+        return edit
+
+    def _below(self, match: _Match, function: str, call: TextCall, *, is_condition: bool) -> str | None:
+        """Return SQL of the column of a call that is carried to its table; None for one that is not."""
+        column, arguments, scopes = match.column, match.arguments_below, self._found.scopes
+        if arguments is None or column.origin is None or column.scope is None:
+            return None
+        clauses = dict(column.scope.clauses)
+        is_distinct = "select" in clauses and scopes.word(clauses["select"] + 1) == "distinct"
+        if is_grouped(scopes, call.at, column.scope) or (is_distinct and call.clause == "order"):
+            return None
+        sql = f"{function}({arguments})"
+        return self._carrier.carried(column.origin, column.scope, sql, is_condition=is_condition)
 
     def _score(self, call: TextCall) -> Edit | None:
         parts = call.column
         scope: Scope | None = call.scope
         while scope is not None and len(parts) == 1:
             for table_read in scope.tables:
-                is_ours = table_read in self._matches or self._table(table_read) is not None
+                is_ours = table_read in self._matches or self._columns.table(table_read) is not None
                 if folded(table_read.alias) == folded(parts[0]) and is_ours:
-                    return Edit(call.start, call.end, self._sum(call, table_read, scope))
+                    return self._sum(call, table_read, scope)
             scope = scope.outer
         return None
 
-    def _sum(self, call: TextCall, table_read: TableRead, scope: Scope) -> str:
-        """Return the sum of the scores of the matches of a table."""
+    def _sum(self, call: TextCall, table_read: TableRead, scope: Scope) -> Edit:
+        """Return the edit of a score, which is the sum of those of the matches of a table."""
         matches = [
-            each for each in self._matches.get(table_read, []) if each[0].scope is scope and not each[0].is_negated
+            each for each in self._matches.get(table_read, []) if each.call.scope is scope and not each.call.is_negated
         ]
-        matches = [each for each in matches if each[0].clause in ("where", "from")] or matches
+        matches = [each for each in matches if each.call.clause in ("where", "from")] or matches
         if not matches or len(call.positional) != 1 or call.named:
-            raise self._placed(
+            raise self._columns.placed(
                 call,
                 InvalidInputError(
                     f"there is no match of {table_read.alias!r} in the SELECT that reads it",
@@ -187,8 +246,12 @@ class _Rewriting:
                     expected=f"WHERE match({table_read.alias}.column, 'words')",
                 ),
             )
-        terms = [f"{SCORES}({arguments})" for arguments in dict.fromkeys(arguments for _, arguments in matches)]
-        return terms[0] if len(terms) == 1 else f"({' + '.join(terms)})"
+        each_once = list({match.arguments: match for match in matches}.values())
+        edit = Edit(call.start, call.end, _added([f"{SCORES}({match.arguments})" for match in each_once]))
+        below = [self._below(match, SCORES, call, is_condition=False) for match in each_once]
+        if None not in below:
+            self._carried[edit] = _added([f"coalesce({name}, 0::FLOAT)" for name in below])
+        return edit
 
     def _marked(self, call: TextCall) -> Edit:
         """Return the call of `highlight` or `snippet`, by the analyser of its column where that is one of a table."""
@@ -196,11 +259,12 @@ class _Rewriting:
         request, beside, texts = "", "''", f"[({self._sql(call.positional[0])})::VARCHAR]"
         value_of = call.of_column()
         try:
-            table, path, column_texts = self._column(value_of or call)
-            texts = column_texts if value_of is None else texts
+            column = self._columns.column(value_of or call)
+            table = column.table
+            texts = column.texts if value_of is None else texts
             names = [name for name, _ in table.version]
             request = TextRequest(
-                *(table.name, path, MATCH), version=names, held=table.held, is_value=value_of is not None
+                *(table.name, column.path, MATCH), version=names, held=table.held, is_value=value_of is not None
             ).text
             beside = self._beside([], table)
         except LanceDuckError:
@@ -209,11 +273,11 @@ class _Rewriting:
         names = list(defaults)
         arguments = dict(zip(names, call.positional[2:], strict=False))
         if len(call.positional) > 2 + len(names):
-            raise self._placed(call, InvalidInputError("too many arguments", expected=", ".join(names)))
+            raise self._columns.placed(call, InvalidInputError("too many arguments", expected=", ".join(names)))
         for name, part in call.named:
             if name not in names or name in arguments:
                 error = InvalidInputError(f"unknown or repeated option {name!r}", expected=known_names(names))
-                raise self._placed(call, error)
+                raise self._columns.placed(call, error)
             arguments[name] = part
         values = {name: self._sql(arguments[name]) if name in arguments else defaults[name] for name in names}
         rest = ", ".join(f"({values[name]})::{_TYPES.get(name, 'VARCHAR')}" for name in _ORDER if name in values)
@@ -224,19 +288,19 @@ class _Rewriting:
     def _check_alone(self, call: TextCall) -> None:
         inside = [each for each in self._found.calls if call.start < each.start < call.end]
         if inside:
-            raise self._placed(inside[0], InvalidInputError(f"{inside[0].function} inside {call.function}"))
+            raise self._columns.placed(inside[0], InvalidInputError(f"{inside[0].function} inside {call.function}"))
 
-    def _arguments(self, call: TextCall, table: ReadTable, path: str, column: str) -> str:
-        words = call.positional[1]
+    def _arguments(self, call: TextCall, column: CalledColumn) -> _Match:
+        table, words = column.table, call.positional[1]
         if words.string is None and words.tokens[0].text[:1].isdigit():
-            raise self._placed(
+            raise self._columns.placed(
                 call, WrongTypeError("query", where=call.function, expected="a string", found=words.text.strip())
             )
         constants, beside = self._options(call)
         version = table.version
         request = TextRequest(
             table.name,
-            path,
+            column.path,
             call.function,
             constants,
             [name for name, _ in beside],
@@ -247,8 +311,16 @@ class _Rewriting:
             try:
                 request.query(words.string or "", "")
             except LanceDuckError as error:
-                raise self._placed(call, error) from error
-        return f"{column}, {literal(request.text)}, ({self._sql(words)})::VARCHAR, {self._beside(beside, table)}"
+                raise self._columns.placed(call, error) from error
+        rest = f"{literal(request.text)}, ({self._sql(words)})::VARCHAR, {self._beside(beside, table)}"
+        is_known = words.string is not None or _MARK.fullmatch(self._sql(words).strip()) is not None
+        is_below = is_known and not beside and self._is_indexed(column)
+        return _Match(call, f"{column.texts}, {rest}", column, f"{column.texts_below}, {rest}" if is_below else None)
+
+    def _is_indexed(self, column: CalledColumn) -> bool:
+        """Return whether an index covers a column of another query."""
+        snapshot = column.table.dataset.handle.snapshot
+        return column.origin is not None and text_route(snapshot, column.path, None).name is not None
 
     def _beside(self, options: Sequence[tuple[str, Part]], table: ReadTable) -> str:
         """Return SQL for options that are not constants, and for those that choose a table's version."""
@@ -264,7 +336,9 @@ class _Rewriting:
             named.insert(0, ("slop", rest[0]))
         elif rest:
             expected = "a column, a query and named options, such as operator := 'AND'"
-            raise self._placed(call, InvalidInputError("too many arguments", where=call.function, expected=expected))
+            raise self._columns.placed(
+                call, InvalidInputError("too many arguments", where=call.function, expected=expected)
+            )
         constants: dict[str, Any] = {}
         beside = []
         for name, part in named:
@@ -273,123 +347,11 @@ class _Rewriting:
                 constants[name] = constant(call.function, name, part.text)
             except LookupError as error:
                 if isinstance(error, LanceDuckError):
-                    raise self._placed(call, error) from error
+                    raise self._columns.placed(call, error) from error
                 beside.append((name, part))
             except LanceDuckError as error:
-                raise self._placed(call, error) from error
+                raise self._columns.placed(call, error) from error
         return constants, beside
-
-    # Columns and tables.
-
-    def _column(self, call: TextCall) -> tuple[ReadTable, str, str]:
-        """Return the table of the column of a call, its path, and SQL for a list of its texts."""
-        parts = call.column
-        if not parts:
-            expected = "a column of a Lance table"
-            argument = call.positional[0].text.strip()
-            raise self._placed(
-                call, InvalidInputError("first argument", where=call.function, expected=expected, found=argument)
-            )
-        scope: Scope | None = call.scope
-        while scope is not None:
-            found_here = self._column_in(call, scope, parts)
-            if found_here is not None:
-                return found_here
-            scope = scope.outer
-        columns = [
-            name
-            for table_read in call.scope.tables
-            if (t := self._table(table_read))
-            for name in t.dataset.schema.names
-        ]
-        name, expected = ".".join(parts), known_names(columns)
-        what, remedy = f"no column {name!r} of a Lance table", did_you_mean(name, columns)
-        error = UnknownColumnError(what, where=call.function, expected=expected, remedy=remedy)
-        raise self._placed(call, error)
-
-    def _column_in(self, call: TextCall, scope: Scope, parts: tuple[str, ...]) -> tuple[ReadTable, str, str] | None:
-        """Return what `_column` does for a column of this SELECT; None where it may only be one of another around."""
-        named = [
-            table_read for table_read in scope.tables if len(parts) > 1 and folded(table_read.alias) == folded(parts[0])
-        ]
-        if named:
-            table = self._table(named[0])
-            column = None if table is None else table.column(parts[1:])
-            if table is not None and column is not None:
-                return self._text_column(call, table, column)
-            if table is not None:
-                names = table.dataset.schema.names
-                raise self._placed(call, unknown_column(".".join(parts[1:]), names, f"table {parts[0]}"))
-            origin = self._origins.of(named[0], parts[1:])
-            if origin is not None:
-                return self._text_column(call, *origin, parts[1:])
-        seen = [table_read for table_read in scope.tables if not table_read.is_hidden or call.clause == "from"]
-        tables = [table for table_read in seen if (table := self._table(table_read)) is not None]
-        has_it = [(table, column) for table in tables if (column := table.column(parts)) is not None]
-        if len(has_it) == 1 and not named:
-            return self._text_column(call, *has_it[0])
-        if not has_it and not named:
-            traced = [origin for each in seen if (origin := self._origins.of(each, parts)) is not None]
-            if len(traced) == 1:
-                return self._text_column(call, *traced[0], parts)
-            has_it = traced
-        if has_it and not named:
-            aliases = ", ".join(table.read.alias for table, _ in has_it)
-            what, remedy = f"column {parts[0]!r} is of several tables: {aliases}", "write the table before the column"
-            raise self._placed(call, InvalidInputError(what, where=call.function, remedy=remedy))
-        if named or len(tables) < len(seen):
-            raise self._placed(
-                call,
-                InvalidInputError(
-                    f"{'.'.join(parts)} is not known to be a column of a Lance table",
-                    where=call.function,
-                    expected="a column of a Lance table that the SELECT reads by its name or path",
-                    remedy="call it in the SELECT that reads the table, or write the table before the column",
-                ),
-            )
-        return None
-
-    def _text_column(
-        self, call: TextCall, table: ReadTable, column: tuple[str, ...], spelled: tuple[str, ...] = ()
-    ) -> tuple[ReadTable, str, str]:
-        """Return what `_column` does for a column of a table; what is read may spell its name in another way."""
-        path = join_path(column) if len(column) > 1 else column[0]
-        try:
-            field = text_column(table.dataset.handle.snapshot.schema, path)
-        except LanceDuckError as error:
-            raise self._placed(call, error) from error
-        names = spelled or column
-        text = ".".join(map(quoted, (table.read.alias, *names) if table.read.alias else names))
-        if field.below:
-            raise self._placed(
-                call, UnsupportedError("texts of structs in a list", where=call.function, found=field.path)
-            )
-        if field.is_json:
-            text = f"CAST({text} AS VARCHAR)"
-        return table, field.path, text if is_list(storage_type(field.type)) else f"[{text}]"
-
-    def _table(self, table_read: TableRead) -> ReadTable | None:
-        """Return the Lance table that a SELECT reads; None where it reads another one."""
-        if table_read not in self._tables:
-            self._tables[table_read] = self._find(table_read)
-        return self._tables[table_read]
-
-    def _find(self, table_read: TableRead) -> ReadTable | None:
-        handle: TableHandle | None
-        if table_read.path is not None:
-            handle, name = self._catalog.path_handle(table_read.path), table_read.path
-        elif table_read.name is None:
-            return None
-        else:
-            database = self._names.database(table_read.name, later=self._later)
-            handle = None if database is None else database.find(table_read.name[-1])
-            name = "" if database is None else f"{quoted(database.name)}.{quoted(table_read.name[-1])}"
-        if handle is None:
-            return None
-        dataset = _at_version(handle, table_read.version)
-        is_held = pinned_versions() is not None and not table_read.version
-        held = self._catalog.binder.texts.hold(dataset) if is_held else None
-        return ReadTable(table_read, name, dataset, held, table_read.version)
 
     # Texts.
 
@@ -400,24 +362,16 @@ class _Rewriting:
         inside = [(number, mark - start) for number, mark in marks if start <= mark < start + len(text)]
         return apply(text, [Edit(place, place + 1, f"${number}") for number, place in inside])
 
-    def _placed(self, call: TextCall, error: LanceDuckError) -> LanceDuckError:
-        """Return an error that draws the place of a call."""
-        place = drawn(self._statement.text, call.start, len(call.function))
-        remedy = f"{error.remedy.removesuffix('?')}, here:{place}" if error.remedy else f"here:{place}"
-        where = call.function if error.where is None else error.where
-        return type(error)(error.what, where=where, expected=error.expected, found=error.found, remedy=remedy)
+
+def _replaced(calls: TextCalls) -> frozenset[int]:
+    """Return the tokens of calls up to the end of their first arguments, which are columns or, of scores, tables."""
+    mine = (call for call in calls.calls if call.function not in MARKED)
+    return frozenset(at for call in mine for at in range(call.at, call.at + 2 + len(call.positional[0].tokens)))
 
 
-def _at_version(handle: TableHandle, version: Sequence[tuple[str, Part]]) -> LanceDataset:
-    """Return the version of a table that a number or a name chooses; the newest where others do, or there is none."""
-    texts = {name: part.text.strip() if part.string is None else part.string for name, part in version}
-    are_constants = all(part.string is not None or texts[name].isdecimal() for name, part in version)
-    if texts and are_constants and "asof" not in texts:  # DuckDB parses times
-        try:
-            return handle.at(VersionChoice(**texts)).current()
-        except LanceDuckError:
-            pass  # the scan reports the error
-    return handle.current()
+def _added(terms: Sequence[str]) -> str:
+    """Return SQL of a sum."""
+    return terms[0] if len(terms) == 1 else f"({' + '.join(terms)})"
 
 
 def _version(name: str, text: str) -> str:

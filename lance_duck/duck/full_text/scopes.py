@@ -7,7 +7,7 @@ columns.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Final
@@ -20,6 +20,8 @@ _QUERIES: Final = frozenset(
     {"select", "from", "with", "values", "pivot", "unpivot", "describe", "summarize", "show", "table"}
 )
 _COMBINED: Final = frozenset({"union", "except", "intersect", ";"})
+_AFTER_QUERY: Final = frozenset({")", "", "union", "except", "intersect", "order", "limit", "offset"})
+"""What may follow a query in parentheses within others."""
 _CLAUSES: Final = frozenset(
     {"select", "from", "where", "group", "having", "window", "qualify", "order", "limit", "offset", "returning", "set"}
 )
@@ -30,6 +32,7 @@ _FOLLOWING: Final = (
 _AFTER_TABLE: Final = _CLAUSES | frozenset(_FOLLOWING.split())
 """Words that begin what follows a table, and so are not an alias of it."""
 _SCAN: Final = "lance_scan"
+_MATCHING: Final = "__lance_matching"
 _KEYS: Final = {"version": "version", "timestamp": "asof"}
 _VERSIONS: Final = ("version", "tag", "asof", "branch")
 
@@ -107,6 +110,7 @@ class TableRead:
         is_called: Whether the text gives it an alias.
         query: Tokens of the subquery or common table expression that it is, from the first one to that behind the last;
             None for others, and where its columns have other names.
+        columns: The text of the `AskedColumns` that it has besides its own; None where it has none.
     """
 
     alias: str
@@ -118,6 +122,14 @@ class TableRead:
     end: int = -1
     is_called: bool = False
     query: tuple[int, int] | None = None
+    columns: str | None = None
+
+    @property
+    def named(self) -> range:
+        """Tokens of its name and its alias."""
+        if self.place is not None:
+            return range(self.place[0], self.end)
+        return range(0) if self.query is None else range(self.query[1] + 1, self.end)
 
 
 @dataclass(eq=False)
@@ -193,12 +205,42 @@ class Scopes:
         visible = [cte for cte in self._ctes if cte.name == folded(name) and cte.start <= place < cte.end]
         return max(visible, key=lambda cte: cte.start, default=None)
 
+    def readers(self, table_read: TableRead, replaced: Collection[int] = ()) -> list[tuple[Scope, TableRead]] | None:
+        """Return all that read the query of a table, with the SELECTs that do; None where there may be more of them.
+
+        Args:
+            table_read: The table.
+            replaced: Tokens that are replaced.
+        """
+        read = [
+            (scope, each)
+            for scope in dict.fromkeys(self._of_tokens)
+            for each in scope.tables
+            if each.query == table_read.query
+        ]
+        cte = next((cte for cte in self._ctes if cte.query == table_read.query), None)
+        if cte is None:
+            return read if len(read) == 1 else None
+        places = {each.place[0] for _, each in read if each.place is not None}
+        mentions = {
+            at
+            for at in range(cte.start, cte.end)
+            if at not in replaced
+            and folded(self.name(at) or "") == cte.name
+            and "." not in (self.text(at - 1), self.text(at + 1))
+            and self.word(at - 1) != "as"
+        }
+        return read if mentions == places and len(places) == len(read) else None
+
     def is_query(self, opener: int) -> bool:
         """Return whether a query stands in the parentheses that begin at a place."""
         inner = opener
         while self.text(inner) == "(":
             inner += 1
-        return inner > opener and self.word(inner) in _QUERIES and self.text(inner + 1) != "."
+        if inner == opener or self.word(inner) not in _QUERIES or self.text(inner + 1) == ".":
+            return False
+        behind = (self.text(self.closer(at) + 1).lower() for at in range(opener + 1, inner))
+        return all(text in _AFTER_QUERY for text in behind)  # else it is a join of subqueries
 
     def read_nested(self, opener: int, outer: Scope) -> None:
         """Read the query in parentheses."""
@@ -276,7 +318,7 @@ class _ScopeReader:
             self._expects = False
             alias, after = self._alias(after)
             query = None if self._all.text(after) == "(" else (place + 1, self._all.closer(place))
-            self._scope.tables.append(TableRead(alias or "", is_hidden=self._is_hidden, query=query))
+            self._scope.tables.append(TableRead(alias or "", is_hidden=self._is_hidden, end=after, query=query))
         return after
 
     def _word(self, place: int, word: str) -> None:
@@ -375,6 +417,9 @@ class _ScopeReader:
 def _called(function: str, arguments: Sequence[Part]) -> TableRead:
     """Return the table that a call of a function gives."""
     unknown = TableRead("")
+    strings = [argument.string for argument in arguments]
+    if folded(function) == _MATCHING and len(strings) == 2 and None not in strings:
+        return TableRead("", None, strings[0], columns=strings[1])
     if folded(function) != _SCAN or not arguments or len(arguments[0].tokens) != 1 or arguments[0].string is None:
         return unknown
     version = []

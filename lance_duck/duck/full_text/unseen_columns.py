@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -59,7 +59,8 @@ class UnseenColumns:
             if self._tokens[at].text != "*":
                 continue
             if self._scopes.text(at - 1) == ".":
-                if folded(self._scopes.name(at - 2) or "") != folded(table_read.alias):
+                name = folded(self._scopes.name(at - 2) or "")
+                if name != folded(table_read.alias) or self._is_of_another(name, at, scope):
                     continue
             elif self._scopes.scope_of(at) is not scope or not self._may_be_star(at):
                 continue
@@ -69,16 +70,40 @@ class UnseenColumns:
             stars.append(star)
         return stars
 
-    def may_be_value(self, table_read: TableRead, scope: Scope) -> bool:
-        """Return whether the name of a table is used where it may mean its rows."""
-        named = {at for each in self._scopes.tables if each.place for at in range(each.place[0], each.end)}
+    def _is_of_another(self, name: str, at: int, scope: Scope) -> bool:
+        """Return whether a name means a table of a SELECT within another."""
+        inner: Scope | None = self._scopes.scope_of(at)
+        while inner is not None and inner is not scope:
+            if any(folded(table_read.alias) == name for table_read in inner.tables):
+                return True
+            inner = inner.outer
+        return False
+
+    def may_be_value(self, table_read: TableRead, scope: Scope, replaced: Collection[int] = ()) -> bool:
+        """Return whether the name of a table is used where it may mean its rows.
+
+        Args:
+            table_read: The table.
+            scope: The SELECT that reads it.
+            replaced: Tokens that are replaced.
+        """
+        named = {at for each in self._scopes.tables for at in each.named}
         return any(
             self._scopes.name(at) is not None
             and folded(self._scopes.name(at) or "") == folded(table_read.alias)
             and at not in named
+            and at not in replaced
+            and not self._is_of_another(folded(table_read.alias), at, scope)
+            and not self._is_definition(at)
             and self._scopes.text(at + 1) != "."
             and self._scopes.text(at - 1).lower() not in (".", "as")
             for at in range(scope.start, scope.end)
+        )
+
+    def _is_definition(self, at: int) -> bool:
+        """Return whether a name is that of a common table expression where it is defined."""
+        return self._scopes.word(at + 1) == "as" and (
+            self._scopes.text(at + 2) == "(" or self._scopes.word(at + 2) in ("materialized", "not")
         )
 
     def _is_odd(self, table_read: TableRead, scope: Scope) -> bool:

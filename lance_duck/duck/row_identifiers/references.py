@@ -90,7 +90,7 @@ def _tables(tokens: Sequence[Token]) -> Iterator[IdentifiedTable]:
                 asked.setdefault(table_read, (scope, set()))[1].add(name)
     for table_read, (scope, names) in asked.items():
         stars = columns.stars(table_read, scope)
-        if table_read.place is None or stars is None or _is_natural(scopes, scope):
+        if table_read.place is None or stars is None or table_read.columns or _is_natural(scopes, scope):
             continue
         start, end = tokens[table_read.place[0]].start, tokens[table_read.place[1] - 1].end
         is_value = columns.may_be_value(table_read, scope)

@@ -83,3 +83,30 @@ def test_each_select_knows_the_one_around_it() -> None:
 @pytest.mark.parametrize("sql", ["", "SELECT (", "FROM", "FROM t AS", "FROM t AT (VERSION", ")) SELECT 1", "FROM a."])
 def test_texts_that_are_no_statement(sql: str) -> None:
     Scopes(tokens_of(sql))
+
+
+def test_a_join_of_subqueries_in_parentheses_is_no_query() -> None:
+    tokens = tokens_of("SELECT * FROM ((SELECT a FROM t) AS x SEMI JOIN u ON a = b) WHERE c")
+    outer = Scopes(tokens).scope_of(0)
+    assert [(table.alias, table.query is not None) for table in outer.tables] == [("x", True), ("u", False)]
+    queries = ("((SELECT a FROM t))", "((SELECT a FROM t) UNION (SELECT b FROM u))", "((SELECT a FROM t) LIMIT 3)")
+    for query in queries:
+        assert Scopes(tokens_of(f"SELECT * FROM {query} AS x")).is_query(3)
+
+
+@pytest.mark.parametrize(
+    ("sql", "aliases"),
+    [
+        ("WITH c AS (SELECT 1) SELECT c.a FROM c, c AS d WHERE d.a = c.b", ["c", "d"]),
+        ("WITH c AS (SELECT 1), e AS (FROM c) FROM c JOIN e", ["c", "c"]),
+        ("WITH c AS (FROM c) SELECT 1 FROM c AS x", ["x"]),
+        ("WITH c AS (SELECT 1) SELECT c FROM c", None),  # its rows as values
+        ("WITH c AS (SELECT 1) SELECT 1 FROM c, c AS x(y)", None),  # columns with other names
+        ("SELECT 1 FROM (SELECT 2) AS c", ["c"]),
+    ],
+)
+def test_all_readers_of_a_query_are_found_or_none(sql: str, aliases: list[str] | None) -> None:
+    scopes = Scopes(tokens_of(sql))
+    read = next(table for table in scopes.tables if table.query is not None)
+    readers = scopes.readers(read)
+    assert (None if readers is None else [table.alias for _, table in readers]) == aliases

@@ -1,0 +1,72 @@
+"""Texts of views that may stand in a statement, with names that mean there what they mean in the view."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from lance_duck.duck.full_text.origins import QueryText
+from lance_duck.duck.full_text.scopes import TableRead
+from lance_duck.duck.names import Names
+from lance_duck.duck.statement.edits import Edit
+from lance_duck.duck.statement.identifiers import folded, quoted
+
+_OURS: Final = ("lance_", "__lance_")
+"""Beginnings of names of our own functions, which mean the same everywhere."""
+_OF_SEQUENCES: Final = frozenset({"nextval", "currval"})
+
+
+class ViewInliner:
+    """Edits of the texts of views for one statement.
+
+    Args:
+        names: Meaning of names.
+        later: An unfetched result must stay intact.
+    """
+
+    def __init__(self, names: Names, *, later: bool) -> None:
+        self._names = names
+        self._later = later
+        self._edits: dict[QueryText, list[Edit] | None] = {}
+
+    def edits(self, text: QueryText) -> list[Edit] | None:
+        """Return the edits by which a view names all tables with their places; None where that is not certain."""
+        if text not in self._edits:
+            self._edits[text] = self._qualified(text) if self._calls_duckdb_alone(text) else None
+        return self._edits[text]
+
+    def _calls_duckdb_alone(self, text: QueryText) -> bool:
+        """Return whether a view uses no functions and types but DuckDB's own, and ours."""
+        scopes = text.scopes
+        names = {folded(token.name): at for at, token in enumerate(scopes.tokens) if token.name is not None}
+        called = {
+            folded(token.name)
+            for at, token in enumerate(scopes.tokens)
+            if token.name is not None and scopes.text(at + 1) == "(" and not folded(token.name).startswith(_OURS)
+        }
+        if not called.isdisjoint(_OF_SEQUENCES) or self._names.own_functions(tuple(sorted(called)), later=self._later):
+            return False
+        return not self._names.own_types(tuple(sorted(names)), later=self._later)
+
+    def _qualified(self, text: QueryText) -> list[Edit] | None:
+        tables = [table_read for table_read in text.scopes.tables if table_read.query is None]
+        edits = [self._edit(text, table_read) for table_read in tables if not _is_call(text, table_read)]
+        return None if None in edits else [edit for edit in edits if edit is not None]
+
+    def _edit(self, text: QueryText, table_read: TableRead) -> Edit | None:
+        """Return the edit that names a table with its place; None where that is not known."""
+        if table_read.name is None or table_read.place is None or table_read.version:
+            return None
+        place = self._names.place(table_read.name, later=self._later, within=text.within)
+        if place is None:
+            return None
+        tokens, (start, end) = text.scopes.tokens, table_read.place
+        name = ".".join(map(quoted, (*place, table_read.name[-1])))
+        return Edit(tokens[start].start, tokens[end - 1].end, name)
+
+
+def _is_call(text: QueryText, table_read: TableRead) -> bool:
+    """Return whether what is read is named by a path, or is a call or a list of values."""
+    if table_read.place is None:
+        return False
+    tokens = text.scopes.tokens[slice(*table_read.place)]
+    return table_read.path is not None or any(token.text == "(" for token in tokens)

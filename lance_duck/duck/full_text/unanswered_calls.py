@@ -1,0 +1,84 @@
+"""Says in EXPLAIN which calls of `match` no search answers, so that each text is compared, and why."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from lance_duck.duck.explain import is_explain
+from lance_duck.duck.full_text.asked_tables import AskedTable, find_asked_tables
+from lance_duck.duck.full_text.match_columns import handle_of
+from lance_duck.duck.full_text.scopes import Scopes, list_parts
+from lance_duck.duck.run.rewriting import Database, Request, Rewriting
+from lance_duck.duck.statement.text import LONGEST, Statement
+from lance_duck.duck.tables.text_functions import MATCHES
+from lance_duck.duck.tables.text_request import TextRequest
+from lance_duck.errors import LanceDuckError
+from lance_duck.scan.text.route import text_route
+
+_KNOWN: Final = re.compile(r"\(*('(?:[^']|'')*'|\$\w+)\s*\)*::varchar", re.IGNORECASE)
+"""Words that are a constant or a parameter."""
+
+
+@dataclass(frozen=True)
+class StandingCall:
+    """A call of `match` in a statement that is explained.
+
+    Attributes:
+        start, end: Its place in the text.
+        texts: SQL of its column.
+        request: The text of its `TextRequest`.
+        words: SQL of its words.
+        table: The table that it is a call of, where a search could answer it; None elsewhere.
+    """
+
+    start: int
+    end: int
+    texts: str
+    request: str
+    words: str
+    table: AskedTable | None
+
+
+def find_standing_calls(statement: Statement) -> tuple[StandingCall, ...]:
+    """Return the calls of `match` of an EXPLAIN; none of other statements."""
+    if MATCHES not in statement.text or len(statement.text) > LONGEST or not is_explain(statement.text):
+        return ()
+    tables = {call.start: table for table in find_asked_tables(statement) for call in table.calls}
+    scopes, calls = Scopes(statement.tokens), []
+    for at, token in enumerate(statement.tokens):
+        close = scopes.closer(at + 1) if token.text == MATCHES and scopes.text(at + 1) == "(" else len(scopes.tokens)
+        parts = list_parts(scopes.tokens, at + 2, close) if close < len(scopes.tokens) else []
+        if len(parts) == 4 and parts[1].string is not None:
+            texts, request, words = parts[0].text.strip("[]"), parts[1].string, parts[2].text
+            end = scopes.tokens[close].end
+            calls.append(StandingCall(token.start, end, texts, request, words, tables.get(token.start)))
+    return tuple(calls)
+
+
+def run(call: StandingCall, request: Request, database: Database) -> Rewriting | None:
+    """Say of a call that no earlier rule has replaced why each text is compared."""
+    if not request.is_free(call.start, call.end):
+        return None
+    if call.table is not None and not request.is_free(call.table.start, call.table.end):
+        return None  # a search has found the rows
+    return Rewriting((), plan=f"match of {call.texts}: each text is compared, {_reason(call, database)}")
+
+
+def _reason(call: StandingCall, database: Database) -> str:
+    if _KNOWN.fullmatch(call.words.strip()) is None:
+        return "for its words are neither a constant nor a parameter"
+    request = TextRequest.of(call.request)
+    try:
+        table = call.table
+        read = None if table is None else handle_of(table.read, database.catalog, database.names, later=False)
+        handle = read or database.catalog.path_handle(request.table)
+        has_index = text_route(handle.current().handle.snapshot, request.column, None).name is not None
+    except LanceDuckError:
+        return "for its table cannot be read"
+    if not has_index:
+        return f"for no full-text index covers {request.column} of {request.table}"
+    if read is None:
+        return "for the column comes through a query or a clause that no column can be added to"
+    return "for rows of the table are used as values, or its options are expressions"
