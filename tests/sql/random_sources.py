@@ -37,12 +37,14 @@ class RandomSources:
         seed: Seed of the random numbers.
         places: Where views may be made, as they begin a name.
         path: Path of a table.
+        has_limits: Whether queries within others may have LIMIT.
     """
 
-    def __init__(self, seed: int, places: tuple[str, ...], path: str) -> None:
+    def __init__(self, seed: int, places: tuple[str, ...], path: str, *, has_limits: bool = True) -> None:
         self.random = random.Random(seed)
         self.views: list[tuple[str, Source]] = []
         self._places = places
+        self._limit = " LIMIT 25" if has_limits else ""
         self._tables = (*TABLES, f"'{path}'", f"lance_scan('{path}')")
         self._ctes: list[str] = []
         self._known: list[Source] = []
@@ -161,7 +163,7 @@ class RandomSources:
         return self.random.choice(
             [
                 *("", "", f"WHERE {id_} > 3", f"WHERE {call}", f"ORDER BY {id_}, {quoted(alias)}.{quoted(below.text)}"),
-                f"WHERE {id_} % 3 <> 1 ORDER BY {id_} DESC, {quoted(alias)}.{quoted(below.text)} LIMIT 25",
+                f"WHERE {id_} % 3 <> 1 ORDER BY {id_} DESC, {quoted(alias)}.{quoted(below.text)}{self._limit}",
                 f"QUALIFY row_number() OVER (PARTITION BY {id_} ORDER BY {quoted(alias)}.{quoted(below.text)}) = 1",
             ]
         )

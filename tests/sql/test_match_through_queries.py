@@ -13,6 +13,7 @@ import pytest
 import lance_duck as ld
 from lance_duck.duck.full_text.carried_calls import CallCarrier
 from lance_duck.duck.tables.text_functions import TextFunctions
+from lance_duck.scan.duckdb.source import SPEAKS_SOURCE
 from tests.sql.random_sources import WORDS, RandomSources
 
 ROWS = 60
@@ -100,7 +101,8 @@ def test_a_carried_call_gives_what_it_gives_where_it_stands(
         return name
 
     monkeypatch.setattr(CallCarrier, "carried", noted)
-    sources = RandomSources(seed, PLACES, str(tmp_path / "lance" / "t.lance"))
+    # DuckDB 1.5.0 at times gives other rows for joins with LIMIT.
+    sources = RandomSources(seed, PLACES, str(tmp_path / "lance" / "t.lance"), has_limits=SPEAKS_SOURCE)
     for _ in range(6):
         con.execute(sources.view())
     for step in range(40):
@@ -151,7 +153,8 @@ def test_a_search_answers_a_match_of_a_column_that_comes_through_queries_and_vie
     con.execute("CREATE VIEW vm AS SELECT rowid AS r, * FROM t WHERE match(body, 'duck') OR match(body, 'lake')")
     expected = con.execute("SELECT id FROM t WHERE match(body, 'duck') ORDER BY id").fetchall()
     assert sorted(con.execute(sql).fetchall()) == expected
-    assert sorted(con.sql(sql).fetchall()) == expected
+    if SPEAKS_SOURCE:  # relations of DuckDB 1 leave views as they are
+        assert sorted(con.sql(sql).fetchall()) == expected
 
 
 def test_scores_through_queries_are_those_of_the_table_whatever_these_leave_out(

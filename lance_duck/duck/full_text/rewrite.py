@@ -41,6 +41,7 @@ from lance_duck.duck.statement.text import Statement
 from lance_duck.duck.tables.text_functions import HIGHLIGHTS, MATCHES, SCORES, SNIPPETS
 from lance_duck.duck.tables.text_request import TextRequest, check_option, constant
 from lance_duck.errors import InvalidInputError, LanceDuckError, WrongTypeError
+from lance_duck.scan.duckdb.source import SPEAKS_SOURCE
 from lance_duck.scan.text.route import text_route
 
 _DIVIDER: Final = "chr(31)"
@@ -161,9 +162,12 @@ class _Rewriting:
         self._matches: dict[TableRead, list[_Match]] = {}
         self._columns = CalledColumns(catalog, names, statement, calls, later=later)
         self._carried: dict[Edit, str] = {}
-        views, kept = ViewInliner(names, later=later), any(is_kept(calls.scopes, call.at) for call in calls.calls)
+        views = ViewInliner(names, later=later)
+        kept = any(is_kept(calls.scopes, call.at) for call in calls.calls)
+        # DuckDB 1 refuses some correlated queries with the text of a view, and a relation only as its rows are read.
+        refuses = kept or (later and not SPEAKS_SOURCE)
         self._carrier = CallCarrier(
-            self._columns.text, _replaced(calls), lambda view: None if kept else views.edits(view)
+            self._columns.text, _replaced(calls), lambda view: None if refuses else views.edits(view)
         )
 
     def edits(self, *, has_tables: bool) -> Iterator[Edit]:
