@@ -142,6 +142,16 @@ SELECT * FROM (PIVOT (SELECT match(body, 'duck') AS has, id FROM t) ON has USING
 --> 2 | 2
 SELECT to_json(t) ->> 'city' FROM t WHERE match(body, 'goose');
 --> Oslo
+WITH found AS (SELECT id, body AS words FROM t LIMIT 9) SELECT id FROM found WHERE match(words, 'goose');
+--> 1
+SELECT id FROM (SELECT DISTINCT id, body FROM t) WHERE match(body, 'goose');
+--> 1
+SELECT body, match(body, 'goose') FROM (FROM t WHERE id < 2) GROUP BY body ORDER BY min(id);
+--> duck lake | false
+--> a goose on the lake | true
+EXPLAIN SELECT id FROM (FROM t) WHERE match(body, 'goose');
+--> lance_plan | …
+--> physical_plan | …
 
 --= `highlight(body, 'duck lake', '<b>', '</b>')`, `snippet(body, 'duck lake', 20)`
 SELECT highlight(body, 'duck lake', '<b>', '</b>'), snippet(body, 'duck lake', 20) FROM t WHERE id = 0;
