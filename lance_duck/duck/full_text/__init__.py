@@ -7,6 +7,8 @@ each has a column of a Lance table and names the table, so that later steps (cha
 ordinary SQL. The way: `scopes` (which tables each SELECT reads, by tokens) → `calls` (calls and what belongs to them,
 pure) → `rewrite` (the tables they mean, edits) → `tables/text_functions` (what DuckDB then calls for texts).
 That alone gives correct answers. The planner makes them fast: `match_columns` has the index compute the calls as
-columns of a scan, wherever they stand; `matched_rows` finds the best rows of an ORDER BY … LIMIT beforehand.
+columns of a scan, wherever they stand; `matched_rows` finds the best rows of an ORDER BY … LIMIT beforehand. Calls of
+columns that come through other queries (`origins`) are carried to the SELECT that reads the table before
+(`carried_calls`), through the text of a view, too (`inlined_views`); where DuckDB refuses that, they stay.
 Never here: what a term is, and how rows are scored.
 """
