@@ -33,7 +33,7 @@ def _find(array: pa.Array, field: Field, where: str) -> tuple[str, int] | None:
     if pa.types.is_struct(array.type):
         return _in_struct(array, field, where)
     if pa.types.is_map(array.type):
-        array = array.cast(pa.list_(pa.struct([("key", array.type.key_type), ("value", array.type.item_type)])))
+        array = _as_lists(array)
     return _in_lists(array, field.children[0], where)
 
 
@@ -49,6 +49,13 @@ def _in_struct(array: pa.Array, field: Field, where: str) -> tuple[str, int] | N
         if problem is not None:
             return problem[0], problem[1] if rows is None else rows[problem[1]].as_py()
     return None
+
+
+def _as_lists(array: pa.MapArray) -> pa.ListArray:
+    """Return a map as lists of entries; Arrow's cast refuses structs with a null above a field that allows none."""
+    entries = pa.StructArray.from_arrays([array.keys, array.items], names=["key", "value"])
+    mask = array.is_null() if array.null_count else None
+    return pa.ListArray.from_arrays(pa.array(array.offsets.to_numpy(), pa.int32()), entries, mask=mask)
 
 
 def _in_lists(array: pa.Array, item: Field, where: str) -> tuple[str, int] | None:

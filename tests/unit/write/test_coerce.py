@@ -169,6 +169,13 @@ STRICT = pa.struct([pa.field("x", pa.int64(), nullable=False)])
         (pa.array([{"x": 1}, None, {"x": None}]), STRICT, r"c'\.x, row 2"),
         (pa.array([[{"x": 1}], [], [{"x": 1}, {"x": None}]]), pa.list_(STRICT), r"c'\.item\.x, row 2"),
         (pa.array([[1], None, [None]]), pa.list_(pa.field("item", pa.int64(), nullable=False)), r"item, row 2"),
+        (
+            pa.array(
+                [[("a", {"x": 1})], None, [("b", {"x": None})]], pa.map_(pa.string(), pa.struct([("x", pa.int64())]))
+            ),
+            pa.map_(pa.string(), STRICT),
+            r"value\.x, row 2",
+        ),
     ],
 )
 def test_nulls_below_are_refused_where_the_schema_allows_none(array: pa.Array, wanted: pa.DataType, row: str) -> None:
@@ -178,6 +185,13 @@ def test_nulls_below_are_refused_where_the_schema_allows_none(array: pa.Array, w
 
 def test_what_is_below_a_null_may_be_null() -> None:
     assert one(pa.array([None, {"x": 1}], pa.struct([("x", pa.int64())])), STRICT).to_pylist() == [None, {"x": 1}]
+
+    inner = pa.StructArray.from_arrays([pa.array([1, None])], fields=list(STRICT), mask=pa.array([False, True]))
+    outer = pa.StructArray.from_arrays([inner], names=["s"])
+    values = pa.MapArray.from_arrays(pa.array([0, 1, 2], pa.int32()), pa.array(["a", "b"]), outer)
+    rows = [[("a", {"s": {"x": 1}})], [("b", {"s": None})]]
+    assert one(values, values.type).to_pylist() == rows
+    assert one(values.slice(1), values.type).to_pylist() == rows[1:]
 
 
 @pytest.mark.parametrize("kind", ["list", "large_list", "vector", "map"])
