@@ -2,7 +2,8 @@
 
 Rows are (int64, string, vector of float32), read from a Parquet file that pyarrow wrote: writing includes reading that.
 Scans go to Spark's `noop` sink. Nothing is flushed, as Parquet is not. `nearestByJoin` compares each query with each
-row, and runs once.
+row, and runs once. The floor is what Spark needs for any Python source: one that yields batches that it has in memory.
+`--processor` measures processor time of the JVM and of all workers, in units of 10 ms.
 """
 
 from __future__ import annotations
@@ -24,9 +25,10 @@ from pyspark.sql import functions as F  # noqa: N812 - as everywhere
 
 import lance_duck as ld
 import lance_duck.spark as ls
-from benchmarks._harness import OURS, Case, chosen, options, race, report
+from benchmarks._harness import OURS, Case, add_clock, chosen, options, race, report
+from benchmarks._spark_workers import FLOOR_ROWS, MemorySource, processor_seconds, worker_peak
 
-PARQUET, BRUTE = "Spark's Parquet", "nearestByJoin"
+PARQUET, BRUTE, FLOOR = "Spark's Parquet", "nearestByJoin", "batches in memory"
 HASTY = {"fsync": "false"}
 GROUP = 100_000
 Action = Callable[[], object]
@@ -35,6 +37,7 @@ Action = Callable[[], object]
 def main() -> None:
     """Make the data, then ask."""
     parser = options(__doc__ or "", rows=500_000, rounds=3)
+    add_clock(parser)
     parser.add_argument("--dimension", type=int, default=128, help="of the vectors")
     parser.add_argument("--queries", type=int, default=100, help="of a join")
     parser.add_argument("--near-rows", type=int, default=100_000, help="rows that queries are joined with")
@@ -61,6 +64,7 @@ def session(master: str, memory: str) -> SparkSession:
     made: SparkSession = builder.getOrCreate()
     made.sparkContext.setLogLevel("ERROR")
     ls.register(made)
+    made.dataSource.register(MemorySource)
     return made
 
 
@@ -68,10 +72,14 @@ def run(spark: SparkSession, folder: Path, arguments: Namespace) -> list[Case]:
     """All cases that are asked for, each with what it needs before."""
     make(folder / "raw", arguments.rows, arguments.dimension)
     raw = spark.read.parquet(str(folder / "raw"))
-    tables = Tables(spark, folder, raw, arguments.dimension)
+    tables = Tables(spark, folder, raw, arguments.rows, arguments.dimension)
     tables.write()
     tables.write_parquet()
-    cases = [race(name, tables.cases()[name], arguments.rounds) for name in chosen(tables.cases(), arguments.only)]
+    clock = processor_seconds if arguments.processor else time.perf_counter
+    cases = [
+        race(name, tables.cases()[name], arguments.rounds, clock) for name in chosen(tables.cases(), arguments.only)
+    ]
+    print(f"peak memory of a worker: {worker_peak() >> 20} MiB")
     if arguments.only in "knn_join":
         cases += near(spark, folder, raw, arguments)
     return cases
@@ -93,8 +101,8 @@ def make(folder: Path, rows: int, dimension: int) -> None:
 class Tables:
     """The same rows as a Lance table and as Parquet."""
 
-    def __init__(self, spark: SparkSession, folder: Path, raw: DataFrame, dimension: int) -> None:
-        self.spark, self.raw, self.dimension = spark, raw, dimension
+    def __init__(self, spark: SparkSession, folder: Path, raw: DataFrame, rows: int, dimension: int) -> None:
+        self.spark, self.raw, self.rows, self.dimension = spark, raw, rows, dimension
         self.lance, self.parquet = str(folder / "t.lance"), str(folder / "t.parquet")
         self.small = str(folder / "small.lance")
 
@@ -102,7 +110,19 @@ class Tables:
         """Who does what."""
         return {
             "write": {OURS: self.write, PARQUET: self.write_parquet},
-            "full scan": {OURS: lambda: drain(self.read()), PARQUET: lambda: drain(self.read_parquet())},
+            "full scan": {
+                OURS: lambda: drain(self.read()),
+                PARQUET: lambda: drain(self.read_parquet()),
+                FLOOR: lambda: drain(self.read_memory()),
+            },
+            "count": {
+                OURS: lambda: ls.count(self.spark, self.lance),
+                PARQUET: lambda: self.read_parquet().count(),
+            },
+            "GROUP BY of columns=id": {
+                OURS: lambda: grouped(self.read(columns=["id"])).collect(),
+                PARQUET: lambda: grouped(self.read_parquet()).collect(),
+            },
             "scan of columns=id": {
                 OURS: lambda: drain(self.read(columns=["id"])),
                 PARQUET: lambda: drain(self.read_parquet().select("id")),
@@ -112,6 +132,10 @@ class Tables:
                 PARQUET: lambda: drain(self.read_parquet().filter("id % 100 = 7")),
             },
             "BTREE over id": {OURS: self.index},
+            "100 rows, by a filter on id": {
+                OURS: lambda: drain(self.read(filter="id BETWEEN 5000 AND 5099")),
+                PARQUET: lambda: drain(self.read_parquet().filter("id BETWEEN 5000 AND 5099")),
+            },
             "IVF_PQ over v": {OURS: self.index_vectors},
             "compact 20 files": {OURS: self.compact},
         }
@@ -132,6 +156,11 @@ class Tables:
     def read_parquet(self) -> DataFrame:
         """Read the same rows from Parquet."""
         return self.spark.read.parquet(self.parquet)
+
+    def read_memory(self) -> DataFrame:
+        """Read as many rows of this kind from the memory of the workers."""
+        asked = {"rows": -(-self.rows // FLOOR_ROWS) * FLOOR_ROWS, "dimension": self.dimension}
+        return self.spark.read.format(MemorySource.name()).options(**asked).load()
 
     def index(self) -> None:
         """Index the numbers."""
@@ -161,6 +190,11 @@ class Tables:
 def drain(frame: DataFrame) -> None:
     """Compute all of a frame, and keep nothing."""
     frame.write.format("noop").mode("overwrite").save()
+
+
+def grouped(frame: DataFrame) -> DataFrame:
+    """Sum the numbers by their last two digits."""
+    return frame.groupBy((F.col("id") % 100).alias("digits")).agg(F.sum("id"), F.count("id"))
 
 
 def near(spark: SparkSession, folder: Path, raw: DataFrame, arguments: Namespace) -> list[Case]:

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
+from lance_duck import lazy
 from lance_duck.spark.io.options import ReadOptions, SparkWriteOptions
-from lance_duck.spark.io.sink import LanceWriter, begin
 from lance_duck.spark.io.source import LanceReader, declared, opened_version
 from lance_duck.spark.io.stream_options import SINK_NAMES, SOURCE_NAMES, StreamOptions, stream_name
-from lance_duck.spark.io.stream_sink import LanceStreamWriter
-from lance_duck.spark.io.stream_source import LanceStreamReader
 from lance_duck.spark.table_ref import pin
+
+if TYPE_CHECKING:
+    from lance_duck.spark.io import sink, stream_sink, stream_source
+else:
+    sink, stream_sink, stream_source = lazy.modules(
+        globals(), "lance_duck.spark.io", "sink", "stream_sink", "stream_source"
+    )
 
 
 class LanceDataSource(DataSource):
@@ -38,19 +45,20 @@ class LanceDataSource(DataSource):
         """Return the reader of one version."""
         return LanceReader(ReadOptions.of(self.options), schema, self._version)
 
-    def writer(self, schema: StructType, overwrite: bool) -> LanceWriter:
+    def writer(self, schema: StructType, overwrite: bool) -> sink.LanceWriter:
         """Return the writer of a frame as one version."""
-        return LanceWriter(SparkWriteOptions.of(self.options), schema, overwrite)
+        return sink.LanceWriter(SparkWriteOptions.of(self.options), schema, overwrite)
 
-    def streamReader(self, schema: StructType) -> LanceStreamReader:  # noqa: N802 - Spark's
+    def streamReader(self, schema: StructType) -> stream_source.LanceStreamReader:  # noqa: N802 - Spark's
         """Return the reader of new rows for a stream."""
-        return LanceStreamReader(ReadOptions.of(self.options, SOURCE_NAMES), StreamOptions.of(self.options), schema)
+        options = ReadOptions.of(self.options, SOURCE_NAMES)
+        return stream_source.LanceStreamReader(options, StreamOptions.of(self.options), schema)
 
-    def streamWriter(self, schema: StructType, overwrite: bool) -> LanceStreamWriter:  # noqa: N802
+    def streamWriter(self, schema: StructType, overwrite: bool) -> stream_sink.LanceStreamWriter:  # noqa: N802
         """Return the writer that commits each batch of a stream as one version."""
         options = SparkWriteOptions.of(self.options, SINK_NAMES)
-        landing = begin(options, schema, "overwrite" if overwrite else "append")
-        return LanceStreamWriter(landing, stream_name(self.options))
+        landing = sink.begin(options, schema, "overwrite" if overwrite else "append")
+        return stream_sink.LanceStreamWriter(landing, stream_name(self.options))
 
 
 class LanceDuckDataSource(LanceDataSource):

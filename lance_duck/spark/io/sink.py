@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
+from lance_duck import lazy
+from lance_duck.spark import workers
 from lance_duck.spark.io.columns import check_vectors, table_schema
 from lance_duck.spark.io.options import SparkWriteOptions
-from lance_duck.spark.io.staged_commit import Landing, newest
 from lance_duck.spark.io.types import arrow_schema
 from lance_duck.wire.fragment import Fragment
+
+if TYPE_CHECKING:
+    from lance_duck.spark.io import staged_commit
+else:
+    staged_commit = lazy.modules(globals(), "lance_duck.spark.io", "staged_commit")
 
 
 @dataclass(frozen=True)
@@ -39,7 +46,8 @@ class LanceWriter(DataSourceArrowWriter):
 
     def __init__(self, options: SparkWriteOptions, schema: StructType, overwrite: bool) -> None:
         mode = options.save_mode or ("overwrite" if overwrite else "append")
-        self._landing = None if mode == "ignore" and newest(options.place) is not None else begin(options, schema, mode)
+        exists = mode == "ignore" and staged_commit.newest(options.place) is not None
+        self._landing = None if exists else begin(options, schema, mode)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> LanceCommitMessage:
         """Write the rows of a partition, which may be empty; called in a task."""
@@ -56,7 +64,7 @@ class LanceWriter(DataSourceArrowWriter):
             self._landing.abandon()
 
 
-def begin(options: SparkWriteOptions, schema: StructType, mode: str) -> Landing:
+def begin(options: SparkWriteOptions, schema: StructType, mode: str) -> staged_commit.Landing:
     """Decide how a frame is written.
 
     Args:
@@ -64,7 +72,7 @@ def begin(options: SparkWriteOptions, schema: StructType, mode: str) -> Landing:
         schema: Schema of the frame.
         mode: "error", "ignore", "append" or "overwrite"; "ignore" only for a missing table.
     """
-    current = newest(options.place)
+    current = staged_commit.newest(options.place)
     vectors, blobs = options.vectors_of(schema.names), options.blobs_of(schema.names)
     if current is not None and mode == "append":
         arrow = arrow_schema(schema)
@@ -72,7 +80,7 @@ def begin(options: SparkWriteOptions, schema: StructType, mode: str) -> Landing:
     else:
         arrow = table_schema(schema, vectors, blobs, None if current is None else current.schema.arrow)
     write_mode = {"error": "create", "ignore": "create"}.get(mode, mode)
-    return Landing.begin(options.place, arrow, write_mode, settings=options.settings)
+    return staged_commit.Landing.begin(options.place, arrow, write_mode, settings=options.settings)
 
 
 def fragments_of(messages: Sequence[WriterCommitMessage | None]) -> tuple[Fragment, ...]:
@@ -80,3 +88,6 @@ def fragments_of(messages: Sequence[WriterCommitMessage | None]) -> tuple[Fragme
     return tuple(
         fragment for message in messages if isinstance(message, LanceCommitMessage) for fragment in message.fragments
     )
+
+
+workers.load_in_worker("lance_duck.spark.io.staged_commit")

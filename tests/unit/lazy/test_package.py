@@ -75,6 +75,25 @@ def test_a_read_loads_neither_writers_nor_kinds_of_indexes_nor_sql(table: str, u
     assert "lance_duck.write.files" not in modules
 
 
+def test_a_read_by_spark_loads_neither_writers_nor_streams(table: str) -> None:
+    pytest.importorskip("pyspark")
+    script = f"""
+from lance_duck.spark.io.datasource import LanceDataSource
+source = LanceDataSource({{"path": {table!r}}})
+reader = source.reader(source.schema())
+assert sum(batch.num_rows for part in reader.partitions() for batch in reader.read(part)) == 3
+"""
+    heavy, modules = loaded(script)
+    assert not heavy & {"faiss", "sqlglot", "Stemmer", "tenacity", "matplotlib", "typer", "rich", "sqlite3"}
+    assert not {name for name in modules if name.startswith(("lance_duck.commit", "lance_duck.spark.verbs"))}
+    assert {name for name in modules if name.startswith("lance_duck.spark.io.")} == {
+        f"lance_duck.spark.io.{name}"
+        for name in ("arrow_cast", "datasource", "options", "source", "stream_options", "types")
+    }
+    assert "lance_duck.file.write.writer" not in modules
+    assert "lance_duck.write.files" not in modules
+
+
 def test_an_index_loads_its_own_kind_alone(tmp_path: Path) -> None:
     ds = ld.write_dataset(pa.table({"id": [1, 2, 3]}), tmp_path / "t.lance")
     ds.create_scalar_index("id", "BTREE")
