@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator, Mapping
 from functools import cache
 from itertools import pairwise
@@ -16,7 +17,7 @@ from pyspark.sql.types import ArrayType, FloatType, LongType, StringType, Struct
 FLOOR_ROWS = 1 << 14
 PARTITIONS = 8
 TICKS = os.sysconf("SC_CLK_TCK")
-USER, SYSTEM, OF_CHILDREN = 11, 12, (13, 14)
+TIMES, OF_CHILDREN = (11, 12), (13, 14)
 
 
 class MemorySource(DataSource):
@@ -64,9 +65,9 @@ def batch_of(dimension: int) -> pa.RecordBatch:
 def processor_seconds() -> float:
     """Return the processor time of this process and of all below it, among them the JVM and its workers."""
     fields = processes()
-    own = sum(int(stat[field]) for stat in fields.values() for field in (USER, SYSTEM))
+    own = sum(int(stat[field]) for process, stat in fields.items() for field in TIMES if process != os.getpid())
     gone = sum(int(stat[field]) for stat in fields.values() for field in OF_CHILDREN)
-    return (own + gone) / TICKS
+    return time.process_time() + (own + gone) / TICKS
 
 
 def worker_peak() -> int:
