@@ -214,6 +214,7 @@ def _with_phrase(corpus: Corpus, place: Place, names: Names, words: Sequence[Wor
     postings = place.postings(terms, with_positions=True)
     if all(each.positions is not None for each in postings.values()):
         documents = _ends(postings, words, slop)
+        documents = documents[corpus.found(place, documents)]  # a deleted row has no address of its own
         return names[is_among(names, np.sort(corpus.names(place, documents)))]
     rows = corpus.analyse(np.unique(corpus.addresses(place, names))).narrowed(terms)
     return corpus.named(place, names, rows, _ends(rows.postings(terms), words, slop))

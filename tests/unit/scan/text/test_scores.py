@@ -298,3 +298,13 @@ def test_rows_without_any_term_are_searched_when_all_others_are_deleted(
     dataset.create_scalar_index("s", "INVERTED", with_position=True)
     dataset.delete("s = 'lake lake duck'")
     assert dataset.to_table(full_text_query=query).num_rows == 0
+
+
+@pytest.mark.parametrize("form", [{"base_tokenizer": "ngram"}, {"format_version": 1}, {}])
+@pytest.mark.parametrize("stable", [True, False])
+def test_a_phrase_of_a_deleted_row_gives_no_other_row(form: dict[str, Any], stable: bool, tmp_path: Path) -> None:
+    rows = pa.table({"id": [0, 1, 2], "s": ["lakes of ducks", "of lakes", "a lake of lakes"]})
+    dataset = ld.write_dataset(rows, tmp_path / "t.lance", enable_stable_row_ids=stable)
+    dataset.create_scalar_index("s", "INVERTED", with_position=True, stem=False, remove_stop_words=False, **form)
+    dataset.delete("id = 1")
+    assert dataset.to_table(columns=["id"], full_text_query=PhraseQuery("of lakes", "s"))["id"].to_pylist() == [2]
