@@ -199,12 +199,14 @@ class Question:
 
 
 def _extremes(vectors: NDArray[Any], squares: NDArray[Any]) -> Rows:
-    """Return the places of vectors that are so long or so short that products with them lose precision.
+    """Return the places of vectors that are so long or so short that products or distances lose precision.
 
+    Distances are float32, whatever the vectors are: those of short vectors are rounded by more than their error says.
     Zero vectors, and vectors with a number that is not finite, are not among them.
     """
-    about = np.finfo(vectors.dtype)
-    odd = np.flatnonzero(~((squares > about.tiny / about.eps) & (squares < about.max * about.eps)))
+    about, single = np.finfo(vectors.dtype), np.finfo(np.float32)
+    least = max(float(about.tiny / about.eps), float(single.tiny / single.eps))
+    odd = np.flatnonzero(~((squares > least) & (squares < about.max * about.eps)))
     mine = vectors[odd]
     extremes: Rows = odd[np.isfinite(mine).all(axis=1) & mine.any(axis=1)]
     return extremes

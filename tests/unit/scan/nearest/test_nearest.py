@@ -89,6 +89,16 @@ def test_many_queries_find_what_each_finds(table: ld.LanceDataset, metric: str) 
     assert found.select(["id", "_distance"]).equals(pa.concat_tables(one).combine_chunks())
 
 
+def test_many_queries_find_the_nearest_of_doubles_whose_distances_single_numbers_round(tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    short = random.standard_normal((60, 4)) * 1e-22
+    ds = ld.write_dataset(pa.table({"id": range(60), "v": vectors(short, pa.float64())}), tmp_path / "t.lance")
+    queries = random.standard_normal((64, 4)) * 1e-22
+    found = ds.to_table(["id"], nearest={"column": "v", "q": queries, "k": 9})
+    each = [ds.to_table(["id"], nearest={"column": "v", "q": query, "k": 9})["id"].to_pylist() for query in queries]
+    assert found["id"].to_pylist() == [i for ids in each for i in ids]
+
+
 @pytest.mark.parametrize("text", ["id >= 300", "id % 2 = 0", "id in (14, 400, 402)", "id = 5000", "single is not null"])
 def test_a_filter_holds_before_the_search(table: ld.LanceDataset, text: str) -> None:
     kept = table.to_table(columns=["id"], filter=text)["id"].to_numpy()
