@@ -293,3 +293,13 @@ def test_a_column_is_looked_for_through_many_queries_in_no_time(con: ld.Connecti
     assert con.execute(deep).fetchall() == expected
     with pytest.raises(ld.LanceDuckError, match="bodi"):
         con.execute(deep.replace("z.body", "z.bodi"))
+
+
+@pytest.mark.parametrize("source", ["t", "(FROM t) s"])
+def test_a_change_before_a_search_that_fails_is_made_once(con: ld.Connection, source: str) -> None:
+    con.execute("CREATE TABLE native.log (x INTEGER)")
+    with pytest.raises(duckdb.ConversionException):
+        con.execute(f"INSERT INTO native.log VALUES (1); SELECT body::INTEGER FROM {source} WHERE match(body, 'duck')")
+    with pytest.raises(duckdb.ParserException):
+        con.execute(f"INSERT INTO native.log VALUES (2); SELECT id FROM {source} WHERE match(body, 'duck') WHERE")
+    assert con.execute("FROM native.log").fetchall() == [(1,), (2,)]

@@ -28,6 +28,7 @@ from lance_duck.duck.changes.tables.written_files import ComputedCopyStatement
 from lance_duck.duck.changes.user_text import user_message
 from lance_duck.duck.explain import rows_as_statement
 from lance_duck.duck.failures import unwrapped
+from lance_duck.duck.full_text.calls import may_find
 from lance_duck.duck.names import Names
 from lance_duck.duck.rules import spelling
 from lance_duck.duck.statement.clauses import Clauses, TableName, statements_of
@@ -144,14 +145,25 @@ class ChangeRunner:
         return None if change is None else replace(change, text=sql)
 
     def several(self, sql: str) -> list[str] | None:
-        """Return the statements of a text, where one of several is not left to DuckDB, or changes what names mean."""
+        """Return the statements of a text where they have to run one by one; None for others, and for a single one.
+
+        They do where one is not left to DuckDB, or changes what names mean, or where one would be repeated with others.
+        """
         if ";" not in sql or not _CONCERNED.search(sql):
             return None
         self._catalog.refresh()
         statements = statements_of(sql)
-        if len(statements) < 2 or not any(map(self._is_alone, statements)):
+        if len(statements) < 2 or not (any(map(self._is_alone, statements)) or self._may_repeat(sql, statements)):
             return None
         return [statement.text for statement in statements]
+
+    def _may_repeat(self, sql: str, statements: Sequence[Clauses]) -> bool:
+        """Return whether a change that a text begins with might be made again.
+
+        A text that reads a table of ours is run in a form that reads less, and once more as it stands after an error.
+        """
+        has_change = any(_MAYBE.search(statement.text) for statement in statements[:-1])
+        return has_change and (self._catalog.vocabulary.may_be_in(sql) or may_find(sql))
 
     def _is_alone(self, statement: Clauses) -> bool:
         """Return whether a statement has to run by itself."""
