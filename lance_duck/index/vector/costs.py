@@ -47,7 +47,9 @@ read."""
 
 SLICE_QUERIES: Final = 64
 """Queries that one thread searches partitions for at a time. faiss divides queries among threads in its own search, not
-in that of given partitions, where its threads wait for one another by spinning."""
+in that of given partitions, where its threads wait for one another by spinning. 1,000 queries of 100,000 vectors with
+codes of product quantization take the same time in slices of 16 and of 256, and a tenth more in one slice
+(`benchmarks/vectors.py` asks as many at once)."""
 
 LEAST_EF: Final = 64
 """Candidates of a walk over a graph, at least: with fewer the recall falls steeply."""

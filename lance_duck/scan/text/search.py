@@ -360,7 +360,7 @@ class _TextRun:
             return Corpus(places, Allowed(), texts.rows, route.rounds_lengths, route.by_element)
 
         is_known = key[1] is None  # a route of another analyser serves one query
-        corpus = snapshot.derived(("text corpus", route, search.workers), indexed) if is_known else indexed()
+        corpus = snapshot.derived(("text corpus", route), indexed) if is_known else indexed()
         if fragments:
             words = {word for leaf, each in search.words.items() if key in search.keys_of(leaf) for word in each}
             corpus = replace(corpus, places=[*corpus.places, *texts.analysed(fragments, _narrowed_to(words))])
