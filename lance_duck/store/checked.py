@@ -102,26 +102,29 @@ class CheckedSource(DigestedSource):
     """
 
     def __init__(self, source: ByteSource, position: int, trailer: Trailer, block: bytes | None = None) -> None:
-        super().__init__(source, lambda: read_checksums(self._block_bytes(), trailer, source.path))
+        super().__init__(source, _ChecksumsInFile(source, position, trailer, block))
         self._position = position
-        self._trailer = trailer
-        self._block = block
 
     @property
     def checksums_at(self) -> int:
         """Position of the block of checksums: all bytes before it are of extents, or padding."""
         return self._position
 
-    def _block_bytes(self) -> bytes:
-        block = self._block  # which another thread may forget
-        if block is not None:
-            return block
-        return self.source.read([(self._position, self._trailer.size)])[0].tobytes()
 
-    def _load(self) -> _Blocks:
-        blocks = super()._load()
-        self._block = None
-        return blocks
+class _ChecksumsInFile:
+    """Reads the checksums of a file; it does not refer to a `CheckedSource`, which is freed as soon as it is unused."""
+
+    def __init__(self, source: ByteSource, position: int, trailer: Trailer, block: bytes | None) -> None:
+        self._source = source
+        self._position = position
+        self._trailer = trailer
+        self._block = block
+
+    def __call__(self) -> Checksums:
+        block, self._block = self._block, None  # it is read again where it is asked for again
+        if block is None:
+            block = self._source.read([(self._position, self._trailer.size)])[0].tobytes()
+        return read_checksums(block, self._trailer, self._source.path)
 
 
 def sidecar_source(source: ByteSource, checksums: Checksums) -> DigestedSource:

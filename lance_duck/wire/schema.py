@@ -266,7 +266,8 @@ def schema_from_proto(fields: Iterable[file_pb2.Field], metadata: Mapping[str, b
     readable.
 
     Raises:
-        CorruptError: A field has no parent before it, an id comes twice, or a list or map has the wrong children.
+        CorruptError: A field has no parent before it, an id or a name beside others comes twice, or a list or map has
+            the wrong children.
     """
     below: dict[int, list[file_pb2.Field]] = {-1: []}
     depth = {-1: 0}
@@ -288,7 +289,17 @@ def schema_from_proto(fields: Iterable[file_pb2.Field], metadata: Mapping[str, b
                 where=f"schema field {proto.name!r}",
                 expected=f"at most {_MAX_DEPTH} levels",
             )
+    for siblings in below.values():
+        _check_names(siblings)
     return Schema(tuple(_field(p, below) for p in below[-1]), text_map(metadata or {}))
+
+
+def _check_names(siblings: list[file_pb2.Field]) -> None:
+    names: set[str] = set()
+    for proto in siblings:
+        if proto.name in names:
+            raise CorruptError("duplicate field name", where="schema", found=repr(proto.name))
+        names.add(proto.name)
 
 
 def text_map(raw: Mapping[str, bytes]) -> Mapping[str, str]:

@@ -206,3 +206,29 @@ def test_message_says_what_where_and_what_to_do(history: Path) -> None:
         dataset.to_table(filter="nope > 3")
     with pytest.raises(NotFoundError, match="77"):
         dataset.checkout_version(77)
+
+
+@pytest.mark.parametrize("num_rows", [1, (1 << 31) - 1])
+def test_rows_of_a_fragment_without_data_files_are_not_made_up(num_rows: int, history: Path, tmp_path: Path) -> None:
+    def change(manifest: table_pb2.Manifest) -> None:
+        fragment = manifest.fragments[0]
+        fragment.Clear()
+        fragment.physical_rows = num_rows
+        del manifest.fragments[1:]
+
+    dataset = ld.dataset(changed(history, tmp_path, change))
+    for read in (dataset.to_table, lambda: dataset.take([0]), lambda: dataset.to_table(limit=1)):
+        with pytest.raises(CorruptError, match="rows without a data file"):
+            read()
+    with ld.connect({"t": dataset}) as con, pytest.raises(CorruptError, match="rows without a data file"):
+        con.execute("FROM t").fetchall()
+
+
+def test_two_columns_of_one_name_are_corrupt(history: Path, tmp_path: Path) -> None:
+    def change(manifest: table_pb2.Manifest) -> None:
+        first, second = [each for each in manifest.fields if each.parent_id == -1][:2]
+        second.name = first.name
+
+    uri = changed(history, tmp_path, change)
+    with pytest.raises(CorruptError, match="duplicate field name"):
+        ld.dataset(uri)

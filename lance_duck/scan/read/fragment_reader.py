@@ -11,6 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_duck.cache import LruCache
+from lance_duck.errors import CorruptError
 from lance_duck.file.column import ColumnReader, Rows, open_column
 from lance_duck.file.reader import LanceFile
 from lance_duck.rows import DeletionVector, row_addresses
@@ -133,6 +134,9 @@ class FragmentReader:
         return np.ones(len(offsets), np.uint64) if versions is None else versions.take(offsets)
 
     def _open(self, read: Read) -> ColumnReader:
+        if not self.fragment.files and self.num_rows:  # any number of rows, which no file bears out
+            where = f"{self._snapshot.uri}, fragment {self.fragment.id}"
+            raise CorruptError("rows without a data file", where=where, found=self.num_rows)
         column = open_column(read.field, self._locate, self.num_rows, read.arrow_type)
         return with_overlays(self._snapshot, self.fragment, read.field, column)
 

@@ -147,6 +147,8 @@ def test_fields_are_found_by_id_and_by_path() -> None:
         [field("a", "struct", 0), field("l", "list", 1, 0), field("x", "int8", 2, 1), field("y", "int8", 3, 1)],
         [field("m", "map", 0), field("entries", "struct", 1, 0), field("key", "int8", 2, 1)],
         [field("a", "struct", 0, 0)],
+        [field("a", "int32", 0), field("a", "string", 1)],
+        [field("a", "struct", 0), field("x", "int8", 1, 0), field("x", "int8", 2, 0)],
     ],
 )
 def test_fields_that_do_not_make_a_tree_are_corrupt(fields: list[file_pb2.Field]) -> None:
