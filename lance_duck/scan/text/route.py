@@ -10,7 +10,7 @@ from lance_duck.arrow.types import is_list
 from lance_duck.errors import InvalidInputError
 from lance_duck.index.catalog import ColumnIndex, Segment, catalog
 from lance_duck.index.inverted.kind import INVERTED, settings_of
-from lance_duck.index.inverted.settings import LIST_ELEMENT, is_by_element
+from lance_duck.index.inverted.settings import LIST_ELEMENT, InvertedSettings, is_by_element, settings_in
 from lance_duck.index.search import ask, wrong_with
 from lance_duck.scan.text.columns import TextColumn, text_column
 from lance_duck.scan.text.query.tree import DocumentGranularity
@@ -105,9 +105,25 @@ def _decided(
         rest = everything.difference(covered)
         rounds = manner.rounds_lengths
         return TextRoute(column, analyser, index.name, segments, rest, tuple(reasons), rounds, by_element)
-    analyser = Analyser((expected or refused or _Manner(_parameters(column, {}))).parameters)
+    analyser = Analyser((expected or refused or _stated(snapshot, column, by_element=by_element)).parameters)
     why = tuple(reasons or ["no index"])
     return TextRoute(column, analyser, None, (), everything, why, by_element=by_element)
+
+
+def _stated(snapshot: Snapshot, column: TextColumn, *, by_element: bool) -> _Manner:
+    """Return the manner of an index of which no segment answers: without rows, or broken; without one the defaults.
+
+    The files state it, and else the manifest, which lacks custom stop words.
+    """
+    for index in _full_text_indexes(snapshot, column.path):
+        segment = index.segments[-1]
+        found = _settings(snapshot, segment) if segment.metadata.files else None
+        settings = found or settings_in(segment.metadata.details)
+        parameters = replace(settings.parameters, lance_tokenizer=_DOCUMENTS[column.is_json])
+        manner = _Manner(parameters, by_element=settings.form.document_granularity == LIST_ELEMENT)
+        if parameters.refusal is None and manner.by_element == by_element:
+            return manner
+    return _Manner(_parameters(column, {}))
 
 
 def _refusal(index: ColumnIndex, manner: _Manner, expected: _Manner | None, *, by_element: bool) -> str | None:
@@ -173,12 +189,13 @@ class _Manner:
 
 
 _DEFAULTS: Final = AnalyserParameters()
+_DOCUMENTS: Final = {True: "json", False: "text"}
 
 
 def _parameters(column: TextColumn, analyzer: Mapping[str, Any]) -> AnalyserParameters:
     """Return the parameters of a query, completed for the documents of a column."""
     parameters = AnalyserParameters.from_arguments(analyzer, "analyzer")
-    return replace(parameters, lance_tokenizer="json" if column.is_json else "text")
+    return replace(parameters, lance_tokenizer=_DOCUMENTS[column.is_json])
 
 
 def _full_text_indexes(snapshot: Snapshot, path: str) -> Sequence[ColumnIndex]:
@@ -189,8 +206,7 @@ def _manner(snapshot: Snapshot, segment: Segment, column: TextColumn, reasons: l
     """Return the manner of a segment; None, with a reason added, if it cannot be used."""
     if not len(segment.fragments):
         return None
-    key = "full-text settings", segment.uuid
-    settings = ask(snapshot, segment, lambda index: snapshot.derived(key, lambda: settings_of(index)))
+    settings = _settings(snapshot, segment)
     if settings is None:
         reasons.append(f"{segment} is not used: {wrong_with(snapshot, segment)}")
         return None
@@ -202,3 +218,9 @@ def _manner(snapshot: Snapshot, segment: Segment, column: TextColumn, reasons: l
         return None
     by_element = settings.form.document_granularity == LIST_ELEMENT
     return _Manner(settings.parameters, not settings.form.block_form.has_scores, by_element)
+
+
+def _settings(snapshot: Snapshot, segment: Segment) -> InvertedSettings | None:
+    """Return the settings in the files of a segment; None if it is broken."""
+    key = "full-text settings", segment.uuid
+    return ask(snapshot, segment, lambda index: snapshot.derived(key, lambda: settings_of(index)))

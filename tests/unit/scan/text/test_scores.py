@@ -308,3 +308,28 @@ def test_a_phrase_of_a_deleted_row_gives_no_other_row(form: dict[str, Any], stab
     dataset.create_scalar_index("s", "INVERTED", with_position=True, stem=False, remove_stop_words=False, **form)
     dataset.delete("id = 1")
     assert dataset.to_table(columns=["id"], full_text_query=PhraseQuery("of lakes", "s"))["id"].to_pylist() == [2]
+
+
+@pytest.mark.parametrize("state", ["untrained", "emptied", "broken"])
+@pytest.mark.filterwarnings("ignore::lance_duck.errors.IndexWarning")
+def test_an_index_of_which_no_segment_answers_says_how_texts_are_analysed(state: str, tmp_path: Path) -> None:
+    rows, place = pa.table({"id": [0, 1, 2], "s": ["a duck", "ducks", "Duck the"]}), tmp_path / "t.lance"
+    dataset = ld.write_dataset(rows, place, storage_options={"checksums": "false"})
+    dataset.create_scalar_index("s", "INVERTED", stem=False, lower_case=False, train=state != "untrained")
+    if state == "emptied":
+        dataset.delete("true")
+        dataset.insert(rows)
+    if state == "broken":
+        next(place.glob("_indices/*/part_0_invert.lance")).unlink()
+    found = [ld.dataset(place).to_table(columns=["id"], full_text_query=word) for word in ("duck", "ducks", "the")]
+    assert [each["id"].to_pylist() for each in found] == [[0], [1], []]
+
+
+def test_stop_words_of_an_index_whose_rows_are_all_gone_are_left_out(tmp_path: Path) -> None:
+    rows = pa.table({"id": [0, 1], "s": ["duck the", "lake"]})
+    dataset = ld.write_dataset(rows, tmp_path / "t.lance")
+    dataset.create_scalar_index("s", "INVERTED", custom_stop_words=["lake"])
+    dataset.delete("true")
+    dataset.insert(rows)
+    found = [dataset.to_table(columns=["id"], full_text_query=word)["id"].to_pylist() for word in ("lake", "the")]
+    assert found == [[], [0]]
