@@ -356,6 +356,6 @@ class _Commit:
         draft = build_manifest(draft_of(base), transaction, name.version, restored)
         if self.amend is not None:
             self.amend(base, draft, self._written.append)
-        values, lock = dictionaries_of(draft, base.followed_by, base), self._read.location.commit_lock
+        values, lock = dictionaries_of(draft, base.sharing_files, base), self._read.location.commit_lock
         manifest = publish(base.store, draft, transaction, name, base.timestamp, values, lock, late=late)
         return base.followed_by(manifest)

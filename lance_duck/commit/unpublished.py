@@ -33,8 +33,8 @@ def unpublished(snapshot: Snapshot, operation: Operation) -> Snapshot:
     version = paths.detached_version(secrets.randbits(63))
     draft = build_manifest(draft_of(snapshot), transaction, version)
     stamp_writer(draft.manifest, max(datetime.now(UTC), snapshot.timestamp))
-    values = dictionaries_of(draft, snapshot.followed_by, snapshot)
+    values = dictionaries_of(draft, snapshot.sharing_files, snapshot)
     data = manifest_file(draft.manifest, transaction, draft.segments, dictionaries=values)
-    after = snapshot.followed_by(Manifest(f"{snapshot.store.uri} (not committed)", len(data), draft.manifest, data))
+    after = snapshot.sharing_files(Manifest(f"{snapshot.store.uri} (not committed)", len(data), draft.manifest, data))
     after.base = snapshot.base or snapshot
     return after

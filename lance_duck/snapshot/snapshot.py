@@ -9,13 +9,14 @@ A file named in the manifest lies below the root of the table, or below the base
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from contextlib import suppress
 from datetime import date, datetime
 from functools import cached_property
 from os import PathLike
 from typing import Any, TypeVar, cast
 
 from lance_duck.cache import LruCache, SizedCache
-from lance_duck.errors import CorruptError, InvalidInputError, NotFoundError, UnsupportedError
+from lance_duck.errors import CorruptError, InvalidInputError, LanceDuckError, NotFoundError, UnsupportedError
 from lance_duck.file.open import LanceFile, open_data_file
 from lance_duck.file.reader import with_blob_files
 from lance_duck.redact import shown
@@ -314,16 +315,26 @@ class Snapshot:
 
         Segments that a later version no longer has are let go: each holds several open files, however small it is.
         """
+        snapshot = self.sharing_files(manifest)
+        if snapshot._shared is self._shared and self.version < snapshot.version:
+            self._let_go(snapshot)
+        return snapshot
+
+    def sharing_files(self, manifest: Manifest) -> Snapshot:
+        """Return another version of the branch, which may not be committed yet; the two share open files and stores."""
         snapshot = Snapshot(self.location, manifest)
         if snapshot.base_paths == self.base_paths:
             snapshot._files, snapshot._deletions = self._files, self._deletions
             snapshot._shared = self._shared
             snapshot._bases.root, snapshot._bases.stores = self._bases.root, self._bases.stores
-            if self.version < snapshot.version and self.indices is not snapshot.indices:
-                gone = {segment.uuid for segment in self.indices} - {segment.uuid for segment in snapshot.indices}
-                if gone:
-                    self._shared.drop_where(lambda key: isinstance(key, tuple) and not gone.isdisjoint(key))
         return snapshot
+
+    def _let_go(self, after: Snapshot) -> None:
+        """Let go of the segments that a later version no longer has, where both lists of segments can be read."""
+        with suppress(LanceDuckError):
+            gone = {segment.uuid for segment in self.indices} - {segment.uuid for segment in after.indices}
+            if gone:
+                self._shared.drop_where(lambda key: isinstance(key, tuple) and not gone.isdisjoint(key))
 
     def forget_files(self, names: Collection[str]) -> None:
         """Let go of files that were removed from the disk, by their paths below the root of the table.

@@ -83,7 +83,7 @@ def versions(dataset: LanceDataset) -> pa.Table:
     manifests = [each for each in load_all(snapshot.store) if newest is None or each.version <= newest]
     tags = _tags(snapshot)
     with ThreadPoolExecutor(_READERS) as pool:
-        transactions = list(pool.map(lambda manifest: snapshot.followed_by(manifest).transaction(), manifests))
+        transactions = list(pool.map(lambda manifest: snapshot.sharing_files(manifest).transaction(), manifests))
     pairs = zip(manifests, transactions, strict=True)
     return table_of(_VERSIONS, (_version(manifest, transaction, tags) for manifest, transaction in pairs))
 

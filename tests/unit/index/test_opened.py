@@ -70,6 +70,21 @@ def test_words_are_found_in_a_segment_without_a_kind(tmp_path: Path) -> None:
     assert dataset.to_table(["s"], full_text_query="ducks") == found
 
 
+def test_a_list_of_segments_that_cannot_be_read_does_not_hinder_the_next_version(tmp_path: Path) -> None:
+    uri = tmp_path / "t.lance"
+    ld.write_dataset(ROWS, uri, storage_options={"checksums": "false"}).create_scalar_index("i", "BTREE")
+    manifest = manifest_path(uri)
+    data = bytearray(manifest.read_bytes())
+    data[4:12] = b"\xff" * 8  # the section that lists the segments comes first
+    sound = manifest.read_bytes()
+    manifest.write_bytes(data)
+    dataset = ld.dataset(uri)
+    manifest.write_bytes(sound)
+    ld.dataset(uri).delete("i = 1")
+    dataset.checkout_latest()
+    assert dataset.to_table(["i"])["i"].to_pylist() == [3, None, 2]
+
+
 def test_a_version_that_its_kind_does_not_have_is_not_read(tmp_path: Path) -> None:
     ld.write_dataset(ROWS, tmp_path / "t.lance", storage_options={"checksums": "false"}).create_scalar_index(
         "i", "BTREE"
