@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 import random
@@ -18,7 +19,7 @@ import pytest
 import lance_duck as ld
 from lance_duck.duck import planner
 from lance_duck.duck.rules import join_keys
-from lance_duck.duck.run import semi_join_pushdown
+from lance_duck.duck.run import named_tables, semi_join_pushdown
 from lance_duck.duck.statement.text import Statement
 from lance_duck.scan.duckdb.source import SPEAKS_SOURCE
 from lance_duck.scan.read.fragment_reader import FragmentReader
@@ -206,6 +207,18 @@ class _Grammar:
         if self.rng.random() < 0.2:
             parts.append(f"{self.rng.choice(aliases)}.k IN ({self.query('k')})")
         return " WHERE " + " AND ".join(parts) if parts else ""
+
+
+@pytest.mark.usefixtures("eager")
+@pytest.mark.parametrize("first", range(4))
+def test_names_of_narrowed_tables_are_not_those_of_other_reads(
+    first: int, both: tuple[ld.Connection, duckdb.DuckDBPyConnection], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours, plain = both
+    sql = "SELECT x.k, x.s, x.v FROM BIG x ANTI JOIN small y ON x.s = y.s"
+    monkeypatch.setattr(named_tables, "_NUMBERS", itertools.count(first))
+    monkeypatch.setattr(ours._catalog.binder, "_numbers", itertools.count())
+    assert _sorted(ours.execute(sql).fetchall()) == _sorted(plain.execute(sql).fetchall())
 
 
 @pytest.mark.usefixtures("eager")

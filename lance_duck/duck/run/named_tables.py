@@ -37,7 +37,7 @@ def named(native: duckdb.DuckDBPyConnection, table: Any) -> NamedTable:
     if _REGISTERS:
         handle = native._register_source(table)
         return NamedTable(str(handle.name), handle=handle)
-    return NamedTable(f"__lance_table_{next(_NUMBERS)}", table)
+    return NamedTable(f"__lance_named_{next(_NUMBERS)}", table)  # the binder names others __lance_table_…
 
 
 def keep_for(result: Any, tables: Sequence[NamedTable]) -> None:
