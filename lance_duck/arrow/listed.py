@@ -1,13 +1,26 @@
-"""Fields of structs that lie in lists, as lists of the fields' values."""
+"""Lists and maps: the offsets of their items, and fields of structs below them as lists of the fields' values."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from lance_duck.arrow.types import is_list
+
+
+def offsets_of(values: pa.Array) -> NDArray[np.integer]:
+    """Return the offsets of lists or maps, one more than there are of these: int32, of large lists int64.
+
+    Arrow allows a buffer without bytes where there are no lists, as Java writes it; pyarrow reads a number behind it.
+    """
+    if not len(values):
+        return np.zeros(1, np.int64 if pa.types.is_large_list(values.type) else np.int32)
+    offsets: NDArray[np.integer] = values.offsets.to_numpy()
+    return offsets
 
 
 def values_below(values: pa.Array, names: Sequence[str]) -> pa.Array:

@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_duck.arrow.listed import offsets_of
 from lance_duck.arrow.types import is_text
 from lance_duck.errors import DataMismatchError, InvalidInputError
 from lance_duck.wire.schema import Field
@@ -221,7 +222,7 @@ def _item_cast(source: pa.DataType, field: Field, where: str) -> Cast | None:
 
 def _offsets(array: pa.Array) -> tuple[np.ndarray, int, int]:
     """Return the offsets of lists or maps, counted from 0, and where their items begin and end."""
-    offsets = array.offsets.to_numpy()
+    offsets = offsets_of(array)
     start, stop = int(offsets[0]), int(offsets[-1])
     return offsets - start, start, stop
 

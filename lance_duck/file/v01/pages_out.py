@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_duck.arrow.listed import offsets_of
 from lance_duck.arrow.types import is_bytes, is_text, number_dtype
 from lance_duck.errors import UnsupportedError
 from lance_duck.file.v01.container import is_texts
@@ -66,7 +67,7 @@ class Pages:
         dtype = np.dtype("<i8" if f.logical_type.startswith("large") else "<i4")
         offsets, items, end = [np.zeros(1, np.int64)], [], 0
         for array in arrays:
-            own = array.offsets.to_numpy().astype(np.int64)
+            own = offsets_of(array).astype(np.int64)
             offsets.append(own[1:] - own[0] + end)
             end += int(own[-1] - own[0])
             items.append(array.values.slice(own[0], own[-1] - own[0]))

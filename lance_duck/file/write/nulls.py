@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_duck.arrow.listed import offsets_of
 from lance_duck.errors import DataMismatchError
 from lance_duck.wire.schema import Field
 
@@ -55,7 +56,7 @@ def _as_lists(array: pa.MapArray) -> pa.ListArray:
     """Return a map as lists of entries; Arrow's cast refuses structs with a null above a field that allows none."""
     entries = pa.StructArray.from_arrays([array.keys, array.items], names=["key", "value"])
     mask = array.is_null() if array.null_count else None
-    return pa.ListArray.from_arrays(pa.array(array.offsets.to_numpy(), pa.int32()), entries, mask=mask)
+    return pa.ListArray.from_arrays(pa.array(offsets_of(array), pa.int32()), entries, mask=mask)
 
 
 def _in_lists(array: pa.Array, item: Field, where: str) -> tuple[str, int] | None:

@@ -37,6 +37,18 @@ def test_missing_columns_are_nulls() -> None:
     assert found.to_pylist() == [{"a": 1, "l": None, "u": None}]
 
 
+def test_maps_in_maps_of_no_rows_have_no_items_whatever_lies_behind_their_buffers() -> None:
+    nothing = pa.py_buffer(b"\xff" * 64).slice(0, 0)
+    inner, wanted = pa.map_(pa.string(), pa.int64()), pa.map_(pa.string(), pa.int8())
+    items = pa.Array.from_buffers(inner, 0, [None, nothing], children=[pa.array([], inner.field(0).type)])
+    outer = pa.map_(pa.string(), inner)
+    entries = pa.StructArray.from_arrays([pa.array([], pa.string()), items], fields=list(outer.field(0).type))
+    maps = pa.Array.from_buffers(outer, 0, [None, nothing], children=[entries])
+    assert one(maps, pa.map_(pa.string(), wanted)).to_pylist() == []
+    rows = pa.MapArray.from_arrays(pa.array([0, 0], pa.int32()), entries.field(0), items, type=outer)
+    assert one(rows, pa.map_(pa.string(), wanted)).to_pylist() == [[]]
+
+
 def test_what_fits_is_passed_on_as_it_is() -> None:
     array = pa.array([1, 2, 3])
     assert one(array, pa.int64()).chunk(0).buffers()[1].address == array.buffers()[1].address
