@@ -1,7 +1,7 @@
 """Building of B-trees, from rows and from other B-trees.
 
-Rows that are too many to be sorted in memory are sorted in portions. Each portion is a B-tree in a temporary folder,
-and these are merged like any others.
+Entries that fit into memory are sorted there, those of other B-trees with them. Rows that are too many are sorted in
+portions: each is a B-tree in a temporary folder, and these are merged like any others.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from tempfile import TemporaryDirectory
 
+import numpy as np
 import pyarrow as pa
 
-from lance_duck.arrow.join import joined_arrays
+from lance_duck.arrow.join import joined, joined_arrays
 from lance_duck.errors import InternalError, UnsupportedError
 from lance_duck.index.btree.costs import ARRAY_BYTES, SOURCE_TREE_BYTES
 from lance_duck.index.btree.keys import BTreeKeys, key_maker
@@ -54,13 +55,15 @@ def write_tree(
         spilled: list[SourceTree] = []
         folder: Store | None = None
         for portion in _portions(rows, type_, options.memory_limit, progress) if rows is not None else ():
-            if portion.is_last and not spilled and not sources:
-                with TreeWriter(writer, type_, make, page_rows) as tree:
-                    portion.write(tree, make)
-                    tree.finish()
-                return
-            if portion.is_empty:
+            if portion.is_empty and (spilled or sources):
                 break
+            if portion.is_last and not spilled and portion.fits_beside(sources, options.memory_limit):
+                with TreeWriter(writer, type_, make, page_rows) as tree:
+                    portion.write(tree, make, sources)
+                    tree.finish()
+                if sources:
+                    progress(sum(source.index.num_entries for source in sources))
+                return
             if folder is None:
                 folder = open_store(
                     stack.enter_context(TemporaryDirectory(prefix="lance_duck-", ignore_cleanup_errors=True)),
@@ -98,12 +101,27 @@ class _Portion:
         """Whether there are no rows."""
         return not self._batches
 
-    def write(self, tree: TreeWriter, make: Callable[[pa.Array], BTreeKeys]) -> None:
-        """Write the rows in order."""
-        values = joined_arrays((batch.column(VALUE) for batch in self._batches), self._type)
-        rows = joined_arrays((batch.column(ROW) for batch in self._batches), pa.uint64())
+    def fits_beside(self, sources: Sequence[SourceTree], limit: int) -> bool:
+        """Return whether the rows and the entries of B-trees can be sorted together in a number of bytes."""
+        if not sources:
+            return True
+        size = sum(batch.column(VALUE).nbytes for batch in self._batches)
+        count = sum(batch.num_rows for batch in self._batches)
+        entry_bytes = max(row_bytes(size, count), *(source.entry_bytes for source in sources))
+        count += sum(source.index.num_entries for source in sources)
+        return entry_bytes * count <= min(limit, ARRAY_BYTES)
+
+    def write(
+        self, tree: TreeWriter, make: Callable[[pa.Array], BTreeKeys], sources: Sequence[SourceTree] = ()
+    ) -> None:
+        """Write the rows in order, together with the entries of B-trees."""
+        parts = [part for source in sources for part in source.entries(self._type)]
+        parts += ((batch.column(VALUE), batch.column(ROW).to_numpy()) for batch in self._batches)
         self._batches.clear()
-        write_sorted(tree, values, rows.to_numpy(), make)
+        values = joined_arrays((values for values, _ in parts), self._type)
+        rows = joined((rows for _, rows in parts), np.uint64)
+        del parts
+        write_sorted(tree, values, rows, make)
 
 
 def _portions(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -32,6 +34,24 @@ class SourceTree:
 
     index: BTreeIndex
     follow: Follow | None = None
+
+    @cached_property
+    def entry_bytes(self) -> int:
+        """Bytes of memory for each entry that is sorted; of values of several widths an estimate by some pages."""
+        lookup = self.index.lookup
+        with suppress(ValueError):  # of types without one width
+            return row_bytes(lookup.num_rows * self.index.type.bit_width // 8, lookup.num_rows)
+        pages = np.unique(np.linspace(lookup.first, lookup.num_pages - 1, MERGE_SAMPLE_PAGES).astype(np.int64))
+        spans = [lookup.span(page) for page in pages.tolist() if lookup.first < lookup.num_pages]
+        sizes = [self.index.entries.read(start, stop)[0].nbytes for _, start, stop in spans]
+        return row_bytes(sum(sizes), sum(stop - start for _, start, stop in spans))
+
+    def entries(self, type_: pa.DataType) -> Iterator[tuple[pa.Array, Rows]]:
+        """Yield values, of a type that the B-tree has, and rows of all entries, nulls first."""
+        lookup = self.index.lookup
+        for rows in self.nulls(max(1, lookup.nulls)):
+            yield pa.nulls(len(rows), type_), rows
+        yield self.values(lookup.nulls, lookup.num_rows)
 
     def nulls(self, count: int) -> Iterator[Rows]:
         """Yield the rows of the null entries, `count` at a time."""
@@ -73,7 +93,7 @@ def merge_sources(
     Raises:
         CorruptError: Entries are not in order.
     """
-    max_entries = max(1, limit // max((_row_bytes(source.index) for source in sources), default=1))
+    max_entries = max(1, limit // max((source.entry_bytes for source in sources), default=1))
     for source in sources:
         for rows in source.nulls(max_entries):
             tree.write_nulls(rows)
@@ -153,13 +173,3 @@ def _splitters(
 
 def _steps(start: int, stop: int, count: int) -> Iterator[tuple[int, int]]:
     return ((at, min(at + count, stop)) for at in range(start, stop, count))
-
-
-def _row_bytes(index: BTreeIndex) -> int:
-    """Estimate the bytes in memory for each entry that is sorted, by some pages."""
-    lookup = index.lookup
-    pages = np.unique(np.linspace(lookup.first, lookup.num_pages - 1, MERGE_SAMPLE_PAGES).astype(np.int64))
-    spans = [lookup.span(page) for page in pages.tolist() if lookup.first < lookup.num_pages]
-    sizes = [index.entries.read(start, stop)[0].nbytes for _, start, stop in spans]
-    count = sum(stop - start for _, start, stop in spans)
-    return row_bytes(sum(sizes), count)

@@ -136,6 +136,24 @@ def test_spilling_writes_the_same_files_and_leaves_nothing_behind(
     assert not list((tmp_path / "temporary").iterdir())
 
 
+@pytest.mark.parametrize("kind", ["int64", "string"])
+def test_a_merge_within_memory_writes_the_same_files_without_a_temporary_folder(
+    segments: Segments, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    numbers = np.random.default_rng(1).integers(0, 1000, 900)
+    values = pa.array([None if n % 9 == 8 else f"t{n}" if kind == "string" else n for n in numbers.tolist()])
+    parts = [
+        MergeInput(segments.build(values[at : at + 300], np.arange(at, at + 300), **small(7)), stay) for at in (0, 300)
+    ]
+    segments.merge(parts, values[600:], np.arange(600, 900), memory_limit=20_000)
+    expected = contents(segments)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
+    segments.merge(parts, values[600:], np.arange(600, 900))
+    assert contents(segments) == expected
+    with pytest.raises(FileNotFoundError):
+        segments.merge(parts, values[600:], np.arange(600, 900), memory_limit=20_000)
+
+
 def test_a_build_that_fails_leaves_no_files(
     segments: Segments, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
