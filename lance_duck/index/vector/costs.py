@@ -27,9 +27,6 @@ longer than that for a second thread."""
 BLOCK_BYTES: Final = 16 << 20
 """Bytes of vectors that are assigned to partitions at once."""
 
-TABLE_BYTES: Final = 1 << 26
-"""Bytes of tables of distances between centroids and codes beyond which none are made: they leave the caches then."""
-
 CENTROIDS_AT_ONCE: Final = 1 << 22
 """Pairs of a query and a centroid that are compared at once: 48 MiB of distances and numbers of centroids."""
 
@@ -37,9 +34,6 @@ MATRIX_DIMENSIONS: Final = 2048
 """Numbers of a vector up to which a rotation is one product with a matrix, of 16 MiB at most, and not many steps."""
 
 # Searching
-
-TABLE_PARTITIONS: Final = 64
-"""Searched partitions from which on tables are worth the time to make them."""
 
 BATCH_QUERIES: Final = 32
 """Queries from which on they are searched partition by partition: one finds in the processor's cache what another has

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import copy
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lance_duck.forks import Lock
-from lance_duck.index.vector.costs import KEPT_BYTES, LOAD_BYTES, TABLE_PARTITIONS
+from lance_duck.index.vector.costs import KEPT_BYTES, LOAD_BYTES
 from lance_duck.index.vector.library import faiss
 from lance_duck.index.vector.storage.files import VectorFiles
 from lance_duck.index.vector.storage.flat import flat_bytes, flat_lists
-from lance_duck.index.vector.storage.pq import make_tables, product_lists, table_bytes
+from lance_duck.index.vector.storage.pq import product_lists
 from lance_duck.index.vector.storage.rq import rabit_bytes, rabit_lists
 from lance_duck.index.vector.storage.sq import scalar_lists
 
@@ -30,12 +29,10 @@ class LoadedLists:
         present: bool (partitions + 1,): whether each list is loaded; the last one, for -1, always is.
         used: int64 (partitions + 1,): time at which each list was probed last.
         nbytes: Bytes of the lists.
-        tables: Bytes of tables that make searches faster.
     """
 
     def __init__(self, index: Any, files: VectorFiles) -> None:
         self.index = index
-        self.tables = 0
         self.present = np.zeros(files.num_partitions + 1, np.bool_)
         self.present[:-1] = files.partitions.lengths == 0
         self.present[-1] = True
@@ -43,13 +40,6 @@ class LoadedLists:
         self.nbytes = 0
         self.lists = faiss.ArrayInvertedLists(files.num_partitions, index.code_size)
         index.replace_invlists(self.lists, False)
-
-    def with_index(self, index: Any, tables: int) -> LoadedLists:
-        """Return the same lists with another index to search them."""
-        other = copy(self)
-        other.index, other.tables = index, tables
-        index.replace_invlists(self.lists, False)
-        return other
 
     def add(self, partition: int, codes: NDArray[np.uint8], first: int) -> None:
         """Add a list of codes (n, code size) of the positions from `first` on."""
@@ -83,16 +73,14 @@ class Lists:
         self._limit = limit
         self._lock = Lock()
         self._ticks = 0
-        self._searched = 0
-        self._tables = table_bytes(files) if files.storage == "PQ" else 0
         self._loaded = LoadedLists(self._index(), files)
         self._sizes = files.partitions.lengths * (self._loaded.index.code_size + _ID_BYTES)
         self._may_overflow = int(self._sizes.sum()) > limit
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the loaded lists, their tables and the centroids."""
-        return int(self._loaded.nbytes + self._loaded.tables + self.files.centroids.nbytes)
+        """Bytes of the loaded lists and the centroids."""
+        return int(self._loaded.nbytes + self.files.centroids.nbytes)
 
     def with_lists(self, partitions: NDArray[np.int64]) -> LoadedLists:
         """Return loaded lists with those of some partitions among them; -1 stands for no partition.
@@ -100,10 +88,6 @@ class Lists:
         Raises:
             CorruptError: The file is broken.
         """
-        if self._searched < TABLE_PARTITIONS and self._tables:
-            self._searched += len(partitions)
-            if self._searched >= TABLE_PARTITIONS:
-                self._make_tables()
         loaded = self._loaded
         if self._may_overflow:
             self._ticks += 1
@@ -113,7 +97,7 @@ class Lists:
         with self._lock:
             if self._lock.was_held:  # by a thread that the fork did not copy, perhaps halfway through a list
                 self._loaded = LoadedLists(self._index(), self.files)
-                self._searched, self._lock.was_held = 0, False
+                self._lock.was_held = False
             loaded = self._loaded
             new_partitions = np.unique(partitions[~loaded.present[partitions]])
             if self._may_overflow and loaded.nbytes + int(self._sizes[new_partitions].sum()) > self._limit:
@@ -135,12 +119,6 @@ class Lists:
         for vector, (partition, place) in zip(vectors, places, strict=True):
             loaded.index.reconstruct_from_offset(partition, place, faiss.swig_ptr(vector))
         return vectors
-
-    def _make_tables(self) -> None:
-        index = self._index()
-        make_tables(index)
-        with self._lock:
-            self._loaded = self._loaded.with_index(index, self._tables)
 
     def _fill(self, loaded: LoadedLists, partitions: Sequence[int]) -> None:
         """Read the lists of some partitions and add them to `loaded`."""
@@ -170,9 +148,6 @@ class Lists:
     def _renewed(self, old: LoadedLists, needed: NDArray[np.int64]) -> LoadedLists:
         """Return new lists with the loaded ones that are needed, and those used last, up to half of the limit."""
         new = LoadedLists(self._index(), self.files)
-        if old.tables:
-            make_tables(new.index)
-            new.tables = old.tables
         new.used[:] = old.used
         present = np.flatnonzero(old.present[:-1] & (self._sizes > 0))
         retained = np.setdiff1d(present, needed)

@@ -13,32 +13,22 @@ from __future__ import annotations
 
 from typing import Any
 
-from lance_duck.index.vector.costs import TABLE_BYTES
 from lance_duck.index.vector.library import faiss
 from lance_duck.index.vector.storage.files import VectorFiles
 
 
 def product_lists(files: VectorFiles, quantizer: Any, metric: int) -> Any:
-    """Return a faiss index with empty lists of codes; arguments as for `flat.flat_lists`."""
+    """Return a faiss index with empty lists of codes; arguments as for `flat.flat_lists`.
+
+    It never makes faiss's tables of distances between centroids and codes: with these, distances are less precise, and
+    searches are no faster (0.29 ms with and without, 20 of 1,000 partitions of a million vectors with 32 codes each).
+    """
     parts = len(files.codebook)
     index = faiss.IndexIVFPQ(quantizer, files.dim, files.num_partitions, parts, files.bits, metric)
     index.by_residual = has_residual(files.metric)
     faiss.copy_array_to_vector(files.codebook.reshape(-1), index.pq.centroids)
     index.use_precomputed_table = -1
     return index
-
-
-def table_bytes(files: VectorFiles) -> int:
-    """Return the bytes of the tables that make searches faster; 0 if there are none, or they would be too large."""
-    parts, entries, _ = files.codebook.shape
-    size = 4 * files.num_partitions * parts * entries
-    return size if has_residual(files.metric) and size <= TABLE_BYTES else 0
-
-
-def make_tables(index: Any) -> None:
-    """Make the tables of an index that no thread searches yet."""
-    index.use_precomputed_table = 1
-    index.precompute_table()
 
 
 def has_residual(metric: str) -> bool:

@@ -1,0 +1,52 @@
+"""Comparisons of queries with the centroids of partitions: which are near."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.index.vector.costs import BLAS_QUERIES, SLICE_QUERIES
+from lance_duck.index.vector.library import faiss
+from lance_duck.index.vector.threads import in_slices, one_thread
+
+
+def nearest_centroids(
+    centroids: Any, queries: NDArray[np.float32], count: int
+) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """Return the centroids that are nearest to each query, nearest first, with faiss's distances.
+
+    They are the same for a query alone and among others. Of `BLAS_QUERIES` queries and more faiss would multiply
+    matrices: distances of vectors that lie far from zero are lost in rounding then, and with them the near partitions.
+
+    Args:
+        centroids: faiss index of the centroids.
+        queries: float32 (queries, dim), C-contiguous.
+        count: Centroids of each query.
+
+    Returns:
+        Distances, float32 (queries, count), and centroids, int64 (queries, count); -1 where there are fewer.
+    """
+    distances = np.empty((len(queries), count), np.float32)
+    places = np.empty((len(queries), count), np.int64)
+
+    def ask(span: slice) -> None:
+        centroids.search_c(
+            span.stop - span.start,
+            faiss.swig_ptr(queries[span]),
+            count,
+            faiss.swig_ptr(distances[span]),
+            faiss.swig_ptr(places[span]),
+        )
+
+    def ask_few_at_a_time(span: slice) -> None:
+        with one_thread():
+            for first in range(span.start, span.stop, BLAS_QUERIES - 1):
+                ask(slice(first, min(first + BLAS_QUERIES - 1, span.stop)))
+
+    if len(queries) == 1:
+        ask(slice(0, 1))
+    else:
+        in_slices(ask_few_at_a_time, len(queries), SLICE_QUERIES)
+    return distances, places

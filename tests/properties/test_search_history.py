@@ -1,0 +1,102 @@
+"""A query has one answer, to the last bit: whatever was searched before, alone or among others, filtered or not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from unit.index.vector.written import made
+
+from lance_duck.index.vector.search.contract import Hits, Probe
+from lance_duck.index.vector.search.ivf import IvfIndex
+from lance_duck.index.vector.storage.files import VectorFiles
+
+K = 12
+NARROW, ALL = Probe(nprobes=2), Probe(nprobes=1000)
+QUERIES = 48
+CASES = [
+    (storage, bits, metric, offset)
+    for storage, bits in (("FLAT", 8), ("SQ", 8), ("PQ", 8), ("PQ", 4))
+    for metric, offset in (("l2", 0), ("l2", 10_000), ("cosine", 0), ("dot", 0))
+]
+
+
+@dataclass
+class Asked:
+    """A segment, queries, and what an index that was just opened answers to each of them alone."""
+
+    files: VectorFiles
+    queries: np.ndarray
+    alone: list[Hits]
+    of_all: list[Hits]
+
+
+@pytest.fixture(scope="module", params=CASES, ids=lambda case: "-".join(map(str, case)))
+def asked(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Asked:
+    storage, bits, metric, offset = request.param
+    case = made(storage, metric, bits=bits, rows=700)
+    rng = np.random.default_rng(5)
+    chosen = rng.integers(0, len(case.decoded), QUERIES)
+    queries = (case.decoded[chosen] + 0.3 * rng.standard_normal((QUERIES, 16)) + offset).astype(np.float32)
+    case.written.centroids += np.float32(offset)
+    if storage == "FLAT":
+        case.written.codes += np.float32(offset)
+    elif storage == "SQ":
+        bounds = case.written.metadata["bounds"]
+        case.written.metadata["bounds"] = {end: number + offset for end, number in bounds.items()}
+    files = VectorFiles(case.written.write(Path(tmp_path_factory.mktemp("segment"))))
+    alone, of_all = (
+        [IvfIndex(files).search(queries[i : i + 1], k, None, probe) for i in range(QUERIES)]
+        for k, probe in ((K, NARROW), (len(case.decoded), ALL))
+    )
+    return Asked(files, queries, alone, of_all)
+
+
+def batches() -> st.SearchStrategy[list[list[int]]]:
+    """Batches of queries, by number, one after the other; one of 20 and more is large to faiss."""
+    return st.lists(st.lists(st.integers(0, QUERIES - 1), min_size=1, max_size=40), min_size=1, max_size=4)
+
+
+@settings(max_examples=15)
+@given(batches=batches(), limit=st.sampled_from([1 << 30, 4_000]))
+def test_a_query_has_one_answer_whatever_was_asked_before_and_beside_it(
+    asked: Asked, batches: list[list[int]], limit: int
+) -> None:
+    index = IvfIndex(asked.files, limit)
+    for batch in batches:
+        hits = index.search(asked.queries[batch], K, None, NARROW)
+        for place, number in enumerate(batch):
+            alone = asked.alone[number]
+            np.testing.assert_array_equal(hits.distances[place], alone.distances[0])
+            ties = np.isin(alone.distances[0], alone.distances[0][1:][np.diff(alone.distances[0]) == 0])
+            ties |= alone.distances[0] == alone.distances[0][-1]  # of equal ones any is the last
+            np.testing.assert_array_equal(hits.positions[place][~ties], alone.positions[0][~ties])
+
+
+@settings(max_examples=15)
+@given(batches=batches(), share=st.sampled_from([0.9, 0.5, 0.03]), seed=st.integers(0, 9))
+def test_a_filter_changes_which_rows_are_found_and_not_their_distances(
+    asked: Asked, batches: list[list[int]], share: float, seed: int
+) -> None:
+    index = IvfIndex(asked.files)
+    allowed = np.random.default_rng(seed).random(index.num_rows) < share
+    for batch in batches:
+        hits = index.search(asked.queries[batch], K, allowed, ALL)
+        for place, number in enumerate(batch):
+            alone = asked.of_all[number]
+            wanted = alone.distances[0][allowed[alone.positions[0]]][:K]
+            np.testing.assert_array_equal(hits.distances[place][: len(wanted)], wanted)
+
+
+@pytest.mark.parametrize("size", [1, 20])
+def test_many_searches_before_leave_an_answer_as_it_was(asked: Asked, size: int) -> None:
+    index = IvfIndex(asked.files)
+    for start in range(0, 4 * QUERIES, size):
+        batch = np.arange(start, start + size) % QUERIES
+        hits = index.search(asked.queries[batch], K, None, NARROW)
+        for place, number in enumerate(batch.tolist()):
+            np.testing.assert_array_equal(hits.distances[place], asked.alone[number].distances[0])

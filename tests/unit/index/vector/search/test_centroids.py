@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+import faiss
+import numpy as np
+import pytest
+
+from lance_duck.index.vector.costs import BLAS_QUERIES, SLICE_QUERIES
+from lance_duck.index.vector.search.centroids import nearest_centroids
+
+
+@pytest.mark.parametrize("count", [1, BLAS_QUERIES - 1, BLAS_QUERIES, 2 * SLICE_QUERIES + 5])
+@pytest.mark.parametrize(("metric", "offset"), [("l2", 0), ("l2", 10_000), ("dot", 0)])
+def test_a_query_has_the_same_near_centroids_alone_and_among_others(count: int, metric: str, offset: int) -> None:
+    rng = np.random.default_rng(3)
+    centroids = (rng.standard_normal((30, 24)) + offset).astype(np.float32)
+    queries = (rng.standard_normal((count, 24)) + offset).astype(np.float32)
+    index = faiss.IndexFlat(24, faiss.METRIC_INNER_PRODUCT if metric == "dot" else faiss.METRIC_L2)
+    index.add(centroids)
+    distances, places = nearest_centroids(index, queries, 9)
+    if metric == "dot":
+        exact = -(queries.astype(np.float64) @ centroids.astype(np.float64).T)
+    else:
+        exact = ((queries[:, None].astype(np.float64) - centroids) ** 2).sum(axis=2)
+    assert np.array_equal(places, np.argsort(exact, axis=1)[:, :9])
+    for i in range(count):
+        far, near = index.search(queries[i : i + 1], 9)
+        assert np.array_equal(far[0], distances[i])
+        assert np.array_equal(near[0], places[i])
+
+
+def test_missing_centroids_are_minus_one() -> None:
+    index = faiss.IndexFlat(2)
+    index.add(np.zeros((3, 2), np.float32))
+    _, places = nearest_centroids(index, np.zeros((25, 2), np.float32), 5)
+    assert (np.sort(places, axis=1) == [-1, -1, 0, 1, 2]).all()
