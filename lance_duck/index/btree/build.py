@@ -109,7 +109,7 @@ class _Portion:
         count = sum(batch.num_rows for batch in self._batches)
         entry_bytes = max(row_bytes(size, count), *(source.entry_bytes for source in sources))
         count += sum(source.index.num_entries for source in sources)
-        return entry_bytes * count <= min(limit, ARRAY_BYTES)
+        return bool(entry_bytes * count <= min(limit, ARRAY_BYTES))
 
     def write(
         self, tree: TreeWriter, make: Callable[[pa.Array], BTreeKeys], sources: Sequence[SourceTree] = ()
