@@ -19,6 +19,7 @@ from lance_duck.index.inverted.search.matching import WeightedTerms, matching_do
 from lance_duck.index.inverted.search.phrases import PhraseOrder, best_phrases
 from lance_duck.index.inverted.segment import InvertedSegment
 from lance_duck.index.inverted.settings import LIST_ELEMENT
+from lance_duck.index.names import Follower
 from lance_duck.index.search import ask, open_index
 from lance_duck.scan.nearest.covered import CoveredRows
 from lance_duck.scan.nearest.passing_rows import PassingRows
@@ -103,12 +104,13 @@ class IndexedRows:
         self._segment = segment
         self.addresses: Addresses = self._covered.addresses
         self.lives: NDArray[np.bool_] = self._covered.lives
-        self._leaves_out = bool(len(left_out)) and not segment.by_row_id
-        if self._leaves_out:
-            self.lives = self.lives & ~np.isin(names >> np.uint64(32), left_out)
         stays = self.lives
         if not segment.by_row_id:
-            stays = self.lives | np.isin(self.addresses >> np.uint64(32), segment.fragments)
+            stays = Follower(snapshot, segment, keeps_deleted=True).follow(names)[1]
+        self._leaves_out = bool(len(left_out)) and not segment.by_row_id
+        if self._leaves_out:
+            left = ~np.isin(names >> np.uint64(32), left_out)
+            self.lives, stays = self.lives & left, stays & left
         self._stays = None if stays.all() else stays
 
     @property

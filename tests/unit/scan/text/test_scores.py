@@ -333,3 +333,16 @@ def test_stop_words_of_an_index_whose_rows_are_all_gone_are_left_out(tmp_path: P
     dataset.insert(rows)
     found = [dataset.to_table(columns=["id"], full_text_query=word)["id"].to_pylist() for word in ("lake", "the")]
     assert found == [[], [0]]
+
+
+def test_rows_that_a_deferred_compaction_dropped_count_in_no_score(tmp_path: Path) -> None:
+    texts = [f"duck{' lake' * (i % 5)}" if i % 3 else "moon" for i in range(40)]
+    rows = pa.table({"id": range(40), "s": texts})
+    dataset = ld.write_dataset(rows, tmp_path / "t.lance", max_rows_per_file=10)
+    dataset.create_scalar_index("s", "INVERTED")
+    dataset.delete("id % 4 = 1")
+    dataset.optimize.compact_files(defer_index_remap=True)
+    dataset.insert(pa.table({"id": [40], "s": ["goose"]}))
+    before = dataset.to_table(full_text_query="duck lake")
+    dataset.optimize.optimize_indices(num_indices_to_merge=9)
+    assert dataset.to_table(full_text_query="duck lake").equals(before)
