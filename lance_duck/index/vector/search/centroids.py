@@ -1,4 +1,4 @@
-"""Comparisons of queries with the centroids of partitions: which are near."""
+"""Comparisons of queries with the centroids of partitions: which partitions are near."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from lance_duck.index.vector.library import faiss
 from lance_duck.index.vector.threads import in_slices, one_thread
 
 
-def nearest_centroids(
+def near_partitions(
     centroids: Any, queries: NDArray[np.float32], count: int
 ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """Return the centroids that are nearest to each query, nearest first, with faiss's distances.
+    """Return the partitions whose centroids are nearest to each query, nearest first, with faiss's distances.
 
     They are the same for a query alone and among others. Of `BLAS_QUERIES` queries and more faiss would multiply
     matrices: distances of vectors that lie far from zero are lost in rounding then, and with them the near partitions.
@@ -23,10 +23,10 @@ def nearest_centroids(
     Args:
         centroids: faiss index of the centroids.
         queries: float32 (queries, dim), C-contiguous.
-        count: Centroids of each query.
+        count: Partitions of each query.
 
     Returns:
-        Distances, float32 (queries, count), and centroids, int64 (queries, count); -1 where there are fewer.
+        Distances, float32 (queries, count), and partitions, int64 (queries, count); -1 where there are fewer.
     """
     distances = np.empty((len(queries), count), np.float32)
     places = np.empty((len(queries), count), np.int64)

@@ -18,7 +18,7 @@ from lance_duck.index.vector.graph.rows import graphs_of, read_graph
 from lance_duck.index.vector.library import faiss
 from lance_duck.index.vector.metric import normalized
 from lance_duck.index.vector.search.best_hits import BestHits
-from lance_duck.index.vector.search.centroids import nearest_centroids
+from lance_duck.index.vector.search.centroids import near_partitions
 from lance_duck.index.vector.search.chance import AllowedCounts
 from lance_duck.index.vector.search.contract import Hits, Probe, Queries, Shape
 from lance_duck.index.vector.search.figures import figures
@@ -100,7 +100,7 @@ class GraphIndex:
         count = self.files.num_partitions
         vectors = self._comparable(queries, 1, None)
         return partition_ranks(
-            self.files, vectors, positions, lambda batch: nearest_centroids(self._centroids, batch, count)[1]
+            self.files, vectors, positions, lambda batch: near_partitions(self._centroids, batch, count)[1]
         )
 
     @property
@@ -152,7 +152,7 @@ class GraphIndex:
         first, last = 0, min(max(probe.nprobes, 1), max_partitions)
         query_ids = np.arange(len(vectors))
         while len(query_ids) and first < last:
-            _, order = nearest_centroids(self._centroids, np.ascontiguousarray(vectors[query_ids]), last)
+            _, order = near_partitions(self._centroids, np.ascontiguousarray(vectors[query_ids]), last)
             yield from self._by_partition(query_ids, order[:, first:last])
             if not first and allowed is not None and probe.share is not None and last < max_partitions:
                 far = self._allowed_counts.are_few(allowed, probe.share, order)
@@ -169,7 +169,7 @@ class GraphIndex:
         step = max(FRONTIER_PAIRS // count, 1)
         for numbers in (ids[i : i + step] for i in range(0, len(ids), step)):
             batch = np.ascontiguousarray(vectors[numbers])
-            near, order = nearest_centroids(self._centroids, batch, count)
+            near, order = near_partitions(self._centroids, batch, count)
             distances = np.full_like(near, np.inf)  # faiss leaves out infinite ones
             np.put_along_axis(distances, order, -near if self._is_dot else near, axis=1)
             lengths = np.linalg.norm(batch, axis=1) if self._is_dot else None

@@ -14,7 +14,7 @@ from lance_duck.index.vector.costs import BATCH_QUERIES, CENTROIDS_AT_ONCE, FRON
 from lance_duck.index.vector.library import faiss
 from lance_duck.index.vector.metric import normalized
 from lance_duck.index.vector.search.best_hits import BestHits
-from lance_duck.index.vector.search.centroids import nearest_centroids
+from lance_duck.index.vector.search.centroids import near_partitions
 from lance_duck.index.vector.search.chance import AllowedCounts
 from lance_duck.index.vector.search.contract import Hits, Probe, Queries, Shape
 from lance_duck.index.vector.search.figures import figures
@@ -241,7 +241,7 @@ class IvfIndex:
             )
 
     def _nearest_partitions(self, vectors: Queries, width: int) -> tuple[_Distances, _Places]:
-        return nearest_centroids(self._lists.quantizer, vectors, width)
+        return near_partitions(self._lists.quantizer, vectors, width)
 
     def _scan(
         self,

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from lance_duck.index.vector.costs import BLAS_QUERIES, SLICE_QUERIES
-from lance_duck.index.vector.search.centroids import nearest_centroids
+from lance_duck.index.vector.search.centroids import near_partitions
 
 
 @pytest.mark.parametrize("count", [1, BLAS_QUERIES - 1, BLAS_QUERIES, 2 * SLICE_QUERIES + 5])
@@ -16,7 +16,7 @@ def test_a_query_has_the_same_near_centroids_alone_and_among_others(count: int, 
     queries = (rng.standard_normal((count, 24)) + offset).astype(np.float32)
     index = faiss.IndexFlat(24, faiss.METRIC_INNER_PRODUCT if metric == "dot" else faiss.METRIC_L2)
     index.add(centroids)
-    distances, places = nearest_centroids(index, queries, 9)
+    distances, places = near_partitions(index, queries, 9)
     if metric == "dot":
         exact = -(queries.astype(np.float64) @ centroids.astype(np.float64).T)
     else:
@@ -31,5 +31,5 @@ def test_a_query_has_the_same_near_centroids_alone_and_among_others(count: int, 
 def test_missing_centroids_are_minus_one() -> None:
     index = faiss.IndexFlat(2)
     index.add(np.zeros((3, 2), np.float32))
-    _, places = nearest_centroids(index, np.zeros((25, 2), np.float32), 5)
+    _, places = near_partitions(index, np.zeros((25, 2), np.float32), 5)
     assert (np.sort(places, axis=1) == [-1, -1, 0, 1, 2]).all()
