@@ -1,8 +1,9 @@
 """What do many small merges take: processor time, and memory that stays?
 
 Each merges 1,000 rows, of which most are in the table, by a key with an index; every twenty the table is compacted and
-its index brought up to date, by one handle from the first merge to the last. Each library runs in a process of its own,
-which says what it took. Nothing is flushed, as pylance never does.
+its index brought up to date, by one handle from the first merge to the last. Each library runs in a process of its own;
+these take turns, step by step, and the times of one turn are compared. The first turn of each step loads libraries and
+kernels, and does not count. pylance flushes nothing.
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -25,45 +27,102 @@ from benchmarks._harness import OURS, Case, options, report
 LIBRARIES = {OURS: "lance_duck", "pylance": "lance"}
 COMPACTED_EVERY = 20
 MERGED_ROWS = 1000
+MERGE, COMPACTION, UPKEEP = "merge", "compaction", "upkeep of the index"
+AT_MOST, STAYS = "memory at most", "memory that stays"
+
+Figures = dict[str, dict[str, list[float]]]
 
 
 def main() -> None:
     """Let the libraries take turns."""
     parser = options(__doc__ or "", rows=100_000, rounds=3)
     parser.add_argument("--merges", type=int, default=120, help="to each table")
+    parser.add_argument("--flushed", action="store_true", help="flush our changes to the disk")
     arguments = parser.parse_args()
-    found: dict[str, dict[str, list[float]]] = {}
-    for turn in range(arguments.rounds):
-        for who in list(LIBRARIES)[:: 1 if turn % 2 else -1]:
-            call = f"merged({LIBRARIES[who]!r}, {arguments.rows}, {arguments.merges})"
-            command = [sys.executable, "-c", f"from benchmarks.merges import merged; print({call})"]
-            said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-            for what, figure in json.loads(said.splitlines()[-1]).items():
-                found.setdefault(what, {}).setdefault(who, []).append(figure)
-    cases = [Case(what, figures, "MB" if "memory" in what else "") for what, figures in found.items()]
-    report(f"{arguments.merges:,} merges of {MERGED_ROWS:,} rows into {arguments.rows:,}", cases, arguments.json)
+    found: Figures = {}
+    for _ in range(arguments.rounds):
+        for what, figures in turns(arguments.rows, arguments.merges, arguments.flushed).items():
+            for who, values in figures.items():
+                found.setdefault(what, {}).setdefault(who, []).extend(values)
+    cases = [Case(what, figures, "MB" if what in (AT_MOST, STAYS) else "") for what, figures in found.items()]
+    how = "flushed" if arguments.flushed else "not flushed"
+    title = f"{arguments.merges:,} merges of {MERGED_ROWS:,} rows into {arguments.rows:,}, {how}"
+    report(title, cases, arguments.json)
 
 
-def merged(library: str, rows: int, merges: int) -> str:
-    """Merge with a library; returns seconds and megabytes by name, as JSON."""
+def turns(rows: int, merges: int, flushed: bool) -> Figures:
+    """Take all steps, each by one library after the other; return seconds, their sum, and megabytes."""
+    workers = {who: Worker(library, rows, flushed) for who, library in LIBRARIES.items()}
+    found: Figures = {}
+    for turn, step in enumerate(steps(merges)):
+        for who in list(workers)[:: 1 if turn % 2 else -1]:
+            found.setdefault(step, {}).setdefault(who, []).append(workers[who].ask(step))
+    found = {step: {who: values[1:] for who, values in each.items()} for step, each in found.items()}
+    sums = {who: [sum(sum(each[who]) for each in found.values())] for who in workers}
+    memory = {what: {who: [worker.ask(what)] for who, worker in workers.items()} for what in (AT_MOST, STAYS)}
+    for worker in workers.values():
+        worker.close()
+    return {**found, "all of these": sums, **memory}
+
+
+def steps(merges: int) -> Iterator[str]:
+    """Yield what is done in turn."""
+    for turn in range(merges):
+        yield MERGE
+        if turn % COMPACTED_EVERY == COMPACTED_EVERY - 1:
+            yield from (COMPACTION, UPKEEP)
+
+
+class Worker:
+    """A process of a library, which takes steps as it is told."""
+
+    def __init__(self, library: str, rows: int, flushed: bool) -> None:
+        call = f"from benchmarks.merges import work; work({library!r}, {rows}, {flushed})"
+        pipe = subprocess.PIPE
+        self._process = subprocess.Popen([sys.executable, "-c", call], stdin=pipe, stdout=pipe, text=True)
+        self._answer()
+
+    def ask(self, what: str) -> float:
+        """Have a step taken, or memory told: seconds, or megabytes."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"{what}\n")
+        self._process.stdin.flush()
+        return self._answer()
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.communicate()
+
+    def _answer(self) -> float:
+        assert self._process.stdout is not None
+        return float(json.loads(self._process.stdout.readline()))
+
+
+def work(library: str, rows: int, flushed: bool) -> None:
+    """Answer questions from stdin, after a first answer once the table and its index are there."""
     lib = import_module(library)
-    rng = np.random.default_rng(0)
-    settings = {"storage_options": {"fsync": "false"}} if library == LIBRARIES[OURS] else {}
-    seconds = dict.fromkeys(("merges", "compactions", "indexes"), 0.0)
+    settings = {"storage_options": {"fsync": str(flushed).lower()}} if library == LIBRARIES[OURS] else {}
     with tempfile.TemporaryDirectory() as folder:
         table = lib.write_dataset(data(np.arange(rows)), str(Path(folder) / "t.lance"), **settings)
         table.create_scalar_index("id", "BTREE")
         begin = resident()
-        for turn in range(merges):
-            source = data(np.unique(rng.integers(0, rows * 6 // 5, MERGED_ROWS)))
-            merge = table.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
-            seconds["merges"] += took(lambda merge=merge, source=source: merge.execute(source))
-            if turn % COMPACTED_EVERY == COMPACTED_EVERY - 1:
-                seconds["compactions"] += took(table.optimize.compact_files)
-                seconds["indexes"] += took(table.optimize.optimize_indices)
-        grown = resident() - begin
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return json.dumps({**seconds, "memory at most": most, "memory that stays": max(1.0, grown)})
+        rng = np.random.default_rng(0)
+        answers: dict[str, Callable[[], float]] = {
+            MERGE: lambda: merge(table, data(np.unique(rng.integers(0, rows * 6 // 5, MERGED_ROWS)))),
+            COMPACTION: lambda: took(table.optimize.compact_files),
+            UPKEEP: lambda: took(table.optimize.optimize_indices),
+            AT_MOST: lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+            STAYS: lambda: max(1.0, resident() - begin),
+        }
+        print(begin, flush=True)
+        for line in sys.stdin:
+            print(answers[line.strip()](), flush=True)
+
+
+def merge(table: Any, source: pa.Table) -> float:
+    """Merge rows by their key; return the processor time."""
+    merging = table.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
+    return took(lambda: merging.execute(source))
 
 
 def data(ids: np.ndarray) -> pa.Table:
