@@ -1,27 +1,32 @@
 """A check that a segment has all rows of the fragments in its bitmap.
 
-It has, except for one case. A B-tree whose rows have moved, by a fragment reuse index, may be rewritten by pylance 14
-when they move again. Its entries then keep their first addresses, from which nothing leads on to the new fragments,
-although the segment lists them. Nothing in the manifest tells such a segment from a sound one, so its rows are counted.
+It has, except for one case. A B-tree, a full-text or an n-gram index whose rows have moved, by a fragment reuse index,
+may be rewritten by pylance 14 when they move again. Its entries then keep their first addresses, from which nothing
+leads on to the new fragments, although the segment lists them. Nothing in the manifest tells such a segment from a
+sound one. The rows of a B-tree are counted. Texts without words are in none of the others: a segment is not sound if
+entries of it have moved to a fragment that is gone.
 """
 
 from __future__ import annotations
+
+from typing import Any, Final
 
 import numpy as np
 
 from lance_duck.errors import CorruptError
 from lance_duck.index.catalog import Segment
-from lance_duck.index.kind import ScalarIndex
 from lance_duck.index.query import Except, Null
-from lance_duck.index.reuse import FragmentIds, reuse_of
+from lance_duck.index.reuse import FragmentIds, Reuse, reuse_of
 from lance_duck.rows.row_set import RowSet
 from lance_duck.snapshot import Snapshot
 
-_KIND = "BTree"
+_COUNTED: Final = "BTree"
+_KINDS: Final = (_COUNTED, "Inverted", "NGram")
+_REMEDY: Final = "create the index again: a rewrite of it did not follow rows that had moved"
 
 
 def is_doubtful(snapshot: Snapshot, segment: Segment) -> bool:
-    """Return whether the rows of a segment must be counted before it is searched, by the manifest alone.
+    """Return whether the rows of a segment must be looked for before it is searched, by the manifest alone.
 
     Raises:
         LanceDuckError: The fragment reuse index cannot be read.
@@ -29,13 +34,22 @@ def is_doubtful(snapshot: Snapshot, segment: Segment) -> bool:
     return bool(len(_doubtful(snapshot, segment)))
 
 
-def check_complete(snapshot: Snapshot, segment: Segment, index: ScalarIndex) -> None:
-    """Count the rows of a segment whose coverage is doubtful.
+def check_complete(snapshot: Snapshot, segment: Segment, index: Any) -> None:
+    """Look for the rows of a segment whose coverage is doubtful.
+
+    Args:
+        snapshot: The version of the table.
+        segment: The segment.
+        index: The segment, open.
 
     Raises:
         CorruptError: Some rows are missing.
     """
     reuse = reuse_of(snapshot)
+    if segment.kind.name != _COUNTED:
+        if reuse is not None:
+            _check_followed(snapshot, segment, reuse, index.row_names())
+        return
     rows = index.search(Null()).maybe | index.search(Except(Null())).maybe
     if reuse is not None:
         rows = reuse.follow_rows(rows)
@@ -51,15 +65,27 @@ def check_complete(snapshot: Snapshot, segment: Segment, index: ScalarIndex) -> 
                 where=segment,
                 expected=snapshot.num_rows(fragment),
                 found=len(named_rows),
-                remedy="create the index again: a rewrite of it did not follow rows that had moved",
+                remedy=_REMEDY,
             )
+
+
+def _check_followed(snapshot: Snapshot, segment: Segment, reuse: Reuse, names: RowSet) -> None:
+    """Refuse a segment with rows that have moved to a fragment that is gone."""
+    rows = names.rows()
+    addresses, lives = reuse.follow(rows)
+    moved = RowSet.of(addresses[lives & (addresses != rows)])
+    gone = moved.parts.keys() - set(snapshot.fragments.ids())
+    if gone:
+        raise CorruptError(
+            "rows of fragments that are gone", where=segment, expected="none", found=sorted(gone)[0], remedy=_REMEDY
+        )
 
 
 def _doubtful(snapshot: Snapshot, segment: Segment) -> FragmentIds:
     """Return the covered fragments that are newer than a move that the segment may have missed."""
     nothing = segment.fragments[:0]
     reuse = reuse_of(snapshot)
-    if reuse is None or segment.by_row_id or segment.kind.name != _KIND:
+    if reuse is None or segment.by_row_id or segment.kind.name not in _KINDS:
         return nothing
     moves = [
         new

@@ -221,6 +221,36 @@ def test_a_b_tree_that_pylance_rewrote_without_following_its_rows_is_not_believe
         assert writer.dataset(path).to_table(filter="key = 77").num_rows == 1
 
 
+@pytest.mark.parametrize("deferred_by", ["us", "pylance"])
+@pytest.mark.parametrize(
+    ("kind", "asked"),
+    [("INVERTED", {"full_text_query": "duck"}), ("NGRAM", {"filter": "contains(s, 'duck')"})],
+    ids=["full text", "n-grams"],
+)
+def test_texts_that_pylance_rewrote_without_following_their_rows_are_not_believed(
+    tmp_path: Path, kind: str, asked: dict[str, Any], deferred_by: str
+) -> None:
+    path = str(tmp_path / "t.lance")
+    texts = [f"duck {i}" if i % 4 else ("", None)[i % 8 // 4] for i in range(40)]
+    lance.write_dataset(pa.table({"key": range(40), "s": texts}), path, max_rows_per_file=10)
+    lance.dataset(path).create_scalar_index("s", kind)
+    (ld if deferred_by == "us" else lance).dataset(path).optimize.compact_files(defer_index_remap=True)
+    lance.dataset(path).delete("key % 5 = 1")
+    asked = {"columns": ["key"], **asked}
+
+    def found(writer: Any) -> list[int]:
+        return sorted(writer.dataset(path).to_table(**asked)["key"].to_pylist())
+
+    expected = [i for i in range(40) if i % 4 and i % 5 != 1]
+    assert found(ld) == expected
+    lance.dataset(path).optimize.compact_files()
+    assert found(lance) == []
+    with pytest.warns(IndexWarning, match="rows of fragments that are gone"):
+        assert found(ld) == expected
+    ld.dataset(path).create_scalar_index("s", kind, replace=True)
+    assert found(ld) == found(lance) == expected
+
+
 @pytest.mark.filterwarnings("ignore::lance_duck.errors.IndexWarning")
 def test_what_pylance_lost_is_not_believed_after_a_deferred_compaction_either(tmp_path: Path) -> None:
     path = str(tmp_path / "t.lance")

@@ -25,6 +25,7 @@ from lance_duck.index.inverted.partition import InvertedPartition
 from lance_duck.index.inverted.unpartitioned import read_unpartitioned
 from lance_duck.index.inverted.write import write_partition
 from lance_duck.rows import fragments_in_bitmap
+from lance_duck.rows.row_set import RowSet
 from lance_duck.store import store_in_memory
 from lance_duck.text.filters import STEMMER
 
@@ -84,6 +85,10 @@ class InvertedSegment:
     def total_tokens(self) -> int:
         """Number of terms of all documents, repeated ones counted."""
         return sum(partition.total_tokens for partition in self.partitions)
+
+    def row_names(self) -> RowSet:
+        """Return the names of the rows of all documents."""
+        return RowSet.union(RowSet.of(partition.documents.row_ids) for partition in self.partitions)
 
     def statistics(self) -> dict[str, Any]:
         """Return what pylance's index_statistics says of a segment, and the stemmer of queries."""

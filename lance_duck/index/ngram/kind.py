@@ -47,6 +47,10 @@ class NGramIndex:
         """Return the rows that may satisfy a query."""
         return Answer.at_most(self._rows(query))
 
+    def row_names(self) -> RowSet:
+        """Return the names of all rows with a trigram, and of those that are null; reads all posting lists."""
+        return RowSet.union(rows for _, rows in self.file.entries())
+
     def statistics(self) -> dict[str, Any]:
         """Return the number of tokens."""
         return {"num_ngrams": len(self.file.tokens)}
