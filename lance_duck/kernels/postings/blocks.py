@@ -10,14 +10,8 @@ from numpy.typing import NDArray
 from lance_duck.kernels import status
 from lance_duck.kernels.jit import kernel, subroutine
 from lance_duck.kernels.memory import Bytes, load_u32, store_u8, store_u32
-from lance_duck.kernels.postings.packing import (
-    bits_of,
-    pack_lanes,
-    read_varint,
-    unpack_lanes,
-    varint_size,
-    write_varint,
-)
+from lance_duck.kernels.postings.lanes import unpack_lanes, unpack_sums
+from lance_duck.kernels.postings.packing import bits_of, pack_lanes, read_varint, varint_size, write_varint
 
 Int64s = NDArray[np.int64]
 UInt32s = NDArray[np.uint32]
@@ -209,10 +203,7 @@ def _decode_full(data: Any, begin: Any, end: Any, block_size: Any, ids: Any, pla
         return at, status.BAD_WIDTH
     if end - at < width * lanes * 4 + 1:
         return at, status.TOO_SHORT
-    unpack_lanes(data, at, width, lanes, ids, place)
-    for i in range(np.uint64(place), np.uint64(place + block_size)):
-        value = np.uint32(value + ids[i])
-        ids[i] = value
+    unpack_sums(value, data, at, width, lanes, ids, place)
     return at + width * lanes * 4, status.OK
 
 

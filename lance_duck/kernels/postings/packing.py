@@ -12,48 +12,10 @@ import numpy as np
 
 from lance_duck.kernels.jit import subroutine
 from lance_duck.kernels.memory import load_u32, store_u8, store_u32
+from lance_duck.kernels.postings.lanes import ROWS
 
-ROWS: Final = 32
 VARINT_BYTES: Final = 5
 """Most bytes of a number of 35 bits."""
-
-
-@subroutine
-def unpack_lanes(data: Any, source: Any, width: Any, lanes: Any, out: Any, place: Any) -> None:
-    """Unpack a group of `32 * lanes` values of at most 32 bits to `out[place:]`; its bytes lie inside `data`."""
-    if width == 0:
-        for i in range(place, place + ROWS * lanes):
-            out[i] = np.uint32(0)
-        return
-    mask = np.uint32(0xFFFFFFFF) >> np.uint32(32 - width)
-    for row in range(ROWS):
-        bit = row * width
-        at = source + (bit >> 5) * lanes * 4
-        shift = bit & 31
-        for lane in range(0, lanes, 4):
-            _unpack_row(
-                data, at + lane * 4, lanes * 4, shift, shift + width > 32, mask, out, place + row * lanes + lane
-            )
-
-
-@subroutine
-def _unpack_row(data: Any, at: Any, stride: Any, shift: Any, is_split: Any, mask: Any, out: Any, place: Any) -> None:
-    """Unpack a value of each of four lanes; all are read before one is written, so that the compiler vectorizes it."""
-    right = np.uint32(shift)
-    a, b = np.uint32(load_u32(data, at) >> right), np.uint32(load_u32(data, at + 4) >> right)
-    c, d = np.uint32(load_u32(data, at + 8) >> right), np.uint32(load_u32(data, at + 12) >> right)
-    if is_split:
-        left = np.uint32(32 - shift)
-        at += stride
-        a |= np.uint32(load_u32(data, at) << left)
-        b |= np.uint32(load_u32(data, at + 4) << left)
-        c |= np.uint32(load_u32(data, at + 8) << left)
-        d |= np.uint32(load_u32(data, at + 12) << left)
-    first = np.uint64(place)
-    out[first] = np.uint32(a) & mask
-    out[first + np.uint64(1)] = np.uint32(b) & mask
-    out[first + np.uint64(2)] = np.uint32(c) & mask
-    out[first + np.uint64(3)] = np.uint32(d) & mask
 
 
 @subroutine

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from lance_duck.kernels import status
 from lance_duck.kernels.jit import kernel, subroutine
 from lance_duck.kernels.memory import Bytes, load_u32, store_u8, store_u32
-from lance_duck.kernels.postings.packing import bits_of, pack_lanes, read_varint, unpack_lanes, write_varint
+from lance_duck.kernels.postings.lanes import unpack_lanes
+from lance_duck.kernels.postings.packing import bits_of, pack_lanes, read_varint, write_varint
 
 Int64s = NDArray[np.int64]
 UInt32s = NDArray[np.uint32]

@@ -20,8 +20,8 @@ from lance_duck.index.inverted.search.bounds import SLACK, block_bounds, windows
 from lance_duck.index.inverted.search.intersect import intersected
 from lance_duck.index.inverted.search.matching import Documents, Float32s, Mask, WeightedTerms, matching_documents
 from lance_duck.kernels.jit import readonly
-from lance_duck.kernels.postings.best import find_best_of_any, find_best_of_term
-from lance_duck.kernels.postings.best_of_all import find_best_of_all
+from lance_duck.kernels.postings.search.best import find_best_of_any, find_best_of_term
+from lance_duck.kernels.postings.search.best_of_all import find_best_of_all
 
 NO_MASK = readonly(np.empty(0, np.bool_))
 
@@ -69,7 +69,7 @@ def best_documents(
 def scoring_of(
     terms: WeightedTerms, norms: Float32s, mask: Mask | None, keys: NDArray[np.uint64]
 ) -> tuple[NDArray[np.float32], Float32s, Mask, NDArray[np.uint64]]:
-    """Return `scoring` of `kernels.postings.best`."""
+    """Return `scoring` of `kernels.postings.search.best`."""
     return readonly(terms.weights), readonly(norms), NO_MASK if mask is None else readonly(mask), readonly(keys)
 
 

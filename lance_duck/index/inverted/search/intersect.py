@@ -21,8 +21,8 @@ from lance_duck.index.inverted.postings import PostingBlocks
 from lance_duck.index.inverted.search.bounds import block_bounds, windows_of
 from lance_duck.index.inverted.search.matching import WeightedTerms
 from lance_duck.kernels.jit import readonly
-from lance_duck.kernels.postings.best_of_all import ROWS_BEFORE
 from lance_duck.kernels.postings.blocks import bound_documents
+from lance_duck.kernels.postings.search.best_of_all import ROWS_BEFORE
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,8 +32,8 @@ class Intersection:
     Attributes:
         postings: The postings, in the order of the terms.
         shortest: Number of documents of the rarest term.
-        lists: `postings` of `kernels.postings.best`.
-        windows: `windows` of `kernels.postings.best`, without bounds of terms.
+        lists: `postings` of `kernels.postings.search.best`.
+        windows: `windows` of `kernels.postings.search.best`, without bounds of terms.
     """
 
     postings: PostingBlocks
@@ -42,7 +42,7 @@ class Intersection:
     windows: Any
 
     def work(self) -> Any:
-        """Return the work arrays of `kernels.postings.best_of_all`."""
+        """Return the work arrays of `kernels.postings.search.best_of_all`."""
         count, size = len(self.postings), self.postings.form.size
         room = np.empty((2, count, size), np.uint32)
         rarest = np.argsort(self.postings.lengths, kind="stable")

@@ -19,8 +19,8 @@ from lance_duck.index.inverted.search.best import scoring_of
 from lance_duck.index.inverted.search.intersect import Intersection, intersected
 from lance_duck.index.inverted.search.matching import Documents, Float32s, Mask, WeightedTerms
 from lance_duck.kernels.jit import readonly
-from lance_duck.kernels.postings.phrases import POSITION_STATE, find_best_phrases
 from lance_duck.kernels.postings.positions import GROUP
+from lance_duck.kernels.postings.search.phrases import POSITION_STATE, find_best_phrases
 
 _NONE = np.empty(0, np.int64), np.empty(0, np.float32)
 _MOST_SLOP = 1 << 32

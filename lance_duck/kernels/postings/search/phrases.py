@@ -1,13 +1,13 @@
 """A kernel that finds the documents with the greatest scores among those that have a phrase: words in their order.
 
-Documents that have all words are found as by `kernels.postings.best_of_all`. The positions of a document are read only
-if its score reaches the threshold, group by group.
-`kernels.postings.best` describes `postings`, `scoring`, `windows` and `best`.
+Documents that have all words are found as by `kernels.postings.search.best_of_all`. The positions of a document are
+read only if its score reaches the threshold, group by group.
+`kernels.postings.search.best` describes `postings`, `scoring`, `windows` and `best`.
 
     phrase     of the words: bytes of all positions; where each block of them begins and ends, block by block as in
                `postings`; whether numbers are packed in groups; the distance of each word from the one before, 0 for
                the first; the number of places by which a distance may be longer
-    work       see `kernels.postings.best_of_all`
+    work       see `kernels.postings.search.best_of_all`
     reading    (words * 128,), the numbers of a group of each word; (words, POSITION_STATE), all -1: see `_COUNTED`;
                (2, n), positions of a document
 """
@@ -21,11 +21,12 @@ from numpy.typing import NDArray
 
 from lance_duck.kernels import status
 from lance_duck.kernels.jit import kernel, subroutine
-from lance_duck.kernels.postings.best import push
-from lance_duck.kernels.postings.best_of_all import ROWS_BEFORE, intersect_window, score_row
-from lance_duck.kernels.postings.packing import read_varint, unpack_lanes
+from lance_duck.kernels.postings.lanes import unpack_lanes
+from lance_duck.kernels.postings.packing import read_varint
 from lance_duck.kernels.postings.positions import GROUP, LANES
-from lance_duck.kernels.postings.reading import block_of_posting, count_of, read_frequencies
+from lance_duck.kernels.postings.search.best import push
+from lance_duck.kernels.postings.search.best_of_all import ROWS_BEFORE, intersect_window, score_row
+from lance_duck.kernels.postings.search.reading import block_of_posting, count_of, read_frequencies
 
 Int64s = NDArray[np.int64]
 
@@ -58,10 +59,10 @@ def find_best_phrases(
 
     Args:
         postings: Postings of the words, in their order; those of a repeated word come repeatedly.
-        scoring: See `kernels.postings.best`.
-        windows: See `kernels.postings.best`, without the bounds of terms.
+        scoring: See `kernels.postings.search.best`.
+        windows: See `kernels.postings.search.best`, without the bounds of terms.
         phrase: See above.
-        best: See `kernels.postings.best`.
+        best: See `kernels.postings.search.best`.
         work: See above.
         reading: See above.
         counts: Three numbers, 0 before; written: number of documents found, number of blocks of postings decoded, and

@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 
 from lance_duck.kernels import status
 from lance_duck.kernels.jit import kernel, subroutine
-from lance_duck.kernels.postings.reading import count_of, decode_known, first_block, lower_place, read_block
 from lance_duck.kernels.postings.scores import score_of
+from lance_duck.kernels.postings.search.reading import count_of, decode_known, first_block, lower_place, read_block
 
 Int64s = NDArray[np.int64]
 Float32s = NDArray[np.float32]

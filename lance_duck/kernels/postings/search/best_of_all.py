@@ -1,7 +1,7 @@
 """A kernel that finds the documents with the greatest scores among those that have all of several terms.
 
 Documents are intersected first, window by window, and frequencies are read only of those that have all terms.
-`kernels.postings.best` describes its arguments, but for this one:
+`kernels.postings.search.best` describes its arguments, but for this one:
 
     work       (2, terms, documents of a block); (2, terms), all -1: see `read_documents`; the terms, the rarest first;
                uint16 (ids of a window,), all 0; (2 + terms, ids of a window + 1), rows of the candidates: the document,
@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 
 from lance_duck.kernels import status
 from lance_duck.kernels.jit import kernel, subroutine
-from lance_duck.kernels.postings.best import push
-from lance_duck.kernels.postings.reading import (
+from lance_duck.kernels.postings.scores import score_of
+from lance_duck.kernels.postings.search.best import push
+from lance_duck.kernels.postings.search.reading import (
     block_of_posting,
     count_of,
     first_block,
@@ -26,7 +27,6 @@ from lance_duck.kernels.postings.reading import (
     lower_place,
     read_documents,
 )
-from lance_duck.kernels.postings.scores import score_of
 
 Int64s = NDArray[np.int64]
 
@@ -44,13 +44,13 @@ def find_best_of_all(
     """Find the best documents that have all of several terms.
 
     Args:
-        postings: See `kernels.postings.best`.
-        scoring: See `kernels.postings.best`.
-        windows: See `kernels.postings.best`, without the bounds of terms.
+        postings: See `kernels.postings.search.best`.
+        scoring: See `kernels.postings.search.best`.
+        windows: See `kernels.postings.search.best`, without the bounds of terms.
         least: Lowest score of a document that is returned.
-        best: See `kernels.postings.best`.
+        best: See `kernels.postings.search.best`.
         work: See above.
-        counts: See `kernels.postings.best`.
+        counts: See `kernels.postings.search.best`.
 
     Returns:
         A status; its place is a term.
@@ -97,12 +97,12 @@ def intersect_window(postings: Any, mask: Any, start: Any, windows: Any, work: A
     """Find the documents of a window that have all terms, and write them to the last part of `work`.
 
     Args:
-        postings: See `kernels.postings.best`.
+        postings: See `kernels.postings.search.best`.
         mask: See there.
         start: First id of the window.
         windows: Ids of a window, and number of windows.
         work: See above.
-        counts: See `kernels.postings.best`.
+        counts: See `kernels.postings.search.best`.
 
     Returns:
         (number of documents, a status).

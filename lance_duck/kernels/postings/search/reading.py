@@ -1,6 +1,6 @@
 """Subroutines that read blocks of the postings of several terms on demand.
 
-`kernels.postings.best` describes `postings`.
+`kernels.postings.search.best` describes `postings`.
 """
 
 from __future__ import annotations
