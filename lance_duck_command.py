@@ -222,7 +222,8 @@ def search(
     ] = (None),
     count: Annotated[int, typer.Option("--limit", "--rows", "--k", "-k", "-n", min=1, help="Number of rows.")] = 10,
     condition: Annotated[
-        str | None, typer.Option("--filter", metavar="SQL", help="Search only rows for which this is true.")
+        str | None,
+        typer.Option("--filter", "--where", metavar="SQL", help="Search only rows for which this is true."),
     ] = None,
     vector: Annotated[
         str | None, typer.Option(metavar="JSON", help="Rows near this vector, given as numbers: [0.5, 1].")
@@ -401,7 +402,9 @@ def index(
     column: Annotated[str, typer.Argument(metavar="COLUMN", help="Column, or a.b for a field of a struct.")],
     kind: Annotated[
         str,
-        typer.Option(help="btree, bitmap, label_list, zonemap, bloomfilter or fts; of vectors ivf_pq and the like."),
+        typer.Option(
+            help="btree, bitmap, label_list, zonemap, bloomfilter, ngram or fts; of vectors ivf_pq and the like."
+        ),
     ] = ("btree"),
     name: Annotated[str | None, typer.Option(help="Name; by default made from the column.")] = None,
     replace: Annotated[bool, typer.Option(help="Replace an index of the same name.")] = True,

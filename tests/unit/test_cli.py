@@ -334,6 +334,7 @@ def test_indices_are_made_listed_optimized_and_dropped(tmp_path: Path) -> None:
     shown = ("name", "kind", "columns", "segments", "indexed_rows", "unindexed_rows")
     assert [found[name] for name in shown] == ["k", "ZoneMap", "kind", 1, 10, 5]
     assert objects("optimize", table, "--memory-limit", "8MB") == [{"version": 4, "indices": 1, "unindexed_rows": 0}]
+    assert objects("optimize", table, "--memory-limit", "8000000")[0]["version"] == 4
     assert objects("optimize", table, "--index", "k") == [{"version": 4, "indices": 1, "unindexed_rows": 0}]
     assert objects("indices", table, "--version", "1") == []
     assert objects("drop-index", table, "k") == [{"version": 5}]
@@ -367,7 +368,7 @@ def pets(tmp_path_factory: pytest.TempPathFactory) -> str:
         (('"puppy dog"', "--column", "TEXT"), [3]),
         (('{"prefix": {"terms": "pup"}}', "-c", "text", "--filter", "id > 1"), [3]),
         (("--vector", "[0, 0.1]", "-k", "2"), [1, 2]),
-        (("--like", "1", "-k", "2", "--filter", "id < 4"), [1, 3]),
+        (("--like", "1", "-k", "2", "--where", "id < 4"), [1, 3]),
         (("dog", "--vector", "[0, 0]", "--vector-column", "vec", "-k", "2"), [3, 1]),
         (("nothing",), []),
     ],
