@@ -56,6 +56,16 @@ class Follower:
         self._living: NDArray[np.bool_] | None = None
         self._asked = 0
 
+    @property
+    def num_rows(self) -> int:
+        """Rows of the fragments that the segment answers for, deleted ones among them."""
+        return self._slots.total
+
+    @property
+    def has_lost(self) -> bool:
+        """Whether the version has deleted rows in these fragments, or says where rows of others went."""
+        return self._has_deleted or self._reuse is not None
+
     def follow(self, names: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
         """Return the address of each row, in any order, and whether it is a live row of a fragment of the segment.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
@@ -18,27 +19,45 @@ Mask = NDArray[np.bool_]
 
 
 class CoveredRows:
-    """The rows of a segment in one version of the table.
-
-    Attributes:
-        addresses: uint64 (entries,): address of the row at each position; meaningless if the row is deleted.
-        lives: bool (entries,): whether the row is living, in a fragment that the segment answers for.
+    """The rows of a segment in one version of the table; read and followed when first asked for.
 
     Args:
         snapshot: The version.
         segment: The segment.
-        names: uint64 (entries,): row id or address of each entry, as the segment has it.
-
-    Raises:
-        CorruptError: A row lies beyond the end of its fragment.
+        names: Function that returns the row id or address of each entry, uint64 (entries,), as the segment has it.
     """
 
-    def __init__(self, snapshot: Snapshot, segment: Segment, names: NDArray[np.uint64]) -> None:
-        self.addresses, self.lives = Follower(snapshot, segment).follow(names)
-        self.lives.flags.writeable = False
+    def __init__(self, snapshot: Snapshot, segment: Segment, names: Callable[[], NDArray[np.uint64]]) -> None:
+        self._follower = Follower(snapshot, segment)
+        self._names = names
         self._fragments = segment.fragments
         sizes = [snapshot.physical_rows(snapshot.fragment(i)) for i in segment.fragments.tolist()]
         self._slots = Slots(segment.fragments, np.array(sizes, np.int64))
+
+    @cached_property
+    def followed(self) -> tuple[NDArray[np.uint64], Mask]:
+        """The address of the row of each entry, and whether it lives: see `addresses` and `lives`."""
+        addresses, lives = self._follower.follow(self._names())
+        lives.flags.writeable = False
+        return addresses, lives
+
+    @property
+    def addresses(self) -> NDArray[np.uint64]:
+        """uint64 (entries,): address of the row at each position; meaningless if the row is deleted.
+
+        Raises:
+            CorruptError: A row lies beyond the end of its fragment.
+        """
+        return self.followed[0]
+
+    @property
+    def lives(self) -> Mask:
+        """Bool (entries,): whether the row is living, in a fragment that the segment answers for.
+
+        Raises:
+            CorruptError: A row lies beyond the end of its fragment.
+        """
+        return self.followed[1]
 
     def allowed(self, rows: RowSet | None, fragments: frozenset[int]) -> tuple[Mask | None, int]:
         """Return a mask of the positions that may be found, None for all, and their number.
@@ -70,6 +89,57 @@ class CoveredRows:
         return self._slots.find(self.addresses)[0]
 
 
-def covered_vectors(snapshot: Snapshot, segment: Segment, index: VectorIndex) -> CoveredRows:
-    """Return the rows of a vector segment; computed once for a version."""
-    return snapshot.derived(("vector rows", segment.uuid), lambda: CoveredRows(snapshot, segment, index.rows()))
+class CoveredVectors(CoveredRows):
+    """The rows of a vector segment in one version of the table.
+
+    Where nothing tells that rows of it were deleted or moved, a search may presume that all of them live: then only the
+    names of those that it finds are read, and if one of them does not live, the search is repeated.
+
+    Args:
+        snapshot: The version.
+        segment: The segment.
+        index: The segment, open.
+    """
+
+    def __init__(self, snapshot: Snapshot, segment: Segment, index: VectorIndex) -> None:
+        super().__init__(snapshot, segment, index.rows)
+        self._index = index
+
+    def presumed(self, fragments: frozenset[int]) -> tuple[Mask | None, int]:
+        """Return what `allowed` does without a filter; all rows if nothing is known of ones that do not live.
+
+        Args:
+            fragments: Ids of the fragments that are searched.
+        """
+        count = self._index.num_rows
+        known = self._is_known or self._follower.has_lost or count > self._follower.num_rows
+        if known or not fragments.issuperset(self._fragments.tolist()):
+            return self.allowed(None, fragments)
+        return None, count
+
+    def know(self) -> None:
+        """Read the names of all rows, so that nothing is presumed any more."""
+        self.followed  # noqa: B018
+
+    def found(self, positions: NDArray[np.int64]) -> NDArray[np.uint64] | None:
+        """Return the addresses of the rows at some positions, uint64 (n,); None if one of them does not live.
+
+        Args:
+            positions: int64 (n,), from a search of all rows, or of living ones.
+
+        Raises:
+            CorruptError: One of these rows lies beyond the end of its fragment.
+        """
+        if self._is_known or not len(positions):
+            return self.addresses[positions]
+        addresses, lives = self._follower.follow(self._index.files.rows_at(positions))
+        return addresses if lives.all() else None
+
+    @property
+    def _is_known(self) -> bool:
+        return "followed" in self.__dict__
+
+
+def covered_vectors(snapshot: Snapshot, segment: Segment, index: VectorIndex) -> CoveredVectors:
+    """Return the rows of a vector segment; the same object each time for a version."""
+    return snapshot.derived(("vector rows", segment.uuid), lambda: CoveredVectors(snapshot, segment, index))

@@ -26,7 +26,7 @@ from lance_duck.scan.indexes.conjuncts import conjuncts_of
 from lance_duck.scan.indexes.selection import Choices
 from lance_duck.scan.nearest.best import Neighbours, joined_neighbours, ranked_neighbours
 from lance_duck.scan.nearest.compare import Question
-from lance_duck.scan.nearest.covered import CoveredRows, covered_vectors
+from lance_duck.scan.nearest.covered import CoveredVectors, covered_vectors
 from lance_duck.scan.nearest.exact import Exact
 from lance_duck.scan.nearest.options import Nearest
 from lance_duck.scan.nearest.passing_rows import Allowed, PassingRows, passing_rows
@@ -158,7 +158,7 @@ class PreparedSearch:
         return self._probe(nearest.nprobes or least, nearest.ef, self.refine_factor)
 
     def measured_probe(
-        self, segment: Segment, index: VectorIndex, rows: CoveredRows, allowed: Allowed
+        self, segment: Segment, index: VectorIndex, rows: CoveredVectors, allowed: Allowed
     ) -> SegmentProbe | None:
         """Return the probe that reaches the recall if some rows of a segment may be found; None if none does."""
         setting = choose(self._curves(segment, index, rows, allowed), self.nearest.recall)
@@ -172,12 +172,12 @@ class PreparedSearch:
             return probe
         return replace(probe, candidates=max(setting.candidates, self.k * (factor or 1)))
 
-    def described_recall(self, segment: Segment, index: VectorIndex, rows: CoveredRows, allowed: Allowed) -> str:
+    def described_recall(self, segment: Segment, index: VectorIndex, rows: CoveredVectors, allowed: Allowed) -> str:
         """Describe the settings that reach the recall if some rows of a segment may be found."""
         text = words(self._curves(segment, index, rows, allowed), self.nearest.recall, self.k)
         return f"{text}; the filter goes with the vectors, nprobes is where it begins" if tied(index, allowed) else text
 
-    def _curves(self, segment: Segment, index: VectorIndex, rows: CoveredRows, allowed: Allowed) -> list[Curve]:
+    def _curves(self, segment: Segment, index: VectorIndex, rows: CoveredVectors, allowed: Allowed) -> list[Curve]:
         is_tied = tied(index, allowed)
         return curves_of(self.table, self.nearest.column, segment, index, rows, self.k, allowed[1], is_tied=is_tied)
 
@@ -375,7 +375,9 @@ class _NearestRun:
             num_candidates = min(probe.candidates, count)
             typed = queries if queries.dtype == np.float32 else np.ascontiguousarray(queries, np.float32)
             hits = index.search(typed, num_candidates, allowed, probe.probe)
-            rows_of_segment = _found(hits, rows.addresses, segment)
+            rows_of_segment = _found(hits, rows, segment, index.num_rows)
+            if rows_of_segment is None:
+                return self._again(segment, fragment_ids, rows)
             if probe.must_fill and len(rows_of_segment) < hits.positions.size and _least(hits) < num_candidates:
                 return None
             if self._log is not None:
@@ -384,28 +386,36 @@ class _NearestRun:
 
         return ask(search.table.snapshot, segment, look)
 
+    def _again(self, segment: Segment, fragment_ids: frozenset[int], rows: CoveredVectors) -> Neighbours | None:
+        """Return what `_segment` does, once it is known which rows of the segment live."""
+        rows.know()
+        probe = self._probe(segment, fragment_ids)
+        return None if probe is None else self._segment(segment, fragment_ids, probe)
+
     def _allowed(
         self, segment: Segment, fragment_ids: frozenset[int], index: VectorIndex
-    ) -> tuple[CoveredRows, Allowed]:
+    ) -> tuple[CoveredVectors, Allowed]:
         """Return the rows of a segment, a mask of the positions that may be found (None for all), and their number."""
         rows = covered_vectors(self._search.table.snapshot, segment, index)
         if self._filtered is None:
-            return rows, rows.allowed(None, fragment_ids)
+            return rows, rows.presumed(fragment_ids)
         return rows, self._filtered.allowed(rows, segment.uuid, fragment_ids)
 
 
-def _found(hits: Hits, addresses: NDArray[np.uint64], segment: Segment) -> Neighbours:
+def _found(hits: Hits, rows: CoveredVectors, segment: Segment, count: int) -> Neighbours | None:
+    """Return the rows of hits; None if one of them does not live."""
     positions, distances = hits.positions.ravel(), hits.distances.ravel()
     if not len(positions):
         return NOTHING
     queries = np.repeat(np.arange(len(hits.positions)), hits.positions.shape[1])
     least, most = int(np.minimum.reduce(positions)), int(np.maximum.reduce(positions))
-    if most >= len(addresses):
-        raise CorruptError("position", where=segment, expected=f"< {len(addresses)}", found=most)
+    if most >= count:
+        raise CorruptError("position", where=segment, expected=f"< {count}", found=most)
     if least < 0 or not (math.isfinite(np.maximum.reduce(distances)) and math.isfinite(np.minimum.reduce(distances))):
         is_hit = (positions >= 0) & np.isfinite(distances)
         queries, positions, distances = queries[is_hit], positions[is_hit], distances[is_hit]
-    return Neighbours(queries, distances, addresses[positions])
+    addresses = rows.found(positions)
+    return None if addresses is None else Neighbours(queries, distances, addresses)
 
 
 def _least(hits: Hits) -> int:

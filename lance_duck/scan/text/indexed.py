@@ -99,7 +99,7 @@ class IndexedRows:
         self, snapshot: Snapshot, segment: Segment, partition: InvertedPartition, left_out: NDArray[np.uint32]
     ) -> None:
         names = partition.documents.row_ids
-        self._covered = CoveredRows(snapshot, segment, names)
+        self._covered = CoveredRows(snapshot, segment, lambda: names)
         self.partition = partition
         self._segment = segment
         self.addresses: Addresses = self._covered.addresses

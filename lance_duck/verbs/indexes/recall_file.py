@@ -13,7 +13,7 @@ from lance_duck.index.kind import Details
 from lance_duck.index.opened import segment_files
 from lance_duck.index.vector.kind import VECTOR
 from lance_duck.index.vector.storage.files import RECALL_FILE
-from lance_duck.scan.nearest.covered import CoveredRows
+from lance_duck.scan.nearest.covered import CoveredVectors
 from lance_duck.scan.nearest.options import vector_column
 from lance_duck.scan.nearest.settings.segment_curves import measured_at_build
 from lance_duck.scan.table_scan import TableScan
@@ -56,5 +56,5 @@ def _measured(snapshot: Snapshot, path: str, metadata: IndexMetadata) -> bytes |
     fragments = np.array([i for i in sorted(fragment_ids(metadata)) if i in present], np.uint32)
     by_row_id = builds_by_row_id(snapshot, VECTOR)
     segment = Segment(metadata, VECTOR, field, path, field.storage_type, fragments, by_row_id)
-    rows = CoveredRows(snapshot, segment, index.rows())
+    rows = CoveredVectors(snapshot, segment, index)
     return measured_at_build(TableScan(snapshot), column, segment, index, rows)

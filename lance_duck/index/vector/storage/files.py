@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from lance_duck.errors import CorruptError, UnsupportedError
 from lance_duck.forks import Lock
 from lance_duck.index.files import SegmentFile, SegmentReader
+from lance_duck.index.vector.costs import NAMED_SHARE
 from lance_duck.index.vector.metric import METRICS
 from lance_duck.index.vector.storage.metadata import (
     MOST_DIMENSIONS,
@@ -108,6 +109,7 @@ class VectorFiles:
         self._read_index()
         self._read_storage()
         self._rows: NDArray[np.uint64] | None = None
+        self._names_read = 0
         self._lock = Lock()
 
     @property
@@ -138,10 +140,29 @@ class VectorFiles:
         with self._lock:
             if self._rows is None:
                 (row_ids,) = self.auxiliary.read([ROW_ID])
-                if row_ids.null_count:
-                    raise CorruptError(f"nulls in {ROW_ID}", where=self.auxiliary.path, found=row_ids.null_count)
-                self._rows = row_ids.to_numpy()
+                self._rows = self._names(row_ids)
             return self._rows
+
+    def rows_at(self, positions: NDArray[np.int64]) -> NDArray[np.uint64]:
+        """Return the names of the rows at some positions, uint64, in their order.
+
+        On a local disk only these names are read, until as many were as make reading all of them worthwhile.
+
+        Args:
+            positions: int64 (n,), at least one, each below `num_rows`.
+        """
+        self._names_read += len(positions)
+        if self._rows is None and not self.auxiliary.is_remote and self._names_read * NAMED_SHARE <= self.num_rows:
+            places, inverse = np.unique(positions, return_inverse=True)
+            (row_ids,) = self.auxiliary.read_few([ROW_ID], places)
+            return self._names(row_ids)[inverse]
+        return self.rows()[positions]
+
+    def _names(self, row_ids: pa.Array) -> NDArray[np.uint64]:
+        if row_ids.null_count:
+            raise CorruptError(f"nulls in {ROW_ID}", where=self.auxiliary.path, found=row_ids.null_count)
+        names: NDArray[np.uint64] = row_ids.to_numpy()
+        return names
 
     def codes(self, partitions: Sequence[int]) -> list[NDArray[Any]]:
         """Return the codes of partitions, read together: for each one (length, width), C-contiguous; not to be changed.

@@ -99,6 +99,10 @@ class OneFile(VectorFiles):
                 self._rows = np.concatenate([np.empty(0, np.uint8), *pieces]).view("<u8").astype(np.uint64)
             return self._rows
 
+    def rows_at(self, positions: NDArray[np.int64]) -> NDArray[np.uint64]:
+        """Return the addresses of the rows at some positions; all are read."""
+        return self.rows()[positions]
+
     def codes(self, partitions: Sequence[int]) -> list[NDArray[Any]]:
         """Return the codes of partitions: see `VectorFiles.codes`."""
         sizes = [int(self.partitions.lengths[p]) for p in partitions]

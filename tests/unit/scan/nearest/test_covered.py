@@ -1,0 +1,99 @@
+"""Searches read the names of the rows that they find; rows that are gone without a trace are noticed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import lance_duck as ld
+from lance_duck.index.catalog import catalog
+from lance_duck.index.search import open_index
+from lance_duck.index.vector.costs import NAMED_SHARE
+from lance_duck.index.vector.storage.files import VectorFiles
+from lance_duck.snapshot import open_snapshot
+
+DIM, ROWS, FEW = 8, 6000, 40
+
+
+def vectors(count: int, seed: int) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal((count, DIM)).astype(np.float32)
+
+
+def batch(numbers: np.ndarray, first: int, gone: int = 0) -> pa.Table:
+    mask = np.arange(len(numbers)) < gone
+    column = pa.FixedSizeListArray.from_arrays(pa.array(numbers.ravel()), DIM, mask=pa.array(mask))
+    return pa.table({"id": np.arange(first, first + len(numbers)), "v": column})
+
+
+def ids(table: ld.LanceDataset, q: np.ndarray, **settings: object) -> list[int]:
+    nearest = {"column": "v", "q": q, "k": 5, **settings}
+    found: list[int] = table.to_table(columns=["id"], nearest=nearest)["id"].to_pylist()
+    return found
+
+
+@pytest.mark.parametrize("kind", ["IVF_FLAT", "IVF_PQ", "IVF_HNSW_SQ"])
+@pytest.mark.parametrize("stable", [False, True])
+def test_a_first_search_reads_the_names_of_no_other_rows(
+    kind: str, stable: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    numbers = vectors(ROWS, 1)
+    made = ld.write_dataset(batch(numbers, 0), tmp_path / "t.lance", enable_stable_row_ids=stable)
+    made.create_index("v", kind, num_partitions=4, **({"num_sub_vectors": 4} if kind == "IVF_PQ" else {}))
+    q = numbers[17] + np.float32(0.01)
+    settings = {"nprobes": 4, "refine_factor": 2}
+    expected = ids(ld.dataset(made.uri), q, use_index=False)
+    with monkeypatch.context() as patched:
+        patched.setattr(VectorFiles, "rows", lambda files: pytest.fail("all names were read"))
+        first = ids(ld.dataset(made.uri), q, **settings)
+    opened = ld.dataset(made.uri)
+    many = [ids(opened, q, **settings) for _ in range(3 + ROWS // (10 * NAMED_SHARE))]
+    assert first[0] == 17
+    assert all(each == first for each in many)
+    assert kind == "IVF_PQ" or first == expected
+
+
+@pytest.mark.parametrize("refine", [None, 3])
+@pytest.mark.parametrize("size", [1, 25])
+def test_rows_that_left_their_fragment_are_not_found_where_counts_do_not_tell(
+    size: int, refine: int | None, tmp_path: Path
+) -> None:
+    numbers = vectors(ROWS + FEW, 2)
+    made = ld.write_dataset(batch(numbers[:ROWS], 0, gone=FEW), tmp_path / "t.lance")
+    made.insert(batch(numbers[ROWS:], ROWS))
+    made.create_index("v", "IVF_FLAT", num_partitions=4)
+    moved = vectors(FEW, 3) + np.float32(50)
+    column = pa.FixedSizeListArray.from_arrays(pa.array(moved.ravel()), DIM)
+    made.merge_insert("id").when_matched_update_all().execute(
+        pa.table({"id": np.arange(ROWS, ROWS + FEW), "v": column})
+    )
+    opened = ld.dataset(made.uri)
+    queries = numbers[ROWS : ROWS + size] + np.float32(0.01)
+    asked = queries[0] if size == 1 else queries
+    settings = {"nprobes": 4} | ({} if refine is None else {"refine_factor": refine})
+    assert ids(opened, asked, **settings) == ids(opened, asked, use_index=False)
+    assert ids(opened, asked, **settings) == ids(ld.dataset(made.uri), asked, **settings)
+    assert ids(opened, moved[3], **settings)[0] == ROWS + 3
+
+
+def test_names_at_positions_are_those_of_all(tmp_path: Path) -> None:
+    made = ld.write_dataset(batch(vectors(ROWS, 4), 0), tmp_path / "t.lance")
+    made.create_index("v", "IVF_FLAT", num_partitions=4)
+    files = _files(made)
+    size = files.nbytes
+    positions = np.array([5000, 3, 3, 77])
+    few = files.rows_at(positions)
+    assert files.nbytes == size
+    assert np.array_equal(few, files.rows()[positions])
+    assert np.array_equal(files.rows_at(positions), few)
+    assert files.nbytes > size
+
+
+def _files(dataset: ld.LanceDataset) -> Any:
+    snapshot = open_snapshot(dataset.uri)
+    (index,) = catalog(snapshot).over("v")
+    opened: Any = open_index(snapshot, index.segments[0])
+    return opened.files
