@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING
@@ -158,6 +159,22 @@ class LeafColumn:
             values += found
         return values
 
+    def read_lists(self, rows: NDArray[np.int64]) -> tuple[Bytes, NDArray[np.int64], NDArray[np.int64]] | None:
+        """Return a few rows of lists of bytes or texts: see `FullZipReader.read_lists`, and `read_points`."""
+        if self.structure.lists != (False, True) or self._source.remote or self._is_json:
+            return None
+        parts = []
+        for page, local in self._by_page(rows):
+            reader = self._reader(page)
+            found = reader.read_lists(local) if isinstance(reader, FullZipReader) else None
+            if found is None:
+                return None
+            parts.append(found)
+        if len(parts) == 1:
+            return parts[0]
+        values, bounds, lists = zip(*parts, strict=True)
+        return np.concatenate(values), _joined_bounds(bounds), _joined_bounds(lists)
+
     def _read_alike(self) -> Request[list[Leaf] | None]:
         """Read all pages, runs of pages that are decoded alike as one; return None where most runs are one page."""
         layouts = [self._layout(page) for page in self._pages]
@@ -297,6 +314,12 @@ class LeafColumn:
             counts = [count if leaf.rep is None else len(leaf.rep) for count, leaf in zip(counts, leaves, strict=True)]
         rep = _join([leaf.rep for leaf in leaves], counts, self.structure.max_rep)
         return LevelEntries(rep, _join([_full_def(leaf) for leaf in leaves], counts, 0), sum(counts))
+
+
+def _joined_bounds(parts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """Join the bounds in arrays that are joined: each part begins with 0, and ends with the size of its array."""
+    starts = np.cumsum([0, *(part[-1] for part in parts)])
+    return np.concatenate([*(part[:-1] + start for part, start in zip(parts, starts, strict=False)), starts[-1:]])
 
 
 def _is_most(page: Page, rows: Rows) -> bool:

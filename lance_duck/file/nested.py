@@ -80,6 +80,12 @@ class NestedColumn:
         """Return the bytes of a few values of a column of bytes or texts, each alone: see `LeafColumn.read_values`."""
         return None if self._root.leaf is None else self._leaves[self._root.leaf].read_values(rows)
 
+    def read_lists(self, rows: NDArray[np.int64]) -> tuple[Bytes, NDArray[np.int64], NDArray[np.int64]] | None:
+        """Return a few rows of a column of lists of bytes or texts: see `LeafColumn.read_lists`."""
+        items = self._root.children if pa.types.is_list(storage_type(self._root.arrow_type)) else ()
+        leaf = items[0].leaf if items else None
+        return None if leaf is None else self._leaves[leaf].read_lists(rows)
+
     def _assemble(self, node: FieldNode, leaves: list[LeafValues], slots: int) -> pa.Array:
         if node.leaf is not None:
             values = leaves[node.leaf].values

@@ -130,6 +130,22 @@ class SegmentFile:
         reader = self.column(name)
         return reader.read_values(rows) if isinstance(reader, NestedColumn) and not is_watched() else None
 
+    def read_lists(
+        self, name: str, rows: NDArray[np.int64]
+    ) -> tuple[Bytes, NDArray[np.int64], NDArray[np.int64]] | None:
+        """Return a few rows of a column of lists of bytes, where they need no request; else None.
+
+        Args:
+            name: Name of a top-level column.
+            rows: Ascending places, at least one.
+
+        Returns:
+            The bytes of all values; where each value begins, and where the last one ends; the first value of each row,
+            and one past the last value.
+        """
+        reader = self.column(name)
+        return reader.read_lists(rows) if isinstance(reader, NestedColumn) and not is_watched() else None
+
     def global_buffer(self, index: int) -> bytes:
         """Return a global buffer.
 

@@ -160,6 +160,32 @@ class FullZipReader:
             values.append(layout.values.decompress(value) if isinstance(layout.values, General) else value)
         return values
 
+    def read_lists(self, rows: NDArray[np.int64]) -> tuple[Bytes, Int64s, Int64s] | None:
+        """Return the lists of values of a few rows: see `PageReader.read_points`.
+
+        Returns:
+            The bytes of all values; where each value begins, and where the last one ends; the first value of each row,
+            and one past the last value. None where rows are not lists of values that differ in size, where there may
+            be nulls or empty lists, or a codec that needs values together.
+        """
+        layout = self._layout
+        if layout.is_fixed or layout.layers.max_rep != 1 or layout.layers.max_def or layout.bits_def:
+            return None
+        if not isinstance(layout.values, Variable):
+            return None
+        check_rows(rows, self.num_rows)
+        offsets = run(self._load()) if self._offsets is None else self._offsets
+        if len(rows) == 1:
+            offset, size = self._page.buffers[0]
+            begin, end = offsets[rows[0] : rows[0] + 2].tolist()
+            touched = end - begin + _MEMORY_PAGE
+            data = look(self._page.source, offset, size, touched, rows, lambda some: (offsets[some], offsets[some + 1]))
+            entries = data[begin:end]
+        else:
+            entries = self._joined(rows, offsets)
+        rep, _, bounds, values = self._unzip(entries, len(rows))
+        return values, bounds, np.append(np.flatnonzero(rep), len(rep))
+
     def read(self, rows: Rows) -> Request[Leaf]:
         """Read rows: one range of bytes for each run of adjacent rows."""
         count = check_rows(rows, self.num_rows)
@@ -186,6 +212,10 @@ class FullZipReader:
     def _read_sized_points(self, rows: NDArray[np.int64], offsets: Int64s) -> Leaf:
         """Read a few rows of values that differ in size."""
         check_rows(rows, self.num_rows)
+        return self._split(self._joined(rows, offsets), len(rows))
+
+    def _joined(self, rows: NDArray[np.int64], offsets: Int64s) -> Bytes:
+        """Return the entries of a few rows, one after the other."""
         offset, size = self._page.buffers[0]
         begins, ends = offsets[rows], offsets[rows + 1]
         sizes = ends - begins
@@ -194,7 +224,7 @@ class FullZipReader:
         data = look(self._page.source, offset, size, touched, rows, lambda some: (offsets[some], offsets[some + 1]))
         entries = unset(total, np.uint8)
         join_bytes(readonly(data), begins, sizes, entries)
-        return self._split(entries, len(rows))
+        return entries
 
     def _load(self) -> Request[Int64s]:
         page = self._page
@@ -218,7 +248,19 @@ class FullZipReader:
             return self._leaf(FixedWidth(layout.width * 8, data, count), None, None, count, count)
         if not layout.layers.max_rep and layout.is_fixed:
             return self._split_fixed(data, count)
-        form = layout.form
+        rep, def_, offsets, values = self._unzip(data, count)
+        block: Block
+        if layout.is_fixed:
+            slots = len(values) // layout.width
+            block = FixedWidth(layout.width * 8, values, slots)
+        else:
+            slots = len(offsets) - 1
+            block = VariableWidth(offsets.astype(np.int32) if len(values) <= MAX_INT32 else offsets, values)
+        return self._leaf(block, rep if layout.bits_rep else None, def_ if layout.bits_def else None, slots, count)
+
+    def _unzip(self, data: Bytes, count: int) -> tuple[Levels, Levels, Int64s, Bytes]:
+        """Return levels, if there are any, offsets, unless values have one width, and bytes of the entries of rows."""
+        layout, form = self._layout, self._layout.form
         totals = np.zeros(4, dtype=np.int64)
         data = readonly(data)
         status = count_entries(data, form, totals)
@@ -235,12 +277,7 @@ class FullZipReader:
         split_entries(data, form, rep, def_, offsets, values)
         if layout.bits_rep and count and rep[0] != layout.layers.max_rep:
             raise CorruptError("first entry does not begin a row", where=self._page.where)
-        block: Block
-        if layout.is_fixed:
-            block = FixedWidth(layout.width * 8, values, slots)
-        else:
-            block = VariableWidth(offsets.astype(np.int32) if size <= MAX_INT32 else offsets, values)
-        return self._leaf(block, rep if layout.bits_rep else None, def_ if layout.bits_def else None, slots, count)
+        return rep, def_, offsets, values
 
     def _split_fixed(self, data: Bytes, count: int) -> Leaf:
         """Split entries of one size: there are no lists, so that each has a slot."""

@@ -132,10 +132,16 @@ class TermColumns:
     def read_blobs(self, types: Mapping[str, pa.DataType], rows: NDArray[np.int64]) -> list[BinaryLists]:
         """Return rows of columns of lists of binary values; see `read`."""
         path = self._file.path
-        return [
-            part.blobs.take(rows, path) if isinstance(part, _WholeColumn) else binary_lists_of(part, path)
-            for part in self._read(types, rows)
-        ]
+        found: dict[str, BinaryLists] = {}
+        for name, type_ in types.items():
+            whole = self._whole(name, type_)
+            lists = self._read_lists(name, type_, rows) if whole is None else whole.blobs.take(rows, path)
+            if lists is not None:
+                found[name] = lists
+        rest = {name: type_ for name, type_ in types.items() if name not in found}
+        arrays = self._read_rows(rest, rows) if rest else []
+        found |= {name: binary_lists_of(array, path) for name, array in zip(rest, arrays, strict=True)}
+        return [found[name] for name in types]
 
     def read_values(
         self, name: str, type_: pa.DataType, rows: NDArray[np.int64]
@@ -190,6 +196,17 @@ class TermColumns:
         rest = {name: type_ for name, type_ in types.items() if name not in whole}
         parts = dict(zip(rest, self._read_rows(rest, rows), strict=True)) if rest else {}
         return [whole.get(name, parts.get(name)) for name in types]
+
+    def _read_lists(self, name: str, type_: pa.DataType, rows: NDArray[np.int64]) -> BinaryLists | None:
+        """Return a few rows of lists of binary values, if their file is mapped and stores each list in one piece."""
+        if not (rows[1:] > rows[:-1]).all():
+            return None
+        self._file.column(name, type_)
+        found = self._file.read_lists(name, rows)
+        if found is None:
+            return None
+        data, bounds, lists = found
+        return BinaryLists(readonly(data), readonly(bounds), readonly(lists))
 
     def _whole(self, name: str, type_: pa.DataType) -> _WholeColumn | None:
         """Return a whole column if it is cached or has been read often enough, else None."""

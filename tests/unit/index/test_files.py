@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from uuid import UUID
 
@@ -106,3 +107,24 @@ def test_long_values_are_read_one_by_one(tmp_path: Path, compression: str) -> No
     assert some.read_values("short", np.array([3])) is None
     with watched():
         assert some.read_values("v", np.array([3])) is None
+
+
+def test_lists_of_long_values_are_read_as_their_bytes(tmp_path: Path) -> None:
+    lists = [[bytes([i, j]) * (200 + i) for j in range(1 + i % 5)] for i in range(200)]
+    type_ = pa.list_(pa.large_binary())
+    with SegmentWriter(open_store(str(tmp_path)), uuid=UUID(int=5)) as writer:
+        file = writer.create("some.lance", pa.schema([("v", type_), ("short", type_)]), page_bytes=1 << 16)
+        for part in (lists[:90], lists[90:]):
+            short = pa.array([[b"s"]] * len(part), type_)
+            file.write(pa.record_batch([pa.array(part, type_), short], names=["v", "short"]))
+        writer.add("some.lance", file)
+    some = opened(tmp_path)
+    for rows in ([7], [0, 1, 89, 90, 199]):
+        found = some.read_lists("v", np.array(rows))
+        assert found is not None
+        data, bounds, first = found
+        values = [data[a:b].tobytes() for a, b in itertools.pairwise(bounds)]
+        assert [values[a:b] for a, b in itertools.pairwise(first)] == [lists[i] for i in rows]
+    assert some.read_lists("short", np.array([3])) is None
+    with watched():
+        assert some.read_lists("v", np.array([3])) is None

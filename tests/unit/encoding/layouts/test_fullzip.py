@@ -25,6 +25,7 @@ def zipped_page(rows: list[Any], structure: Structure, fixed: bool, has_def: boo
     levels = ravel(rows, structure)
     bits_rep, bits_def = structure.max_rep.bit_length(), 4 * has_def
     values = iter(levels.values)
+    plain = [pb.REPDEF_ALL_VALID_LIST if is_list else pb.REPDEF_ALL_VALID_ITEM for is_list in structure.lists]
     entries, starts = [], []
     for rep, def_ in zip(levels.rep, levels.def_, strict=True):
         if rep == structure.max_rep:
@@ -45,7 +46,7 @@ def zipped_page(rows: list[Any], structure: Structure, fixed: bool, has_def: boo
         num_items=len(levels.rep),
         num_visible_items=len(levels.values),
         value_compression=flat(32) if fixed else variable(),
-        layers=layers_of(structure) if has_def else [pb.REPDEF_ALL_VALID_ITEM],
+        layers=layers_of(structure) if has_def else plain,
     )
     buffers = [b"".join(entries)]
     if fixed:
@@ -124,6 +125,28 @@ def test_values_are_read_one_by_one_where_they_differ_in_size() -> None:
         reader = open_page(zipped_page([5, 77], structure, fixed=fixed, has_def=has_def))
         assert isinstance(reader, FullZipReader)
         assert reader.read_values(np.array([0])) is None
+
+
+def test_lists_are_read_at_once_where_their_values_differ_in_size() -> None:
+    rows = [[5, 77], [6], [888, 9, 1]]
+    reader = open_page(zipped_page(rows, structure_of(False, True), fixed=False, has_def=False))
+    assert isinstance(reader, FullZipReader)
+    for wanted in ([2], [0, 2]):
+        found = reader.read_lists(np.array(wanted))
+        assert found is not None
+        data, bounds, first = found
+        values = [data[a:b].tobytes() for a, b in itertools.pairwise(bounds)]
+        expected = [[str(value).encode() for value in rows[i]] for i in wanted]
+        assert [values[a:b] for a, b in itertools.pairwise(first)] == expected
+    others = (
+        zipped_page(rows, structure_of(False, True), fixed=False),
+        zipped_page(rows, structure_of(False, True), fixed=True, has_def=False),
+        zipped_page([5, 6, 7], structure_of(False), fixed=False, has_def=False),
+    )
+    for page in others:
+        reader = open_page(page)
+        assert isinstance(reader, FullZipReader)
+        assert reader.read_lists(np.array([0])) is None
 
 
 def test_a_value_of_another_length_than_its_entry_is_refused() -> None:
