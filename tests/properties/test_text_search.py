@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from unittest.mock import patch
 
@@ -20,13 +21,29 @@ from lance_duck.index.inverted.search import (
     WeightedTerms,
     best_documents,
     best_phrases,
+    bounds,
     intersect,
     matching_documents,
+    phrases,
 )
 
 WORDS = 120
 FEW_MATCHES = st.sampled_from([0, intersect.FEW_MATCHES])
 """Matches up to which searches for several required words do without impacts: never, and always here."""
+WINDOWS = st.sampled_from([64, 1024, bounds.SEARCH_WINDOW])
+"""Documents of a window: many windows, some, and one or two."""
+
+
+@contextmanager
+def searching(few: int, window: int, waiting: int = phrases.WAITING_DOCUMENTS) -> Iterator[None]:
+    with (
+        patch.object(intersect, "FEW_MATCHES", few),
+        patch.object(intersect, "INTERSECTED_WINDOW", 4 * window),
+        patch.object(bounds, "SEARCH_WINDOW", window),
+        patch.object(bounds, "LARGEST_WINDOW", 4 * window),
+        patch.object(phrases, "WAITING_DOCUMENTS", waiting),
+    ):
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -47,9 +64,10 @@ def partitions(tmp_path_factory: pytest.TempPathFactory) -> Mapping[int, Inverte
     st.sampled_from([None, 0.0, 0.01, 0.5, 1.0]),
     st.sampled_from([0.0, 1.0, 4.0]),
     FEW_MATCHES,
+    WINDOWS,
     st.integers(0, 1000),
 )
-def test_the_best_are_the_best_of_all(partitions, form, words, every, k, share, least, few, seed) -> None:
+def test_the_best_are_the_best_of_all(partitions, form, words, every, k, share, least, few, window, seed) -> None:
     partition = partitions[form]
     random = np.random.default_rng(seed)
     count = partition.num_documents
@@ -63,8 +81,58 @@ def test_the_best_are_the_best_of_all(partitions, form, words, every, k, share, 
     documents, scores = matching_documents(partition, terms, average, mask)
     documents, scores = documents[scores >= least], scores[scores >= least]
     order = np.lexsort((keys[documents], -scores))[:k]
-    with patch.object(intersect, "FEW_MATCHES", few):
+    with searching(few, window):
         found, their_scores = best_documents(partition, terms, average, keys, k, mask, least)
+    assert found.tolist() == documents[order].tolist()
+    assert their_scores.tobytes() == scores[order].tobytes()
+
+
+@given(
+    st.integers(0, len(FORMS) - 1),
+    st.lists(st.lists(st.integers(0, WORDS - 1), min_size=1, max_size=5, unique=True), min_size=2, max_size=4),
+    st.sampled_from([1, 10, 100]),
+    st.sampled_from([None, 0.01, 0.5]),
+    WINDOWS,
+    st.integers(0, 1000),
+)
+def test_variants_of_words_count_as_one(partitions, form, words, k, share, window, seed) -> None:
+    partition = partitions[form]
+    random = np.random.default_rng(seed)
+    count = partition.num_documents
+    ids = partition.term_ids([f"w{i}".encode() for slot in words for i in slot])
+    slots = np.repeat(np.arange(len(words)), [len(slot) for slot in words])
+    # The words of a language differ more than those of these texts: some make others unnecessary to look at.
+    weights = random.choice([0.1, 1, 8], len(ids)).astype(np.float32)
+    keys = random.permutation(count).astype(np.uint64)
+    mask = None if share is None else random.random(count) < share
+    terms = WeightedTerms(ids, weights, slots, len(words))
+    documents, scores = matching_documents(partition, terms, 15.0, mask)
+    order = np.lexsort((keys[documents], -scores))[:k]
+    with searching(0, window):
+        found, their_scores = best_documents(partition, terms, 15.0, keys, k, mask)
+    assert found.tolist() == documents[order].tolist()
+    assert their_scores.tobytes() == scores[order].tobytes()
+
+
+@given(
+    st.integers(0, len(FORMS) - 1),
+    st.lists(st.integers(0, WORDS - 1), min_size=2, max_size=6),
+    st.booleans(),
+    st.sampled_from([1, 10]),
+    WINDOWS,
+    st.integers(0, 1000),
+)
+def test_words_of_very_different_weights_are_searched_for(partitions, form, words, every, k, window, seed) -> None:
+    partition = partitions[form]
+    random = np.random.default_rng(seed)
+    ids = partition.term_ids([f"w{i}".encode() for i in words])
+    weights = random.choice([0.01, 0.3, 1, 8], len(ids)).astype(np.float32)
+    keys = random.permutation(partition.num_documents).astype(np.uint64)
+    terms = WeightedTerms.plain(ids, weights, every=every)
+    documents, scores = matching_documents(partition, terms, 15.0)
+    order = np.lexsort((keys[documents], -scores))[:k]
+    with searching(0, window):
+        found, their_scores = best_documents(partition, terms, 15.0, keys, k)
     assert found.tolist() == documents[order].tolist()
     assert their_scores.tobytes() == scores[order].tobytes()
 
@@ -103,9 +171,11 @@ def has_phrase(text: Mapping[str, list[int]], words: list[str], places: list[int
     st.sampled_from([1, 2, 10, 400, None]),
     st.sampled_from([None, 0.0, 0.05, 0.5]),
     FEW_MATCHES,
+    WINDOWS,
+    st.sampled_from([1, 7, 1 << 13]),
     st.integers(0, 1000),
 )
-def test_phrases_are_those_of_the_texts(ordered, form, words, slop, k, share, few, seed) -> None:
+def test_phrases_are_those_of_the_texts(ordered, form, words, slop, k, share, few, window, waiting, seed) -> None:
     texts, partition = ordered.places, ordered.partitions[form]
     random = np.random.default_rng(seed)
     count = partition.num_documents
@@ -121,7 +191,7 @@ def test_phrases_are_those_of_the_texts(ordered, form, words, slop, k, share, fe
     follows = np.array([has_phrase(texts[i], names, places.tolist(), slop) for i in documents.tolist()], np.bool_)
     documents, scores = documents[follows], scores[follows]
     best = np.lexsort((keys[documents], -scores))[:k]
-    with patch.object(intersect, "FEW_MATCHES", few):
+    with searching(few, window, waiting):
         found = best_phrases(partition, terms, PhraseOrder(places, slop), average, keys, k, mask)
     assert found is not None
     order = np.lexsort((keys[found[0]], -found[1]))

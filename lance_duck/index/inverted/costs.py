@@ -26,6 +26,15 @@ SEARCH_WINDOW: Final = 4096
 """Documents that are bounded together in a search for the best ones; 2048 takes a tenth longer, 8192 is as quick
 (`benchmarks/postings.py`)."""
 
+WINDOW_POSTINGS: Final = 512
+"""Postings of all terms below which windows are made larger, up to `LARGEST_WINDOW`: a window costs half a microsecond,
+as two hundred postings do. 1024 takes the same time (`benchmarks/full_text_search.py`, new words of two million
+texts)."""
+
+LARGEST_WINDOW: Final = 1 << 14
+"""Most documents of a window: sums of their scores take 64 KB. Twice as many take a fifth longer, a quarter of them as
+well (`benchmarks/full_text_search.py`, likewise)."""
+
 INTERSECTED_WINDOW: Final = 1 << 14
 """Documents of a window of a search for several required terms that does without bounds: 4096 takes a tenth to a third
 longer, 32,768 is as quick (`benchmarks/postings.py`)."""
@@ -39,6 +48,11 @@ MOST_PRUNED_TERMS: Final = 64
 DOCUMENT_POSITIONS: Final = 1024
 """Positions of a word in a document that a search of phrases has room for: 16 KB, more than all but a few texts need.
 For one with more the search begins again, with room for twice as many as that one has."""
+
+WAITING_DOCUMENTS: Final = 1 << 13
+"""Documents with all words of a phrase that are gathered before positions are read, of the greatest scores first: so
+many take 200 KB, and a tenth of the documents of two common words among two million has to be read
+(`benchmarks/full_text_search.py`)."""
 
 TEXT_BYTES: Final = 4 << 20
 """Bytes of texts that a thread analyses at once: filters run once for each distinct word of them, and several times as

@@ -48,6 +48,12 @@ class PostingBlocks:
         """Size in memory, in bytes."""
         return self.blocks.nbytes + self.lengths.nbytes + (0 if self.impacts is None else self.impacts.nbytes)
 
+    @property
+    def buffers(self) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], int, bool]:
+        """The postings as kernels take them: the first six of `postings` of `kernels.postings.search.best`."""
+        blobs, form = self.blocks, self.form
+        return blobs.data, blobs.offsets, blobs.lists, readonly(self.lengths), form.size, form.is_varint
+
     def decoded(self) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
         """Decode the documents and the frequencies, term by term; uint32 (postings,) each.
 

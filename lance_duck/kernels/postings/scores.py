@@ -22,6 +22,8 @@ Float32s = NDArray[np.float32]
 Float64s = NDArray[np.float64]
 
 SATURATION: Final = np.float32(np.float32(1.2) + np.float32(1))
+SLACK: Final = 1 + 2.0**-16
+"""Factor by which bounds of scores are raised: twice the rounding error of a float32 sum of 64 terms is less."""
 GROUP: Final = 32
 """Number of blocks that an entry of the second level of impacts covers."""
 

@@ -13,15 +13,17 @@ from numpy.typing import NDArray
 
 from lance_duck.index.inverted.codecs.arrays import BinaryLists
 from lance_duck.index.inverted.codecs.problems import check_code
-from lance_duck.index.inverted.costs import MOST_PRUNED_TERMS, SEARCH_WINDOW
+from lance_duck.index.inverted.costs import MOST_PRUNED_TERMS
 from lance_duck.index.inverted.partition import InvertedPartition
 from lance_duck.index.inverted.postings import PostingBlocks
-from lance_duck.index.inverted.search.bounds import SLACK, block_bounds, windows_of
-from lance_duck.index.inverted.search.intersect import intersected
+from lance_duck.index.inverted.search.bounds import block_bounds, windows_of
+from lance_duck.index.inverted.search.intersect import intersected, work_of
 from lance_duck.index.inverted.search.matching import Documents, Float32s, Mask, WeightedTerms, matching_documents
 from lance_duck.kernels.jit import readonly
-from lance_duck.kernels.postings.search.best import find_best_of_any, find_best_of_term
+from lance_duck.kernels.postings.scores import SLACK
+from lance_duck.kernels.postings.search.best import find_best_of_term
 from lance_duck.kernels.postings.search.best_of_all import find_best_of_all
+from lance_duck.kernels.postings.search.best_of_any import find_best_of_any
 
 NO_MASK = readonly(np.empty(0, np.bool_))
 
@@ -68,9 +70,11 @@ def best_documents(
 
 def scoring_of(
     terms: WeightedTerms, norms: Float32s, mask: Mask | None, keys: NDArray[np.uint64]
-) -> tuple[NDArray[np.float32], Float32s, Mask, NDArray[np.uint64]]:
+) -> tuple[NDArray[np.float32], Float32s, Mask, NDArray[np.uint64], NDArray[np.int64]]:
     """Return `scoring` of `kernels.postings.search.best`."""
-    return readonly(terms.weights), readonly(norms), NO_MASK if mask is None else readonly(mask), readonly(keys)
+    slots = terms.slots if terms.has_variants else np.arange(len(terms.ids))
+    allowed = NO_MASK if mask is None else readonly(mask)
+    return readonly(terms.weights), readonly(norms), allowed, readonly(keys), readonly(slots)
 
 
 def _of_all(
@@ -119,30 +123,20 @@ def _pruned(
     least: float,
 ) -> tuple[Documents, Float32s]:
     """Return the best documents that have a term, in any order."""
-    blocks, form, count = postings.blocks, postings.form, len(terms.ids)
+    count = len(terms.ids)
     last, bounds = block_bounds(postings, impacts, terms, average)
-    lists = (
-        blocks.data,
-        blocks.offsets,
-        blocks.lists,
-        readonly(postings.lengths),
-        form.size,
-        form.is_varint,
-        last,
-        True,
-    )
-    scoring = scoring_of(terms, norms, mask, keys)
+    lists, scoring = (*postings.buffers, last, True), scoring_of(terms, norms, mask, keys)
     best, counts = (np.empty(k, np.float32), np.empty(k, np.int64)), np.zeros(2, np.int64)
-    room = np.empty((2, count, form.size), np.uint32)
     if count == 1:
-        bounds *= 1 + SLACK
-        code = find_best_of_term(lists, scoring, bounds, np.argsort(-bounds), float(least), best, room[:, 0], counts)
+        bounds *= SLACK
+        room = np.empty((2, postings.form.size), np.uint32)
+        code = find_best_of_term(lists, scoring, bounds, np.argsort(-bounds), float(least), best, room, counts)
     else:
-        windows = windows_of(blocks.lists, last, bounds, len(norms), every=False)
-        decoded, parts = np.full(count, -1, np.int64), np.zeros((count, SEARCH_WINDOW), np.float32)
-        marks, sequence = np.zeros(SEARCH_WINDOW, np.uint16), np.empty(count, np.int64)
-        slots = readonly(terms.slots if terms.has_variants else np.arange(count))
-        work = (room, decoded, parts, marks, np.empty(SEARCH_WINDOW, np.int64), sequence, slots)
+        windows = windows_of(postings, last, bounds, every=False)
+        size = windows[-1]
+        meeting, sequence = work_of(postings, np.empty(count, np.int64), size), np.empty(count, np.int64)
+        parts, sums = np.zeros((count, size), np.float32), np.empty(size, np.float32)
+        work = meeting, parts, sums, np.empty(size + 1, np.int64), sequence
         code = find_best_of_any(lists, scoring, windows, float(least), best, work, counts)
     check_code(code, "postings", postings.where, "term")
     return best[1][: counts[0]], best[0][: counts[0]]

@@ -11,36 +11,38 @@ from lance_duck.index.inverted.codecs.arrays import BinaryLists
 from lance_duck.index.inverted.codecs.impacts import length_floors
 from lance_duck.index.inverted.codecs.problems import check_code
 from lance_duck.index.inverted.codecs.scores import K1, B
-from lance_duck.index.inverted.costs import FIRST_WINDOWS, SEARCH_WINDOW
+from lance_duck.index.inverted.costs import FIRST_WINDOWS, LARGEST_WINDOW, SEARCH_WINDOW, WINDOW_POSTINGS
 from lance_duck.index.inverted.postings import PostingBlocks
 from lance_duck.index.inverted.search.matching import WeightedTerms
 from lance_duck.kernels.jit import readonly
 from lance_duck.kernels.postings.impacts import decode_impacts
-from lance_duck.kernels.postings.scores import bound_blocks, bound_windows
+from lance_duck.kernels.postings.scores import SLACK, bound_blocks, bound_windows
 
 _FLOORS = length_floors().astype(np.float64)
-SLACK = 2.0**-18
-"""Bound of the relative rounding error of float32 sums of a hundred terms."""
 
 
 def windows_of(
-    lists: NDArray[np.int64],
-    last: NDArray[np.int64],
-    bounds: NDArray[np.float64],
-    num_documents: int,
-    *,
-    every: bool,
+    postings: PostingBlocks, last: NDArray[np.int64], bounds: NDArray[np.float64], *, every: bool
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64], int]:
     """Return the bounds of terms and documents in windows, the order in which windows are searched, and their size.
 
     A few of the most promising windows come first, to give a threshold; the others ascend, so that a block is decoded
     only once.
     """
-    count = -(-num_documents // SEARCH_WINDOW)
+    size = window_size(int(postings.lengths.sum()), postings.num_documents)
+    count, lists = -(-postings.num_documents // size), postings.blocks.lists
     window_bounds = np.zeros((len(lists) - 1, count))
     totals, order = np.empty(count), np.empty(count, np.int64)
-    bound_windows(lists, last, bounds, SEARCH_WINDOW, every, 1 + SLACK, FIRST_WINDOWS, window_bounds, totals, order)
-    return window_bounds, totals, order, SEARCH_WINDOW
+    bound_windows(lists, last, bounds, size, every, SLACK, FIRST_WINDOWS, window_bounds, totals, order)
+    return window_bounds, totals, order, size
+
+
+def window_size(num_postings: int, num_documents: int) -> int:
+    """Return the number of documents of a window: the more, the fewer postings there are."""
+    size = SEARCH_WINDOW
+    while size < LARGEST_WINDOW and num_postings * size < WINDOW_POSTINGS * num_documents:
+        size *= 2
+    return size
 
 
 def block_bounds(

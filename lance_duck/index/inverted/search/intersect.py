@@ -20,9 +20,8 @@ from lance_duck.index.inverted.partition import InvertedPartition
 from lance_duck.index.inverted.postings import PostingBlocks
 from lance_duck.index.inverted.search.bounds import block_bounds, windows_of
 from lance_duck.index.inverted.search.matching import WeightedTerms
-from lance_duck.kernels.jit import readonly
 from lance_duck.kernels.postings.blocks import bound_documents
-from lance_duck.kernels.postings.search.best_of_all import ROWS_BEFORE
+from lance_duck.kernels.postings.search.intersect import ROWS_BEFORE
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +32,7 @@ class Intersection:
         postings: The postings, in the order of the terms.
         shortest: Number of documents of the rarest term.
         lists: `postings` of `kernels.postings.search.best`.
-        windows: `windows` of `kernels.postings.search.best`, without bounds of terms.
+        windows: `windows` of `kernels.postings.search.best`.
     """
 
     postings: PostingBlocks
@@ -42,13 +41,18 @@ class Intersection:
     windows: Any
 
     def work(self) -> Any:
-        """Return the work arrays of `kernels.postings.search.best_of_all`."""
-        count, size = len(self.postings), self.postings.form.size
-        room = np.empty((2, count, size), np.uint32)
+        """Return the work arrays of `kernels.postings.search.intersect`."""
         rarest = np.argsort(self.postings.lengths, kind="stable")
-        window = int(self.windows[-1])
-        rows = np.empty((ROWS_BEFORE + count, window + 1), np.int64)
-        return room, np.full((2, count), -1, np.int64), rarest, np.zeros(window, np.uint16), rows
+        return work_of(self.postings, rarest, int(self.windows[-1]))
+
+
+def work_of(postings: PostingBlocks, sequence: NDArray[np.int64], window: int) -> Any:
+    """Return `work` of `kernels.postings.search.intersect`, for terms in a sequence, and windows of so many ids."""
+    count, size = len(postings), postings.form.size
+    room = np.empty((2, count, size), np.uint32)
+    rows = np.empty((ROWS_BEFORE + count, window + 1), np.int64)
+    marks, greatest = np.zeros(window, np.uint32), np.zeros(1, np.int64)
+    return room, np.full((2, count), -1, np.int64), sequence, marks, greatest, rows
 
 
 def intersected(partition: InvertedPartition, terms: WeightedTerms, average: float) -> Intersection:
@@ -67,37 +71,25 @@ def intersected(partition: InvertedPartition, terms: WeightedTerms, average: flo
     expected = math.prod(length / num_documents for length in lengths) * num_documents
     is_bounded = expected > FEW_MATCHES
     postings = partition.postings(terms.ids, with_impacts=is_bounded)
-    form, blocks = postings.form, postings.blocks
     if postings.impacts is None or not is_bounded:
         is_bounded = False
         last, windows = last_documents(postings), _every_window(num_documents)
     else:
         last, bounds = block_bounds(postings, postings.impacts, terms, average)
-        windows = windows_of(blocks.lists, last, bounds, num_documents, every=True)[1:]
-    numbers = readonly(postings.lengths), form.size, form.is_varint
-    lists = (blocks.data, blocks.offsets, blocks.lists, *numbers, last, is_bounded)
+        windows = windows_of(postings, last, bounds, every=True)
+    lists = (*postings.buffers, last, is_bounded)
     return Intersection(postings, min(lengths), lists, windows)
 
 
 def last_documents(postings: PostingBlocks) -> NDArray[np.int64]:
     """Return a bound of the last document of each block, by the first document of the next one."""
-    blocks, form = postings.blocks, postings.form
-    last = np.empty(int(blocks.lists[-1]), np.int64)
-    code = bound_documents(
-        blocks.data,
-        blocks.offsets,
-        blocks.lists,
-        readonly(postings.lengths),
-        form.size,
-        form.is_varint,
-        postings.num_documents,
-        last,
-    )
+    last = np.empty(int(postings.blocks.lists[-1]), np.int64)
+    code = bound_documents(*postings.buffers, postings.num_documents, last)
     check_code(code, "postings", postings.where, "term")
     return last
 
 
-def _every_window(num_documents: int) -> tuple[NDArray[np.float64], NDArray[np.int64], int]:
+def _every_window(num_documents: int) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64], int]:
     """Return windows without bounds, in ascending order: see `windows_of`."""
     count = -(-num_documents // INTERSECTED_WINDOW)
-    return np.full(count, np.inf), np.arange(count), INTERSECTED_WINDOW
+    return np.empty((0, 0)), np.full(count, np.inf), np.arange(count), INTERSECTED_WINDOW

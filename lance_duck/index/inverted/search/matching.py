@@ -83,12 +83,7 @@ def matching_documents(
     postings = partition.postings(terms.ids)
     form = postings.form
     code = accumulate(
-        postings.blocks.data,
-        postings.blocks.offsets,
-        postings.blocks.lists,
-        readonly(postings.lengths),
-        form.size,
-        form.is_varint,
+        *postings.buffers,
         readonly(terms.weights),
         readonly(terms.slots),
         readonly(norms),

@@ -1,7 +1,7 @@
 """The search for documents that have a phrase: positions are read only of documents that have all words.
 
-Documents are found as `best` finds those that have all of several terms. The positions of a document are decoded only
-if its score is among the best.
+Documents are found as `best` finds those that have all of several terms. The positions of those with the greatest
+scores are decoded first, until enough have the phrase.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lance_duck.index.inverted.codecs.problems import check_code
-from lance_duck.index.inverted.costs import DOCUMENT_POSITIONS, MOST_PRUNED_TERMS
+from lance_duck.index.inverted.costs import DOCUMENT_POSITIONS, MOST_PRUNED_TERMS, WAITING_DOCUMENTS
 from lance_duck.index.inverted.partition import InvertedPartition
 from lance_duck.index.inverted.search.best import scoring_of
 from lance_duck.index.inverted.search.intersect import Intersection, intersected
@@ -95,7 +95,8 @@ def best_phrases(
 def _in_order(found: Intersection, scoring: Any, phrase: Any, best: Float32s) -> tuple[Documents, Float32s]:
     """Search, and once more if a document has more positions than there is room for."""
     documents, count = np.empty(len(best), np.int64), len(found.postings)
-    most = DOCUMENT_POSITIONS
+    most, waiting = DOCUMENT_POSITIONS, min(found.shortest, WAITING_DOCUMENTS)
+    pool = np.empty(waiting, np.float32), np.empty((1 + count, waiting), np.int64), np.empty(waiting, np.int64)
     while True:
         counts, work = np.zeros(3, np.int64), found.work()
         reading = (
@@ -103,7 +104,9 @@ def _in_order(found: Intersection, scoring: Any, phrase: Any, best: Float32s) ->
             np.full((count, POSITION_STATE), -1, np.int64),
             np.empty((2, most), np.int64),
         )
-        code = find_best_phrases(found.lists, scoring, found.windows, phrase, (best, documents), work, reading, counts)
+        code = find_best_phrases(
+            found.lists, scoring, found.windows, phrase, (best, documents), work, pool, reading, counts
+        )
         check_code(code, "postings or positions", found.postings.where, "term")
         if not counts[2]:
             return documents[: counts[0]], best[: counts[0]]

@@ -1,15 +1,17 @@
 """A kernel that finds the documents with the greatest scores among those that have a phrase: words in their order.
 
-Documents that have all words are found as by `kernels.postings.search.best_of_all`. The positions of a document are
-read only if its score reaches the threshold, group by group.
+Documents that have all words are found and scored as by `kernels.postings.search.best_of_all`, and gathered. Positions
+are read of the best of these first, group by group, until there are enough that have the phrase.
 `kernels.postings.search.best` describes `postings`, `scoring`, `windows` and `best`.
 
     phrase     of the words: bytes of all positions; where each block of them begins and ends, block by block as in
                `postings`; whether numbers are packed in groups; the distance of each word from the one before, 0 for
                the first; the number of places by which a distance may be longer
-    work       see `kernels.postings.search.best_of_all`
+    work       see `kernels.postings.search.intersect`
+    pool       (n,), scores of documents whose positions were not read yet; (1 + words, n), the document, and its
+               place among the postings of each word; (n,), for work
     reading    (words * 128,), the numbers of a group of each word; (words, POSITION_STATE), all -1: see `_COUNTED`;
-               (2, n), positions of a document
+               (2, m), positions of a document
 """
 
 from __future__ import annotations
@@ -24,8 +26,8 @@ from lance_duck.kernels.jit import kernel, subroutine
 from lance_duck.kernels.postings.lanes import unpack_lanes
 from lance_duck.kernels.postings.packing import read_varint
 from lance_duck.kernels.postings.positions import GROUP, LANES
-from lance_duck.kernels.postings.search.best import push
-from lance_duck.kernels.postings.search.best_of_all import ROWS_BEFORE, intersect_window, score_row
+from lance_duck.kernels.postings.search.heap import push
+from lance_duck.kernels.postings.search.intersect import ROWS_BEFORE, intersect_window, score_row
 from lance_duck.kernels.postings.search.reading import block_of_posting, count_of, read_frequencies
 
 Int64s = NDArray[np.int64]
@@ -52,6 +54,7 @@ def find_best_phrases(
     phrase: Any,
     best: Any,
     work: Any,
+    pool: Any,
     reading: Any,
     counts: Int64s,
 ) -> int:
@@ -59,11 +62,12 @@ def find_best_phrases(
 
     Args:
         postings: Postings of the words, in their order; those of a repeated word come repeatedly.
-        scoring: See `kernels.postings.search.best`.
-        windows: See `kernels.postings.search.best`, without the bounds of terms.
+        scoring: See above.
+        windows: See above.
         phrase: See above.
-        best: See `kernels.postings.search.best`.
+        best: See above.
         work: See above.
+        pool: See above.
         reading: See above.
         counts: Three numbers, 0 before; written: number of documents found, number of blocks of postings decoded, and
             the number of positions of a document, if `reading` has no room for them: then nothing is found, and the
@@ -72,37 +76,110 @@ def find_best_phrases(
     Returns:
         A status; its place is a word.
     """
-    totals, order, size = windows
-    mask, keys = scoring[2], scoring[3]
-    scores, documents = best
-    num_best = np.int64(0)
+    bounds, totals, order, size = windows
+    slots, rows = scoring[4], work[5]
+    scores = best[0]
+    waiting, places, _ = pool
+    num_best, num_waiting = np.int64(0), np.int64(0)
     for number in range(len(order)):
         window = order[number]
         threshold = np.float64(scores[0]) if num_best == len(scores) else 0.0
         if totals[window] < 0 or totals[window] < threshold:
             continue
-        num_candidates, code = intersect_window(postings, mask, window * size, (size, len(totals)), work, counts)
+        span, limits = (window * size, size, len(totals)), (bounds, window, threshold)
+        num_candidates, code = intersect_window(postings, scoring, span, len(slots), limits, work, counts)
         if code != status.OK:
             return int(code)
         for i in range(num_candidates):
-            document = work[4][0, i]
-            score, code = score_row(postings, scoring, work, i, counts)
+            score, code = score_row(postings, scoring, slots, work, i, counts)
             if code != status.OK:
                 return int(code)
             if score < (np.float64(scores[0]) if num_best == len(scores) else 0.0):
                 continue
-            follows, code = _has_phrase(postings, phrase, work, i, reading, counts)
-            if code != status.OK or counts[2]:
-                return int(code)
-            if follows:
-                num_best = push(scores, documents, keys, num_best, score, document)
+            if num_waiting == len(waiting):
+                num_best, code = _drain(
+                    postings, scoring[3], phrase, best, work, pool, reading, num_waiting, num_best, counts
+                )
+                if code != status.OK or counts[2]:
+                    return int(code)
+                num_waiting = np.int64(0)
+            waiting[num_waiting] = score
+            places[0, num_waiting] = rows[0, i]
+            for word in range(len(slots)):
+                places[1 + word, num_waiting] = rows[ROWS_BEFORE + word, i]
+            num_waiting += 1
+    num_best, code = _drain(postings, scoring[3], phrase, best, work, pool, reading, num_waiting, num_best, counts)
+    if code != status.OK or counts[2]:
+        return int(code)
     counts[0] = num_best
     return status.OK
 
 
 @subroutine
-def _has_phrase(postings: Any, phrase: Any, work: Any, row: Any, reading: Any, counts: Any) -> Any:
-    """Check whether a document, a row of `work`, has the phrase.
+def _drain(
+    postings: Any,
+    keys: Any,
+    phrase: Any,
+    best: Any,
+    work: Any,
+    pool: Any,
+    reading: Any,
+    num_waiting: Any,
+    num_best: Any,
+    counts: Any,
+) -> Any:
+    """Keep the best documents of the pool that have the phrase; return (number of best documents, a status).
+
+    Documents with the greatest scores come first, so that the others need not be read; all that may have to be read
+    come as they lie in the index.
+    """
+    waiting, places, order = pool
+    scores, documents = best
+    is_sorted = num_waiting + num_best > len(scores)
+    for i in range(num_waiting):
+        order[i] = i
+    if is_sorted:
+        for i in range((num_waiting >> 1) - 1, -1, -1):
+            _sift(waiting, order, i, num_waiting)
+    for number in range(num_waiting):
+        entry = order[0] if is_sorted else np.int64(number)
+        if is_sorted:
+            order[0] = order[num_waiting - 1 - number]
+            _sift(waiting, order, np.int64(0), num_waiting - 1 - number)
+        if num_best == len(scores) and waiting[entry] < scores[0]:
+            if is_sorted:
+                break
+            continue
+        follows, code = _has_phrase(postings, phrase, work, places, entry, reading, counts)
+        if code != status.OK or counts[2]:
+            return num_best, np.int64(code)
+        if follows:
+            num_best = push(scores, documents, keys, num_best, waiting[entry], places[0, entry])
+    return num_best, np.int64(status.OK)
+
+
+@subroutine
+def _sift(scores: Any, order: Any, place: Any, count: Any) -> None:
+    """Restore a heap of entries, the one with the greatest score at its root, whose entry at a place is too small."""
+    if place >= count:
+        return
+    entry = order[place]
+    while True:
+        below = place * 2 + 1
+        if below >= count:
+            break
+        if below + 1 < count and scores[order[below + 1]] > scores[order[below]]:
+            below += 1
+        if scores[order[below]] <= scores[entry]:
+            break
+        order[place] = order[below]
+        place = below
+    order[place] = entry
+
+
+@subroutine
+def _has_phrase(postings: Any, phrase: Any, work: Any, places: Any, entry: Any, reading: Any, counts: Any) -> Any:
+    """Check whether a document, an entry of the pool, has the phrase.
 
     Returns:
         (whether it has, a status).
@@ -110,10 +187,10 @@ def _has_phrase(postings: Any, phrase: Any, work: Any, row: Any, reading: Any, c
     data, begins, ends, has_groups, distances, slop = phrase
     groups, progress, positions = reading
     lists, lengths, block_size = postings[2], postings[3], postings[4]
-    room, state, rows = work[0], work[1], work[4]
+    room, state = work[0], work[1]
     before = np.int64(0)
     for word in range(len(distances)):
-        block, place = block_of_posting(postings, word, rows[ROWS_BEFORE + word, row])
+        block, place = block_of_posting(postings, word, places[1 + word, entry])
         code = read_frequencies(postings, word, block, room, state, counts)
         if code != status.OK:
             return False, code | (word << 8)

@@ -56,6 +56,15 @@ def read_documents(postings: Any, term: Any, block: Any, room: Any, state: Any, 
 
 
 @subroutine
+def read_both(postings: Any, term: Any, block: Any, room: Any, state: Any, counts: Any) -> Any:
+    """Decode a block of a term, unless `room` has its documents and its frequencies; return a status without place."""
+    if state[0, term] == block and state[1, term] == block:
+        return status.OK
+    state[1, term] = np.int64(-1)
+    return read_frequencies(postings, term, block, room, state, counts)
+
+
+@subroutine
 def read_frequencies(postings: Any, term: Any, block: Any, room: Any, state: Any, counts: Any) -> Any:
     """Decode a block of a term, unless `room` has its frequencies; return a status without place."""
     if state[1, term] == block:
@@ -119,6 +128,16 @@ def first_block(last: Any, low: Any, high: Any, start: Any) -> Any:
         else:
             high = middle
     return low
+
+
+@subroutine
+def next_block(last: Any, block: Any, high: Any, document: Any) -> Any:
+    """Return the first block after one that ends before a document that ends at the document or after it."""
+    step = np.int64(1)
+    while block + step < high and last[block + step] < document:
+        block += step
+        step += step
+    return first_block(last, block + 1, min(block + step, high), document)
 
 
 @subroutine

@@ -1,0 +1,49 @@
+"""The heap of the best documents of a search: the worst of them is its root."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from lance_duck.kernels.jit import subroutine
+
+
+@subroutine
+def push(scores: Any, documents: Any, keys: Any, num_best: Any, score: Any, document: Any) -> Any:
+    """Put a document into the heap of the best, whose root is the worst; return the number of documents in it."""
+    if num_best < len(scores):
+        place = num_best
+        while place > 0:
+            above = (place - 1) >> 1
+            if _is_worse(scores[above], keys[documents[above]], score, keys[document]):
+                break
+            scores[place] = scores[above]
+            documents[place] = documents[above]
+            place = above
+        scores[place] = score
+        documents[place] = document
+        return num_best + 1
+    if not _is_worse(scores[0], keys[documents[0]], score, keys[document]):
+        return num_best
+    place = np.int64(0)
+    while True:
+        below = place * 2 + 1
+        if below >= num_best:
+            break
+        right = below + 1
+        if right < num_best and _is_worse(scores[right], keys[documents[right]], scores[below], keys[documents[below]]):
+            below = right
+        if not _is_worse(scores[below], keys[documents[below]], score, keys[document]):
+            break
+        scores[place] = scores[below]
+        documents[place] = documents[below]
+        place = below
+    scores[place] = score
+    documents[place] = document
+    return num_best
+
+
+@subroutine
+def _is_worse(score: Any, key: Any, other: Any, other_key: Any) -> Any:
+    return score < other or (score == other and key > other_key)

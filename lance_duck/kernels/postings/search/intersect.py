@@ -1,0 +1,360 @@
+"""Subroutines that find the documents of a window of ids that have all of several terms.
+
+Documents are intersected first, and frequencies are read only of those that have all terms, and before the terms of
+which a window has most, only to leave out documents that cannot reach the threshold.
+`kernels.postings.search.best` describes `postings`, `scoring`, `windows` and `counts`.
+
+    work       (2, terms, documents of a block); (2, terms), all -1: see `read_documents`; all terms, those that a
+               document must have before the others, and of these the rarest first; uint32 (ids of a window,), all 0;
+               one number, 0: the greatest of those; (2 + terms, ids of a window + 1), rows of the candidates: the
+               document, its place among the candidates before, and its place among the postings of each term, -1 where
+               the term is not in it
+    limits     (terms, windows), see `windows`, (0, 0) if it is not known; the window; the score that must be reached
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from lance_duck.kernels import status
+from lance_duck.kernels.jit import subroutine
+from lance_duck.kernels.postings.scores import SLACK, score_of
+from lance_duck.kernels.postings.search.reading import (
+    block_of_posting,
+    count_of,
+    first_block,
+    frequency_of,
+    lower_place,
+    next_block,
+    read_documents,
+)
+
+ROWS_BEFORE: Final = 2
+"""Number of rows of the last part of `work` before those of terms."""
+LOOKED_UP: Final = 8
+"""Postings of a term for each candidate, above which candidates are looked up one by one: a search in a block takes
+some ten times as long as reading one of its documents. 2 takes the same time (`benchmarks/postings.py`)."""
+_GREATEST: Final = 0xFFFFFFFF
+
+
+@subroutine
+def intersect_window(
+    postings: Any, scoring: Any, window: Any, num_needed: Any, limits: Any, work: Any, counts: Any
+) -> Any:
+    """Find the documents of a window that have some terms, and may reach a score, and write them to `work`.
+
+    Args:
+        postings: See above.
+        scoring: See above.
+        window: First id of the window, number of its ids, and number of windows.
+        num_needed: Number of terms at the beginning of the terms of `work` that a document must have.
+        limits: See above.
+        work: See above.
+        counts: See above.
+
+    Returns:
+        (number of documents, a status).
+    """
+    sequence = work[2]
+    start, size, num_windows = window
+    lengths = postings[3]
+    if num_needed > 1 and lengths[sequence[0]] * LOOKED_UP >= lengths[sequence[1]]:
+        stage = np.int64(2)
+        num_candidates, code = _meet(postings, scoring[2], start, size, work, counts)
+    else:
+        stage = np.int64(1)
+        num_candidates, code = _begin(postings, scoring[2], start, size, work, counts)
+    while code == status.OK and num_candidates > 0 and stage < num_needed:
+        term = sequence[stage]
+        if stage > 1:
+            num_candidates, code = leave_out(postings, scoring, stage, num_candidates, limits, work, counts)
+            if code != status.OK:
+                break
+        if num_candidates * LOOKED_UP * num_windows < lengths[term]:
+            num_matches, code = _look_up(postings, term, num_candidates, work, counts)
+        else:
+            num_matches, code = _mark(postings, term, start, size, num_candidates, work, counts)
+        _keep(work, stage, num_matches)
+        num_candidates = num_matches
+        stage += 1
+    return num_candidates, code
+
+
+@subroutine
+def leave_out(postings: Any, scoring: Any, stage: Any, num_candidates: Any, limits: Any, work: Any, counts: Any) -> Any:
+    """Leave out candidates that do not reach the score by the first terms and the bounds of the others.
+
+    Args:
+        postings: See above.
+        scoring: See above.
+        stage: Number of terms whose places are known.
+        num_candidates: Number of candidates.
+        limits: See above.
+        work: See above.
+        counts: See above.
+
+    Returns:
+        (number of candidates that are left, a status).
+    """
+    room, state, sequence, _, _, rows = work
+    weights, norms = scoring[0], scoring[1]
+    bounds, window, threshold = limits
+    if len(bounds) == 0 or threshold <= 0:
+        return num_candidates, np.int64(status.OK)
+    rest = 0.0
+    for number in range(stage, len(sequence)):
+        rest += bounds[sequence[number], window]
+    num_left = np.int64(0)
+    for i in range(num_candidates):
+        norm, score = norms[rows[0, i]], 0.0
+        for number in range(stage):
+            term = sequence[number]
+            posting = rows[ROWS_BEFORE + term, i]
+            if posting < 0:
+                continue
+            block, place = block_of_posting(postings, term, posting)
+            frequency = frequency_of(postings, term, block, place, room, state, counts)
+            if frequency == 0:
+                return num_left, np.int64(status.BAD_VALUE | (term << 8))
+            score += np.float64(score_of(weights[term], frequency, norm))
+        rows[1, num_left] = i
+        num_left += np.int64(score * SLACK + rest >= threshold)
+    _keep(work, stage, num_left)
+    return num_left, np.int64(status.OK)
+
+
+@subroutine
+def find_places(postings: Any, term: Any, num_candidates: Any, work: Any, counts: Any) -> Any:
+    """Write the place of each candidate among the postings of a term that it need not have.
+
+    Returns:
+        A status.
+    """
+    num_matches, code = _look_up(postings, term, num_candidates, work, counts)
+    rows = work[5]
+    sources, places = rows[1], rows[ROWS_BEFORE + term]
+    match = num_matches - 1
+    for i in range(num_candidates - 1, -1, -1):
+        if match >= 0 and sources[match] == i:
+            places[i] = places[match]
+            match -= 1
+        else:
+            places[i] = -1
+    return code
+
+
+@subroutine
+def score_row(postings: Any, scoring: Any, slots: Any, work: Any, row: Any, counts: Any) -> Any:
+    """Return (the score of a candidate, a status)."""
+    weights, norms = scoring[0], scoring[1]
+    room, state, _, _, _, rows = work
+    norm, score, variants = norms[rows[0, row]], np.float32(0), np.float32(0)
+    for term in range(len(weights)):
+        posting = rows[ROWS_BEFORE + term, row]
+        if posting >= 0:
+            block, place = block_of_posting(postings, term, posting)
+            frequency = frequency_of(postings, term, block, place, room, state, counts)
+            if frequency == 0:
+                return score, status.BAD_VALUE | (term << 8)
+            variants = np.float32(variants + score_of(weights[term], frequency, norm))
+        if term + 1 == len(slots) or slots[term + 1] != slots[term]:
+            score = np.float32(score + variants)
+            variants = np.float32(0)
+    return score, status.OK
+
+
+@subroutine
+def fresh_marks(marks: Any, greatest: Any) -> Any:
+    """Return a number that no mark exceeds, and that leaves room for as many greater ones as a window has ids."""
+    if greatest[0] > _GREATEST - len(marks):
+        for i in range(len(marks)):
+            marks[i] = np.uint32(0)
+        greatest[0] = 0
+    return greatest[0]
+
+
+@subroutine
+def end_in(ids: Any, low: Any, count: Any, start: Any, size: Any) -> Any:
+    """Return the end of the documents of a block that lie in a window and begin at `low`; `low` if there are none."""
+    if np.int64(ids[low]) < start or np.int64(ids[low]) >= start + size:
+        return low
+    return count if np.int64(ids[count - 1]) < start + size else lower_place(ids, low, count, start + size)
+
+
+@subroutine
+def _keep(work: Any, stage: Any, num_matches: Any) -> None:
+    """Move the rows of candidates that are left to the beginning, with their places in the first `stage` terms."""
+    sequence, rows = work[2], work[5]
+    for i in range(num_matches):
+        rows[0, i] = rows[0, rows[1, i]]
+    for before in range(stage):
+        row = ROWS_BEFORE + sequence[before]
+        for i in range(num_matches):
+            rows[row, i] = rows[row, rows[1, i]]
+
+
+@subroutine
+def _begin(postings: Any, mask: Any, start: Any, size: Any, work: Any, counts: Any) -> Any:
+    """Write all documents of a window that have the first term as candidates; see `intersect_window`."""
+    lists, lengths, block_size, last = postings[2], postings[3], postings[4], postings[6]
+    room, state, sequence, _, _, rows = work
+    term = sequence[0]
+    ids, candidates, places = room[0, term], rows[0], rows[ROWS_BEFORE + term]
+    num_candidates = np.int64(0)
+    block = first_block(last, lists[term], lists[term + 1], start)
+    while block < lists[term + 1] and (block == lists[term] or last[block - 1] + 1 < start + size):
+        code = read_documents(postings, term, block, room, state, counts)
+        if code != status.OK:
+            return num_candidates, np.int64(code | (term << 8))
+        count = count_of(lists, lengths, block_size, term, block)
+        first = (block - lists[term]) * block_size
+        low = lower_place(ids, np.int64(0), count, start)
+        for i in range(low, end_in(ids, low, count, start, size)):
+            document = np.int64(ids[i])
+            candidates[num_candidates] = document
+            places[num_candidates] = first + i
+            num_candidates += np.int64(len(mask) == 0 or mask[document])
+        block += 1
+    return num_candidates, np.int64(status.OK)
+
+
+@subroutine
+def _meet(postings: Any, mask: Any, start: Any, size: Any, work: Any, counts: Any) -> Any:
+    """Write the documents of a window that have both of the first two terms as candidates; see `intersect_window`.
+
+    Documents of the first one are marked by their place among its postings, and those of the second one looked at.
+    """
+    _, _, sequence, marks, greatest, rows = work
+    base = fresh_marks(marks, greatest)
+    begin, num_marks, code = _mark_postings(postings, start, size, base, work, counts)
+    greatest[0] = base + num_marks
+    if code != status.OK or num_marks == 0:
+        return np.int64(0), code
+    num_matches, code = _find_marks(postings, sequence[1], start, size, base, work, counts)
+    candidates, found = rows[0], rows[1]
+    firsts, seconds = rows[ROWS_BEFORE + sequence[0]], rows[ROWS_BEFORE + sequence[1]]
+    num_candidates = np.int64(0)
+    for i in range(num_matches):
+        document = candidates[i]
+        candidates[num_candidates] = document
+        firsts[num_candidates] = begin + found[i] - base - 1
+        seconds[num_candidates] = seconds[i]
+        num_candidates += np.int64(len(mask) == 0 or mask[document])
+    return num_candidates, code
+
+
+@subroutine
+def _mark_postings(postings: Any, start: Any, size: Any, base: Any, work: Any, counts: Any) -> Any:
+    """Mark the documents of a window that have the first term, in their order, by the numbers after `base`.
+
+    Returns:
+        (place of the first of them among the postings, their number, a status).
+    """
+    lists, lengths, block_size, last = postings[2], postings[3], postings[4], postings[6]
+    room, state, sequence, marks, _, _ = work
+    term = sequence[0]
+    ids, begin, num_marks = room[0, term], np.int64(0), np.int64(0)
+    block = first_block(last, lists[term], lists[term + 1], start)
+    while block < lists[term + 1] and (block == lists[term] or last[block - 1] + 1 < start + size):
+        code = read_documents(postings, term, block, room, state, counts)
+        if code != status.OK:
+            return begin, num_marks, np.int64(code | (term << 8))
+        count = count_of(lists, lengths, block_size, term, block)
+        low = lower_place(ids, np.int64(0), count, start)
+        end = end_in(ids, low, count, start, size)
+        if num_marks == 0:
+            begin = (block - lists[term]) * block_size + low
+        mark = np.uint32(base + num_marks + 1 - low)
+        for i in range(np.uint64(low), np.uint64(end)):
+            marks[np.uint64(ids[i]) - np.uint64(start)] = np.uint32(mark + np.uint32(i))
+        num_marks += end - low
+        block += 1
+    return begin, num_marks, np.int64(status.OK)
+
+
+@subroutine
+def _find_marks(postings: Any, term: Any, start: Any, size: Any, base: Any, work: Any, counts: Any) -> Any:
+    """Find the documents of a term in a window that have a mark above `base`.
+
+    Returns:
+        (number of these, a status); the documents, their marks and their places are written to `work`.
+    """
+    lists, lengths, block_size, last = postings[2], postings[3], postings[4], postings[6]
+    room, state, _, marks, _, rows = work
+    ids, documents, found, places = room[0, term], rows[0], rows[1], rows[ROWS_BEFORE + term]
+    num_matches = np.int64(0)
+    block = first_block(last, lists[term], lists[term + 1], start)
+    while block < lists[term + 1] and (block == lists[term] or last[block - 1] + 1 < start + size):
+        code = read_documents(postings, term, block, room, state, counts)
+        if code != status.OK:
+            return num_matches, np.int64(code | (term << 8))
+        count = count_of(lists, lengths, block_size, term, block)
+        first = (block - lists[term]) * block_size
+        low = lower_place(ids, np.int64(0), count, start)
+        for i in range(np.uint64(low), np.uint64(end_in(ids, low, count, start, size))):
+            mark = np.int64(marks[np.uint64(ids[i]) - np.uint64(start)])
+            documents[num_matches] = np.int64(ids[i])
+            found[num_matches] = mark
+            places[num_matches] = first + np.int64(i)
+            num_matches += np.int64(mark > base)
+        block += 1
+    return num_matches, np.int64(status.OK)
+
+
+@subroutine
+def _mark(postings: Any, term: Any, start: Any, size: Any, num_candidates: Any, work: Any, counts: Any) -> Any:
+    """Find the candidates that a term has by reading all of its documents in the window; see `_look_up`."""
+    lists, lengths, block_size, last = postings[2], postings[3], postings[4], postings[6]
+    room, state, _, marks, greatest, rows = work
+    ids, candidates, sources, places = room[0, term], rows[0], rows[1], rows[ROWS_BEFORE + term]
+    base = fresh_marks(marks, greatest)
+    for i in range(num_candidates):
+        marks[candidates[i] - start] = np.uint32(base + i + 1)
+    greatest[0] = base + num_candidates
+    num_matches = np.int64(0)
+    block = first_block(last, lists[term], lists[term + 1], start)
+    while block < lists[term + 1] and (block == lists[term] or last[block - 1] + 1 < start + size):
+        code = read_documents(postings, term, block, room, state, counts)
+        if code != status.OK:
+            return num_matches, np.int64(code | (term << 8))
+        count = count_of(lists, lengths, block_size, term, block)
+        first = (block - lists[term]) * block_size
+        low = lower_place(ids, np.int64(0), count, start)
+        for i in range(np.uint64(low), np.uint64(end_in(ids, low, count, start, size))):
+            mark = np.int64(marks[np.uint64(ids[i]) - np.uint64(start)])
+            sources[num_matches] = mark - base - 1
+            places[num_matches] = first + np.int64(i)
+            num_matches += np.int64(mark > base)
+        block += 1
+    return num_matches, np.int64(status.OK)
+
+
+@subroutine
+def _look_up(postings: Any, term: Any, num_candidates: Any, work: Any, counts: Any) -> Any:
+    """Find the candidates that a term has, one by one.
+
+    Returns:
+        (number of these, a status); which candidates they are, and where, is written to `work`.
+    """
+    lists, lengths, block_size, last = postings[2], postings[3], postings[4], postings[6]
+    room, state, rows = work[0], work[1], work[5]
+    ids, candidates, sources, places = room[0, term], rows[0], rows[1], rows[ROWS_BEFORE + term]
+    block, stop = lists[term], lists[term + 1]
+    place = count = num_matches = np.int64(0)
+    for i in range(num_candidates):
+        document = candidates[i]
+        if count == 0 or last[block] < document:
+            block = first_block(last, block, stop, document) if count == 0 else next_block(last, block, stop, document)
+            if block == stop:
+                break
+            code = read_documents(postings, term, block, room, state, counts)
+            if code != status.OK:
+                return num_matches, np.int64(code | (term << 8))
+            place, count = np.int64(0), count_of(lists, lengths, block_size, term, block)
+        place = lower_place(ids, place, count, document)
+        sources[num_matches] = i
+        places[num_matches] = (block - lists[term]) * block_size + place
+        num_matches += np.int64(np.int64(ids[place]) == document)
+    return num_matches, np.int64(status.OK)
