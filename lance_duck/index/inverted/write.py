@@ -36,6 +36,19 @@ class PostingStretch:
     positions: NDArray[np.uint32] | None
 
 
+@dataclass(frozen=True, eq=False)
+class DocumentLengths:
+    """What postings need of the lengths of a partition's documents; computed once for all of its terms.
+
+    Attributes:
+        norms: Norm of each document, float32; see `length_norms`.
+        codes: Code of the length of each document, uint8; see `impacts`.
+    """
+
+    norms: NDArray[np.float32]
+    codes: NDArray[np.uint8]
+
+
 _NO_FRAGMENTS: Final = np.empty(0, np.uint32)
 
 
@@ -155,13 +168,14 @@ class _PostingsFile:
         self._name = layout.postings_file(number)
         self._parameters = parameters
         self._file: FileWriter | None = None
+        self._lengths: DocumentLengths | None = None
 
     def write(self, contents: PartitionContents) -> None:
         """Write the postings of terms."""
-        tokens = contents.documents.num_tokens
-        norms = length_norms(tokens, contents.documents.total_tokens / max(1, len(tokens)))
+        if self._lengths is None:
+            self._lengths = _lengths(contents.documents)
         for stretch in _stretches(contents):
-            columns = _postings(stretch, tokens, norms, self._parameters)
+            columns = _postings(stretch, self._lengths, self._parameters)
             fields = [pa.field(name, array.type, nullable=False) for name, array in columns.items()]
             schema = pa.schema(fields, self._parameters.postings_metadata)
             if self._file is None:
@@ -192,22 +206,29 @@ def _stretches(contents: PartitionContents) -> Iterator[PostingStretch]:
         first = last
 
 
+def _lengths(documents: Documents) -> DocumentLengths:
+    """Return what postings need of the lengths of documents."""
+    tokens = documents.num_tokens
+    average = documents.total_tokens / max(1, len(tokens))
+    return DocumentLengths(length_norms(tokens, average), impacts.length_codes(tokens))
+
+
 def _postings(
-    stretch: PostingStretch, tokens: NDArray[np.uint32], norms: NDArray[np.float32], parameters: InvertedParameters
+    stretch: PostingStretch, documents: DocumentLengths, parameters: InvertedParameters
 ) -> dict[str, pa.Array]:
     """Encode the columns of some terms."""
     form = parameters.block_form
     bounds, ids, frequencies = stretch.bounds, stretch.document_ids, stretch.frequencies
     lengths = np.diff(bounds)
-    weights = inverse_frequencies(len(tokens), lengths)
-    scores = greatest_scores(bounds, ids, frequencies, weights, norms, form.size)
+    weights = inverse_frequencies(len(documents.norms), lengths)
+    scores = greatest_scores(bounds, ids, frequencies, weights, documents.norms, form.size)
     firsts = np.cumsum(form.counts(lengths)) - form.counts(lengths)
     of_terms = np.maximum.reduceat(scores, firsts) if len(firsts) else scores
     columns: dict[str, pa.Array] = {
         layout.POSTING: blocks.encode(bounds, ids, frequencies, scores, form),
         layout.MAX_SCORE: pa.array(of_terms),
         layout.LENGTH: pa.array(lengths.astype(np.uint32)),
-        layout.IMPACTS: impacts.encode(bounds, ids, frequencies, tokens, form),
+        layout.IMPACTS: impacts.encode(bounds, ids, frequencies, documents.codes, form),
     }
     if stretch.positions is not None and parameters.with_position:
         if parameters.format_version == 1:

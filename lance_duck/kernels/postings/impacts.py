@@ -22,6 +22,10 @@ HEAD_BYTES: Final = 8
 """Most bytes of an entry before its pairs."""
 PAIR_BYTES: Final = 6
 """Most bytes of a pair."""
+BEST: Final = CODES + 2
+"""Numbers of a row of work: the greatest frequency of each code, then the range of the codes of a group of blocks."""
+_LOW: Final = CODES
+_HIGH: Final = CODES + 1
 
 
 @kernel
@@ -56,43 +60,70 @@ def encode_impacts(
         block_size: Number of postings of a block.
         out: Written; 8 bytes for each entry and 12 for each posting are enough.
         offsets: Written: where each entry begins, and where the last one ends.
-        best: (1, 256), for work.
+        best: (1 + most entries of the second level of a term, 258), for work: 0 before and after.
 
     Returns:
-        Number of bytes written; -1 if `out` or `offsets` is too small or an id is out of range.
+        Number of bytes written; -1 if `out`, `offsets` or `best` is too small or an id is out of range.
     """
     at, entry = np.int64(0), 0
     for term in range(len(bounds) - 1):
-        for step in (block_size, block_size * GROUP):
-            for place in range(bounds[term], bounds[term + 1], step):
-                stop = min(place + step, bounds[term + 1])
-                best[0, :] = 0
-                for i in range(place, stop):
-                    if np.int64(ids[i]) >= len(codes):
-                        return -1
-                    code = codes[ids[i]]
-                    best[0, code] = max(best[0, code], frequencies[i])
-                pairs = min(stop - place, CODES)
-                if entry + 1 >= len(offsets) or len(out) - at < HEAD_BYTES + PAIR_BYTES * pairs:
+        first, end = bounds[term], bounds[term + 1]
+        groups = (end - first + block_size * GROUP - 1) // (block_size * GROUP)
+        if groups >= len(best):
+            return -1
+        for group in range(groups):
+            best[1 + group, _LOW] = CODES
+        for place in range(first, end, block_size):
+            stop = min(place + block_size, end)
+            if entry + 1 >= len(offsets) or len(out) - at < HEAD_BYTES + PAIR_BYTES * min(stop - place, CODES):
+                return -1
+            low, high = np.int64(CODES), np.int64(0)
+            for i in range(place, stop):
+                if np.int64(ids[i]) >= len(codes):
                     return -1
-                offsets[entry] = at
-                at = _encode_entry(best, np.int64(ids[stop - 1]), out, at)
-                entry += 1
+                code = np.int64(codes[ids[i]])
+                low, high = min(low, code), max(high, code)
+                best[0, code] = max(best[0, code], frequencies[i])
+            _widen(best, 1 + (place - first) // (block_size * GROUP), low, high)
+            offsets[entry] = at
+            at = _encode_entry(best, 0, low, high, np.int64(ids[stop - 1]), out, at)
+            entry += 1
+        for group in range(groups):
+            stop = min(first + (group + 1) * block_size * GROUP, end)
+            pairs = min(stop - first - group * block_size * GROUP, CODES)
+            if entry + 1 >= len(offsets) or len(out) - at < HEAD_BYTES + PAIR_BYTES * pairs:
+                return -1
+            offsets[entry] = at
+            low, high = np.int64(best[1 + group, _LOW]), np.int64(best[1 + group, _HIGH])
+            at = _encode_entry(best, 1 + group, low, high, np.int64(ids[stop - 1]), out, at)
+            best[1 + group, _LOW] = best[1 + group, _HIGH] = 0
+            entry += 1
     offsets[entry] = at
     return int(at)
 
 
 @subroutine
-def _encode_entry(best: Any, last: Any, out: Any, at: Any) -> Any:
+def _widen(best: Any, row: Any, low: Any, high: Any) -> None:
+    """Take the frequencies of a block, those of codes from `low` to `high`, into those of its group."""
+    best[row, _LOW] = min(np.int64(best[row, _LOW]), low)
+    best[row, _HIGH] = max(np.int64(best[row, _HIGH]), high)
+    for code in range(low, high + 1):
+        best[row, code] = max(best[row, code], best[0, code])
+
+
+@subroutine
+def _encode_entry(best: Any, row: Any, low: Any, high: Any, last: Any, out: Any, at: Any) -> Any:
+    """Encode the frequencies in a row, which become 0: those of codes from `low` to `high`; return where it ends."""
     highest, count = np.uint32(0), 0
-    for code in range(CODES):
-        if best[0, code] > highest:
-            highest = best[0, code]
+    for code in range(low, high + 1):
+        if best[row, code] > highest:
+            highest = best[row, code]
             count += 1
     at = write_varint(out, write_varint(out, at, last), count)
     frequency, previous = np.int64(0), np.int64(0)
-    for code in range(CODES):
-        value = np.int64(best[0, code])
+    for code in range(low, high + 1):
+        value = np.int64(best[row, code])
+        best[row, code] = 0
         if value > frequency:
             word = (value - frequency - 1) * 2
             if code == previous + 1:

@@ -19,7 +19,15 @@ from numpy.typing import NDArray
 from lance_duck.index.inverted.codecs.arrays import large_binary, list_array
 from lance_duck.index.inverted.codecs.blocks import BlockForm
 from lance_duck.kernels.jit import readonly
-from lance_duck.kernels.postings.impacts import CODES, GROUP, HEAD_BYTES, PAIR_BYTES, encode_impacts, write_length_codes
+from lance_duck.kernels.postings.impacts import (
+    BEST,
+    CODES,
+    GROUP,
+    HEAD_BYTES,
+    PAIR_BYTES,
+    encode_impacts,
+    write_length_codes,
+)
 
 
 def length_codes(lengths: NDArray[np.uint32]) -> NDArray[np.uint8]:
@@ -40,7 +48,7 @@ def encode(
     bounds: NDArray[np.int64],
     ids: NDArray[np.uint32],
     frequencies: NDArray[np.uint32],
-    lengths: NDArray[np.uint32],
+    codes: NDArray[np.uint8],
     form: BlockForm,
 ) -> pa.ListArray:
     """Return the entries of each term, list<large_binary>.
@@ -49,20 +57,21 @@ def encode(
         bounds: Where the postings of each term begin, and where the last one's end; from 0.
         ids: Documents, ascending in each term.
         frequencies: Frequency of each posting.
-        lengths: Number of tokens of each document of the partition.
+        codes: Code of the length of each document of the partition.
         form: Form of the blocks of postings.
     """
     blocks = form.counts(np.diff(bounds))
-    lists = np.concatenate([[0], np.cumsum(blocks + -(-blocks // GROUP))])
+    groups = -(-blocks // GROUP)
+    lists = np.concatenate([[0], np.cumsum(blocks + groups)])
     count = int(lists[-1])
     out = np.empty(HEAD_BYTES * count + 2 * PAIR_BYTES * len(ids), np.uint8)
     offsets = np.zeros(count + 1, np.int64)
-    best = np.empty((1, CODES), np.uint32)
+    best = np.zeros((1 + int(groups.max(initial=0)), BEST), np.uint32)
     size = encode_impacts(
         readonly(bounds),
         readonly(ids),
         readonly(frequencies),
-        readonly(length_codes(lengths)),
+        readonly(codes),
         form.size,
         out,
         offsets,

@@ -56,7 +56,7 @@ def test_entries_are_the_frontiers_of_blocks_and_of_groups_of_blocks(seed, lengt
     ids = np.concatenate([np.sort(random.choice(len(tokens), n, replace=False)) for n in lengths]).astype(np.uint32)
     frequencies = random.integers(1, 1 << random.integers(1, 16), len(ids)).astype(np.uint32)
     bounds = np.cumsum([0, *lengths]).astype(np.int64)
-    entries = decoded(impacts.encode(bounds, ids, frequencies, tokens, BlockForm()))
+    entries = decoded(impacts.encode(bounds, ids, frequencies, impacts.length_codes(tokens), BlockForm()))
     expected = []
     for low, high in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
         for step in (128, 128 * 32):
@@ -69,9 +69,8 @@ def test_entries_are_the_frontiers_of_blocks_and_of_groups_of_blocks(seed, lengt
 
 def test_entries_are_laid_out_as_said() -> None:
     tokens = np.array([1, 3, 20, 3], np.uint32)
-    lists = impacts.encode(
-        np.array([0, 4]), np.arange(4, dtype=np.uint32), np.array([1, 2, 4, 1], np.uint32), tokens, BlockForm()
-    )
+    ids, frequencies = np.arange(4, dtype=np.uint32), np.array([1, 2, 4, 1], np.uint32)
+    lists = impacts.encode(np.array([0, 4]), ids, frequencies, impacts.length_codes(tokens), BlockForm())
     entry = bytes([3, 3, 0, 1, 2, 3, 18 - 3])
     assert lists.to_pylist() == [[entry, entry]]
 
@@ -82,7 +81,7 @@ def test_broken_entries_are_noticed_or_read() -> None:
         np.array([0, 400]),
         np.arange(400, dtype=np.uint32),
         random.integers(1, 50, 400).astype(np.uint32),
-        random.integers(1, 5000, 400).astype(np.uint32),
+        impacts.length_codes(random.integers(1, 5000, 400).astype(np.uint32)),
         BlockForm(),
     )
     blobs = binary_lists_of(lists, "impacts")
