@@ -10,15 +10,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from lance_duck.arrow.memory import unset
 from lance_duck.arrow.types import is_list, is_text
 from lance_duck.errors import InternalError, WrongTypeError
 from lance_duck.kernels.tokens.keep import keep_tokens
-from lance_duck.text.filters import numbered_terms, terms_of_words
+from lance_duck.text.filters import terms_of_words
 from lance_duck.text.json.documents import json_tokens, json_tokens_reference, query_tokens
 from lance_duck.text.parameters import AnalyserParameters, utf8_bytes
 from lance_duck.text.texts import joined_texts, large_texts, present_texts
 from lance_duck.text.tokens import FtsToken, Tokens, positions_within
-from lance_duck.text.words import Words, cut_texts, tokens_of_text
+from lance_duck.text.vocabulary import Vocabulary
+from lance_duck.text.words import Cut, tokens_of_text
 
 
 @dataclass(frozen=True)
@@ -37,11 +39,17 @@ class Analyser:
     def __post_init__(self) -> None:
         self.parameters.require_support()
 
-    def analyse(self, texts: pa.Array | pa.ChunkedArray) -> Tokens:
+    def vocabulary(self) -> Vocabulary:
+        """Return an empty vocabulary for `analyse`."""
+        return Vocabulary(self.parameters)
+
+    def analyse(self, texts: pa.Array | pa.ChunkedArray, vocabulary: Vocabulary | None = None) -> Tokens:
         """Return the tokens of texts. A null has none, nor has a null in a list.
 
         Args:
             texts: string, large_string, string_view, or lists of them.
+            vocabulary: One of `vocabulary`, which serves one call after another: terms are those of all of these calls.
+                None for one of this call. Not used where documents are JSON.
 
         Raises:
             WrongTypeError: The texts are of another type.
@@ -56,9 +64,10 @@ class Analyser:
             raise WrongTypeError("texts of a wrong type", where="analyse", expected=expected, found=array.type)
         if self.parameters.is_json:
             return self._json(array)
-        words = self._words(array)
-        numbers, terms = numbered_terms(terms_of_words(words.words, self.parameters))
-        positions = np.empty(len(words.ids), np.uint32)
+        known = self.vocabulary() if vocabulary is None else vocabulary
+        words = _cut(array, known)
+        numbers, terms = known.numbers, known.terms()
+        positions = unset(len(words.ids), np.uint32)
         bounds = np.empty(len(words.bounds), np.int64)
         has_positions = self.parameters.base_tokenizer != "ngram"
         count = keep_tokens(words.ids, words.bounds, numbers, has_positions, positions, bounds)
@@ -99,15 +108,16 @@ class Analyser:
         bounds = tokens.bounds[_offsets(sizes)]
         return replace(tokens, positions=positions_within(bounds), bounds=bounds)
 
-    def _words(self, texts: pa.Array) -> Words:
-        """Return the words of texts; of a list, those of all its elements."""
-        if is_text(texts.type):
-            cut = cut_texts(present_texts(large_texts(texts)), self.parameters)
-            present = texts.is_valid().to_numpy(zero_copy_only=False)
-            return replace(cut, bounds=cut.bounds[_offsets(present)])
-        sizes = pc.list_value_length(texts).fill_null(0).to_numpy(zero_copy_only=False)
-        elements = self._words(texts.flatten())
-        return replace(elements, bounds=elements.bounds[_offsets(sizes)])
+
+def _cut(texts: pa.Array, vocabulary: Vocabulary) -> Cut:
+    """Return the words of texts; of a list, those of all its elements."""
+    if is_text(texts.type):
+        cut = vocabulary.cut(present_texts(large_texts(texts)))
+        present = texts.is_valid().to_numpy(zero_copy_only=False)
+        return replace(cut, bounds=cut.bounds[_offsets(present)])
+    sizes = pc.list_value_length(texts).fill_null(0).to_numpy(zero_copy_only=False)
+    elements = _cut(texts.flatten(), vocabulary)
+    return replace(elements, bounds=elements.bounds[_offsets(sizes)])
 
 
 def _in_order(terms: Iterable[str]) -> list[FtsToken]:

@@ -16,12 +16,14 @@ from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lance_duck.kernels.tokens.cut import CODE_POINTS
+from lance_duck.kernels.tokens.cut import CODE_POINTS, ascii_sums
+
+_T = TypeVar("_T", bound=np.generic)
 
 WHITESPACE: Final = " \t\n\f\r"
 """Characters that divide tokens of the tokenizer "whitespace"."""
@@ -42,6 +44,18 @@ def not_whitespace() -> NDArray[np.uint8]:
     members = np.ones(CODE_POINTS, np.uint8)
     members[[ord(character) for character in WHITESPACE]] = 0
     return _frozen(members)
+
+
+@cache
+def alphanumeric_runs() -> tuple[NDArray[np.uint8], NDArray[np.uint64]]:
+    """Return `alphanumeric` as `cut_words` takes it."""
+    return alphanumeric(), _frozen(ascii_sums(alphanumeric()))
+
+
+@cache
+def not_whitespace_runs() -> tuple[NDArray[np.uint8], NDArray[np.uint64]]:
+    """Return `not_whitespace` as `cut_words` takes it."""
+    return not_whitespace(), _frozen(ascii_sums(not_whitespace()))
 
 
 @cache
@@ -72,6 +86,6 @@ def _lines(name: str) -> list[list[int]]:
     return [[int(number, 16) for number in line.split()] for line in text.splitlines()]
 
 
-def _frozen(array: NDArray[np.uint8]) -> NDArray[np.uint8]:
+def _frozen(array: NDArray[_T]) -> NDArray[_T]:
     array.flags.writeable = False
     return array

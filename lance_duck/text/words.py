@@ -13,38 +13,146 @@ from typing import Any, Final, cast
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from lance_duck.arrow.memory import unset
 from lance_duck.errors import InternalError, InvalidInputError
 from lance_duck.kernels.jit import readonly
-from lance_duck.kernels.tokens.cut import DONE, TOKENS_FULL, WORDS_FULL, cut_ngrams, cut_words
+from lance_duck.kernels.tokens.cut import DONE, TOKENS_FULL, WORDS_FULL, cut_ngrams, cut_whole, cut_words
 from lance_duck.kernels.tokens.words import LONG, fill_slots
 from lance_duck.text.parameters import AnalyserParameters
-from lance_duck.text.tables import alphanumeric, not_whitespace
+from lance_duck.text.tables import alphanumeric, alphanumeric_runs, not_whitespace, not_whitespace_runs
 
 _NO_LIMIT: Final = (1 << 63) - 1
-_FIRST_WORDS: Final = 1 << 12
+_FIRST_WORDS: Final = 1 << 9
+_FIRST_BYTES: Final = 8 * _FIRST_WORDS
 _FIRST_TOKENS: Final = 1 << 10
 _MOST_BYTES: Final = 1 << 31
 """Bytes of all distinct words together. Long n-grams without a limit of length would take memory without end."""
 
 
 @dataclass(frozen=True, eq=False)
-class Words:
-    """Tokens of texts, as a base tokenizer cuts them.
+class Cut:
+    """Tokens of texts, as a base tokenizer cuts them, by the numbers of their words in a table.
 
     Attributes:
-        words: Distinct words, in order of their first occurrence.
-        ids: Place in `words` of each token, or LONG for one that is too long; uint32.
+        ids: Number of each token's word, or LONG for one that is too long; uint32.
         bounds: Number of tokens before each text, and of all; one more than texts, int64.
         spans: Begin and end of each token in its text, in bytes, int64 (n, 2); none where they were not asked for.
     """
 
-    words: list[str]
     ids: NDArray[np.uint32]
     bounds: NDArray[np.int64]
     spans: NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Words(Cut):
+    """Tokens of texts, as a base tokenizer cuts them.
+
+    Attributes:
+        ids: See `Cut`: places in `words`.
+        bounds: See `Cut`.
+        spans: See `Cut`.
+        words: Distinct words, in order of their first occurrence.
+    """
+
+    words: list[str]
+
+
+class WordTable:
+    """Distinct words, numbered in the order in which they come. For one thread at a time."""
+
+    def __init__(self) -> None:
+        self._known = np.empty(_FIRST_BYTES, np.uint8)
+        self._starts, self._sizes = np.empty((2, _FIRST_WORDS), np.int64)
+        self._slots = np.zeros(4 * _FIRST_WORDS, np.uint64)
+        self._count = self._used = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    @property
+    def nbytes(self) -> int:
+        """Size in memory, in bytes."""
+        return self._known.nbytes + self._starts.nbytes + self._sizes.nbytes + self._slots.nbytes
+
+    def strings(self, first: int = 0) -> list[str]:
+        """Return the words from a number on."""
+        view = memoryview(cast("Any", self._known))
+        starts, sizes = self._starts[first : self._count], self._sizes[first : self._count]
+        pairs = zip(starts.tolist(), (starts + sizes).tolist(), strict=True)
+        return [str(view[start:stop], "utf-8") for start, stop in pairs]
+
+    def values(self) -> pa.LargeBinaryArray:
+        """Return all words by their numbers; the array stays as it is when others come."""
+        offsets = np.append(self._starts[: self._count], self._used)
+        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(self._known)]
+        return pa.LargeBinaryArray.from_buffers(pa.large_binary(), self._count, buffers)
+
+    def number(self, words: pa.LargeBinaryArray | pa.LargeStringArray) -> NDArray[np.uint32]:
+        """Return the number of each word, without nulls, those of new ones among them."""
+        return self.cut(words, cut_whole, 0, _NO_LIMIT).ids
+
+    def cut(
+        self,
+        texts: pa.LargeStringArray | pa.LargeBinaryArray,
+        cut: Callable[..., int],
+        rule: Any,
+        limit: int,
+        with_spans: bool = False,
+    ) -> Cut:
+        """Run a kernel of `kernels.tokens.cut` to its end, with larger arrays whenever one is full.
+
+        Args:
+            texts: Without nulls.
+            cut: The kernel.
+            rule: Its third argument.
+            limit: Number of bytes from which on a token is too long.
+            with_spans: Whether to say where each token is.
+
+        Raises:
+            InvalidInputError: There are too many distinct words.
+        """
+        data, offsets = text_buffers(texts)
+        most = len(texts) if cut is cut_whole else int(offsets[-1] - offsets[0]) // 4
+        ids = unset(max(_FIRST_TOKENS, most), np.uint32)
+        spans = np.empty((len(ids) if with_spans else 0, 2), np.int64)
+        bounds = np.zeros(len(offsets), np.int64)
+        state = np.array([0, -1, 0, self._count, self._used], np.int64)
+        while True:
+            table = (self._known, self._starts, self._sizes, self._slots)
+            status = cut(data, offsets, rule, limit, table, ids, spans, bounds, state)
+            count = int(state[2])
+            self._count, self._used = int(state[3]), int(state[4])
+            if status == DONE:
+                break
+            if status == TOKENS_FULL:
+                ids, spans = grown(ids, count), grown(spans, count)
+            elif status == WORDS_FULL:
+                self._grow()
+            else:
+                raise InternalError("offsets of texts do not ascend inside their data")
+        spans = spans[:count]
+        if with_spans:
+            spans -= np.repeat(offsets[:-1], np.diff(bounds))[:, None]
+        return Cut(ids[:count], bounds, spans)
+
+    def _grow(self) -> None:
+        """Make room for more words, or for more bytes of them."""
+        if self._count < len(self._starts):
+            if len(self._known) >= _MOST_BYTES:
+                remedy = "give less of them at once, or a max_token_length"
+                raise InvalidInputError(
+                    "texts have too many long tokens", expected=f"{_MOST_BYTES:,} bytes", remedy=remedy
+                )
+            self._known = grown(self._known, self._used)
+            return
+        if self._count >= LONG // 2:
+            raise InvalidInputError("texts have too many distinct tokens", expected=f"at most {self._count}")
+        self._starts, self._sizes = grown(self._starts, self._count), grown(self._sizes, self._count)
+        self._slots = np.zeros(4 * len(self._starts), np.uint64)
+        fill_slots(self._known, self._starts[: self._count], self._sizes[: self._count], self._slots)
 
 
 def cut_texts(texts: pa.LargeStringArray, parameters: AnalyserParameters, with_spans: bool = False) -> Words:
@@ -55,14 +163,23 @@ def cut_texts(texts: pa.LargeStringArray, parameters: AnalyserParameters, with_s
         parameters: Parameters that are supported.
         with_spans: Whether to say where each token is.
     """
-    if parameters.base_tokenizer == "raw":
-        return _whole_texts(texts, parameters)
+    table = WordTable()
+    cut = cut_with(table, texts, parameters, with_spans)
+    return Words(cut.ids, cut.bounds, cut.spans, table.strings())
+
+
+def cut_with(
+    table: WordTable, texts: pa.LargeStringArray, parameters: AnalyserParameters, with_spans: bool = False
+) -> Cut:
+    """Cut texts into tokens, whose words are put into a table unless they are there; see `cut_texts`."""
     limit = _limit(parameters)
+    if parameters.base_tokenizer == "raw":
+        return table.cut(texts, cut_whole, 0, limit, with_spans)
     if parameters.base_tokenizer == "ngram":
         lengths = [parameters.min_ngram_length, parameters.max_ngram_length, int(parameters.prefix_only)]
-        return _cut(texts, cut_ngrams, readonly(np.array(lengths, np.int64)), limit, with_spans)
-    members = alphanumeric() if parameters.base_tokenizer == "simple" else not_whitespace()
-    return _cut(texts, cut_words, members, limit, with_spans)
+        return table.cut(texts, cut_ngrams, readonly(np.array(lengths, np.int64)), limit, with_spans)
+    members = alphanumeric_runs() if parameters.base_tokenizer == "simple" else not_whitespace_runs()
+    return table.cut(texts, cut_words, members, limit, with_spans)
 
 
 def tokens_of_text(text: str, parameters: AnalyserParameters) -> Iterator[tuple[str, int]]:
@@ -81,7 +198,7 @@ def grown(array: NDArray[Any], used: int) -> NDArray[Any]:
     return larger
 
 
-def text_buffers(texts: pa.LargeStringArray) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+def text_buffers(texts: pa.LargeStringArray | pa.LargeBinaryArray) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """Return data and offsets of texts, without copying them."""
     _, offsets, data = texts.buffers()
     if len(texts) == 0 or offsets is None:
@@ -93,60 +210,6 @@ def text_buffers(texts: pa.LargeStringArray) -> tuple[NDArray[np.uint8], NDArray
 
 def _limit(parameters: AnalyserParameters) -> int:
     return _NO_LIMIT if parameters.max_token_length is None else parameters.max_token_length
-
-
-def _whole_texts(texts: pa.LargeStringArray, parameters: AnalyserParameters) -> Words:
-    """Return each text as one token."""
-    ends = pc.binary_length(texts).to_numpy(zero_copy_only=False).astype(np.int64)
-    short = ends < _limit(parameters)
-    encoded = texts.filter(pa.array(short)).dictionary_encode()
-    ids = np.full(len(texts), LONG, np.uint32)
-    ids[short] = encoded.indices.to_numpy(zero_copy_only=False)
-    spans = np.stack([np.zeros_like(ends), ends], axis=1)
-    return Words(encoded.dictionary.to_pylist(), ids, np.arange(len(texts) + 1, dtype=np.int64), spans)
-
-
-def _cut(
-    texts: pa.LargeStringArray, cut: Callable[..., int], rule: NDArray[Any], limit: int, with_spans: bool
-) -> Words:
-    """Run a kernel to its end, with larger arrays whenever one is full."""
-    data, offsets = text_buffers(texts)
-    text_bytes = int(offsets[-1] - offsets[0])
-    starts, sizes = np.empty((2, _FIRST_WORDS), np.int64)
-    slots = np.zeros(4 * _FIRST_WORDS, np.uint64)
-    ids = np.empty(max(_FIRST_TOKENS, text_bytes // 4), np.uint32)
-    spans = np.empty((len(ids) if with_spans else 0, 2), np.int64)
-    bounds = np.zeros(len(offsets), np.int64)
-    state = np.array([0, -1, 0, 0], np.int64)
-    while True:
-        status = cut(data, offsets, rule, limit, slots, starts, sizes, ids, spans, bounds, state)
-        count = int(state[2])
-        words = int(state[3])
-        if status == DONE:
-            break
-        if status == TOKENS_FULL:
-            ids, spans = grown(ids, count), grown(spans, count)
-        elif status == WORDS_FULL:
-            if words >= LONG // 2:
-                raise InvalidInputError("texts have too many distinct tokens", expected=f"at most {words}")
-            starts, sizes = grown(starts, words), grown(sizes, words)
-            slots = np.zeros(4 * len(starts), np.uint64)
-            fill_slots(data, starts[:words], sizes[:words], slots)
-        else:
-            raise InternalError("offsets of texts do not ascend inside their data")
-    if sizes[:words].sum() > _MOST_BYTES:
-        remedy = "give less of them at once, or a max_token_length"
-        raise InvalidInputError("texts have too many long tokens", expected=f"{_MOST_BYTES:,} bytes", remedy=remedy)
-    spans = spans[:count]
-    if with_spans:
-        spans -= np.repeat(offsets[:-1], np.diff(bounds))[:, None]
-    return Words(_strings(data, starts[:words], sizes[:words]), ids[:count], bounds, spans)
-
-
-def _strings(data: NDArray[np.uint8], starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> list[str]:
-    view = memoryview(cast("Any", data))
-    pairs = zip(starts.tolist(), (starts + sizes).tolist(), strict=True)
-    return [str(view[start:stop], "utf-8") for start, stop in pairs]
 
 
 def _alphanumeric_runs(text: str) -> Iterable[str]:

@@ -11,11 +11,12 @@ import pyarrow as pa
 
 from lance_duck.arrow.memory import release_unused
 from lance_duck.index.inverted.costs import HELD_SHARE, TEXT_BYTES
-from lance_duck.index.inverted.invert import MOST_DOCUMENTS, Inversion, TokenBatch, element_batch, token_batch
+from lance_duck.index.inverted.invert import MOST_DOCUMENTS, Inversion, TokenBatch, TokenSorter
 from lance_duck.index.inverted.settings import LIST_ELEMENT, InvertedSettings
 from lance_duck.index.kind import ROW, VALUE, BuildOptions
 from lance_duck.text.analyser import Analyser
 from lance_duck.text.elements import elements_of
+from lance_duck.text.vocabulary import Vocabulary
 
 
 def build_partitions(
@@ -33,21 +34,21 @@ def build_partitions(
     """
     with_positions = settings.parameters.with_position
     limit = memory_limit(settings, options) // HELD_SHARE
-    batches: list[TokenBatch] = []
-    size = count = num_rows = 0
-    for batch, num_taken in _analysed(rows, settings, min(TEXT_BYTES, max(1, limit // HELD_SHARE))):
+    inversion = Inversion(with_positions=with_positions)
+    num_rows = 0
+    for batch, num_taken in _analysed(rows, settings, limit):
         num_rows += num_taken
         release_unused()
         if options.progress is not None:
             options.progress(num_rows)
-        if batches and (size + batch.nbytes > limit or count + len(batch) > MOST_DOCUMENTS):
-            yield Inversion(batches, with_positions=with_positions)
-            batches, size, count = [], 0, 0
+        size, count = inversion.nbytes + batch.nbytes, len(inversion) + len(batch)
+        if len(inversion) and (size > limit or count > MOST_DOCUMENTS):
+            yield inversion
+            inversion = Inversion(with_positions=with_positions)
         if len(batch):
-            batches.append(batch)
-            size, count = size + batch.nbytes, count + len(batch)
-    if batches:
-        yield Inversion(batches, with_positions=with_positions)
+            inversion.add(batch)
+    if len(inversion):
+        yield inversion
 
 
 def memory_limit(settings: InvertedSettings, options: BuildOptions) -> int:
@@ -55,24 +56,39 @@ def memory_limit(settings: InvertedSettings, options: BuildOptions) -> int:
     return options.memory_limit if settings.memory_limit is None else settings.memory_limit
 
 
-def _analysed(
-    rows: pa.RecordBatchReader, settings: InvertedSettings, text_bytes: int
-) -> Iterator[tuple[TokenBatch, int]]:
-    """Yield the tokens of rows and the number of these rows, about `text_bytes` of texts at a time, in order."""
+def _analysed(rows: pa.RecordBatchReader, settings: InvertedSettings, limit: int) -> Iterator[tuple[TokenBatch, int]]:
+    """Yield the tokens of rows and the number of these rows, a few texts at a time, in order.
+
+    Args:
+        rows: See `build_partitions`.
+        settings: See there.
+        limit: Bytes of tokens that may be held; texts, and the vocabularies of all threads, are given less.
+    """
     analyser = Analyser(settings.parameters)
     with_positions = settings.parameters.with_position
     by_element = settings.form.document_granularity == LIST_ELEMENT
+    workers = settings.workers or os.cpu_count() or 1
+    idle: deque[tuple[Vocabulary | None, TokenSorter]] = deque()
 
     def analyse(batch: pa.RecordBatch) -> tuple[TokenBatch, int]:
+        try:
+            vocabulary, sorter = idle.pop()
+        except IndexError:
+            vocabulary = None if settings.parameters.is_json else analyser.vocabulary()
+            sorter = TokenSorter(with_positions=with_positions, vocabulary=vocabulary)
         row_ids = batch.column(ROW).to_numpy()
         if by_element:
             elements = elements_of(batch.column(VALUE))
-            tokens, rows = analyser.analyse(elements.texts), row_ids[elements.rows]
-            return element_batch(tokens, rows, elements.places, with_positions=with_positions), batch.num_rows
-        tokens = analyser.analyse(batch.column(VALUE))
-        return token_batch(tokens, row_ids, with_positions=with_positions), batch.num_rows
+            tokens = analyser.analyse(elements.texts, vocabulary)
+            sorted_tokens = sorter.elements(tokens, row_ids[elements.rows], elements.places)
+        else:
+            sorted_tokens = sorter.rows(analyser.analyse(batch.column(VALUE), vocabulary), row_ids)
+        if sorter.nbytes <= limit // workers:
+            idle.append((vocabulary, sorter))
+        return sorted_tokens, batch.num_rows
 
-    return _side_by_side(analyse, _pieces(rows, text_bytes), settings.workers or os.cpu_count() or 1)
+    text_bytes = min(TEXT_BYTES, max(1, limit // HELD_SHARE))
+    return _side_by_side(analyse, _pieces(rows, text_bytes), workers)
 
 
 def _pieces(rows: pa.RecordBatchReader, text_bytes: int) -> Iterator[pa.RecordBatch]:

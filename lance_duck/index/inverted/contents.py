@@ -29,6 +29,11 @@ class Documents:
         return len(self.row_ids)
 
     @property
+    def nbytes(self) -> int:
+        """Size in memory, in bytes."""
+        return self.row_ids.nbytes + self.num_tokens.nbytes + sum(level.nbytes for level in self.elements)
+
+    @property
     def total_tokens(self) -> int:
         """Number of terms of all documents."""
         return int(self.num_tokens.sum(dtype=np.uint64))
@@ -57,8 +62,6 @@ class PartitionContents:
     @property
     def nbytes(self) -> int:
         """Size in memory, in bytes."""
-        documents = self.documents
-        arrays: list[NDArray[Any]] = [documents.row_ids, documents.num_tokens, *documents.elements]
-        arrays += [self.bounds, self.document_ids, self.frequencies]
+        arrays: list[NDArray[Any]] = [self.bounds, self.document_ids, self.frequencies]
         arrays += [] if self.positions is None else [self.positions]
-        return sum(array.nbytes for array in arrays) + int(self.terms.nbytes)
+        return self.documents.nbytes + sum(array.nbytes for array in arrays) + int(self.terms.nbytes)

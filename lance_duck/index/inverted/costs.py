@@ -66,10 +66,6 @@ at once is no quicker, and takes twice its memory (`benchmarks/full_text.py`).""
 INVERTED_POSTINGS: Final = 1 << 20
 """Postings that are sorted at once, unless one term has more: 8 MB, and 4 for each million of their positions."""
 
-INVERSION_PASSES: Final = 8
-"""Times that tokens are gone through to sort them, about, each time for other terms: a pass takes some 5 ns a token, a
-hundredth of the analysis."""
-
 HELD_SHARE: Final = 4
 """Share of the memory limit, one in so many, that tokens may take before they become a partition: sorted for a merge,
 they take as much again, and encoded. The contents of partitions that are merged likewise."""

@@ -1,11 +1,16 @@
-"""Inversion of tokens: for each term the documents that have it. Postings are counted, then filled, in memory."""
+"""Inversion of tokens: for each term the documents that have it.
+
+The tokens of a batch of rows become runs of bytes, one for each of its terms: see `kernels.postings.sort`. These are a
+third of the tokens, and all that a build holds until a partition is written, a part of its terms at a time.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pyarrow as pa
@@ -15,92 +20,174 @@ from lance_duck.arrow.join import joined
 from lance_duck.arrow.memory import release_unused, unset
 from lance_duck.errors import InternalError
 from lance_duck.index.inverted.contents import Documents, PartitionContents
-from lance_duck.index.inverted.costs import INVERSION_PASSES, INVERTED_POSTINGS
+from lance_duck.index.inverted.costs import INVERTED_POSTINGS
 from lance_duck.kernels import status
+from lance_duck.kernels.jit import readonly
 from lance_duck.kernels.postings import sort
 from lance_duck.text.tokens import Tokens
-
-Numbers = Sequence[NDArray[np.int64]]
+from lance_duck.text.vocabulary import Vocabulary
+from lance_duck.text.words import WordTable
 
 MOST_DOCUMENTS: Final = sort.NO_DOCUMENT
 """Most documents of a partition: their ids are uint32."""
 
+_UNKNOWN: Final = 0xFFFFFFFF
+
 
 @dataclass(frozen=True, eq=False)
-class TokenBatch:
-    """The tokens of some rows, each of which has at least one.
+class _Runs:
+    """The runs of the terms of some documents.
 
     Attributes:
-        row_ids: Row id of each row.
-        terms: Distinct terms of the batch, large_binary.
-        term_ids: Place in `terms` of each token, row by row.
-        bounds: Where the tokens of each row begin, and where the last one's end.
-        positions: Position of each token; None if not kept.
-        elements: See `Documents.elements`; if not empty, "row" above means such an element, and some have no token.
+        data: Bytes of the runs; see `kernels.postings.sort`.
+        terms: Number of the term of each run, uint32.
+        starts: Where each run begins, uint32; uint64 where there are so many bytes.
     """
 
-    row_ids: NDArray[np.uint64]
-    terms: pa.LargeBinaryArray
-    term_ids: NDArray[np.uint32]
-    bounds: NDArray[np.int64]
-    positions: NDArray[np.uint32] | None
-    elements: tuple[NDArray[np.uint32], ...] = ()
-
-    def __len__(self) -> int:
-        return len(self.row_ids)
+    data: NDArray[np.uint8]
+    terms: NDArray[np.uint32]
+    starts: NDArray[Any]
 
     @property
     def nbytes(self) -> int:
         """Size in memory, in bytes."""
-        arrays: list[NDArray[Any]] = [self.row_ids, self.term_ids, self.bounds, *self.elements]
-        arrays += [] if self.positions is None else [self.positions]
-        return sum(array.nbytes for array in arrays) + int(self.terms.nbytes)
+        return self.data.nbytes + self.terms.nbytes + self.starts.nbytes
 
 
-def token_batch(tokens: Tokens, row_ids: NDArray[np.uint64], *, with_positions: bool) -> TokenBatch:
-    """Return the tokens of rows, without rows that have none, which are no documents.
+@dataclass(frozen=True, eq=False)
+class TokenBatch:
+    """The tokens of some rows, each of which has at least one, sorted by term.
+
+    Attributes:
+        documents: The rows; or list elements, of which some have no token.
+        runs: The runs of the terms in order of first occurrence.
+        counts: (2, runs), the documents, and the tokens, of each run, uint32.
+        terms: Terms by the numbers of `runs`, large_binary.
+        vocabulary: The vocabulary that numbers the terms; None for an own one of the batch.
+    """
+
+    documents: Documents
+    runs: _Runs
+    counts: NDArray[np.uint32]
+    terms: pa.LargeBinaryArray
+    vocabulary: Vocabulary | None = None
+
+    def __len__(self) -> int:
+        return len(self.documents)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that an inversion will hold of the batch."""
+        return self.runs.nbytes + self.documents.nbytes
+
+
+class TokenSorter:
+    """Sorts the tokens of batches by term, in memory that serves one batch after another. For one thread at a time.
 
     Args:
-        tokens: Tokens of the text of each row.
-        row_ids: Row id of each row.
         with_positions: Whether positions are kept.
+        vocabulary: The vocabulary that numbers the terms of all batches; None if each batch has its own numbers.
     """
-    lengths = np.diff(tokens.bounds)
-    has_tokens = lengths > 0
-    if not has_tokens.all():
-        row_ids, lengths = row_ids[has_tokens], lengths[has_tokens]
-    bounds = tokens.bounds if len(lengths) == tokens.num_texts else np.append(0, np.cumsum(lengths))
-    positions = _own(tokens.positions) if with_positions else None
-    return TokenBatch(row_ids, tokens.terms, _own(tokens.term_ids), bounds.astype(np.int64), positions)
 
+    def __init__(self, *, with_positions: bool, vocabulary: Vocabulary | None = None) -> None:
+        self._with_positions = with_positions
+        self._vocabulary = vocabulary
+        self._entries = np.empty(0, np.uint64)
+        self._out = np.empty(0, np.uint8)
 
-def element_batch(
-    tokens: Tokens, row_ids: NDArray[np.uint64], elements: tuple[NDArray[np.uint32], ...], *, with_positions: bool
-) -> TokenBatch:
-    """Return the tokens of list elements, each of which is a document, even without tokens.
+    @property
+    def nbytes(self) -> int:
+        """Size in memory, in bytes, with that of the vocabulary."""
+        return self._entries.nbytes + self._out.nbytes + (0 if self._vocabulary is None else self._vocabulary.nbytes)
 
-    Args:
-        tokens: Tokens of the text of each element.
-        row_ids: Row id of each element's row.
-        elements: See `Documents.elements`.
-        with_positions: Whether positions are kept.
-    """
-    positions = _own(tokens.positions) if with_positions else None
-    return TokenBatch(row_ids, tokens.terms, _own(tokens.term_ids), tokens.bounds, positions, elements)
+    def rows(self, tokens: Tokens, row_ids: NDArray[np.uint64]) -> TokenBatch:
+        """Return the tokens of rows, without rows that have none, which are no documents.
+
+        Args:
+            tokens: Tokens of the text of each row.
+            row_ids: Row id of each row.
+        """
+        lengths = np.diff(tokens.bounds)
+        has_tokens = lengths > 0
+        if not has_tokens.all():
+            row_ids, lengths = row_ids[has_tokens], lengths[has_tokens]
+        bounds = tokens.bounds if len(lengths) == tokens.num_texts else np.append(0, np.cumsum(lengths))
+        return self._batch(tokens, bounds, Documents(_own(row_ids), _own(lengths.astype(np.uint32))))
+
+    def elements(
+        self, tokens: Tokens, row_ids: NDArray[np.uint64], places: tuple[NDArray[np.uint32], ...]
+    ) -> TokenBatch:
+        """Return the tokens of list elements, each of which is a document, even without tokens.
+
+        Args:
+            tokens: Tokens of the text of each element.
+            row_ids: Row id of each element's row.
+            places: See `Documents.elements`.
+        """
+        documents = Documents(row_ids, np.diff(tokens.bounds).astype(np.uint32), places)
+        return self._batch(tokens, tokens.bounds, documents)
+
+    def _batch(self, tokens: Tokens, bounds: NDArray[np.int64], documents: Documents) -> TokenBatch:
+        ids, positions = tokens.term_ids, tokens.positions if self._with_positions else tokens.positions[:0]
+        most = len(tokens.terms)
+        self._make_room(len(ids), min(most, len(ids)))
+        ends, counts, state = np.zeros(most, np.uint32), np.empty((2, most), np.uint32), np.zeros(2, np.int64)
+        order = np.empty(most, np.uint32)
+        starts: NDArray[Any] = np.empty(most, np.uint32 if len(self._out) < 1 << 32 else np.uint64)
+        arguments = readonly(ids), readonly(bounds.astype(np.int64, copy=False)), readonly(positions)
+        _check(sort.write_runs(*arguments, ends, self._entries, order, counts, starts, self._out, state))
+        runs, size = state.tolist()
+        sorted_runs = _Runs(_own(self._out[:size]), order[:runs], starts[:runs])
+        return TokenBatch(documents, sorted_runs, counts[:, :runs], tokens.terms, self._vocabulary)
+
+    def _make_room(self, tokens: int, runs: int) -> None:
+        if len(self._entries) < tokens:
+            self._entries = np.empty(tokens, np.uint64)
+        size = sort.TOKEN_BYTES * tokens + sort.RUN_BYTES * (runs + 1)
+        if len(self._out) < size:
+            self._out = np.empty(size, np.uint8)
 
 
 class Inversion:
     """The inversion of some batches to one partition, all of whose terms need not be in memory at a time.
 
     Args:
-        batches: Batches in the order of their documents; together fewer than `MOST_DOCUMENTS` rows. The list is
-            cleared once their postings have been made.
+        batches: Batches in the order of their documents; together fewer than `MOST_DOCUMENTS` rows.
         with_positions: Whether the batches keep positions.
     """
 
-    def __init__(self, batches: list[TokenBatch], *, with_positions: bool) -> None:
-        self._batches = batches
+    def __init__(self, batches: Iterable[TokenBatch] = (), *, with_positions: bool) -> None:
         self._with_positions = with_positions
+        self._terms = WordTable()
+        self._of_vocabularies: WeakKeyDictionary[Vocabulary, NDArray[np.uint32]] = WeakKeyDictionary()
+        self._counts = np.zeros((2, 0), np.int64)
+        self._runs: list[_Runs] = []
+        self._documents: list[Documents] = []
+        self._size = self._num_documents = 0
+        for batch in batches:
+            self.add(batch)
+
+    def __len__(self) -> int:
+        return self._num_documents
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of what was added."""
+        return self._size + self._terms.nbytes + self._counts.nbytes
+
+    def add(self, batch: TokenBatch) -> None:
+        """Add the next batch."""
+        numbers = self._numbers(batch)
+        if len(self._terms) > self._counts.shape[1]:
+            counts = np.zeros((2, max(len(self._terms), 2 * self._counts.shape[1])), np.int64)
+            counts[:, : self._counts.shape[1]] = self._counts
+            self._counts = counts
+        self._counts[:, numbers] += batch.counts
+        order = np.argsort(numbers)
+        self._runs.append(_Runs(batch.runs.data, _own(numbers[order]), _own(batch.runs.starts[order])))
+        self._documents.append(batch.documents)
+        self._size += batch.nbytes
+        self._num_documents += len(batch)
 
     def whole(self) -> PartitionContents:
         """Return the partition, with terms in order of their first occurrence."""
@@ -110,68 +197,74 @@ class Inversion:
     def pieces(self, postings: int = INVERTED_POSTINGS) -> Iterator[PartitionContents]:
         """Yield the partition, a part of its terms at a time, in order of their first occurrence.
 
+        What was added is given up with the last part.
+
         Args:
-            postings: Postings of a piece, about, but at least an eighth of all.
+            postings: Most postings of a piece, unless one term has more.
         """
         return self._pieces(postings)
 
+    def _numbers(self, batch: TokenBatch) -> NDArray[np.uint32]:
+        """Return the number of the term of each run of a batch; a new term gets the next one."""
+        known = None if batch.vocabulary is None else self._of_vocabularies.get(batch.vocabulary)
+        if known is None or len(known) < len(batch.terms):
+            before = () if known is None else known
+            known = np.full(len(batch.terms), _UNKNOWN, np.uint32)
+            known[: len(before)] = before
+            if batch.vocabulary is not None:
+                self._of_vocabularies[batch.vocabulary] = known
+        numbers = known[batch.runs.terms]
+        is_new = numbers == _UNKNOWN
+        if is_new.any():
+            new = batch.runs.terms[is_new]
+            known[new] = numbers[is_new] = self._terms.number(batch.terms.take(pa.array(new)))
+        return numbers
+
     def _pieces(self, most: int | None) -> Iterator[PartitionContents]:
-        terms, numbers = distinct_terms([batch.terms for batch in self._batches])
         release_unused()
-        postings, tokens = self._counts(len(terms), numbers)
-        bounds, token_bounds = np.append(0, np.cumsum(postings)), np.append(0, np.cumsum(tokens))
-        documents = _documents(self._batches)
+        terms, counts = self._terms.values(), self._counts[:, : len(self._terms)]
+        bounds, token_bounds = (np.append(0, np.cumsum(each)) for each in counts)
+        documents = _joined(self._documents)
         for first, last in _stretches(bounds, most):
-            wanted = [batch_numbers - first for batch_numbers in numbers]
             starts = bounds[first : last + 1] - bounds[first]
-            ids, frequencies = self._postings(wanted, starts)
-            places = token_bounds[first : last + 1] - token_bounds[first]
-            positions = self._positions(wanted, places) if self._with_positions else None
+            places = token_bounds[first : last + 1] - token_bounds[first] if self._with_positions else None
+            ids, frequencies, positions = self._postings(first, last, starts, places)
             if last == len(terms):
-                self._batches.clear()
+                self._runs.clear()
+                self._documents.clear()
+                self._size = 0
                 release_unused()
             yield PartitionContents(documents, terms.slice(first, last - first), starts, ids, frequencies, positions)
 
-    def _counts(self, num_terms: int, numbers: Numbers) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the number of postings, and of tokens, of each term."""
-        postings, tokens = np.zeros(num_terms, np.int64), np.zeros(num_terms, np.int64)
-        last = np.full(num_terms, sort.NO_DOCUMENT, np.uint32)
-        for batch, batch_numbers, first in zip(self._batches, numbers, self._firsts(), strict=True):
-            _check(sort.count_tokens(batch.term_ids, batch_numbers, batch.bounds, first, last, postings, tokens))
-        return postings, tokens
-
-    def _postings(self, numbers: Numbers, bounds: NDArray[np.int64]) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
-        """Return documents and frequencies of the terms that are wanted."""
-        ids, frequencies = np.empty(bounds[-1], np.uint32), np.empty(bounds[-1], np.uint32)
-        last, ends = np.full(len(bounds) - 1, sort.NO_DOCUMENT, np.uint32), bounds[:-1].copy()
-        for batch, batch_numbers, first in zip(self._batches, numbers, self._firsts(), strict=True):
-            _check(sort.fill_tokens(batch.term_ids, batch_numbers, batch.bounds, first, last, ends, ids, frequencies))
-        return ids, frequencies
-
-    def _positions(self, numbers: Numbers, bounds: NDArray[np.int64]) -> NDArray[np.uint32]:
-        """Return the positions of the terms that are wanted."""
-        ends, positions = bounds[:-1].copy(), np.empty(bounds[-1], np.uint32)
-        for batch, batch_numbers in zip(self._batches, numbers, strict=True):
-            assert batch.positions is not None
-            _check(sort.fill_positions(batch.term_ids, batch_numbers, batch.positions, ends, positions))
-        return positions
-
-    def _firsts(self) -> list[int]:
-        """Return the id of the first document of each batch."""
-        return [0, *accumulate(map(len, self._batches))][: len(self._batches)]
+    def _postings(
+        self, first: int, last: int, bounds: NDArray[np.int64], token_bounds: NDArray[np.int64] | None
+    ) -> tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.uint32] | None]:
+        """Return documents, frequencies and positions of the terms from `first` to before `last`."""
+        ids, frequencies = unset(int(bounds[-1]), np.uint32), unset(int(bounds[-1]), np.uint32)
+        positions = unset(0 if token_bounds is None else int(token_bounds[-1]), np.uint32)
+        ends = bounds[:-1].copy()
+        position_ends = np.empty(0, np.int64) if token_bounds is None else token_bounds[:-1].copy()
+        firsts = accumulate((len(documents) for documents in self._documents), initial=0)
+        for runs, document in zip(self._runs, firsts, strict=False):
+            low, high = np.searchsorted(runs.terms, (first, last)).tolist()
+            if low == high:
+                continue
+            of_runs = readonly(runs.data), readonly(runs.terms[low:high]), readonly(runs.starts[low:high])
+            _check(sort.fill_runs(*of_runs, first, document, ends, ids, frequencies, position_ends, positions))
+        return ids, frequencies, None if token_bounds is None else positions
 
 
-def _documents(batches: Sequence[TokenBatch]) -> Documents:
-    row_ids = joined((batch.row_ids for batch in batches), np.uint64)
-    lengths = joined((np.diff(batch.bounds) for batch in batches), np.int64).astype(np.uint32)
-    levels = zip(*(batch.elements for batch in batches), strict=True)
+def _joined(parts: Sequence[Documents]) -> Documents:
+    row_ids = joined((part.row_ids for part in parts), np.uint64)
+    lengths = joined((part.num_tokens for part in parts), np.uint32)
+    levels = zip(*(part.elements for part in parts), strict=True)
     return Documents(row_ids, lengths, tuple(joined(level, np.uint32) for level in levels))
 
 
 def _stretches(bounds: NDArray[np.int64], postings: int | None) -> Iterator[tuple[int, int]]:
     """Yield first term and end of stretches of terms, one at least; all terms are one stretch if `postings` is None."""
     count = len(bounds) - 1
-    most = int(bounds[-1]) if postings is None else max(postings, -(-int(bounds[-1]) // INVERSION_PASSES))
+    most = int(bounds[-1]) if postings is None else postings
     first = 0
     while first < count or not first:
         last = int(np.searchsorted(bounds, bounds[first] + most, side="right")) - 1
@@ -194,7 +287,7 @@ def distinct_terms(groups: Sequence[pa.LargeBinaryArray]) -> tuple[pa.LargeBinar
     return encoded.dictionary, np.split(places, ends)[: len(groups)]
 
 
-def _own(numbers: NDArray[np.uint32]) -> NDArray[np.uint32]:
+def _own(numbers: NDArray[Any]) -> NDArray[Any]:
     """Return a copy of numbers, in Arrow's pool.
 
     They live long, and what they were made of does not: beside each other, they would keep C's allocator from returning

@@ -113,7 +113,7 @@ def _number_of_value(data: Bytes, leaves: Any, leaf: Any, table: Any, state: Any
 @subroutine
 def _number(size: Any, table: Any, state: Any) -> Any:
     """Return the number of the token behind the last distinct one, which stays there if it is new."""
-    number = word_number(table[0], state[3], size, table[3], table[1], table[2], state[2])
+    number = word_number(table[0], state[3], size, table[3], table[0], state[3], table[1], table[2], state[2])
     if number == FULL:
         return np.int64(-1)
     if number == state[2]:

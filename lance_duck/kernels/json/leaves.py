@@ -170,7 +170,7 @@ def _path_below(path: Any, start: Any, size: Any, scratch: Bytes, paths: Any, st
         return np.int64(-1)
     store_u32(entries, begin, np.uint32(path))
     copy(entries, begin + PREFIX, scratch, start, size)
-    number = word_number(entries, begin, PREFIX + size, slots, starts, sizes, state[PATHS])
+    number = word_number(entries, begin, PREFIX + size, slots, entries, begin, starts, sizes, state[PATHS])
     if number == FULL:
         return np.int64(-1)
     if number == state[PATHS]:

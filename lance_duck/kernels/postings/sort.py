@@ -1,181 +1,293 @@
-"""Kernels that sort postings by term, after counting them: of the tokens of documents, or of other partitions.
+"""Kernels that sort postings by term: those of some documents' tokens, and those of other partitions.
 
-Each batch of tokens, and each partition, numbers its terms in its own way; `numbers` maps these to the numbers of the
-result. A call of a kernel counts or fills for one batch or partition, and the next call continues where it ended.
+The tokens of a batch of documents become runs, one for each term:
+
+    varint number of documents | for each: varint (document - the one before) · 2 + x | x = 1: varint frequency - 2
+                               | with positions, for each token: varint position - the one before of the document
+
+Documents count from 0 in each batch. A partition's postings are counted, then filled. Each batch and each partition
+numbers its terms in its own way; `terms` and `numbers` say what they are in the result.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lance_duck.kernels import status
-from lance_duck.kernels.jit import kernel
+from lance_duck.kernels.jit import kernel, subroutine
+from lance_duck.kernels.memory import Bytes
+from lance_duck.kernels.postings.packing import read_varint, write_varint
 
 UInt32s = NDArray[np.uint32]
 Int64s = NDArray[np.int64]
 
 NO_DOCUMENT = 0xFFFFFFFF
-"""Initial value of `last`: no document has this id."""
+"""No document has this id."""
+RUN_BYTES = 5
+"""Most bytes of a run before its documents."""
+TOKEN_BYTES = 15
+"""Most bytes of a run for each of its tokens."""
+
+_HALF = np.uint64(32)
+_LOW = np.uint64(0xFFFFFFFF)
 
 
 @kernel
-def count_tokens(
-    term_ids: UInt32s, numbers: Int64s, bounds: Int64s, first: int, last: UInt32s, postings: Int64s, tokens: Int64s
+def write_runs(
+    term_ids: UInt32s,
+    bounds: Int64s,
+    positions: UInt32s,
+    ends: UInt32s,
+    entries: NDArray[np.uint64],
+    order: UInt32s,
+    counts: UInt32s,
+    starts: NDArray[Any],
+    out: Bytes,
+    state: Int64s,
 ) -> int:
-    """Count the postings and the tokens of each term.
+    """Write the tokens of documents as runs, in order of their terms' first occurrence.
 
     Args:
-        term_ids: (tokens,), term of each token, document by document.
-        numbers: (terms of the batch,), number of each term in the result.
+        term_ids: (tokens,), term of each token, document by document; fewer than 2**32 tokens.
         bounds: (documents + 1,), where the tokens of each document begin, and where the last one's end.
-        first: Id of the first document; the last document's id is below `NO_DOCUMENT`.
-        last: (terms of the result,), the document that was counted last for each term; written.
-        postings: (terms of the result,), number of documents of each term; added to.
-        tokens: (terms of the result,), number of tokens of each term; added to.
+        positions: (tokens,), position of each token; empty: positions are left out.
+        ends: (terms,), 0, for work.
+        entries: (tokens,), for work.
+        order: (terms,), written: the term of each run.
+        counts: (2, terms), written: the documents, and the tokens, of each run.
+        starts: (terms,), written: where each run begins; of a dtype that has room for that.
+        out: Written; 5 bytes for each run, 15 for each token and 5 more are enough.
+        state: (2,), written: number of runs, and of their bytes.
 
     Returns:
         A status.
     """
-    count = len(last)
-    if len(postings) != count or len(tokens) != count:
+    if len(entries) < len(term_ids) or (len(positions) != 0 and len(positions) != len(term_ids)):
         return status.TOO_SHORT
+    if len(order) < len(ends) or len(starts) < len(ends) or counts.shape[1] < len(ends):
+        return status.TOO_SHORT
+    runs = 0
     for i in range(len(bounds) - 1):
         if bounds[i] < 0 or bounds[i] > bounds[i + 1] or bounds[i + 1] > len(term_ids):
             return status.BAD_OFFSETS | (i << 8)
-        document = np.uint32(first + i)
         for j in range(bounds[i], bounds[i + 1]):
-            if np.int64(term_ids[j]) >= len(numbers):
+            term = np.int64(term_ids[j])
+            if term >= len(ends):
                 return status.BAD_CODE | (j << 8)
-            term = numbers[np.int64(term_ids[j])]
-            if term < 0 or term >= count:
-                return status.BAD_CODE | (j << 8)
-            tokens[term] += 1
-            if last[term] != document:
-                last[term] = document
-                postings[term] += 1
+            if ends[term] == 0:
+                order[runs] = np.uint32(term)
+                runs += 1
+            ends[term] += np.uint32(1)
+    place = np.uint32(0)
+    for run in range(runs):
+        term = np.int64(order[run])
+        counts[1, run] = ends[term]
+        ends[term], place = place, np.uint32(place + ends[term])
+    with_positions = len(positions) != 0
+    for i in range(len(bounds) - 1):
+        document = np.uint64(i) << _HALF
+        for j in range(bounds[i], bounds[i + 1]):
+            term = np.int64(term_ids[j])
+            entries[np.int64(ends[term])] = document | np.uint64(positions[j]) if with_positions else document
+            ends[term] += np.uint32(1)
+    at, first = np.int64(0), np.int64(0)
+    for run in range(runs):
+        end = first + np.int64(counts[1, run])
+        if len(out) - at < RUN_BYTES + TOKEN_BYTES * (end - first):
+            return status.TOO_SHORT | (run << 8)
+        starts[run] = at
+        documents = np.int64(1)
+        for j in range(first + 1, end):
+            documents += np.int64((entries[j] >> _HALF) != (entries[j - 1] >> _HALF))
+        counts[0, run] = np.uint32(documents)
+        at = write_varint(out, at, documents)
+        previous = np.int64(0)
+        begin = first
+        while begin < end:
+            name = entries[begin] >> _HALF
+            stop = begin + 1
+            while stop < end and (entries[stop] >> _HALF) == name:
+                stop += 1
+            more = (np.int64(name) - previous) * 2
+            if stop - begin == 1:
+                at = write_varint(out, at, more)
+            else:
+                at = write_varint(out, write_varint(out, at, more + 1), stop - begin - 2)
+            previous = np.int64(name)
+            if with_positions:
+                before = np.uint64(0)
+                for k in range(begin, stop):
+                    position = entries[k] & _LOW
+                    at = write_varint(out, at, np.int64((position - before) & _LOW))
+                    before = position
+            begin = stop
+        first = end
+    state[0], state[1] = runs, at
     return status.OK
 
 
-def count_tokens_reference(
-    term_ids: UInt32s, numbers: Int64s, bounds: Int64s, first: int, last: UInt32s, postings: Int64s, tokens: Int64s
+def write_runs_reference(
+    term_ids: UInt32s,
+    bounds: Int64s,
+    positions: UInt32s,
+    ends: UInt32s,
+    entries: NDArray[np.uint64],
+    order: UInt32s,
+    counts: UInt32s,
+    starts: NDArray[Any],
+    out: Bytes,
+    state: Int64s,
 ) -> int:
     """Compute the plain reference, in Python."""
-    terms = numbers[term_ids]
-    tokens += np.bincount(terms, minlength=len(tokens))
-    documents = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds)) + first
-    pairs = np.unique(np.stack([terms, documents]), axis=1)
-    postings += np.bincount(pairs[0], minlength=len(postings))
-    last[pairs[0]] = pairs[1]
+    runs: dict[int, dict[int, list[int]]] = {}
+    for i in range(len(bounds) - 1):
+        for j in range(bounds[i], bounds[i + 1]):
+            places = runs.setdefault(int(term_ids[j]), {}).setdefault(i, [])
+            places.append(int(positions[j]) if len(positions) else 0)
+    data = bytearray()
+    for run, (term, documents) in enumerate(runs.items()):
+        order[run], starts[run] = term, len(data)
+        counts[:, run] = len(documents), sum(map(len, documents.values()))
+        data += _varint(len(documents))
+        before = 0
+        for document, places in documents.items():
+            count = len(places)
+            data += _varint((document - before) * 2 + (count > 1)) + (_varint(count - 2) if count > 1 else b"")
+            if len(positions):
+                data += b"".join(map(_varint, np.diff(places, prepend=0).tolist()))
+            before = document
+    out[: len(data)] = np.frombuffer(data, np.uint8)
+    state[:] = len(runs), len(data)
     return status.OK
+
+
+def _varint(value: int) -> bytes:
+    return bytes([value]) if value < 128 else bytes([value & 127 | 128]) + _varint(value >> 7)
 
 
 @kernel
-def fill_tokens(
-    term_ids: UInt32s,
-    numbers: Int64s,
-    bounds: Int64s,
+def fill_runs(
+    data: Bytes,
+    terms: UInt32s,
+    starts: NDArray[Any],
     first: int,
-    last: UInt32s,
+    document: int,
     ends: Int64s,
     document_ids: UInt32s,
     frequencies: UInt32s,
+    position_ends: Int64s,
+    positions: UInt32s,
 ) -> int:
-    """Append a batch's postings of some adjacent terms to those of each of these terms.
-
-    `term_ids`, `bounds` and `first` have been checked by `count_tokens`, which describes them.
+    """Append the runs of a batch to the postings of their terms.
 
     Args:
-        term_ids: Term of each token.
-        numbers: (terms of the batch,), number of each term among the wanted ones; any other number leaves it out.
-        bounds: Where the tokens of each document begin.
-        first: Id of the first document.
-        last: (wanted terms,), the document that was written last for each term; written.
-        ends: (wanted terms,), where the next posting of each term goes; written.
-        document_ids: Documents of all postings of the wanted terms; written.
-        frequencies: Frequencies of all postings of the wanted terms; written.
+        data: Bytes of the batch.
+        terms: (runs,), term of each run.
+        starts: (runs,), where each run begins.
+        first: The term whose postings are the first ones.
+        document: Id of the first document of the batch.
+        ends: (terms,), where the next posting of each term goes; written.
+        document_ids: Documents of all postings of the terms; written.
+        frequencies: Frequencies of all postings of the terms; written.
+        position_ends: (terms,), where the next position of each term goes; written. Empty if runs have no positions.
+        positions: Positions of all postings of the terms; written.
 
     Returns:
-        A status.
+        A status; its place is a run.
     """
-    wanted = len(ends)
-    if len(last) != wanted or len(frequencies) != len(document_ids):
+    with_positions, size = len(position_ends) != 0, len(data)
+    if len(starts) < len(terms) or len(frequencies) < len(document_ids):
         return status.TOO_SHORT
-    for i in range(len(bounds) - 1):
-        document = np.uint32(first + i)
-        for j in range(bounds[i], bounds[i + 1]):
-            term = numbers[np.int64(term_ids[j])]
-            if term < 0 or term >= wanted:
-                continue
-            place = ends[term]
-            if last[term] == document:
-                frequencies[place - 1] += np.uint32(1)
-                continue
-            if place < 0 or place >= len(document_ids):
-                return status.TOO_SHORT | (j << 8)
-            last[term] = document
-            document_ids[place] = document
-            frequencies[place] = 1
-            ends[term] = place + 1
+    if with_positions and len(position_ends) < len(ends):
+        return status.TOO_SHORT
+    for run in range(len(terms)):
+        term = np.int64(terms[run]) - first
+        if term < 0 or term >= len(ends):
+            return status.BAD_CODE | (run << 8)
+        count, at = read_varint(data, np.int64(starts[run]), size)
+        place = ends[term]
+        if at < 0 or place < 0 or place + count > len(document_ids):
+            return status.TOO_SHORT | (run << 8)
+        name = np.int64(document)
+        target = position_ends[term] if with_positions else np.int64(0)
+        for i in range(place, place + count):
+            word, at = _next(data, at, size)
+            tokens = np.int64(1)
+            if at >= 0 and word & 1:
+                tokens, at = _next(data, at, size)
+                tokens += 2
+            if at < 0:
+                return status.TOO_SHORT | (run << 8)
+            name += word >> 1
+            document_ids[i] = np.uint32(name)
+            frequencies[i] = np.uint32(tokens)
+            if with_positions:
+                if target < 0 or target + tokens > len(positions):
+                    return status.TOO_SHORT | (run << 8)
+                position = np.int64(0)
+                for k in range(target, target + tokens):
+                    more, at = _next(data, at, size)
+                    if at < 0:
+                        return status.TOO_SHORT | (run << 8)
+                    position += more
+                    positions[k] = np.uint32(position & 0xFFFFFFFF)
+                target += tokens
+        ends[term] = place + count
+        if with_positions:
+            position_ends[term] = target
     return status.OK
 
 
-def fill_tokens_reference(
-    term_ids: UInt32s,
-    numbers: Int64s,
-    bounds: Int64s,
+@subroutine
+def _next(data: Bytes, at: Any, end: Any) -> Any:
+    """Read a varint as `read_varint` does; most have one byte."""
+    if at < end and data[at] < 128:
+        return np.int64(data[at]), np.int64(at + 1)
+    return read_varint(data, at, end)
+
+
+def fill_runs_reference(
+    data: Bytes,
+    terms: UInt32s,
+    starts: NDArray[Any],
     first: int,
-    last: UInt32s,
+    document: int,
     ends: Int64s,
     document_ids: UInt32s,
     frequencies: UInt32s,
+    position_ends: Int64s,
+    positions: UInt32s,
 ) -> int:
     """Compute the plain reference, in Python."""
-    for i in range(len(bounds) - 1):
-        terms, counts = np.unique(numbers[term_ids[bounds[i] : bounds[i + 1]]], return_counts=True)
-        is_wanted = (terms >= 0) & (terms < len(ends))
-        terms, counts = terms[is_wanted], counts[is_wanted]
-        document_ids[ends[terms]] = last[terms] = first + i
-        frequencies[ends[terms]] = counts
-        ends[terms] += 1
-    return status.OK
-
-
-@kernel
-def fill_positions(term_ids: UInt32s, numbers: Int64s, positions: UInt32s, ends: Int64s, out: UInt32s) -> int:
-    """Append a batch's positions of some adjacent terms to those of each of these terms.
-
-    `term_ids` have been checked by `count_tokens`, which describes them.
-
-    Args:
-        term_ids: Term of each token.
-        numbers: (terms of the batch,), number of each term among the wanted ones; any other number leaves it out.
-        positions: (tokens,), position of each token.
-        ends: (wanted terms,), where the next position of each term goes; written.
-        out: Positions of all postings of the wanted terms; written.
-
-    Returns:
-        A status.
-    """
-    for j in range(len(term_ids)):
-        term = numbers[np.int64(term_ids[j])]
-        if term < 0 or term >= len(ends):
-            continue
-        place = ends[term]
-        if place < 0 or place >= len(out):
-            return status.TOO_SHORT | (j << 8)
-        out[place] = positions[j]
-        ends[term] = place + 1
-    return status.OK
-
-
-def fill_positions_reference(term_ids: UInt32s, numbers: Int64s, positions: UInt32s, ends: Int64s, out: UInt32s) -> int:
-    """Compute the plain reference, in Python."""
-    for term, position in zip(numbers[term_ids].tolist(), positions.tolist(), strict=True):
-        if 0 <= term < len(ends):
-            out[ends[term]] = position
+    for term, start in zip((terms.astype(np.int64) - first).tolist(), starts.tolist(), strict=True):
+        numbers = _numbers(data[start:].tobytes())
+        name = document
+        for _ in range(next(numbers)):
+            word = next(numbers)
+            name += word >> 1
+            tokens = next(numbers) + 2 if word & 1 else 1
+            document_ids[ends[term]], frequencies[ends[term]] = name, tokens
             ends[term] += 1
+            if len(position_ends):
+                places = np.cumsum([next(numbers) for _ in range(tokens)])
+                positions[position_ends[term] : position_ends[term] + tokens] = places
+                position_ends[term] += tokens
     return status.OK
+
+
+def _numbers(data: bytes) -> Iterator[int]:
+    """Yield varints."""
+    value = shift = 0
+    for byte in data:
+        value |= (byte & 127) << shift
+        shift += 7
+        if byte < 128:
+            yield value
+            value = shift = 0
 
 
 @kernel

@@ -44,17 +44,25 @@ def _hash(data: Bytes, start: Any, size: Any, head: Any) -> Any:
 
 
 @subroutine
-def _same(data: Bytes, start: Any, other: Any, size: Any) -> Any:
+def _same(data: Bytes, start: Any, known: Bytes, other: Any, size: Any) -> Any:
     """Return whether words of a size, with the same first 8 bytes, are equal."""
     j = 8
-    while j < size and next_word(data, start + j, size - j) == next_word(data, other + j, size - j):
+    while j < size and next_word(data, start + j, size - j) == next_word(known, other + j, size - j):
         j += 8
     return j >= size
 
 
 @subroutine
 def word_number(
-    data: Bytes, start: Any, size: Any, slots: Slots, starts: NDArray[np.int64], sizes: NDArray[np.int64], count: Any
+    data: Bytes,
+    start: Any,
+    size: Any,
+    slots: Slots,
+    known: Bytes,
+    place: Any,
+    starts: NDArray[np.int64],
+    sizes: NDArray[np.int64],
+    count: Any,
 ) -> Any:
     """Return the number of a word: `count` for a new one, which is put into the table, FULL if it has no place.
 
@@ -63,7 +71,9 @@ def word_number(
         start: Where the word begins.
         size: Number of bytes of the word.
         slots: The table, more than half of it free when all places are taken.
-        starts: First occurrence of each word, written for a new one.
+        known: Bytes of the words so far.
+        place: Where in `known` the bytes of a new word are, or will be.
+        starts: Where in `known` each word begins, written for a new one.
         sizes: Number of bytes of each word, written for a new one.
         count: Number of words so far.
     """
@@ -80,12 +90,14 @@ def word_number(
                 return np.int64(FULL)
             slots[2 * slot] = head
             slots[2 * slot + 1] = mark | np.uint64(count + 1)
-            starts[count] = start
+            starts[count] = place
             sizes[count] = size
             return np.int64(count)
         if slots[2 * slot] == head and (entry & ~_ID) == mark:
             number = np.int64(entry & _ID) - 1
-            if size <= 8 or (sizes[number] == size and _same(data, start, starts[number], size)):
+            if size <= 8 or (
+                (size < _BYTE or sizes[number] == size) and _same(data, start, known, starts[number], size)
+            ):
                 return number
         slot = (slot + 1) & last
 

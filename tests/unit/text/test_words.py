@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,3 +16,26 @@ from lance_duck.text.tables import alphanumeric
 def test_letters_and_digits_are_cut_as_by_their_table(text: str) -> None:
     tokens = [token for token, _ in words.tokens_of_text(text, AnalyserParameters(max_token_length=None))]
     assert tokens == list(words._runs(text, alphanumeric()))
+
+
+@pytest.mark.parametrize("tokenizer", ["simple", "whitespace"])
+def test_every_character_is_cut_as_by_the_reference(tokenizer: str) -> None:
+    parameters = AnalyserParameters(base_tokenizer=tokenizer, max_token_length=None)
+    characters = [chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000]
+    text = "".join(f"b{character}cd 7" for character in characters)
+    cut = words.cut_texts(pa.array([text], pa.large_string()), parameters)
+    assert [cut.words[i] for i in cut.ids.tolist()] == [token for token, _ in words.tokens_of_text(text, parameters)]
+
+
+def test_words_of_a_table_stay_what_they_are_when_it_grows() -> None:
+    table = words.WordTable()
+    first = [f"word{i}" * (1 + i % 5) for i in range(3000)]
+    assert table.number(pa.array(first, pa.large_string())).tolist() == list(range(3000))
+    values = table.values()
+    more = [f"more{i}" for i in range(9000)]
+    numbers = table.number(pa.array([*more, *first], pa.large_string()))
+    assert numbers.tolist() == [*range(3000, 12_000), *range(3000)]
+    assert values.cast(pa.large_string()).to_pylist() == first
+    assert table.values().cast(pa.large_string()).to_pylist() == table.strings() == first + more
+    assert table.strings(11_999) == ["more8999"]
+    assert len(table) == 12_000

@@ -6,7 +6,9 @@ import pytest
 from unit.index.inverted.postings import rows_of, tokens_of, words_of
 
 from lance_duck.index.inverted.contents import PartitionContents
-from lance_duck.index.inverted.invert import Inversion, TokenBatch, token_batch
+from lance_duck.index.inverted.invert import Inversion, TokenBatch, TokenSorter
+from lance_duck.text.analyser import Analyser
+from lance_duck.text.parameters import AnalyserParameters
 
 
 def _inverted(batches: list[dict[int, str]], with_positions: bool = True) -> PartitionContents:
@@ -15,10 +17,8 @@ def _inverted(batches: list[dict[int, str]], with_positions: bool = True) -> Par
 
 def _tokens(batches: list[dict[int, str]], with_positions: bool = True) -> list[TokenBatch]:
     return [
-        token_batch(
-            tokens_of([words_of(text) for text in batch.values()]),
-            np.array(list(batch), np.uint64),
-            with_positions=with_positions,
+        TokenSorter(with_positions=with_positions).rows(
+            tokens_of([words_of(text) for text in batch.values()]), np.array(list(batch), np.uint64)
         )
         for batch in batches
     ]
@@ -99,13 +99,13 @@ def test_pieces_are_the_partition_a_part_of_its_terms_at_a_time(seed: int, with_
         assert piece.documents.row_ids.tolist() == whole.documents.row_ids.tolist()
 
 
-def test_a_piece_has_a_whole_term_and_an_eighth_of_all_postings_at_least() -> None:
+def test_a_piece_has_a_whole_term_at_least_and_no_more_postings_than_asked_for() -> None:
     texts = dict.fromkeys(range(8), "a b c d e f g h i j")
     pieces = list(Inversion(_tokens([texts]), with_positions=True).pieces(1))
     assert [len(piece.terms) for piece in pieces] == [1] * 10
     texts = {row: " ".join(f"w{row}x{word}" for word in range(20)) for row in range(8)}
-    pieces = list(Inversion(_tokens([texts]), with_positions=True).pieces(1))
-    assert [len(piece.document_ids) for piece in pieces] == [20] * 8
+    pieces = list(Inversion(_tokens([texts]), with_positions=True).pieces(30))
+    assert [len(piece.document_ids) for piece in pieces] == [30] * 5 + [10]
 
 
 @pytest.mark.parametrize("batches", [[], [{1: ""}]])
@@ -114,8 +114,31 @@ def test_no_tokens_are_one_piece(batches: list[dict[int, str]]) -> None:
     assert len(piece.documents) == len(piece.terms) == 0
 
 
-def test_batches_are_released_once_their_postings_are_made() -> None:
-    batches = _tokens([{1: "a b"}, {2: "c"}])
-    for piece in Inversion(batches, with_positions=False).pieces(1):
-        assert bool(batches) == (piece.terms[-1].as_py() != b"c")
-    assert batches == []
+def test_runs_are_given_up_once_their_postings_are_made() -> None:
+    inversion = Inversion(_tokens([{1: "a b"}, {2: "c"}]), with_positions=False)
+    empty = Inversion(with_positions=False)
+    assert inversion.nbytes > empty.nbytes
+    for piece in inversion.pieces(1):
+        assert bool(inversion._runs) == (piece.terms[-1].as_py() != b"c")
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_batches_of_several_vocabularies_are_one_partition(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    analyser = Analyser(AnalyserParameters())
+    texts = [" ".join(random.choice(["cat", "cats", "the", "Ä", "lake", f"w{i % 9}"], 7)) for i in range(60)]
+    vocabularies = [analyser.vocabulary() for _ in range(3)]
+    sorters = [TokenSorter(with_positions=True, vocabulary=vocabulary) for vocabulary in vocabularies]
+    numbered, own = [], []
+    for at in range(0, 60, 10):
+        column, rows = pa.array(texts[at : at + 10]), np.arange(at, at + 10, dtype=np.uint64)
+        which = random.integers(3)
+        numbered.append(sorters[which].rows(analyser.analyse(column, vocabularies[which]), rows))
+        own.append(TokenSorter(with_positions=True).rows(analyser.analyse(column), rows))
+    contents, expected = (Inversion(batches, with_positions=True).whole() for batches in (numbered, own))
+    assert contents.terms.equals(expected.terms)
+    for name in ("bounds", "document_ids", "frequencies", "positions"):
+        np.testing.assert_array_equal(getattr(contents, name), getattr(expected, name))
+    assert rows_of(contents) == {
+        row: [(t.text, t.position) for t in analyser.terms_of(text)] for row, text in enumerate(texts)
+    }

@@ -8,13 +8,13 @@ from unit.index.inverted.postings import rows_of, tokens_of, words_of
 
 from lance_duck.errors import CorruptError, InvalidInputError
 from lance_duck.index.inverted.contents import Documents, PartitionContents
-from lance_duck.index.inverted.invert import Inversion, token_batch
+from lance_duck.index.inverted.invert import Inversion, TokenSorter
 from lance_duck.index.inverted.merge import LivingPart, merged_partitions, whole_partition
 
 
 def _contents(texts: dict[int, str], with_positions: bool = True) -> PartitionContents:
     tokens = tokens_of([words_of(text) for text in texts.values()])
-    batch = token_batch(tokens, np.array(list(texts), np.uint64), with_positions=with_positions)
+    batch = TokenSorter(with_positions=with_positions).rows(tokens, np.array(list(texts), np.uint64))
     return Inversion([batch], with_positions=with_positions).whole()
 
 

@@ -9,59 +9,96 @@ from lance_duck.kernels import status
 from lance_duck.kernels.postings import sort
 
 
-def _tokens(seed: int) -> tuple[Any, Any, Any]:
-    """Return term ids of 7 terms, the numbers of these among 11, and the bounds of documents, some without tokens."""
+def _runs(seed: int, with_positions: bool, write: Any = sort.write_runs) -> tuple[list[Any], list[int]]:
+    """Return order, counts, starts and bytes of the runs of 7 terms in 20 documents, some without tokens."""
     random = np.random.default_rng(seed)
-    lengths = random.integers(0, 9, 20)
-    bounds = np.append(0, np.cumsum(lengths))
-    numbers = random.permutation(11)[:7].astype(np.int64)
-    return random.integers(0, 7, bounds[-1]).astype(np.uint32), numbers, bounds
+    bounds = np.append(0, np.cumsum(random.integers(0, 9, 20)))
+    term_ids = random.integers(0, 7, bounds[-1]).astype(np.uint32)
+    far = random.integers(0, 1 << random.integers(1, 32), len(term_ids)) * (random.random(len(term_ids)) < 0.2)
+    steps = np.where(np.isin(np.arange(len(term_ids)), bounds), 0, 1 + far)
+    positions = np.cumsum(steps).astype(np.uint32)
+    ends, entries = np.zeros(9, np.uint32), np.empty(len(term_ids), np.uint64)
+    order, counts, starts = np.zeros(9, np.uint32), np.zeros((2, 9), np.uint32), np.zeros(9, np.uint32)
+    out, state = np.zeros(15 * len(term_ids) + 50, np.uint8), np.zeros(2, np.int64)
+    arguments = term_ids, bounds, positions if with_positions else positions[:0]
+    assert write(*arguments, ends, entries, order, counts, starts, out, state) == status.OK
+    runs, size = state.tolist()
+    return [order[:runs], counts[:, :runs], starts[:runs], out[:size]], [each.tolist() for each in arguments]
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_tokens_are_counted_and_filled_as_by_the_reference(seed: int) -> None:
-    term_ids, numbers, bounds = _tokens(seed)
-    states = []
-    for count in (sort.count_tokens, sort.count_tokens_reference):
-        state = (np.full(11, sort.NO_DOCUMENT, np.uint32), np.zeros(11, np.int64), np.zeros(11, np.int64))
-        assert count(term_ids, numbers, bounds, 5, *state) == status.OK
-        states.append([a.tolist() for a in state])
-    assert states[0] == states[1]
-    total = sum(states[0][1])
-    starts = np.append(0, np.cumsum(states[0][1]))
-    for first, end in ((0, 11), (2, 9), (4, 4)):
-        results = []
-        for fill in (sort.fill_tokens, sort.fill_tokens_reference):
-            last, ends = np.full(end - first, sort.NO_DOCUMENT, np.uint32), starts[first:end].copy()
-            documents, frequencies = np.zeros(total, np.uint32), np.zeros(total, np.uint32)
-            assert fill(term_ids, numbers - first, bounds, 5, last, ends, documents, frequencies) == status.OK
-            results.append([a.tolist() for a in (last, ends, documents, frequencies)])
-        assert results[0] == results[1]
-        assert results[0][1] == starts[first + 1 : end + 1].tolist()
+@pytest.mark.parametrize("with_positions", [True, False])
+@pytest.mark.parametrize("seed", range(9))
+def test_runs_are_written_as_by_the_reference(seed: int, with_positions: bool) -> None:
+    runs, _ = _runs(seed, with_positions)
+    expected, _ = _runs(seed, with_positions, sort.write_runs_reference)
+    assert [each.tolist() for each in runs] == [each.tolist() for each in expected]
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_positions_are_filled_as_by_the_reference(seed: int) -> None:
-    term_ids, numbers, _ = _tokens(seed)
-    positions = np.arange(len(term_ids), dtype=np.uint32)
-    starts = np.append(0, np.cumsum(np.bincount(numbers[term_ids], minlength=11)))
-    for first, end in ((0, 11), (2, 9), (4, 4)):
-        results = []
-        for fill in (sort.fill_positions, sort.fill_positions_reference):
-            ends, out = starts[first:end].copy(), np.zeros(len(term_ids), np.uint32)
-            assert fill(term_ids, numbers - first, positions, ends, out) == status.OK
-            results.append((ends.tolist(), out.tolist()))
-        assert results[0] == results[1]
-        assert results[0][0] == starts[first + 1 : end + 1].tolist()
+@pytest.mark.parametrize("with_positions", [True, False])
+@pytest.mark.parametrize("seed", range(9))
+def test_runs_become_the_postings_of_their_tokens(seed: int, with_positions: bool) -> None:
+    (order, counts, starts, data), (term_ids, bounds, positions) = _runs(seed, with_positions)
+    places = np.argsort(order)
+    terms, starts, counts = order[places] + np.uint32(3), starts[places], counts[:, places]
+    results = []
+    for fill in (sort.fill_runs, sort.fill_runs_reference):
+        ends, position_ends = np.zeros((2, 7), np.int64)
+        ends[order[places]], position_ends[order[places]] = np.cumsum(counts, axis=1) - counts
+        if not with_positions:
+            position_ends = position_ends[:0]
+        ids, frequencies = np.zeros((2, counts[0].sum()), np.uint32)
+        out = np.zeros(counts[1].sum() if with_positions else 0, np.uint32)
+        assert fill(data, terms, starts, 3, 100, ends, ids, frequencies, position_ends, out) == status.OK
+        results.append([each.tolist() for each in (ends, ids, frequencies, position_ends, out)])
+    assert results[0] == results[1]
+    tokens: dict[int, dict[int, list[int]]] = {}
+    for i in range(len(bounds) - 1):
+        for j in range(bounds[i], bounds[i + 1]):
+            tokens.setdefault(term_ids[j], {}).setdefault(100 + i, []).append(positions[j] if positions else 0)
+    in_order = [tokens[term] for term in sorted(tokens)]
+    _, ids, frequencies, _, out = results[0]
+    assert ids == [document for documents in in_order for document in documents]
+    assert frequencies == [len(places) for documents in in_order for places in documents.values()]
+    if with_positions:
+        assert out == [place for documents in in_order for places in documents.values() for place in places]
 
 
-def test_arrays_of_unlike_sizes_are_refused() -> None:
-    term_ids, numbers, bounds = _tokens(0)
-    last, ends = np.zeros(10, np.uint32), np.zeros(11, np.int64)
-    ids, frequencies = np.zeros((2, len(term_ids)), np.uint32)
-    assert sort.fill_tokens(term_ids, numbers, bounds, 5, last, ends, ids, frequencies) == status.TOO_SHORT
-    last = np.zeros(11, np.uint32)
-    assert sort.fill_tokens(term_ids, numbers, bounds, 5, last, ends, ids, frequencies[:-1]) == status.TOO_SHORT
+def test_runs_without_room_are_refused() -> None:
+    (order, counts, starts, data), _ = _runs(1, True)
+    places = np.argsort(order)
+    terms, starts, counts = order[places], starts[places], counts[:, places]
+    bounds, position_bounds = np.cumsum(counts, axis=1) - counts
+    ids, frequencies = np.zeros((2, counts[0].sum()), np.uint32)
+    out = np.zeros(counts[1].sum(), np.uint32)
+
+    def filled(data: Any = data, first: int = 0, ids: Any = ids, positions: Any = out) -> int:
+        ends, position_ends = np.zeros((2, 7), np.int64)
+        ends[terms], position_ends[terms] = bounds, position_bounds
+        return sort.fill_runs(data, terms, starts, first, 0, ends, ids, frequencies, position_ends, positions) & 0xFF
+
+    assert filled() == status.OK
+    assert filled(data[:-1]) == status.TOO_SHORT
+    assert filled(ids=ids[:-1]) == status.TOO_SHORT
+    assert filled(positions=out[:-1]) == status.TOO_SHORT
+    assert filled(first=1) == status.BAD_CODE
+
+
+def test_tokens_that_do_not_fit_together_are_a_status() -> None:
+    def written(term_ids: list[int], bounds: list[int], positions: int = 0, room: int = 99) -> int:
+        entries, state = np.zeros(9, np.uint64), np.zeros(2, np.int64)
+        ends, order, starts = np.zeros((3, 2), np.uint32)
+        counts, out = np.zeros((2, 2), np.uint32), np.zeros(room, np.uint8)
+        places = np.zeros(positions, np.uint32)
+        arguments = np.array(term_ids, np.uint32), np.array(bounds), places
+        return sort.write_runs(*arguments, ends, entries, order, counts, starts, out, state) & 0xFF
+
+    assert written([0, 1], [0, 2]) == status.OK
+    assert written([0, 2], [0, 2]) == status.BAD_CODE
+    assert written([0, 1], [0, 3]) == status.BAD_OFFSETS
+    assert written([0, 1], [1, 0]) == status.BAD_OFFSETS
+    assert written([0, 1], [0, 2], positions=1) == status.TOO_SHORT
+    assert written([0, 1], [0, 2], room=19) == status.TOO_SHORT
+    assert written([0] * 10, [0, 10]) == status.TOO_SHORT
 
 
 def _partition(seed: int) -> tuple[Any, Any, Any, Any, Any, Any]:
@@ -112,7 +149,3 @@ def test_what_does_not_fit_together_is_a_status_and_not_touched() -> None:
     assert sort.fill_living_positions(*partition, positions[:-1], ends, out) & 0xFF == status.TOO_SHORT
     ends[:] = 0
     assert sort.fill_living_positions(*partition, np.append(positions, positions), ends, out) == status.TRAILING
-    last, one = np.zeros(8, np.uint32), np.zeros(8, np.int64)
-    term_ids = np.array([0, 9], np.uint32)
-    assert sort.count_tokens(term_ids, numbers, np.array([0, 2]), 0, last, one, one) & 0xFF == status.BAD_CODE
-    assert sort.count_tokens(term_ids, numbers, np.array([0, 3]), 0, last, one, one) & 0xFF == status.BAD_OFFSETS

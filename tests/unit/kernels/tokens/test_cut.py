@@ -8,7 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lance_duck.kernels.jit import readonly
-from lance_duck.kernels.tokens.cut import BAD_OFFSETS, CODE_POINTS, DONE, TOKENS_FULL, WORDS_FULL, cut_ngrams, cut_words
+from lance_duck.kernels.tokens.cut import (
+    BAD_OFFSETS,
+    CODE_POINTS,
+    DONE,
+    TOKENS_FULL,
+    WORDS_FULL,
+    ascii_sums,
+    cut_ngrams,
+    cut_whole,
+    cut_words,
+)
 from lance_duck.kernels.tokens.keep import DROPPED, keep_tokens, keep_tokens_reference
 from lance_duck.kernels.tokens.words import LONG
 
@@ -30,16 +40,22 @@ class Arrays:
         self.ids = np.zeros(tokens, np.uint32)
         self.spans = np.zeros((tokens, 2), np.int64)
         self.bounds = np.zeros(len(self.offsets), np.int64)
-        self.state = np.array([0, -1, 0, 0], np.int64)
+        self.known = np.zeros(4096, np.uint8)
+        self.state = np.array([0, -1, 0, 0, 0], np.int64)
 
     def cut(self, limit: int = 40, ngrams: tuple[int, int, int] | None = None) -> int:
-        rest = (limit, self.slots, self.starts, self.sizes, self.ids, self.spans, self.bounds, self.state)
+        table = (self.known, self.starts, self.sizes, self.slots)
+        rest = (limit, table, self.ids, self.spans, self.bounds, self.state)
         if ngrams:
             return cut_ngrams(self.data, self.offsets, readonly(np.array(ngrams, np.int64)), *rest)
-        return cut_words(self.data, self.offsets, readonly(LETTERS), *rest)
+        return cut_words(self.data, self.offsets, (readonly(LETTERS), readonly(ascii_sums(LETTERS))), *rest)
+
+    def cut_whole(self, limit: int) -> int:
+        table = (self.known, self.starts, self.sizes, self.slots)
+        return cut_whole(self.data, self.offsets, 0, limit, table, self.ids, self.spans, self.bounds, self.state)
 
     def tokens(self) -> list[bytes | None]:
-        data = self.data.tobytes()
+        data = self.known.tobytes()
         words = [data[a : a + n] for a, n in zip(self.starts.tolist(), self.sizes.tolist(), strict=True)]
         return [None if i == LONG else words[i] for i in self.ids[: self.state[2]].tolist()]
 
@@ -50,7 +66,48 @@ def test_words_are_numbered_as_they_come() -> None:
     assert arrays.ids[:6].tolist() == [0, 1, 0, 2, 0, 3]
     assert arrays.bounds.tolist() == [0, 3, 3, 6]
     assert arrays.spans[:6].tolist() == [[0, 2], [4, 6], [7, 9], [9, 19], [20, 22], [23, 33]]
-    assert arrays.state.tolist() == [3, -1, 6, 4]
+    assert arrays.state.tolist() == [3, -1, 6, 4, 24]
+
+
+def test_a_table_goes_on_with_the_words_of_other_texts() -> None:
+    first, second = Arrays([b"ab abcdefghij"]), Arrays([b"cd abcdefghij ab abcdefghik"])
+    assert first.cut() == DONE
+    for name in ("known", "starts", "sizes", "slots"):
+        setattr(second, name, getattr(first, name))
+    second.state[3:] = first.state[3:]
+    assert second.cut() == DONE
+    assert second.tokens() == [b"cd", b"abcdefghij", b"ab", b"abcdefghik"]
+    assert second.ids[:4].tolist() == [2, 1, 0, 3]
+
+
+def test_each_whole_text_is_a_token() -> None:
+    arrays = Arrays([b"a b", b"", b"abcd", b"a b"])
+    assert arrays.cut_whole(limit=4) == DONE
+    assert arrays.tokens() == [b"a b", b"", None, b"a b"]
+    assert arrays.bounds.tolist() == [0, 1, 2, 3, 4]
+    assert arrays.spans[:4].tolist() == [[0, 3], [3, 3], [3, 7], [7, 10]]
+
+
+def test_words_without_room_for_their_bytes_wait_for_it() -> None:
+    arrays = Arrays([b"abc de abc"])
+    arrays.known = np.zeros(4, np.uint8)
+    assert arrays.cut() == WORDS_FULL
+    assert arrays.state.tolist() == [0, 4, 1, 1, 3]
+    arrays.known = np.concatenate([arrays.known, np.zeros(4, np.uint8)])
+    assert arrays.cut() == DONE
+    assert arrays.tokens() == [b"abc", b"de", b"abc"]
+
+
+@pytest.mark.parametrize("character", ["a", "m", "z", "`", "{", " ", "\x00", "\x7f", "A", "\x80", "é", "漢", "😀"])
+def test_runs_end_wherever_they_do(character: str) -> None:
+    is_letter = LETTERS[ord(character)] == 1
+    for before in range(20):
+        for after in range(10):
+            text = "b" * before + character + "c" * after
+            arrays = Arrays([text.encode(), b"d" * 9])
+            assert arrays.cut() == DONE
+            runs = [text] if is_letter else [run for run in ("b" * before, "c" * after) if run]
+            assert arrays.tokens() == [*(run.encode() for run in runs), b"d" * 9]
 
 
 def test_words_that_differ_in_length_alone_are_different() -> None:
@@ -68,10 +125,10 @@ def test_long_tokens_have_no_number() -> None:
 def test_full_arrays_are_told_apart_and_the_work_goes_on() -> None:
     arrays = Arrays([b"x y", b"a b a c"], words=4, tokens=3)
     assert arrays.cut() == TOKENS_FULL
-    assert arrays.state.tolist() == [1, 5, 3, 3]
+    assert arrays.state.tolist() == [1, 5, 3, 3, 3]
     arrays.ids = np.concatenate([arrays.ids, np.zeros(9, np.uint32)])
     assert arrays.cut() == WORDS_FULL
-    assert arrays.state.tolist() == [1, 9, 5, 4]
+    assert arrays.state.tolist() == [1, 9, 5, 4, 4]
     assert arrays.tokens() == [b"x", b"y", b"a", b"b", b"a"]
 
 
@@ -86,10 +143,14 @@ def test_damaged_utf8_stays_inside_of_its_text(texts: Any, ngrams: tuple[int, in
     arrays = Arrays(texts, words=64, tokens=512)
     status = arrays.cut(ngrams=ngrams)
     assert status in (DONE, WORDS_FULL)
-    words = int(arrays.state[3])
-    for start, size in zip(arrays.starts[:words].tolist(), arrays.sizes[:words].tolist(), strict=True):
-        text = int(np.searchsorted(arrays.offsets, start, "right")) - 1
-        assert start + size <= arrays.offsets[text + 1]
+    count, words = int(arrays.state[2]), int(arrays.state[3])
+    assert (arrays.ids[:count] < words).all()
+    bounds = np.append(arrays.bounds[: arrays.state[0] + 1], count)
+    of_texts = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
+    assert (arrays.spans[:count, 0] >= arrays.offsets[of_texts]).all()
+    assert (arrays.spans[:count, 1] <= arrays.offsets[of_texts + 1]).all()
+    data = arrays.data.tobytes()
+    assert arrays.tokens() == [data[begin:end] for begin, end in arrays.spans[:count].tolist()]
 
 
 @given(st.lists(st.lists(st.sampled_from([0, 1, 2, 3, LONG]), max_size=6), max_size=6), st.booleans())
