@@ -1,7 +1,8 @@
 """How long does a full-text index take to build, of how many bytes is it, and how much memory does that take?
 
-Both index the same texts, which have words as frequent as those of a language; those of the JSON are one of four
-leaves of each document. Memory is what a process of its own has at its peak beyond what it has when the table is open.
+Both index one table of texts, which have words as frequent as those of a language; those of the JSON are one of four
+leaves of each document. Each build has a process of its own, which has built a small index before: by the clock, in
+time of the processor, of all threads, and with what memory it has at its peak beyond what it had then.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Iterator
-from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -22,17 +22,21 @@ import numpy as np
 import pyarrow as pa
 
 import lance_duck as ld
-from benchmarks._harness import DATA, OURS, Case, add_clock, chosen, clock_of, options, race, report
+from benchmarks._harness import DATA, OURS, Case, chosen, options, report
 from benchmarks._texts import texts
 
-LIBRARIES: dict[str, Any] = {OURS: ld, "pylance": lance}
+LIBRARIES = {OURS: "lance_duck", "pylance": "lance"}
+MEASURES = {"build": "", "processor": "", "memory": "MB"}
+"""What a build is measured by, and its unit; seconds have none."""
 PLAIN: dict[str, Any] = {"stem": False, "remove_stop_words": False}
+POSITIONS: dict[str, Any] = {**PLAIN, "with_position": True}
 SETTINGS: dict[str, dict[str, Any]] = {
     "default analyser": {},
     "no stemming": PLAIN,
-    "with positions": {**PLAIN, "with_position": True},
-    "with positions, memory_limit=16": {**PLAIN, "with_position": True, "memory_limit": 16},
-    "blocks of 256": {**PLAIN, "block_size": 256},
+    "with positions": POSITIONS,
+    "with positions, memory_limit=16": {**POSITIONS, "memory_limit": 16},
+    "with positions, format 3": {**POSITIONS, "format_version": 3},
+    "blocks of 256, format 3": {**PLAIN, "block_size": 256},
     "JSON": {**PLAIN, "column": "j"},
 }
 STEP = 50_000
@@ -40,25 +44,25 @@ SEGMENTS = 4
 LIMITS = (64, 256)
 """Megabytes that a merge may hold."""
 
-_PEAK = """
-import json, sys
+_BUILD = """
+import json, sys, time
 from pathlib import Path
 import lance, lance_duck
 from benchmarks.full_text import build
 
-library = {"lance": lance, "lance_duck": lance_duck}[sys.argv[1]]
-build(library, sys.argv[2] + "/warm.lance", json.loads(sys.argv[4]), keep=False)
+library, name = {"lance": lance, "lance_duck": lance_duck}[sys.argv[1]], "built-" + sys.argv[1]
+settings = json.loads(sys.argv[4])
+build(library, sys.argv[2], name, settings)
 def most():
     # ru_maxrss of a child begins with what its parent had.
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
 
-before = most()
-build(library, sys.argv[3], json.loads(sys.argv[4]), keep=False)
-print((most() - before) / 1024)
+before, clock, processor = most(), time.perf_counter(), time.process_time()
+build(library, sys.argv[3], name, settings)
+clock, processor = time.perf_counter() - clock, time.process_time() - processor
+print(json.dumps([clock, processor, (most() - before) / 1024]))
 """
-
-MERGED: dict[str, Any] = {**PLAIN, "with_position": True}
 
 _MERGE = """
 import shutil, sys
@@ -88,19 +92,21 @@ print((most() - before) / 1024)
 
 
 def main() -> None:
-    """Race through building, then weigh what was built."""
-    parser = options((__doc__ or "").split("\n")[0], rows=200_000, rounds=3)
-    add_clock(parser)
-    arguments = parser.parse_args()
+    """Build in turns, then weigh what was built."""
+    arguments = options((__doc__ or "").split("\n")[0], rows=200_000, rounds=3).parse_args()
     cases = []
     for name in chosen(SETTINGS, arguments.only):
         settings = SETTINGS[name]
-        paths = {who: table(who, arguments.rows, is_json="column" in settings) for who in LIBRARIES}
-        work = {who: partial(build, LIBRARIES[who], path, settings) for who, path in paths.items()}
-        cases.append(race(f"build, {name}", work, arguments.rounds, clock_of(arguments)))
-        sizes = {who: [size_of(path) / 1e6] for who, path in paths.items()}
-        cases.append(Case(f"size, {name}", sizes, "MB"))
-        cases.append(Case(f"memory, {name}", {who: [peak(who, path, settings)] for who, path in paths.items()}, "MB"))
+        path = table(arguments.rows, is_json="column" in settings)
+        measured: dict[str, list[list[float]]] = {who: [] for who in LIBRARIES}
+        for turn in range(arguments.rounds):
+            for who in list(LIBRARIES)[:: 1 if turn % 2 else -1]:
+                measured[who].append(measure(who, path, settings))
+        for at, (what, unit) in enumerate(MEASURES.items()):
+            cases.append(
+                Case(f"{what}, {name}", {who: [each[at] for each in measured[who]] for who in LIBRARIES}, unit)
+            )
+        cases.append(Case(f"size, {name}", {who: [size_of(who, path) / 1e6] for who in LIBRARIES}, "MB"))
     if arguments.only in "merge":
         cases += merges(arguments.rows)
     report(f"Full-text indexes of {arguments.rows:,} texts", cases, arguments.json)
@@ -117,7 +123,7 @@ def merges(rows: int) -> list[Case]:
         step = -(-len(fragments) // SEGMENTS)
         parts = [
             dataset.create_index_uncommitted(
-                "s", "INVERTED", name="s_idx", fragment_ids=fragments[at : at + step], **MERGED
+                "s", "INVERTED", name="s_idx", fragment_ids=fragments[at : at + step], **POSITIONS
             )
             for at in range(0, len(fragments), step)
         ]
@@ -130,38 +136,36 @@ def merges(rows: int) -> list[Case]:
     return cases
 
 
-def build(library: Any, path: str, settings: dict[str, Any], *, keep: bool = True) -> None:
+def build(library: Any, path: str, name: str, settings: dict[str, Any]) -> None:
     """Build the index of a table anew."""
-    dataset = library.dataset(path)
-    dataset.create_scalar_index(
-        **{"column": "s", "index_type": "INVERTED", "name": "built", "replace": True, **settings}
+    library.dataset(path).create_scalar_index(
+        **{"column": "s", "index_type": "INVERTED", "name": name, "replace": True, **settings}
     )
-    if not keep:
-        dataset.drop_index("built")
 
 
-def size_of(path: str) -> int:
+def size_of(who: str, path: str) -> int:
     """Return the bytes of the index of a table."""
-    (index,) = (index for index in ld.dataset(path).describe_indices() if index.name == "built")
+    name = f"built-{LIBRARIES[who]}"
+    (index,) = (index for index in ld.dataset(path).describe_indices() if index.name == name)
     return index.total_size_bytes or 0
 
 
-def peak(who: str, path: str, settings: dict[str, Any]) -> float:
-    """Return the megabytes that a build takes; the first one, of few rows, does not count."""
-    folder = Path(path).parent
-    warm = folder / "warm.lance"
+def measure(who: str, path: str, settings: dict[str, Any]) -> list[float]:
+    """Return seconds by the clock, seconds of the processor, and megabytes of a build."""
+    warm = Path(path).parent / "warm.lance"
     if not warm.exists():
         lance.write_dataset(
             pa.table({"s": texts(1000), "j": documents(texts(1000), 0)}), warm, data_storage_version="2.2"
         )
-    library = "lance_duck" if who == OURS else "lance"
-    command = [sys.executable, "-W", "ignore", "-c", _PEAK, library, str(folder), path, json.dumps(settings)]
-    return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    command = [sys.executable, "-W", "ignore", "-c", _BUILD, LIBRARIES[who], str(warm), path, json.dumps(settings)]
+    said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    figures: list[float] = json.loads(said)
+    return figures
 
 
-def table(who: str, rows: int, *, is_json: bool = False) -> str:
+def table(rows: int, *, is_json: bool = False) -> str:
     """Write a table, unless it is there."""
-    path = DATA / f"full-text-{rows}-{'json-' if is_json else ''}{who}" / "t.lance"
+    path = DATA / f"full-text-{rows}{'-json' if is_json else ''}" / "t.lance"
     if not path.exists():
         shutil.rmtree(path.parent, ignore_errors=True)
         parts = json_batches(rows) if is_json else batches(rows)

@@ -6,6 +6,8 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import chain
+from typing import TypeVar
 
 import pyarrow as pa
 
@@ -17,6 +19,9 @@ from lance_duck.index.kind import ROW, VALUE, BuildOptions
 from lance_duck.text.analyser import Analyser
 from lance_duck.text.elements import elements_of
 from lance_duck.text.vocabulary import Vocabulary
+
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
 
 
 def build_partitions(
@@ -88,7 +93,7 @@ def _analysed(rows: pa.RecordBatchReader, settings: InvertedSettings, limit: int
         return sorted_tokens, batch.num_rows
 
     text_bytes = min(TEXT_BYTES, max(1, limit // HELD_SHARE))
-    return _side_by_side(analyse, _pieces(rows, text_bytes), workers)
+    return side_by_side(analyse, _pieces(rows, text_bytes), workers if workers > 1 else 0)
 
 
 def _pieces(rows: pa.RecordBatchReader, text_bytes: int) -> Iterator[pa.RecordBatch]:
@@ -100,31 +105,30 @@ def _pieces(rows: pa.RecordBatchReader, text_bytes: int) -> Iterator[pa.RecordBa
             yield batch.slice(start, step)
 
 
-def _side_by_side(
-    analyse: Callable[[pa.RecordBatch], tuple[TokenBatch, int]], pieces: Iterable[pa.RecordBatch], workers: int
-) -> Iterator[tuple[TokenBatch, int]]:
-    """Yield the tokens of each piece, in order, from several threads; a single piece needs none."""
-    source = iter(pieces)
+def side_by_side(work: Callable[[_Item], _Result], items: Iterable[_Item], threads: int) -> Iterator[_Result]:
+    """Yield the result of work for each item, in order, from several threads; a single item needs none.
+
+    Args:
+        work: What is done with an item.
+        items: Items, taken by the calling thread, as many at a time as there are threads, and one more.
+        threads: Number of threads; 0: the calling thread does the work.
+    """
+    source = iter(items)
     first = next(source, None)
     second = next(source, None)
     if first is None:
         return
-    if second is None or workers < 2:
-        yield analyse(first)
-        yield from map(analyse, source if second is None else _and(second, source))
+    if second is None or not threads:
+        yield work(first)
+        yield from map(work, source if second is None else chain([second], source))
         return
-    with ThreadPoolExecutor(workers, "lance_duck-index") as pool:
-        waiting: deque[Future[tuple[TokenBatch, int]]] = deque(pool.submit(analyse, piece) for piece in (first, second))
+    with ThreadPoolExecutor(threads, "lance_duck-index") as pool:
+        waiting: deque[Future[_Result]] = deque(pool.submit(work, item) for item in (first, second))
         try:
             while waiting:
-                while len(waiting) <= workers and (piece := next(source, None)) is not None:
-                    waiting.append(pool.submit(analyse, piece))
+                while len(waiting) <= threads and (item := next(source, None)) is not None:
+                    waiting.append(pool.submit(work, item))
                 yield waiting.popleft().result()
         finally:
             for future in waiting:
                 future.cancel()
-
-
-def _and(first: pa.RecordBatch, others: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    yield first
-    yield from others

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from lance_duck.errors import InternalError, InvalidInputError
 from lance_duck.index.files import SegmentWriter
 from lance_duck.index.inverted import layout
+from lance_duck.index.inverted.build import side_by_side
 from lance_duck.index.inverted.codecs import blocks, fst, impacts, positions
 from lance_duck.index.inverted.codecs.arrays import bytes_and_offsets
 from lance_duck.index.inverted.codecs.scores import greatest_scores, inverse_frequencies, length_norms
@@ -49,6 +50,8 @@ class DocumentLengths:
     codes: NDArray[np.uint8]
 
 
+_ENCODERS: Final = 1
+"""Threads that encode postings while the calling thread makes the next ones of runs, and writes: about as much work."""
 _NO_FRAGMENTS: Final = np.empty(0, np.uint32)
 
 
@@ -106,19 +109,36 @@ def write_pieces(
         InvalidInputError: Positions are asked for, and the contents have none.
     """
     terms: list[pa.LargeBinaryArray] = []
-    documents: Documents | None = None
-    postings = _PostingsFile(writer, number, parameters)
-    for piece in pieces:
-        if parameters.with_position and piece.positions is None:
-            raise InvalidInputError("positions of terms", where=f"partition {number}", expected="kept", found="none")
-        terms.append(piece.terms)
-        documents = piece.documents if documents is None else documents
-        postings.write(piece)
-    if documents is None:
+    documents: list[Documents] = []
+
+    def stretches() -> Iterator[tuple[PostingStretch, DocumentLengths]]:
+        lengths: DocumentLengths | None = None
+        for piece in pieces:
+            if parameters.with_position and piece.positions is None:
+                raise InvalidInputError(
+                    "positions of terms", where=f"partition {number}", expected="kept", found="none"
+                )
+            if lengths is None:
+                documents.append(piece.documents)
+                lengths = _lengths(piece.documents)
+            terms.append(piece.terms)
+            yield from ((stretch, lengths) for stretch in _stretches(piece))
+
+    def encode(part: tuple[PostingStretch, DocumentLengths]) -> dict[str, pa.Array]:
+        return _postings(*part, parameters)
+
+    name = layout.postings_file(number)
+    file: FileWriter | None = None
+    for columns in side_by_side(encode, stretches(), _ENCODERS):
+        fields = [pa.field(key, array.type, nullable=False) for key, array in columns.items()]
+        schema = pa.schema(fields, parameters.postings_metadata)
+        file = writer.create(name, schema) if file is None else file
+        file.write(pa.record_batch(list(columns.values()), schema=schema))
+    if file is None:
         raise InternalError("a partition of no pieces", where=f"partition {number}")
-    postings.finish()
+    writer.add(name, file)
     _write_terms(writer, number, pa.concat_arrays(terms), parameters)
-    _write_documents(writer, number, documents)
+    _write_documents(writer, number, documents[0])
 
 
 def _write_terms(
@@ -158,34 +178,6 @@ def _write_documents(writer: SegmentWriter, number: int, documents: Documents) -
     fields = [pa.field(name, array.type, nullable=False) for name, array in zip(columns, arrays, strict=True)]
     metadata = {layout.TOTAL_TOKENS: str(documents.total_tokens)}
     _write(writer, layout.documents_file(number), pa.schema(fields, metadata), arrays)
-
-
-class _PostingsFile:
-    """The file of postings of a partition, which takes some terms after others."""
-
-    def __init__(self, writer: SegmentWriter, number: int, parameters: InvertedParameters) -> None:
-        self._writer = writer
-        self._name = layout.postings_file(number)
-        self._parameters = parameters
-        self._file: FileWriter | None = None
-        self._lengths: DocumentLengths | None = None
-
-    def write(self, contents: PartitionContents) -> None:
-        """Write the postings of terms."""
-        if self._lengths is None:
-            self._lengths = _lengths(contents.documents)
-        for stretch in _stretches(contents):
-            columns = _postings(stretch, self._lengths, self._parameters)
-            fields = [pa.field(name, array.type, nullable=False) for name, array in columns.items()]
-            schema = pa.schema(fields, self._parameters.postings_metadata)
-            if self._file is None:
-                self._file = self._writer.create(self._name, schema)
-            self._file.write(pa.record_batch(list(columns.values()), schema=schema))
-
-    def finish(self) -> None:
-        """Complete the file, to which something was written."""
-        assert self._file is not None
-        self._writer.add(self._name, self._file)
 
 
 def _stretches(contents: PartitionContents) -> Iterator[PostingStretch]:
