@@ -19,7 +19,7 @@ from lance_duck.text.json.documents import json_tokens, json_tokens_reference, q
 from lance_duck.text.parameters import AnalyserParameters, utf8_bytes
 from lance_duck.text.texts import joined_texts, large_texts, present_texts
 from lance_duck.text.tokens import FtsToken, Tokens, positions_within
-from lance_duck.text.vocabulary import Vocabulary
+from lance_duck.text.vocabulary import TermVocabulary
 from lance_duck.text.words import Cut, tokens_of_text
 
 
@@ -39,11 +39,11 @@ class Analyser:
     def __post_init__(self) -> None:
         self.parameters.require_support()
 
-    def vocabulary(self) -> Vocabulary:
+    def vocabulary(self) -> TermVocabulary:
         """Return an empty vocabulary for `analyse`."""
-        return Vocabulary(self.parameters)
+        return TermVocabulary(self.parameters)
 
-    def analyse(self, texts: pa.Array | pa.ChunkedArray, vocabulary: Vocabulary | None = None) -> Tokens:
+    def analyse(self, texts: pa.Array | pa.ChunkedArray, vocabulary: TermVocabulary | None = None) -> Tokens:
         """Return the tokens of texts. A null has none, nor has a null in a list.
 
         Args:
@@ -109,7 +109,7 @@ class Analyser:
         return replace(tokens, positions=positions_within(bounds), bounds=bounds)
 
 
-def _cut(texts: pa.Array, vocabulary: Vocabulary) -> Cut:
+def _cut(texts: pa.Array, vocabulary: TermVocabulary) -> Cut:
     """Return the words of texts; of a list, those of all its elements."""
     if is_text(texts.type):
         cut = vocabulary.cut(present_texts(large_texts(texts)))

@@ -16,7 +16,7 @@ from lance_duck.text.words import Cut, WordTable, cut_with, grown
 _FIRST_WORDS: Final = 1 << 9
 
 
-class Vocabulary:
+class TermVocabulary:
     """The words that an analyser has met: filters run once for each of them, however many texts have it.
 
     For one thread at a time. Memory grows with the words.

@@ -18,7 +18,7 @@ from lance_duck.index.inverted.settings import LIST_ELEMENT, InvertedSettings
 from lance_duck.index.kind import ROW, VALUE, BuildOptions
 from lance_duck.text.analyser import Analyser
 from lance_duck.text.elements import elements_of
-from lance_duck.text.vocabulary import Vocabulary
+from lance_duck.text.vocabulary import TermVocabulary
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -73,7 +73,7 @@ def _analysed(rows: pa.RecordBatchReader, settings: InvertedSettings, limit: int
     with_positions = settings.parameters.with_position
     by_element = settings.form.document_granularity == LIST_ELEMENT
     workers = settings.workers or os.cpu_count() or 1
-    idle: deque[tuple[Vocabulary | None, TokenSorter]] = deque()
+    idle: deque[tuple[TermVocabulary | None, TokenSorter]] = deque()
 
     def analyse(batch: pa.RecordBatch) -> tuple[TokenBatch, int]:
         try:
@@ -93,7 +93,7 @@ def _analysed(rows: pa.RecordBatchReader, settings: InvertedSettings, limit: int
         return sorted_tokens, batch.num_rows
 
     text_bytes = min(TEXT_BYTES, max(1, limit // HELD_SHARE))
-    return side_by_side(analyse, _pieces(rows, text_bytes), workers if workers > 1 else 0)
+    return done_in_threads(analyse, _pieces(rows, text_bytes), workers if workers > 1 else 0)
 
 
 def _pieces(rows: pa.RecordBatchReader, text_bytes: int) -> Iterator[pa.RecordBatch]:
@@ -105,7 +105,7 @@ def _pieces(rows: pa.RecordBatchReader, text_bytes: int) -> Iterator[pa.RecordBa
             yield batch.slice(start, step)
 
 
-def side_by_side(work: Callable[[_Item], _Result], items: Iterable[_Item], threads: int) -> Iterator[_Result]:
+def done_in_threads(work: Callable[[_Item], _Result], items: Iterable[_Item], threads: int) -> Iterator[_Result]:
     """Yield the result of work for each item, in order, from several threads; a single item needs none.
 
     Args:

@@ -25,7 +25,7 @@ from lance_duck.kernels import status
 from lance_duck.kernels.jit import readonly
 from lance_duck.kernels.postings import sort
 from lance_duck.text.tokens import Tokens
-from lance_duck.text.vocabulary import Vocabulary
+from lance_duck.text.vocabulary import TermVocabulary
 from lance_duck.text.words import WordTable
 
 MOST_DOCUMENTS: Final = sort.NO_DOCUMENT
@@ -70,7 +70,7 @@ class TokenBatch:
     runs: _Runs
     counts: NDArray[np.uint32]
     terms: pa.LargeBinaryArray
-    vocabulary: Vocabulary | None = None
+    vocabulary: TermVocabulary | None = None
 
     def __len__(self) -> int:
         return len(self.documents)
@@ -89,7 +89,7 @@ class TokenSorter:
         vocabulary: The vocabulary that numbers the terms of all batches; None if each batch has its own numbers.
     """
 
-    def __init__(self, *, with_positions: bool, vocabulary: Vocabulary | None = None) -> None:
+    def __init__(self, *, with_positions: bool, vocabulary: TermVocabulary | None = None) -> None:
         self._with_positions = with_positions
         self._vocabulary = vocabulary
         self._entries = np.empty(0, np.uint64)
@@ -159,7 +159,7 @@ class Inversion:
     def __init__(self, batches: Iterable[TokenBatch] = (), *, with_positions: bool) -> None:
         self._with_positions = with_positions
         self._terms = WordTable()
-        self._of_vocabularies: WeakKeyDictionary[Vocabulary, NDArray[np.uint32]] = WeakKeyDictionary()
+        self._of_vocabularies: WeakKeyDictionary[TermVocabulary, NDArray[np.uint32]] = WeakKeyDictionary()
         self._counts = np.zeros((2, 0), np.int64)
         self._runs: list[_Runs] = []
         self._documents: list[Documents] = []

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from lance_duck.errors import InternalError, InvalidInputError
 from lance_duck.index.files import SegmentWriter
 from lance_duck.index.inverted import layout
-from lance_duck.index.inverted.build import side_by_side
+from lance_duck.index.inverted.build import done_in_threads
 from lance_duck.index.inverted.codecs import blocks, fst, impacts, positions
 from lance_duck.index.inverted.codecs.arrays import bytes_and_offsets
 from lance_duck.index.inverted.codecs.scores import greatest_scores, inverse_frequencies, length_norms
@@ -129,7 +129,7 @@ def write_pieces(
 
     name = layout.postings_file(number)
     file: FileWriter | None = None
-    for columns in side_by_side(encode, stretches(), _ENCODERS):
+    for columns in done_in_threads(encode, stretches(), _ENCODERS):
         fields = [pa.field(key, array.type, nullable=False) for key, array in columns.items()]
         schema = pa.schema(fields, parameters.postings_metadata)
         file = writer.create(name, schema) if file is None else file

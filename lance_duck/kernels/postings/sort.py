@@ -100,34 +100,40 @@ def write_runs(
         if len(out) - at < RUN_BYTES + TOKEN_BYTES * (end - first):
             return status.TOO_SHORT | (run << 8)
         starts[run] = at
-        documents = np.int64(1)
-        for j in range(first + 1, end):
-            documents += np.int64((entries[j] >> _HALF) != (entries[j - 1] >> _HALF))
+        documents, at = _write_run(entries, first, end, with_positions, out, at)
         counts[0, run] = np.uint32(documents)
-        at = write_varint(out, at, documents)
-        previous = np.int64(0)
-        begin = first
-        while begin < end:
-            name = entries[begin] >> _HALF
-            stop = begin + 1
-            while stop < end and (entries[stop] >> _HALF) == name:
-                stop += 1
-            more = (np.int64(name) - previous) * 2
-            if stop - begin == 1:
-                at = write_varint(out, at, more)
-            else:
-                at = write_varint(out, write_varint(out, at, more + 1), stop - begin - 2)
-            previous = np.int64(name)
-            if with_positions:
-                before = np.uint64(0)
-                for k in range(begin, stop):
-                    position = entries[k] & _LOW
-                    at = write_varint(out, at, np.int64((position - before) & _LOW))
-                    before = position
-            begin = stop
         first = end
     state[0], state[1] = runs, at
     return status.OK
+
+
+@subroutine
+def _write_run(entries: Any, first: Any, end: Any, with_positions: Any, out: Any, at: Any) -> Any:
+    """Write the entries of a term as a run; return (number of documents, where the run ends)."""
+    documents = np.int64(1)
+    for i in range(first + 1, end):
+        documents += np.int64((entries[i] >> _HALF) != (entries[i - 1] >> _HALF))
+    at = write_varint(out, at, documents)
+    previous, begin = np.int64(0), np.int64(first)
+    while begin < end:
+        name = entries[begin] >> _HALF
+        stop = begin + 1
+        while stop < end and (entries[stop] >> _HALF) == name:
+            stop += 1
+        more = (np.int64(name) - previous) * 2
+        if stop - begin == 1:
+            at = write_varint(out, at, more)
+        else:
+            at = write_varint(out, write_varint(out, at, more + 1), stop - begin - 2)
+        previous = np.int64(name)
+        if with_positions:
+            before = np.uint64(0)
+            for i in range(begin, stop):
+                position = entries[i] & _LOW
+                at = write_varint(out, at, np.int64((position - before) & _LOW))
+                before = position
+        begin = stop
+    return documents, at
 
 
 def write_runs_reference(

@@ -9,7 +9,7 @@ from lance_duck.index.inverted import build
 from lance_duck.index.inverted.settings import InvertedSettings
 from lance_duck.index.kind import ROW, VALUE, BuildOptions
 from lance_duck.text.analyser import Analyser
-from lance_duck.text.vocabulary import Vocabulary
+from lance_duck.text.vocabulary import TermVocabulary
 
 PLAIN = {"stem": False, "remove_stop_words": False, "with_position": True}
 
@@ -26,7 +26,7 @@ def test_no_more_texts_are_analysed_at_once_than_allowed(monkeypatch: pytest.Mon
     sizes: list[int] = []
     analyse = Analyser.analyse
 
-    def spied(self: Analyser, values: pa.Array, vocabulary: Vocabulary) -> object:
+    def spied(self: Analyser, values: pa.Array, vocabulary: TermVocabulary) -> object:
         sizes.append(values.nbytes)
         return analyse(self, values, vocabulary)
 
