@@ -15,7 +15,7 @@ import lance
 import numpy as np
 
 import lance_duck as ld
-from benchmarks._harness import OURS, options, race, report
+from benchmarks._harness import OURS, add_clock, clock_of, options, race, report
 from benchmarks.indexes import table
 
 Parameters = Callable[[np.random.Generator, int], list[int]]
@@ -26,7 +26,9 @@ AMONG = ", ".join("?" * 100)
 
 def main() -> None:
     """Race through the questions."""
-    arguments = options((__doc__ or "").split("\n")[0], rows=10_000_000, rounds=15).parse_args()
+    parser = options((__doc__ or "").split("\n")[0], rows=10_000_000, rounds=15)
+    add_clock(parser)
+    arguments = parser.parse_args()
     connections = connect(arguments.rows)
     cases = []
     for name, (sql, parameters) in QUESTIONS.items():
@@ -34,7 +36,7 @@ def main() -> None:
             contestants = {who: asker(c, sql, parameters, arguments.rows) for who, c in connections.items()}
             first = {str(sorted(map(str, ask()))) for ask in contestants.values()}
             assert len(first) == 1, name
-            cases.append(race(name, contestants, arguments.rounds))
+            cases.append(race(name, contestants, arguments.rounds, clock_of(arguments)))
     report(f"SQL through indexes, {arguments.rows:,} rows", cases, arguments.json)
 
 
