@@ -1,7 +1,8 @@
 """What do 1,000 to 100,000 fragments cost whoever opens, plans and commits?
 
 The tables are manifests alone: their fragments are said to have a million rows each, so that 100,000 of them are
-100 billion rows; no data file is there to be read. Nothing is flushed.
+100 billion rows; no data file is there to be read. Only rows by their keys are looked up in tables with files, whose
+fragments have ten rows each, of at most 10,000 fragments. Nothing is flushed.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import duckdb
 import lance
 import lance.optimize
+import numpy as np
 import pyarrow as pa
 
 import lance_duck as ld
@@ -31,6 +34,7 @@ from lance_duck.spark.table_ref import TableRef
 PEER = "pylance"
 ROWS = 1_000_000
 HASTY = {"fsync": "false"}
+MOST_FILES = 10_000
 GROUP = {"target_rows_per_fragment": 16 * ROWS}
 
 HELD = """
@@ -65,6 +69,10 @@ def main() -> None:
             cases += [race(f"{count:,} fragments: {name}", asked[name], arguments.rounds, clock) for name in names]
             figures = sizes(path)
             cases += [Case(f"{count:,} fragments: {name}", {OURS: [mb]}, "MB") for name, mb in figures.items()]
+            if count <= MOST_FILES:
+                asked = lookups(str(Path(folder) / "files.lance"), count)
+                names = chosen(asked, arguments.only)
+                cases += [race(f"{count:,} fragments: {name}", asked[name], arguments.rounds, clock) for name in names]
     report("Many fragments", cases, arguments.json)
 
 
@@ -101,6 +109,32 @@ def questions(path: str) -> Mapping[str, Mapping[str, Action]]:
         "plan compaction": {
             OURS: lambda: ld.optimize.Compaction.plan(ours_open(), GROUP),
             PEER: lambda: lance.optimize.Compaction.plan(lance.dataset(path), GROUP),
+        },
+    }
+
+
+def lookups(path: str, count: int) -> Mapping[str, Mapping[str, Action]]:
+    """Questions for a row by its key, of handles and connections that are open."""
+    rows = pa.table({"id": np.arange(count * 10), "x": np.arange(count * 10) / 3})
+    ours = ld.write_dataset(rows, path, max_rows_per_file=10, storage_options=HASTY)
+    ours.create_scalar_index("id", "BTREE")
+    theirs = lance.dataset(path)
+    connections: dict[str, Any] = {OURS: ld.connect({"t": path}), PEER: duckdb.connect()}
+    connections[PEER].register("t", theirs)
+    draws = {who: np.random.default_rng(0) for who in connections}
+
+    def key(who: str) -> int:
+        return int(draws[who].integers(0, count * 10))
+
+    sql = "SELECT * FROM t WHERE id = ?"
+    return {
+        "a row by its key": {
+            OURS: lambda: ours.to_table(filter=f"id = {key(OURS)}"),
+            PEER: lambda: theirs.to_table(filter=f"id = {key(PEER)}"),
+        },
+        "a row by its key, SQL": {
+            OURS: lambda: connections[OURS].execute(sql, [key(OURS)]).fetchall(),
+            PEER: lambda: connections[PEER].execute(sql, [key(PEER)]).fetchall(),
         },
     }
 

@@ -66,6 +66,11 @@ class Segment:
         """Uuid of the segment."""
         return self.metadata.uuid
 
+    @cached_property
+    def fragment_ids(self) -> frozenset[int]:
+        """Ids of the fragments that it answers for."""
+        return frozenset(self.fragments.tolist())
+
     def __str__(self) -> str:
         return f"segment {self.uuid} of index {self.metadata.name!r}"
 

@@ -344,7 +344,7 @@ def _unchanged(groups: Sequence[RewrittenGroup], now: Snapshot) -> list[bool]:
     """Return for each group whether its fragments did not change since they were read, nor their indexes."""
     if all(group.read_version == now.version for group in groups):
         return [True] * len(groups)
-    present, indexes = set(now.fragments.ids()), _covering(now)
+    present, indexes = now.fragments.id_set, _covering(now)
     return [
         all(f.id in present and now.fragment(f.id) == f for f in group.old)
         and len({frozenset(indexes.get(f.id, ())) for f in group.old}) == 1

@@ -6,7 +6,7 @@ ranges of rows of one fragment that one thread reads at a time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
@@ -68,7 +68,7 @@ class ScanPlan:
     @cached_property
     def fragment_ids(self) -> frozenset[int]:
         """Ids of the fragments."""
-        return frozenset(self.ids)
+        return self.fragments.id_set if isinstance(self.fragments, Fragments) else frozenset(self.ids)
 
     @cached_property
     def ids(self) -> Sequence[int]:
@@ -76,9 +76,12 @@ class ScanPlan:
         return self.fragments.ids() if isinstance(self.fragments, Fragments) else [f.id for f in self.fragments]
 
     @cached_property
-    def place_of(self) -> dict[int, int] | None:
+    def place_of(self) -> Mapping[int, int] | None:
         """Places of the fragments by id; None where a fragment is scanned twice."""
-        places = {fragment_id: place for place, fragment_id in enumerate(self.ids)}
+        if isinstance(self.fragments, Fragments):
+            places = self.fragments.places
+        else:
+            places = {fragment_id: place for place, fragment_id in enumerate(self.ids)}
         return places if len(places) == len(self.ids) else None
 
     def cut_count(self, rows: int) -> int:

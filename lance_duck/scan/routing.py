@@ -81,7 +81,7 @@ def rows_expected(snapshot: Snapshot, index_routes: Routes) -> int | None:
     """Return the most rows that a scan of the table reads with the help of indexes; None if they do not help."""
     if index_routes.are_open:
         return None
-    rows = IndexRows(snapshot, frozenset(snapshot.fragments.ids()), index_routes.estimates)
+    rows = IndexRows(snapshot, snapshot.fragments.id_set, index_routes.estimates)
     estimates = [(rows.expected(plan), rows.closes(plan)) for plan in index_routes.plans]
     helping = [(count, closed) for count, closed in estimates if count is not None and closed]
     if not helping:
@@ -102,6 +102,8 @@ def _may_route(plan: ScanPlan) -> bool:
 
 
 def _open_rows(snapshot: Snapshot, closed: frozenset[int]) -> int:
+    if len(closed) == len(snapshot.fragments):
+        return 0
     counts = zip(snapshot.fragments.ids(), snapshot.row_counts(), strict=True)
     return sum(count for fragment_id, count in counts if fragment_id not in closed)
 

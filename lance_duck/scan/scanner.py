@@ -335,7 +335,7 @@ _ROW_LISTS: Final = ("row_addr_allowlist", "row_addr_blocklist")
 def _with_row_lists(table: TableScan, options: ScanOptions) -> tuple[TableScan, ScanOptions]:
     """Return a table that has only the rows that lists of the options leave, and the options without these."""
     snapshot = table.snapshot
-    present = set(snapshot.fragments.ids())
+    present = snapshot.fragments.id_set
 
     def rows_of(fragment_id: int) -> int | None:
         return snapshot.physical_rows(snapshot.fragment(fragment_id)) if fragment_id in present else None

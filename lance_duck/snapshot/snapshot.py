@@ -366,9 +366,8 @@ class Snapshot:
         return refs.list_branches(self.location.root.store())
 
     @cached_property
-    def _places(self) -> dict[int, int]:
-        ids = self.fragments.ids()
-        if len(places := {fragment_id: place for place, fragment_id in enumerate(ids)}) == len(ids):
+    def _places(self) -> Mapping[int, int]:
+        if len(places := self.fragments.places) == len(self.fragments):
             return places
         raise CorruptError("duplicate fragment id", where=self.manifest.path)
 

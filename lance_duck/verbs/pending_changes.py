@@ -63,7 +63,7 @@ class PendingChanges:
         """
         if guard is not None:
             self._guards.append(guard(self.base))
-        ids = set(self.current.fragments.ids())
+        ids = self.current.fragments.id_set
         self.current = unpublished(self.current, operation)
         self._fragments += [fragment for fragment in self.current.fragments if fragment.id not in ids]
         self._deletions |= _deletion_files(self.current)
@@ -112,7 +112,7 @@ class PendingChanges:
 
     def _added(self, draft: UncommittedFiles) -> list[Fragment]:
         """Return the new fragments; rewrite those with deleted rows, or with both moved and new rows."""
-        ids = set(self.base.fragments.ids())
+        ids = self.base.fragments.id_set
         new = [fragment for fragment in self.current.fragments if fragment.id not in ids]
         ready = [(fragment, self._ready(fragment)) for fragment in new]
         mixed = [fragment for fragment, as_committed in ready if as_committed is None]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import overload
@@ -135,7 +135,21 @@ class Fragments(Sequence[Fragment]):
 
     def ids(self) -> list[int]:
         """Return the ids of all fragments, in order, without building the fragments."""
-        return [p.id for p in self._protos]
+        return list(self._ids)
+
+    @cached_property
+    def id_set(self) -> frozenset[int]:
+        """Ids of all fragments."""
+        return frozenset(self._ids)
+
+    @cached_property
+    def places(self) -> Mapping[int, int]:
+        """Places of the fragments by id; fewer than there are fragments where an id repeats."""
+        return {fragment_id: place for place, fragment_id in enumerate(self._ids)}
+
+    @cached_property
+    def _ids(self) -> tuple[int, ...]:
+        return tuple([p.id for p in self._protos])
 
     def row_counts(self) -> Sequence[int] | None:
         """Return the number of rows of each fragment that are not deleted; None when an old manifest does not say."""

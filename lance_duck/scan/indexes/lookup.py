@@ -77,7 +77,7 @@ class IndexRows:
             case IndexLeaf():
                 if self._too_many(plan):
                     return frozenset()
-                return self._fragments & _covered(plan)
+                return _common(self._fragments, self._covered(plan))
             case AllOf(parts):
                 closed = [self.closes(part) for part in parts]
                 return frozenset().union(*closed) if parts else self._fragments
@@ -107,10 +107,10 @@ class IndexRows:
             plan = plans[place]
             if isinstance(plan, Open):
                 continue
-            if fragments <= total.closed and self._not_worth(plan, len(total.maybe)):
+            if _within(fragments, total.closed) and self._not_worth(plan, len(total.maybe)):
                 self._refuse(plan, "other indexes leave few rows")
                 continue
-            needed = fragments - (total.closed - set(total.maybe.fragment_ids))
+            needed = fragments - (total.closed - set(total.maybe.fragment_ids)) if total.closed else fragments
             bounds[place] = self._bounds(plan, needed)
             total = total & bounds[place]
         return bounds
@@ -133,11 +133,11 @@ class IndexRows:
             return NOTHING
         result = NOTHING
         for index in leaf.indexes:
-            rest = fragments - result.closed
-            pairs = [(segment, rest & _fragments_of(segment)) for segment in index.segments]
+            rest = fragments - result.closed if result.closed else fragments
+            pairs = [(segment, _common(rest, self._fragments_of(segment))) for segment in index.segments]
             for bounds in self._segments([pair for pair in pairs if pair[1]], leaf, outcome):
                 result = beside(result, bounds)
-            if fragments <= result.closed:
+            if _within(fragments, result.closed):
                 break
         return result
 
@@ -186,7 +186,7 @@ class IndexRows:
         expected = self._expected(leaf)
         if expected is None or expected <= ANSWER_ROWS:
             return False
-        covered = sum(self._rows(i) for i in _covered(leaf) & self._fragments)
+        covered = sum(self._rows(i) for i in self._covered(leaf) & self._fragments)
         return expected > ANSWER_SHARE * covered
 
     def _expected(self, plan: IndexPlan) -> int | None:
@@ -211,20 +211,30 @@ class IndexRows:
         covered: frozenset[int] = frozenset()
         for index in leaf.indexes:
             for segment in index.segments:
-                fragments = _fragments_of(segment) & self._fragments
+                fragments = _common(self._fragments_of(segment), self._fragments)
                 if fragments <= covered:
                     continue
-                covered |= fragments
+                covered = covered | fragments if covered else fragments
                 rows = estimate(self._snapshot, segment, leaf.query)
                 if rows is None:
                     return None
                 total += rows
         return total
 
+    def _fragments_of(self, segment: Segment) -> frozenset[int]:
+        """Return the fragments of a segment: of one that covers the table, the very object that the version has."""
+        every = self._snapshot.fragments.id_set
+        return every if len(segment.fragments) == len(every) else segment.fragment_ids
 
-def _fragments_of(segment: Segment) -> frozenset[int]:
-    return frozenset(segment.fragments.tolist())
+    def _covered(self, leaf: IndexLeaf) -> frozenset[int]:
+        parts = [self._fragments_of(s) for index in leaf.indexes for s in index.segments]
+        return parts[0] if len(parts) == 1 else frozenset().union(*parts)
 
 
-def _covered(leaf: IndexLeaf) -> frozenset[int]:
-    return frozenset().union(*(_fragments_of(s) for index in leaf.indexes for s in index.segments))
+def _common(one: frozenset[int], other: frozenset[int]) -> frozenset[int]:
+    """Return what two sets share, without a look at their members where they are one object."""
+    return one if one is other else one & other
+
+
+def _within(part: frozenset[int], whole: frozenset[int]) -> bool:
+    return part is whole or part <= whole

@@ -85,7 +85,7 @@ def _decided(
         f"segment {str(each.metadata.uuid)[:8]} of index {each.metadata.name!r} is ignored: {each.reason}"
         for each in catalog(snapshot).ignored_over(column.path)
     ]
-    everything = frozenset(snapshot.fragments.ids())
+    everything = snapshot.fragments.id_set
     refused: _Manner | None = None
     for index in _full_text_indexes(snapshot, column.path):
         manners = [(segment, _manner(snapshot, segment, column, reasons)) for segment in index.segments]

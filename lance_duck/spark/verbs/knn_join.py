@@ -170,7 +170,7 @@ class _KnnSearch:
         """Return the fragments of each task; those of a segment go together."""
         dim, dtype = _form(snapshot, self.nearest["column"])
         nearest = Nearest.of(self.nearest, snapshot.schema)
-        way = route(snapshot, nearest, frozenset(snapshot.fragments.ids()))
+        way = route(snapshot, nearest, snapshot.fragments.id_set)
         fewest = SEARCHED_BYTES // (dim * dtype.itemsize)
         splits = shares(snapshot, parallelism, way.open, fewest)
         return [tuple(sorted(mine)) for _, mine in way.segments] + splits

@@ -52,7 +52,7 @@ def _measured(snapshot: Snapshot, path: str, metadata: IndexMetadata) -> bytes |
     index = VECTOR.open(
         segment_files(snapshot, metadata), field.storage_type, Details(metadata.version, metadata.details)
     )
-    present = set(snapshot.fragments.ids())
+    present = snapshot.fragments.id_set
     fragments = np.array([i for i in sorted(fragment_ids(metadata)) if i in present], np.uint32)
     by_row_id = builds_by_row_id(snapshot, VECTOR)
     segment = Segment(metadata, VECTOR, field, path, field.storage_type, fragments, by_row_id)

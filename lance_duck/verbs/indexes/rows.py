@@ -80,7 +80,7 @@ def index_rows(snapshot: Snapshot, path: str, kind: IndexKind, fragments: Iterab
 def checked_fragments(snapshot: Snapshot, fragments: Iterable[int]) -> list[int]:
     """Return the ids of fragments, ascending; InvalidInputError if one does not exist."""
     ids = sorted({getattr(f, "fragment_id", f) for f in fragments})
-    present = set(snapshot.fragments.ids())
+    present = snapshot.fragments.id_set
     for fragment_id in ids:
         if fragment_id not in present:
             raise InvalidInputError(f"no fragment {fragment_id}", where=snapshot.uri)

@@ -101,7 +101,7 @@ def commit_segments(
 def _replaced(now: Snapshot, name: str, field_id: int, fitting: Sequence[IndexMetadata]) -> list[IndexMetadata]:
     """Return the segments of the index that new ones cover entirely."""
     coverage = set().union(*map(fragment_ids, fitting))
-    present = set(now.fragments.ids())
+    present = now.fragments.id_set
     old_segments = []
     for old in (s for s in now.indices if s.name == name):
         if old.fields != (field_id,):

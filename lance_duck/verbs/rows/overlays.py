@@ -161,7 +161,7 @@ class _RowGuard:
         Raises:
             RetryableError: One of the rows is gone, or values of its fragment were changed in place.
         """
-        present = set(newer.fragments.ids())
+        present = newer.fragments.id_set
         for fragment_id, offsets in self._rows.items():
             if fragment_id not in present or self._differs(newer, fragment_id, offsets):
                 raise RetryableError(

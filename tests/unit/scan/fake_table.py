@@ -39,6 +39,10 @@ class FakeFragments(Sequence[Fragment]):
     def ids(self) -> list[int]:
         return [f.id for f in self._fragments]
 
+    @property
+    def id_set(self) -> frozenset[int]:
+        return frozenset(self.ids())
+
     def row_counts(self) -> list[int]:
         return [f.num_rows for f in self._fragments]
 

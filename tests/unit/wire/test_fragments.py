@@ -1,0 +1,21 @@
+from __future__ import annotations
+
+from lance_duck.wire.fragment import Fragments
+from lance_duck.wire.pb import table_pb2
+
+
+def fragments(*ids: int) -> Fragments:
+    return Fragments([table_pb2.DataFragment(id=each, physical_rows=10) for each in ids], "a manifest")
+
+
+def test_the_ids_of_fragments_are_listed_once() -> None:
+    found = fragments(7, 2, 5)
+    assert found.ids() == [7, 2, 5]
+    assert found.id_set == {2, 5, 7}
+    assert found.places == {7: 0, 2: 1, 5: 2}
+    assert found.id_set is found.id_set
+    assert found.places is found.places
+
+
+def test_fragments_with_one_id_have_fewer_places() -> None:
+    assert len(fragments(1, 1, 2).places) == 2
