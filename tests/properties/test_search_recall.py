@@ -174,6 +174,23 @@ def test_the_promise_holds_with_rows_that_are_gone_new_and_in_another_segment(tm
     check(shares(ds, clustered, "l2"), 0.95)
 
 
+@pytest.mark.parametrize(("kind", "parameters"), [("IVF_RQ", {"num_bits": 5}), ("IVF_HNSW_SQ", {})])
+def test_the_promise_holds_for_a_single_neighbour_among_codes(
+    tmp_path: Path, kind: str, parameters: dict[str, Any]
+) -> None:
+    ds = table(tmp_path / "t.lance", clustered)
+    ds.create_index("v", kind, num_partitions=1, **parameters)
+    q = clustered(np.random.default_rng(2), 400)
+    nearest = {"column": "v", "q": q, "exact_distance": True, "recall": 0.8}
+    assert "refine_factor 10;" in ds.scanner(nearest={**nearest, "q": q[0], "k": 1}).explain_plan()
+    for k in (1, 3):
+        found, true = (
+            ds.to_table(columns=["_distance"], nearest={**nearest, "k": k, "use_index": use})["_distance"]
+            for use in (True, False)
+        )
+        assert np.isclose(found.to_numpy(), true.to_numpy(), 1e-5, 1e-6).mean() >= 0.97
+
+
 def test_the_whole_promise_is_kept_by_comparing_every_row(tmp_path: Path) -> None:
     ds = table(tmp_path / "t.lance", uniform)
     ds.create_index("v", "IVF_PQ", num_partitions=10, num_sub_vectors=2, **TRAINING)

@@ -32,7 +32,7 @@ from lance_duck.scan.nearest.options import Nearest
 from lance_duck.scan.nearest.passing_rows import Allowed, PassingRows, passing_rows
 from lance_duck.scan.nearest.route import Route, route
 from lance_duck.scan.nearest.settings.curve import Curve, choose, words
-from lance_duck.scan.nearest.settings.segment_curves import curves_of
+from lance_duck.scan.nearest.settings.segment_curves import curves_of, k_measured
 from lance_duck.scan.plan import ScanPlan
 from lance_duck.scan.projection import ROW_ADDRESS, project
 from lance_duck.scan.read.execute import scan_batches
@@ -161,7 +161,8 @@ class PreparedSearch:
         self, segment: Segment, index: VectorIndex, rows: CoveredVectors, allowed: Allowed
     ) -> SegmentProbe | None:
         """Return the probe that reaches the recall if some rows of a segment may be found; None if none does."""
-        setting = choose(self._curves(segment, index, rows, allowed), self.nearest.recall)
+        curves = self._curves(segment, index, rows, allowed)
+        setting = choose(curves, self.nearest.recall, self._least_candidates(index))
         if setting is None:
             return None
         factor = self.refine_factor
@@ -174,12 +175,22 @@ class PreparedSearch:
 
     def described_recall(self, segment: Segment, index: VectorIndex, rows: CoveredVectors, allowed: Allowed) -> str:
         """Describe the settings that reach the recall if some rows of a segment may be found."""
-        text = words(self._curves(segment, index, rows, allowed), self.nearest.recall, self.k)
+        curves = self._curves(segment, index, rows, allowed)
+        text = words(curves, self.nearest.recall, self.k, self._least_candidates(index))
         return f"{text}; the filter goes with the vectors, nprobes is where it begins" if tied(index, allowed) else text
 
     def _curves(self, segment: Segment, index: VectorIndex, rows: CoveredVectors, allowed: Allowed) -> list[Curve]:
         is_tied = tied(index, allowed)
         return curves_of(self.table, self.nearest.column, segment, index, rows, self.k, allowed[1], is_tied=is_tied)
+
+    def _least_candidates(self, index: VectorIndex) -> int:
+        """Return how many candidates are reranked at least; 0 for none.
+
+        Where settings were measured for more neighbours than are asked for, these are found, but codes hardly tell
+        which of them are the first.
+        """
+        measured = k_measured(self.k)
+        return 0 if index.is_exact or measured == self.k else measured
 
     def _probe(self, nprobes: int, ef: int | None, refine_factor: int | None) -> SegmentProbe:
         nearest, refined = self.nearest, refine_factor is not None

@@ -91,11 +91,16 @@ class Curve:
         return max((each.recall for each in self.measured), default=0.0)
 
 
-def choose(curves: Sequence[Curve], recall: float) -> Setting | None:
+def choose(curves: Sequence[Curve], recall: float, least: int = 0) -> Setting | None:
     """Return the settings that reach a recall on all curves; None if on one of them no setting does.
 
     The fewer rows may be found, the more partitions have to be searched; the more rows, the more candidates have to be
     reranked. Between two shares of the rows a search needs no more of either than one of the two shares does.
+
+    Args:
+        curves: Curves of the same k.
+        recall: Recall to reach.
+        least: Candidates to rerank at least; 0 for none.
     """
     choices = [curve.choose(recall) for curve in curves]
     settings = [each.setting for each in choices if each is not None]
@@ -104,13 +109,13 @@ def choose(curves: Sequence[Curve], recall: float) -> Setting | None:
     return Setting(
         max(each.nprobes for each in settings),
         max((each.ef for each in settings if each.ef is not None), default=None),
-        max((each.candidates for each in settings if each.candidates is not None), default=None),
+        max([least, *(each.candidates for each in settings if each.candidates is not None)]) or None,
     )
 
 
-def words(curves: Sequence[Curve], recall: float, k: int) -> str:
-    """Describe the settings that reach a recall for k neighbours, and how they were measured."""
-    request, setting = f"recall {recall:g} asked for", choose(curves, recall)
+def words(curves: Sequence[Curve], recall: float, k: int, least: int = 0) -> str:
+    """Describe the settings that reach a recall for k neighbours, and how they were measured; `least`: see `choose`."""
+    request, setting = f"recall {recall:g} asked for", choose(curves, recall, least)
     if not any(curve.queries for curve in curves):
         return f"{request}; every row is looked at"
     texts = []

@@ -52,6 +52,12 @@ def test_between_two_shares_of_the_rows_settings_go_as_far_as_either() -> None:
     )
 
 
+def test_so_many_candidates_as_are_said_are_reranked_at_least() -> None:
+    assert choose([CURVE], 0.9, 10) == Setting(20, None, 10)
+    assert choose([CURVE, FEW], 0.9, 10) == Setting(60, None, 20)
+    assert words([CURVE], 0.9, 3, 10).startswith("recall 0.9 asked for: nprobes 20, refine_factor 4;")
+
+
 @pytest.mark.parametrize(("k", "measured"), [(1, 10), (3, 10), (10, 10), (11, 20), (51, 100), (5001, 10000)])
 def test_settings_are_measured_for_no_fewer_neighbours(k: int, measured: int) -> None:
     assert k_measured(k) == measured
