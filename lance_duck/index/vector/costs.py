@@ -24,11 +24,6 @@ DECODED_ALONE: Final = 1 << 22
 """Numbers up to which one thread decodes vectors: a millisecond of work. On a machine whose cores are busy, faiss waits
 longer than that for a second thread."""
 
-NAMED_SHARE: Final = 256
-"""Rows of a segment for each one whose name was looked up, from which on all names are read. Of 1 million rows, 100
-names take 0.2 ms where they are stored as they are, and 0.9 ms where they are packed; all take 1.6 and 13 ms, and twice
-as much from files that were not read before."""
-
 BLOCK_BYTES: Final = 16 << 20
 """Bytes of vectors that are assigned to partitions at once."""
 

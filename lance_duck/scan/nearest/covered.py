@@ -13,7 +13,9 @@ from lance_duck.index.names import Follower
 from lance_duck.index.vector.search.contract import VectorIndex
 from lance_duck.rows.row_positions import Slots
 from lance_duck.rows.row_set import RowSet
+from lance_duck.scan.costs import NAMED_SHARE
 from lance_duck.snapshot import Snapshot
+from lance_duck.store import local_path
 
 Mask = NDArray[np.bool_]
 
@@ -93,7 +95,8 @@ class CoveredVectors(CoveredRows):
     """The rows of a vector segment in one version of the table.
 
     Where nothing tells that rows of it were deleted or moved, a search may presume that all of them live: then only the
-    names of those that it finds are read, and if one of them does not live, the search is repeated.
+    names of those that it finds are read, and if one of them does not live, the search is repeated. All names are read
+    once so many were that this is worthwhile, and those of an object store at once.
 
     Args:
         snapshot: The version.
@@ -104,6 +107,8 @@ class CoveredVectors(CoveredRows):
     def __init__(self, snapshot: Snapshot, segment: Segment, index: VectorIndex) -> None:
         super().__init__(snapshot, segment, index.rows)
         self._index = index
+        self._is_remote = local_path(snapshot.uri) is None
+        self._asked = 0
 
     def presumed(self, fragments: frozenset[int]) -> tuple[Mask | None, int]:
         """Return what `allowed` does without a filter; all rows if nothing is known of ones that do not live.
@@ -130,8 +135,10 @@ class CoveredVectors(CoveredRows):
         Raises:
             CorruptError: One of these rows lies beyond the end of its fragment.
         """
-        if self._is_known or not len(positions):
-            return self.addresses[positions]
+        self._asked += len(positions)
+        if self._is_known or self._asked * NAMED_SHARE > self._index.num_rows or self._is_remote:
+            addresses, all_live = self.addresses[positions], self._living == len(self.lives)
+            return addresses if all_live or self.lives[positions].all() else None
         addresses, lives = self._follower.follow(self._index.files.rows_at(positions))
         return addresses if lives.all() else None
 

@@ -285,8 +285,11 @@ class _NearestRun:
                 self._log.append(f"{len(rows)} rows pass the filter, and were compared one by one")
             return self._compared(search.plan.fragments, rows)
         probes = [self._probe(*pair) for pair in search.route.segments]
-        if search.is_plain and probes[0] is not None and not probes[0].is_refined:
-            result = self._segment(*search.route.segments[0], probes[0])
+        probe = probes[0]
+        if search.is_plain and probe is not None and not (probe.is_refined and self._exact.is_remote):
+            result = self._segment(*search.route.segments[0], probe)
+            if result is not None and probe.is_refined:
+                return self._exact.rerank(search.question(self._queries), result)
             if result is not None:
                 return ranked_neighbours(result, len(self._queries), search.k)
         return self._beside(probes)

@@ -32,21 +32,25 @@ def near_partitions(
     places = np.empty((len(queries), count), np.int64)
 
     def ask(span: slice) -> None:
-        centroids.search_c(
-            span.stop - span.start,
-            faiss.swig_ptr(queries[span]),
-            count,
-            faiss.swig_ptr(distances[span]),
-            faiss.swig_ptr(places[span]),
-        )
-
-    def ask_few_at_a_time(span: slice) -> None:
         with one_thread():
             for first in range(span.start, span.stop, BLAS_QUERIES - 1):
-                ask(slice(first, min(first + BLAS_QUERIES - 1, span.stop)))
+                few = slice(first, min(first + BLAS_QUERIES - 1, span.stop))
+                _search(centroids, queries[few], count, distances[few], places[few])
 
     if len(queries) == 1:
-        ask(slice(0, 1))
+        _search(centroids, queries, count, distances, places)
     else:
-        in_slices(ask_few_at_a_time, len(queries), SLICE_QUERIES)
+        in_slices(ask, len(queries), SLICE_QUERIES)
     return distances, places
+
+
+def _search(
+    centroids: Any,
+    queries: NDArray[np.float32],
+    count: int,
+    distances: NDArray[np.float32],
+    places: NDArray[np.int64],
+) -> None:
+    """Have faiss write the nearest centroids of some queries, and their distances, to the last arguments."""
+    pointers = faiss.swig_ptr(queries), count, faiss.swig_ptr(distances), faiss.swig_ptr(places)
+    centroids.search_c(len(queries), *pointers)

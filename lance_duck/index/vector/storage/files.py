@@ -26,7 +26,6 @@ from numpy.typing import NDArray
 from lance_duck.errors import CorruptError, UnsupportedError
 from lance_duck.forks import Lock
 from lance_duck.index.files import SegmentFile, SegmentReader
-from lance_duck.index.vector.costs import NAMED_SHARE
 from lance_duck.index.vector.metric import METRICS
 from lance_duck.index.vector.storage.metadata import (
     MOST_DIMENSIONS,
@@ -109,7 +108,6 @@ class VectorFiles:
         self._read_index()
         self._read_storage()
         self._rows: NDArray[np.uint64] | None = None
-        self._names_read = 0
         self._lock = Lock()
 
     @property
@@ -144,19 +142,14 @@ class VectorFiles:
             return self._rows
 
     def rows_at(self, positions: NDArray[np.int64]) -> NDArray[np.uint64]:
-        """Return the names of the rows at some positions, uint64, in their order.
-
-        On a local disk only these names are read, until as many were as make reading all of them worthwhile.
+        """Return the names of the rows at some positions, uint64, in their order; no others are read.
 
         Args:
             positions: int64 (n,), at least one, each below `num_rows`.
         """
-        self._names_read += len(positions)
-        if self._rows is None and not self.auxiliary.is_remote and self._names_read * NAMED_SHARE <= self.num_rows:
-            places, inverse = np.unique(positions, return_inverse=True)
-            (row_ids,) = self.auxiliary.read_few([ROW_ID], places)
-            return self._names(row_ids)[inverse]
-        return self.rows()[positions]
+        places, inverse = np.unique(positions, return_inverse=True)
+        (row_ids,) = self.auxiliary.read_few([ROW_ID], places)
+        return self._names(row_ids)[inverse]
 
     def _names(self, row_ids: pa.Array) -> NDArray[np.uint64]:
         if row_ids.null_count:
