@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -27,10 +28,6 @@ Numbers = NDArray[np.float32]
 
 _STEPS: Final = 256  # of the normal distribution for each deviation
 _WIDEST: Final = 12
-_NORMAL: Final = np.array(
-    [0.5 * math.erfc(-step / (_STEPS * math.sqrt(2))) for step in range(-_WIDEST * _STEPS, _WIDEST * _STEPS + 1)],
-    np.float32,
-)
 
 
 @dataclass(frozen=True)
@@ -118,7 +115,7 @@ class Frontier:
         with np.errstate(over="ignore", invalid="ignore"):
             steps = np.nan_to_num((limits[:, None] - self._expected) * self._steps, copy=False)  # of infinite distances
         np.clip(steps, -_WIDEST * _STEPS, _WIDEST * _STEPS, out=steps)
-        neighbours = self._counts * _NORMAL[steps.astype(np.int32) + _WIDEST * _STEPS]
+        neighbours = self._counts * _normal()[steps.astype(np.int32) + _WIDEST * _STEPS]
         tolerated = self._missed * neighbours.sum(axis=1)
         neighbours[~self._is_open] = 0
         most_first = np.argsort(np.where(self._is_open, -neighbours, 1), axis=1, kind="stable")
@@ -172,3 +169,10 @@ def _squares(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float
     """Return squared distances (len(a), len(b))."""
     squares: NDArray[np.float64] = (a**2).sum(axis=1)[:, None] + (b**2).sum(axis=1) - 2 * (a @ b.T)
     return np.maximum(squares, 0)
+
+
+@lru_cache(1)
+def _normal() -> Numbers:
+    """Return the normal distribution function at each step from -`_WIDEST` to `_WIDEST`; made when first needed."""
+    steps = range(-_WIDEST * _STEPS, _WIDEST * _STEPS + 1)
+    return np.array([0.5 * math.erfc(-step / (_STEPS * math.sqrt(2))) for step in steps], np.float32)
