@@ -151,6 +151,11 @@ class PreparedSearch:
         return len(self.route.segments) == 1 and whole and nearest.lower is None and nearest.upper is None
 
     @cached_property
+    def exact(self) -> Exact:
+        """The exact search of the column."""
+        return Exact(self.table.snapshot, self.table.columns, self.nearest.column, self.workers)
+
+    @cached_property
     def explicit_probe(self) -> SegmentProbe:
         """The probe of explicit settings, or of defaults that promise no recall."""
         nearest = self.nearest
@@ -269,8 +274,7 @@ class _NearestRun:
         self._search = search
         self._queries = queries
         self._log = log
-        table = search.table
-        self._exact = Exact(table.snapshot, table.columns, search.nearest.column, search.workers)
+        self._exact = search.exact
         self._filtered = None if search.fast and not search.route.segments else search.filtered()
 
     def nearest(self) -> Neighbours:
@@ -421,7 +425,10 @@ def _found(hits: Hits, rows: CoveredVectors, segment: Segment, count: int) -> Ne
     positions, distances = hits.positions.ravel(), hits.distances.ravel()
     if not len(positions):
         return NOTHING
-    queries = np.repeat(np.arange(len(hits.positions)), hits.positions.shape[1])
+    count_of_each = hits.positions.shape[1]
+    queries = np.zeros(count_of_each, np.int64)  # faster than what repeats numbers of several
+    if len(hits.positions) > 1:
+        queries = np.repeat(np.arange(len(hits.positions)), count_of_each)
     least, most = int(np.minimum.reduce(positions)), int(np.maximum.reduce(positions))
     if most >= count:
         raise CorruptError("position", where=segment, expected=f"< {count}", found=most)

@@ -51,7 +51,6 @@ class Taker:
         self._columns = columns
         self._cache_bytes = cache_bytes
         self._fragments = snapshot.fragments
-        self._index_of: dict[int, int] | None = None
         self._readers: dict[int, FragmentReader] = {}
         self._bounds: Places | None = None
         self._last: tuple[Projection, Sequence[Read]] | None = None
@@ -85,7 +84,7 @@ class Taker:
         """
         ids, offsets = split_addresses(_unsigned(places(addresses, "row addresses"), "row addresses"))
         if len(ids) and _is_one(ids):
-            return self._of_fragment(int(self._owners(ids[:1])[0]), offsets, projection)
+            return self._of_fragment(self._owner(int(ids[0])), offsets, projection)
         owners = self._owners(ids)
         readers = {index: self._reader(index) for index in set(owners.tolist())}
         if len(ids) and int(np.maximum.reduce(offsets)) < min(
@@ -122,7 +121,7 @@ class Taker:
         Raises:
             InvalidInputError: A position is negative or beyond the last row.
         """
-        index = int(self._owners(np.array([fragment.id], np.int64))[0])
+        index = self._owner(fragment.id)
         row_positions = _in_range(places(positions, "row positions"), self._reader(index).num_live_rows)
         return self._living(index, row_positions, projection)
 
@@ -202,12 +201,22 @@ class Taker:
 
     def _owners(self, ids: Places) -> Places:
         """Return the places of fragments with some ids."""
-        if self._index_of is None:
-            self._index_of = {fragment_id: index for index, fragment_id in enumerate(self._fragments.ids())}
-        owners = np.array([self._index_of.get(i, -1) for i in ids.tolist()], np.int64)
+        index_of = self._index_of
+        owners = np.array([index_of.get(i, -1) for i in ids.tolist()], np.int64)
         if (owners < 0).any():
             raise InvalidInputError("row of a fragment that does not exist", found=int(ids[owners < 0][0]))
         return owners
+
+    def _owner(self, fragment_id: int) -> int:
+        """Return the place of the fragment with an id."""
+        index = self._index_of.get(fragment_id)
+        if index is None:
+            raise InvalidInputError("row of a fragment that does not exist", found=fragment_id)
+        return index
+
+    @cached_property
+    def _index_of(self) -> dict[int, int]:
+        return {fragment_id: index for index, fragment_id in enumerate(self._fragments.ids())}
 
     def _lives(self, reader: FragmentReader, offsets: Places) -> NDArray[np.bool_]:
         if len(offsets) and int(offsets.max()) >= reader.num_rows:

@@ -259,19 +259,13 @@ class IvfIndex:
         parameters = _parameters(partitions.shape[1]) if selector is None else selector.parameters(partitions.shape[1])
 
         def ask(span: slice) -> None:
-            loaded.index.search_preassigned_c(
-                span.stop - span.start,
-                faiss.swig_ptr(vectors[span]),
-                k,
-                faiss.swig_ptr(partitions[span]),
-                faiss.swig_ptr(coarse[span]),
-                faiss.swig_ptr(distances[span]),
-                faiss.swig_ptr(positions[span]),
-                False,
-                parameters,
-            )
+            mine = (each[span] for each in (vectors, partitions, coarse, distances, positions))
+            _search_lists(loaded.index, k, parameters, *mine)
 
-        in_slices(ask, len(vectors), SLICE_QUERIES)
+        if len(vectors) <= SLICE_QUERIES:
+            _search_lists(loaded.index, k, parameters, vectors, partitions, coarse, distances, positions)
+        else:
+            in_slices(ask, len(vectors), SLICE_QUERIES)
         if self.metric == "dot":
             np.subtract(1, distances, out=distances)
         elif self.metric == "cosine":
@@ -281,6 +275,22 @@ class IvfIndex:
         if is_short(positions):
             distances[positions < 0] = np.inf
         return distances, positions
+
+
+def _search_lists(
+    index: Any,
+    k: int,
+    parameters: Any,
+    vectors: Queries,
+    partitions: _Places,
+    coarse: _Distances,
+    distances: _Distances,
+    positions: _Places,
+) -> None:
+    """Have faiss write the nearest vectors of some partitions, and their distances, to the last arguments."""
+    pointer = faiss.swig_ptr
+    given = pointer(vectors), k, pointer(partitions), pointer(coarse), pointer(distances), pointer(positions)
+    index.search_preassigned_c(len(vectors), *given, False, parameters)
 
 
 class Selector:
