@@ -259,11 +259,11 @@ class IvfIndex:
         parameters = _parameters(partitions.shape[1]) if selector is None else selector.parameters(partitions.shape[1])
 
         def ask(span: slice) -> None:
-            mine = (each[span] for each in (vectors, partitions, coarse, distances, positions))
-            _search_lists(loaded.index, k, parameters, *mine)
+            near, found = (partitions[span], coarse[span]), (distances[span], positions[span])
+            _search_lists(loaded.index, k, parameters, vectors[span], near, found)
 
         if len(vectors) <= SLICE_QUERIES:
-            _search_lists(loaded.index, k, parameters, vectors, partitions, coarse, distances, positions)
+            _search_lists(loaded.index, k, parameters, vectors, (partitions, coarse), (distances, positions))
         else:
             in_slices(ask, len(vectors), SLICE_QUERIES)
         if self.metric == "dot":
@@ -282,14 +282,21 @@ def _search_lists(
     k: int,
     parameters: Any,
     vectors: Queries,
-    partitions: _Places,
-    coarse: _Distances,
-    distances: _Distances,
-    positions: _Places,
+    near: tuple[_Places, _Distances],
+    found: tuple[_Distances, _Places],
 ) -> None:
-    """Have faiss write the nearest vectors of some partitions, and their distances, to the last arguments."""
+    """Have faiss search the lists of near partitions, whose distances are known, and write to `found`.
+
+    Args:
+        index: faiss index with the lists.
+        k: Neighbours of each query.
+        parameters: faiss parameters of the search.
+        vectors: float32 (queries, dim).
+        near: Partitions of each query, int64 (queries, partitions), and the distances of their centroids, float32.
+        found: Distances, float32 (queries, k), and positions, int64 (queries, k).
+    """
     pointer = faiss.swig_ptr
-    given = pointer(vectors), k, pointer(partitions), pointer(coarse), pointer(distances), pointer(positions)
+    given = pointer(vectors), k, pointer(near[0]), pointer(near[1]), pointer(found[0]), pointer(found[1])
     index.search_preassigned_c(len(vectors), *given, False, parameters)
 
 
