@@ -293,14 +293,25 @@ def _find_marks(postings: Any, term: Any, start: Any, size: Any, base: Any, work
         count = count_of(lists, lengths, block_size, term, block)
         first = (block - lists[term]) * block_size
         low = lower_place(ids, np.int64(0), count, start)
-        for i in range(np.uint64(low), np.uint64(end_in(ids, low, count, start, size))):
-            mark = np.int64(marks[np.uint64(ids[i]) - np.uint64(start)])
-            documents[num_matches] = np.int64(ids[i])
-            found[num_matches] = mark
-            places[num_matches] = first + np.int64(i)
-            num_matches += np.int64(mark > base)
+        begin = num_matches
+        num_matches = _find_marked(ids, low, end_in(ids, low, count, start, size), start, marks, base, found, begin)
+        for match in range(begin, num_matches):
+            i = found[match]
+            documents[match] = np.int64(ids[i])
+            found[match] = np.int64(marks[np.int64(ids[i]) - start])
+            places[match] = first + i
         block += 1
     return num_matches, np.int64(status.OK)
+
+
+@subroutine
+def _find_marked(ids: Any, low: Any, high: Any, start: Any, marks: Any, base: Any, found: Any, num_found: Any) -> Any:
+    """Write the places of the documents of a block that have a mark above `base`; return their number so far."""
+    first, least = np.uint64(start), np.uint32(base)
+    for i in range(np.uint64(low), np.uint64(high)):
+        found[num_found] = np.int64(i)
+        num_found += np.int64(marks[np.uint64(ids[i]) - first] > least)
+    return num_found
 
 
 @subroutine
@@ -322,11 +333,12 @@ def _mark(postings: Any, term: Any, start: Any, size: Any, num_candidates: Any, 
         count = count_of(lists, lengths, block_size, term, block)
         first = (block - lists[term]) * block_size
         low = lower_place(ids, np.int64(0), count, start)
-        for i in range(np.uint64(low), np.uint64(end_in(ids, low, count, start, size))):
-            mark = np.int64(marks[np.uint64(ids[i]) - np.uint64(start)])
-            sources[num_matches] = mark - base - 1
-            places[num_matches] = first + np.int64(i)
-            num_matches += np.int64(mark > base)
+        begin = num_matches
+        num_matches = _find_marked(ids, low, end_in(ids, low, count, start, size), start, marks, base, sources, begin)
+        for match in range(begin, num_matches):
+            i = sources[match]
+            sources[match] = np.int64(marks[np.int64(ids[i]) - start]) - base - 1
+            places[match] = first + i
         block += 1
     return num_matches, np.int64(status.OK)
 
