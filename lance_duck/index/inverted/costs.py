@@ -51,8 +51,8 @@ For one with more the search begins again, with room for twice as many as that o
 
 WAITING_DOCUMENTS: Final = 1 << 13
 """Documents with all words of a phrase that are gathered before positions are read, of the greatest scores first: so
-many take 200 KB, and a tenth of the documents of two common words among two million has to be read
-(`benchmarks/full_text_search.py`)."""
+many take 300 KB. One at a time, in the order of the index, takes a tenth longer (`benchmarks/full_text_search.py`, a
+phrase of two million texts), a thousand a tenth likewise."""
 
 TEXT_BYTES: Final = 4 << 20
 """Bytes of texts that a thread analyses at once: filters run once for each distinct word of them, and several times as

@@ -18,7 +18,7 @@ from lance_duck.index.inverted.codecs import blocks, positions
 from lance_duck.index.inverted.codecs.arrays import binary_lists_of
 from lance_duck.index.inverted.codecs.impacts import length_codes, length_floors
 from lance_duck.index.inverted.codecs.positions import PositionBlocks, PositionStream
-from lance_duck.index.inverted.codecs.scores import length_norms
+from lance_duck.index.inverted.codecs.scores import Norms, coded_lengths, length_norms
 from lance_duck.index.inverted.columns import KeptTerms, TermColumns, numbers_without_nulls, read_columns
 from lance_duck.index.inverted.contents import Documents, PartitionContents
 from lance_duck.index.inverted.layout import InvertedParameters
@@ -104,7 +104,7 @@ class InvertedPartition:
             )
         return documents
 
-    def norms(self, average: float) -> NDArray[np.float32]:
+    def norms(self, average: float) -> Norms:
         """Return the norm of each document; with blocks of 256, of the least length that has the code of its length.
 
         Args:
@@ -113,13 +113,18 @@ class InvertedPartition:
         Raises:
             CorruptError: The documents are broken.
         """
+        codes, lengths = self._coded_lengths
         last = self._norms
         if last is None or last[0] != average:
-            lengths = self.documents.num_tokens
             if not self._parameters.block_form.has_scores:
                 lengths = length_floors()[length_codes(lengths)]
-            last = self._norms = average, length_norms(lengths, average)
-        return last[1]
+            last = self._norms = average, readonly(length_norms(lengths, average))
+        return codes, last[1]
+
+    @cached_property
+    def _coded_lengths(self) -> tuple[NDArray[np.unsignedinteger], NDArray[np.uint32]]:
+        """A code for the length of each document, and the length of each code."""
+        return coded_lengths(self.documents.num_tokens)
 
     @property
     def num_levels(self) -> int:
@@ -289,7 +294,8 @@ class InvertedPartition:
         documents = attributes.get("documents")
         columns = () if documents is None else (documents.row_ids, documents.num_tokens, *documents.elements)
         objects = (attributes.get("_terms"), attributes.get("sorted_terms"), attributes.get("_lengths"), *columns)
-        norms: int = 0 if self._norms is None else self._norms[1].nbytes
+        coded = attributes.get("_coded_lengths")
+        norms: int = 0 if coded is None else coded[0].nbytes
         return norms + sum(int(each.nbytes) for each in objects if each is not None)
 
     @cached_property

@@ -38,7 +38,7 @@ def accumulate(
     is_varint: bool,
     weights: Float32s,
     slots: Int64s,
-    norms: Float32s,
+    norms: Any,
     mask: NDArray[np.bool_],
     every: bool,
     scores: Float32s,
@@ -58,7 +58,7 @@ def accumulate(
         is_varint: Whether numbers of the last block of a term are varints; else words.
         weights: The idf of each term.
         slots: The word of the query that each term stands for; ascending from 0.
-        norms: The norm of each document of the partition.
+        norms: The code of each document of the partition, and the norm of each code.
         mask: Whether each document may match; empty if all may.
         every: Whether a document must have a term of each slot.
         scores: (documents,), added to.
@@ -71,7 +71,7 @@ def accumulate(
     Returns:
         A status; its place is a term.
     """
-    num_documents = len(norms)
+    num_documents = len(norms[0])
     for term in range(len(lengths)):
         rest, previous = lengths[term], np.int64(-1)
         weight, slot = weights[term], np.uint16(slots[term])
@@ -90,7 +90,7 @@ def accumulate(
                 previous = document
                 if len(mask) and not mask[document]:
                     continue
-                target[document] += score_of(weight, frequencies[i], norms[document])
+                target[document] += score_of(weight, frequencies[i], norm_of(norms, document))
                 if not every:
                     hits[document] = np.uint16(1)
                 elif hits[document] == slot:
@@ -100,6 +100,13 @@ def accumulate(
                 scores[i] += sums[i]
                 sums[i] = 0
     return status.OK
+
+
+@subroutine
+def norm_of(norms: Any, document: Any) -> Any:
+    """Return the norm of a document."""
+    codes, norms_of_codes = norms
+    return norms_of_codes[codes[document]]
 
 
 @subroutine

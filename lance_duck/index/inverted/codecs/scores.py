@@ -17,6 +17,8 @@ from lance_duck.kernels.jit import readonly
 from lance_duck.kernels.postings.greatest import find_greatest
 
 Float32s = NDArray[np.float32]
+Norms = tuple[NDArray[np.unsignedinteger], Float32s]
+"""The code of each document, and the norm of each code; both arrays are read-only."""
 
 K1: Final = np.float32(1.2)
 B: Final = np.float32(0.75)
@@ -35,6 +37,19 @@ def length_norms(lengths: NDArray[np.integer], average: float) -> Float32s:
     """Return the norms of documents, float32, from their numbers of tokens."""
     divisor = np.float32(average or 1)  # 0: list elements without any word
     return K1 * (_ONE - B + B * lengths.astype(np.float32) / divisor)
+
+
+def coded_lengths(lengths: NDArray[np.uint32]) -> tuple[NDArray[np.unsignedinteger], NDArray[np.uint32]]:
+    """Return a code for each length, as narrow as there are lengths, and the length of each code.
+
+    Searches read norms of documents here and there, for which memory is slow: codes of texts of up to 255 words take a
+    quarter of the bytes of norms.
+    """
+    most = int(lengths.max(initial=0))
+    if most < 1 << 16:
+        return readonly(lengths.astype(np.uint8 if most < 1 << 8 else np.uint16)), np.arange(most + 1, dtype=np.uint32)
+    distinct, codes = np.unique(lengths, return_inverse=True)
+    return readonly(codes.astype(np.uint32)), distinct
 
 
 def greatest_scores(

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from lance_duck.index.inverted.codecs.arrays import BinaryLists
 from lance_duck.index.inverted.codecs.problems import check_code
+from lance_duck.index.inverted.codecs.scores import Norms
 from lance_duck.index.inverted.costs import MOST_PRUNED_TERMS
 from lance_duck.index.inverted.partition import InvertedPartition
 from lance_duck.index.inverted.postings import PostingBlocks
@@ -69,12 +70,12 @@ def best_documents(
 
 
 def scoring_of(
-    terms: WeightedTerms, norms: Float32s, mask: Mask | None, keys: NDArray[np.uint64]
-) -> tuple[NDArray[np.float32], Float32s, Mask, NDArray[np.uint64], NDArray[np.int64]]:
+    terms: WeightedTerms, norms: Norms, mask: Mask | None, keys: NDArray[np.uint64]
+) -> tuple[NDArray[np.float32], Norms, Mask, NDArray[np.uint64], NDArray[np.int64]]:
     """Return `scoring` of `kernels.postings.search.best`."""
     slots = terms.slots if terms.has_variants else np.arange(len(terms.ids))
     allowed = NO_MASK if mask is None else readonly(mask)
-    return readonly(terms.weights), readonly(norms), allowed, readonly(keys), readonly(slots)
+    return readonly(terms.weights), norms, allowed, readonly(keys), readonly(slots)
 
 
 def _of_all(
@@ -115,7 +116,7 @@ def _pruned(
     postings: PostingBlocks,
     impacts: BinaryLists,
     terms: WeightedTerms,
-    norms: Float32s,
+    norms: Norms,
     average: float,
     keys: NDArray[np.uint64],
     k: int,

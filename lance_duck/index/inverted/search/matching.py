@@ -77,16 +77,16 @@ def matching_documents(
     """
     if not terms.can_match:
         return np.empty(0, np.int64), np.empty(0, np.float32)
-    norms = partition.norms(average)
-    scores, hits = np.zeros(len(norms), np.float32), np.zeros(len(norms), np.uint16)
-    sums = np.zeros(len(norms) if terms.has_variants else 0, np.float32)
+    norms, count = partition.norms(average), partition.num_documents
+    scores, hits = np.zeros(count, np.float32), np.zeros(count, np.uint16)
+    sums = np.zeros(count if terms.has_variants else 0, np.float32)
     postings = partition.postings(terms.ids)
     form = postings.form
     code = accumulate(
         *postings.buffers,
         readonly(terms.weights),
         readonly(terms.slots),
-        readonly(norms),
+        norms,
         _NO_MASK if mask is None else readonly(mask),
         terms.every,
         scores,

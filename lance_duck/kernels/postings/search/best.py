@@ -6,9 +6,9 @@ Arithmetic is that of `kernels.postings.scores`. Arguments that the kernels of t
                block of each term, and one past the last block; number of documents of each term; number of documents of
                a block; whether numbers of the last block of a term are varints; the last document of each block, by its
                impacts, or a bound of it, below the first document of the next block of the term; whether it is exact
-    scoring    the idf of each term, more than 0; the norm of each document; whether each document may match, empty if
-               all may; the key of each document, by which equal scores are ordered; the word that each term stands
-               for, ascending
+    scoring    the idf of each term, more than 0; the code of each document, and the norm of each code; whether each
+               document may match, empty if all may; the key of each document, by which equal scores are ordered; the
+               word that each term stands for, ascending
     windows    (terms, windows), the most that a term adds to the score of a document in a window of ids, 0 if it has
                none there; the highest score in each window, less than 0 if no document can match; windows, the most
                promising first; number of ids of a window
@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from lance_duck.kernels import status
 from lance_duck.kernels.jit import kernel
-from lance_duck.kernels.postings.scores import score_of
+from lance_duck.kernels.postings.scores import norm_of, score_of
 from lance_duck.kernels.postings.search.heap import push
 from lance_duck.kernels.postings.search.reading import decode_known
 
@@ -78,7 +78,7 @@ def find_best_of_term(
             document = np.int64(ids[i])
             if len(mask) and not mask[document]:
                 continue
-            score = score_of(weights[0], frequencies[i], norms[document])
+            score = score_of(weights[0], frequencies[i], norm_of(norms, document))
             if score >= threshold:
                 num_best = push(scores, documents, keys, num_best, score, document)
     counts[0] = num_best

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from lance_duck.kernels import status
 from lance_duck.kernels.jit import kernel, subroutine
-from lance_duck.kernels.postings.scores import SLACK, score_of
+from lance_duck.kernels.postings.scores import SLACK, norm_of, score_of
 from lance_duck.kernels.postings.search.heap import push
 from lance_duck.kernels.postings.search.intersect import (
     LOOKED_UP,
@@ -291,7 +291,7 @@ def _look_up(
         ids = room[0, term]
         at = lower_place(ids, np.int64(0), count_of(lists, lengths, block_size, term, block), document)
         if np.int64(ids[at]) == document:
-            score = score_of(weights[term], room[1, term, at], norms[document])
+            score = score_of(weights[term], room[1, term, at], norm_of(norms, document))
             parts[term, place] = score
             sums[place] = np.float32(sums[place] + score)
     return status.OK
@@ -320,7 +320,7 @@ def _take(
             sums[place] = np.float32(0)
             touched[num_touched] = place
             num_touched += 1
-        score = score_of(weight, frequencies[i], norms[document])
+        score = score_of(weight, frequencies[i], norm_of(norms, document))
         scores[place] = score
         sums[place] = np.float32(sums[place] + score)
     return num_touched
@@ -348,7 +348,7 @@ def _add(
             if mask[document]:
                 place = document - first
                 before = sums[place]
-                sums[place] = np.float32(before + score_of(weight, frequencies[i], norms[document]))
+                sums[place] = np.float32(before + score_of(weight, frequencies[i], norm_of(norms, document)))
                 touched[num_touched] = np.int64(place)
                 num_touched += np.int64(before < least) & np.int64(sums[place] >= least)
         return num_touched
@@ -356,7 +356,7 @@ def _add(
         document = np.uint64(ids[i])
         place = document - first
         before = sums[place]
-        after = np.float32(before + score_of(weight, frequencies[i], norms[document]))
+        after = np.float32(before + score_of(weight, frequencies[i], norm_of(norms, document)))
         sums[place] = after
         touched[num_touched] = np.int64(place)
         num_touched += np.int64(before < least) & np.int64(after >= least)

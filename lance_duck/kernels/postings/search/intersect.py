@@ -20,7 +20,7 @@ import numpy as np
 
 from lance_duck.kernels import status
 from lance_duck.kernels.jit import subroutine
-from lance_duck.kernels.postings.scores import SLACK, score_of
+from lance_duck.kernels.postings.scores import SLACK, norm_of, score_of
 from lance_duck.kernels.postings.search.reading import (
     block_of_posting,
     count_of,
@@ -108,7 +108,7 @@ def leave_out(postings: Any, scoring: Any, stage: Any, num_candidates: Any, limi
         rest += bounds[sequence[number], window]
     num_left = np.int64(0)
     for i in range(num_candidates):
-        norm, score = norms[rows[0, i]], 0.0
+        norm, score = norm_of(norms, rows[0, i]), 0.0
         for number in range(stage):
             term = sequence[number]
             posting = rows[ROWS_BEFORE + term, i]
@@ -150,7 +150,7 @@ def score_row(postings: Any, scoring: Any, slots: Any, work: Any, row: Any, coun
     """Return (the score of a candidate, a status)."""
     weights, norms = scoring[0], scoring[1]
     room, state, _, _, _, rows = work
-    norm, score, variants = norms[rows[0, row]], np.float32(0), np.float32(0)
+    norm, score, variants = norm_of(norms, rows[0, row]), np.float32(0), np.float32(0)
     for term in range(len(weights)):
         posting = rows[ROWS_BEFORE + term, row]
         if posting >= 0:
