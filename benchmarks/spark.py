@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 from argparse import Namespace
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +29,7 @@ from benchmarks._harness import OURS, Case, add_clock, chosen, options, race, re
 from benchmarks._spark_workers import FLOOR_ROWS, MemorySource, processor_seconds, worker_peak
 
 PARQUET, BRUTE, FLOOR = "Spark's Parquet", "nearestByJoin", "batches in memory"
+NULLS = "contains_null=True"
 HASTY = {"fsync": "false"}
 GROUP = 100_000
 Action = Callable[[], object]
@@ -43,9 +44,10 @@ def main() -> None:
     parser.add_argument("--near-rows", type=int, default=100_000, help="rows that queries are joined with")
     parser.add_argument("--master", default="local[2]")
     parser.add_argument("--memory", default="1g", help="heap of the driver")
+    parser.add_argument("--conf", action="append", default=[], help="key=value of the session, as often as needed")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=os.environ.get("BENCHMARK_DIR")) as folder:
-        spark = session(arguments.master, arguments.memory)
+        spark = session(arguments.master, arguments.memory, arguments.conf)
         try:
             cases = run(spark, Path(folder), arguments)
         finally:
@@ -53,14 +55,17 @@ def main() -> None:
     report(f"Spark, {arguments.rows:,} rows of (int64, string, {arguments.dimension} floats)", cases, arguments.json)
 
 
-def session(master: str, memory: str) -> SparkSession:
-    """A session as users have it."""
+def session(master: str, memory: str, settings: Sequence[str]) -> SparkSession:
+    """A session as users have it, with settings of their own."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master(master).appName("benchmark").config("spark.driver.memory", memory)
     for key in ("spark.ui.enabled", "spark.ui.showConsoleProgress"):
         builder = builder.config(key, "false")
     for key in ("spark.driver.host", "spark.driver.bindAddress"):
         builder = builder.config(key, "127.0.0.1")
+    for setting in settings:
+        key, _, value = setting.partition("=")
+        builder = builder.config(key, value)
     made: SparkSession = builder.getOrCreate()
     made.sparkContext.setLogLevel("ERROR")
     ls.register(made)
@@ -112,6 +117,7 @@ class Tables:
             "write": {OURS: self.write, PARQUET: self.write_parquet},
             "full scan": {
                 OURS: lambda: drain(self.read()),
+                NULLS: lambda: drain(self.read(contains_null=True)),
                 PARQUET: lambda: drain(self.read_parquet()),
                 FLOOR: lambda: drain(self.read_memory()),
             },
@@ -122,10 +128,12 @@ class Tables:
             "GROUP BY of columns=id": {
                 OURS: lambda: grouped(self.read(columns=["id"])).collect(),
                 PARQUET: lambda: grouped(self.read_parquet()).collect(),
+                FLOOR: lambda: grouped(self.read_memory("id")).collect(),
             },
             "scan of columns=id": {
                 OURS: lambda: drain(self.read(columns=["id"])),
                 PARQUET: lambda: drain(self.read_parquet().select("id")),
+                FLOOR: lambda: drain(self.read_memory("id")),
             },
             "1 % of the rows, by filter": {
                 OURS: lambda: drain(self.read(filter="id % 100 = 7")),
@@ -157,9 +165,10 @@ class Tables:
         """Read the same rows from Parquet."""
         return self.spark.read.parquet(self.parquet)
 
-    def read_memory(self) -> DataFrame:
+    def read_memory(self, columns: str = "id,s,v") -> DataFrame:
         """Read as many rows of this kind from the memory of the workers."""
-        asked = {"rows": -(-self.rows // FLOOR_ROWS) * FLOOR_ROWS, "dimension": self.dimension}
+        rows = -(-self.rows // FLOOR_ROWS) * FLOOR_ROWS
+        asked: dict[str, int | str] = {"rows": rows, "dimension": self.dimension, "columns": columns}
         return self.spark.read.format(MemorySource.name()).options(**asked).load()
 
     def index(self) -> None:

@@ -63,6 +63,9 @@ class ColumnReader(Protocol):
     def has_no_nulls(self) -> bool:
         """Return whether no row is null by the descriptions of the pages; False where only the values tell."""
 
+    def has_no_null_items(self) -> bool:
+        """Return whether all rows are fixed-size lists of values, or null, and no item is null, told likewise."""
+
 
 def open_column(field: Field, locate: Locate, num_rows: int, arrow_type: pa.DataType | None = None) -> ColumnReader:
     """Open a top-level field of a fragment.

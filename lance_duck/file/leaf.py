@@ -112,6 +112,10 @@ class LeafColumn:
         """Return whether each slot has a value, by the descriptions of the pages alone."""
         return not any(self._reader(i).has_levels for i in range(len(self._pages)))
 
+    def has_no_null_items(self) -> bool:
+        """Return whether the values are fixed-size lists without null items, by the descriptions of the pages alone."""
+        return not any(self._reader(i).has_item_validity for i in range(len(self._pages)))
+
     def read(self, rows: Rows) -> Request[LeafValues]:
         """Read rows of the column."""
         parts = self._split(self._scale(rows))

@@ -62,6 +62,10 @@ class MixedColumn:
         """Return False: only the values tell."""
         return False
 
+    def has_no_null_items(self) -> bool:
+        """Return False: only the values tell."""
+        return False
+
     def read(self, rows: Rows) -> Request[pa.Array]:
         """Read rows from both kinds of files."""
         older, newer = yield from gather([self._older.read(rows), self._newer.read(rows)])

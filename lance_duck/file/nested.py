@@ -63,6 +63,10 @@ class NestedColumn:
         """Return whether the column is a single leaf whose pages have no nulls."""
         return self._root.leaf is not None and self._leaves[self._root.leaf].has_no_nulls()
 
+    def has_no_null_items(self) -> bool:
+        """Return whether the column is a single leaf of fixed-size lists whose pages have no null items."""
+        return self._root.leaf is not None and self._leaves[self._root.leaf].has_no_null_items()
+
     def read(self, rows: Rows) -> Request[pa.Array]:
         """Read rows: see `ColumnReader.read`."""
         count = check_rows(rows, self.num_rows)

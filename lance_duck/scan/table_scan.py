@@ -20,7 +20,7 @@ from lance_duck.scan.plan import ScanPlan
 from lance_duck.scan.predicate.tree import Compare, Path, Predicate
 from lance_duck.scan.projection import ColumnsLike, Projection, nested_projection, readable_schema, reads
 from lance_duck.scan.read.execute import count_rows, has_rows, scan_batches
-from lance_duck.scan.read.fragment_reader import ColumnCache, FragmentReader
+from lance_duck.scan.read.fragment_reader import ColumnCache, FragmentReader, open_at_once
 from lance_duck.snapshot import Snapshot
 from lance_duck.wire.column_path import join_path
 from lance_duck.wire.fragment import Fragment
@@ -164,6 +164,17 @@ class TableScan:
             for read in reads(self.snapshot.schema, [(name,)])
             for fragment in self.snapshot.fragments
         )
+
+    def has_no_null_items(self, name: str) -> bool:
+        """Return whether metadata says that no item of a top-level column of vectors is null; reads no values.
+
+        Raises:
+            LanceDuckError: A file is bad.
+        """
+        columns = reads(self.snapshot.schema, [(name,)])
+        fragments = [FragmentReader(self.snapshot, one, self._columns) for one in self.snapshot.fragments]
+        open_at_once(fragments, columns)
+        return all(fragment.has_no_null_items(column) for column in columns for fragment in fragments)
 
     def extremes(self, name: str) -> tuple[pa.Scalar, pa.Scalar] | None:
         """Return the least and the greatest value of a top-level column; None where no index tells."""

@@ -75,6 +75,7 @@ def read(
     batch_size: int | None = None,
     blob_handling: str | None = None,
     use_scalar_index: bool = True,
+    contains_null: bool | None = None,
     storage_options: Mapping[str, str] | None = None,
     **options: Any,
 ) -> DataFrame:
@@ -98,6 +99,8 @@ def read(
         batch_size: Maximum rows per batch.
         blob_handling: "all_binary" reads the bytes of blobs instead of their descriptions.
         use_scalar_index: Whether indexes help the filter.
+        contains_null: Whether vectors are declared as arrays that may hold nulls. Spark reads those without faster; a
+            null is an error then. None: False for vectors whose files say that they have none, if these are few.
         storage_options: Settings of the object store.
         options: Other options, see `ReadOptions`.
 
@@ -120,6 +123,7 @@ def read(
         "batch_size": batch_size,
         "blob_handling": blob_handling,
         "use_scalar_index": None if use_scalar_index else False,
+        "contains_null": "auto" if contains_null is None else contains_null,
         **storage_text(storage_options),
         **options,
     }

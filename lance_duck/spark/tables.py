@@ -48,7 +48,8 @@ def create_view(spark: SparkSession, name: str, uri: str | os.PathLike[str], **o
         raise InvalidInputError("name of a view", where="create_view", expected="a string", found=repr(name))
     place = TableRef.of(uri, options.get("storage_options"))
     follows = all(options.get(option) is None for option in _FIXED)
-    show_as(spark, name, place, lambda: read(spark, place.uri, **options), follows=follows)
+    kept = {"contains_null": True} | options  # nulls may be inserted through the view
+    show_as(spark, name, place, lambda: read(spark, place.uri, **kept), follows=follows)
 
 
 @checked_call

@@ -164,6 +164,8 @@ def test_columns_and_rows_of_a_stream_are_chosen(run: Run, source: str, sink: st
     assert values(sink) == [30, 40]
     with pytest.raises(Exception, match=r"a stream takes no limit.*maxRowsPerTrigger"):
         run(name="other", limit=1)
+    with pytest.raises(Exception, match=r"contains_null=auto for a stream.*a null is an error then"):
+        run(name="third", contains_null="auto")
 
 
 def test_what_is_for_streams_alone_is_refused_elsewhere(spark: SparkSession, source: str, run: Run) -> None:

@@ -11,6 +11,7 @@ import lance
 import numpy as np
 import pyarrow as pa
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import types as st
 
@@ -91,6 +92,40 @@ def test_what_may_be_null_is_kept_at_any_depth(spark: SparkSession, tmp_path: Pa
     assert back.schema.json() == schema.json()
     assert {row.id: row for row in back.collect()} == {row.id: row for row in df.collect()}
     assert lance.dataset(tmp_path / "t").schema.field("id").nullable is False
+
+
+def test_vectors_without_nulls_are_read_as_such_and_may_get_nulls_later(spark: SparkSession, tmp_path: Path) -> None:
+    item = st.ArrayType(st.FloatType())
+    schema = st.StructType([st.StructField("id", st.LongType()), st.StructField("v", item)])
+    uri, copy = str(tmp_path / "t"), str(tmp_path / "copy")
+    ls.write(spark.createDataFrame([(1, [1.0, 2.0]), (2, None)], schema), uri, vector_columns={"v": 2})
+
+    first = ls.read(spark, uri)
+
+    assert first.schema["v"].dataType == st.ArrayType(st.FloatType(), containsNull=False)
+    assert ls.read(spark, uri, contains_null=True).schema["v"].dataType == item
+    assert spark.read.format("lance").load(uri).schema["v"].dataType == item
+    rows = [(1, [1.0, 2.0]), (2, None)]
+    assert sorted(map(tuple, first.collect())) == rows
+    ls.write(first, copy)
+    ls.write(first, copy, mode="overwrite")
+    assert lance.dataset(copy).schema == lance.dataset(uri).schema
+    ls.create_view(spark, "vectors_that_may_get_nulls", uri)
+    spark.sql("INSERT INTO vectors_that_may_get_nulls SELECT 3L, array(3f, CAST(NULL AS FLOAT))")
+    first.createOrReplaceTempView("vectors_that_have_none")
+    spark.sql("INSERT INTO vectors_that_have_none SELECT id + 3, v FROM vectors_that_have_none WHERE id = 1")
+    now = ls.read(spark, uri)
+    assert now.schema["v"].dataType == item
+    assert sorted(map(tuple, now.collect())) == [*rows, (3, [3.0, None]), (4, [1.0, 2.0])]
+    assert sorted(map(tuple, first.collect())) == rows
+    ls.write(first.union(now), copy, mode="append")
+    assert lance.dataset(copy).count_rows() == 8
+    with pytest.raises(PySparkException, match="a null where the schema that was declared"):
+        ls.read(spark, uri, contains_null=False).collect()
+    with pytest.raises(PySparkException, match="a null where the schema that was declared"):
+        spark.read.schema(first.schema).format("lance").load(uri).collect()
+    ls.drop_view(spark, "vectors_that_may_get_nulls")
+    spark.catalog.dropTempView("vectors_that_have_none")
 
 
 # Arrow type of the table, a value, the type that Spark is shown, and what it shows.

@@ -205,3 +205,13 @@ def _items(rows: Bytes, bits: int, count: int) -> FixedWidth:
     """Return `count` items from each row; a view when the rows hold nothing else."""
     data = _bits(rows, count) if bits == 1 else np.ascontiguousarray(rows).reshape(-1)
     return FixedWidth(bits, data, len(rows) * count)
+
+
+def has_item_validity(codec: Codec) -> bool:
+    """Return whether values may have null items: False for fixed-size lists without validity, at no depth."""
+    if not isinstance(codec, FixedSizeListCodec):
+        return True
+    levels = [codec]
+    while isinstance(inner := levels[-1].inner, FixedSizeListCodec):
+        levels.append(inner)
+    return any(level.has_validity for level in levels)

@@ -55,6 +55,11 @@ class BlobReader:
         """Return True: the descriptions of blobs tell which are null."""
         return True
 
+    @property
+    def has_item_validity(self) -> bool:
+        """Return True: blobs are not lists."""
+        return True
+
     def read_points(self, rows: NDArray[np.int64]) -> Leaf | None:
         """Return None: rows are read by `read` alone."""
         return None

@@ -99,6 +99,11 @@ class ConstantReader:
         """Whether the layers of the page have definition levels."""
         return self._layout.layers.max_def > 0
 
+    @property
+    def has_item_validity(self) -> bool:
+        """Whether the page has a value, which alone tells; if not, all slots are null and have no items."""
+        return self._layout.inline_value is not None or len(self._page.buffers) % 2 == 1
+
     def read_points(self, rows: NDArray[np.int64]) -> Leaf | None:
         """Return what `read` gives, which needs no reads after the first."""
         return run(self.read(rows))

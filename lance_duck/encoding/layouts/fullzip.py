@@ -23,6 +23,7 @@ from lance_duck.arrow.memory import unset
 from lance_duck.arrow.types import MAX_INT32
 from lance_duck.encoding.block import Block, FixedWidth, VariableWidth
 from lance_duck.encoding.codec import Codec
+from lance_duck.encoding.codecs.fixed_size_list import has_item_validity
 from lance_duck.encoding.codecs.general import General
 from lance_duck.encoding.codecs.variable import Variable
 from lance_duck.encoding.layouts.layers import Layers
@@ -115,6 +116,11 @@ class FullZipReader:
     def has_levels(self) -> bool:
         """Whether the layers of the page have definition levels."""
         return self._layout.layers.max_def > 0
+
+    @property
+    def has_item_validity(self) -> bool:
+        """Whether the codec of the values stores which items of fixed-size lists are null, or is none of such lists."""
+        return has_item_validity(self._layout.values)
 
     def read_points(self, rows: NDArray[np.int64]) -> Leaf | None:
         """Read a few rows: see `PageReader.read_points`."""

@@ -16,6 +16,7 @@ import numpy as np
 
 from lance_duck.encoding.arrow.take import slice_block, take
 from lance_duck.encoding.block import Block
+from lance_duck.encoding.codecs.fixed_size_list import has_item_validity
 from lance_duck.encoding.layouts.chunk_decoder import (
     LevelChunks,
     MiniBlockLayout,
@@ -77,6 +78,11 @@ class MiniBlockReader:
     def has_levels(self) -> bool:
         """Whether the layers of the page have definition levels."""
         return self._layout.layers.max_def > 0
+
+    @property
+    def has_item_validity(self) -> bool:
+        """Whether the codec of the values stores which items of fixed-size lists are null, or is none of such lists."""
+        return has_item_validity(self._layout.values)
 
     @property
     def lists_key(self) -> object | None:

@@ -116,6 +116,10 @@ class PageReader(Protocol):
     def has_levels(self) -> bool:
         """Whether a slot may be null, or a list null or empty; if not, each slot of the page has a value."""
 
+    @property
+    def has_item_validity(self) -> bool:
+        """Whether items of a value that is a fixed-size list may be null; False where the description rules it out."""
+
     def read(self, rows: Rows) -> Request[Leaf]:
         """Read rows, counted from the start of the page.
 

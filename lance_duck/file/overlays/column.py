@@ -96,6 +96,10 @@ class OverlaidColumn:
         """Return False: only the values tell."""
         return False
 
+    def has_no_null_items(self) -> bool:
+        """Return False: only the values tell."""
+        return False
+
 
 def units_of(field: Field, path: tuple[int, ...] = ()) -> Iterator[Unit]:
     """Yield the parts of a column that are each replaced as a whole: those that are not structs outside of lists."""

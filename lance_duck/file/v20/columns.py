@@ -73,6 +73,10 @@ class Column20:
         """Return False: only the values tell."""
         return False
 
+    def has_no_null_items(self) -> bool:
+        """Return False: only the values tell."""
+        return False
+
 
 def open_column20(field: Field, locate: Locate, num_rows: int, arrow_type: pa.DataType | None = None) -> Column20:
     """Open a field of a 2.0 file, with all fields below it.

@@ -105,6 +105,10 @@ class FragmentReader:
         """Return whether the metadata of pages says that no row of a column is null, deleted ones included."""
         return self._columns.get(self.fragment, read, self._open).has_no_nulls()
 
+    def has_no_null_items(self, read: Read) -> bool:
+        """Return whether the metadata of pages says that no item of a vector is null, in deleted rows neither."""
+        return self._columns.get(self.fragment, read, self._open).has_no_null_items()
+
     def hidden(self, name: str, rows: Rows, row_offset: int) -> pa.Array:
         """Read a hidden column, uint64.
 

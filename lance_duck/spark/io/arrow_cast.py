@@ -121,7 +121,7 @@ def _list_cast(kind: pa.DataType, target: pa.ListType, where: str) -> Cast | Non
     inner = cast_of(kind.value_field, target.value_type, f"{where}.element")
     if pa.types.is_list(kind) and kind == target and inner is None:
         return None
-    plain = pa.list_(kind.value_field)
+    plain = pa.list_(target.value_field.with_type(kind.value_type))
 
     def cast(array: pa.Array) -> pa.Array:
         if not pa.types.is_list(array.type):

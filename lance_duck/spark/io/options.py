@@ -49,6 +49,7 @@ _READ: Final = {
     "usescalarindex": "use_scalar_index",
     "maxpartitionbytes": "max_partition_bytes",
     "minpartitions": "min_partitions",
+    "containsnull": "contains_null",
     "storageoptions": "storage_options",
 }
 _WRITE: Final = {
@@ -61,6 +62,7 @@ _WRITE: Final = {
     "blobcolumns": "blob_columns",
     **dict.fromkeys(("commitmessage", "usermetadata"), "commit_message"),
     "overwriteschema": "overwrite_schema",
+    "containsnull": "contains_null",  # of a view that was read with it: INSERT INTO passes what the view was made with
     "storageoptions": "storage_options",
 }
 _REFUSED: Final = {
@@ -92,6 +94,8 @@ class ReadOptions:
         use_scalar_index: Whether indexes help the filter.
         max_partition_bytes: Approximate bytes of files that one task reads; None: chosen for the table.
         min_partitions: Minimum number of tasks, if there are enough rows.
+        contains_null: Whether vectors are declared as arrays that may hold nulls; without nulls, Spark reads them
+            faster, and one that is met is an error. None, written "auto": unless the files say that there are none.
     """
 
     place: TableRef
@@ -108,6 +112,7 @@ class ReadOptions:
     use_scalar_index: bool = True
     max_partition_bytes: int | None = None
     min_partitions: int = 1
+    contains_null: bool | None = True
 
     @classmethod
     def of(cls, options: Mapping[str, str], also: Iterable[str] = ()) -> ReadOptions:
@@ -144,6 +149,7 @@ class ReadOptions:
             values.get("use_scalar_index", _flag, default=True),
             values.get("max_partition_bytes", _positive),
             values.get("min_partitions", _positive, default=1),
+            values.get("contains_null", _flag_or_auto, default=True),
         )
 
 
@@ -173,6 +179,7 @@ class SparkWriteOptions:
         values = _OptionValues(plain, _WRITE, also)
         vectors |= values.get("vector_columns", _vectors, default={})
         values.get("overwrite_schema", _flag)
+        values.get("contains_null", _flag_or_auto)
         settings = WriteSettings(
             max_rows_per_file=values.get("max_rows_per_file", _positive, default=WriteSettings.max_rows_per_file),
             max_bytes_per_file=values.get("max_bytes_per_file", _positive, default=WriteSettings.max_bytes_per_file),
@@ -277,6 +284,10 @@ def _flag(text: str) -> bool:
     if text.strip().lower() not in ("true", "false"):
         raise InvalidInputError("flag", expected="true or false")
     return text.strip().lower() == "true"
+
+
+def _flag_or_auto(text: str) -> bool | None:
+    return None if text.strip().lower() == "auto" else _flag(text)
 
 
 def _save_mode(text: str) -> str:

@@ -7,13 +7,14 @@ the same frame; the filter is an option instead.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
+from lance_duck.arrow.types import storage_type
 from lance_duck.dataset import LanceDataset, dataset
 from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.projection import ROW_ADDRESS
@@ -22,6 +23,7 @@ from lance_duck.snapshot.garbage import uncollected
 from lance_duck.spark.costs import (
     CUT_ROWS,
     LARGEST_PARTITION,
+    LOOKED_INTO,
     LOOKED_UP_ROWS,
     MOST_PARTITIONS,
     OPENING_BYTES,
@@ -31,6 +33,7 @@ from lance_duck.spark.costs import (
 from lance_duck.spark.io.options import ReadOptions
 from lance_duck.spark.io.types import Declaration, spark_schema
 from lance_duck.spark.table_ref import pin
+from lance_duck.wire.fragment import Fragment
 
 
 @dataclass(frozen=True)
@@ -44,10 +47,11 @@ class ReadPartition:
 
 @dataclass(frozen=True)
 class LancePartition(InputPartition):
-    """Work of one task: whole fragments or a range of one, and at most `limit` rows."""
+    """Work of one task: whole fragments, or a range of one by address, or at most `limit` rows after `offset` rows."""
 
     pieces: tuple[ReadPartition, ...]
     limit: int | None = None
+    offset: int | None = None
 
 
 class LanceReader(DataSourceReader):
@@ -87,7 +91,7 @@ class LanceReader(DataSourceReader):
         reader = scanner.to_reader()
         declaration = Declaration(self._schema, reader.schema)
         for batch in reader:
-            yield declaration.apply(batch)
+            yield from declaration.pieces(batch)
 
     def _scanner(self, table: LanceDataset, partition: LancePartition | None) -> LanceScanner:
         options = self._options
@@ -97,6 +101,7 @@ class LanceReader(DataSourceReader):
             filter=_within(pieces[0], options.filter) if pieces and pieces[0].start is not None else options.filter,
             fragments=[piece.fragment for piece in pieces],
             limit=None if partition is None else partition.limit,
+            offset=None if partition is None else partition.offset,
             batch_size=options.batch_size,
             blob_handling=options.blob_handling,
             use_scalar_index=options.use_scalar_index,
@@ -131,7 +136,23 @@ def declared(options: ReadOptions, table: LanceDataset) -> StructType:
         with_row_address=options.row_address,
         blob_handling=options.blob_handling,
     )
-    return spark_schema(scanner.projected_schema)
+    return spark_schema(scanner.projected_schema, _without_null_items(options, table, scanner.projected_schema))
+
+
+def _without_null_items(options: ReadOptions, table: LanceDataset, schema: pa.Schema) -> Container[str]:
+    """Return the columns of vectors that may be declared without null items, because the option or the files say so."""
+    if options.contains_null or (options.contains_null is None and len(table.handle.snapshot.fragments) > LOOKED_INTO):
+        return ()
+    vectors = [field.name for field in schema if pa.types.is_fixed_size_list(storage_type(field.type))]
+    if options.contains_null is False:
+        return vectors
+    sources = options.columns if isinstance(options.columns, Mapping) else {}
+    stored = {name: sources.get(name, name) for name in vectors}
+    return {
+        name
+        for name, source in stored.items()
+        if source in table.schema.names and table.handle.table.has_no_null_items(source)
+    }
 
 
 def chosen(options: ReadOptions, names: Sequence[str] | None) -> list[str] | dict[str, str] | None:
@@ -152,8 +173,8 @@ def partitions(table: LanceDataset, options: ReadOptions, names: Sequence[str]) 
 
 def _packed(table: LanceDataset, options: ReadOptions, names: Sequence[str]) -> list[InputPartition]:
     """Plan a whole read: small fragments together, large ones in parts."""
-    pieces = _weighed(table, options, names)
-    total = sum(weight for _, _, weight in pieces)
+    fragments = _weighed(table, options, names)
+    total = sum(weight for _, _, weight in fragments)
     usual = min(max(total // PARTITIONS, SMALLEST_PARTITION), LARGEST_PARTITION)
     target = options.max_partition_bytes or max(usual, total // MOST_PARTITIONS)
     target = max(1, min(target, -(-total // options.min_partitions)))
@@ -161,23 +182,29 @@ def _packed(table: LanceDataset, options: ReadOptions, names: Sequence[str]) -> 
         table.handle.table.index_estimate(options.filter) if options.filter and options.use_scalar_index else None
     )
     if expected is not None and expected <= LOOKED_UP_ROWS:
-        return [LancePartition(tuple(piece for piece, _, _ in pieces))] if pieces else []
-    packs: list[list[ReadPartition]] = []
+        return [LancePartition(tuple(ReadPartition(one.id) for one, _, _ in fragments))] if fragments else []
+    tasks: list[LancePartition] = []
+    pack: list[ReadPartition] = []
     filled = 0
-    for piece, rows, weight in pieces:
-        if weight > target and options.use_scalar_index:
-            packs += [[part] for part in _cut(piece.fragment, rows, -(-weight // target))]
-            filled = target
+    for fragment, rows, weight in fragments:
+        if weight > target and (options.filter is None or options.use_scalar_index):
+            tasks += [*_whole(pack), *_cut(table, options, fragment, rows, -(-weight // target))]
+            pack, filled = [], 0
             continue
-        if not packs or filled + weight > target:
-            packs.append([])
-            filled = 0
-        packs[-1].append(piece)
+        if pack and filled + weight > target:
+            tasks += _whole(pack)
+            pack, filled = [], 0
+        pack.append(ReadPartition(fragment.id))
         filled += weight
-    return [LancePartition(tuple(pack)) for pack in packs]
+    return [*tasks, *_whole(pack)]
 
 
-def _weighed(table: LanceDataset, options: ReadOptions, names: Sequence[str]) -> list[tuple[ReadPartition, int, int]]:
+def _whole(pack: list[ReadPartition]) -> list[LancePartition]:
+    """Return the task that reads whole fragments together, if there are any."""
+    return [LancePartition(tuple(pack))] if pack else []
+
+
+def _weighed(table: LanceDataset, options: ReadOptions, names: Sequence[str]) -> list[tuple[Fragment, int, int]]:
     """Return the fragments with their rows and the approximate bytes to read."""
     plain = [name for name in names if name in table.schema.names] if not isinstance(options.columns, dict) else None
     width = table.handle.table.plan(ScanOptions(columns=plain, blob_handling=options.blob_handling)).width
@@ -187,14 +214,22 @@ def _weighed(table: LanceDataset, options: ReadOptions, names: Sequence[str]) ->
         rows = table.handle.snapshot.physical_rows(fragment)
         size = sum(file.file_size or 0 for file in fragment.files)
         weight = max(rows * width, size * width // max(whole, 1)) + OPENING_BYTES
-        weights.append((ReadPartition(fragment.id), rows, weight))
+        weights.append((fragment, rows, weight))
     return weights
 
 
-def _cut(fragment: int, rows: int, parts: int) -> Iterator[ReadPartition]:
+def _cut(
+    table: LanceDataset, options: ReadOptions, fragment: Fragment, rows: int, parts: int
+) -> Iterator[LancePartition]:
+    """Cut a fragment into ranges of its rows: with a filter by address, which indexes answer, else as they are read."""
     step = max(CUT_ROWS, -(-rows // parts // CUT_ROWS) * CUT_ROWS)
+    if options.filter is None:
+        whole, live = (ReadPartition(fragment.id),), table.handle.snapshot.num_rows(fragment)
+        for start in range(0, live, step):
+            yield LancePartition(whole, min(step, live - start), start)
+        return
     for start in range(0, rows, step):
-        yield ReadPartition(fragment, start, min(start + step, rows))
+        yield LancePartition((ReadPartition(fragment.id, start, min(start + step, rows)),))
 
 
 def _limited(table: LanceDataset, options: ReadOptions) -> list[InputPartition]:

@@ -131,7 +131,7 @@ class LanceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             for batch in table.to_batches(**self._scan(missing), fragments=fragments):
                 whole = self._with_nulls(batch, missing)
                 declaration = declaration or Declaration(self._schema, whole.schema)
-                yield declaration.apply(whole)
+                yield from declaration.pieces(whole)
 
     @property
     def _way(self) -> Walk:
@@ -210,6 +210,12 @@ def _check(read_options: ReadOptions, options: StreamOptions) -> None:
     if read_options.version is not None or read_options.timestamp is not None:
         raise UnsupportedError(
             "a stream cannot be fixed to one version", remedy="set startingVersion or startingTimestamp"
+        )
+    if read_options.contains_null is None:
+        raise UnsupportedError(
+            "contains_null=auto for a stream",
+            found="rows of later versions, which may hold nulls",
+            remedy="leave it out, or say false: a null is an error then",
         )
     if read_options.limit is not None:
         raise UnsupportedError("a stream takes no limit", remedy="set maxRowsPerTrigger, for each batch")

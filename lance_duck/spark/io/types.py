@@ -18,7 +18,7 @@ For the other way see `spark.io.columns`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from typing import Any, Final
 
 import pyarrow as pa
@@ -28,7 +28,10 @@ from lance_duck.arguments import unknown_column
 from lance_duck.arrow.types import is_binary, is_list, is_text, storage_type
 from lance_duck.errors import InvalidInputError, UnsupportedError
 from lance_duck.scan.projection import HIDDEN
+from lance_duck.scan.read.small_batches import slices
+from lance_duck.spark.costs import BATCH_BYTES
 from lance_duck.spark.io.arrow_cast import cast_of, is_bfloat16
+from lance_duck.spark.io.nullability import promises_more, refuse_nulls
 
 VECTOR_SIZE: Final = "arrow.fixed-size-list.size"
 """Metadata of a field of Spark: its arrays are vectors of this length."""
@@ -75,8 +78,12 @@ _ARROW: Final[Mapping[type[st.DataType], pa.DataType]] = {
 }
 
 
-def spark_schema(schema: pa.Schema) -> st.StructType:
+def spark_schema(schema: pa.Schema, without_null_items: Container[str] = ()) -> st.StructType:
     """Return the schema that is declared to Spark for the columns of a scan.
+
+    Args:
+        schema: Schema of the scan.
+        without_null_items: Columns of vectors that are declared as arrays without nulls, whatever their field says.
 
     Raises:
         UnsupportedError: Columns have types that Spark does not have; all are named.
@@ -84,7 +91,7 @@ def spark_schema(schema: pa.Schema) -> st.StructType:
     fields, refusals = [], []
     for field in schema:
         try:
-            fields.append(_spark_field(field))
+            fields.append(_spark_field(field, field.name in without_null_items))
         except UnsupportedError as error:
             refusals.append(str(error))
     if refusals:
@@ -146,12 +153,22 @@ class Declaration:
             place = arrow.get_field_index(field.name)
             if place < 0:
                 raise unknown_column(field.name, arrow.names, "schema")
-            self._columns.append((place, field, cast_of(arrow.field(place), field.type, field.name)))
+            cast = cast_of(arrow.field(place), field.type, field.name)
+            self._columns.append((place, field, cast, promises_more(arrow.field(place).type, field.type)))
+
+    def pieces(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Yield a batch in pieces of about `BATCH_BYTES`, converted; see `apply`."""
+        rows = max(1, BATCH_BYTES * batch.num_rows // max(1, batch.nbytes))
+        yield from map(self.apply, slices(batch, rows))
 
     def apply(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Convert a batch to the declared schema. Raises InvalidInputError for a value that cannot be converted."""
+        """Convert a batch to the declared schema.
+
+        Raises:
+            InvalidInputError: A value that cannot be converted, or a null where none was declared.
+        """
         arrays = []
-        for place, field, cast in self._columns:
+        for place, field, cast, promises in self._columns:
             array = batch.column(place)
             if cast is not None:
                 try:
@@ -166,6 +183,8 @@ class Declaration:
                     ) from error
             if not field.nullable and array.null_count:
                 raise InvalidInputError("null in a column that is declared NOT NULL", where=f"column {field.name!r}")
+            if promises:
+                refuse_nulls(array, field.name)
             arrays.append(array)
         if not arrays:
             return batch.select([])
@@ -177,16 +196,18 @@ def as_declared(batch: pa.RecordBatch, schema: st.StructType) -> pa.RecordBatch:
     return Declaration(schema, batch.schema).apply(batch)
 
 
-def _spark_field(field: pa.Field) -> st.StructField:
+def _spark_field(field: pa.Field, without_null_items: bool) -> st.StructField:
     if field.name in HIDDEN:
         return st.StructField(field.name, st.LongType(), field.nullable)
-    kind = storage_type(field.type)
+    kind, declared = storage_type(field.type), _spark_type(field, field.name)
     metadata: dict[str, Any] = {}
     if pa.types.is_fixed_size_list(kind):
+        if without_null_items and isinstance(declared, st.ArrayType):
+            declared = st.ArrayType(declared.elementType, containsNull=False)
         metadata[VECTOR_SIZE] = kind.list_size
         if pa.types.is_float16(kind.value_type):
             metadata[VECTOR_ITEM] = "float16"
-    return st.StructField(field.name, _spark_type(field, field.name), field.nullable, metadata)
+    return st.StructField(field.name, declared, field.nullable, metadata)
 
 
 def _spark_type(field: pa.Field, where: str) -> st.DataType:

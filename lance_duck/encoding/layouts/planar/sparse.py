@@ -122,6 +122,11 @@ class SparseReader:
         """Return True: the places tell which slots are null."""
         return True
 
+    @property
+    def has_item_validity(self) -> bool:
+        """Return True: the places tell."""
+        return True
+
     def read_points(self, rows: Int64s) -> Leaf | None:
         """Return None: rows are read by `read` alone."""
         return None

@@ -7,6 +7,7 @@ import pytest
 from pyspark.sql import types as st
 
 from lance_duck.errors import InvalidInputError, WrongTypeError
+from lance_duck.spark.costs import BATCH_BYTES
 from lance_duck.spark.io.types import Declaration, arrow_schema, as_declared, spark_schema
 
 BFLOAT16 = {"ARROW:extension:name": "lance.bfloat16"}
@@ -84,3 +85,17 @@ def test_numbers_are_widened_and_never_narrowed_in_silence() -> None:
     for found, wanted in no:
         with pytest.raises(WrongTypeError, match="column 'x'"):
             Declaration(st.StructType().add("x", wanted), pa.schema({"x": found}))
+
+
+def test_large_batches_go_to_spark_in_pieces() -> None:
+    items = pa.array(range(3 << 20), pa.float32())
+    table = pa.table({"id": range(3 << 10), "v": pa.FixedSizeListArray.from_arrays(items, 1 << 10)})
+    (batch,) = table.to_batches()
+    declaration = Declaration(spark_schema(batch.schema), batch.schema)
+
+    pieces = list(declaration.pieces(batch))
+
+    assert [round(piece.nbytes / BATCH_BYTES, 1) for piece in pieces] == [1.0] * 6 + [0.0]
+    assert pa.Table.from_batches(pieces)["id"].to_pylist() == list(range(3 << 10))
+    assert pa.Table.from_batches(pieces).equals(pa.Table.from_batches([declaration.apply(batch)]))
+    assert list(declaration.pieces(batch.slice(0, 0))) == [declaration.apply(batch.slice(0, 0))]

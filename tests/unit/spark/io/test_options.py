@@ -65,6 +65,7 @@ def test_forms_of_an_option(options: dict[str, str], attribute: str, value: Any)
         ({"path": "/t", "mergeSchema": "true"}, UnsupportedError, "add_columns"),
         ({"path": "/t", "limit": "-1"}, InvalidInputError, "option 'limit'.*at least 0"),
         ({"path": "/t", "row_id": "yes"}, InvalidInputError, "true or false"),
+        ({"path": "/t", "containsNull": "yes"}, InvalidInputError, "true or false"),
         ({"path": "/t", "version": "1", "tag": "x"}, InvalidInputError, "one of them"),
         ({"path": "/t", "timestamp": "soon"}, InvalidInputError, "option 'timestamp'"),
         ({"path": "/t", "columns": "[1"}, InvalidInputError, "option 'columns'"),

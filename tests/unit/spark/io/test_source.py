@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from pyspark.sql.datasource import InputPartition
-from pyspark.sql.types import StringType
+from pyspark.sql.types import ArrayType, StringType
 
 import lance_duck as ld
 from lance_duck.errors import InvalidInputError, NotFoundError, WrongTypeError
@@ -49,8 +49,23 @@ def test_small_fragments_are_read_together_and_large_ones_in_ranges(table: str) 
 
     together = [[0], [0], [1], [2, 3], [4, 5], [6, 7], [8, 9], [10, 11]]
     assert [[piece.fragment for piece in part.pieces] for part in parts] == together
-    assert [(p.pieces[0].start, p.pieces[0].stop) for p in parts[:3]] == [(0, 16384), (16384, 20000), (None, None)]
+    assert [(part.offset, part.limit) for part in parts[:3]] == [(0, 16384), (16384, 3596), (None, None)]
     assert ids(made) == LIVING
+
+
+def test_with_a_filter_ranges_are_of_addresses(table: str) -> None:
+    made = reader(table, max_partition_bytes=900_000, filter="id >= 0")
+    pieces = [part.pieces[0] for part in made.partitions()]
+    assert [(piece.start, piece.stop) for piece in pieces[:3]] == [(0, 16384), (16384, 20000), (None, None)]
+    assert ids(made) == LIVING
+
+
+def test_ranges_of_a_fragment_have_each_living_row_once(table: str) -> None:
+    ld.dataset(table).delete("id BETWEEN 100 AND 9000 OR id > 19000")
+    made = reader(table, max_partition_bytes=300_000)
+    found = [(part.offset, part.limit) for part in made.partitions()]
+    assert found == [(0, 8192), (8192, sum(i < 100 or 9000 < i <= 19_000 for i in LIVING) - 8192)]
+    assert ids(made) == [i for i in LIVING if i < 100 or 9000 < i <= 19_000]
 
 
 def test_a_small_table_is_one_task_unless_more_are_asked_for(table: str) -> None:
@@ -126,9 +141,51 @@ def test_a_table_that_took_the_place_of_another_is_read_anew(tmp_path: Path) -> 
             path.rmdir() if path.is_dir() else path.unlink()
 
 
-def test_pieces_cover_a_fragment_without_a_gap() -> None:
-    found = list(source._cut(3, 100_000, 5))
-    assert found[0] == ReadPartition(3, 0, 24576)
-    assert [piece.start for piece in found[1:]] == [piece.stop for piece in found[:-1]]
-    assert found[-1].stop == 100_000
-    assert LancePartition((ReadPartition(1),)) == LancePartition((ReadPartition(1),))
+def vectors(*rows: list[float | None] | None) -> pa.Table:
+    return pa.table({"v": pa.array(rows, pa.list_(pa.float32(), 2))})
+
+
+def may_hold_nulls(uri: str, **options: object) -> bool:
+    found = ReadOptions.of({"path": uri, **{name: str(value) for name, value in options.items()}})
+    (field,) = declared(found, opened_version(found))
+    assert isinstance(field.dataType, ArrayType)
+    return field.dataType.containsNull
+
+
+def test_vectors_without_null_items_are_declared_so_where_their_files_say_it(tmp_path: Path) -> None:
+    uri = str(tmp_path / "t")
+    ld.write_dataset(vectors([1, 2], None), uri)
+    ld.write_dataset(vectors(None, None), uri, mode="append")
+    assert may_hold_nulls(uri)
+    assert not may_hold_nulls(uri, contains_null="auto")
+    assert not may_hold_nulls(uri, contains_null="auto", columns='{"w": "v"}')
+    assert may_hold_nulls(uri, contains_null="auto", columns='{"w": "CASE WHEN true THEN v END"}')
+    (batch,) = reader(uri, contains_null="auto").read(LancePartition((ReadPartition(0),)))
+    assert batch.to_pylist() == [{"v": [1, 2]}, {"v": None}]
+    assert not batch.schema.field("v").type.value_field.nullable
+
+    ld.write_dataset(vectors([3, None]), uri, mode="append")
+
+    assert may_hold_nulls(uri, contains_null="auto")
+    assert not may_hold_nulls(uri, contains_null="auto", version=2)
+
+
+def test_many_fragments_are_not_looked_into_for_null_items(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    uri = str(tmp_path / "t")
+    ld.write_dataset(vectors([1, 2], [3, 4]), uri, max_rows_per_file=1)
+    assert not may_hold_nulls(uri, contains_null="auto")
+    monkeypatch.setattr(source, "LOOKED_INTO", 1)
+    assert may_hold_nulls(uri, contains_null="auto")
+
+
+def test_a_null_item_of_a_vector_that_was_declared_without_is_refused(tmp_path: Path) -> None:
+    uri = str(tmp_path / "t")
+    ld.write_dataset(vectors([1, 2], None, [3, None]), uri)
+    assert not may_hold_nulls(uri, contains_null="false")
+    made = reader(uri, contains_null="false")
+    with pytest.raises(InvalidInputError, match=r"column v\.element"):
+        list(made.read(LancePartition((ReadPartition(0),))))
+    (batch,) = reader(uri, contains_null="false", limit=2).read(LancePartition((ReadPartition(0),), 2))
+    assert batch.to_pylist() == [{"v": [1, 2]}, {"v": None}]
+    with pytest.raises(InvalidInputError, match="contains_null"):
+        reader(uri, contains_null="perhaps")
