@@ -138,11 +138,14 @@ def test_a_memory_limit_of_indexes_is_a_number_of_bytes(con: ld.Connection, smal
     for sql in (
         "ALTER INDEX i ON small OPTIMIZE WITH (memory_limit = 'much')",
         "CALL lance_optimize_indexes(small, memory_limit => 'much')",
+        "CALL lance_compact(small, memory_limit => 'much')",
     ):
         with pytest.raises(ld.InvalidInputError, match="memory_limit: not a number of bytes"):
             con.execute(sql)
     con.execute("ALTER INDEX i ON small OPTIMIZE WITH (memory_limit = '8 MB')")
     con.execute("CALL lance_optimize_indexes(small, memory_limit => 8000000)")
+    con.execute("CALL lance_compact(small, memory_limit => 8000000)")
+    con.execute("CALL lance_compact(small, memory_limit => '8 MB')")
     assert ld.dataset(small).index_statistics("i")["num_unindexed_rows"] == 0
 
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from google.protobuf.message import DecodeError
 
-from lance_duck.arguments import refuse_unknown
+from lance_duck.arguments import byte_count, refuse_unknown
 from lance_duck.errors import InvalidInputError, WrongTypeError
 from lance_duck.index.inverted.layout import VARINTS, WORDS, InvertedParameters
 from lance_duck.index.kind import Details
@@ -81,8 +81,7 @@ class InvertedSettings:
         parameters = AnalyserParameters.from_arguments(named, _WHERE)
         parameters.require_support(_WHERE)
         granularity = granularity_of(arguments)
-        megabytes = _count("memory_limit", arguments.get("memory_limit"), 1)
-        limit = None if megabytes is None else megabytes << 20
+        limit = _memory_bytes(arguments.get("memory_limit"))
         workers = _count("num_workers", arguments.get("num_workers"), 0)
         form = _form(parameters, _format(arguments.get(FORMAT_VERSION), parameters.block_size), granularity)
         return cls(form, parameters, limit, None if workers is None else max(1, workers))
@@ -239,6 +238,14 @@ def _format(value: Any, block_size: int) -> int:
             f"{parameter}={name} with block_size={_LARGE_BLOCK}", where=_WHERE, remedy="use format_version=3"
         )
     return int(name)
+
+
+def _memory_bytes(limit: Any) -> int | None:
+    """Return the bytes of a memory limit: a number is one of MiB, as pylance has it, and a text has its unit."""
+    if isinstance(limit, str):
+        return byte_count(limit, "memory_limit")
+    megabytes = _count("memory_limit", limit, 1)
+    return None if megabytes is None else megabytes << 20
 
 
 def _count(name: str, value: Any, least: int) -> int | None:

@@ -76,7 +76,7 @@ class IndexChanges(VectorIndexChanges):
             parameters: Parameters of the kind, as in rows_per_zone=4096. A full-text index has those of its analyser,
                 see `AnalyserArguments` of `lance_duck.text.parameters`, and with_position (phrases need it), block_size
                 (128 or 256), format_version (1, 2 or 3; None for 2, or 3 with blocks of 256), memory_limit (MiB that
-                the build may hold) and num_workers (threads).
+                the build may hold, or a text with a unit, "256MB") and num_workers (threads).
 
         Returns:
             None; with fragment_ids the segment that the part belongs to, for its uuid.

@@ -1,6 +1,6 @@
 """Procedures of upkeep, which end in the verbs that OPTIMIZE, VACUUM and ALTER INDEX … OPTIMIZE end in.
 
-    CALL lance_compact(table, target_rows_per_fragment => n, …, dry_run => true)
+    CALL lance_compact(table, target_rows_per_fragment => n, …, memory_limit => '8MB', dry_run => true)
     CALL lance_cleanup(table, older_than => INTERVAL '7 days', retain => n, dry_run => true)
     CALL lance_optimize_indexes(table, index => name, num_indices_to_merge => n, retrain => true, memory_limit => '8MB')
     CALL lance_compact_files(table) | lance_cleanup_old_versions(table, older_than_seconds, delete_unverified)
@@ -90,13 +90,14 @@ class CompactProcedure(UpkeepProcedure):
         TABLE: "VARCHAR",
         **dict.fromkeys(_COUNTS, "BIGINT"),
         "materialize_deletions_threshold": "DOUBLE",
+        "memory_limit": "VARCHAR",
         **dict.fromkeys(_FLAGS, "BOOLEAN"),
     }
     required: ClassVar[int] = 1
 
     def outcome(self, dataset: LanceDataset, values: Mapping[str, Any]) -> Outcome:
         """Compact the table."""
-        return compacted(dataset, values)
+        return compacted(dataset, _with_bytes(values))
 
 
 class CleanupProcedure(UpkeepProcedure):
@@ -133,11 +134,8 @@ class OptimizeIndexesProcedure(UpkeepProcedure):
 
     def outcome(self, dataset: LanceDataset, values: Mapping[str, Any]) -> Outcome:
         """Bring the indexes up to date."""
-        options = dict(values)
+        options = _with_bytes(values)
         names = [options.pop("index")] if "index" in options else None
-        limit = options.get("memory_limit")
-        if limit is not None and limit.isdecimal():  # a number of bytes
-            options["memory_limit"] = int(limit)
         return indexes_optimized(dataset, {**options, "index_names": names})
 
 
@@ -203,3 +201,9 @@ PROCEDURES: Final[tuple[type[Procedure], ...]] = (
     *(CompactFilesProcedure, CleanupOldVersionsProcedure, CreateScalarIndexProcedure),
     ValidateProcedure,
 )
+
+
+def _with_bytes(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return arguments in which a memory limit without a unit is a number."""
+    limit = values.get("memory_limit")
+    return {**values, "memory_limit": int(limit)} if limit is not None and limit.isdecimal() else dict(values)

@@ -65,6 +65,7 @@ def test_the_last_block_is_written_as_the_format_has_it(version: int, codec: str
 def test_limits_of_a_build_are_not_stored() -> None:
     settings = InvertedSettings.of({"memory_limit": 3, "num_workers": 0})
     assert (settings.memory_limit, settings.workers) == (3 << 20, 1)
+    assert InvertedSettings.of({"memory_limit": "256MB"}).memory_limit == 256_000_000
     assert settings.details() == InvertedSettings.of({}).details()
     assert "memory_limit" not in settings.form.params
 
@@ -77,6 +78,7 @@ def test_limits_of_a_build_are_not_stored() -> None:
         ({"format_version": True}, InvalidInputError, "1, 2 or 3"),
         ({"format_version": 2, "block_size": 256}, InvalidInputError, "format_version=3"),
         ({"memory_limit": 0}, InvalidInputError, "1 or more"),
+        ({"memory_limit": "much"}, InvalidInputError, "not a number of bytes"),
         ({"num_workers": 1.5}, WrongTypeError, "whole number"),
         ({"base_tokenizer": "icu"}, UnsupportedError, "icu"),
         ({"document_granularity": 1}, InvalidInputError, "ROW or LIST_ELEMENT"),
