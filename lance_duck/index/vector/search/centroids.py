@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lance_duck.index.vector.costs import BLAS_QUERIES, SLICE_QUERIES
+from lance_duck.index.vector.costs import SLICE_QUERIES
 from lance_duck.index.vector.library import faiss
 from lance_duck.index.vector.threads import in_slices, one_thread
 
@@ -17,8 +17,9 @@ def near_partitions(
 ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
     """Return the partitions whose centroids are nearest to each query, nearest first, with faiss's distances.
 
-    They are the same for a query alone and among others. Of `BLAS_QUERIES` queries and more faiss would multiply
-    matrices: distances of vectors that lie far from zero are lost in rounding then, and with them the near partitions.
+    They are the same for a query alone and among others: threads share out slices of queries, and for so few faiss
+    multiplies no matrices, whose products lose the distances of vectors far from zero in rounding. faiss's own threads
+    wait for one another by spinning, which takes longer than the comparisons.
 
     Args:
         centroids: faiss index of the centroids.
@@ -33,9 +34,7 @@ def near_partitions(
 
     def ask(span: slice) -> None:
         with one_thread():
-            for first in range(span.start, span.stop, BLAS_QUERIES - 1):
-                few = slice(first, min(first + BLAS_QUERIES - 1, span.stop))
-                _search(centroids, queries[few], count, distances[few], places[few])
+            _search(centroids, queries[span], count, distances[span], places[span])
 
     if len(queries) == 1:
         _search(centroids, queries, count, distances, places)
