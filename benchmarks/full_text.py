@@ -1,8 +1,9 @@
 """How long does a full-text index take to build, of how many bytes is it, and how much memory does that take?
 
 Both index one table of texts, which have words as frequent as those of a language; those of the JSON are one of four
-leaves of each document. Each build has a process of its own, which has built a small index before: by the clock, in
-time of the processor, of all threads, and with what memory it has at its peak beyond what it had then.
+leaves of each document. Each build, and each merge of segments by `optimize_indices`, has a process of its own, which
+has done the same with a small table before: by the clock, in time of the processor, of all threads, and with what
+memory it has at its peak beyond what it had then.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import warnings
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import lance
@@ -23,11 +25,9 @@ import pyarrow as pa
 
 import lance_duck as ld
 from benchmarks._harness import DATA, OURS, Case, chosen, options, report
+from benchmarks._index_work import LIBRARIES, cases_of, measured
 from benchmarks._texts import texts
 
-LIBRARIES = {OURS: "lance_duck", "pylance": "lance"}
-MEASURES = {"build": "", "processor": "", "memory": "MB"}
-"""What a build is measured by, and its unit; seconds have none."""
 PLAIN: dict[str, Any] = {"stem": False, "remove_stop_words": False}
 POSITIONS: dict[str, Any] = {**PLAIN, "with_position": True}
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -43,26 +43,6 @@ STEP = 50_000
 SEGMENTS = 4
 LIMITS = (64, 256)
 """Megabytes that a merge may hold."""
-
-_BUILD = """
-import json, sys, time
-from pathlib import Path
-import lance, lance_duck
-from benchmarks.full_text import build
-
-library, name = {"lance": lance, "lance_duck": lance_duck}[sys.argv[1]], "built-" + sys.argv[1]
-settings = json.loads(sys.argv[4])
-build(library, sys.argv[2], name, settings)
-def most():
-    # ru_maxrss of a child begins with what its parent had.
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
-
-before, clock, processor = most(), time.perf_counter(), time.process_time()
-build(library, sys.argv[3], name, settings)
-clock, processor = time.perf_counter() - clock, time.process_time() - processor
-print(json.dumps([clock, processor, (most() - before) / 1024]))
-"""
 
 _MERGE = """
 import shutil, sys
@@ -98,69 +78,71 @@ def main() -> None:
     for name in chosen(SETTINGS, arguments.only):
         settings = SETTINGS[name]
         path = table(arguments.rows, is_json="column" in settings)
-        measured: dict[str, list[list[float]]] = {who: [] for who in LIBRARIES}
+        work = {"index_type": "INVERTED", "column": "s", "replace": True, **settings}
+        measurements: dict[str, list[list[float]]] = {who: [] for who in LIBRARIES}
         for turn in range(arguments.rounds):
             for who in list(LIBRARIES)[:: 1 if turn % 2 else -1]:
-                measured[who].append(measure(who, path, settings))
-        for at, (what, unit) in enumerate(MEASURES.items()):
-            cases.append(
-                Case(f"{what}, {name}", {who: [each[at] for each in measured[who]] for who in LIBRARIES}, unit)
-            )
+                warm = warm_table(path)
+                measurements[who].append(measured(who, "build", warm, path, {**work, "name": f"built-{who}"}))
+        cases += cases_of(f"build, {name}", measurements)
         cases.append(Case(f"size, {name}", {who: [size_of(who, path) / 1e6] for who in LIBRARIES}, "MB"))
     if arguments.only in "merge":
-        cases += merges(arguments.rows)
+        cases += merges(arguments.rows, arguments.rounds)
     report(f"Full-text indexes of {arguments.rows:,} texts", cases, arguments.json)
 
 
-def merges(rows: int) -> list[Case]:
-    """Return the memory that merging segments takes, by its limit; each process has the same ones to merge."""
-    path = DATA / f"full-text-{rows}-merges" / "t.lance"
-    if not path.exists():
-        shutil.rmtree(path.parent, ignore_errors=True)
-        for batch in batches(rows):
-            dataset = ld.write_dataset(pa.table([batch["id"], batch["s"]], names=["id", "s"]), path, mode="append")
-        fragments = [fragment.fragment_id for fragment in dataset.get_fragments()]
-        step = -(-len(fragments) // SEGMENTS)
-        parts = [
-            dataset.create_index_uncommitted(
-                "s", "INVERTED", name="s_idx", fragment_ids=fragments[at : at + step], **POSITIONS
-            )
-            for at in range(0, len(fragments), step)
-        ]
-        dataset.commit_existing_index_segments("s_idx", "s", parts)
-    cases = []
+def merges(rows: int, rounds: int) -> list[Case]:
+    """Return what merging segments takes, each time in a copy of a table, and with what memory, by its limit."""
+    path, warm = segmented_table(rows, STEP), segmented_table(SEGMENTS * 250, 250)
+    measurements: dict[str, list[list[float]]] = {who: [] for who in LIBRARIES}
+    for turn in range(rounds):
+        for who in list(LIBRARIES)[:: 1 if turn % 2 else -1]:
+            with TemporaryDirectory(dir=DATA) as folder:
+                copies = [str(shutil.copytree(each, Path(folder, each.parent.name))) for each in (warm, path)]
+                measurements[who].append(measured(who, "optimize", *copies, {"num_indices_to_merge": SEGMENTS}))
+    name = f"merge of {SEGMENTS} segments"
+    cases = cases_of(name, measurements)
     for limit in LIMITS:
         command = [sys.executable, "-W", "ignore", "-c", _MERGE, str(path), str(limit << 20)]
         said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-        cases.append(Case(f"memory, merge of {SEGMENTS} segments, limit {limit} MB", {OURS: [float(said)]}, "MB"))
+        cases.append(Case(f"memory, {name}, limit {limit} MB", {OURS: [float(said)]}, "MB"))
     return cases
 
 
-def build(library: Any, path: str, name: str, settings: dict[str, Any]) -> None:
-    """Build the index of a table anew."""
-    library.dataset(path).create_scalar_index(
-        **{"column": "s", "index_type": "INVERTED", "name": name, "replace": True, **settings}
-    )
+def segmented_table(rows: int, step: int) -> Path:
+    """Write a table of fragments with so many rows, whose index has several segments, unless it is there."""
+    path = DATA / f"full-text-{rows}-merges" / "t.lance"
+    if path.exists():
+        return path
+    shutil.rmtree(path.parent, ignore_errors=True)
+    for batch in batches(rows, step):
+        dataset = ld.write_dataset(pa.table([batch["id"], batch["s"]], names=["id", "s"]), path, mode="append")
+    fragments = [fragment.fragment_id for fragment in dataset.get_fragments()]
+    count = -(-len(fragments) // SEGMENTS)
+    parts = [
+        dataset.create_index_uncommitted(
+            "s", "INVERTED", name="s_idx", fragment_ids=fragments[at : at + count], **POSITIONS
+        )
+        for at in range(0, len(fragments), count)
+    ]
+    dataset.commit_existing_index_segments("s_idx", "s", parts)
+    return path
 
 
 def size_of(who: str, path: str) -> int:
     """Return the bytes of the index of a table."""
-    name = f"built-{LIBRARIES[who]}"
-    (index,) = (index for index in ld.dataset(path).describe_indices() if index.name == name)
+    (index,) = (index for index in ld.dataset(path).describe_indices() if index.name == f"built-{who}")
     return index.total_size_bytes or 0
 
 
-def measure(who: str, path: str, settings: dict[str, Any]) -> list[float]:
-    """Return seconds by the clock, seconds of the processor, and megabytes of a build."""
+def warm_table(path: str) -> str:
+    """Write a small table beside another one, unless it is there."""
     warm = Path(path).parent / "warm.lance"
     if not warm.exists():
         lance.write_dataset(
             pa.table({"s": texts(1000), "j": documents(texts(1000), 0)}), warm, data_storage_version="2.2"
         )
-    command = [sys.executable, "-W", "ignore", "-c", _BUILD, LIBRARIES[who], str(warm), path, json.dumps(settings)]
-    said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    figures: list[float] = json.loads(said)
-    return figures
+    return str(warm)
 
 
 def table(rows: int, *, is_json: bool = False) -> str:
@@ -175,10 +157,10 @@ def table(rows: int, *, is_json: bool = False) -> str:
     return str(path)
 
 
-def batches(rows: int) -> Iterator[pa.RecordBatch]:
+def batches(rows: int, step: int = STEP) -> Iterator[pa.RecordBatch]:
     """Yield texts with their numbers."""
-    for at in range(0, rows, STEP):
-        count = min(STEP, rows - at)
+    for at in range(0, rows, step):
+        count = min(step, rows - at)
         yield pa.record_batch({"id": np.arange(at, at + count), "s": texts(count, at)})
 
 

@@ -224,28 +224,36 @@ class Inversion:
         release_unused()
         terms, counts = self._terms.values(), self._counts[:, : len(self._terms)]
         bounds, token_bounds = (np.append(0, np.cumsum(each)) for each in counts)
-        documents = _joined(self._documents)
+        documents, firsts = _joined(self._documents), self._firsts()
+        self._documents.clear()
         for first, last in _stretches(bounds, most):
             starts = bounds[first : last + 1] - bounds[first]
             places = token_bounds[first : last + 1] - token_bounds[first] if self._with_positions else None
-            ids, frequencies, positions = self._postings(first, last, starts, places)
+            ids, frequencies, positions = self._postings(first, last, firsts, starts, places)
             if last == len(terms):
                 self._runs.clear()
-                self._documents.clear()
                 self._size = 0
                 release_unused()
             yield PartitionContents(documents, terms.slice(first, last - first), starts, ids, frequencies, positions)
 
+    def _firsts(self) -> list[int]:
+        """Return the id of the first document of each batch."""
+        return list(accumulate(map(len, self._documents), initial=0))[: len(self._documents)]
+
     def _postings(
-        self, first: int, last: int, bounds: NDArray[np.int64], token_bounds: NDArray[np.int64] | None
+        self,
+        first: int,
+        last: int,
+        firsts: Sequence[int],
+        bounds: NDArray[np.int64],
+        token_bounds: NDArray[np.int64] | None,
     ) -> tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.uint32] | None]:
         """Return documents, frequencies and positions of the terms from `first` to before `last`."""
         ids, frequencies = unset(int(bounds[-1]), np.uint32), unset(int(bounds[-1]), np.uint32)
         positions = unset(0 if token_bounds is None else int(token_bounds[-1]), np.uint32)
         ends = bounds[:-1].copy()
         position_ends = np.empty(0, np.int64) if token_bounds is None else token_bounds[:-1].copy()
-        firsts = accumulate((len(documents) for documents in self._documents), initial=0)
-        for runs, document in zip(self._runs, firsts, strict=False):
+        for runs, document in zip(self._runs, firsts, strict=True):
             low, high = np.searchsorted(runs.terms, (first, last)).tolist()
             if low == high:
                 continue
