@@ -74,12 +74,13 @@ within some hundredths, in milliseconds."""
 FRONTIER_PAIRS: Final = 1 << 20
 """Pairs of a query and a partition for which expected neighbours are computed at once: 40 MiB of numbers."""
 
-BLAS_QUERIES: Final = 20
-"""Queries from which on faiss multiplies matrices, which is fast and less precise. A constant of faiss."""
+MANY_QUERIES: Final = 20
+"""Queries from which on they are taken to share the work of a comparison of all vectors: decoding, and the way from
+memory."""
 
 WALK: Final = 10
 WALK_TOGETHER: Final = 40
-"""Vectors that are compared in the time of one candidate of a walk: for few queries, and from `BLAS_QUERIES` on."""
+"""Vectors that are compared in the time of one candidate of a walk: for few queries, and from `MANY_QUERIES` on."""
 
 # Building
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lance_duck.index.vector.costs import SLICE_QUERIES
-from lance_duck.index.vector.library import faiss
+from lance_duck.index.vector.library import faiss, queries_without_products
 from lance_duck.index.vector.threads import in_slices, one_thread
 
 
@@ -17,9 +17,9 @@ def near_partitions(
 ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
     """Return the partitions whose centroids are nearest to each query, nearest first, with faiss's distances.
 
-    They are the same for a query alone and among others: threads share out slices of queries, and for so few faiss
-    multiplies no matrices, whose products lose the distances of vectors far from zero in rounding. faiss's own threads
-    wait for one another by spinning, which takes longer than the comparisons.
+    They are the same for a query alone and among others: faiss is never asked for so many at once that it multiplies
+    matrices. Threads share out slices of queries; faiss's own threads wait for one another by spinning, which takes
+    longer than the comparisons.
 
     Args:
         centroids: faiss index of the centroids.
@@ -32,9 +32,13 @@ def near_partitions(
     distances = np.empty((len(queries), count), np.float32)
     places = np.empty((len(queries), count), np.int64)
 
+    most = queries_without_products(queries.shape[1])
+
     def ask(span: slice) -> None:
         with one_thread():
-            _search(centroids, queries[span], count, distances[span], places[span])
+            for first in range(span.start, span.stop, most):
+                few = slice(first, min(first + most, span.stop))
+                _search(centroids, queries[few], count, distances[few], places[few])
 
     if len(queries) == 1:
         _search(centroids, queries, count, distances, places)

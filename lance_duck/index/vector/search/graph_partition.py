@@ -20,16 +20,16 @@ from numpy.typing import NDArray
 from lance_duck.forks import Lock
 from lance_duck.index.vector.costs import (
     ALLOWED_OF_EXPECTED,
-    BLAS_QUERIES,
     DECODE_BYTES,
     DECODED_ALONE,
     DEVIATIONS,
     FILTERED_EF,
+    MANY_QUERIES,
     WALK,
     WALK_TOGETHER,
 )
 from lance_duck.index.vector.graph.hnsw import Graph, index_of
-from lance_duck.index.vector.library import faiss
+from lance_duck.index.vector.library import faiss, queries_without_products
 from lance_duck.index.vector.storage.files import VectorFiles
 from lance_duck.index.vector.storage.sq import faiss_bounds
 from lance_duck.index.vector.threads import one_thread
@@ -147,7 +147,7 @@ class GraphPartition:
 
     def _is_costly(self, width: int, count: int, queries: NDArray[np.float32]) -> bool:
         """Return whether a walk of `width` candidates takes longer than comparing `count` vectors."""
-        return count <= width * (WALK if len(queries) < BLAS_QUERIES else WALK_TOGETHER)
+        return count <= width * (WALK if len(queries) < MANY_QUERIES else WALK_TOGETHER)
 
     def _walk(self, queries: NDArray[np.float32], k: int, width: int) -> tuple[Distances, Places]:
         """Return the k nearest vectors that a walk of `width` candidates finds; -1 at the end if fewer."""
@@ -190,7 +190,7 @@ class GraphPartition:
     ) -> tuple[Distances, Places]:
         metric = faiss.METRIC_INNER_PRODUCT if self._is_dot else faiss.METRIC_L2
         distances, places = faiss.knn(queries, vectors, k, metric=metric)
-        if not self._is_dot and len(queries) >= BLAS_QUERIES:
+        if not self._is_dot and len(queries) > queries_without_products(vectors.shape[1]):
             _FAISS.fvec_L2sqr_by_idx(
                 faiss.swig_ptr(distances),
                 faiss.swig_ptr(queries),

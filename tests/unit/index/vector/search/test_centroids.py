@@ -28,6 +28,26 @@ def test_a_query_has_the_same_near_centroids_alone_and_among_others(count: int, 
         assert np.array_equal(near[0], places[i])
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(("count", "dim"), [(SLICE_QUERIES, 2048), (1100, 128)])
+def test_near_centroids_far_from_zero_are_found_without_products(count: int, dim: int, threads: int) -> None:
+    rng = np.random.default_rng(5)
+    index = faiss.IndexFlat(dim)
+    index.add((rng.standard_normal((10, dim)) + 1000).astype(np.float32))
+    queries = (rng.standard_normal((count, dim)) + 1000).astype(np.float32)
+    before = faiss.omp_get_max_threads()
+    faiss.omp_set_num_threads(threads)
+    try:
+        together = near_partitions(index, queries, 3)
+        alone = [near_partitions(index, queries[i : i + 1], 3) for i in range(count)]
+        products, _ = index.search(queries, 3)
+    finally:
+        faiss.omp_set_num_threads(before)
+    for part, found in zip(together, zip(*alone, strict=True), strict=True):
+        assert np.array_equal(part, np.concatenate(found))
+    assert not np.array_equal(products, together[0])
+
+
 def test_missing_centroids_are_minus_one() -> None:
     index = faiss.IndexFlat(2)
     index.add(np.zeros((3, 2), np.float32))
