@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -58,14 +57,8 @@ def opened_segment(snapshot: Snapshot, metadata: IndexMetadata, kind: IndexKind,
         except Exception as error:
             return OpenedSegment(broken(metadata, error))
 
-    key = (metadata.uuid, metadata.base_id, kind.name, metadata.version, _type_name(type_))
+    key = (metadata.uuid, metadata.base_id, kind.name, metadata.version, str(type_))
     return snapshot.shared(key, open_)
-
-
-@lru_cache(256)
-def _type_name(type_: pa.DataType) -> str:
-    """Return the name of a type; made once, since a search asks for it each time."""
-    return str(type_)
 
 
 def kind_in_files(snapshot: Snapshot, metadata: IndexMetadata) -> IndexKind | None:
