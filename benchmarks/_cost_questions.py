@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -12,7 +12,7 @@ import numpy as np
 
 import lance_duck as ld
 from benchmarks._cost_tables import PICKED, RUN_LENGTHS, CostTables
-from benchmarks._texts import vocabulary
+from benchmarks._text_costs import Prepare, Work, filtered_words, flat_words, met_phrases, met_words
 from lance_duck.commit.fragment_list import FragmentList
 from lance_duck.rows.address_map import AddressMap, MovedGroup
 from lance_duck.scan.nearest.extremes import extremes
@@ -20,9 +20,6 @@ from lance_duck.scan.nearest.options import vector_column
 from lance_duck.scan.read.fragment_reader import ColumnCache
 from lance_duck.scan.read.take import Taker
 from lance_duck.wire.pb import table_pb2
-
-Work = Callable[[], object]
-Prepare = Callable[[CostTables, float], Work]
 
 EITHER_SIDE: Final = (3 / 8, 3 / 4, 3 / 2, 3.0)
 """Sizes of the work, in thresholds: at each one, other factors are on the other side of it."""
@@ -324,39 +321,6 @@ def multivectors(tables: CostTables, _: float) -> Work:
     return lambda: dataset.to_table(columns=["id"], nearest={"column": "v", "q": query, "k": 10})
 
 
-# Texts
-
-
-def flat_words(tables: CostTables, _: float) -> Work:
-    """Search texts that no index covers, of a table opened anew."""
-    path = tables.documents(200_000, indexed=False)
-    word = vocabulary()[400]
-    return lambda: ld.dataset(path).to_table(columns=["id"], full_text_query=word, limit=10)
-
-
-def filtered_words(rows: int, k: float, share: float) -> Prepare:
-    """Return work that searches an index for k texts of those that pass a filter, another one each time.
-
-    Args:
-        rows: Texts of the table.
-        k: 0 for the size of the work.
-        share: Of texts, one in so many passes; 0 for the size of the work.
-    """
-
-    def prepare(tables: CostTables, size: float) -> Work:
-        dataset, others = ld.dataset(tables.documents(rows, indexed=True)), itertools.count()
-        most, every = int(k or max(1.0, size)), share or size
-        word = vocabulary()[20]
-
-        def run() -> None:
-            passing = int(PICKED / every) + next(others)
-            dataset.to_table(columns=["id"], full_text_query=word, filter=f"pick < {passing}", limit=most)
-
-        return run
-
-    return prepare
-
-
 # Rows and fragments
 
 
@@ -482,6 +446,10 @@ QUESTIONS: Final = (
     Question("scan.scored.candidates.CHECKED_ROWS", filtered_words(200_000, 0, 10), (1 / 64, 1 / 32, 3 / 64, 3 / 32)),
     Question("scan.scored.candidates.CHECKED_SHARE", filtered_words(1_000_000, 10, 1_000), ONCE, ", one in 1,000"),
     Question("scan.scored.candidates.CHECKED_SHARE", filtered_words(1_000_000, 10, 10_000), ONCE, ", one in 10,000"),
+    Question("index.inverted.search.bounds.SEARCH_WINDOW", met_words(0, 100), ONCE),
+    Question("index.inverted.search.bounds.WINDOW_POSTINGS", met_words(500, 2_000), ONCE),
+    Question("index.inverted.search.bounds.LARGEST_WINDOW", met_words(2_000, 6_000), ONCE),
+    Question("index.inverted.search.phrases.WAITING_DOCUMENTS", met_phrases(100), ONCE),
     Question("scan.predicate.members._SPARE", lambda t, _: members(t, 2_000), ONCE),
     Question(
         "duck.tables.table._FEW_ROWS", lambda t, n: sql(t.middle, f"SELECT sum(y) FROM t WHERE shuffled < {int(n)}")

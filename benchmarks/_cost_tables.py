@@ -159,7 +159,7 @@ class CostTables:
         data = pa.table({"text": texts(rows), **_keys(rows, np.random.default_rng(15))})
         path = self._write(name, data, 100_000)
         if indexed and is_new:
-            ld.dataset(path).create_scalar_index("text", "INVERTED")
+            ld.dataset(path).create_scalar_index("text", "INVERTED", with_position=True)
         return path
 
     def _write(self, name: str, data: pa.Table, rows_of_a_file: int, data_storage_version: str | None = None) -> str:

@@ -15,9 +15,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Final
 
-from benchmarks._cost_questions import QUESTIONS, Question, Work
+from benchmarks._cost_questions import QUESTIONS, Question
 from benchmarks._cost_tables import CostTables
 from benchmarks._harness import OURS, Case, chosen, options, race, report
+from benchmarks._text_costs import Work
 
 FACTORS: Final = {"a quarter": 0.25, "a half": 0.5, "twice": 2.0, "four times": 4.0}
 

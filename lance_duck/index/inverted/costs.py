@@ -28,12 +28,12 @@ SEARCH_WINDOW: Final = 4096
 
 WINDOW_POSTINGS: Final = 512
 """Postings of all terms below which windows are made larger, up to `LARGEST_WINDOW`: a window costs half a microsecond,
-as two hundred postings do. 1024 takes the same time (`benchmarks/full_text_search.py`, new words of two million
-texts)."""
+as two hundred postings do. Whole queries take 2 to 8 % longer with another one from 128 to 2048
+(`benchmarks/costs.py`)."""
 
 LARGEST_WINDOW: Final = 1 << 14
-"""Most documents of a window: sums of their scores take 64 KB. Twice as many take a fifth longer, a quarter of them as
-well (`benchmarks/full_text_search.py`, likewise)."""
+"""Most documents of a window: sums of their scores take 64 KB. Whole queries take a tenth longer with a quarter of
+them, and are as quick with up to four times as many (`benchmarks/costs.py`)."""
 
 INTERSECTED_WINDOW: Final = 1 << 14
 """Documents of a window of a search for several required terms that does without bounds: 4096 takes a tenth to a third
@@ -51,8 +51,8 @@ For one with more the search begins again, with room for twice as many as that o
 
 WAITING_DOCUMENTS: Final = 1 << 13
 """Documents with all words of a phrase that are gathered before positions are read, of the greatest scores first: so
-many take 300 KB. One at a time, in the order of the index, takes a tenth longer (`benchmarks/full_text_search.py`, a
-phrase of two million texts), a thousand a tenth likewise."""
+many take 300 KB. Queries are as quick with 2048 to 16,384, and take a twentieth longer with 32,768
+(`benchmarks/costs.py`)."""
 
 TEXT_BYTES: Final = 4 << 20
 """Bytes of texts that a thread analyses at once: filters run once for each distinct word of them, and several times as
