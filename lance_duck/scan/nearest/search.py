@@ -434,14 +434,16 @@ def _found(hits: Hits, rows: CoveredVectors, segment: Segment, count: int) -> Ne
         raise CorruptError("position", where=segment, expected=f"< {count}", found=most)
     if least < 0 or not (math.isfinite(np.maximum.reduce(distances)) and math.isfinite(np.minimum.reduce(distances))):
         is_hit = (positions >= 0) & np.isfinite(distances)
+        if not is_hit.any():
+            return NOTHING
         queries, positions, distances = queries[is_hit], positions[is_hit], distances[is_hit]
     addresses = rows.found(positions)
     return None if addresses is None else Neighbours(queries, distances, addresses)
 
 
 def _least(hits: Hits) -> int:
-    """Return the number of hits of the query that has fewest."""
-    return int((hits.positions >= 0).sum(axis=1).min())
+    """Return the number of hits of the query that has fewest; one at no finite distance is none."""
+    return int(((hits.positions >= 0) & np.isfinite(hits.distances)).sum(axis=1).min())
 
 
 def tied(index: VectorIndex, allowed: Allowed) -> bool:

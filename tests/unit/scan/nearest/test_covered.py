@@ -96,3 +96,16 @@ def _files(dataset: ld.LanceDataset) -> Any:
     (index,) = catalog(snapshot).over("v")
     opened: Any = open_index(snapshot, index.segments[0])
     return opened.files
+
+
+@pytest.mark.filterwarnings("error::lance_duck.IndexWarning")
+@pytest.mark.parametrize("metric", ["l2", "dot"])
+@pytest.mark.parametrize("kind", ["IVF_FLAT", "IVF_SQ"])
+def test_a_query_so_far_that_distances_overflow_finds_what_a_scan_finds(kind: str, metric: str, tmp_path: Path) -> None:
+    made = ld.write_dataset(batch(vectors(600, 1), 0), tmp_path / "t.lance")
+    made.create_index("v", kind, metric=metric, num_partitions=4)
+    for far in (3e38, 1e19):
+        q = np.full(DIM, far, np.float32)
+        for k in (1, 100):
+            expected = ids(ld.dataset(made.uri), q, use_index=False, metric=metric, k=k)
+            assert len(ids(ld.dataset(made.uri), q, metric=metric, k=k)) == len(expected)
