@@ -27,7 +27,7 @@ from lance_duck.kernels import status
 from lance_duck.kernels.jit import kernel
 from lance_duck.kernels.postings.scores import norm_of, score_of
 from lance_duck.kernels.postings.search.heap import push
-from lance_duck.kernels.postings.search.reading import decode_known
+from lance_duck.kernels.postings.search.reading import count_of, decode_known
 
 Int64s = NDArray[np.int64]
 
@@ -58,7 +58,7 @@ def find_best_of_term(
     Returns:
         A status; its place is 0.
     """
-    data, offsets, _, lengths, block_size, is_varint, last, is_exact = postings
+    lists, lengths, block_size = postings[2], postings[3], postings[4]
     weights, norms, mask, keys, _ = scoring
     scores, documents = best
     ids, frequencies = room[0], room[1]
@@ -68,13 +68,11 @@ def find_best_of_term(
         threshold = max(least, np.float64(scores[0])) if num_best == len(scores) else least
         if bounds[block] < threshold:
             break
-        count = min(block_size, lengths[0] - block * block_size)
-        span = offsets[block], offsets[block + 1], last[block], is_exact
-        code = decode_known(data, span, count, block_size, is_varint, ids, frequencies)
+        code = decode_known(postings, 0, block, ids, frequencies)
         if code != status.OK:
             return int(code)
         counts[1] += 1
-        for i in range(count):
+        for i in range(count_of(lists, lengths, block_size, 0, block)):
             document = np.int64(ids[i])
             if len(mask) and not mask[document]:
                 continue

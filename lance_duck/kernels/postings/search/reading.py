@@ -19,10 +19,7 @@ def read_block(postings: Any, term: Any, block: Any, room: Any, decoded: Any, co
     """Decode a block of a term, unless it is the one that was decoded last; return a status without place."""
     if decoded[term] == block:
         return status.OK
-    data, offsets, lists, lengths, block_size, is_varint, last, is_exact = postings
-    count = count_of(lists, lengths, block_size, term, block)
-    span = offsets[block], offsets[block + 1], last[block], is_exact
-    code = decode_known(data, span, count, block_size, is_varint, room[0, term], room[1, term])
+    code = decode_known(postings, term, block, room[0, term], room[1, term])
     decoded[term] = block if code == status.OK else np.int64(-1)
     counts[1] += 1
     return code
@@ -46,7 +43,7 @@ def read_documents(postings: Any, term: Any, block: Any, room: Any, state: Any, 
         state[1, term] = np.int64(-1)
     if code != status.OK:
         return code
-    wrong = np.int64(block > lists[term] and np.int64(ids[0]) <= last[block - 1])
+    wrong = np.int64(np.int64(ids[0]) <= _last_before(postings, term, block))
     for i in range(1, count):
         wrong += np.int64(ids[i] <= ids[i - 1])
     if wrong or not _ends_at(np.int64(ids[count - 1]), last[block], is_exact):
@@ -100,16 +97,23 @@ def block_of_posting(postings: Any, term: Any, posting: Any) -> Any:
 
 
 @subroutine
-def decode_known(data: Any, span: Any, count: Any, block_size: Any, is_varint: Any, ids: Any, frequencies: Any) -> Any:
-    """Decode a block whose last document, or a bound of it, is known, and check it; return a status without place."""
-    begin, end, last, is_exact = span
+def decode_known(postings: Any, term: Any, block: Any, ids: Any, frequencies: Any) -> Any:
+    """Decode a block of a term, and check it by what is known of last documents; return a status without place."""
+    data, offsets, lists, lengths, block_size, is_varint, last, is_exact = postings
+    begin, end, count = offsets[block], offsets[block + 1], count_of(lists, lengths, block_size, term, block)
     code = decode_block(data, begin, end, count, block_size, is_varint, ids, frequencies, 0)
     if code != status.OK:
         return code
-    wrong = np.int64(frequencies[0] == 0)
+    wrong = np.int64(frequencies[0] == 0) + np.int64(np.int64(ids[0]) <= _last_before(postings, term, block))
     for i in range(1, count):
         wrong += np.int64(ids[i] <= ids[i - 1]) + np.int64(frequencies[i] == 0)
-    return status.OK if wrong == 0 and _ends_at(np.int64(ids[count - 1]), last, is_exact) else status.BAD_VALUE
+    return status.OK if wrong == 0 and _ends_at(np.int64(ids[count - 1]), last[block], is_exact) else status.BAD_VALUE
+
+
+@subroutine
+def _last_before(postings: Any, term: Any, block: Any) -> Any:
+    """Return the last document of the block of a term before another, or a bound of it; -1 if there is none."""
+    return postings[6][block - 1] if block > postings[2][term] else np.int64(-1)
 
 
 @subroutine

@@ -7,6 +7,7 @@ import pytest
 from unit.index.inverted.partitions import FORMS, contents_of, random_texts, segment_of
 
 from lance_duck.errors import CorruptError
+from lance_duck.index.inverted.codecs import blocks
 from lance_duck.index.inverted.codecs.scores import inverse_frequencies
 from lance_duck.index.inverted.partition import InvertedPartition
 from lance_duck.index.inverted.search import WeightedTerms, best_documents, intersect, matching_documents
@@ -108,6 +109,32 @@ def test_broken_postings_of_several_required_words_are_noticed(tmp_path, monkeyp
     terms = WeightedTerms.plain(np.array([0, 1]), np.ones(2, np.float32), every=True)
     with pytest.raises(CorruptError, match="postings"):
         best_documents(partition, terms, 15.0, np.arange(2000, dtype=np.uint64), 1999)
+
+
+@pytest.mark.parametrize("words", [[0], [0, 1], [0, 1, 2]])
+@pytest.mark.parametrize("k", [5, 1990])
+def test_blocks_that_overlap_are_noticed(tmp_path, words, k) -> None:
+    size = 128
+    texts = [["a", *(["b"] if i % 2 else []), *(["c"] if i % 400 == 0 else [])] for i in range(2000)]
+    (partition,) = segment_of(tmp_path, [contents_of(texts)]).partitions
+    sound = partition.postings(np.array(words))
+    data = sound.blocks.data.copy()
+    block = int(sound.blocks.lists[0]) + 1
+    ids, frequencies = np.arange(size, 2 * size, dtype=np.uint32), np.full(size, 1, np.uint32)
+    ids[0] = 3  # the block before ends with 127
+    column = blocks.encode(np.array([0, size]), ids, frequencies, np.ones(1, np.float32), sound.form)
+    overlapping = np.frombuffer(column[0].as_py()[0], np.uint8)
+    offsets = sound.blocks.offsets
+    data = np.concatenate([data[: offsets[block]], overlapping, data[offsets[block + 1] :]])
+    moved = offsets.copy()
+    moved[block + 1 :] += len(overlapping) - (offsets[block + 1] - offsets[block])
+    broken = replace(sound, blocks=replace(sound.blocks, data=data, offsets=moved))
+    partition.postings = lambda ids: broken  # type: ignore[method-assign]
+    terms = WeightedTerms.plain(np.array(words), np.ones(len(words), np.float32))
+    with pytest.raises(CorruptError, match="postings"):
+        matching_documents(partition, terms, 2.0)
+    with pytest.raises(CorruptError, match="postings"):
+        best_documents(partition, terms, 2.0, np.arange(2000, dtype=np.uint64), k)
 
 
 @pytest.mark.parametrize("form", FORMS)
