@@ -59,6 +59,14 @@ TEXT_BYTES: Final = 4 << 20
 many bytes are held meanwhile. A sixteenth of the memory limit, if that is less: with limits under 64 MB the tokens of a
 piece are what a build holds. See `TEXT_BATCH_BYTES` of `verbs.costs`."""
 
+SORTER_BYTES: Final = 1 << 30
+"""Bytes of a thread's vocabulary, and of its memory for sorting, above which it takes new ones, whatever the memory
+limit: a vocabulary that is used again has room for as many n-grams as `text.words` allows."""
+
+LEAST_PIECE: Final = 64 << 10
+"""Bytes of postings and positions of a piece of a partition that is rewritten, whatever the memory limit: for each
+piece all documents are gone through, so that a piece for each term would take time without end."""
+
 ENCODED_POSTINGS: Final = 1 << 19
 """Postings that are encoded at once, unless one term has more: some 20 MB while that lasts. Encoding all of a partition
 at once is no quicker, and takes twice its memory (`benchmarks/full_text.py`)."""

@@ -21,6 +21,7 @@ from lance_duck.index.inverted.codecs.positions import PositionBlocks, PositionS
 from lance_duck.index.inverted.codecs.scores import Norms, coded_lengths, length_norms
 from lance_duck.index.inverted.columns import KeptTerms, TermColumns, numbers_without_nulls, read_columns
 from lance_duck.index.inverted.contents import Documents, PartitionContents
+from lance_duck.index.inverted.costs import LEAST_PIECE
 from lance_duck.index.inverted.layout import InvertedParameters
 from lance_duck.index.inverted.postings import PostingBlocks, arranged, joined_postings, one_of_postings, term_array
 from lance_duck.index.inverted.terms import SortedTerms, Terms, open_terms
@@ -255,7 +256,8 @@ class InvertedPartition:
         """Yield the decoded contents in pieces, each of a part of the terms; one piece where there are no terms.
 
         Args:
-            most: Approximate bytes of postings and positions of a piece; one term may have more.
+            most: Approximate bytes of postings and positions of a piece, taken as `LEAST_PIECE` if it is less; one term
+                may have more.
 
         Raises:
             CorruptError: A file is broken.
@@ -266,7 +268,7 @@ class InvertedPartition:
             return
         postings = np.cumsum(self._lengths)
         tokens = self.total_tokens / max(1, int(postings[-1])) if self.has_positions else 0
-        postings_of_piece, first = int(most / (8 + 4 * tokens)), 0
+        postings_of_piece, first = int(max(most, LEAST_PIECE) / (8 + 4 * tokens)), 0
         while first < len(terms):
             begin = int(postings[first - 1]) if first else 0
             last = max(first + 1, int(np.searchsorted(postings, begin + postings_of_piece, side="right")))

@@ -14,6 +14,7 @@ from unit.index.segments import Segments, stay
 
 from lance_duck.errors import UnsupportedError
 from lance_duck.index.inverted import build as build_module
+from lance_duck.index.inverted import partition as partition_module
 from lance_duck.index.inverted.kind import INVERTED
 from lance_duck.index.kind import MergeInput
 from lance_duck.index.query import Null
@@ -141,7 +142,10 @@ def test_texts_and_lists_of_them_are_supported(type_: pa.DataType, supported: bo
 
 
 @pytest.mark.parametrize("form", [{}, {"block_size": 256, "format_version": 3}, {"format_version": 1}])
-def test_a_large_partition_is_rewritten_some_terms_after_others(segments: Segments, form: dict[str, int]) -> None:
+def test_a_large_partition_is_rewritten_some_terms_after_others(
+    segments: Segments, form: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(partition_module, "LEAST_PIECE", 1)
     texts = [f"word{i % 40} again word{i} {'x ' * (i % 5)}" for i in range(1500)]
     index = built(segments, texts, **form)
 
@@ -157,6 +161,14 @@ def test_a_large_partition_is_rewritten_some_terms_after_others(segments: Segmen
     assert rows_of(in_pieces.contents()) == rows_of(whole.contents())
     assert in_pieces.contents().terms.equals(whole.contents().terms)
     assert contents(small) == {i + 7: text.split() for i, text in enumerate(texts) if i % 3 and i != 40}
+
+
+def test_pieces_of_a_partition_are_not_one_for_each_term_whatever_the_limit(segments: Segments) -> None:
+    index = built(segments, [f"word{i} again{i}" for i in range(12_000)])
+    (partition,) = index.partitions
+    pieces = list(partition.pieces(1))
+    assert 1 < len(pieces) <= partition.decoded_bytes // partition_module.LEAST_PIECE + 1
+    assert sum(len(piece.terms) for piece in pieces) == partition.num_terms == 24_000
 
 
 def test_a_large_partition_and_small_ones_are_merged_beside_each_other(segments: Segments) -> None:
