@@ -28,7 +28,8 @@ _FIRST_WORDS: Final = 1 << 9
 _FIRST_BYTES: Final = 8 * _FIRST_WORDS
 _FIRST_TOKENS: Final = 1 << 10
 _MOST_BYTES: Final = 1 << 31
-"""Bytes of all distinct words together. Long n-grams without a limit of length would take memory without end."""
+"""Bytes of all distinct n-grams together. Long ones without a limit of length would take memory without end; other
+words have no more bytes than the texts."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,7 +113,7 @@ class WordTable:
             with_spans: Whether to say where each token is.
 
         Raises:
-            InvalidInputError: There are too many distinct words.
+            InvalidInputError: There are too many distinct words, or too many bytes of n-grams.
         """
         data, offsets = text_buffers(texts)
         most = len(texts) if cut is cut_whole else int(offsets[-1] - offsets[0]) // 4
@@ -130,7 +131,7 @@ class WordTable:
             if status == TOKENS_FULL:
                 ids, spans = grown(ids, count), grown(spans, count)
             elif status == WORDS_FULL:
-                self._grow()
+                self._grow(is_bounded=cut is cut_ngrams)
             else:
                 raise InternalError("offsets of texts do not ascend inside their data")
         spans = spans[:count]
@@ -138,10 +139,10 @@ class WordTable:
             spans -= np.repeat(offsets[:-1], np.diff(bounds))[:, None]
         return Cut(ids[:count], bounds, spans)
 
-    def _grow(self) -> None:
-        """Make room for more words, or for more bytes of them."""
+    def _grow(self, *, is_bounded: bool) -> None:
+        """Make room for more words, or for more bytes of them, `_MOST_BYTES` if they are bounded."""
         if self._count < len(self._starts):
-            if len(self._known) >= _MOST_BYTES:
+            if is_bounded and len(self._known) >= _MOST_BYTES:
                 remedy = "give less of them at once, or a max_token_length"
                 raise InvalidInputError(
                     "texts have too many long tokens", expected=f"{_MOST_BYTES:,} bytes", remedy=remedy

@@ -12,7 +12,7 @@ from typing import TypeVar
 import pyarrow as pa
 
 from lance_duck.arrow.memory import release_unused
-from lance_duck.index.inverted.costs import HELD_SHARE, TEXT_BYTES
+from lance_duck.index.inverted.costs import HELD_SHARE, SORTER_BYTES, TEXT_BYTES
 from lance_duck.index.inverted.invert import MOST_DOCUMENTS, Inversion, TokenBatch, TokenSorter
 from lance_duck.index.inverted.settings import LIST_ELEMENT, InvertedSettings
 from lance_duck.index.kind import ROW, VALUE, BuildOptions
@@ -88,7 +88,7 @@ def _analysed(rows: pa.RecordBatchReader, settings: InvertedSettings, limit: int
             sorted_tokens = sorter.elements(tokens, row_ids[elements.rows], elements.places)
         else:
             sorted_tokens = sorter.rows(analyser.analyse(batch.column(VALUE), vocabulary), row_ids)
-        if sorter.nbytes <= limit // workers:
+        if sorter.nbytes <= min(limit // workers, SORTER_BYTES):
             idle.append((vocabulary, sorter))
         return sorted_tokens, batch.num_rows
 

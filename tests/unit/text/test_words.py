@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lance_duck.errors import InvalidInputError
 from lance_duck.text import words
 from lance_duck.text.parameters import AnalyserParameters
 from lance_duck.text.tables import alphanumeric
@@ -25,6 +26,17 @@ def test_every_character_is_cut_as_by_the_reference(tokenizer: str) -> None:
     text = "".join(f"b{character}cd 7" for character in characters)
     cut = words.cut_texts(pa.array([text], pa.large_string()), parameters)
     assert [cut.words[i] for i in cut.ids.tolist()] == [token for token, _ in words.tokens_of_text(text, parameters)]
+
+
+def test_bytes_of_ngrams_are_bounded_and_those_of_words_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(words, "_MOST_BYTES", 8192)
+    long = pa.array([f"{i:04}" * 20 for i in range(1000)], pa.large_string())
+    assert words.WordTable().number(long).tolist() == list(range(1000))
+    raw = words.cut_texts(long, AnalyserParameters(base_tokenizer="raw", max_token_length=None))
+    assert len(raw.words) == 1000
+    ngrams = AnalyserParameters(base_tokenizer="ngram", min_ngram_length=3, max_ngram_length=60, max_token_length=None)
+    with pytest.raises(InvalidInputError, match="too many long tokens"):
+        words.cut_texts(long, ngrams)
 
 
 def test_words_of_a_table_stay_what_they_are_when_it_grows() -> None:
