@@ -135,8 +135,6 @@ class CoveredVectors(CoveredRows):
         Raises:
             CorruptError: One of these rows lies beyond the end of its fragment.
         """
-        if not len(positions):
-            return np.empty(0, np.uint64)
         self._asked += len(positions)
         if self._is_known or self._asked * NAMED_SHARE > self._index.num_rows or self._is_remote:
             addresses, all_live = self.addresses[positions], self._living == len(self.lives)

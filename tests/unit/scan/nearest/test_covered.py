@@ -79,16 +79,6 @@ def test_rows_that_left_their_fragment_are_not_found_where_counts_do_not_tell(
     assert ids(opened, moved[3], **settings)[0] == ROWS + 3
 
 
-@pytest.mark.filterwarnings("error")
-def test_a_search_that_finds_nothing_asks_for_no_names(tmp_path: Path) -> None:
-    made = ld.write_dataset(batch(vectors(ROWS, 5), 0), tmp_path / "t.lance")
-    made.create_index("v", "IVF_FLAT", num_partitions=4)
-    opened = ld.dataset(made.uri)
-    endless = np.full(DIM, 3e38, np.float32)  # its distances are infinite
-    assert ids(opened, endless, nprobes=1) == []
-    assert len(ids(opened, endless / np.float32(1e38), nprobes=1)) == 5
-
-
 def test_names_at_positions_are_those_of_all(tmp_path: Path) -> None:
     made = ld.write_dataset(batch(vectors(ROWS, 4), 0), tmp_path / "t.lance")
     made.create_index("v", "IVF_FLAT", num_partitions=4)
