@@ -74,7 +74,7 @@ def _check_followed(snapshot: Snapshot, segment: Segment, reuse: Reuse, names: R
     rows = names.rows()
     addresses, lives = reuse.follow(rows)
     moved = RowSet.of(addresses[lives & (addresses != rows)])
-    gone = moved.parts.keys() - set(snapshot.fragments.ids())
+    gone = moved.parts.keys() - snapshot.fragments.id_set
     if gone:
         raise CorruptError(
             "rows of fragments that are gone", where=segment, expected="none", found=sorted(gone)[0], remedy=_REMEDY
