@@ -67,6 +67,10 @@ LEAST_PIECE: Final = 64 << 10
 """Bytes of postings and positions of a piece of a partition that is rewritten, whatever the memory limit: for each
 piece all documents are gone through, so that a piece for each term would take time without end."""
 
+LEAST_HELD: Final = 64 << 10
+"""Bytes of tokens that become a partition, whatever the memory limit: a search looks into each partition, of which
+there would be one for each text."""
+
 ENCODED_POSTINGS: Final = 1 << 19
 """Postings that are encoded at once, unless one term has more: some 20 MB while that lasts. Encoding all of a partition
 at once is no quicker, and takes twice its memory (`benchmarks/full_text.py`)."""

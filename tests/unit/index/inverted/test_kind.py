@@ -70,6 +70,13 @@ def test_partitions_are_as_large_as_the_limit_allows(segments: Segments) -> None
     assert contents(index) == {i: text.split() for i, text in enumerate(texts)}
 
 
+def test_a_partition_is_not_one_for_each_text_whatever_the_limit(segments: Segments) -> None:
+    texts = [f"word{i} again" for i in range(3000)]
+    index: Any = segments.build(pa.array(texts), parameters={**PLAIN, "memory_limit": "1B"})
+    assert 1 < len(index.partitions) < 30
+    assert contents(index) == {i: text.split() for i, text in enumerate(texts)}
+
+
 def test_large_batches_are_cut_for_the_threads(segments: Segments, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(build_module, "TEXT_BYTES", 50)
     texts = [f"word{i} again" for i in range(300)]
