@@ -35,7 +35,7 @@ _FAILURES: Final = (TypeError, AttributeError, ValueError, LookupError, Overflow
 _LONGEST: Final = 80
 _CHECKED: Final = "__lance_duck_checked__"
 _UNPACKED: Final = re.compile(r"Unpack\[(\w+)\]")
-_BYTES: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?) *([KMGT]I?B|B)")
+_BYTES: Final = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,18})?) *([KMGT]I?B|B)")
 _UNITS: Final = {
     "B": 1,
     **{f"{letter}B": 1000**power for power, letter in enumerate("KMGT", 1)},
@@ -159,6 +159,11 @@ def byte_count(value: object, where: str) -> int:
             "not a number of bytes", where=where, expected='bytes, or a string such as "512MB"', found=shortened(value)
         )
     return count
+
+
+def number_or_text(limit: str | None) -> int | str | None:
+    """Return a number of bytes that is written without a unit as a number, for `byte_count`, and others as they are."""
+    return int(limit) if limit is not None and re.fullmatch("[0-9]{1,18}", limit) else limit
 
 
 def refuse_unsupported(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
 import lance_duck as ld
+from lance_duck.arguments import number_or_text
 from lance_duck.cli.bar import progress_bar
 from lance_duck.cli.open import open_table
 from lance_duck.cli.show import ByteCount, report, show
@@ -71,7 +71,7 @@ def optimize(
             num_indices_to_merge=merge,
             index_names=names or None,
             retrain=retrain,
-            memory_limit=_bytes(memory_limit),
+            memory_limit=number_or_text(memory_limit),
             progress=progress,
         )
     unindexed = sum(row["unindexed_rows"] for row in _indices(dataset))
@@ -94,8 +94,3 @@ def _indices(dataset: ld.LanceDataset) -> Iterator[dict[str, Any]]:
             "bytes": ByteCount.of(description.total_size_bytes),
             "created": max(times, default=None, key=datetime.timestamp),
         }
-
-
-def _bytes(limit: str | None) -> int | str | None:
-    """Return a limit that is written without a unit as a number, others as they are."""
-    return int(limit) if limit is not None and re.fullmatch("[0-9]{1,18}", limit) else limit

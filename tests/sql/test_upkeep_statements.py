@@ -139,6 +139,8 @@ def test_a_memory_limit_of_indexes_is_a_number_of_bytes(con: ld.Connection, smal
         "ALTER INDEX i ON small OPTIMIZE WITH (memory_limit = 'much')",
         "CALL lance_optimize_indexes(small, memory_limit => 'much')",
         "CALL lance_compact(small, memory_limit => 'much')",
+        f"CALL lance_compact(small, memory_limit => '{'9' * 5000}')",
+        f"CALL lance_optimize_indexes(small, memory_limit => '{'9' * 400}GB')",
     ):
         with pytest.raises(ld.InvalidInputError, match="memory_limit: not a number of bytes"):
             con.execute(sql)

@@ -242,7 +242,7 @@ def _format(value: Any, block_size: int) -> int:
 
 def _memory_bytes(limit: Any) -> int | None:
     """Return the bytes of a memory limit: a number is one of MiB, as pylance has it, and a text has its unit."""
-    if isinstance(limit, str):
+    if isinstance(limit, str) and not limit.isdecimal():
         return byte_count(limit, "memory_limit")
     megabytes = _count("memory_limit", limit, 1)
     return None if megabytes is None else megabytes << 20

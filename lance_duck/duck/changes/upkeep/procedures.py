@@ -18,6 +18,7 @@ from typing import Any, ClassVar, Final
 
 import pyarrow as pa
 
+from lance_duck.arguments import number_or_text
 from lance_duck.dataset import LanceDataset
 from lance_duck.duck.changes.procedure import TABLE, Procedure
 from lance_duck.duck.changes.result import ChangeResult, counted, operated, returned
@@ -205,5 +206,4 @@ PROCEDURES: Final[tuple[type[Procedure], ...]] = (
 
 def _with_bytes(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return arguments in which a memory limit without a unit is a number."""
-    limit = values.get("memory_limit")
-    return {**values, "memory_limit": int(limit)} if limit is not None and limit.isdecimal() else dict(values)
+    return {name: number_or_text(value) if name == "memory_limit" else value for name, value in values.items()}

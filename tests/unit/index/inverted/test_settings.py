@@ -79,6 +79,7 @@ def test_limits_of_a_build_are_not_stored() -> None:
         ({"format_version": 2, "block_size": 256}, InvalidInputError, "format_version=3"),
         ({"memory_limit": 0}, InvalidInputError, "1 or more"),
         ({"memory_limit": "much"}, InvalidInputError, "not a number of bytes"),
+        ({"memory_limit": "1"}, WrongTypeError, "whole number"),
         ({"num_workers": 1.5}, WrongTypeError, "whole number"),
         ({"base_tokenizer": "icu"}, UnsupportedError, "icu"),
         ({"document_granularity": 1}, InvalidInputError, "ROW or LIST_ELEMENT"),
