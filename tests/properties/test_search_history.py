@@ -57,7 +57,7 @@ def asked(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 def batches() -> st.SearchStrategy[list[list[int]]]:
-    """Batches of queries, by number, one after the other; one of 20 and more is large to faiss."""
+    """Batches of queries, by number, one after the other."""
     return st.lists(st.lists(st.integers(0, QUERIES - 1), min_size=1, max_size=40), min_size=1, max_size=4)
 
 
