@@ -37,3 +37,18 @@ def test_no_more_texts_are_analysed_at_once_than_allowed(monkeypatch: pytest.Mon
     (contents,) = [inversion.whole() for inversion in inversions]
     assert rows_of(contents) == {row: words_of(text) for row, text in enumerate(texts)}
     assert max(sizes) <= 200 + 17 + 8  # a row more, and an offset more, at most
+
+
+@pytest.mark.parametrize(("most", "expected"), [(0, 10), (build.SORTER_BYTES, 1)])
+def test_a_vocabulary_serves_the_next_texts_unless_it_is_large(
+    monkeypatch: pytest.MonkeyPatch, most: int, expected: int
+) -> None:
+    made: list[TermVocabulary] = []
+    vocabulary = Analyser.vocabulary
+    monkeypatch.setattr(Analyser, "vocabulary", lambda self: made.append(vocabulary(self)) or made[-1])
+    monkeypatch.setattr(build, "SORTER_BYTES", most)
+    texts = [f"word{i} duck" for i in range(100)]
+    settings = InvertedSettings.of({**PLAIN, "num_workers": 1})
+    (inversion,) = build.build_partitions(reader_of(texts, 10), settings, BuildOptions())
+    assert rows_of(inversion.whole()) == {row: words_of(text) for row, text in enumerate(texts)}
+    assert len(made) == expected
