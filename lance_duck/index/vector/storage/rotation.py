@@ -44,8 +44,9 @@ class Rotation:
         """Numbers of a vector, a multiple of 8."""
         return len(self.parameters) if self.kind == "matrix" else len(self.parameters) * 8 // ROUNDS
 
+    @np.errstate(over="ignore", invalid="ignore")
     def of(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return the rotated vectors, (n, dim), C-contiguous."""
+        """Return the rotated vectors, (n, dim), C-contiguous; not finite where sums exceed float32."""
         matrix = self._matrix
         if matrix is None:
             return np.ascontiguousarray(transformed(vectors, self.parameters), np.float32)

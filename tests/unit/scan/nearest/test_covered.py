@@ -100,7 +100,7 @@ def _files(dataset: ld.LanceDataset) -> Any:
 
 @pytest.mark.filterwarnings("error::lance_duck.IndexWarning")
 @pytest.mark.parametrize("metric", ["l2", "dot"])
-@pytest.mark.parametrize("kind", ["IVF_FLAT", "IVF_SQ"])
+@pytest.mark.parametrize("kind", ["IVF_FLAT", "IVF_SQ", "IVF_RQ"])
 def test_a_query_so_far_that_distances_overflow_finds_what_a_scan_finds(kind: str, metric: str, tmp_path: Path) -> None:
     made = ld.write_dataset(batch(vectors(600, 1), 0), tmp_path / "t.lance")
     made.create_index("v", kind, metric=metric, num_partitions=4)
