@@ -21,6 +21,17 @@ frame = spark.read.format("lance").option("columns", "id").option("filter", "id 
 assert sorted(frame.collect()) == [(2,), (3,)]
 assert ls.read(spark, uri, columns=["id"], filter="id > 2", version=1).collect() == [(3,)]
 """,
+    "`ls.read(spark, uri, contains_null=)`": """
+def may_hold_nulls(frame):
+    return frame.schema["v"].dataType.containsNull
+assert not may_hold_nulls(ls.read(spark, uri, columns=["v"]))
+assert not may_hold_nulls(ls.read(spark, uri, columns=["v"], contains_null=False))
+assert may_hold_nulls(ls.read(spark, uri, columns=["v"], contains_null=True))
+assert may_hold_nulls(spark.read.format("lance").load(uri))
+ld.dataset(uri).insert([{"id": 4, "body": "a null item", "v": [None, 1.0]}])
+assert may_hold_nulls(ls.read(spark, uri))
+assert not may_hold_nulls(ls.read(spark, uri, version=1))
+""",
     '`frame.write.format("lance").mode("append")` · `ls.write(frame, uri, mode=)`': """
 frame = spark.createDataFrame([(4, "duck lake", [4.0, 0.0])], "id long, body string, v array<double>")
 frame.write.format("lance").mode("append").save(uri)
