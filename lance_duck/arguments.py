@@ -162,7 +162,7 @@ def byte_count(value: object, where: str) -> int:
 
 
 def number_or_text(limit: str | None) -> int | str | None:
-    """Return a number of bytes that is written without a unit as a number, for `byte_count`, and others as they are."""
+    """Return a limit written in digits alone as a number, and any other unchanged, as `byte_count` takes them."""
     return int(limit) if limit is not None and re.fullmatch("[0-9]{1,18}", limit) else limit
 
 

@@ -64,7 +64,10 @@ class ColumnReader(Protocol):
         """Return whether no row is null by the descriptions of the pages; False where only the values tell."""
 
     def has_no_null_items(self) -> bool:
-        """Return whether all rows are fixed-size lists of values, or null, and no item is null, told likewise."""
+        """Return whether each row is null or a fixed-size list without null items, by the descriptions of the pages.
+
+        False where only the values tell.
+        """
 
 
 def open_column(field: Field, locate: Locate, num_rows: int, arrow_type: pa.DataType | None = None) -> ColumnReader:

@@ -101,7 +101,7 @@ class ConstantReader:
 
     @property
     def has_item_validity(self) -> bool:
-        """Whether the page has a value, which alone tells; if not, all slots are null and have no items."""
+        """Whether the page has a value, as its items may be null; without a value, all slots are null."""
         return self._layout.inline_value is not None or len(self._page.buffers) % 2 == 1
 
     def read_points(self, rows: NDArray[np.int64]) -> Leaf | None:

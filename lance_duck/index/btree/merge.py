@@ -37,7 +37,7 @@ class SourceTree:
 
     @cached_property
     def entry_bytes(self) -> int:
-        """Bytes of memory for each entry that is sorted; of values of several widths an estimate by some pages."""
+        """Bytes of memory that each sorted entry takes; an estimate by some pages where values differ in width."""
         lookup = self.index.lookup
         with suppress(ValueError):  # of types without one width
             return row_bytes(lookup.num_rows * self.index.type.bit_width // 8, lookup.num_rows)

@@ -124,7 +124,7 @@ class SparseReader:
 
     @property
     def has_item_validity(self) -> bool:
-        """Return True: the places tell."""
+        """Return True: only the places, which are read later, tell which items are null."""
         return True
 
     def read_points(self, rows: Int64s) -> Leaf | None:

@@ -54,6 +54,6 @@ def _search(
     distances: NDArray[np.float32],
     places: NDArray[np.int64],
 ) -> None:
-    """Have faiss write the nearest centroids of some queries, and their distances, to the last arguments."""
+    """Write the nearest centroids of some queries to `places`, and their distances to `distances`, by faiss."""
     pointers = faiss.swig_ptr(queries), count, faiss.swig_ptr(distances), faiss.swig_ptr(places)
     centroids.search_c(len(queries), *pointers)

@@ -136,7 +136,7 @@ def first_block(last: Any, low: Any, high: Any, start: Any) -> Any:
 
 @subroutine
 def next_block(last: Any, block: Any, high: Any, document: Any) -> Any:
-    """Return the first block after one that ends before a document that ends at the document or after it."""
+    """Return the first block that ends at a document or after it, where `block` ends before that document."""
     step = np.int64(1)
     while block + step < high and last[block + step] < document:
         block += step
