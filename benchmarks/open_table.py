@@ -15,10 +15,11 @@ import lance_duck as ld
 from benchmarks._harness import OURS, add_clock, chosen, clock_of, options, race, report
 
 
-def write(path: Path, versions: int, fragments: int, rows: int) -> None:
+def write(path: Path, versions: int, fragments: int, file_version: str, rows: int) -> None:
     """Write a table of `fragments` files whose last version is number `versions`."""
     data = pa.table({"id": range(rows), "word": [f"w{i % 100}" for i in range(rows)]})
-    dataset = lance.write_dataset(data, path, max_rows_per_file=max(1, rows // fragments))
+    rows_of_file = max(1, rows // fragments)
+    dataset = lance.write_dataset(data, path, max_rows_per_file=rows_of_file, data_storage_version=file_version)
     for i in range(versions - 1):
         dataset.update_config({"step": str(i)})
 
@@ -29,7 +30,13 @@ def main() -> None:
     add_clock(parser)
     arguments = parser.parse_args()
     clock = clock_of(arguments)
-    shapes = {"1 version": (1, 1), "100 versions": (100, 1), "1000 versions": (1000, 1), "1000 fragments": (1, 1000)}
+    shapes = {
+        "1 version": (1, 1, "2.2"),
+        "100 versions": (100, 1, "2.2"),
+        "1000 versions": (1000, 1, "2.2"),
+        "1000 fragments": (1, 1000, "2.2"),
+        "1000 fragments of 2.0": (1, 1000, "2.0"),
+    }
     cases = []
     for shape in chosen(shapes, arguments.only):
         with tempfile.TemporaryDirectory() as folder:

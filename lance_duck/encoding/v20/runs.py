@@ -33,7 +33,7 @@ class RowRuns:
     @property
     def count(self) -> int:
         """Number of values in all runs."""
-        return int(self.counts.sum())
+        return int(self.stops[0] - self.starts[0]) if len(self.starts) == 1 else int(self.counts.sum())
 
     @property
     def stop(self) -> int:
@@ -52,8 +52,12 @@ class RowRuns:
         """
         firsts = np.searchsorted(self.stops, bounds[:-1], side="right")
         lasts = np.searchsorted(self.starts, bounds[1:], side="left")
+        pages = np.flatnonzero((firsts < lasts) & (bounds[:-1] < bounds[1:])).tolist()
+        if len(self.starts) == 1:
+            starts, stops = (np.clip(edge, bounds[:-1], bounds[1:]) - bounds[:-1] for edge in (self.starts, self.stops))
+            return [(page, RowRuns(starts[page : page + 1], stops[page : page + 1])) for page in pages]
         parts: list[tuple[int, RowRuns]] = []
-        for page in np.flatnonzero((firsts < lasts) & (bounds[:-1] < bounds[1:])).tolist():
+        for page in pages:
             page_runs, start, stop = slice(firsts[page], lasts[page]), bounds[page], bounds[page + 1]
             starts = np.maximum(self.starts[page_runs], start) - start
             parts.append((page, RowRuns(starts, np.minimum(self.stops[page_runs], stop) - start)))

@@ -27,6 +27,19 @@ def test_runs_hold_the_rows_and_split_by_pages(chosen: set[int], cuts: list[int]
         assert 0 < part.count <= part.stop <= bounds[page + 1] - bounds[page]
 
 
+@given(st.integers(0, 30), st.integers(1, 31), st.lists(st.integers(0, 61), max_size=5))
+def test_one_run_splits_by_pages_as_its_rows_do(start: int, count: int, cuts: list[int]) -> None:
+    runs = span(start, start + count)
+    assert runs.count == count
+    bounds = np.array([0, *sorted(cuts), 61])
+    expected = [
+        (page, kept)
+        for page in range(len(bounds) - 1)
+        if (kept := [i - bounds[page] for i in rows(runs) if bounds[page] <= i < bounds[page + 1]])
+    ]
+    assert [(page, rows(part)) for page, part in runs.split(bounds)] == expected
+
+
 def test_slices_become_one_run() -> None:
     assert rows(runs_of_rows(slice(3, 6), 10)) == [3, 4, 5]
     assert rows(runs_of_rows(slice(None), 3)) == [0, 1, 2]
