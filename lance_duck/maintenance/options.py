@@ -9,7 +9,7 @@ from typing import Any, Final, TypedDict
 
 from lance_duck.arguments import byte_count, has_defaults, refuse_unknown, unknown_value
 from lance_duck.errors import InvalidInputError, UnsupportedError, WrongTypeError
-from lance_duck.maintenance.costs import GROUP_BYTES
+from lance_duck.maintenance.costs import GROUP_BYTES, LEAST_GROUP_BYTES
 
 CONFIG_PREFIX: Final = "lance.compaction."
 TARGET_ROWS: Final = 1 << 20
@@ -41,7 +41,8 @@ class CompactionOptions:
         num_threads: Groups that are written at a time; None for one for each core.
         batch_size: Rows that are read at a time.
         memory_limit: Bytes, or a text such as "512MB", of rows in flight, about: fewer groups are written at a time,
-            each in smaller pieces. A single larger row is not limited. None for no limit. The name is DuckDB's.
+            each in smaller pieces. A single larger row is not limited, and less than 1 MiB is taken as 1 MiB. None for
+            no limit. The name is DuckDB's.
         defer_index_remap: Whether indices over the fragments stay as they are, and a fragment reuse index maps their
             addresses. Not for tables with stable row ids. pylance 14 loses rows of a B-tree, n-gram or full-text index
             that it rewrites later, in a compaction that is not deferred; for a B-tree this is noticed here.
@@ -118,7 +119,7 @@ class CompactionOptions:
     def group_bytes(self) -> int | None:
         """Bytes of rows in flight of one group; None for no limit."""
         limit = self.memory_bytes
-        return None if limit is None else max(1, limit // self.writers)
+        return None if limit is None else max(LEAST_GROUP_BYTES, limit // self.writers)
 
     def to_json(self) -> dict[str, Any]:
         """Return the settings in types that JSON has."""

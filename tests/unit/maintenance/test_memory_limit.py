@@ -10,7 +10,7 @@ import pytest
 import lance_duck as ld
 from lance_duck.arguments import byte_count
 from lance_duck.errors import InvalidInputError
-from lance_duck.maintenance.costs import GROUP_BYTES
+from lance_duck.maintenance.costs import GROUP_BYTES, LEAST_GROUP_BYTES
 from lance_duck.maintenance.options import CompactionOptions
 
 WIDE = 256 << 10
@@ -82,6 +82,7 @@ def test_groups_at_once_share_the_limit() -> None:
     assert CompactionOptions(num_threads=4, memory_limit=3 * GROUP_BYTES).group_bytes == GROUP_BYTES
     assert CompactionOptions(num_threads=2, memory_limit=8 * GROUP_BYTES).group_bytes == 4 * GROUP_BYTES
     assert CompactionOptions(memory_limit=1).writers == 1
+    assert CompactionOptions(memory_limit=1).group_bytes == LEAST_GROUP_BYTES
 
 
 @pytest.mark.parametrize(
