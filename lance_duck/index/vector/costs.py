@@ -30,9 +30,6 @@ BLOCK_BYTES: Final = 16 << 20
 CENTROIDS_AT_ONCE: Final = 1 << 22
 """Pairs of a query and a centroid that are compared at once: 48 MiB of distances and numbers of centroids."""
 
-MATRIX_DIMENSIONS: Final = 2048
-"""Numbers of a vector up to which a rotation is one product with a matrix, of 16 MiB at most, and not many steps."""
-
 # Searching
 
 BATCH_QUERIES: Final = 32

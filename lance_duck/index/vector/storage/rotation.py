@@ -5,6 +5,8 @@ fast      four rounds; round r takes d bits of the signs, least bit first, from 
           through a Walsh-Hadamard transform, divided by the root of their number; if these were not all numbers, both
           halves x, y of the vector become (x + y) / √2, (x - y) / √2
 matrix    the product of a matrix and the vector
+
+A vector is rotated to the same bits alone and among others, by as many threads as there may be: kernels rotate them.
 """
 
 from __future__ import annotations
@@ -16,7 +18,8 @@ from typing import Any, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from lance_duck.index.vector.costs import MATRIX_DIMENSIONS
+from lance_duck.kernels.jit import readonly
+from lance_duck.kernels.vectors.rotate import WORK_ROWS, rotate_by_matrix, rotate_fast
 
 ROUNDS: Final = 4
 _SEED: Final = 1234
@@ -44,13 +47,16 @@ class Rotation:
         """Numbers of a vector, a multiple of 8."""
         return len(self.parameters) if self.kind == "matrix" else len(self.parameters) * 8 // ROUNDS
 
-    @np.errstate(over="ignore", invalid="ignore")
     def of(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return the rotated vectors, (n, dim), C-contiguous; not finite where sums exceed float32."""
-        matrix = self._matrix
-        if matrix is None:
-            return np.ascontiguousarray(transformed(vectors, self.parameters), np.float32)
-        return np.ascontiguousarray(vectors @ matrix.T)
+        rotated = np.empty((len(vectors), self.dim), np.float32)
+        rows = readonly(np.ascontiguousarray(vectors, np.float32))
+        assert rows.shape == rotated.shape
+        if self.kind == "matrix":
+            rotate_by_matrix(rows, readonly(self.parameters), rotated)
+        else:
+            rotate_fast(rows, self._scales, np.empty((WORK_ROWS, self.dim), np.float32), rotated)
+        return rotated
 
     def equals(self, other: Rotation) -> bool:
         """Return whether another rotation is the same."""
@@ -59,43 +65,55 @@ class Rotation:
     @property
     def nbytes(self) -> int:
         """Upper bound of the bytes in memory."""
-        return int(self.parameters.nbytes) + (4 * self.dim**2 if self.dim <= MATRIX_DIMENSIONS else 0)
+        return int(self.parameters.nbytes) + (4 * ROUNDS * self.dim if self.kind == "fast" else 0)
 
     @cached_property
-    def _matrix(self) -> NDArray[np.float32] | None:
-        """Matrix of the rotation; None if the steps of a fast rotation take less time."""
-        if self.kind == "matrix":
-            return self.parameters
-        if self.dim > MATRIX_DIMENSIONS:
-            return None
-        rows = transformed(np.eye(self.dim), self.parameters).T
-        return np.ascontiguousarray(rows, np.float32)
+    def _scales(self) -> NDArray[np.float32]:
+        return readonly(scales(self.parameters, self.dim))
 
 
-def transformed(vectors: NDArray[Any], signs: NDArray[np.uint8]) -> NDArray[Any]:
-    """Rotate vectors (n, dim) by the steps of a fast rotation."""
-    dim = vectors.shape[1]
-    size = 1 << (dim.bit_length() - 1)
-    flips = 1 - 2 * np.unpackbits(signs, bitorder="little").reshape(ROUNDS, dim).astype(np.int8)
-    result = vectors
-    for number, flip in enumerate(flips):
-        result = result * flip
-        part = slice(0, size) if number % 2 == 0 else slice(dim - size, dim)
-        result[:, part] = _walsh_hadamard(np.ascontiguousarray(result[:, part]))
-        if size != dim:
-            one, other = result[:, : dim // 2], result[:, dim // 2 :]
-            result = np.hstack([one + other, one - other]) * result.dtype.type(np.sqrt(0.5))
+def scales(signs: NDArray[np.uint8], dim: int) -> NDArray[np.float32]:
+    """Return what the numbers of a vector are multiplied by at the begin of each round: (ROUNDS, dim).
+
+    These are the signs, and the divisor of the transform: divided first, sums of large numbers stay finite.
+    """
+    result = (1 - 2 * np.unpackbits(signs, bitorder="little").reshape(ROUNDS, dim).astype(np.int8)).astype(np.float32)
+    for number, row in enumerate(result):
+        row[_transformed_part(number, dim)] *= np.float32(1 / np.sqrt(_transformed_size(dim)))
     return result
 
 
-def _walsh_hadamard(values: NDArray[Any]) -> NDArray[Any]:
-    """Return the orthonormal Walsh-Hadamard transform of rows of 2 ** n numbers."""
+def transformed(vectors: NDArray[np.float32], signs: NDArray[np.uint8]) -> NDArray[np.float32]:
+    """Rotate vectors (n, dim) by the steps of a fast rotation: the plain reference of the kernel."""
+    dim = vectors.shape[1]
+    result = vectors
+    for number, scale in enumerate(scales(signs, dim)):
+        result = result * scale
+        part = _transformed_part(number, dim)
+        result[:, part] = _walsh_hadamard(np.ascontiguousarray(result[:, part]))
+        if _transformed_size(dim) != dim:
+            one, other = result[:, : dim // 2], result[:, dim // 2 :]
+            result = np.hstack([one + other, one - other]) * np.float32(np.sqrt(0.5))
+    return result
+
+
+def _transformed_size(dim: int) -> int:
+    return 1 << (dim.bit_length() - 1)
+
+
+def _transformed_part(number: int, dim: int) -> slice:
+    """Return the numbers of a vector that a round transforms."""
+    size = _transformed_size(dim)
+    return slice(0, size) if number % 2 == 0 else slice(dim - size, dim)
+
+
+def _walsh_hadamard(values: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return the Walsh-Hadamard transform of rows of 2 ** n numbers, not divided."""
     count, size = values.shape
     width = 1
     while width < size:
-        pairs = values.reshape(count, -1, 2, width)
+        pairs = values.reshape(count, size // (2 * width), 2, width)
         one, other = pairs[:, :, 0], pairs[:, :, 1]
         values = np.stack([one + other, one - other], axis=2).reshape(count, size)
         width *= 2
-    scaled: NDArray[Any] = values * values.dtype.type(1 / np.sqrt(size))
-    return scaled
+    return values

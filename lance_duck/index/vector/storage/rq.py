@@ -41,6 +41,8 @@ from lance_duck.index.vector.costs import DECODE_BYTES
 from lance_duck.index.vector.storage.metadata import array_of, json_integer, tensor_of
 from lance_duck.index.vector.storage.rotation import ROUNDS, Rotation
 from lance_duck.index.vector.storage.rq_codes import blocked_extra, blocked_width, extra_of, packed_signs, signs_of
+from lance_duck.kernels.jit import readonly
+from lance_duck.kernels.vectors.rotate import sum_weights
 
 if TYPE_CHECKING:
     from lance_duck.index.vector import library
@@ -246,14 +248,10 @@ def rabit_bytes(rounding: Rounding, rows: Bytes, centroid: NDArray[np.float32], 
 
 
 def _products(bits: Bytes, weights: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return for each row of bits the sum of the weights of the bits that are set, added in order."""
-    flat = np.ascontiguousarray(weights, np.float32).reshape(-1)
-    step = max(1, DECODE_BYTES // (40 * max(bits.shape[1], 1)))
-    out = np.empty(len(bits), np.float32)
-    for first in range(0, len(bits), step):
-        every = np.unpackbits(bits[first : first + step], axis=1, bitorder="little")
-        np.matmul(every.astype(np.float32), flat, out=out[first : first + step])
-    return out
+    """Return for each row of bits the sum of the weights of the bits that are set, the same for a row alone."""
+    sums = np.empty(len(bits), np.float32)
+    sum_weights(readonly(bits), readonly(np.ascontiguousarray(weights, np.float32).reshape(-1)), sums)
+    return sums
 
 
 def _floats(columns: Sequence[NDArray[np.float32]]) -> Bytes:

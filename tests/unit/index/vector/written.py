@@ -12,6 +12,10 @@ import pyarrow as pa
 
 from lance_duck.index.files import SegmentReader, SegmentWriter
 from lance_duck.index.vector.storage.files import VectorFiles
+from lance_duck.index.vector.storage.rotation import Rotation
+from lance_duck.index.vector.storage.rq import Rounding
+from lance_duck.index.vector.training.model import Model
+from lance_duck.index.vector.write import StoredPartition, write_segment
 from lance_duck.store import open_store
 from lance_duck.wire.pb import index_pb2
 
@@ -151,3 +155,36 @@ def _product(
     metadata = {"codebook_position": 2, "nbits": bits, "num_sub_vectors": parts, "dimension": dim, "transposed": True}
     written = Written(codes, lengths, centroids, "PQ", metric, metadata, book, names)
     return Made(written, decoded.astype(np.float32))
+
+
+@dataclass(frozen=True)
+class Rotated:
+    """A segment of IVF_RQ: its rotation, the bits of a number, the metric and the numbers of a vector."""
+
+    rotation: str
+    bits: int
+    metric: str = "l2"
+    dim: int = 96
+
+    @property
+    def rounding(self) -> Rounding:
+        if self.rotation == "fast":
+            return Rounding(self.bits, Rotation.drawn(self.dim))
+        rng = np.random.default_rng(self.dim)
+        matrix = np.linalg.qr(rng.standard_normal((self.dim, self.dim)))[0].astype(np.float32)
+        return Rounding(self.bits, Rotation("matrix", matrix), of_residual=self.bits == 1)
+
+
+def rounded_segment(folder: Path, case: Rotated, rows: int = 700) -> tuple[np.ndarray, VectorFiles]:
+    """Clustered vectors, normalised for cosine, and a segment of their codes."""
+    vectors, centres = clustered(rows, case.dim)
+    if case.metric == "cosine":
+        vectors = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    model = Model("IVF_RQ", case.metric, np.dtype("f4"), centres, rounding=case.rounding)
+    partitions, _ = model.assign(vectors)
+    codes = model.encode(vectors, partitions)
+    members = [np.flatnonzero(partitions == number) for number in range(len(centres))]
+    store = open_store(str(folder))
+    with SegmentWriter(store) as writer:
+        write_segment(writer, model, (StoredPartition(some.astype(np.uint64), codes[some]) for some in members))
+    return vectors, VectorFiles(SegmentReader(store, writer.directory))

@@ -1,0 +1,131 @@
+"""Kernels that rotate vectors for RaBitQ, each row in the same order of sums, alone or among others.
+
+A product of matrices has another order for each number of rows, and so other last bits. The plain reference of a fast
+rotation is `transformed` in `index.vector.storage.rotation`, which these kernels equal to the bit.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.kernels.jit import kernel, subroutine, summing_kernel
+
+Floats = NDArray[np.float32]
+
+WORK_ROWS: Final = 2
+
+_ROOT_OF_HALF: Final = np.float32(np.sqrt(0.5))
+
+
+@kernel
+def rotate_fast(vectors: Floats, scales: Floats, work: Floats, rotated: Floats) -> None:
+    """Rotate vectors by rounds of changes of sign, Walsh-Hadamard transforms, and sums and differences of halves.
+
+    Args:
+        vectors: float32 (n, dim), dim even and not 0.
+        scales: float32 (rounds, dim), what numbers are multiplied by at the begin of a round.
+        work: float32 (`WORK_ROWS`, dim), for work.
+        rotated: float32 (n, dim), filled with the rotated vectors.
+    """
+    dim = vectors.shape[1]
+    half, size = dim // 2, 1
+    while 2 * size <= dim:
+        size *= 2
+    for i in range(len(vectors)):
+        row, other = work[0], work[1]
+        for j in range(dim):
+            row[j] = vectors[i, j]
+        for number in range(len(scales)):
+            first = 0 if number % 2 == 0 else dim - size
+            for j in range(dim):
+                row[j] *= scales[number, j]
+            is_moved = transform(row[first : first + size], other[first : first + size])
+            if size == dim:
+                if is_moved:
+                    row, other = other, row
+                continue
+            if is_moved:
+                for j in range(first, first + size):
+                    row[j] = other[j]
+            for j in range(half):
+                one, two = row[j], row[half + j]
+                other[j] = (one + two) * _ROOT_OF_HALF
+                other[half + j] = (one - two) * _ROOT_OF_HALF
+            row, other = other, row
+        for j in range(dim):
+            rotated[i, j] = row[j]
+
+
+@subroutine
+def transform(row: Floats, other: Floats) -> bool:
+    """Take 2 ** n numbers through a Walsh-Hadamard transform, not divided; return whether it ends in `other`.
+
+    Two levels at a time add and subtract four neighbours, and move the results apart to the four quarters, so that the
+    next levels find neighbours again: all loops are long, and write in order. After all levels each number is in its
+    place.
+
+    Args:
+        row: float32 (2 ** n,), the numbers; overwritten.
+        other: float32 (2 ** n,), for work.
+    """
+    size = len(row)
+    quarter, half, left = size // 4, size // 2, size
+    is_moved = False
+    while left >= 4:
+        for j in range(quarter):
+            sum_one, difference_one = row[4 * j] + row[4 * j + 1], row[4 * j] - row[4 * j + 1]
+            sum_two, difference_two = row[4 * j + 2] + row[4 * j + 3], row[4 * j + 2] - row[4 * j + 3]
+            other[j] = sum_one + sum_two
+            other[quarter + j] = difference_one + difference_two
+            other[half + j] = sum_one - sum_two
+            other[half + quarter + j] = difference_one - difference_two
+        row, other, is_moved, left = other, row, not is_moved, left // 4
+    if left == 2:
+        for j in range(half):
+            other[j] = row[2 * j] + row[2 * j + 1]
+            other[half + j] = row[2 * j] - row[2 * j + 1]
+        is_moved = not is_moved
+    return is_moved
+
+
+@summing_kernel
+def rotate_by_matrix(vectors: Floats, matrix: Floats, rotated: Floats) -> None:
+    """Multiply a matrix by vectors, one by one; four rows of the matrix at a time share the reading of a vector.
+
+    Args:
+        vectors: float32 (n, dim), dim a multiple of 4.
+        matrix: float32 (dim, dim).
+        rotated: float32 (n, dim), filled with the products.
+    """
+    dim = vectors.shape[1]
+    for first in range(0, dim, 4):
+        for i in range(len(vectors)):
+            one, two, three, four = np.float32(0), np.float32(0), np.float32(0), np.float32(0)
+            for at in range(dim):
+                number = vectors[i, at]
+                one += matrix[first, at] * number
+                two += matrix[first + 1, at] * number
+                three += matrix[first + 2, at] * number
+                four += matrix[first + 3, at] * number
+            rotated[i, first], rotated[i, first + 1] = one, two
+            rotated[i, first + 2], rotated[i, first + 3] = three, four
+
+
+@summing_kernel
+def sum_weights(bits: NDArray[np.uint8], weights: Floats, sums: Floats) -> None:
+    """Sum for each row of bits the weights of those that are set.
+
+    Args:
+        bits: uint8 (n, width), least bit first.
+        weights: float32 (8 * width,).
+        sums: float32 (n,), filled with the sums.
+    """
+    for i in range(len(bits)):
+        total = np.float32(0)
+        for at in range(bits.shape[1]):
+            for bit in range(8):
+                total += np.float32((bits[i, at] >> bit) & 1) * weights[8 * at + bit]
+        sums[i] = total
