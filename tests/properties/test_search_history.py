@@ -9,12 +9,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from unit.index.vector.graph_segments import segment_of
 from unit.index.vector.written import Rotated, made, rounded_segment
 
+from lance_duck.index.files import SegmentReader
 from lance_duck.index.vector.search.contract import Hits, Probe
+from lance_duck.index.vector.search.graphs import GraphIndex
 from lance_duck.index.vector.search.ivf import IvfIndex
 from lance_duck.index.vector.storage.files import VectorFiles
 from lance_duck.index.vector.threads import one_thread
+from lance_duck.store import open_store
 
 K = 12
 NARROW, ALL = Probe(nprobes=2), Probe(nprobes=1000)
@@ -142,3 +146,27 @@ def test_a_query_has_one_answer_whatever_the_number_of_threads(asked: Asked) -> 
     with one_thread():
         hits = IvfIndex(asked.files).search(asked.queries, K, None, NARROW)
     np.testing.assert_array_equal(hits.distances, np.vstack([alone.distances for alone in asked.alone]))
+
+
+@pytest.mark.parametrize("metric", ["l2", "cosine", "dot"])
+@pytest.mark.parametrize("kind", ["IVF_HNSW_FLAT", "IVF_HNSW_SQ", "IVF_HNSW_PQ"])
+def test_a_row_of_a_graph_has_one_distance_however_it_is_found(kind: str, metric: str, tmp_path: Path) -> None:
+    """By a walk, or by a comparison of all rows: of many queries, of few allowed rows."""
+    rng = np.random.default_rng(7)
+    vectors = rng.standard_normal((900, 64)).astype(np.float32)
+    queries = rng.standard_normal((30, 64)).astype(np.float32)
+    store = open_store(str(tmp_path))
+    written = segment_of(vectors, kind, metric).write(store)
+    index = GraphIndex(VectorFiles(SegmentReader(store, written.directory)))
+    every = index.search(queries, 900, None, Probe())
+    asked = [(slice(0, 30), None)] + [(slice(i, i + 1), None) for i in range(30)]
+    for share in (0.7, 0.01):
+        allowed = rng.random(900) < share
+        asked += [(slice(0, 30), allowed), (slice(3, 4), allowed)]
+    for chosen, allowed in asked:
+        for ef in (10, 40):
+            hits = index.search(queries[chosen], 5, allowed, Probe(ef=ef))
+            for number, distances, positions in zip(range(30)[chosen], hits.distances, hits.positions, strict=True):
+                known = dict(zip(every.positions[number].tolist(), every.distances[number].tolist(), strict=True))
+                assert distances.tolist() == [known[position] for position in positions.tolist()]
+                assert (np.diff(distances) >= 0).all()

@@ -33,6 +33,8 @@ from lance_duck.index.vector.library import faiss, queries_without_products
 from lance_duck.index.vector.storage.files import VectorFiles
 from lance_duck.index.vector.storage.sq import faiss_bounds
 from lance_duck.index.vector.threads import one_thread
+from lance_duck.kernels.jit import readonly
+from lance_duck.kernels.vectors.measure import measure_flat, measure_product, measure_scalar
 
 Distances = NDArray[np.float32]
 Places = NDArray[np.int64]
@@ -56,7 +58,10 @@ class GraphPartition:
     def __init__(self, files: VectorFiles, codes: NDArray[Any], graph: Callable[[], Graph]) -> None:
         self.num_vectors = len(codes)
         self.storage = _storage_of(files, codes)
-        self._codes = _codes_in(self.storage)
+        self._codes = readonly(_codes_in(self.storage))
+        self._codebook = readonly(np.asarray(files.codebook, np.float32)) if files.storage == "PQ" else None
+        start, extent = (float(bound) for bound in faiss_bounds(*files.bounds))
+        self._first_and_step = start + extent / 510, extent / 255
         self._is_dot = files.metric == "dot"
         self._is_flat = files.storage == "FLAT"
         self._read_graph = graph
@@ -102,12 +107,13 @@ class GraphPartition:
         k = min(k, count)
         if not k:
             return np.empty((len(queries), 0), np.float32), np.empty((len(queries), 0), np.int64)
-        if count == self.num_vectors:
-            allowed = None
-        if allowed is None:
-            return self._nearest_of_all(queries, k, ef)
-        candidates = max(ef, FILTERED_EF, k + DEVIATIONS * math.isqrt(k))
-        return self._nearest_allowed(queries, k, allowed, count, candidates * self.num_vectors // count)
+        if allowed is None or count == self.num_vectors:
+            distances, places = self._nearest_of_all(queries, k, ef)
+        else:
+            candidates = max(ef, FILTERED_EF, k + DEVIATIONS * math.isqrt(k))
+            width = candidates * self.num_vectors // count
+            distances, places = self._nearest_allowed(queries, k, allowed, count, width)
+        return self._measured(queries, distances, places)
 
     def _nearest_of_all(self, queries: NDArray[np.float32], k: int, ef: int) -> tuple[Distances, Places]:
         width = max(ef, k)
@@ -144,6 +150,21 @@ class GraphPartition:
                     )
                     distances[again], places[again] = result
         return distances, places
+
+    def _measured(self, queries: NDArray[np.float32], distances: Distances, places: Places) -> tuple[Distances, Places]:
+        """Return vectors with their distances, which do not depend on the way in which the vectors were found."""
+        distances, asked, found = np.ascontiguousarray(distances), readonly(queries), readonly(places)
+        if self._is_flat:
+            measure_flat(asked, self._codes.view(np.float32), found, self._is_dot, distances)
+        elif self._codebook is None:
+            measure_scalar(asked, self._codes, *self._first_and_step, found, self._is_dot, distances)
+        else:
+            measure_product(asked, self._codes, self._codebook, found, self._is_dot, distances)
+        far = -distances if self._is_dot else distances
+        if (far[:, 1:] >= far[:, :-1]).all():
+            return distances, places
+        order = np.argsort(far, axis=1, kind="stable")
+        return np.take_along_axis(distances, order, axis=1), np.take_along_axis(places, order, axis=1)
 
     def _is_costly(self, width: int, count: int, queries: NDArray[np.float32]) -> bool:
         """Return whether a walk of `width` candidates takes longer than comparing `count` vectors."""
