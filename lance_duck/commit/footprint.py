@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lance_duck.arrow.distinct import distinct
 from lance_duck.commit.index_coverage import FRAGMENT_REUSE, SYSTEM, bitmap_fragments
 from lance_duck.rows import roaring_values
 from lance_duck.wire.limits import ROW_OFFSETS
@@ -123,7 +124,7 @@ class Footprint:
         for group in self._message.groups:
             for overlay in group.overlays:
                 rows.setdefault(group.fragment_id, []).append(overlaid_offsets(overlay))
-        return {fragment_id: np.unique(np.concatenate(parts)) for fragment_id, parts in rows.items()}
+        return {fragment_id: distinct(np.concatenate(parts)) for fragment_id, parts in rows.items()}
 
     @cached_property
     def keeps_nullability(self) -> bool:
@@ -228,7 +229,7 @@ def overlaid_offsets(overlay: table_pb2.DataOverlayFile) -> NDArray[np.uint32]:
     bitmaps = [overlay.shared_offset_bitmap] if is_shared else overlay.field_coverage.offset_bitmaps
     where = f"rows of overlay {overlay.data_file.path}"
     rows = [roaring_values(bitmap, where, ROW_OFFSETS).astype(np.uint32) for bitmap in bitmaps]
-    return np.unique(np.concatenate(rows)) if rows else np.array([], np.uint32)
+    return distinct(np.concatenate(rows)) if rows else np.array([], np.uint32)
 
 
 def _keys(update: _T.UpdateMap) -> MapKeys:

@@ -14,6 +14,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from lance_duck.arrow.distinct import difference_of, union_of
 from lance_duck.errors import InvalidInputError
 from lance_duck.rows import fragments_in_bitmap, roaring_bytes
 from lance_duck.wire.index import FRAGMENT_REUSE as FRAGMENT_REUSE
@@ -72,7 +73,7 @@ def withdraw(segments: Segments, fragment_ids: Iterable[int], fields: Set[int] |
     for segment in segments:
         if segment.name in SYSTEM or (fields is not None and fields.isdisjoint(segment.fields)):
             continue
-        _change(segment, lambda ids: np.setdiff1d(ids, withdrawn))
+        _change(segment, lambda ids: difference_of(ids, withdrawn))
 
 
 def withdraw_overlaid(
@@ -102,7 +103,7 @@ def extend_to_moved(segments: Segments, new_ids: Sequence[int], source_ids: Sequ
     for segment in segments:
         if not by_row_id(segment) or not field_ids.isdisjoint(segment.fields):
             continue
-        _change(segment, lambda ids: np.union1d(ids, new) if np.isin(sources, ids).all() else ids)
+        _change(segment, lambda ids: union_of(ids, new) if np.isin(sources, ids).all() else ids)
 
 
 def by_row_id(segment: table_pb2.IndexMetadata) -> bool:
@@ -206,7 +207,7 @@ def _translated(pairs: Sequence[tuple[Ids, Ids]], name: str, follows: bool, ids:
         inside = np.isin(old, ids)
         if not inside.any():
             continue
-        result = np.setdiff1d(result, old)
+        result = difference_of(result, old)
         if not follows:
             continue
         if not inside.all():
@@ -216,7 +217,7 @@ def _translated(pairs: Sequence[tuple[Ids, Ids]], name: str, follows: bool, ids:
                 expected="all or none",
                 found=f"{old[inside].tolist()} of {old.tolist()}",
             )
-        result = np.union1d(result, new)
+        result = union_of(result, new)
     return result
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from lance_duck.arrow.distinct import intersection_of
 from lance_duck.commit.index_coverage import SYSTEM, Segments, bitmap_fragments
 from lance_duck.errors import LanceDuckError
 from lance_duck.index.reuse import reuse_of
@@ -28,7 +29,7 @@ def remapped_segments(snapshot: Snapshot, segments: Sequence[table_pb2.IndexMeta
     for segment in segments:
         ids = None if segment.name in SYSTEM else bitmap_fragments(segment)
         if ids is not None:
-            now = np.intersect1d(ids, present) if reuse is None else reuse.coverage(ids)
+            now = intersection_of(ids, present) if reuse is None else reuse.coverage(ids)
             if not np.array_equal(ids, now):
                 copied = table_pb2.IndexMetadata()
                 copied.CopyFrom(segment)

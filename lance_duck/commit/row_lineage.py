@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from lance_duck.arrow.distinct import distinct
 from lance_duck.errors import InvalidInputError
 from lance_duck.rows import RowIdSequence, VersionSequence, read_row_ids, read_versions, roaring_values, split_addresses
 from lance_duck.snapshot import Snapshot
@@ -127,7 +128,7 @@ def _created_at(row_ids: RowIdSequence, snapshot: Snapshot) -> VersionSequence:
         raise InvalidInputError("a moved row has a row id that no row of the table has", where=snapshot.uri)
     versions = np.zeros(len(addresses), np.uint64)
     owners, offsets = split_addresses(addresses)
-    for fragment_id in np.unique(owners).tolist():
+    for fragment_id in distinct(owners).tolist():
         mine = owners == fragment_id
         created = snapshot.created_at(snapshot.fragment(fragment_id))
         versions[mine] = 1 if created is None else created.take(offsets[mine])

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from lance_duck.arrow.distinct import distinct
 from lance_duck.errors import InvalidInputError, UnsupportedError
 from lance_duck.index.catalog import Segment, unsupported
 from lance_duck.index.files import SegmentWriter
@@ -216,7 +217,7 @@ def _leave_out(names: Names) -> tuple[Names, NDArray[np.bool_]]:
 def _row_ids(snapshot: Snapshot, addresses: Names, lives: NDArray[np.bool_]) -> Names:
     row_ids = np.zeros_like(addresses)
     keys = addresses >> np.uint64(32)
-    for fragment_id in np.unique(keys[lives]).tolist():
+    for fragment_id in distinct(keys[lives]).tolist():
         places = np.flatnonzero(lives & (keys == fragment_id))
         ids = snapshot.row_ids(snapshot.fragment(fragment_id))
         if ids is not None:

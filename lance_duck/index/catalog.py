@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from lance_duck.arrow.distinct import difference_of, distinct, union_of
 from lance_duck.arrow.join import joined
 from lance_duck.errors import LanceDuckError, warn_of_index
 from lance_duck.index.kind import IndexKind
@@ -227,8 +228,8 @@ def _disjoint(segments: list[Segment]) -> tuple[Segment, ...]:
     covered = np.empty(0, np.uint32)
     disjoint = []
     for segment in segments:
-        disjoint.append(replace(segment, fragments=np.setdiff1d(segment.fragments, covered)))
-        covered = np.union1d(covered, segment.fragments)
+        disjoint.append(replace(segment, fragments=difference_of(segment.fragments, covered)))
+        covered = union_of(covered, segment.fragments)
     return tuple(disjoint)
 
 
@@ -318,4 +319,4 @@ def unsupported(schema: Schema, field_id: int, kind: IndexKind) -> str | None:
 
 
 def _union(pieces: Iterable[FragmentIds]) -> FragmentIds:
-    return np.unique(joined(pieces, np.uint32))
+    return distinct(joined(pieces, np.uint32))

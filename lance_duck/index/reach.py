@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from lance_duck.arrow.distinct import difference_of, distinct
 from lance_duck.errors import LanceDuckError
 from lance_duck.forks import Lock
 from lance_duck.index.kind import IndexKind, Rows
@@ -71,10 +72,10 @@ def reached(
     Returns:
         Ids of the fragments, ascending; only those that no row moved to if the segment cannot be read.
     """
-    doubtful = np.setdiff1d(fragments, snapshot.derived("fragments as written", lambda: _as_written(snapshot)))
+    doubtful = difference_of(fragments, snapshot.derived("fragments as written", lambda: _as_written(snapshot)))
     if not len(doubtful):
         return fragments
-    return np.setdiff1d(fragments, _not_reached(snapshot, metadata, kind, type_, doubtful))
+    return difference_of(fragments, _not_reached(snapshot, metadata, kind, type_, doubtful))
 
 
 def _as_written(snapshot: Snapshot) -> FragmentIds:
@@ -177,7 +178,7 @@ def _of_names(slots: Slots, names: Iterable[Rows]) -> tuple[NDArray[np.bool_], s
     for rows in names:
         place, within, _ = slots.find(rows)
         is_named[place[within]] = True
-        fragments.update(np.unique(rows >> _HIGH).tolist())
+        fragments.update(distinct(rows >> _HIGH).tolist())
     return is_named, fragments
 
 
@@ -192,4 +193,4 @@ def _of_stretches(
     depth = np.zeros(slots.total + 1, np.int32)
     np.add.at(depth, begin, 1)
     np.add.at(depth, end, -1)
-    return np.cumsum(depth) > 0, set(np.unique(first >> _HIGH).tolist())
+    return np.cumsum(depth) > 0, set(distinct(first >> _HIGH).tolist())

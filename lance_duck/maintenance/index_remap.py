@@ -16,6 +16,7 @@ from uuid import UUID
 
 import numpy as np
 
+from lance_duck.arrow.distinct import intersection_of
 from lance_duck.commit import RewriteGroup, RewrittenIndex
 from lance_duck.commit.index_coverage import by_row_id
 from lance_duck.commit.manifest_builder import ManifestDraft
@@ -242,7 +243,7 @@ def _is_concerned(snapshot: Snapshot, segment: IndexMetadata, groups: Iterable[R
 
 def _present(snapshot: Snapshot, segment: Segment) -> FragmentIds:
     present = np.array(sorted(snapshot.fragments.ids()), np.uint32)
-    return np.intersect1d(covered_fragments(snapshot, segment.metadata), present)
+    return intersection_of(covered_fragments(snapshot, segment.metadata), present)
 
 
 def _old(group: RewriteGroup) -> FragmentIds:

@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from lance_duck.arrow.distinct import difference_of, distinct, union_of
 from lance_duck.errors import CorruptError
 from lance_duck.rows.costs import LISTED_SHARE
 from lance_duck.rows.row_positions import Slots
@@ -59,7 +60,7 @@ class AddressMap:
         first, length, target = (np.concatenate(column) for column in zip(*pieces, strict=True)) if pieces else _NOTHING
         order = np.argsort(first, kind="stable")
         self._first, self._length, self._target = first[order], length[order].astype(np.uint64), target[order]
-        self._old = np.unique(_ids(i for group in groups for i in group.old)).astype(np.uint64)
+        self._old = distinct(_ids(i for group in groups for i in group.old)).astype(np.uint64)
         self._slots = self._places()
 
     def follow(self, addresses: Addresses) -> tuple[Addresses, NDArray[np.bool_]]:
@@ -104,9 +105,9 @@ class AddressMap:
         for old, new in self.groups:
             inside = np.isin(old, result)
             if inside.any():
-                result = np.setdiff1d(result, old)
+                result = difference_of(result, old)
             if inside.any() and inside.all():
-                result = np.union1d(result, new)
+                result = union_of(result, new)
         return result
 
     @property
@@ -164,7 +165,7 @@ def _run_targets(group: MovedGroup, where: str) -> tuple[Addresses, NDArray[np.i
         raise CorruptError("rows of rewritten fragments", where=where, expected=before, found=after)
     if not np.isin(group.first >> _HIGH, np.array(group.old, np.uint64)).all():
         raise CorruptError("rows of another fragment", where=where, expected=f"fragments {list(group.old)}")
-    begins, cuts = ends - group.length, np.unique(new_ends - rows)
+    begins, cuts = ends - group.length, distinct(new_ends - rows)
     near = np.searchsorted(begins, cuts)
     new = (cuts < before) & (np.append(begins, before)[near] != cuts)
     bounds = np.insert(begins, near[new], cuts[new])

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from lance_duck.arrow.distinct import distinct, union_of
 from lance_duck.checksums.sealed import unsealed_deletions
 from lance_duck.errors import CorruptError
 from lance_duck.rows.costs import BITMAP_FILE_ROWS, COMPRESSED_ROWS
@@ -39,7 +40,7 @@ class DeletionVector:
     @classmethod
     def of(cls, offsets: NDArray[np.integer]) -> DeletionVector:
         """Return the vector of some offsets, which may come in any order and more than once."""
-        return cls(np.unique(offsets.astype(np.uint32, copy=False)))
+        return cls(distinct(offsets.astype(np.uint32, copy=False)))
 
     @property
     def count(self) -> int:
@@ -82,7 +83,7 @@ class DeletionVector:
         """Return the vector of the rows that are deleted in either vector."""
         if not other.count:
             return self
-        return DeletionVector(np.union1d(self.deleted, other.deleted)) if self.count else other
+        return DeletionVector(union_of(self.deleted, other.deleted)) if self.count else other
 
     def difference(self, other: DeletionVector) -> DeletionVector:
         """Return the vector of the rows that are deleted here and not in the other."""
@@ -159,4 +160,4 @@ def _arrow_offsets(data: bytes, where: str) -> NDArray[np.uint32]:
             "unexpected columns in a deletion file", where=where, expected="one of uint32", found=table.schema.types
         )
     offsets: NDArray[np.uint32] = table.column(0).to_numpy().view(np.uint32)
-    return offsets.copy() if bool(np.all(offsets[1:] > offsets[:-1])) else np.unique(offsets)
+    return offsets.copy() if bool(np.all(offsets[1:] > offsets[:-1])) else distinct(offsets)

@@ -13,6 +13,7 @@ import numpy as np
 from google.protobuf.message import DecodeError, Message
 from numpy.typing import NDArray
 
+from lance_duck.arrow.distinct import distinct
 from lance_duck.arrow.join import joined
 from lance_duck.errors import CorruptError
 from lance_duck.rows.segment import Ids, Places, Range, U64Segment, segment_from_proto
@@ -90,7 +91,7 @@ class RowIdSequence:
             return self.segments[0].take(positions)
         owner = np.searchsorted(self.bounds, positions, side="right") - 1
         row_ids = np.empty(len(positions), np.uint64)
-        for i in np.unique(owner).tolist():
+        for i in distinct(owner).tolist():
             is_inside = owner == i
             row_ids[is_inside] = self.segments[i].take(positions[is_inside] - self.bounds[i])
         return row_ids

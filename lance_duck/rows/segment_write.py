@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from lance_duck.arrow.distinct import union_of
 from lance_duck.rows.costs import SEGMENT_CUTS, WIDE_GAP
 from lance_duck.rows.segment import ArraySegment, Ids, Range, U64Segment
 from lance_duck.wire.pb import rowids_pb2
@@ -19,7 +20,7 @@ def cut_ids(ids: Ids) -> list[U64Segment]:
     if len(down) > SEGMENT_CUTS:
         return [ArraySegment(ids, ascending=False)]
     far = np.flatnonzero(ids[1:] - ids[:-1] > np.uint64(WIDE_GAP)) + 1
-    cuts = np.union1d(down, far)
+    cuts = union_of(down, far)
     if len(cuts) > SEGMENT_CUTS:
         cuts = down
     return [_of_ascending(piece) for piece in np.split(ids, cuts)]

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 from numpy.typing import NDArray
 
+from lance_duck.arrow.distinct import distinct
 from lance_duck.errors import InvalidInputError
 from lance_duck.scan.duckdb.nodes import predicate_from_node, predicate_from_nodes
 from lance_duck.scan.duckdb.offsets import without_offsets
@@ -52,7 +53,7 @@ def addresses_where(table: TableScan, text: str, parameters: Parameters = None) 
         raise InvalidInputError("bad condition", where=repr(text), expected="BOOLEAN", found=kind.schema.field(0).type)
     rows = target.run(f'SELECT "{ROW_ADDRESS}" FROM {TARGET} WHERE {target.sql}', parameters)  # noqa: S608
     addresses: NDArray[np.uint64] = rows.column(0).to_numpy()
-    return np.unique(addresses)
+    return distinct(addresses)
 
 
 def values_of(table: TableScan, text: str, sql_type: str) -> tuple[NDArray[np.uint64], pa.ChunkedArray]:

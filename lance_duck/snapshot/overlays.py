@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from lance_duck.arrow.distinct import difference_of, distinct
 from lance_duck.errors import CorruptError
 from lance_duck.file.column import ColumnReader
 from lance_duck.file.overlays.column import OverlaidColumn, OverlayLayer, units_of
@@ -54,7 +55,7 @@ def without_overlaid(
         for fragment_id, overlays in snapshot.derived("overlaid fragments", lambda: _overlaid(snapshot)).items()
         if any(o.committed_version > version and not field_ids.isdisjoint(o.file.fields) for o in overlays)
     ]
-    return np.setdiff1d(fragments, np.array(stale, np.uint32)) if stale else fragments
+    return difference_of(fragments, np.array(stale, np.uint32)) if stale else fragments
 
 
 def overlaid_rows(snapshot: Snapshot, overlay: Overlay, num_rows: int) -> NDArray[np.int64]:
@@ -65,7 +66,7 @@ def overlaid_rows(snapshot: Snapshot, overlay: Overlay, num_rows: int) -> NDArra
     """
     where = f"{snapshot.uri}: {overlay.file.path}"
     offsets = [roaring_values(bitmap, where, ROW_OFFSETS) for bitmap in overlay.bitmaps]
-    rows = np.unique(np.concatenate(offsets))
+    rows = distinct(np.concatenate(offsets))
     return rows[: np.searchsorted(rows, num_rows)].astype(np.int64)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
+from lance_duck.arrow.distinct import distinct
 from lance_duck.checksums.container import Checksums, Trailer, damaged, read_checksums
 from lance_duck.checksums.digests import BLOCK, LOG2_BLOCK, digest, num_blocks
 from lance_duck.store.costs import COPY_BYTES, FEW_RANGES
@@ -254,7 +255,7 @@ class _Blocks:
         first = self._first[low] + np.maximum(offsets - self._starts[low], 0) // BLOCK
         last = self._first[high] + (np.minimum(ends, self._ends[high]) - 1 - self._starts[high]) // BLOCK
         if (first == last).all():
-            return np.unique(first[~self._checked[first]])
+            return distinct(first[~self._checked[first]])
         steps = np.zeros(len(self._checked) + 1, np.int64)
         np.add.at(steps, first, 1)
         np.add.at(steps, last + 1, -1)

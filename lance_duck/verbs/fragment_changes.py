@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_duck.arguments import unknown_value
+from lance_duck.arrow.distinct import distinct
 from lance_duck.arrow.join import joined
 from lance_duck.errors import InvalidInputError, UnsupportedError
 from lance_duck.rows import DeletionVector
@@ -162,7 +163,7 @@ def delete_fragment_offsets(snapshot: Snapshot, fragment: Fragment, offsets: Any
         raise InvalidInputError("offset of a row", where=f"fragment {fragment.id}", expected=f"0 to {rows - 1}")
     if not len(row_offsets):
         return fragment
-    deletions = DeletionVector.of(np.unique(row_offsets))
+    deletions = DeletionVector.of(distinct(row_offsets))
     before = snapshot.deletion_vector(fragment)
     vector = deletions if before is None else before.union(deletions)
     if vector.count >= rows:

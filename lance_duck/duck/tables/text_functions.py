@@ -24,6 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from lance_duck.arrow.distinct import distinct
 from lance_duck.cache import LruCache
 from lance_duck.dataset import LanceDataset
 from lance_duck.duck.tables.text_request import TextRequest
@@ -208,7 +209,7 @@ def _groups(*columns: Any) -> Iterator[tuple[Any, ...]]:
         codes = indices if codes is None else codes * max(len(values), 1) + indices
         dictionaries.append(values)
     assert codes is not None
-    for code in np.unique(codes).tolist():
+    for code in distinct(codes).tolist():
         rest, found = code, []
         for values in reversed(dictionaries):
             rest, place = divmod(rest, max(len(values), 1))

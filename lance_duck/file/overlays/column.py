@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from lance_duck.arrow.distinct import distinct
 from lance_duck.arrow.types import storage_type
 from lance_duck.encoding.layouts.page import Rows
 from lance_duck.encoding.layouts.page_rows import check_rows
@@ -136,7 +137,7 @@ class _Patch:
         owners, ranks = self._owners[at[places]], self._ranks[at[places]]
         return [
             (places[mine], _UnitReader(self._readers[owner], len(self.unit.path)), ranks[mine])
-            for owner in np.unique(owners).tolist()
+            for owner in distinct(owners).tolist()
             for mine in [owners == owner]
         ]
 

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lance_duck.arrow.distinct import distinct
 from lance_duck.arrow.join import joined
 from lance_duck.encoding.block import VariableWidth
 from lance_duck.encoding.layouts.page_rows import expand_ranges
@@ -62,7 +63,7 @@ class Batches:
             batches = np.zeros(len(runs.starts), np.int64)
             return Pieces(batches, runs.starts, runs.stops)
         places = np.searchsorted(runs.starts, inner, side="left") - 1
-        cuts = np.unique(inner[(places >= 0) & (inner < runs.stops[places])])
+        cuts = distinct(inner[(places >= 0) & (inner < runs.stops[places])])
         starts = np.sort(np.concatenate([runs.starts, cuts]))
         stops = np.sort(np.concatenate([runs.stops, cuts]))
         batches = np.searchsorted(self.bounds, starts, side="right") - 1

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-import numpy as np
 import pyarrow as pa
 
+from lance_duck.arrow.distinct import difference_of
 from lance_duck.index.bitmap.build import SpilledRuns, write_bitmap_file
 from lance_duck.index.bitmap.entries import BitmapEntries, entry_blocks, remapped_entries
 from lance_duck.index.bitmap.file import BitmapFile
@@ -68,7 +68,7 @@ class BitmapIndex(BitmapSegment):
         if 2 * len(matches) > len(keys.places):
             present = self.file.present()
             if present.is_disjoint:
-                return present.rows - self.file.rows(np.setdiff1d(keys.places, matches))
+                return present.rows - self.file.rows(difference_of(keys.places, matches))
         return self.file.rows(matches)
 
 

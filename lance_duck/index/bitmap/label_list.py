@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 from numpy.typing import NDArray
 
+from lance_duck.arrow.distinct import distinct
 from lance_duck.arrow.join import joined
 from lance_duck.errors import CorruptError
 from lance_duck.index.bitmap.build import SpilledRuns, write_bitmap_file
@@ -68,7 +69,7 @@ class LabelListIndex(BitmapSegment):
         if isinstance(query, ContainsAll):
             rows = self._all(places)
         else:
-            rows = self.file.rows(np.unique(joined(places, np.int64)))
+            rows = self.file.rows(distinct(joined(places, np.int64)))
         return Answer.exactly(rows) if self.is_exact else Answer.at_most(rows)
 
     def _places(self, query: Query) -> list[Places]:
@@ -78,7 +79,7 @@ class LabelListIndex(BitmapSegment):
     def _all(self, places: list[Places]) -> RowSet:
         if not all(map(len, places)):
             return RowSet({})
-        each = self.file.each(np.unique(np.concatenate(places)))
+        each = self.file.each(distinct(np.concatenate(places)))
         row_sets = [RowSet.union(each[place] for place in alternatives.tolist()) for alternatives in places]
         rows = row_sets[0]
         for other in row_sets[1:]:

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from lance_duck.arrow.distinct import distinct
 from lance_duck.arrow.join import joined
 from lance_duck.cache import SizedCache
 from lance_duck.errors import NotFoundError
@@ -156,7 +157,7 @@ def _has_parts_of_rows(segment: InvertedSegment) -> bool:
     if any(partition.num_levels for partition in segment.partitions):
         return False
     row_ids = joined((partition.documents.row_ids for partition in segment.partitions), np.uint64)
-    return len(np.unique(row_ids)) < len(row_ids)
+    return len(distinct(row_ids)) < len(row_ids)
 
 
 def _held(

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from lance_duck.arrow.distinct import distinct
 from lance_duck.arrow.types import number_dtype
 from lance_duck.index.kind import VALUE, Rows
 from lance_duck.index.zones.costs import LONG_ZONE, WAITING_ZONES
@@ -120,7 +121,7 @@ class _PieceStatistics:
     def _join(self) -> None:
         groups = np.concatenate(self._groups)
         self._pieces = [_joined(ZoneStatistics.concat(self._pieces), groups)]
-        self._groups = [np.unique(groups)]
+        self._groups = [distinct(groups)]
         self._waiting = 0
 
 

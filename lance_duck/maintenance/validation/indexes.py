@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from lance_duck.arrow.distinct import difference_of, intersection_of
 from lance_duck.arrow.listed import values_below
 from lance_duck.arrow.types import is_list
 from lance_duck.errors import CorruptError, LanceDuckError
@@ -115,8 +116,8 @@ def _check_reach(snapshot: Snapshot, segment: Segment) -> None:
     if not needs_reach(snapshot, segment.kind, segment.metadata.version):
         return
     fragments = fragments_in_bitmap(segment.metadata.fragment_bitmap or b"", "fragments")
-    present = np.intersect1d(fragments, np.array(snapshot.fragments.ids(), np.uint32))
-    lost = np.setdiff1d(present, reached(snapshot, segment.metadata, segment.kind, segment.type, present))
+    present = intersection_of(fragments, np.array(snapshot.fragments.ids(), np.uint32))
+    lost = difference_of(present, reached(snapshot, segment.metadata, segment.kind, segment.type, present))
     if len(lost):
         raise CorruptError(
             f"lists fragments {lost.tolist()} but lacks some of their rows, so that pylance does not find them",
@@ -135,9 +136,9 @@ class _Claim:
         """Compare the answer with the living rows of a fragment; raises CorruptError."""
         result = evaluate(self.condition, {_VALUE[0]: column}, len(column))
         true = offsets[result.fill_null(False).to_numpy(zero_copy_only=False)]
-        missing = np.setdiff1d(true, self.answer.maybe.offsets(fragment_id))
+        missing = difference_of(true, self.answer.maybe.offsets(fragment_id))
         living = np.intersect1d(self.answer.sure.offsets(fragment_id), offsets, assume_unique=True)
-        wrong = np.setdiff1d(living, true)
+        wrong = difference_of(living, true)
         for rows, what in ((missing, "does not know that"), (wrong, "wrongly says that")):
             if len(rows):
                 raise CorruptError(

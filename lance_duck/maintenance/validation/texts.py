@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from lance_duck.arrow.distinct import difference_of
 from lance_duck.arrow.join import joined
 from lance_duck.errors import CorruptError
 from lance_duck.index.catalog import Segment
@@ -83,8 +84,8 @@ class TextRows:
             addresses, expected = _ordered(addresses[has_terms], expected[has_terms])
         mine = slice(*np.searchsorted(self._addresses, [fragment_id << 32, (fragment_id + 1) << 32]).tolist())
         for rows, what in (
-            (np.setdiff1d(addresses, self._addresses[mine]), "lacks"),
-            (np.setdiff1d(self._addresses[mine], addresses), "has terms of"),
+            (difference_of(addresses, self._addresses[mine]), "lacks"),
+            (difference_of(self._addresses[mine], addresses), "has terms of"),
             (self._different(mine, addresses, expected), "has other terms of"),
         ):
             if len(rows):

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from lance_duck.arrow.distinct import difference_of
 from lance_duck.errors import CorruptError
 from lance_duck.index.catalog import Segment
 from lance_duck.index.names import Follower
@@ -57,7 +58,7 @@ class VectorRows:
         vectors = vectors_of(column, metric=self._index.metric)
         addresses = np.uint64(fragment_id << 32) + offsets.astype(np.uint64)
         mine = self._addresses >> np.uint64(32) == fragment_id
-        missing = np.setdiff1d(addresses[vectors.usable], self._addresses[mine])
+        missing = difference_of(addresses[vectors.usable], self._addresses[mine])
         if len(missing):
             raise CorruptError(
                 f"row {int(missing[0]) & 0xFFFFFFFF} of fragment {fragment_id} is not in the index",

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from lance_duck.arrow.distinct import difference_of
 from lance_duck.errors import InvalidInputError
 from lance_duck.file.blobs.file import BlobFile, check_buffer_size, check_part
 from lance_duck.file.blobs.places import BlobPlace, blob_places, read_places
@@ -148,7 +149,7 @@ def _find(table: TableScan, column: str, selection: RowSelection) -> tuple[list[
 
 def _missing(selector: str, row_numbers: Places | Addresses, batch: pa.RecordBatch) -> InvalidInputError:
     present = batch.column(ROW_ID if selector == "ids" else ROW_ADDRESS).to_numpy()
-    lost = np.setdiff1d(row_numbers.view(np.uint64), present)
+    lost = difference_of(row_numbers.view(np.uint64), present)
     return InvalidInputError("rows that are deleted or not there", where=selector, found=lost[:5].tolist())
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lance_duck.arguments import did_you_mean
+from lance_duck.arrow.distinct import union_of
 from lance_duck.errors import InvalidInputError
 
 METHODS: Final = ("linear", "rrf")
@@ -76,7 +77,7 @@ class HybridMethod:
 
     def mix(self, nearest: Candidates, matching: Candidates, most: int) -> HybridRanking:
         """Return the `most` best rows of two searches, best first; rows of equal score by row id."""
-        row_ids = np.union1d(nearest.row_ids, matching.row_ids)
+        row_ids = union_of(nearest.row_ids, matching.row_ids)
         near, match = _places(nearest.row_ids, row_ids), _places(matching.row_ids, row_ids)
         if self.name == "rrf":
             scores = _inverse_ranks(near) + _inverse_ranks(match)

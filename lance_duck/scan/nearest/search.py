@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from lance_duck.arrow.distinct import distinct
 from lance_duck.cache import LruCache
 from lance_duck.errors import CorruptError
 from lance_duck.index.catalog import Segment
@@ -257,7 +258,7 @@ class PreparedSearch:
 
     def passing(self, filter_: Filter, neighbours: Neighbours) -> Neighbours:
         """Keep the nearest rows that pass a filter."""
-        rows = self._addresses(selected(self.named, RowSet.of(np.unique(neighbours.addresses)), filter_))
+        rows = self._addresses(selected(self.named, RowSet.of(distinct(neighbours.addresses)), filter_))
         return neighbours.where(np.isin(neighbours.addresses, rows.rows()))
 
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from lance_duck.arrow.distinct import distinct
 from lance_duck.scan.predicate.ordering import comparable, hashable
 from lance_duck.scan.predicate.types import compared_type
 
@@ -40,14 +41,14 @@ def has_all(lists: pa.Array, values: pa.Array) -> pa.BooleanArray:
     """
     items, _, stops = _flat(lists)
     items, values = hashable(items, values)
-    distinct = values.unique()
-    places = pc.index_in(items, value_set=distinct)
+    wanted = values.unique()
+    places = pc.index_in(items, value_set=wanted)
     hits = np.flatnonzero(_to_numpy(places.is_valid()))
     owners = np.searchsorted(stops, hits, side="right")
-    pairs = np.unique(owners * max(1, len(distinct)) + places.drop_null().to_numpy().astype(np.int64))
-    inside = pairs // max(1, len(distinct))
+    pairs = distinct(owners * max(1, len(wanted)) + places.drop_null().to_numpy().astype(np.int64))
+    inside = pairs // max(1, len(wanted))
     counts = np.bincount(inside[inside < len(lists)], minlength=len(lists))
-    return _answers(lists, counts == len(distinct))
+    return _answers(lists, counts == len(wanted))
 
 
 def _flat(lists: pa.Array) -> tuple[pa.Array, NDArray[np.int64], NDArray[np.int64]]:

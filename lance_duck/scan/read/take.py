@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from lance_duck.arrow.distinct import distinct
 from lance_duck.encoding.arrow.dictionaries import concatenate
 from lance_duck.errors import InvalidInputError, WrongTypeError
 from lance_duck.rows import row_addresses, split_addresses
@@ -69,7 +70,7 @@ class Taker:
             index = int(owners[0])
             return self._living(index, row_positions - bounds[index], projection)
         offsets = np.empty(len(row_positions), np.int64)
-        for index in np.unique(owners).tolist():
+        for index in distinct(owners).tolist():
             in_fragment = owners == index
             within = row_positions[in_fragment] - bounds[index]
             deletions = self._reader(index).deletions

@@ -11,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from lance_duck.arrow.distinct import distinct
 from lance_duck.errors import CorruptError
 from lance_duck.index.catalog import Segment
 from lance_duck.index.inverted.partition import InvertedPartition
@@ -310,7 +311,7 @@ def segment_rows(snapshot: Snapshot, segment: Segment) -> Sequence[IndexedRows]:
 def _check_once(addresses: Sequence[Addresses]) -> None:
     """Refuse rows with several documents: pylance merges the old text of an updated row with the new one."""
     listed = np.concatenate([np.empty(0, np.uint64), *addresses])
-    if not (listed[1:] > listed[:-1]).all() and len(np.unique(listed)) < len(listed):
+    if not (listed[1:] > listed[:-1]).all() and len(distinct(listed)) < len(listed):
         raise CorruptError("rows with an old text and a new one", remedy="build the index again")
 
 

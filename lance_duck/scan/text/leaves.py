@@ -10,6 +10,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from lance_duck.arrow.distinct import distinct
 from lance_duck.index.inverted.search.matching import WeightedTerms
 from lance_duck.index.inverted.search.phrases import PhraseOrder
 from lance_duck.scan.text.bm25 import Scores, Statistics, term_scores
@@ -62,7 +63,7 @@ def combined_fields(corpora: Sequence[Corpus], query: CombinedFieldsQuery, words
     """
     weights = query.boosts or [1.0] * len(corpora)
     terms = [word.term for word in words if word.term is not None]
-    rows = np.unique(np.concatenate([np.empty(0, np.uint64), *(_rows_of(corpus, terms) for corpus in corpora)]))
+    rows = distinct(np.concatenate([np.empty(0, np.uint64), *(_rows_of(corpus, terms) for corpus in corpora)]))
     statistics = [corpus.statistics for corpus in corpora]
     total = sum(weight * each.total_tokens for weight, each in zip(weights, statistics, strict=True))
     together = _Together(max(each.num_documents for each in statistics), total)
@@ -216,7 +217,7 @@ def _with_phrase(corpus: Corpus, place: Place, names: Names, words: Sequence[Wor
         documents = _ends(postings, words, slop)
         documents = documents[corpus.found(place, documents)]  # a deleted row has no address of its own
         return names[is_among(names, np.sort(corpus.names(place, documents)))]
-    rows = corpus.analyse(np.unique(corpus.addresses(place, names))).narrowed(terms)
+    rows = corpus.analyse(distinct(corpus.addresses(place, names))).narrowed(terms)
     return corpus.named(place, names, rows, _ends(rows.postings(terms), words, slop))
 
 
@@ -242,7 +243,7 @@ def _ends(postings: Mapping[bytes, PostingList], words: Sequence[Word], slop: in
             follows = (highest >= 0) & (low < high)
             places, positions = places[follows], positions[follows]
         ends, last = places + positions.astype(np.uint64), word.position
-    return np.empty(0, np.int64) if ends is None else np.unique(ends >> np.uint64(32)).astype(np.int64)
+    return np.empty(0, np.int64) if ends is None else distinct(ends >> np.uint64(32)).astype(np.int64)
 
 
 def _rows_of(corpus: Corpus, terms: Sequence[bytes]) -> Addresses:

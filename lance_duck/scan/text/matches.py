@@ -9,6 +9,7 @@ from functools import reduce
 import numpy as np
 from numpy.typing import NDArray
 
+from lance_duck.arrow.distinct import distinct
 from lance_duck.scan.text.bm25 import Scores
 
 Names = NDArray[np.uint64]
@@ -79,7 +80,7 @@ def intersect_matches(parts: Sequence[Matches]) -> Matches:
 
 def union_matches(parts: Sequence[Matches]) -> Matches:
     """Return the documents that are in any part; scores add up in order."""
-    names = np.unique(np.concatenate([part.names for part in parts]))
+    names = distinct(np.concatenate([part.names for part in parts]))
     return plus(Matches(names, np.zeros(len(names), np.float32)), parts)
 
 
@@ -94,7 +95,7 @@ def plus(matches: Matches, parts: Sequence[Matches], factor: float = 1) -> Match
 
 def best_of(parts: Sequence[Matches]) -> Matches:
     """Return the documents that are in any part, with the highest score of each."""
-    names = np.unique(np.concatenate([part.names for part in parts]))
+    names = distinct(np.concatenate([part.names for part in parts]))
     scores = np.full(len(names), -np.inf, np.float32)
     for part in parts:
         places = np.searchsorted(names, part.names)

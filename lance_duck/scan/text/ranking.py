@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lance_duck.arrow.distinct import distinct
 from lance_duck.rows import split_addresses
 from lance_duck.scan.text.bm25 import Scores
 from lance_duck.scan.text.matches import Matches
@@ -68,7 +69,7 @@ def row_ids(snapshot: Snapshot, addresses: Addresses) -> NDArray[np.uint64]:
         return addresses
     ids = np.empty(len(addresses), np.uint64)
     fragments, offsets = split_addresses(addresses)
-    for fragment_id in np.unique(fragments).tolist():
+    for fragment_id in distinct(fragments).tolist():
         in_fragment = fragments == fragment_id
         sequence = snapshot.row_ids(snapshot.fragment(fragment_id))
         ids[in_fragment] = addresses[in_fragment] if sequence is None else sequence.take(offsets[in_fragment])

@@ -10,6 +10,7 @@ from typing import Final, TypeVar
 import numpy as np
 import pyarrow as pa
 
+from lance_duck.arrow.distinct import distinct
 from lance_duck.cache import LruCache
 from lance_duck.errors import InvalidInputError
 from lance_duck.rows.row_set import RowSet
@@ -120,7 +121,7 @@ class TextSearch:
         result = ranked(self.table.snapshot, documents, most)
         if self.post is None or not len(result):
             return result
-        passing = self._addresses(selected(self.named, RowSet.of(np.unique(result.addresses)), self.post))
+        passing = self._addresses(selected(self.named, RowSet.of(distinct(result.addresses)), self.post))
         return result.where(is_among(result.addresses, passing.rows()))
 
     def matches(self, log: list[str] | None = None, most: int | None = None) -> Matches:

@@ -10,6 +10,7 @@ from typing import Any, Final, TypedDict
 import numpy as np
 
 from lance_duck.arguments import did_you_mean, known_names
+from lance_duck.arrow.distinct import difference_of
 from lance_duck.errors import IndexNotFoundError, LanceDuckError
 from lance_duck.index.catalog import Segment, catalog, field_path, names_rows_by_id
 from lance_duck.index.inverted.kind import INVERTED
@@ -244,7 +245,7 @@ def _not_reached(snapshot: Snapshot, segment: IndexMetadata, kind: IndexKind, id
         type_ = snapshot.schema.by_id(segment.fields[0]).storage_type
     except (LanceDuckError, IndexError):  # a field that is gone
         return set()
-    return set(np.setdiff1d(present, reached(snapshot, segment, kind, type_, present)).tolist())
+    return set(difference_of(present, reached(snapshot, segment, kind, type_, present)).tolist())
 
 
 def fragment_ids(segment: IndexMetadata) -> set[int]:

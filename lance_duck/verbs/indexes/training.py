@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from lance_duck.arrow.distinct import union_of
 from lance_duck.errors import InternalError, UnsupportedError
 from lance_duck.index.kind import VALUE
 from lance_duck.index.vector.build import number_type
@@ -219,7 +220,7 @@ class _Training:
         centroids = spec.sample_rate * spec.partitions_for(total) if spec.centroids is None else 0
         codebook = spec.sample_rate << spec.bits if spec.storage == "PQ" and spec.codebook is None else 0
         places = {SEED: _chosen(total, rate * centroids, SEED), SEED + 1: _chosen(total, rate * codebook, SEED + 1)}
-        positions = np.union1d(places[SEED], places[SEED + 1])
+        positions = union_of(places[SEED], places[SEED + 1])
         sample = self.places.draw(self._orders(positions)) if len(positions) else []
         values = np.concatenate([d.values for d in sample]) if sample else np.empty((0, spec.dim), np.float32)
         usable = np.concatenate([d.usable for d in sample]) if sample else np.empty(0, np.bool_)

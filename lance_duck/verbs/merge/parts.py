@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from lance_duck.arrow.distinct import distinct
 from lance_duck.arrow.join import joined
 from lance_duck.scan.blobs.copies import kept_blobs
 from lance_duck.scan.options import ScanOptions
@@ -213,7 +214,7 @@ class _PartWriter:
     def _target(self, addresses: Addresses, columns: list[str]) -> pa.Table:
         """Return the columns of rows of the table, blobs as their bytes."""
         table = TableScan(self.snapshot, AddressSieve(addresses))
-        ids = np.unique(addresses >> np.uint64(32)).tolist()
+        ids = distinct(addresses >> np.uint64(32)).tolist()
         scan = ScanOptions(columns=[*columns, ROW_ADDRESS], fragments=ids, blob_handling="all_binary")
         return table.reader(table.plan(scan)).read_all().select(columns)
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lance_duck import lazy
+from lance_duck.arrow.distinct import distinct
 from lance_duck.rows import split_addresses
 from lance_duck.scan.blobs.copies import written_batches
 from lance_duck.scan.filters import FilterLike
@@ -62,7 +63,7 @@ def rows_at(snapshot: Snapshot, addresses: NDArray[np.uint64], columns: Sequence
     """Stream columns of the rows at ascending addresses, in that order, with blobs in the form of writes."""
     fields = [field for field in snapshot.schema.fields if field.name in columns]
     if any(field.blob_version for top in fields for field in top.walk()):
-        fragments = np.unique(split_addresses(addresses)[0]).tolist()
+        fragments = distinct(split_addresses(addresses)[0]).tolist()
         options = ScanOptions(columns=columns, fragments=fragments)
         yield from written_batches(TableScan(snapshot, AddressSieve(addresses)), options)
         return

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from lance_duck.arrow.distinct import distinct
 from lance_duck.commit.operations import DataOverlay, DataOverlayGroup
 from lance_duck.errors import RetryableError, UnsupportedError
 from lance_duck.rows import roaring_bytes, split_addresses
@@ -153,7 +154,7 @@ class _RowGuard:
     def __init__(self, base: Snapshot, addresses: Sequence[NDArray[np.uint64]]) -> None:
         self._base = base
         owners, offsets = split_addresses(np.concatenate([np.array([], np.uint64), *addresses]))
-        self._rows = {int(i): offsets[owners == i] for i in np.unique(owners)}
+        self._rows = {int(i): offsets[owners == i] for i in distinct(owners)}
 
     def __call__(self, newer: Snapshot) -> None:
         """Compare the fragments with those of a newer version.

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from lance_duck.arrow.distinct import difference_of
 from lance_duck.duck.changes.rows.precision import is_coarser, kept_exact
 from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.changes.target import ADDRESS, TargetTable
@@ -83,7 +84,7 @@ def changed_shadow(
     inserted = values.filter(addresses.is_null())
     updated = addresses.drop_null().to_numpy()
     return RowEdits(
-        deleted=np.setdiff1d(before.column(ADDRESS).to_numpy(), present.to_numpy()),
+        deleted=difference_of(before.column(ADDRESS).to_numpy(), present.to_numpy()),
         updated=updated,
         values=_exact(table, updated, values.filter(addresses.is_valid()), before),
         inserted=inserted if inserted.num_rows else None,

@@ -19,6 +19,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from lance_duck.arrow.distinct import difference_of, intersection_of, union_of
 from lance_duck.encoding.arrow.take import take
 from lance_duck.encoding.codec_checks import MOST_UNSTORED, one_chunk
 from lance_duck.encoding.codecs.registry import codec_from_proto
@@ -202,10 +203,10 @@ def _inner(layers: list[LayerNumbers]) -> Validity:
     for layer in layers[lists[-1] + 1 :] if lists else layers:
         places = layer.validity.places
         if layer.validity.are_nulls:
-            nulls = np.union1d(nulls, places)
+            nulls = union_of(nulls, places)
         else:
-            valid = places if valid is None else np.intersect1d(valid, places)
-    return Validity(nulls, True) if valid is None else Validity(np.setdiff1d(valid, nulls), False)
+            valid = places if valid is None else intersection_of(valid, places)
+    return Validity(nulls, True) if valid is None else Validity(difference_of(valid, nulls), False)
 
 
 def _ranks(layers: list[LayerNumbers], slots: Int64s) -> Int64s:

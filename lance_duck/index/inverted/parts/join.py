@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from lance_duck.arrow.distinct import distinct
 from lance_duck.arrow.join import joined
 from lance_duck.errors import InvalidInputError
 from lance_duck.index.files import SegmentReader, SegmentWriter
@@ -80,7 +81,7 @@ def _opened(names: set[str], files: SegmentReader) -> tuple[list[InvertedSegment
 
 def _check_disjoint(parts: Sequence[InvertedSegment], where: str) -> None:
     """Refuse parts that have a row in common: it would be found twice."""
-    row_ids = joined((np.unique(_row_ids(part)) for part in parts), np.uint64)
+    row_ids = joined((distinct(_row_ids(part)) for part in parts), np.uint64)
     row_ids.sort()
     twice = row_ids[1:][row_ids[1:] == row_ids[:-1]]
     if len(twice):

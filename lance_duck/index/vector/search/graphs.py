@@ -10,6 +10,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 from numpy.typing import NDArray
 
+from lance_duck.arrow.distinct import distinct
 from lance_duck.cache import SizedCache
 from lance_duck.errors import InvalidInputError, UnsupportedError
 from lance_duck.index.vector.costs import FRONTIER_PAIRS, KEPT_BYTES, LEAST_EF
@@ -186,7 +187,7 @@ class GraphIndex:
             query_ids: int64 (queries,).
             partitions: int64 (queries, n): partitions of each query; -1 for none.
         """
-        for partition in np.unique(partitions[partitions >= 0]).tolist():
+        for partition in distinct(partitions[partitions >= 0]).tolist():
             if self.files.partitions.lengths[partition]:
                 yield partition, query_ids[(partitions == partition).any(axis=1)]
 
@@ -196,7 +197,7 @@ class GraphIndex:
             places = sampled_places(self.files.partitions)
             owners = np.array([partition for partition, _ in places])
             vectors = np.empty((len(places), self.dim), np.float32)
-            for partition in np.unique(owners).tolist():
+            for partition in distinct(owners).tolist():
                 is_here = owners == partition
                 ids = np.array([place for owner, place in places if owner == partition])
                 vectors[is_here] = self._partition(partition).decode(ids)

@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from lance_duck.arrow.distinct import difference_of, distinct, intersection_of
 from lance_duck.forks import Lock
 from lance_duck.index.vector.costs import KEPT_BYTES, LOAD_BYTES
 from lance_duck.index.vector.library import faiss
@@ -99,9 +100,9 @@ class Lists:
                 self._loaded = LoadedLists(self._index(), self.files)
                 self._lock.was_held = False
             loaded = self._loaded
-            new_partitions = np.unique(partitions[~loaded.present[partitions]])
+            new_partitions = distinct(partitions[~loaded.present[partitions]])
             if self._may_overflow and loaded.nbytes + int(self._sizes[new_partitions].sum()) > self._limit:
-                needed = np.unique(partitions[partitions >= 0])
+                needed = distinct(partitions[partitions >= 0])
                 loaded = self._renewed(loaded, needed)
                 new_partitions = needed[~loaded.present[needed]]
             self._fill(loaded, new_partitions.tolist())
@@ -114,7 +115,7 @@ class Lists:
         Args:
             places: Pairs of a partition and a place in its list.
         """
-        loaded = self.with_lists(np.unique([partition for partition, _ in places]))
+        loaded = self.with_lists(distinct(np.array([partition for partition, _ in places], np.int64)))
         vectors = np.empty((len(places), self.quantizer.d), np.float32)
         for vector, (partition, place) in zip(vectors, places, strict=True):
             loaded.index.reconstruct_from_offset(partition, place, faiss.swig_ptr(vector))
@@ -150,10 +151,10 @@ class Lists:
         new = LoadedLists(self._index(), self.files)
         new.used[:] = old.used
         present = np.flatnonzero(old.present[:-1] & (self._sizes > 0))
-        retained = np.setdiff1d(present, needed)
+        retained = difference_of(present, needed)
         retained = retained[np.argsort(-old.used[retained], kind="stable")]
         retained = retained[np.cumsum(self._sizes[retained]) <= self._limit // 2 - int(self._sizes[needed].sum())]
-        for partition in np.concatenate([np.intersect1d(present, needed), retained]).tolist():
+        for partition in np.concatenate([intersection_of(present, needed), retained]).tolist():
             size = int(self.files.partitions.lengths[partition])
             new.lists.add_entries(partition, size, old.lists.get_ids(partition), old.lists.get_codes(partition))
             new.present[partition] = True

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from lance_duck.arrow.distinct import difference_of, distinct, union_of
 from lance_duck.index.catalog import Segment
 from lance_duck.index.vector.vectors import vectors_of
 from lance_duck.rows.row_set import RowSet
@@ -124,8 +125,8 @@ def compare_fetched(sampled: SampledRows, rng: np.random.Generator) -> ComparedQ
     part = len(long_runs) / total
     count = num_neighbours(sampled.k, part)
     short_runs = sample_runs(total, REMOTE_SAMPLE_RUNS, -(-_num_queries(count) // REMOTE_SAMPLE_RUNS), rng)
-    long_runs = long_runs if part == 1 else np.setdiff1d(long_runs, short_runs)
-    numbers = np.union1d(short_runs, long_runs)
+    long_runs = long_runs if part == 1 else difference_of(long_runs, short_runs)
+    numbers = union_of(short_runs, long_runs)
     drawn = numbering.addresses(numbers)
     array, living = sampled.exact().vectors(RowSet.of(drawn))
     numbers = numbers[np.isin(drawn, living)]  # deleted rows are left out
@@ -149,7 +150,7 @@ def num_neighbours(k: int, part: float) -> int:
 
 def positions_of(addresses: Addresses, allowed: Mask, targets: Addresses) -> Places:
     """Return the position of each target address in a segment; -1 if it is not there, or not allowed."""
-    names = np.unique(targets)
+    names = distinct(targets)
     places = np.minimum(np.searchsorted(names, addresses), len(names) - 1)
     hits = np.flatnonzero((names[places] == addresses) & allowed)
     positions = np.full(len(names), -1, np.int64)
@@ -165,7 +166,7 @@ def _num_queries(count: int) -> int:
 def _draw_queries(sampled: SampledRows, count: int, rng: np.random.Generator) -> tuple[NDArray[Any], Places]:
     """Return the vectors of at most `count` living rows, and their positions."""
     table, column, rows = sampled.table, sampled.column, sampled.rows
-    drawn = np.unique(rng.integers(0, len(rows.lives), 4 * count))
+    drawn = distinct(rng.integers(0, len(rows.lives), 4 * count))
     living = drawn[rows.lives[drawn]]
     if len(living) < count:
         living = np.flatnonzero(rows.lives)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from lance_duck.arrow.distinct import distinct
 from lance_duck.index.catalog import Segment
 from lance_duck.snapshot import Snapshot
 
@@ -55,6 +56,6 @@ def sample_runs(total: int, count: int, length: int, rng: np.random.Generator) -
         rng: Source of randomness.
     """
     slots = -(-total // length)
-    starts = np.arange(slots) if slots <= count else np.unique(rng.integers(0, slots, count))
+    starts = np.arange(slots) if slots <= count else distinct(rng.integers(0, slots, count))
     numbers = (starts[:, None] * length + np.arange(length)).ravel()
     return numbers[numbers < total]

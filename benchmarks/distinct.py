@@ -1,0 +1,36 @@
+"""How long do the distinct numbers of an array take, by sorting and by numpy's hash table?"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from benchmarks._harness import OURS, Case, add_clock, chosen, clock_of, options, race, report
+from lance_duck.arrow.distinct import distinct
+
+PEER = "numpy"
+SIZES = (100, 10_000, 100_000, 1_000_000)
+
+
+def main() -> None:
+    """Race both on numbers by chance, on ascending ones, and on a few that repeat."""
+    parser = options(__doc__ or "", rows=None)
+    add_clock(parser)
+    arguments = parser.parse_args()
+    cases: list[Case] = []
+    for name in chosen(
+        [f"{size:,} {kind}" for size in SIZES for kind in ("by chance", "ascending", "few")], arguments.only
+    ):
+        size, kind = int(name.split()[0].replace(",", "")), name.partition(" ")[2]
+        rng = np.random.default_rng(0)
+        numbers = np.arange(size) if kind == "ascending" else rng.integers(0, 4 if kind == "few" else 1 << 40, size)
+        assert (distinct(numbers) == np.unique(numbers)).all()
+        contestants = {
+            OURS: lambda numbers=numbers: distinct(numbers),
+            PEER: lambda numbers=numbers: np.unique(numbers),
+        }
+        cases.append(race(name, contestants, arguments.rounds, clock_of(arguments)))
+    report("Distinct numbers of an array", cases, arguments.json)
+
+
+if __name__ == "__main__":
+    main()
