@@ -96,7 +96,8 @@ class CoveredVectors(CoveredRows):
 
     Where nothing tells that rows of it were deleted or moved, a search may presume that all of them live: then only the
     names of those that it finds are read, and if one of them does not live, the search is repeated. All names are read
-    once so many were that this is worthwhile, and those of an object store at once.
+    once so many were that this is worthwhile; from an object store, whose names come with the codes of their partitions
+    and are cached, never for this.
 
     Args:
         snapshot: The version.
@@ -136,7 +137,7 @@ class CoveredVectors(CoveredRows):
             CorruptError: One of these rows lies beyond the end of its fragment.
         """
         self._asked += len(positions)
-        if self._is_known or self._asked * NAMED_SHARE > self._index.num_rows or self._is_remote:
+        if self._is_known or (self._asked * NAMED_SHARE > self._index.num_rows and not self._is_remote):
             addresses, all_live = self.addresses[positions], self._living == len(self.lives)
             return addresses if all_live or self.lives[positions].all() else None
         addresses, lives = self._follower.follow(self._index.files.rows_at(positions))

@@ -28,12 +28,9 @@ def partition_ranks(
     """
     partitions = files.partitions
     ranks = np.full(positions.shape, len(partitions), np.int64)
-    filled = np.flatnonzero(partitions.lengths)
-    if not len(filled):
+    if not partitions.lengths.any():
         return ranks
-    ends = (partitions.offsets + partitions.lengths)[filled]
-    by_storage = np.argsort(ends, kind="stable")
-    owners = filled[by_storage][np.searchsorted(ends[by_storage], np.maximum(positions, 0), "right")]
+    owners = partitions.owners(np.maximum(positions, 0))
     step = max(CENTROIDS_AT_ONCE // len(partitions), 1)
     for start in range(0, len(queries), step):
         order = nearest_first(np.ascontiguousarray(queries[start : start + step]))

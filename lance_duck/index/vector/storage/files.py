@@ -17,12 +17,14 @@ auxiliary.idx   schema metadata    distance_type; storage_metadata = a JSON arra
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from lance_duck.arrow.distinct import distinct
 from lance_duck.errors import CorruptError, UnsupportedError
 from lance_duck.forks import Lock
 from lance_duck.index.files import SegmentFile, SegmentReader
@@ -108,6 +110,7 @@ class VectorFiles:
         self._read_index()
         self._read_storage()
         self._rows: NDArray[np.uint64] | None = None
+        self._rows_of: dict[int, NDArray[np.uint64]] = {}
         self._lock = Lock()
 
     @property
@@ -128,7 +131,7 @@ class VectorFiles:
     @property
     def nbytes(self) -> int:
         """Size in memory, in bytes."""
-        rows = 0 if self._rows is None else self._rows.nbytes
+        rows = sum(part.nbytes for part in list(self._rows_of.values())) if self._rows is None else self._rows.nbytes
         rotation = 0 if self.rounding is None else self.rounding.rotation.nbytes
         model = int(self.centroids.nbytes + self.codebook.nbytes) + rotation
         return model + 32 * self.num_partitions + rows + 4096
@@ -139,17 +142,44 @@ class VectorFiles:
             if self._rows is None:
                 (row_ids,) = self.auxiliary.read([ROW_ID])
                 self._rows = self._names(row_ids)
+                self._rows_of = {}
             return self._rows
 
     def rows_at(self, positions: NDArray[np.int64]) -> NDArray[np.uint64]:
-        """Return the names of the rows at some positions, uint64, in their order; no others are read.
+        """Return the names of the rows at some positions, uint64, in their order.
+
+        No others are read from a local disk; from an object store, those of the same partitions, which are cached.
 
         Args:
             positions: int64 (n,), at least one, each below `num_rows`.
         """
+        if self._rows is not None:
+            return self._rows[positions]
+        if self.auxiliary.is_remote:
+            return self._rows_of_partitions(positions)
         places, inverse = np.unique(positions, return_inverse=True)
         (row_ids,) = self.auxiliary.read_few([ROW_ID], places)
         return self._names(row_ids)[inverse]
+
+    def _rows_of_partitions(self, positions: NDArray[np.int64]) -> NDArray[np.uint64]:
+        """Return what `rows_at` does; partitions whose names are not cached are read together."""
+        owners, rows_of = self.partitions.owners(positions), self._rows_of
+        partitions = distinct(owners).tolist()
+        missing = [partition for partition in partitions if partition not in rows_of]
+        if missing:
+            rows_of |= self._read_rows_of(missing)
+        names = np.empty(len(positions), np.uint64)
+        by_owner = np.argsort(owners, kind="stable")
+        edges = [*np.searchsorted(owners, partitions, sorter=by_owner).tolist(), len(owners)]
+        for partition, (first, end) in zip(partitions, pairwise(edges), strict=True):
+            places = by_owner[first:end]
+            names[places] = rows_of[partition][positions[places] - self.partitions.offsets[partition]]
+        return names
+
+    def _read_rows_of(self, partitions: Sequence[int]) -> dict[int, NDArray[np.uint64]]:
+        column = self.auxiliary.column(ROW_ID)
+        arrays = run(gather([column.read(self.partitions.rows(partition)) for partition in partitions]))
+        return dict(zip(partitions, map(self._names, arrays), strict=True))
 
     def _names(self, row_ids: pa.Array) -> NDArray[np.uint64]:
         if row_ids.null_count:
@@ -161,17 +191,22 @@ class VectorFiles:
         """Return the codes of partitions, read together: for each one (length, width), C-contiguous; not to be changed.
 
         Codes of FLAT are float32 vectors (uint8 for hamming), normalised for cosine; codes of RQ are rows with their
-        factors. The width is `code_width`.
+        factors. The width is `code_width`. From an object store the names of the rows are read with them, for which
+        `rows_at` would wait once more.
         """
         rounding = self.rounding
         names = [COLUMNS[self.storage]] if rounding is None else [*rounding.codes, *rounding.factors]
-        columns = [self.auxiliary.column(name) for name in names]
+        with_rows = self.auxiliary.is_remote and self._rows is None
+        columns = [self.auxiliary.column(name) for name in ([*names, ROW_ID] if with_rows else names)]
         spans = self.partitions.spans(partitions)
         arrays = iter(run(gather([column.read(span.rows) for span in spans for column in columns])))
         codes: list[NDArray[Any]] = []
         for span in spans:
             mine = [next(arrays) for _ in names]
+            row_ids = self._names(next(arrays)) if with_rows else None
             for first, count in span.parts:
+                if row_ids is not None:
+                    self._rows_of[partitions[len(codes)]] = row_ids[first : first + count]
                 parts = [array.slice(first, count) for array in mine]
                 codes.append(self._matrix(parts[0]) if rounding is None else self._rounded(rounding, names, parts))
         return codes

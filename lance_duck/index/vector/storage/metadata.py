@@ -64,6 +64,14 @@ class Partitions:
         first = int(self.offsets[partition])
         return slice(first, first + int(self.lengths[partition]))
 
+    def owners(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the partition of each row, of the shape of the rows' positions, which are in some partition."""
+        filled = np.flatnonzero(self.lengths)
+        ends = (self.offsets + self.lengths)[filled]
+        by_storage = np.argsort(ends, kind="stable")
+        owners: NDArray[np.int64] = filled[by_storage][np.searchsorted(ends[by_storage], positions, "right")]
+        return owners
+
     def spans(self, partitions: Sequence[int]) -> list[Span]:
         """Return the rows of partitions, in their order; those that follow each other in the file as one span."""
         spans: list[Span] = []

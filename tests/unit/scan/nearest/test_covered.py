@@ -4,19 +4,25 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import lance_duck as ld
 from lance_duck.index.catalog import catalog
+from lance_duck.index.files import SegmentReader
 from lance_duck.index.search import open_index
 from lance_duck.index.vector.storage.files import VectorFiles
 from lance_duck.scan.costs import NAMED_SHARE
 from lance_duck.snapshot import open_snapshot
+from lance_duck.store import open_store
+from lance_duck.wire.paths import index_directory
 
-DIM, ROWS, FEW = 8, 6000, 40
+DIM, ROWS, FEW, PARTS = 8, 6000, 40, 4
 
 
 def vectors(count: int, seed: int) -> np.ndarray:
@@ -89,6 +95,57 @@ def test_names_at_positions_are_those_of_all(tmp_path: Path) -> None:
     assert files.nbytes == size
     assert np.array_equal(few, files.rows()[positions])
     assert files.nbytes > size
+
+
+@given(
+    st.lists(st.integers(0, ROWS - 1), min_size=1, max_size=40),
+    st.lists(st.integers(0, PARTS - 1), max_size=PARTS, unique=True),
+    st.booleans(),
+)
+def test_names_from_an_object_store_are_those_of_all(
+    remote: ld.LanceDataset, chosen: list[int], partitions: list[int], all_first: bool
+) -> None:
+    files, plain = (_opened(remote) for _ in range(2))
+    names = plain.rows()
+    if all_first:
+        files.rows()
+    files.codes(partitions)
+    positions = np.array(chosen)
+    for each in (positions, positions[::-1]):
+        assert np.array_equal(files.rows_at(each), names[each])
+    assert np.array_equal(files.rows(), names)
+
+
+@pytest.mark.parametrize("kind", ["IVF_FLAT", "IVF_PQ", "IVF_RQ", "IVF_HNSW_SQ"])
+@pytest.mark.parametrize("stable", [False, True])
+def test_names_from_an_object_store_come_with_the_codes(
+    kind: str, stable: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    numbers = vectors(ROWS, 1)
+    made = ld.write_dataset(batch(numbers, 0), f"memory:///{uuid4()}.lance", enable_stable_row_ids=stable)
+    made.create_index("v", kind, num_partitions=PARTS, **({"num_sub_vectors": 4} if kind == "IVF_PQ" else {}))
+    settings = {"nprobes": 2, "refine_factor": 4}
+    known = ld.dataset(made.uri)
+    known.prewarm_index("v_idx")
+    queries = numbers[:40] + np.float32(0.01)
+    expected = [ids(known, q, **settings) for q in queries]
+    monkeypatch.setattr(VectorFiles, "rows", lambda files: pytest.fail("all names were read"))
+    monkeypatch.setattr(VectorFiles, "_read_rows_of", lambda files, missing: pytest.fail("names were read alone"))
+    opened = ld.dataset(made.uri)
+    assert [ids(opened, q, **settings) for q in queries] == expected
+
+
+@pytest.fixture(scope="module")
+def remote() -> ld.LanceDataset:
+    """A table in an object store, with an index."""
+    made = ld.write_dataset(batch(vectors(ROWS, 4), 0), f"memory:///{uuid4()}.lance")
+    return made.create_index("v", "IVF_PQ", num_partitions=PARTS, num_sub_vectors=4)
+
+
+def _opened(dataset: ld.LanceDataset) -> VectorFiles:
+    (index,) = catalog(open_snapshot(dataset.uri)).over("v")
+    uuid = index.segments[0].uuid
+    return VectorFiles(SegmentReader(open_store(dataset.uri), index_directory(uuid)))
 
 
 def _files(dataset: ld.LanceDataset) -> Any:
