@@ -304,11 +304,22 @@ class Snapshot:
         return cast("_T", self._shared.get(key, make))
 
     def checkout(self, version: Version | None = None, asof: datetime | date | str | None = None) -> Snapshot:
-        """Open another version: see `open_snapshot`. A number means a version of this version's branch."""
+        """Open another version: see `open_snapshot`. A number means a version of this version's branch.
+
+        If it is this version, this object is returned, and the manifest is not read again.
+        """
         if isinstance(version, int) and version == self.version:
             return self
+        if version is None and asof is None:
+            return self._newest()
         snapshot = _open(self.location, version, asof)
         return self.followed_by(snapshot.manifest) if snapshot.location == self.location else snapshot
+
+    def _newest(self) -> Snapshot:
+        latest = versions.latest_version(self.store)
+        if latest.version == self.version and versions.is_present(self.store, self.manifest):
+            return self
+        return self.followed_by(versions.load_manifest(self.store, latest.path))
 
     def followed_by(self, manifest: Manifest) -> Snapshot:
         """Return another version of the branch, from its manifest; the two share open files and stores.

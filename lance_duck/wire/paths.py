@@ -111,13 +111,13 @@ def newest_manifest(names: Sequence[str]) -> ManifestName | None:
     they are not all of one naming: those of naming 2 have one length and sort newest first, those of naming 1 are
     plain numbers.
     """
-    long_names = [name for name in names if len(name) == _V2_LENGTH]
-    short_names = [name for name in names if len(name) != _V2_LENGTH and name.endswith(_SUFFIX)]
-    if long_names and not short_names:
-        first = parse_manifest_name(min(long_names))
+    others = [name for name in names if len(name) != _V2_LENGTH]
+    short_names = [name for name in others if name.endswith(_SUFFIX)]
+    if names and not short_names:
+        first = parse_manifest_name(min(names))
         if first is not None and first.naming == 2:
             return first
-    manifests = [*short_names, *(name for name in long_names if name.endswith(_SUFFIX))]
+    manifests = [*short_names, *(name for name in names if len(name) == _V2_LENGTH and name.endswith(_SUFFIX))]
     lengths = set(map(len, manifests))
     if lengths and min(lengths) > len(_SUFFIX) and max(lengths) < _V2_DIGITS + len(_SUFFIX):
         numbers = [name[: -len(_SUFFIX)] for name in manifests]

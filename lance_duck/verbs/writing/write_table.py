@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from lance_duck.arguments import unknown_value
 from lance_duck.errors import AlreadyExistsError, InvalidInputError, NotFoundError
-from lance_duck.snapshot import CommitLock, Location, Snapshot, open_snapshot
+from lance_duck.snapshot import CommitLock, Location, Snapshot, open_snapshot, versions
 from lance_duck.store import local_path, new_folder
 from lance_duck.verbs.public.bases import new_bases, snapshot_bases, with_base_options
 from lance_duck.verbs.writing.settings import WriteSettings, auto_cleanup_config
@@ -50,7 +50,7 @@ def write_table(
     settings = settings or WriteSettings()
     if mode not in MODES:
         raise unknown_value("unknown mode", mode, MODES, "mode")
-    current = current_version(target, settings)
+    current = current_version(target, settings, is_append=mode == "append")
     if current is not None and mode == "create":
         raise AlreadyExistsError(
             "dataset already exists",
@@ -106,13 +106,21 @@ def new_location(target: Any, storage_options: Mapping[str, str], commit_lock: C
     return Location.of(target, storage_options, commit_lock)
 
 
-def current_version(target: Any, settings: WriteSettings) -> Snapshot | None:
-    """Return the newest version of the target table; None if there is no table."""
+def current_version(target: Any, settings: WriteSettings, *, is_append: bool = False) -> Snapshot | None:
+    """Return the newest version of the target table; None if there is no table.
+
+    Args:
+        target: Path or URI of the table, or a version of it.
+        settings: The other arguments of `write_dataset`.
+        is_append: Whether rows are put on top of it, so that one that only seems to be the newest will do.
+    """
     lock = settings.commit_lock
     if isinstance(target, Snapshot):
         place = target.location
         is_open = lock is None or lock is place.commit_lock
-        return target.checkout() if is_open else open_snapshot(place.uri, None, None, place.storage_options, lock)
+        if not is_open:
+            return open_snapshot(place.uri, None, None, place.storage_options, lock)
+        return target if is_append and versions.seems_newest(target.store, target.manifest) else target.checkout()
     new_location(target, {})
     try:
         snapshot = open_snapshot(target, storage_options=settings.storage_options, commit_lock=lock)

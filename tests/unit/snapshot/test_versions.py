@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -7,10 +8,12 @@ from typing import Any
 
 import pytest
 
+import lance_duck as ld
 from lance_duck.errors import InvalidInputError, NotFoundError
 from lance_duck.snapshot import open_snapshot
-from lance_duck.snapshot.versions import all_versions, latest_version, to_moment
+from lance_duck.snapshot.versions import all_versions, latest_version, seems_newest, to_moment
 from lance_duck.store import open_store
+from lance_duck.wire.paths import transaction_file
 
 Make = Callable[[], Any]
 
@@ -101,3 +104,36 @@ def test_versions_are_described_as_pylance_does(hand_made: Make, tmp_path: Path)
         "total_fragments": "2",
         "total_rows": "17",
     }
+
+
+def _table(place: Path, rows: int = 1) -> ld.LanceDataset:
+    return ld.write_dataset({"a": list(range(rows))}, place, storage_options={"fsync": "false"})
+
+
+def test_the_version_of_the_hint_seems_the_newest_until_another_follows(tmp_path: Path) -> None:
+    first = _table(tmp_path / "t").handle.snapshot
+    assert seems_newest(first.store, first.manifest)
+    second = ld.write_dataset({"a": [5]}, first.uri, mode="append").handle.snapshot
+    assert not seems_newest(first.store, first.manifest)
+    assert seems_newest(second.store, second.manifest)
+    (tmp_path / "t/_versions/latest_version_hint.json").write_text('{"version": 1}')
+    assert not seems_newest(first.store, first.manifest)
+    assert not seems_newest(second.store, second.manifest)
+
+
+def test_another_table_in_the_same_place_does_not_seem_the_newest(tmp_path: Path) -> None:
+    before = _table(tmp_path / "t").handle.snapshot
+    shutil.rmtree(tmp_path / "t")
+    after = _table(tmp_path / "t").handle.snapshot
+    assert not seems_newest(before.store, before.manifest)
+    assert seems_newest(after.store, after.manifest)
+    assert before.checkout().manifest.transaction_name == after.manifest.transaction_name
+
+
+def test_a_version_that_is_still_the_newest_is_not_read_again(tmp_path: Path) -> None:
+    table = _table(tmp_path / "t").handle.snapshot
+    assert table.checkout() is table
+    table.store.delete([transaction_file(table.manifest.transaction_name)])
+    assert table.checkout() is table  # its manifest tells
+    ld.write_dataset({"a": [5]}, table.uri, mode="append")
+    assert table.checkout().version == 2

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from pathlib import Path
 from threading import Barrier
 from typing import Any
@@ -347,3 +348,19 @@ def test_memory_without_a_name_is_a_new_table_each_time() -> None:
     one, two = (ld.write_dataset(pa.table({"x": range(n)}), "memory://") for n in (1, 2))
     one.insert(pa.table({"x": [5, 6]}))
     assert [each.count_rows() for each in (one, two, ld.dataset(one.uri))] == [3, 2, 3]
+
+
+def test_rows_go_on_top_of_the_newest_version_where_the_hint_is_stale_and_versions_between_are_gone(
+    tmp_path: Path, hasty: dict[str, str]
+) -> None:
+    place = str(tmp_path / "t.lance")
+    stale = ld.write_dataset(ROWS, place, storage_options=hasty)
+    stale.tags.create("first", 1)
+    newest = stale
+    for _ in range(3):
+        newest = ld.write_dataset(ROWS, place, mode="append", storage_options=hasty)
+    newest.cleanup_old_versions(timedelta(0), delete_unverified=True, error_if_tagged_old_versions=False)
+    assert [each["version"] for each in newest.versions()] == [1, 4]
+    (tmp_path / "t.lance/_versions/latest_version_hint.json").write_text('{"version": 1}')
+    after = ld.write_dataset(ROWS, stale, mode="append", storage_options=hasty)
+    assert (after.version, after.count_rows()) == (5, 15)
