@@ -415,6 +415,12 @@ CANDIDATE_NS: Final = 550.0
 CANDIDATE_BYTE_NS: Final = 0.2
 """Nanoseconds per byte of a vector whose exact distance is computed, read at random from a file."""
 
+REMOTE_CANDIDATE_NS: Final = 100_000.0
+"""Nanoseconds per candidate that is read from an object store: most are a request of their own, of which the client
+takes 80 µs of processor time. More partitions, whose codes are cached, are then cheaper than more candidates.
+`benchmarks/object_store.py --only search`: of three indexes that pylance trained alike, later searches read 0.4 to 0.7
+of the bytes by 0.9 of the requests."""
+
 NAMED_SHARE: Final = 256
 """Rows of a segment for each one whose name was looked up, from which on all names are read. Of 1 million rows, 100
 names take 0.2 ms where they are stored as they are, and 0.9 ms where they are packed; all take 1.6 and 13 ms, and twice

@@ -22,6 +22,7 @@ from lance_duck.scan.costs import (
     FREE_NS,
     GRAPH_STEPS,
     MOST_CANDIDATES,
+    REMOTE_CANDIDATE_NS,
     ROW_BYTE_NS,
     SAMPLE_CODES,
     SAMPLE_WALKS,
@@ -36,12 +37,13 @@ _STEP: Final = 1.25
 _REACHED: Final = 0.998  # recall at which the measurement stops: beyond it, all rows are compared
 _REFINED: Final = 4  # factor by which candidates grow where too few neighbours were among them
 _FIRST_REFINED: Final = 16
+_REFINE_STEP: Final = 4  # a number of candidates is larger by this part than the one before; with 2, up to a sixth more
 _FEW: Final = 16  # queries that tell how many candidates all of them need
 
 Ranks = NDArray[np.int64]
 
 
-def measure(index: VectorIndex, sample: Sample, k: int, share: float, width: int) -> Curve:
+def measure(index: VectorIndex, sample: Sample, k: int, share: float, candidate_ns: float) -> Curve:
     """Measure the recall of settings, and return their curve.
 
     Args:
@@ -49,18 +51,28 @@ def measure(index: VectorIndex, sample: Sample, k: int, share: float, width: int
         sample: Queries and their neighbours.
         k: Neighbours of a query.
         share: Share of the rows that may be found, 0 to 1; noted in the curve.
-        width: Bytes of a vector of the table.
+        candidate_ns: Nanoseconds to rerank a candidate by its vector in the table: see `candidate_cost`.
     """
     ranks = index.partition_ranks(sample.queries.astype(np.float32, copy=False), sample.positions)
     shape = index.shape
     probes = _probes(shape, sample, ranks)
     if shape.has_graphs:
-        measured = list(_walks(index, sample, ranks, probes, width))
+        measured = list(_walks(index, sample, ranks, probes, candidate_ns))
     elif index.is_exact:
-        measured = [_measured(shape, sample, ranks < n, Setting(n), width) for n in probes]
+        measured = [_measured(shape, sample, ranks < n, Setting(n), candidate_ns) for n in probes]
     else:
-        measured = list(_codes(index, sample, ranks, probes, width))
+        measured = list(_codes(index, sample, ranks, probes, candidate_ns))
     return Curve.of(k, share, len(sample.queries), measured)
+
+
+def candidate_cost(width: int, *, is_remote: bool) -> float:
+    """Return the nanoseconds that one candidate costs which is reranked by its vector.
+
+    Args:
+        width: Bytes of a vector of the table.
+        is_remote: Whether the table lies in an object store.
+    """
+    return REMOTE_CANDIDATE_NS if is_remote else CANDIDATE_NS + width * CANDIDATE_BYTE_NS
 
 
 def everything(index: VectorIndex, k: int) -> Curve:
@@ -85,7 +97,7 @@ def _probes(shape: Shape, sample: Sample, ranks: Ranks) -> list[int]:
 
 
 def _codes(
-    index: VectorIndex, sample: Sample, ranks: Ranks, probes: list[int], width: int
+    index: VectorIndex, sample: Sample, ranks: Ranks, probes: list[int], candidate_ns: float
 ) -> Iterator[MeasuredSetting]:
     """Yield settings of a segment of codes without graphs."""
     shape = index.shape
@@ -98,7 +110,7 @@ def _codes(
     for nprobes in probes:
         for refine in _refines(sample.k, candidates):
             is_hit = (ranks < nprobes) & (orders < (refine or sample.k))
-            yield _measured(shape, sampled, is_hit, Setting(nprobes, None, refine), width)
+            yield _measured(shape, sampled, is_hit, Setting(nprobes, None, refine), candidate_ns)
 
 
 def _enough(index: VectorIndex, few: Sample, probe: Probe) -> int:
@@ -112,7 +124,7 @@ def _enough(index: VectorIndex, few: Sample, probe: Probe) -> int:
 
 
 def _walks(
-    index: VectorIndex, sample: Sample, ranks: Ranks, probes: list[int], width: int
+    index: VectorIndex, sample: Sample, ranks: Ranks, probes: list[int], candidate_ns: float
 ) -> Iterator[MeasuredSetting]:
     """Yield settings of a segment with graphs."""
     shape, nprobes = index.shape, probes[-1]
@@ -126,7 +138,7 @@ def _walks(
         for number in probes:
             for refine in [None] if index.is_exact else _refines(sample.k, candidates):
                 is_hit = (query_ranks < number) & (orders < (refine or sample.k))
-                yield _measured(shape, sampled, is_hit, Setting(number, ef, refine), width)
+                yield _measured(shape, sampled, is_hit, Setting(number, ef, refine), candidate_ns)
         if sampled.recall(orders < candidates)[0] >= _REACHED:
             return
         ef *= 2
@@ -138,7 +150,7 @@ def _refines(k: int, most: int) -> Iterator[int | None]:
     number = 2 * k
     while number < most:
         yield number
-        number += max(number // 2, 1)
+        number += max(number // _REFINE_STEP, 1)
     if most > k:
         yield most
 
@@ -158,14 +170,16 @@ def _orders(index: VectorIndex, sample: Sample, candidates: int, probe: Probe) -
     return orders
 
 
-def _measured(shape: Shape, sample: Sample, hits: NDArray[np.bool_], setting: Setting, width: int) -> MeasuredSetting:
+def _measured(
+    shape: Shape, sample: Sample, hits: NDArray[np.bool_], setting: Setting, candidate_ns: float
+) -> MeasuredSetting:
     recall, error = sample.recall(hits)
-    return MeasuredSetting(setting, recall, error, _cost(shape, setting, width))
+    return MeasuredSetting(setting, recall, error, _cost(shape, setting, candidate_ns))
 
 
-def _cost(shape: Shape, setting: Setting, width: int) -> float:
+def _cost(shape: Shape, setting: Setting, candidate_ns: float) -> float:
     """Estimate the nanoseconds of a query."""
-    again = 0.0 if setting.candidates is None else setting.candidates * (CANDIDATE_NS + width * CANDIDATE_BYTE_NS)
+    again = (setting.candidates or 0) * candidate_ns
     if shape.has_graphs:
         return again + setting.nprobes * (setting.ef or 1) * (WALK_NS + shape.code_bytes * WALK_BYTE_NS)
     return again + setting.nprobes * _part_cost(shape, shape.num_rows / max(shape.num_partitions, 1))

@@ -18,10 +18,11 @@ from lance_duck.scan.costs import ALWAYS_COMPARED_ROWS, ALWAYS_INDEXED_SHARE
 from lance_duck.scan.nearest.covered import CoveredRows
 from lance_duck.scan.nearest.options import VectorColumn
 from lance_duck.scan.nearest.settings.curve import Curve
-from lance_duck.scan.nearest.settings.measure import everything, measure
+from lance_duck.scan.nearest.settings.measure import candidate_cost, everything, measure
 from lance_duck.scan.nearest.settings.sample import draw
 from lance_duck.scan.nearest.settings.stored import decoded, recall_file_bytes
 from lance_duck.scan.table_scan import TableScan
+from lance_duck.store import local_path
 
 SHARES: Final = (1.0, 0.25, 0.05, 0.005)
 """Shares of the rows that pass a filter for which settings are measured; fewer rows are compared one by one."""
@@ -149,4 +150,5 @@ def _measured(
     sample = draw(table, column, segment, index, rows, k, share)
     if sample is None:
         return everything(index, k)
-    return measure(index, sample, k, share, column.dim * column.dtype.itemsize)
+    is_remote = local_path(table.snapshot.uri) is None
+    return measure(index, sample, k, share, candidate_cost(column.dim * column.dtype.itemsize, is_remote=is_remote))
