@@ -1,65 +1,125 @@
-"""What `benchmarks/spark.py` needs of Spark's workers: a source of batches in memory, their time and memory."""
+"""What benchmarks need of Spark: sessions, scans with other thresholds, and the time and memory of workers."""
 
 from __future__ import annotations
 
+import json
 import os
+import sys
 import time
-from collections.abc import Iterator, Mapping
-from functools import cache
-from itertools import pairwise
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
-import numpy as np
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
-from pyspark.sql.types import ArrayType, FloatType, LongType, StringType, StructField, StructType
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.datasource import InputPartition
+from pyspark.sql.types import StructType
 
-FLOOR_ROWS = 1 << 14
-PARTITIONS = 8
+import lance_duck.spark as ls
+from benchmarks._spark_memory import MemorySource
+from lance_duck.spark.io.datasource import LanceDataSource
+from lance_duck.spark.io.options import ReadOptions
+from lance_duck.spark.io.source import LanceReader
+
 TICKS = os.sysconf("SC_CLK_TCK")
 TIMES, OF_CHILDREN = (11, 12), (13, 14)
 
 
-class MemorySource(DataSource):
-    """Rows of (int64, string, vector of float32) or some of these, the same batch of `FLOOR_ROWS` again and again."""
+def session(master: str, memory: str, settings: Sequence[str]) -> SparkSession:
+    """A session as users have it, with settings of their own."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.master(master).appName("benchmark").config("spark.driver.memory", memory)
+    for key in ("spark.ui.enabled", "spark.ui.showConsoleProgress"):
+        builder = builder.config(key, "false")
+    for key in ("spark.driver.host", "spark.driver.bindAddress"):
+        builder = builder.config(key, "127.0.0.1")
+    for setting in settings:
+        key, _, value = setting.partition("=")
+        builder = builder.config(key, value)
+    made: SparkSession = builder.getOrCreate()
+    made.sparkContext.setLogLevel("ERROR")
+    ls.register(made)
+    made.dataSource.register(MemorySource)
+    return made
+
+
+def drain(frame: DataFrame) -> None:
+    """Compute all of a frame, and keep nothing."""
+    frame.write.format("noop").mode("overwrite").save()
+
+
+class VariedSource(LanceDataSource):
+    """Lance tables, read with other thresholds: the option `thresholds` is JSON, values by module and name."""
 
     @classmethod
     def name(cls) -> str:
-        return "memory_batches"
+        return "varied_thresholds"
 
-    def schema(self) -> StructType:
-        kinds = {"id": LongType(), "s": StringType(), "v": ArrayType(FloatType(), containsNull=False)}
-        return StructType([StructField(name, kinds[name]) for name in self.options.get("columns", "id,s,v").split(",")])
+    def __init__(self, options: dict[str, str]) -> None:
+        self.thresholds = json.loads(options["thresholds"])
+        super().__init__({name: value for name, value in options.items() if name.lower() != "thresholds"})
 
-    def reader(self, schema: StructType) -> MemoryReader:
-        return MemoryReader(int(self.options["rows"]) // FLOOR_ROWS, int(self.options["dimension"]), schema.names)
+    def reader(self, schema: StructType) -> VariedReader:
+        return VariedReader(ReadOptions.of(self.options), schema, self._version, self.thresholds)
 
 
-class MemoryReader(DataSourceReader):
-    """Yields a number of batches from each partition."""
+class VariedReader(LanceReader):
+    """A reader of a version, on the driver and in workers, with other thresholds."""
 
-    def __init__(self, batches: int, dimension: int, columns: list[str]) -> None:
-        self.batches, self.dimension, self.columns = batches, dimension, columns
+    def __init__(
+        self,
+        options: ReadOptions,
+        schema: StructType,
+        version: int | tuple[str, int] | None,
+        thresholds: Mapping[str, int],
+    ) -> None:
+        super().__init__(options, schema, version)
+        self._thresholds = thresholds
 
-    def partitions(self) -> list[InputPartition]:
-        shares = [self.batches * part // PARTITIONS for part in range(PARTITIONS + 1)]
-        return [InputPartition(stop - start) for start, stop in pairwise(shares)]
+    def partitions(self) -> Sequence[InputPartition]:
+        with thresholds_set(self._thresholds):
+            return super().partitions()
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        for _ in range(partition.value):
-            yield batch_of(self.dimension).select(self.columns)
+        with thresholds_set(self._thresholds):
+            yield from super().read(partition)
 
 
-@cache
-def batch_of(dimension: int) -> pa.RecordBatch:
-    """Return a batch, in the types that Spark demands."""
-    values = pa.array(np.random.default_rng(0).random(FLOOR_ROWS * dimension, np.float32))
-    kind = pa.list_(pa.field("element", pa.float32(), nullable=False))
-    offsets = pa.array(np.arange(0, FLOOR_ROWS * dimension + 1, dimension, np.int32))
-    vectors = pa.ListArray.from_arrays(offsets, values, type=kind)
-    numbers = pa.array(np.arange(FLOOR_ROWS))
-    texts = pa.array([f"text of row {number}" for number in range(FLOOR_ROWS)])
-    return pa.RecordBatch.from_arrays([numbers, texts, vectors], names=["id", "s", "v"])
+@contextmanager
+def thresholds_set(values: Mapping[str, Any]) -> Iterator[None]:
+    """Let thresholds, named with their modules below `lance_duck.spark.io`, have other values."""
+    before = []
+    for name, value in values.items():
+        module_name, _, constant = name.rpartition(".")
+        module = import_module(f"lance_duck.spark.io.{module_name}")
+        before.append((module, constant, getattr(module, constant)))
+        setattr(module, constant, value)
+    try:
+        yield
+    finally:
+        for module, constant, value in before:
+            setattr(module, constant, value)
+
+
+class AheadSource(LanceDataSource):
+    """Lance tables, read ahead by threads as in object stores, wherever they are."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "read_ahead"
+
+    def reader(self, schema: StructType) -> AheadReader:
+        return AheadReader(ReadOptions.of(self.options), schema, self._version)
+
+
+class AheadReader(LanceReader):
+    """A reader of a version that takes no table for one on a local disk."""
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        with thresholds_set({"source.local_path": lambda _: None}):
+            yield from super().read(partition)
 
 
 def processor_seconds() -> float:

@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 import tempfile
 import time
 from argparse import Namespace
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -26,12 +25,15 @@ from pyspark.sql import functions as F  # noqa: N812 - as everywhere
 import lance_duck as ld
 import lance_duck.spark as ls
 from benchmarks._harness import OURS, Case, add_clock, chosen, options, race, report
-from benchmarks._spark_workers import FLOOR_ROWS, MemorySource, processor_seconds, worker_peak
+from benchmarks._spark_first_job import FLOOR, PARQUET, first_jobs
+from benchmarks._spark_memory import FLOOR_ROWS, MemorySource
+from benchmarks._spark_workers import drain, processor_seconds, session, worker_peak
 
-PARQUET, BRUTE, FLOOR = "Spark's Parquet", "nearestByJoin", "batches in memory"
+BRUTE = "nearestByJoin"
 NULLS = "contains_null=True"
 HASTY = {"fsync": "false"}
 GROUP = 100_000
+FIRST, FIRST_ROWS = "first job of a session", 10_000
 Action = Callable[[], object]
 
 
@@ -55,24 +57,6 @@ def main() -> None:
     report(f"Spark, {arguments.rows:,} rows of (int64, string, {arguments.dimension} floats)", cases, arguments.json)
 
 
-def session(master: str, memory: str, settings: Sequence[str]) -> SparkSession:
-    """A session as users have it, with settings of their own."""
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder = SparkSession.builder.master(master).appName("benchmark").config("spark.driver.memory", memory)
-    for key in ("spark.ui.enabled", "spark.ui.showConsoleProgress"):
-        builder = builder.config(key, "false")
-    for key in ("spark.driver.host", "spark.driver.bindAddress"):
-        builder = builder.config(key, "127.0.0.1")
-    for setting in settings:
-        key, _, value = setting.partition("=")
-        builder = builder.config(key, value)
-    made: SparkSession = builder.getOrCreate()
-    made.sparkContext.setLogLevel("ERROR")
-    ls.register(made)
-    made.dataSource.register(MemorySource)
-    return made
-
-
 def run(spark: SparkSession, folder: Path, arguments: Namespace) -> list[Case]:
     """All cases that are asked for, each with what it needs before."""
     make(folder / "raw", arguments.rows, arguments.dimension)
@@ -85,6 +69,8 @@ def run(spark: SparkSession, folder: Path, arguments: Namespace) -> list[Case]:
         race(name, tables.cases()[name], arguments.rounds, clock) for name in chosen(tables.cases(), arguments.only)
     ]
     print(f"peak memory of a worker: {worker_peak() >> 20} MiB")
+    if arguments.only in FIRST:
+        cases += first(spark, folder, raw, arguments)
     if arguments.only in "knn_join":
         cases += near(spark, folder, raw, arguments)
     return cases
@@ -196,14 +182,18 @@ class Tables:
         ls.compact(self.spark, self.small, storage_options=HASTY)
 
 
-def drain(frame: DataFrame) -> None:
-    """Compute all of a frame, and keep nothing."""
-    frame.write.format("noop").mode("overwrite").save()
-
-
 def grouped(frame: DataFrame) -> DataFrame:
     """Sum the numbers by their last two digits."""
     return frame.groupBy((F.col("id") % 100).alias("digits")).agg(F.sum("id"), F.count("id"))
+
+
+def first(spark: SparkSession, folder: Path, raw: DataFrame, arguments: Namespace) -> list[Case]:
+    """The first job of new sessions, over few rows."""
+    rows = raw.filter(F.col("id") < FIRST_ROWS)
+    ls.write(rows, str(folder / "first.lance"), vector_columns={"v": arguments.dimension}, storage_options=HASTY)
+    rows.write.parquet(str(folder / "first.parquet"))
+    sources = {OURS: "first.lance", PARQUET: "first.parquet", FLOOR: ""}
+    return first_jobs(folder, sources, arguments.conf, arguments.rounds)
 
 
 def near(spark: SparkSession, folder: Path, raw: DataFrame, arguments: Namespace) -> list[Case]:

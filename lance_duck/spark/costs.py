@@ -1,7 +1,7 @@
 """Thresholds by which jobs, sources and sinks of Spark divide their work, each with its unit and reason.
 
-A threshold changes speed and memory, never a result. `benchmarks/spark.py` measures their combined effect; none was
-measured in isolation.
+A threshold changes speed and memory, never a result. `benchmarks/spark.py` measures their combined effect, and
+`benchmarks/spark_costs.py` those of the source one by one; the others were not measured in isolation.
 """
 
 from __future__ import annotations
@@ -80,8 +80,13 @@ LOOKED_UP_ROWS: Final = 1 << 16
 
 BATCH_BYTES: Final = 2 << 20
 """Bytes of a batch that is passed to Spark, about: larger ones leave the caches of the processor between Python and the
-JVM, which goes over them row by row. Full scans of 5 million rows in batches of 1 to 4 MB took 0.87 to 0.91 of the
-processor time of those in batches of 10 MB, measured once, on a busy machine."""
+JVM, which goes over them row by row. `benchmarks/spark_costs.py`: all columns of 2 million rows take 1.3 times the
+processor time of the JVM and its workers with 512 KiB, 1.1 times with 1 MiB, and as long with 4 and 8 MiB."""
+
+DECODED_BYTES: Final = 4 << 20
+"""Bytes that a task decodes at a time on a local disk, about, in its own thread: Spark gives a task one core, and
+memory that was sent before more is decoded is used again. `benchmarks/spark_costs.py`: within a tenth from 1 to 16 MiB,
+for all columns."""
 
 LOOKED_INTO: Final = 64
 """Fragments at most whose files are looked into for null items of vectors before a table is declared to Spark: 10 ms

@@ -22,6 +22,7 @@ from lance_duck.scan.scanner import LanceScanner
 from lance_duck.snapshot.garbage import uncollected
 from lance_duck.spark.costs import (
     CUT_ROWS,
+    DECODED_BYTES,
     LARGEST_PARTITION,
     LOOKED_INTO,
     LOOKED_UP_ROWS,
@@ -33,6 +34,7 @@ from lance_duck.spark.costs import (
 from lance_duck.spark.io.options import ReadOptions
 from lance_duck.spark.io.types import Declaration, spark_schema
 from lance_duck.spark.table_ref import pin
+from lance_duck.store import local_path
 from lance_duck.wire.fragment import Fragment
 
 
@@ -96,6 +98,7 @@ class LanceReader(DataSourceReader):
     def _scanner(self, table: LanceDataset, partition: LancePartition | None) -> LanceScanner:
         options = self._options
         pieces = () if partition is None else partition.pieces
+        is_local = local_path(table.uri) is not None  # else threads wait for requests
         scanner: LanceScanner = table.scanner(
             chosen(options, self._schema.names),
             filter=_within(pieces[0], options.filter) if pieces and pieces[0].start is not None else options.filter,
@@ -103,6 +106,8 @@ class LanceReader(DataSourceReader):
             limit=None if partition is None else partition.limit,
             offset=None if partition is None else partition.offset,
             batch_size=options.batch_size,
+            batch_size_bytes=DECODED_BYTES if is_local else None,
+            use_threads=not is_local,
             blob_handling=options.blob_handling,
             use_scalar_index=options.use_scalar_index,
         )
