@@ -12,8 +12,18 @@ import numpy as np
 
 import lance_duck as ld
 from benchmarks._cost_tables import PICKED, RUN_LENGTHS, CostTables
+from benchmarks._index_costs import (
+    built_texts,
+    deletions,
+    named_rows,
+    placed_rows,
+    ranked_bits,
+    row_set,
+    together,
+)
 from benchmarks._text_costs import Prepare, Work, filtered_words, flat_words, met_phrases, met_words
 from lance_duck.commit.fragment_list import FragmentList
+from lance_duck.query import FullTextOperator
 from lance_duck.rows.address_map import AddressMap, MovedGroup
 from lance_duck.scan.nearest.extremes import extremes
 from lance_duck.scan.nearest.options import vector_column
@@ -351,6 +361,7 @@ def dropped_fragments(tables: CostTables, count: float) -> Work:
 
 
 ONCE: Final = (1.0,)
+EVERY: Final = FullTextOperator.AND
 QUESTIONS: Final = (
     Question("scan.read.row_access.POINT_ROWS", lambda t, n: take(t.small, 1_000, int(n), ["y", "text"])),
     Question(
@@ -450,10 +461,22 @@ QUESTIONS: Final = (
     Question("index.inverted.search.bounds.WINDOW_POSTINGS", met_words(500, 2_000), ONCE),
     Question("index.inverted.search.bounds.LARGEST_WINDOW", met_words(2_000, 6_000), ONCE),
     Question("index.inverted.search.phrases.WAITING_DOCUMENTS", met_phrases(100), ONCE),
+    Question("index.inverted.search.intersect.FEW_MATCHES", met_words(0, 400, EVERY), ONCE, ", frequent words"),
+    Question("index.inverted.search.intersect.FEW_MATCHES", met_words(100, 2_000, EVERY), ONCE, ", other words"),
+    Question("index.inverted.search.intersect.INTERSECTED_WINDOW", met_words(500, 2_000, EVERY), ONCE),
+    Question("index.inverted.invert.INVERTED_POSTINGS", built_texts(200_000), ONCE),
+    Question("index.vector.search.ivf.BATCH_QUERIES", together(0)),
+    Question("index.vector.search.ivf.SLICE_QUERIES", together(1_000), ONCE),
+    Question("scan.nearest.covered.NAMED_SHARE", named_rows),
     Question("scan.predicate.members._SPARE", lambda t, _: members(t, 2_000), ONCE),
     Question(
         "duck.tables.table._FEW_ROWS", lambda t, n: sql(t.middle, f"SELECT sum(y) FROM t WHERE shuffled < {int(n)}")
     ),
+    Question("rows.dense_bitmap.BIT_NAMES", row_set),
+    Question("rows.bitset.BITSET_PIECE", ranked_bits, ONCE),
+    Question("rows.row_positions.TABLE_IDS", placed_rows(1_000), label=", of 1,000 rows"),
+    Question("rows.row_positions.TABLE_IDS", placed_rows(100_000), label=", of 100,000 rows"),
+    Question("rows.deletion.COMPRESSED_ROWS", deletions),
     Question("rows.address_map.LISTED_SHARE", moved_rows, (3 / 8, 3 / 4, 3 / 2, 3.0, 6.0)),
     Question("commit.fragment_list._MOST_CUT_OUT", dropped_fragments, (1 / 16, 1 / 4, 1.0, 2.0)),
 )

@@ -11,7 +11,7 @@ import numpy as np
 import lance_duck as ld
 from benchmarks._cost_tables import PICKED, CostTables
 from benchmarks._texts import vocabulary
-from lance_duck.query import MatchQuery, PhraseQuery
+from lance_duck.query import FullTextOperator, MatchQuery, PhraseQuery
 
 Work = Callable[[], object]
 Prepare = Callable[[CostTables, float], Work]
@@ -50,11 +50,11 @@ def filtered_words(rows: int, k: float, share: float) -> Prepare:
     return prepare
 
 
-def met_words(begin: int, end: int) -> Prepare:
+def met_words(begin: int, end: int, operator: FullTextOperator = FullTextOperator.OR) -> Prepare:
     """Return work that searches a million texts for three words each, of a stretch of the vocabulary, met before."""
     words, rng = vocabulary(), np.random.default_rng(16)
     places = [rng.choice(np.arange(begin, end), 3, replace=False) for _ in range(QUERIES)]
-    return _searches([MatchQuery(" ".join(words[at] for at in three), "text") for three in places])
+    return _searches([MatchQuery(" ".join(words[at] for at in three), "text", operator=operator) for three in places])
 
 
 def met_phrases(end: int) -> Prepare:

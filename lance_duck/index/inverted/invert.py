@@ -194,15 +194,15 @@ class Inversion:
         (contents,) = self._pieces(None)
         return contents
 
-    def pieces(self, postings: int = INVERTED_POSTINGS) -> Iterator[PartitionContents]:
+    def pieces(self, postings: int | None = None) -> Iterator[PartitionContents]:
         """Yield the partition, a part of its terms at a time, in order of their first occurrence.
 
         What was added is given up with the last part.
 
         Args:
-            postings: Most postings of a piece, unless one term has more.
+            postings: Most postings of a piece, unless one term has more; None for `INVERTED_POSTINGS`.
         """
-        return self._pieces(postings)
+        return self._pieces(INVERTED_POSTINGS if postings is None else postings)
 
     def _numbers(self, batch: TokenBatch) -> NDArray[np.uint32]:
         """Return the number of the term of each run of a batch; a new term gets the next one."""

@@ -1,0 +1,82 @@
+"""Work of indexes and of sets of rows on which `costs.py` varies thresholds."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+import lance_duck as ld
+from benchmarks._cost_tables import CostTables
+from benchmarks._text_costs import Prepare, Work
+from lance_duck.rows.bitset import Bitset
+from lance_duck.rows.deletion import DeletionVector
+from lance_duck.rows.row_positions import Slots
+from lance_duck.rows.row_set import RowSet
+
+ROWS: Final = 400_000
+"""Vectors of the table that is searched."""
+
+
+def named_rows(tables: CostTables, share: float) -> Work:
+    """Search a table opened anew, whose open index names one row in so many that it has."""
+    path = tables.vectors(ROWS, 32, indexed=True)
+    query = np.random.default_rng(17).standard_normal(32).astype(np.float32)
+    nearest = {"column": "v", "q": query, "k": max(1, int(ROWS / share)), "nprobes": 16}
+    return lambda: ld.dataset(path).to_table(columns=["_rowaddr"], nearest=nearest)
+
+
+def together(queries: int) -> Prepare:
+    """Return work that searches an index for many queries at once; 0 for as many as the size of the work."""
+
+    def prepare(tables: CostTables, size: float) -> Work:
+        dataset = ld.dataset(tables.vectors(100_000, 32, indexed=True))
+        vectors = np.random.default_rng(18).standard_normal((queries or int(size), 32)).astype(np.float32)
+        nearest = {"column": "v", "q": vectors, "k": 10, "nprobes": 8}
+        return lambda: dataset.to_table(columns=["_rowaddr"], nearest=nearest)
+
+    return prepare
+
+
+def built_texts(rows: int) -> Prepare:
+    """Return work that builds a full-text index of so many texts."""
+
+    def prepare(tables: CostTables, _: float) -> Work:
+        dataset = ld.dataset(tables.documents(rows, indexed=False))
+        return lambda: dataset.create_scalar_index("text", "INVERTED", with_position=True, replace=True)
+
+    return prepare
+
+
+def row_set(_: CostTables, count: float) -> Work:
+    """Make a set of every second row of a fragment, in no order."""
+    rows = np.random.default_rng(19).permutation(np.arange(0, 2 * int(count), 2)).astype(np.uint64)
+    return lambda: RowSet.of(rows)
+
+
+def ranked_bits(_: CostTables, __: float) -> Work:
+    """Look for 100,000 numbers among ten million bits, in no order."""
+    rng = np.random.default_rng(20)
+    bits = Bitset(rng.bytes(1_250_000), 10_000_000, "bits")
+    numbers = rng.integers(0, bits.size, 100_000)
+    return lambda: bits.rank_of_set(numbers)
+
+
+def placed_rows(count: int) -> Prepare:
+    """Return work that finds the places of so many rows, of 1,000 fragments with ids up to the size of the work."""
+
+    def prepare(_: CostTables, largest: float) -> Work:
+        rng = np.random.default_rng(21)
+        ids = np.linspace(0, int(largest) - 1, 1_000).astype(np.uint64)
+        addresses = (rng.choice(ids, count) << np.uint64(32)) + rng.integers(0, 1_000, count).astype(np.uint64)
+        sizes = np.full(len(ids), 1_000)
+        return lambda: Slots(ids, sizes).find(addresses)
+
+    return prepare
+
+
+def deletions(_: CostTables, count: float) -> Work:
+    """Make the file of so many deleted rows of a fragment of a million, in memory."""
+    rows = np.random.default_rng(22).choice(1_000_000, int(count), replace=False)
+    deleted = DeletionVector(np.sort(rows).astype(np.uint32))
+    return deleted.to_bytes
