@@ -48,10 +48,12 @@ def built_texts(rows: int) -> Prepare:
     return prepare
 
 
-def row_set(_: CostTables, count: float) -> Work:
-    """Make a set of every second row of a fragment, in no order."""
-    rows = np.random.default_rng(19).permutation(np.arange(0, 2 * int(count), 2)).astype(np.uint64)
-    return lambda: RowSet.of(rows)
+def row_set(_: CostTables, density: float) -> Work:
+    """Make a set of 262,144 rows of a fragment, in no order, so many of 65,536 that lie side by side."""
+    rng, rows = np.random.default_rng(19), 1 << 18
+    names = (np.arange(rows) * (65_536 / density)).astype(np.uint64)
+    rng.shuffle(names)
+    return lambda: RowSet.of(names)
 
 
 def ranked_bits(_: CostTables, __: float) -> Work:

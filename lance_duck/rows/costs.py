@@ -1,6 +1,6 @@
 """The thresholds by which sets and sequences of rows choose their form: each with its unit and its reason.
 
-A threshold changes speed and memory, never the rows. Figures are of single runs of the two ways on two cores.
+A threshold changes speed and memory, never the rows.
 """
 
 from __future__ import annotations
@@ -14,17 +14,20 @@ COMPRESSED_ROWS: Final = 1024
 """Deleted rows from which on an Arrow file of them is compressed: to begin takes 0.2 ms, and 4 KiB are a page of the
 disk in any case."""
 
-BIT_NAMES: Final = 1 << 14
-"""Names from which on a set is made of bits. Dense names in any order take 245 µs as numbers and 35 µs as bits where
-they are 8,192, but 43 µs and 128 µs where they are 1,024."""
+DENSE_NAMES: Final = 4096
+"""Names for each 65,536 numbers from which on a set is made of bits and not of sorted names: a roaring bitmap keeps
+bits from there on. `benchmarks/costs.py`: of 262,144 names in no order, bits take a sixth to a tenth of the time of
+sorted names with 6,144 and more of them, twice as long with 3,072, and 3.6 times with 1,536."""
 
 BITSET_PIECE: Final = 4096
-"""Numbers whose blocks of 64 bytes are looked at together: from 1,024 to 8,192 equally fast, with 16,384 a third
-slower, when the blocks leave the processor's cache."""
+"""Numbers whose blocks of 64 bytes are looked at together, so that the blocks stay in the processor's cache.
+`benchmarks/costs.py`: within noise from 1,024 to 16,384."""
 
 TABLE_IDS: Final = 1 << 20
-"""Fragment ids below which a table of all ids finds fragments: 4 MiB, made in 1 ms. It finds 100,000 rows in 0.8 ms
-where a search takes 10 to 46 ms; from about 1,000 rows on it is the faster one together with its making."""
+"""Fragment ids below which a table of all ids finds fragments: 4 MiB, made once for all searches of a segment.
+`benchmarks/costs.py`, of 1,000 fragments and making the table each time: to find 100,000 rows takes a tenth of the time
+of a search of the ids where the largest one is below the threshold, and a fifth beyond it; to find 1,000 rows takes
+twice as long where it is 0.8 million, and five times where it is 1.6 million."""
 
 LISTED_SHARE: Final = 4
 """One row asked for, for so many rows that moved, from which on all moved rows are listed first. `benchmarks/costs.py`:

@@ -13,7 +13,7 @@ from pyroaring import BitMap
 
 from lance_duck.kernels.jit import readonly
 from lance_duck.kernels.keys.bits import bounds_of_names, set_bits
-from lance_duck.rows.costs import BIT_NAMES
+from lance_duck.rows.costs import DENSE_NAMES
 
 _COOKIE: Final = 12346
 _ARRAY_MAX: Final = 4096
@@ -22,14 +22,14 @@ _CONTAINER_WORDS: Final = 1024
 
 def dense_parts(names: NDArray[np.uint64]) -> dict[int, BitMap] | None:
     """Return the lower halves of row names by upper half; None where names are too few or too far apart."""
-    if len(names) < BIT_NAMES:
+    if len(names) < DENSE_NAMES:
         return None
     names = readonly(names)
     bounds = np.empty(3, np.uint64)
     bounds_of_names(names, bounds)
     least, most, within = (int(bound) for bound in bounds)
     containers = (within >> 16) + 1
-    if (most - least + 1) * containers * _CONTAINER_WORDS > len(names):  # no more memory than the names take
+    if (most - least + 1) * containers * DENSE_NAMES > len(names):  # nor do the bits take more memory than the names
         return None
     words = np.zeros((most - least + 1, containers * _CONTAINER_WORDS), np.uint64)
     set_bits(names, least, words)

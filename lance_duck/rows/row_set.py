@@ -37,17 +37,15 @@ class RowSet:
         """Return the set of some rows, which may come in any order and more than once."""
         if not len(rows):
             return cls({})
-        keys = rows >> _HIGH
-        if keys[0] == keys[-1] and (keys == keys[0]).all():
-            dense = dense_parts(rows)
-            return cls({int(keys[0]): _bitmap(rows.astype(np.uint32))} if dense is None else dense)
-        if not (keys[1:] >= keys[:-1]).all():
-            dense = dense_parts(rows)
-            if dense is not None:
-                return cls(dense)
+        dense = dense_parts(rows)
+        if dense is not None:
+            return cls(dense)
+        if not (rows[1:] >= rows[:-1]).all():  # pyroaring takes ten times as long for numbers in no order
             rows = np.sort(rows)
-            keys = rows >> _HIGH
+        keys = rows >> _HIGH
         offsets = rows.astype(np.uint32)  # the lower half
+        if keys[0] == keys[-1]:
+            return cls({int(keys[0]): _bitmap(offsets)})
         edges = [0, *(np.flatnonzero(keys[1:] != keys[:-1]) + 1).tolist(), len(keys)]
         return cls({int(keys[begin]): _bitmap(offsets[begin:end]) for begin, end in pairwise(edges)})
 

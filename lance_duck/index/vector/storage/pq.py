@@ -21,7 +21,7 @@ def product_lists(files: VectorFiles, quantizer: Any, metric: int) -> Any:
     """Return a faiss index with empty lists of codes; arguments as for `flat.flat_lists`.
 
     It never makes faiss's tables of distances between centroids and codes: with these, distances are less precise, and
-    searches are no faster (0.29 ms with and without, 20 of 1,000 partitions of a million vectors with 32 codes each).
+    searches are no faster (`benchmarks/partition_costs.py`).
     """
     parts = len(files.codebook)
     index = faiss.IndexIVFPQ(quantizer, files.dim, files.num_partitions, parts, files.bits, metric)
