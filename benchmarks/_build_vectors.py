@@ -30,7 +30,7 @@ def main() -> None:
         while not done.wait(0.02):
             peak[0] = max(peak[0], megabytes("RssAnon"))
 
-    watcher = threading.Thread(target=watch)
+    watcher = threading.Thread(target=watch, daemon=True)  # a build that fails ends the process
     watcher.start()
     begin, processor_begin = time.perf_counter(), time.process_time()
     built.build()
