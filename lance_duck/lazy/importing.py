@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from types import ModuleType
 
@@ -15,8 +18,29 @@ module waits for this lock."""
 
 def imported(name: str) -> ModuleType:
     """Import a module; one that is imported already is returned at once."""
-    with _importing:
+    with _importing, _uncollected():
         return import_module(name)
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Look for no cyclic garbage meanwhile: what a module defines stays.
+
+    Each search looks at all objects made so far again, which took a sixth of the time until a process has read its
+    first table (`benchmarks/first_use.py --starts`). What was made meanwhile counts as old afterwards, or the next
+    search would look at all of it: objects that are frozen and freed again are among the old ones. A process that has
+    frozen objects of its own keeps them so.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            if not gc.get_freeze_count():
+                gc.freeze()
+                gc.unfreeze()
+            gc.enable()
 
 
 def _open_in_child() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 import threading
@@ -58,6 +59,40 @@ def test_a_library_waits_as_a_module_does() -> None:
     names["colorsys"] = lazy.modules(names, "", "colorsys")
     assert names["colorsys"].rgb_to_hsv(0, 0, 0) == (0.0, 0.0, 0)
     assert names["colorsys"] is sys.modules["colorsys"]
+
+
+@pytest.mark.parametrize("collects", [True, False])
+def test_garbage_is_not_looked_for_while_a_module_is_imported(package: str, tmp_path: Path, collects: bool) -> None:
+    (tmp_path / package / "asking.py").write_text("import gc\nsearches = gc.isenabled()\n")
+    asking = lazy.modules({}, package, "asking")
+    if not collects:
+        gc.disable()
+    try:
+        assert asking.searches is False
+        assert gc.isenabled() == collects
+    finally:
+        gc.enable()
+
+
+def test_what_a_module_made_is_not_looked_at_by_the_next_search(package: str, tmp_path: Path) -> None:
+    script = f"""
+import gc, sys
+sys.path.insert(0, {str(tmp_path)!r})
+from lance_duck import lazy
+one = lazy.modules({{}}, {package!r}, "one")
+one.number
+young = {{id(each) for generation in (0, 1) for each in gc.get_objects(generation)}}
+assert id(vars(sys.modules[{package!r} + ".one"])) not in young
+assert gc.get_freeze_count() == 0
+
+gc.freeze()
+frozen = gc.get_freeze_count()
+slow = lazy.modules({{}}, {package!r}, "slow")
+assert slow.number == 2
+assert gc.get_freeze_count() >= frozen * 0.9 > 0  # as Python frees some of them
+"""
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
+    assert run.returncode == 0, run.stderr
 
 
 def test_threads_that_use_a_module_at_once_import_it_once(package: str) -> None:
