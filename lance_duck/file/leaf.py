@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +16,7 @@ from lance_duck.arrow.memory import unset
 from lance_duck.encoding.arrow.blocks import block_to_arrow
 from lance_duck.encoding.arrow.dictionaries import concatenate
 from lance_duck.encoding.arrow.jsonb import jsonb_to_text
-from lance_duck.encoding.block import Block, PackedStruct
+from lance_duck.encoding.block import Block, FixedWidth, PackedStruct
 from lance_duck.encoding.layouts.alike import decoding_key, read_alike, read_lists
 from lance_duck.encoding.layouts.assemble import LevelEntries, Structure
 from lance_duck.encoding.layouts.blob import read_blobs, read_extents
@@ -87,6 +87,7 @@ class LeafColumn:
         self._arrow_type = arrow_type
         self._stored = stored
         self._is_json = is_json
+        self._plain_bits = _plain_bits(arrow_type)
         self._narrow = bool(pa.types.is_decimal(arrow_type) and arrow_type.bit_width <= 64)
         self._stride = structure.strides[-1]
         if self._stride == 0:
@@ -282,6 +283,9 @@ class LeafColumn:
     def _by_page(self, rows: NDArray[np.int64]) -> list[tuple[int, NDArray[np.int64]]]:
         if len(self._pages) == 1:
             return [(0, rows)]
+        if len(rows) == 1:
+            page = int(self._first.searchsorted(rows[0], side="right")) - 1
+            return [(page, rows - self._first[page])]
         cuts = rows.searchsorted(self._first)
         page_numbers = np.flatnonzero(cuts[1:] > cuts[:-1]).tolist()
         return [(page, rows[cuts[page] : cuts[page + 1]] - self._first[page]) for page in page_numbers]
@@ -299,6 +303,8 @@ class LeafColumn:
         if leaf.block is None:
             return pa.nulls(leaf.num_slots, self._arrow_type)
         self._check_count(leaf.block, leaf)
+        if leaf.def_ is None and self._plain_bits and _has_plain(leaf.block, self._plain_bits):
+            return pa.Array.from_buffers(self._arrow_type, leaf.block.count, [None, pa.py_buffer(leaf.block.data)])
         block = jsonb_to_text(leaf.block, self._where) if self._is_json else leaf.block
         return block_to_arrow(block, self._arrow_type, self._valid(leaf), self._where, self._stored)
 
@@ -318,6 +324,17 @@ class LeafColumn:
             counts = [count if leaf.rep is None else len(leaf.rep) for count, leaf in zip(counts, leaves, strict=True)]
         rep = _join([leaf.rep for leaf in leaves], counts, self.structure.max_rep)
         return LevelEntries(rep, _join([_full_def(leaf) for leaf in leaves], counts, 0), sum(counts))
+
+
+def _plain_bits(type_: pa.DataType) -> int:
+    """Return the bits of a number that a file stores as Arrow has it; 0 for other types."""
+    is_plain = pa.types.is_integer(type_) or pa.types.is_temporal(type_) or type_ in (pa.float32(), pa.float64())
+    return int(type_.bit_width) if is_plain and not pa.types.is_interval(type_) else 0
+
+
+def _has_plain(block: Block, bits: int) -> TypeGuard[FixedWidth]:
+    """Return whether the bytes of a block are those of an array of numbers, which `block_to_arrow` would find out."""
+    return isinstance(block, FixedWidth) and block.bits == bits and 8 * len(block.data) >= block.count * bits
 
 
 def _joined_bounds(parts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:

@@ -6,7 +6,7 @@ Only for segments that name rows by address, in tables with stable row ids, the 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from uuid import UUID
@@ -147,14 +147,23 @@ class IndexCatalog:
     def __len__(self) -> int:
         return len(self.indexes)
 
-    def _by_path(self, path: str) -> list[ColumnIndex]:
-        if not self.indexes:
-            return []
+    def _by_path(self, path: str) -> Sequence[ColumnIndex]:
+        """Return the indexes over a column; those of known columns are cached."""
+        known = self._known.get(path)
+        if known is not None or not self.indexes:
+            return known or ()
         try:
             column_path = field_path(self.schema, self.schema.by_path(path).id)
         except LanceDuckError:
-            return []
-        return [index for index in self.indexes if index.path == column_path and column_path is not None]
+            return ()
+        over = tuple(index for index in self.indexes if index.path == column_path and column_path is not None)
+        if over:  # no more than there are indexes, and spellings of their columns
+            self._known[path] = over
+        return over
+
+    @cached_property
+    def _known(self) -> dict[str, Sequence[ColumnIndex]]:
+        return {}
 
 
 def catalog(snapshot: Snapshot) -> IndexCatalog:

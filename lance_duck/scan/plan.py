@@ -82,7 +82,7 @@ class ScanPlan:
             places = self.fragments.places
         else:
             places = {fragment_id: place for place, fragment_id in enumerate(self.ids)}
-        return places if len(places) == len(self.ids) else None
+        return places if len(places) == len(self.fragments) else None
 
     def cut_count(self, rows: int) -> int:
         """Return how many of `rows` rows offset and limit leave."""

@@ -34,7 +34,7 @@ class Routes:
     @property
     def are_open(self) -> bool:
         """Whether no index answers any condition."""
-        return all(is_open(plan) or plan == EVERY for plan in self.plans)
+        return not any(isinstance(plan, IndexLeaf) or not (is_open(plan) or plan == EVERY) for plan in self.plans)
 
 
 def routes(filter_: Filter, indexes: IndexCatalog) -> Routes:

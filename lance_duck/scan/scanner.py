@@ -217,9 +217,9 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]
 
     def to_table(self) -> pa.Table:
         """Read the result into memory."""
-        if self._search is None or self._options.scan_stats_callback is not None:
+        if self._options.scan_stats_callback is not None:
             return self.to_reader().read_all()
-        return self._search.table()
+        return self._table.table(self._plan, self._options) if self._search is None else self._search.table()
 
     def to_pandas(self, **kwargs: Any) -> Any:
         """Read the result into a pandas DataFrame; arguments go to `pyarrow.Table.to_pandas`."""

@@ -19,7 +19,7 @@ from lance_duck.scan.options import OptionCache, ScanOptions, plan_scan
 from lance_duck.scan.plan import ScanPlan
 from lance_duck.scan.predicate.tree import Compare, Path, Predicate
 from lance_duck.scan.projection import ColumnsLike, Projection, nested_projection, readable_schema, reads
-from lance_duck.scan.read.execute import count_rows, has_rows, scan_batches
+from lance_duck.scan.read.execute import count_rows, has_rows, read_chosen, scan_batches
 from lance_duck.scan.read.fragment_reader import ColumnCache, FragmentReader, open_at_once
 from lance_duck.snapshot import Snapshot
 from lance_duck.wire.column_path import join_path
@@ -148,6 +148,15 @@ class TableScan:
             return self._stream(plan, workers)
         return self._sorted(plan, options, workers).to_reader(plan.batch_rows)
 
+    def table(self, plan: ScanPlan, options: ScanOptions | None = None) -> pa.Table:
+        """Read the rows of a plan into memory, sorted if the options say so."""
+        if plan.filter is not None and (options is None or not options.order_by):
+            plan = self.routed(plan)
+            batches = read_chosen(self.snapshot, plan, self._columns)
+            if batches is not None:
+                return pa.Table.from_batches(batches, plan.projection.schema)
+        return self.reader(plan, options).read_all()
+
     def count(self, plan: ScanPlan) -> int:
         """Return the number of rows of a plan."""
         rows = None if plan.filter is None else routing.counted(self.snapshot, plan, self.routes(plan.filter))
@@ -229,7 +238,7 @@ class TableScan:
             rows = routing.rows_chosen(plan)
             if rows is None or rows > most:
                 return None
-        return self.reader(plan).read_all()
+        return self.table(plan)
 
     def _typed_plan(self, forms: Mapping[str, pa.DataType], condition: Filter | None) -> ScanPlan:
         """Plan a scan of columns in given Arrow types."""

@@ -30,6 +30,7 @@ KINDS = {
     "l": ("LABEL_LIST",),
     "n": ("BTREE",),
 }
+BATCH_ROWS = st.one_of(st.none(), st.integers(1, 50))
 LISTS = [[], [None], [1], [1, 2], [2, None, 2], [3, 1, 2]]
 
 
@@ -101,9 +102,25 @@ def test_indexes_never_change_an_answer(indexed: ld.LanceDataset, condition: str
     )
     plain = indexed.to_table(["n"], filter=condition, use_scalar_index=False, **options)
     assert indexed.to_table(["n"], filter=condition, **options) == plain
+    assert indexed.scanner(["n"], filter=condition, **options).to_reader().read_all() == plain
     expected = ask(indexed, condition)
     assert sorted(indexed.to_table(["n"], filter=condition)["n"].to_pylist()) == expected
     assert indexed.count_rows(filter=condition) == len(expected)
+
+
+@given(first=st.integers(0, 360), count=st.integers(0, 40), data=st.data())
+def test_few_rows_are_read_at_once_as_they_are_streamed(
+    indexed: ld.LanceDataset, first: int, count: int, data: st.DataObject
+) -> None:
+    columns = ["n", *data.draw(st.lists(st.sampled_from(["s", "_rowid", "_rowaddr", "_rowoffset"]), unique=True))]
+    texts = [
+        f"n = {first}",
+        f"n = {first} AND i > 1",
+        f"n BETWEEN {first} AND {first + count}",
+        f"i = 2 AND n < {first}",
+    ]
+    scanner = indexed.scanner(columns, filter=data.draw(st.sampled_from(texts)), batch_size=data.draw(BATCH_ROWS))
+    assert scanner.to_table() == scanner.to_reader().read_all()
 
 
 @given(condition=conditions())

@@ -28,9 +28,14 @@ class KeyBounds:
 
     def __init__(self, lookup: Lookup, keys: BTreeKeys, after_equal: bool) -> None:
         page, self.places, within = lookup.places(keys, after_equal)
-        inside = np.flatnonzero(within)
-        groups = groups_of(page[inside])
-        self.groups = {number: (int(inside[i]), int(inside[j - 1]) + 1) for number, (i, j) in groups.items()}
+        self.groups: dict[int, tuple[int, int]] = {}
+        if len(page) == 1:  # as most queries have it
+            if within[0]:
+                self.groups[int(page[0])] = 0, 1
+        else:
+            inside = np.flatnonzero(within)
+            for number, (i, j) in groups_of(page[inside]).items():
+                self.groups[number] = int(inside[i]), int(inside[j - 1]) + 1
         self._keys = keys
         self._after_equal = after_equal
 
@@ -42,10 +47,14 @@ class KeyBounds:
             places = run.keys.places(self._keys.part(begin, end), self._after_equal)
             self.places[begin:end] = places + run.values_from
 
-    def skip(self, lookup: Lookup) -> None:
-        """Use page ends as the places of keys, without reading pages."""
+    def vague(self, lookup: Lookup, *, after: bool) -> Int64s:
+        """Return places without reading pages: where the page of a key ends, or where its values begin."""
+        if not self.groups:
+            return self.places
+        places = self.places.copy()
         for page, (begin, end) in self.groups.items():
-            self.places[begin:end] = lookup.bounds[page + 1]
+            places[begin:end] = lookup.bounds[page + 1] if after else lookup.span(page)[1]
+        return places
 
 
 class End:
@@ -58,8 +67,9 @@ class End:
     def settle(self, page: int, run: Run) -> None:
         """Do nothing."""
 
-    def skip(self, lookup: Lookup) -> None:
-        """Do nothing."""
+    def vague(self, lookup: Lookup, *, after: bool) -> Int64s:
+        """Return the place."""
+        return self.places
 
 
 def ends_of(spans: KeyRanges, lookup: Lookup) -> tuple[KeyBounds | End, KeyBounds | End]:

@@ -25,6 +25,8 @@ class EntryRanges:
     @property
     def count(self) -> int:
         """Number of entries in all spans."""
+        if len(self.starts) == 1:
+            return int(self.stops[0]) - int(self.starts[0])
         return int((self.stops - self.starts).sum())
 
     def rest(self, start: int, stop: int) -> EntryRanges:
@@ -43,6 +45,8 @@ def one_span(start: int, stop: int) -> EntryRanges:
 def united(starts: Int64s, stops: Int64s) -> EntryRanges:
     """Return the union of spans, which may overlap, be empty, and come in any order."""
     full = stops > starts
+    if len(full) == 1 and full[0]:
+        return EntryRanges(starts, stops)
     if not full.all():
         starts, stops = starts[full], stops[full]
     if len(starts) < 2:
@@ -63,10 +67,10 @@ def by_page(places: EntryRanges, bounds: Int64s) -> tuple[Int64s, EntryRanges]:
     Returns:
         The page of each piece, and the pieces.
     """
-    first = np.searchsorted(bounds, places.starts, side="right") - 1
-    last = np.searchsorted(bounds, places.stops, side="left") - 1
+    first = bounds.searchsorted(places.starts, side="right") - 1
+    last = bounds.searchsorted(places.stops, side="left") - 1
     counts = last - first + 1
-    if (counts == 1).all():
+    if counts[0] == 1 if len(counts) == 1 else (counts == 1).all():
         return first, places
     span = np.repeat(np.arange(len(counts)), counts)
     page = np.arange(len(span)) - np.repeat(np.cumsum(counts) - counts, counts) + first[span]

@@ -15,7 +15,7 @@ from lance_duck.index.btree.bounds import End, KeyBounds, ends_of, groups_of
 from lance_duck.index.btree.costs import END_GROWTH, END_SHARE, NAMES_AT_ONCE, PAGES_AT_ONCE, VAGUE_SHARE, WIDE_PAGES
 from lance_duck.index.btree.entries import BTreeEntries, Rows
 from lance_duck.index.btree.entry_ranges import EntryRanges, by_page, one_span, united
-from lance_duck.index.btree.key_ranges import KeyRanges, key_ranges_of
+from lance_duck.index.btree.key_ranges import key_ranges_of
 from lance_duck.index.btree.keys import BTreeKeys
 from lance_duck.index.btree.lookup import Lookup
 from lance_duck.index.btree.statistics import value_text
@@ -24,6 +24,8 @@ from lance_duck.index.query import Among, Except, Null, Query
 from lance_duck.rows.row_set import RowSet
 
 Int64s = NDArray[np.int64]
+_Ends = tuple[KeyBounds | End, KeyBounds | End]
+"""The lower and the upper ends of key ranges."""
 
 _NO_PLACES: Final = np.empty(0, np.int64)
 _NO_ROWS: Final = np.empty(0, np.uint64)
@@ -42,7 +44,7 @@ class BTreeIndex:
         self.lookup = lookup
         self.entries = entries
         self.type = type_
-        self._last: tuple[Query, list[KeyRanges]] | None = None
+        self._last: tuple[Query, list[_Ends]] | None = None
 
     def search(self, query: Query) -> Answer:
         """See `ScalarIndex`; the answer is exact."""
@@ -116,23 +118,25 @@ class BTreeIndex:
         if isinstance(query, Except):
             if isinstance(query.query, Null):
                 return one_span(nulls, end)
-            inside = self._spans(query.query)
+            inside = self._ends(query.query)
             places = self._vague(inside, inner=True) if vague else self._exact(inside)
             return places.rest(nulls, end)
-        spans = self._spans(query)
-        return self._vague(spans) if vague else self._exact(spans)
+        ends = self._ends(query)
+        return self._vague(ends) if vague else self._exact(ends)
 
-    def _spans(self, query: Query) -> list[KeyRanges]:
-        """Return the key ranges of a query; the last ones are cached, for an estimate is followed by a search."""
+    def _ends(self, query: Query) -> list[_Ends]:
+        """Return the ends of the key ranges of a query; the last ones are cached: a search follows an estimate.
+
+        They may be settled already; to settle them again, in several threads at once, changes nothing.
+        """
         last = self._last
         if last is None or last[0] is not query:
-            last = self._last = query, key_ranges_of(query, self.type)
+            last = self._last = query, [ends_of(each, self.lookup) for each in key_ranges_of(query, self.type)]
         return last[1]
 
-    def _exact(self, spans: list[KeyRanges]) -> EntryRanges:
-        pairs = [ends_of(each, self.lookup) for each in spans]
-        self._settle([cut for pair in pairs for cut in pair])
-        return united(*_joined(pairs))
+    def _exact(self, ends: list[_Ends]) -> EntryRanges:
+        self._settle([cut for pair in ends for cut in pair])
+        return united(*_joined([(low.places, high.places) for low, high in ends]))
 
     def _settle(self, cuts: Sequence[KeyBounds | End]) -> None:
         for pages in _portions(sorted({page for cut in cuts for page in cut.groups})):
@@ -140,11 +144,10 @@ class BTreeIndex:
                 for cut in cuts:
                     cut.settle(page, run)
 
-    def _vague(self, spans: list[KeyRanges], *, inner: bool = False) -> EntryRanges:
+    def _vague(self, ends: list[_Ends], *, inner: bool = False) -> EntryRanges:
         """Return the spans of whole pages around the entries of key ranges, or with `inner` within them."""
-        pairs = [ends_of(each, self.lookup) for each in spans]
-        for low, high in pairs:
-            (low if inner else high).skip(self.lookup)
+        lookup = self.lookup
+        pairs = [(low.vague(lookup, after=inner), high.vague(lookup, after=not inner)) for low, high in ends]
         return united(*_joined(pairs))
 
     def _rows(self, places: EntryRanges) -> Rows:
@@ -169,10 +172,10 @@ class BTreeIndex:
                     yield run.ids[expand_ranges(pieces.starts[begin:end], pieces.stops[begin:end]) - run.start]
 
 
-def _joined(pairs: list[tuple[KeyBounds | End, KeyBounds | End]]) -> tuple[Int64s, Int64s]:
+def _joined(pairs: list[tuple[Int64s, Int64s]]) -> tuple[Int64s, Int64s]:
     if len(pairs) == 1:
-        return pairs[0][0].places, pairs[0][1].places
-    starts, stops = ([pair[i].places for pair in pairs] for i in (0, 1))
+        return pairs[0]
+    starts, stops = ([pair[i] for pair in pairs] for i in (0, 1))
     return np.concatenate([_NO_PLACES, *starts]), np.concatenate([_NO_PLACES, *stops])
 
 

@@ -101,6 +101,8 @@ class IndexRows:
                 return reduce(RowBounds.__or__, bounds, RowBounds(nothing, nothing, fragments))
 
     def _each(self, plans: Sequence[IndexPlan], fragments: frozenset[int]) -> list[RowBounds]:
+        if len(plans) == 1:
+            return [self._bounds(plans[0], fragments)]
         bounds = [NOTHING] * len(plans)
         total = NOTHING
         for place in sorted(range(len(plans)), key=lambda i: self._order(plans[i])):

@@ -33,6 +33,8 @@ class Choices:
     @cached_property
     def total(self) -> RowBounds:
         """Bounds of all conditions together."""
+        if len(self.bounds) == 1:
+            return self.bounds[0]
         return reduce(RowBounds.__and__, self.bounds, NOTHING)
 
     @property
@@ -54,6 +56,8 @@ class Choices:
 
     def residual(self, fragment_id: int) -> Filter | None:
         """Return the filter left to apply to the rows of a closed fragment; None if indexes decided all of it."""
+        if len(self.parts) == 1 and self.parts[0].exact and self.bounds[0].is_exact:
+            return None if fragment_id in self.bounds[0].closed else self.parts[0].filter
         return self._filter(tuple(fragment_id in settled for settled in self._settled))
 
     @cached_property

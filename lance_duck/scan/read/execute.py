@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from lance_duck import lazy
 from lance_duck.errors import UnsupportedError
-from lance_duck.scan.costs import LARGEST_BATCH
+from lance_duck.scan.costs import LARGEST_BATCH, SELECTION_TASK_FRAGMENTS, SELECTION_TASK_ROWS
 from lance_duck.scan.plan import ScanPlan, Sizer
-from lance_duck.scan.read.fragment_reader import ColumnCache
+from lance_duck.scan.projection import ROW_OFFSET
+from lance_duck.scan.read.fragment_reader import ColumnCache, FragmentReader
 from lance_duck.scan.read.pace import pace_of
 from lance_duck.scan.read.small_batches import Batches, concatenated, join_batches, slices
 from lance_duck.scan.read.tasks import Readers, Task, cut_tasks
 from lance_duck.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from lance_duck.scan.read import selected_rows
+else:
+    selected_rows = lazy.modules(globals(), "lance_duck.scan.read", "selected_rows")
 
 Pieces = Generator[list[pa.RecordBatch], None, None]
 
@@ -47,6 +55,39 @@ def scan_batches(
     if plan.filter is not None or plan.crosses_fragments:
         return join_batches(pieces, plan.batch_rows, plan.batch_bytes)
     return _as_read(pieces, plan.batch_rows)
+
+
+def read_chosen(snapshot: Snapshot, plan: ScanPlan, columns: ColumnCache) -> list[pa.RecordBatch] | None:
+    """Read the rows of a plan at once where indexes chose so few that one task would read them.
+
+    Tasks, their sizes and the joining of their batches take a quarter of the time of a row by its key
+    (`benchmarks/indexes.py`).
+
+    Returns:
+        The batches that `scan_batches` yields; None if it must be asked.
+    """
+    choices = plan.choices
+    if choices is None or plan.limit is not None or plan.offset or plan.batch_rows is not None:
+        return None
+    if not choices.closes(len(plan.fragment_ids)) or ROW_OFFSET in plan.hidden or plan.place_of is None:
+        return None
+    parts = choices.rows.parts
+    if len(parts) > SELECTION_TASK_FRAGMENTS or len(choices.rows) >= SELECTION_TASK_ROWS:
+        return None
+    if not parts:
+        return []
+    places = sorted((plan.place_of[fragment_id], fragment_id) for fragment_id in parts)
+    filter_, *others = [choices.residual(fragment_id) for _, fragment_id in places]
+    if any(other is not filter_ for other in others):
+        return None
+    task_plan = plan.with_filter(filter_)
+    if ROW_OFFSET in task_plan.hidden_in_filter:
+        return None
+    shares = [
+        selected_rows.Share(FragmentReader(snapshot, plan.fragments[place], columns), choices.offsets(fragment_id))
+        for place, fragment_id in places
+    ]
+    return selected_rows.read_shares(task_plan, shares)
 
 
 def count_rows(

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lance_duck.file.column import Rows
+from lance_duck.kernels.jit import readonly
 from lance_duck.scan.costs import DENSE_SHARE, POINT_ROWS, POINT_SHARE
 from lance_duck.store.request import is_watched
 
@@ -53,5 +54,5 @@ def choose_row_access(rows: Rows, num_rows: int, *, may_read_between: bool = Fal
 
 
 def as_points(rows: Rows) -> NDArray[np.int64]:
-    """Return rows as int64 offsets."""
-    return np.arange(rows.start, rows.stop, dtype=np.int64) if isinstance(rows, slice) else rows
+    """Return rows as int64 offsets that kernels take as they are, for each column."""
+    return readonly(np.arange(rows.start, rows.stop, dtype=np.int64) if isinstance(rows, slice) else rows)

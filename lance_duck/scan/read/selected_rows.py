@@ -88,7 +88,8 @@ def count_shares(plan: ScanPlan, shares: Sequence[Share]) -> int:
 
 def _prepared(plan: ScanPlan, shares: Sequence[Share]) -> list[Share]:
     """Return the shares without deleted rows; opens many files at once where each takes a round trip."""
-    open_at_once([share.reader for share in shares], (*plan.first_reads, *plan.later_reads))
+    if len(shares) > 1:
+        open_at_once([share.reader for share in shares], (*plan.first_reads, *plan.later_reads))
     return [living for share in shares if len((living := share.living()).offsets)]
 
 

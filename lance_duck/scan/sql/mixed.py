@@ -24,7 +24,7 @@ from lance_duck.scan.sql.arrow_casts import with_casts
 from lance_duck.scan.sql.constants import computed, constant_tokens, ends_constant
 from lance_duck.scan.sql.literals import Literal, NotSimpleError
 from lance_duck.scan.sql.names import quote_names
-from lance_duck.scan.sql.parser import Parser
+from lance_duck.scan.sql.parser import Parser, plain_comparison
 from lance_duck.scan.sql.texts import implied_by_tokens
 from lance_duck.scan.sql.tokens import SqlToken, tokens
 from lance_duck.scan.sql.vet import all_parameters, bind_conditions, operand_paths
@@ -85,6 +85,8 @@ def read_sql(text: str, schema: pa.Schema, parameters: Parameters = None) -> Pre
         A predicate if all of the text is simple, a `MixedSql` if parts are; None if the text is not AND, OR and NOT of
         conditions.
     """
+    if not parameters and (comparison := plain_comparison(text, schema)) is not None:
+        return comparison
     try:
         parser = _MixedParser(text, schema, parameters)
         tree = parser.whole()

@@ -78,12 +78,17 @@ def tokens(text: str, *, simple: bool = True) -> list[SqlToken]:
         if match.lastgroup is not None:
             kind = match.lastgroup if match.re is _TOKEN else "other"
             word = match[kind]
-            is_keyword = kind == "word" and word.lower() in _RESERVED
+            is_keyword = kind == "word" and is_reserved(word)
             start = match.start(kind)
             result.append(SqlToken("keyword" if is_keyword else kind, word.lower() if is_keyword else word, start, at))
             if end > LISTS_IN_TEXT and word in ("(", "[") and result[-2:-1] == [_IN]:
                 at = _list(text, at, result)
     return result
+
+
+def is_reserved(word: str) -> bool:
+    """Return whether a word is a keyword of conditions, in any case, and no name."""
+    return word.lower() in _RESERVED
 
 
 def _list(text: str, at: int, result: list[SqlToken]) -> int:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from lance_duck.errors import InvalidInputError
 from lance_duck.scan.filters import ExpressionFilter, SqlFilter, TreeFilter, make_filter
-from lance_duck.scan.sql.parser import tree_from_sql
+from lance_duck.scan.sql.parser import plain_comparison, tree_from_sql
 from lance_duck.scan.sql.vet import parse_sql
 
 NAN = math.nan
@@ -360,3 +360,45 @@ def test_the_tree_never_differs_from_duckdb(text: str) -> None:
     tree = tree_from_sql(text, BATCH.schema)
     if tree is not None:
         assert TreeFilter(tree).mask(COLUMNS, BATCH.num_rows).to_pylist() == by_duckdb(text)
+
+
+LITERALS = [
+    "0",
+    "1",
+    "-5",
+    "- 5",
+    "007",
+    "255",
+    "256",
+    "99999999999999999999",
+    "1.5",
+    "'a'",
+    "'it''s'",
+    "'z",
+    "''",
+    "NULL",
+]
+SPACES = ["", " ", "\n\t"]
+
+
+@given(
+    parts=st.tuples(
+        st.sampled_from([*BATCH.column_names[:-5], "I", "K", "missing", "date", "not", '"i"', "st.a.b", "l"]),
+        st.sampled_from(["=", "==", "<>", "!=", "<", "<=", ">", ">=", "@>"]),
+        st.sampled_from([*LITERALS, "date '2024-02-29'", "'2024-02-29'", "1::int", "1 + 1", "1 or b"]),
+        st.sampled_from(SPACES),
+        st.sampled_from(SPACES),
+    )
+)
+def test_a_plain_comparison_is_what_the_parser_makes_of_it(parts: tuple[str, str, str, str, str]) -> None:
+    name, op, literal, before, after = parts
+    text = f"{before}{name}{after}{op}{before}{literal}{after}"
+    tree = plain_comparison(text, BATCH.schema)
+    assert tree is None or tree == tree_from_sql(text, BATCH.schema)
+
+
+@pytest.mark.parametrize("text", ["i = 7", " u>=-0 ", "s <> 'a b'", "I=1", "k = 'x'", "t < '2024-01-01 00:00:00'"])
+def test_keys_are_plain_comparisons(text: str) -> None:
+    tree = plain_comparison(text, BATCH.schema)
+    assert tree is not None
+    assert tree == tree_from_sql(text, BATCH.schema)
