@@ -15,6 +15,8 @@ import pyarrow.compute as pc
 
 from lance_duck.dataset import LanceDataset
 from lance_duck.duck import connect
+from lance_duck.index.vector.graph.hnsw import EF_CONSTRUCTION, MAX_LEVEL, M
+from lance_duck.index.vector.graph.join import join_graph
 from lance_duck.kernels.cache import writable_folder
 from lance_duck.kernels.notice import first_use
 from lance_duck.text.analyser import Analyser
@@ -229,6 +231,7 @@ def _search(ds: LanceDataset) -> None:
     ds.to_table(nearest={"column": "bits", "q": np.zeros(16, np.uint8), "k": 5, "metric": "hamming"})
     ds.create_index("f32", "IVF_PQ", num_partitions=2, num_sub_vectors=4)
     ds.create_index("f64", "IVF_HNSW_SQ", num_partitions=2)
+    join_graph(np.random.default_rng(_SEED).random((1000, 16), np.float32), M, EF_CONSTRUCTION, MAX_LEVEL)
     ds.create_index("f16", "IVF_FLAT", num_partitions=2)
     for column in ("f16", "f32", "f64"):
         ds.to_table(nearest={"column": column, "q": [0.5] * 16, "k": 5})

@@ -1,4 +1,4 @@
-"""Near neighbours of all vectors among themselves, by products of matrices, block by block.
+"""Near neighbours of all vectors among themselves, block by block.
 
 A block is the vectors around a centroid. The vectors of a block are compared with those of the blocks that are near to
 most of them; a vector at the border of a block may miss some of its neighbours.
@@ -6,104 +6,199 @@ most of them; a vector at the border of a block may miss some of its neighbours.
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Any, Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lance_duck.index.vector.library import faiss
 from lance_duck.index.vector.threads import side_by_side
+from lance_duck.kernels.jit import readonly
+from lance_duck.kernels.vectors.tiles import (
+    ROWS,
+    SLACK,
+    TILE,
+    candidates_room,
+    fill_tiles,
+    nearest_in_tiles,
+    sort_nearest,
+)
 
+Vectors = NDArray[np.float32]
 Far = NDArray[np.float32]
 Numbers = NDArray[np.int32]
+Rows = NDArray[np.int64]
 
 _SEED: Final = 7
 _ALL: Final = 2048  # up to so many vectors are one block
 _BLOCK: Final = 256
-_AT_ONCE: Final = 1024  # vectors of a block that are compared at once
-_PROBES: Final = 6  # blocks that are near to a vector
-_MOST_BLOCKS: Final = 16
-_MOST: Final = 32 * _BLOCK  # vectors that one is compared with, where blocks are of very different sizes
+_AT_ONCE: Final = 256  # vectors that are compared at once: their products with a tile take 64 KB
+_PROBES: Final = 8  # blocks that are near to a vector
+_MOST_BLOCKS: Final = 24
+_MOST_TILES: Final = 32 * _BLOCK // TILE  # that a vector is compared with, where blocks are of very different sizes
 _ENOUGH: Final = 0.9  # share of the near blocks of the vectors of a block that are compared with it
 _ROUNDS: Final = 4
 _SAMPLE: Final = 32  # vectors for each centroid
+_FILLED: Final = 64  # tiles that one task fills
+_ASSIGNED: Final = 1 << 13  # vectors that one task assigns to blocks
 
 
-def near(vectors: NDArray[np.float32], k: int) -> tuple[Far, Numbers]:
-    """Return approximately the k nearest neighbours of each vector, nearest first, without itself.
+class NearNeighbors(NamedTuple):
+    """The near neighbours of each vector, nearest first, without itself.
+
+    Attributes:
+        far: float32 (n, k): squared distances; inf where there is no neighbour.
+        numbers: int32 (n, k): rows of vectors; -1 where there is no neighbour.
+        order: int64 (n,): all rows, those of a block one after another.
+    """
+
+    far: Far
+    numbers: Numbers
+    order: Rows
+
+
+def near(vectors: Vectors, k: int) -> NearNeighbors:
+    """Return approximately the k nearest neighbours of each vector.
 
     Args:
-        vectors: float32 (n, dim), C-contiguous, finite, around the origin.
+        vectors: float32 (n, dim), C-contiguous, finite; n is at least 1.
         k: Neighbours of each vector, at least 1.
-
-    Returns:
-        Squared distances, float32 (n, k), inf where there is no neighbour; and numbers of vectors, int32 (n, k), -1
-        there.
     """
-    count = len(vectors)
-    neighbors = _Neighbors(vectors, k)
-    if count <= _ALL:
-        neighbors.compare(np.arange(count), np.arange(count))
-        return neighbors.far, neighbors.numbers
-    blocks = count // _BLOCK
-    probes = _probes(vectors, blocks)
-    order = np.argsort(probes[:, 0], kind="stable")
-    ends = np.searchsorted(probes[order, 0], np.arange(1, blocks))
-    members = np.split(order, ends)
-    side_by_side(partial(_look, neighbors, members, probes), range(blocks))
-    return neighbors.far, neighbors.numbers
+    vectors = readonly(vectors)
+    middle = vectors.mean(axis=0, dtype=np.float64).astype(np.float32)
+    num_blocks = len(vectors) // _BLOCK if len(vectors) > _ALL else 1
+    probes = _probes(vectors, middle, num_blocks)
+    blocks = _VectorBlocks(vectors, middle, probes, num_blocks)
+    far = np.empty((len(vectors), k), np.float32)
+    numbers = np.empty((len(vectors), k), np.int32)
+    side_by_side(lambda block: blocks.look(block, far, numbers), range(num_blocks))
+    return NearNeighbors(far, numbers, blocks.order)
 
 
-def _probes(vectors: NDArray[np.float32], blocks: int) -> Numbers:
+def _probes(vectors: Vectors, middle: Vectors, num_blocks: int) -> Numbers:
     """Return the blocks that are nearest to each vector, (n, probes); the first one is its own."""
-    clustering: Any = faiss.Clustering(vectors.shape[1], blocks)
-    clustering.niter, clustering.seed = _ROUNDS, _SEED
-    clustering.min_points_per_centroid, clustering.max_points_per_centroid = 1, _SAMPLE
-    index: Any = faiss.IndexFlatL2(vectors.shape[1])
-    clustering.train(vectors, index)
-    probes: Numbers = index.search(vectors, min(_PROBES, blocks))[1].astype(np.int32)
-    return probes
+    if num_blocks == 1:
+        return np.zeros((len(vectors), 1), np.int32)
+    size = min(len(vectors), num_blocks * _SAMPLE)
+    sample = vectors[np.random.default_rng(_SEED).choice(len(vectors), size, replace=False)]
+    centroids = sample[:num_blocks].copy()
+    for _ in range(_ROUNDS):
+        own = _nearest_centroids(sample, centroids, middle, 1)[:, 0]
+        order = np.argsort(own, kind="stable")
+        sizes = np.bincount(own, minlength=num_blocks)
+        has_vectors = sizes > 0
+        starts = (np.cumsum(sizes) - sizes)[has_vectors]
+        sums = np.add.reduceat(sample[order], starts, axis=0, dtype=np.float64)
+        centroids[has_vectors] = sums / sizes[has_vectors, None]
+    return _nearest_centroids(vectors, centroids, middle, min(_PROBES, num_blocks))
 
 
-def _look(neighbors: _Neighbors, members: list[NDArray[np.int64]], probes: Numbers, block: int) -> None:
-    """Compare the vectors of a block with those of near blocks."""
-    mine = members[block]
-    if not len(mine):
-        return
-    counts = np.bincount(np.maximum(probes[mine], 0).ravel(), minlength=len(members))
-    counts[block] = len(mine)
-    order = np.argsort(-counts, kind="stable")
-    order = np.concatenate([[block], order[order != block]])[:_MOST_BLOCKS]
-    enough = int(np.searchsorted(np.cumsum(counts[order]), _ENOUGH * probes[mine].size)) + 1
-    others = np.concatenate([members[other] for other in order[:enough]])
-    if len(others) > _MOST:
-        others = np.random.default_rng(block).choice(others, _MOST, replace=False)
-    for first in range(0, len(mine), _AT_ONCE):
-        neighbors.compare(mine[first : first + _AT_ONCE], others)
+def _nearest_centroids(vectors: Vectors, centroids: Vectors, middle: Vectors, k: int) -> Numbers:
+    """Return the k nearest centroids of each vector, nearest first."""
+    places = np.full(-(-len(centroids) // TILE) * TILE, -1, np.int64)
+    places[: len(centroids)] = np.arange(len(centroids))
+    tiles = _Tiles(readonly(centroids), middle, places)
+    all_tiles = np.arange(len(places) // TILE)
+    vectors, result = readonly(vectors), np.empty((len(vectors), k), np.int32)
+
+    def assign(first: int) -> None:
+        for begin in range(first, min(first + _ASSIGNED, len(vectors)), _AT_ONCE):
+            rows = np.arange(begin, min(begin + _AT_ONCE, len(vectors)))
+            far, numbers, counts = tiles.nearest(vectors, rows, all_tiles, k)
+            far[np.arange(k + SLACK) >= counts[:, None]] = np.inf
+            order = np.argsort(far, axis=1, kind="stable")[:, :k]
+            result[rows] = np.take_along_axis(numbers, order, axis=1)
+
+    side_by_side(assign, range(0, len(vectors), _ASSIGNED))
+    return result
 
 
-class _Neighbors:
-    """The nearest neighbours of vectors so far.
+class _Tiles:
+    """Vectors in tiles, to be compared with others.
 
     Args:
-        vectors: float32 (n, dim), vectors to compare.
-        k: Neighbours of each vector.
+        vectors: float32 (n, dim), read-only.
+        middle: float32 (dim,), a vector among them: products of vectors around it lose the least.
+        places: int64 (tiles · `TILE`,), row of each place; -1 for places without a vector.
     """
 
-    def __init__(self, vectors: NDArray[np.float32], k: int) -> None:
-        self._vectors = vectors
-        self.far = np.full((len(vectors), k), np.inf, np.float32)
-        self.numbers = np.full((len(vectors), k), -1, np.int32)
+    def __init__(self, vectors: Vectors, middle: Vectors, places: Rows) -> None:
+        self._middle = middle
+        self._dim = -(-vectors.shape[1] // ROWS) * ROWS
+        count = len(places) // TILE
+        self._tiles = np.empty((count, self._dim * TILE), np.float32)
+        self._squares = np.empty((count, TILE), np.float32)
 
-    def compare(self, mine: NDArray[np.int64], others: NDArray[np.int64]) -> None:
-        """Set the neighbours of some vectors to the nearest among others."""
-        num_near = min(self.numbers.shape[1] + 1, len(others))
-        far, places = faiss.knn(self._vectors[mine], self._vectors[others], num_near)
-        numbers = others[places]
-        itself = (numbers == mine[:, None]) | (places < 0)
-        itself[~itself.any(axis=1), -1] = True
-        order = np.argsort(itself, axis=1, kind="stable")[:, : num_near - 1]
-        is_duplicate = np.take_along_axis(itself, order, axis=1)
-        self.far[mine, : num_near - 1] = np.where(is_duplicate, np.inf, np.take_along_axis(far, order, axis=1))
-        self.numbers[mine, : num_near - 1] = np.where(is_duplicate, -1, np.take_along_axis(numbers, order, axis=1))
+        def fill(first: int) -> None:
+            last = first + _FILLED
+            rows = places[first * TILE : last * TILE]
+            fill_tiles(vectors, rows, middle, self._tiles[first:last], self._squares[first:last])
+
+        side_by_side(fill, range(0, count, _FILLED))
+
+    def nearest(self, vectors: Vectors, rows: Rows, chosen: Rows, k: int) -> tuple[Far, Numbers, Numbers]:
+        """Find the nearest vectors of some tiles, and a few more.
+
+        Returns:
+            Squared distances less the squared length of the row, and places in the tiles, (rows, k + `SLACK`), in no
+            order; and how many of them are candidates.
+        """
+        height = -(-len(rows) // ROWS) * ROWS
+        mine = np.zeros((height, self._dim), np.float32)
+        mine[: len(rows), : vectors.shape[1]] = np.float32(-2) * (vectors[rows] - self._middle)
+        shape = (height, candidates_room(k))
+        far, places, counts = np.empty(shape, np.float32), np.empty(shape, np.int32), np.empty(height, np.int32)
+        products, bounds = np.empty(height * TILE, np.float32), np.empty(height, np.float32)
+        nearest_in_tiles(mine, chosen, self._tiles, self._squares, k, products, far, places, counts, bounds)
+        return far[: len(rows), : k + SLACK], places[: len(rows), : k + SLACK], counts[: len(rows)]
+
+
+class _VectorBlocks:
+    """The vectors of all blocks, in tiles that each have vectors of one block.
+
+    Args:
+        vectors: float32 (n, dim), read-only.
+        middle: float32 (dim,), the mean of the vectors.
+        probes: int32 (n, probes), near blocks of each vector, its own first.
+        count: Number of blocks.
+
+    Attributes:
+        order: int64 (n,), rows ordered by block.
+    """
+
+    def __init__(self, vectors: Vectors, middle: Vectors, probes: Numbers, count: int) -> None:
+        self._vectors = vectors
+        self._probes = probes
+        self.order = np.argsort(probes[:, 0], kind="stable")
+        sizes = np.bincount(probes[:, 0], minlength=count)
+        self._ends = np.cumsum(sizes)
+        num_tiles = -(-sizes // TILE)
+        self._tile_ends = np.cumsum(num_tiles)
+        padding = np.repeat((self._tile_ends - num_tiles) * TILE - (self._ends - sizes), sizes)
+        places = np.full(int(num_tiles.sum()) * TILE, -1, np.int64)
+        places[np.arange(len(vectors)) + padding] = self.order
+        self._tiles = _Tiles(vectors, middle, places)
+        self._numbers = places.astype(np.int32)
+
+    def look(self, block: int, far: Far, numbers: Numbers) -> None:
+        """Compare the vectors of a block with those of near blocks; write their neighbours."""
+        mine = self.order[self._ends[block - 1] if block else 0 : self._ends[block]]
+        if not len(mine):
+            return
+        chosen = self._near_tiles(block, self._probes[mine])
+        for first in range(0, len(mine), _AT_ONCE):
+            rows = mine[first : first + _AT_ONCE]
+            _, places, counts = self._tiles.nearest(self._vectors, rows, chosen, far.shape[1] + 1)
+            sort_nearest(self._vectors, rows, self._numbers, np.ascontiguousarray(places), counts, far, numbers)
+
+    def _near_tiles(self, block: int, probes: Numbers) -> Rows:
+        """Return the tiles of a block and of near ones, its own first."""
+        counts = np.bincount(probes.ravel(), minlength=len(self._ends))
+        counts[block] = len(probes)
+        order = np.argsort(-counts, kind="stable")
+        order = np.concatenate([[block], order[order != block]])[:_MOST_BLOCKS]
+        enough = int(np.searchsorted(np.cumsum(counts[order]), _ENOUGH * probes.size)) + 1
+        spans = [(self._tile_ends[i - 1] if i else 0, self._tile_ends[i]) for i in order[:enough]]
+        tiles = np.concatenate([np.arange(*span) for span in spans])
+        if len(tiles) > _MOST_TILES:
+            tiles = np.random.default_rng(block).choice(tiles, _MOST_TILES, replace=False)
+        return tiles

@@ -104,7 +104,8 @@ def test_islands_of_equal_vectors_are_noticed() -> None:
 @pytest.mark.parametrize(("count", "k"), [(2, 3), (300, 5), (3000, 5)])
 def test_near_neighbours_are_the_nearest(count: int, k: int) -> None:
     vectors = blobs(count)
-    far, numbers = near(vectors, k)
+    far, numbers, order = near(vectors, k)
+    assert np.sort(order).tolist() == list(range(count))
     assert far.shape == numbers.shape == (count, k)
     assert (numbers != np.arange(count)[:, None]).all()
     there = min(k, count - 1)
@@ -120,26 +121,44 @@ def test_near_neighbours_are_the_nearest(count: int, k: int) -> None:
 
 
 def test_a_graph_that_is_made_in_parts_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    order = np.random.default_rng(1).permutation(500)
-    vectors = blobs(500) + 3
+    members = np.random.default_rng(1).permutation(500)[:130]
     sparse = build_graph(blobs(130), "l2", m=8, ef_construction=40)
     table = np.random.default_rng(2).integers(-1, 500, (500, 16)).astype(np.int32)
-
-    def made() -> tuple[np.ndarray, Graph]:
-        storage: Any = join._shuffled(vectors, order)
-        numbers: np.ndarray = faiss.rev_swig_ptr(storage.get_xb(), vectors.size).reshape(vectors.shape).copy()
-        return numbers, join._renumbered(join._whole(sparse, table), order)
-
-    whole = made()
+    whole = join._whole(sparse, members, table)
     monkeypatch.setattr(join, "_AT_ONCE", 77)
-    parts = made()
-    np.testing.assert_array_equal(parts[0], whole[0])
-    np.testing.assert_allclose(whole[0], vectors[order] - vectors.mean(axis=0), atol=1e-5)
-    assert parts[1].entry_point == whole[1].entry_point
+    parts = join._whole(sparse, members, table)
+    assert parts.entry_point == whole.entry_point == members[sparse.entry_point]
     for name in ("levels", "room", "offsets", "neighbors"):
-        np.testing.assert_array_equal(getattr(parts[1], name), getattr(whole[1], name))
-    for row in (0, 76, 77, 499):
-        place = int(np.flatnonzero(order == row)[0])
-        first = int(whole[1].offsets[row])
-        expected = np.where(table[place] >= 0, order[table[place]], -1)
-        np.testing.assert_array_equal(whole[1].neighbors[first : first + 16], expected)
+        np.testing.assert_array_equal(getattr(parts, name), getattr(whole, name))
+    for row in range(500):
+        first = int(whole.offsets[row])
+        np.testing.assert_array_equal(whole.neighbors[first : first + 16], table[row])
+    for place, row in enumerate(members.tolist()):
+        old = sparse.neighbors[int(sparse.offsets[place]) + 16 : int(sparse.offsets[place + 1])]
+        new = whole.neighbors[int(whole.offsets[row]) + 16 : int(whole.offsets[row + 1])]
+        np.testing.assert_array_equal(new, np.where(old >= 0, members[old], -1))
+
+
+@pytest.mark.parametrize("dim", [1, 3, 2048])
+def test_vectors_of_any_length_are_joined(dim: int) -> None:
+    random = np.random.default_rng(4)
+    directions = random.normal(size=(4, dim))
+    vectors = (random.normal(size=(2300 if dim < 9 else 600, 4)) @ directions).astype(np.float32)
+    graph = joined(vectors, 8, 40)
+    storage = flat_storage(dim, "l2")
+    storage.add(vectors)
+    parameters: Any = faiss.SearchParametersHNSW(efSearch=100)
+    assert (index_of(storage, graph).search(vectors[:50], 1, params=parameters)[0] == 0).mean() > 0.9
+
+
+def test_threads_do_not_change_what_is_near() -> None:
+    vectors = blobs(3000)
+    threads: Any = faiss
+    count, many = threads.omp_get_max_threads(), near(vectors, 9)
+    threads.omp_set_num_threads(1)
+    try:
+        alone = near(vectors, 9)
+    finally:
+        threads.omp_set_num_threads(count)
+    for one, other in zip(many, alone, strict=True):
+        np.testing.assert_array_equal(one, other)

@@ -1,0 +1,218 @@
+"""Kernels that choose the neighbours of vectors in a graph.
+
+The plain reference is in `tests/unit/kernels/vectors`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lance_duck.kernels.jit import kernel, summing_kernel, summing_subroutine
+from lance_duck.kernels.vectors.tiles import squared_distance
+
+Floats = NDArray[np.float32]
+Numbers = NDArray[np.int32]
+Places = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+
+@summing_kernel
+def choose_diverse(
+    vectors: Floats, rows: Places, far: Floats, nearest: Numbers, most: int, chosen: Flags, work: Numbers
+) -> None:
+    """Choose neighbours that are nearer to their vector than to each other, nearest first.
+
+    Args:
+        vectors: float32 (n, dim).
+        rows: int64, rows of the vectors whose neighbours are chosen.
+        far: float32 (n, k), squared distances to the candidates, ascending.
+        nearest: int32 (n, k), rows of the candidates, -1 after the last.
+        most: Neighbours to choose at most.
+        chosen: bool (n, k), in whose rows `rows` the choice is written.
+        work: int32 (most,), for work.
+    """
+    k = nearest.shape[1]
+    for row in rows:
+        chosen[row, :] = False
+        size = 0
+        for j in range(k):
+            number = nearest[row, j]
+            if number < 0 or size == most:
+                break
+            if is_diverse(vectors, number, far[row, j], work, size):
+                work[size] = number
+                size += 1
+                chosen[row, j] = True
+
+
+@summing_subroutine
+def is_diverse(vectors: Floats, number: int, distance: np.float32, others: Numbers, size: int) -> bool:
+    """Return whether a vector is at least `distance` away from the first `size` others."""
+    mine = vectors[number]
+    for i in range(size):  # noqa: SIM110  a kernel has no generators
+        if squared_distance(mine, vectors[others[i]]) < distance:
+            return False
+    return True
+
+
+@kernel
+def count_reversed(nearest: Numbers, chosen: Flags, starts: Places) -> None:
+    """Count how often each vector is a chosen neighbour.
+
+    Args:
+        nearest: int32 (n, k), rows of candidates.
+        chosen: bool (n, k), which candidates are neighbours.
+        starts: int64 (n + 1,), filled with the number of times up to each vector.
+    """
+    count, k = nearest.shape
+    starts[:] = 0
+    for row in range(count):
+        for j in range(k):
+            if chosen[row, j]:
+                starts[nearest[row, j] + 1] += 1
+    for row in range(count):
+        starts[row + 1] += starts[row]
+
+
+@kernel
+def reverse_edges(far: Floats, nearest: Numbers, chosen: Flags, starts: Places, ends: Numbers, lengths: Floats) -> None:
+    """Write the vectors that have each vector as a chosen neighbour.
+
+    Args:
+        far: float32 (n, k), squared distances to the candidates.
+        nearest: int32 (n, k), rows of candidates.
+        chosen: bool (n, k), which candidates are neighbours.
+        starts: int64 (n + 1,), from `count_reversed`; afterwards where the part of each vector ends.
+        ends: int32 (edges,), filled with rows, vector by vector.
+        lengths: float32 (edges,), filled with their squared distances.
+    """
+    count, k = nearest.shape
+    for row in range(count):
+        for j in range(k):
+            if chosen[row, j]:
+                other = nearest[row, j]
+                place = starts[other]
+                ends[place], lengths[place] = row, far[row, j]
+                starts[other] = place + 1
+
+
+@summing_kernel
+def join_edges(
+    vectors: Floats,
+    rows: Places,
+    far: Floats,
+    nearest: Numbers,
+    chosen: Flags,
+    stops: Places,
+    ends: Numbers,
+    lengths: Floats,
+    table: Numbers,
+    work: Numbers,
+    distances: Floats,
+) -> None:
+    """Write the neighbours of vectors: chosen ones in both directions, and in free places the nearest ones.
+
+    Where there are more chosen ones than places, those that are nearer to their vector than to each other are taken.
+
+    Args:
+        vectors: float32 (n, dim).
+        rows: int64, rows of the vectors.
+        far: float32 (n, k), squared distances to the candidates, ascending.
+        nearest: int32 (n, k), rows of the candidates, -1 after the last.
+        chosen: bool (n, k), which candidates are neighbours.
+        stops: int64 (n + 1,), where the part of each vector in `ends` ends.
+        ends: int32 (edges,), rows of vectors that have a vector as a neighbour.
+        lengths: float32 (edges,), their squared distances.
+        table: int32 (n, width), in whose rows `rows` neighbours are written behind those that are there, each once, -1
+            after the last.
+        work: int32 (k + width,), for work.
+        distances: float32 (k + width,), for work.
+    """
+    k, width = nearest.shape[1], table.shape[1]
+    for row in rows:
+        size = 0
+        for j in range(k):
+            if chosen[row, j]:
+                work[size], distances[size] = nearest[row, j], far[row, j]
+                size += 1
+        size = add_reversed(row, stops, ends, lengths, size, size + width, work, distances)
+        mine = table[row]
+        filled = 0
+        while filled < width and mine[filled] >= 0:
+            filled += 1
+        if size > width:
+            size = keep_diverse(vectors, size, width, work, distances)
+        filled = fill_places(mine, filled, work, size)
+        for j in range(k):
+            if nearest[row, j] < 0 or filled == width:
+                break
+            filled = add_once(mine, filled, nearest[row, j])
+        for j in range(filled, width):
+            mine[j] = -1
+
+
+@summing_subroutine
+def add_reversed(
+    row: int,
+    stops: Places,
+    ends: Numbers,
+    lengths: Floats,
+    size: int,
+    most: int,
+    work: Numbers,
+    distances: Floats,
+) -> int:
+    """Add the nearest vectors that have a vector as a neighbour to its sorted neighbours, each once."""
+    for place in range(stops[row - 1] if row else 0, stops[row]):
+        number, distance = ends[place], lengths[place]
+        if size == most and distances[size - 1] <= distance:
+            continue
+        is_there = False
+        for i in range(size):
+            is_there |= work[i] == number
+        if is_there:
+            continue
+        at = size
+        while at > 0 and distances[at - 1] > distance:
+            at -= 1
+        size = min(size + 1, most)
+        for back in range(size - 1, at, -1):
+            work[back], distances[back] = work[back - 1], distances[back - 1]
+        work[at], distances[at] = number, distance
+    return size
+
+
+@summing_subroutine
+def keep_diverse(vectors: Floats, size: int, width: int, work: Numbers, distances: Floats) -> int:
+    """Keep sorted neighbours that are nearer to their vector than to each other; return their number."""
+    kept = 0
+    for i in range(size):
+        if kept == width:
+            break
+        if is_diverse(vectors, work[i], distances[i], work, kept):
+            work[kept] = work[i]
+            kept += 1
+    return kept
+
+
+@summing_subroutine
+def fill_places(mine: Numbers, filled: int, others: Numbers, size: int) -> int:
+    """Fill free places with the first `size` others; return the number of filled places."""
+    for i in range(size):
+        if filled == len(mine):
+            break
+        filled = add_once(mine, filled, others[i])
+    return filled
+
+
+@summing_subroutine
+def add_once(mine: Numbers, filled: int, number: int) -> int:
+    """Add a number behind the first `filled` ones unless it is among them; return how many there are."""
+    is_there = False
+    for i in range(filled):
+        is_there |= mine[i] == number
+    if is_there:
+        return filled
+    mine[filled] = number
+    return filled + 1
