@@ -22,8 +22,8 @@ def size_lists(num_bytes: int, offsets: Int64s, lists: Int64s, rows: Int64s, siz
 
     Args:
         num_bytes: Number of bytes of all values.
-        offsets: See above.
-        lists: See above.
+        offsets: Where each value begins.
+        lists: The first value of each list.
         rows: Lists to count, in any order.
         sizes: Written: the number of values, and of bytes.
 
@@ -57,8 +57,8 @@ def gather_lists(
 
     Args:
         data: Bytes of all values.
-        offsets: See above.
-        lists: See above.
+        offsets: Where each value begins.
+        lists: The first value of each list.
         rows: Lists to copy, in any order.
         out: Written: the bytes of their values.
         out_offsets: Written: offsets of the copy.
@@ -84,8 +84,8 @@ def count_postings(offsets: Int64s, lists: Int64s, lengths: Int64s, block_size: 
     """Count the postings of terms, which are lists of blocks.
 
     Args:
-        offsets: See above.
-        lists: See above.
+        offsets: Where each value begins.
+        lists: The first value of each list.
         lengths: Number of postings of each term.
         block_size: Number of postings of a full block.
         most: Most postings that a byte can hold.

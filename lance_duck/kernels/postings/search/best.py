@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from lance_duck.kernels import status
 from lance_duck.kernels.jit import kernel
 from lance_duck.kernels.postings.scores import norm_of, score_of
-from lance_duck.kernels.postings.search.heap import push
+from lance_duck.kernels.postings.search.heap import push, score_to_reach
 from lance_duck.kernels.postings.search.reading import count_of, decode_known
 
 Int64s = NDArray[np.int64]
@@ -46,14 +46,14 @@ def find_best_of_term(
     """Find the best documents of one term.
 
     Args:
-        postings: See above; of one term.
-        scoring: See above.
+        postings: Postings of the term.
+        scoring: Weights, norms and keys of documents.
         bounds: The most that the term adds to the score of a document of each block; a little too large.
         order: Blocks in the order of their bounds, the greatest first.
         least: Lowest score of a document that is returned.
-        best: See above.
+        best: Written: scores and ids of the best documents.
         room: (2, documents of a block), for work.
-        counts: See above.
+        counts: Written: number of documents found, number of blocks decoded.
 
     Returns:
         A status; its place is 0.
@@ -65,7 +65,7 @@ def find_best_of_term(
     num_best = np.int64(0)
     for number in range(len(order)):
         block = order[number]
-        threshold = max(least, np.float64(scores[0])) if num_best == len(scores) else least
+        threshold = score_to_reach(scores, num_best, least)
         if bounds[block] < threshold:
             break
         code = decode_known(postings, 0, block, ids, frequencies)

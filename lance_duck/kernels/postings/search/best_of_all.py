@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from lance_duck.kernels import status
 from lance_duck.kernels.jit import kernel
-from lance_duck.kernels.postings.search.heap import push
-from lance_duck.kernels.postings.search.intersect import intersect_window, score_row
+from lance_duck.kernels.postings.search.heap import push, score_to_reach
+from lance_duck.kernels.postings.search.intersect import intersect_promising, score_row
 
 Int64s = NDArray[np.int64]
 
@@ -25,28 +25,23 @@ def find_best_of_all(
     """Find the best documents that have all of several terms.
 
     Args:
-        postings: See above.
-        scoring: See above.
-        windows: See above.
+        postings: Postings of the terms.
+        scoring: Weights, norms and keys of documents.
+        windows: Bounds of the scores in each window, and the order of windows.
         least: Lowest score of a document that is returned.
-        best: See above.
-        work: See above.
-        counts: See above.
+        best: Written: scores and ids of the best documents.
+        work: Room for the candidates of a window.
+        counts: Written: number of documents found, number of blocks decoded.
 
     Returns:
         A status; its place is a term.
     """
-    bounds, totals, order, size = windows
     keys, slots = scoring[3], scoring[4]
     scores, documents = best
     num_best = np.int64(0)
-    for number in range(len(order)):
-        window = order[number]
-        threshold = max(least, np.float64(scores[0])) if num_best == len(scores) else least
-        if totals[window] < 0 or totals[window] < threshold:
-            continue
-        span, limits = (window * size, size, len(totals)), (bounds, window, threshold)
-        num_candidates, code = intersect_window(postings, scoring, span, len(slots), limits, work, counts)
+    for number in range(len(windows[2])):
+        threshold = score_to_reach(scores, num_best, least)
+        num_candidates, code = intersect_promising(postings, scoring, windows, number, threshold, work, counts)
         if code != status.OK:
             return int(code)
         for i in range(num_candidates):

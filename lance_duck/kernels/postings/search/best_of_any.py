@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from lance_duck.kernels import status
 from lance_duck.kernels.jit import kernel, subroutine
 from lance_duck.kernels.postings.scores import SLACK, norm_of, score_of
-from lance_duck.kernels.postings.search.heap import push
+from lance_duck.kernels.postings.search.heap import push, score_to_reach
 from lance_duck.kernels.postings.search.intersect import (
     LOOKED_UP,
     ROWS_BEFORE,
@@ -47,15 +47,15 @@ def find_best_of_any(
     looked up for the documents of the others, or all are added up, if the others have about as many.
 
     Args:
-        postings: See above.
-        scoring: See above.
-        windows: See above.
+        postings: Postings of the terms.
+        scoring: Weights, norms and keys of documents.
+        windows: Bounds of the scores in each window, and the order of windows.
         least: Lowest score of a document that is returned.
-        best: See above.
+        best: Written: scores and ids of the best documents.
         work: `work` of `kernels.postings.search.intersect`; (terms, ids of a window), all 0; (ids of a window,), sums
             of the scores of documents; (ids of a window,), places of documents in it; (terms,), the terms by their
             bounds.
-        counts: See above.
+        counts: Written: number of documents found, number of blocks decoded.
 
     Returns:
         A status; its place is a term.
@@ -72,7 +72,7 @@ def find_best_of_any(
     for number in range(len(order)):
         window = order[number]
         start = window * size
-        threshold = max(least, np.float64(scores[0])) if num_best == len(scores) else least
+        threshold = score_to_reach(scores, num_best, least)
         if totals[window] < 0 or totals[window] < threshold:
             continue
         optional = _order_terms(window_bounds, window, threshold, sequence)
@@ -189,15 +189,15 @@ def _best_of_some(
     """Keep the best documents of a window that have one of the last terms of a sequence.
 
     Args:
-        postings: See above.
-        scoring: See above.
+        postings: Postings of the terms.
+        scoring: Weights, norms and keys of documents.
         limits: See `kernels.postings.search.intersect`.
         optional: Number of terms at the beginning of the sequence that are only looked up.
         num_windows: Number of windows.
         work: See `find_best_of_any`.
-        best: See above.
+        best: Written: scores and ids of the best documents.
         num_best: Number of best documents so far.
-        counts: See above.
+        counts: The number of decoded blocks is added to.
 
     Returns:
         (number of best documents, a status).

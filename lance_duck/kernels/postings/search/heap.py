@@ -10,6 +10,12 @@ from lance_duck.kernels.jit import subroutine
 
 
 @subroutine
+def score_to_reach(scores: Any, num_best: Any, least: Any) -> Any:
+    """Return the score that a document must have to be one of the best: at least `least`."""
+    return max(least, np.float64(scores[0])) if num_best == len(scores) else least
+
+
+@subroutine
 def push(scores: Any, documents: Any, keys: Any, num_best: Any, score: Any, document: Any) -> Any:
     """Put a document into the heap of the best, whose root is the worst; return the number of documents in it."""
     if num_best < len(scores):

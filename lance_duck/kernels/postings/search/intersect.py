@@ -40,19 +40,45 @@ _GREATEST: Final = 0xFFFFFFFF
 
 
 @subroutine
+def intersect_promising(
+    postings: Any, scoring: Any, windows: Any, number: Any, threshold: Any, work: Any, counts: Any
+) -> Any:
+    """Find the documents that have all terms in a window, unless none of it can reach a score; see `intersect_window`.
+
+    Args:
+        postings: Postings of the terms.
+        scoring: Weights and norms that scores are made of.
+        windows: Bounds of the scores in each window, and the order of windows.
+        number: Place of the window in that order.
+        threshold: The score.
+        work: Written: the documents.
+        counts: The number of decoded blocks is added to.
+
+    Returns:
+        (number of documents, a status).
+    """
+    bounds, totals, order, size = windows
+    window = order[number]
+    if totals[window] < 0 or totals[window] < threshold:
+        return np.int64(0), np.int64(status.OK)
+    span, limits = (window * size, size, len(totals)), (bounds, window, threshold)
+    return intersect_window(postings, scoring, span, len(scoring[4]), limits, work, counts)
+
+
+@subroutine
 def intersect_window(
     postings: Any, scoring: Any, window: Any, num_needed: Any, limits: Any, work: Any, counts: Any
 ) -> Any:
     """Find the documents of a window that have some terms, and may reach a score, and write them to `work`.
 
     Args:
-        postings: See above.
-        scoring: See above.
+        postings: Postings of the terms.
+        scoring: Weights and norms that scores are made of.
         window: First id of the window, number of its ids, and number of windows.
         num_needed: Number of terms at the beginning of the terms of `work` that a document must have.
-        limits: See above.
-        work: See above.
-        counts: See above.
+        limits: Bounds of the scores of terms, the window among them, and the score.
+        work: Written: the documents.
+        counts: The number of decoded blocks is added to.
 
     Returns:
         (number of documents, a status).
@@ -87,13 +113,13 @@ def leave_out(postings: Any, scoring: Any, stage: Any, num_candidates: Any, limi
     """Leave out candidates that do not reach the score by the first terms and the bounds of the others.
 
     Args:
-        postings: See above.
-        scoring: See above.
+        postings: Postings of the terms.
+        scoring: Weights and norms that scores are made of.
         stage: Number of terms whose places are known.
         num_candidates: Number of candidates.
-        limits: See above.
-        work: See above.
-        counts: See above.
+        limits: Bounds of the scores of terms, the window among them, and the score.
+        work: The candidates, of which those that are left are moved together.
+        counts: The number of decoded blocks is added to.
 
     Returns:
         (number of candidates that are left, a status).
@@ -232,8 +258,8 @@ def _meet(postings: Any, mask: Any, start: Any, size: Any, work: Any, counts: An
     greatest[0] = base + num_marks
     if code != status.OK or num_marks == 0:
         return np.int64(0), code
-    num_matches, code = _find_marks(postings, sequence[1], start, size, base, work, counts)
     candidates, found = rows[0], rows[1]
+    num_matches, code = _find_marks(postings, sequence[1], start, size, base, candidates, work, counts)
     firsts, seconds = rows[ROWS_BEFORE + sequence[0]], rows[ROWS_BEFORE + sequence[1]]
     num_candidates = np.int64(0)
     for i in range(num_matches):
@@ -275,15 +301,20 @@ def _mark_postings(postings: Any, start: Any, size: Any, base: Any, work: Any, c
 
 
 @subroutine
-def _find_marks(postings: Any, term: Any, start: Any, size: Any, base: Any, work: Any, counts: Any) -> Any:
-    """Find the documents of a term in a window that have a mark above `base`.
+def _find_marks(
+    postings: Any, term: Any, start: Any, size: Any, base: Any, documents: Any, work: Any, counts: Any
+) -> Any:
+    """Find the documents of a term in a window that have a mark above `base`, and write them to `documents`.
+
+    Their marks are written to the second row of candidates of `work`, after them, so that `documents` may be that row
+    where only the marks are wanted; their places among the postings to the row of the term.
 
     Returns:
-        (number of these, a status); the documents, their marks and their places are written to `work`.
+        (number of these, a status).
     """
     lists, lengths, block_size, last = postings[2], postings[3], postings[4], postings[6]
     room, state, _, marks, _, rows = work
-    ids, documents, found, places = room[0, term], rows[0], rows[1], rows[ROWS_BEFORE + term]
+    ids, found, places = room[0, term], rows[1], rows[ROWS_BEFORE + term]
     num_matches = np.int64(0)
     block = first_block(last, lists[term], lists[term + 1], start)
     while block < lists[term + 1] and (block == lists[term] or last[block - 1] + 1 < start + size):
@@ -317,30 +348,16 @@ def _find_marked(ids: Any, low: Any, high: Any, start: Any, marks: Any, base: An
 @subroutine
 def _mark(postings: Any, term: Any, start: Any, size: Any, num_candidates: Any, work: Any, counts: Any) -> Any:
     """Find the candidates that a term has by reading all of its documents in the window; see `_look_up`."""
-    lists, lengths, block_size, last = postings[2], postings[3], postings[4], postings[6]
-    room, state, _, marks, greatest, rows = work
-    ids, candidates, sources, places = room[0, term], rows[0], rows[1], rows[ROWS_BEFORE + term]
+    _, _, _, marks, greatest, rows = work
+    candidates, sources = rows[0], rows[1]
     base = fresh_marks(marks, greatest)
     for i in range(num_candidates):
         marks[candidates[i] - start] = np.uint32(base + i + 1)
     greatest[0] = base + num_candidates
-    num_matches = np.int64(0)
-    block = first_block(last, lists[term], lists[term + 1], start)
-    while block < lists[term + 1] and (block == lists[term] or last[block - 1] + 1 < start + size):
-        code = read_documents(postings, term, block, room, state, counts)
-        if code != status.OK:
-            return num_matches, np.int64(code | (term << 8))
-        count = count_of(lists, lengths, block_size, term, block)
-        first = (block - lists[term]) * block_size
-        low = lower_place(ids, np.int64(0), count, start)
-        begin = num_matches
-        num_matches = _find_marked(ids, low, end_in(ids, low, count, start, size), start, marks, base, sources, begin)
-        for match in range(begin, num_matches):
-            i = sources[match]
-            sources[match] = np.int64(marks[np.int64(ids[i]) - start]) - base - 1
-            places[match] = first + i
-        block += 1
-    return num_matches, np.int64(status.OK)
+    num_matches, code = _find_marks(postings, term, start, size, base, sources, work, counts)
+    for match in range(num_matches):
+        sources[match] -= base + 1
+    return num_matches, code
 
 
 @subroutine

@@ -26,8 +26,8 @@ from lance_duck.kernels.jit import kernel, subroutine
 from lance_duck.kernels.postings.lanes import unpack_lanes
 from lance_duck.kernels.postings.packing import read_varint
 from lance_duck.kernels.postings.positions import GROUP, LANES
-from lance_duck.kernels.postings.search.heap import push
-from lance_duck.kernels.postings.search.intersect import ROWS_BEFORE, intersect_window, score_row
+from lance_duck.kernels.postings.search.heap import push, score_to_reach
+from lance_duck.kernels.postings.search.intersect import ROWS_BEFORE, intersect_promising, score_row
 from lance_duck.kernels.postings.search.reading import block_of_posting, count_of, read_frequencies
 
 Int64s = NDArray[np.int64]
@@ -62,13 +62,13 @@ def find_best_phrases(
 
     Args:
         postings: Postings of the words, in their order; those of a repeated word come repeatedly.
-        scoring: See above.
-        windows: See above.
-        phrase: See above.
-        best: See above.
-        work: See above.
-        pool: See above.
-        reading: See above.
+        scoring: Weights, norms and keys of documents.
+        windows: Bounds of the scores in each window, and the order of windows.
+        phrase: Positions of the words, and their distances.
+        best: Written: scores and ids of the best documents.
+        work: Room for the candidates of a window.
+        pool: Room for documents whose positions were not read yet.
+        reading: Room for positions.
         counts: Three numbers, 0 before; written: number of documents found, number of blocks of postings decoded, and
             the number of positions of a document, if `reading` has no room for them: then nothing is found, and the
             bytes at hand justify that number.
@@ -76,25 +76,20 @@ def find_best_phrases(
     Returns:
         A status; its place is a word.
     """
-    bounds, totals, order, size = windows
     slots, rows = scoring[4], work[5]
     scores = best[0]
     waiting, places, _ = pool
     num_best, num_waiting = np.int64(0), np.int64(0)
-    for number in range(len(order)):
-        window = order[number]
-        threshold = np.float64(scores[0]) if num_best == len(scores) else 0.0
-        if totals[window] < 0 or totals[window] < threshold:
-            continue
-        span, limits = (window * size, size, len(totals)), (bounds, window, threshold)
-        num_candidates, code = intersect_window(postings, scoring, span, len(slots), limits, work, counts)
+    for number in range(len(windows[2])):
+        threshold = score_to_reach(scores, num_best, 0.0)
+        num_candidates, code = intersect_promising(postings, scoring, windows, number, threshold, work, counts)
         if code != status.OK:
             return int(code)
         for i in range(num_candidates):
             score, code = score_row(postings, scoring, slots, work, i, counts)
             if code != status.OK:
                 return int(code)
-            if score < (np.float64(scores[0]) if num_best == len(scores) else 0.0):
+            if score < score_to_reach(scores, num_best, 0.0):
                 continue
             if num_waiting == len(waiting):
                 num_best, code = _drain(
