@@ -42,6 +42,7 @@ ALL = (
         "sql_full_text",
         "vectors",
         "default_recall",
+        "graph_recall",
         "nearest_costs",
         "multivectors",
         "tied_filters",

@@ -328,6 +328,12 @@ SAMPLE_QUERIES: Final = (64, 256)
 SAMPLE_NEIGHBOURS: Final = 1024
 """True neighbours of all sampled queries together: with more, the measured recall hardly becomes more precise."""
 
+SAMPLE_NEAREST: Final = 8
+SAMPLE_NEAREST_PROBES: Final = 4
+"""Rows near to a sampled row of a segment with graphs, and partitions in which they are looked for: the sampled row is
+displaced by the distance to the nearest of these, by their vectors and not their codes. `benchmarks/graph_recall.py`:
+what settings measured so find, beside those measured with rows as they are."""
+
 SAMPLE_PART: Final = 16
 """Inverse share of the vectors of a large segment that are compared with the sampled queries: one in 16, so that
 measuring reads a fraction of what one search without an index reads."""

@@ -127,6 +127,53 @@ def test_the_promised_share_of_neighbours_is_found(
         check(shares(ds, draw, metric, filter=condition), 0.95)
 
 
+def of_many_numbers(rng: np.random.Generator, count: int) -> NDArray[np.float32]:
+    return rng.random((count, 24), dtype=np.float32)
+
+
+def with_heavy_tails(rng: np.random.Generator, count: int) -> NDArray[np.float32]:
+    return rng.standard_t(3, (count, 32)).astype(np.float32)
+
+
+def directions(rng: np.random.Generator, count: int) -> NDArray[np.float32]:
+    vectors = rng.standard_normal((count, 24))
+    return np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True), np.float32)
+
+
+@pytest.mark.parametrize(
+    ("draw", "kind", "metric", "partitions"),
+    [
+        (of_many_numbers, "IVF_HNSW_FLAT", "l2", 1),
+        (of_many_numbers, "IVF_HNSW_SQ", "l2", 2),
+        (with_heavy_tails, "IVF_HNSW_FLAT", "l2", 1),
+        (directions, "IVF_HNSW_FLAT", "cosine", 1),
+        (directions, "IVF_HNSW_SQ", "dot", 1),
+    ],
+)
+def test_walks_that_keep_few_candidates_find_the_neighbours_of_vectors_that_are_no_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, draw: Draw, kind: str, metric: str, partitions: int
+) -> None:
+    """Rows as queries would tell that the fewest candidates suffice: edges lead from a row to its own neighbours.
+
+    Queries come one by one: of many at once partitions are compared as a whole.
+    """
+    monkeypatch.setattr(measure, "LEAST_EF", K)
+    ds = table(tmp_path / "t.lance", draw, 2 * ROWS)
+    ds.create_index("v", kind, metric=metric, num_partitions=partitions, ef_construction=60)
+    q = draw(np.random.default_rng(2), 4 * QUERIES)
+    nearest = {"column": "v", "k": K, "metric": metric, "exact_distance": True}
+    for promise, condition in ((0.9, None), (0.95, None), (0.95, "u < 0.5")):
+        true = ds.to_table(columns=["_distance"], filter=condition, nearest={**nearest, "q": q, "use_index": False})
+        last = true["_distance"].to_numpy().reshape(len(q), K)[:, -1]
+        last = last + 1e-5 * np.abs(last) + 1e-6  # as rounding may have it
+        found = [
+            ds.to_table(columns=["_distance"], filter=condition, nearest={**nearest, "q": query, "recall": promise})
+            for query in q
+        ]
+        shares = [(one["_distance"].to_numpy() <= limit).sum() / K for one, limit in zip(found, last, strict=True)]
+        check(np.array(shares), promise)
+
+
 TIED: list[tuple[Draw, str, str, dict[str, Any]]] = [
     (uniform, "IVF_FLAT", "l2", {"num_partitions": 40}),
     (uniform, "IVF_PQ", "cosine", {"num_partitions": 40, "num_sub_vectors": 8}),

@@ -34,6 +34,8 @@ class Probe:
             chance: where the filter is tied to the vectors, the search goes on. None to keep to the settings.
         recall: Share of the neighbours to find where the filter is tied to the vectors, 0 to 1; 1 for a search of all
             partitions with allowed vectors.
+        is_alone: Whether each query is searched for as if it were the only one: of many at once, a partition of a graph
+            may be compared as a whole, which finds more. Settings are measured so.
     """
 
     nprobes: int = 20
@@ -43,6 +45,7 @@ class Probe:
     upper: float | None = None
     share: float | None = None
     recall: float = 1.0
+    is_alone: bool = False
 
 
 @dataclass(frozen=True)

@@ -89,7 +89,13 @@ class GraphPartition:
         return self._walker
 
     def search(
-        self, queries: NDArray[np.float32], k: int, allowed: NDArray[np.bool_] | None, ef: int
+        self,
+        queries: NDArray[np.float32],
+        k: int,
+        allowed: NDArray[np.bool_] | None,
+        ef: int,
+        *,
+        is_alone: bool = False,
     ) -> tuple[Distances, Places]:
         """Return the nearest vectors by faiss's distance: squared Euclidean, or inner product for dot.
 
@@ -98,6 +104,7 @@ class GraphPartition:
             k: Neighbours of each query.
             allowed: bool (num_vectors,): whether each vector may be found; None if all may.
             ef: Candidates of a walk without a filter.
+            is_alone: Whether each query is searched for as if it were the only one.
 
         Returns:
             Distances, float32 (queries, n), and vectors, int64 (queries, n), nearest first; n is k, or less if fewer
@@ -108,16 +115,18 @@ class GraphPartition:
         if not k:
             return np.empty((len(queries), 0), np.float32), np.empty((len(queries), 0), np.int64)
         if allowed is None or count == self.num_vectors:
-            distances, places = self._nearest_of_all(queries, k, ef)
+            distances, places = self._nearest_of_all(queries, k, ef, is_alone)
         else:
             candidates = max(ef, FILTERED_EF, k + DEVIATIONS * math.isqrt(k))
             width = candidates * self.num_vectors // count
-            distances, places = self._nearest_allowed(queries, k, allowed, count, width)
+            distances, places = self._nearest_allowed(queries, k, allowed, count, width, is_alone)
         return self._measured(queries, distances, places)
 
-    def _nearest_of_all(self, queries: NDArray[np.float32], k: int, ef: int) -> tuple[Distances, Places]:
+    def _nearest_of_all(
+        self, queries: NDArray[np.float32], k: int, ef: int, is_alone: bool
+    ) -> tuple[Distances, Places]:
         width = max(ef, k)
-        if self._is_costly(width, self.num_vectors, queries):
+        if _is_costly(width, self.num_vectors, 1 if is_alone else len(queries)):
             return self._look_at_all(queries, k, None)
         distances, places = self._walk(queries, k, width)
         short = np.flatnonzero(places[:, -1] < 0)
@@ -126,10 +135,10 @@ class GraphPartition:
         return distances, places
 
     def _nearest_allowed(
-        self, queries: NDArray[np.float32], k: int, allowed: NDArray[np.bool_], count: int, width: int
+        self, queries: NDArray[np.float32], k: int, allowed: NDArray[np.bool_], count: int, width: int, is_alone: bool
     ) -> tuple[Distances, Places]:
         """Return the nearest of `count` allowed vectors, by walks of `width` candidates where they suffice."""
-        if self._is_costly(width, count, queries):
+        if _is_costly(width, count, 1 if is_alone else len(queries)):
             return self._look_at_all(queries, k, allowed)
         far, near = self._walk(queries, width, width)
         passing = allowed[near] & (near >= 0)
@@ -146,7 +155,7 @@ class GraphPartition:
                     result = (
                         self._look_at_all(batch, k, allowed)
                         if is_tied
-                        else self._nearest_allowed(batch, k, allowed, count, 2 * width)
+                        else self._nearest_allowed(batch, k, allowed, count, 2 * width, is_alone)
                     )
                     distances[again], places[again] = result
         return distances, places
@@ -165,10 +174,6 @@ class GraphPartition:
             return distances, places
         order = np.argsort(far, axis=1, kind="stable")
         return np.take_along_axis(distances, order, axis=1), np.take_along_axis(places, order, axis=1)
-
-    def _is_costly(self, width: int, count: int, queries: NDArray[np.float32]) -> bool:
-        """Return whether a walk of `width` candidates takes longer than comparing `count` vectors."""
-        return count <= width * (WALK if len(queries) < MANY_QUERIES else WALK_TOGETHER)
 
     def _walk(self, queries: NDArray[np.float32], k: int, width: int) -> tuple[Distances, Places]:
         """Return the k nearest vectors that a walk of `width` candidates finds; -1 at the end if fewer."""
@@ -231,6 +236,11 @@ class GraphPartition:
         order = np.argsort(-distances if self._is_dot else distances, axis=1, kind="stable")[:, :k]
         places = np.hstack([p for _, p in results])
         return np.take_along_axis(distances, order, axis=1), np.take_along_axis(places, order, axis=1)
+
+
+def _is_costly(width: int, count: int, num_queries: int) -> bool:
+    """Return whether a walk of `width` candidates for each query takes longer than comparing `count` vectors."""
+    return count <= width * (WALK if num_queries < MANY_QUERIES else WALK_TOGETHER)
 
 
 @lru_cache(256)

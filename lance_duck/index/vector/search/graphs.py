@@ -28,7 +28,7 @@ from lance_duck.index.vector.search.graph_partition import Distances, GraphParti
 from lance_duck.index.vector.search.ranks import partition_ranks
 from lance_duck.index.vector.storage.files import VectorFiles
 from lance_duck.index.vector.storage.pq import has_residual
-from lance_duck.index.vector.threads import safe_after_fork
+from lance_duck.index.vector.threads import one_thread, safe_after_fork
 
 
 class GraphIndex:
@@ -218,7 +218,8 @@ class GraphIndex:
         ef = probe.ef or max(k + k // 2, LEAST_EF)
         opened, candidates = self._partition(partition), k
         while True:
-            distances, positions = opened.search(vectors, candidates, mine, ef)
+            with one_thread(probe.is_alone):  # threads would wait for one another after each of few short walks
+                distances, positions = opened.search(vectors, candidates, mine, ef, is_alone=probe.is_alone)
             self._measure(distances)
             if probe.lower is None or distances.shape[1] < candidates:
                 break

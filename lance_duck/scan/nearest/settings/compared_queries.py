@@ -1,4 +1,7 @@
-"""Rows of a segment drawn as queries, and compared with all of its rows, or with a part of them."""
+"""Rows of a segment drawn as queries, and compared with all of its rows, or with a part of them.
+
+Where the segment has graphs, the rows are displaced first: see `displaced`.
+"""
 
 from __future__ import annotations
 
@@ -11,24 +14,28 @@ from numpy.typing import NDArray
 
 from lance_duck.arrow.distinct import difference_of, distinct, union_of
 from lance_duck.index.catalog import Segment
-from lance_duck.index.vector.vectors import vectors_of
+from lance_duck.index.vector.search.contract import Probe, VectorIndex
+from lance_duck.index.vector.vectors import Vectors, vectors_of
 from lance_duck.rows.row_set import RowSet
 from lance_duck.scan.costs import (
     LEAST_SAMPLE_BYTES,
     MOST_SAMPLE_BYTES,
     REMOTE_SAMPLE_BYTES,
     REMOTE_SAMPLE_RUNS,
+    SAMPLE_NEAREST,
+    SAMPLE_NEAREST_PROBES,
     SAMPLE_NEIGHBOURS,
     SAMPLE_PART,
     SAMPLE_QUERIES,
     SAMPLE_RUN_ROWS,
 )
 from lance_duck.scan.nearest.best import Neighbours, TopK
-from lance_duck.scan.nearest.blocks import block_of
+from lance_duck.scan.nearest.blocks import Block, block_of
 from lance_duck.scan.nearest.compare import Question
 from lance_duck.scan.nearest.covered import CoveredRows
 from lance_duck.scan.nearest.exact import Exact
 from lance_duck.scan.nearest.options import VectorColumn
+from lance_duck.scan.nearest.settings.displaced import displaced
 from lance_duck.scan.nearest.settings.runs import Numbering, sample_runs
 from lance_duck.scan.projection import project
 from lance_duck.scan.table_scan import TableScan
@@ -46,7 +53,7 @@ class SampledRows:
         table: The version that they are read from.
         column: The column of vectors.
         segment: The segment.
-        metric: Metric of its index.
+        index: The segment, open.
         rows: Addresses of its rows, and whether each lives.
         k: Neighbours of a search.
         share: Share of the rows that a filter passes, 0 to 1; they are drawn by chance, the same ones each time.
@@ -55,10 +62,15 @@ class SampledRows:
     table: TableScan
     column: VectorColumn
     segment: Segment
-    metric: str
+    index: VectorIndex
     rows: CoveredRows
     k: int
     share: float
+
+    @property
+    def metric(self) -> str:
+        """Metric of the index."""
+        return self.index.metric
 
     def allowed(self) -> Mask:
         """Return for each position whether its row lives and passes the filter."""
@@ -79,9 +91,9 @@ class ComparedQueries(NamedTuple):
 
     Attributes:
         queries: (queries, dim), float32 or uint8.
-        own: int64 (queries,): position of the row that a query is.
+        own: int64 (queries,): position of the row that a query is, or was before it was displaced.
         part: Share of the rows that were compared, 0 to 1, before the filter.
-        nearest: Neighbours of each query, the query itself among them if it was compared.
+        nearest: Neighbours of each query, this row among them if it was compared.
     """
 
     queries: NDArray[Any]
@@ -105,6 +117,8 @@ def compare_in_place(sampled: SampledRows, rng: np.random.Generator) -> Compared
         addresses = addresses[_by_chance(addresses, sampled.share)]
     count = num_neighbours(sampled.k, part)
     queries, own = _draw_queries(sampled, _num_queries(count), rng)
+    if sampled.index.shape.has_graphs:
+        queries = _displaced_by_index(sampled, queries, own, rng)
     fragments = [sampled.table.snapshot.fragment(i) for i in sampled.segment.fragments.tolist()]
     compared = None if addresses is None else RowSet.of(addresses)
     nearest = sampled.exact().search(fragments, compared, sampled.question(queries, 2 * count + 2))
@@ -133,14 +147,26 @@ def compare_fetched(sampled: SampledRows, rng: np.random.Generator) -> ComparedQ
     vectors = vectors_of(array, metric=sampled.metric)
     positions = positions_of(rows.addresses, rows.lives, living)
     places = np.flatnonzero(vectors.usable & (positions >= 0) & np.isin(numbers, short_runs))
-    queries = vectors.values[places]
-    is_compared = np.isin(numbers, long_runs)
+    queries, is_compared, block = vectors.values[places], np.isin(numbers, long_runs), block_of(array, column)
+    if sampled.index.shape.has_graphs:
+        others = np.flatnonzero(is_compared & vectors.usable)
+        near = _nearest(sampled, queries, SAMPLE_NEAREST + 1, block, others, living)
+        near = near.where(near.addresses != living[places][near.queries])
+        nearest_vectors = vectors.values[np.searchsorted(living, near.addresses)]
+        queries = displaced(queries, near.queries, nearest_vectors, sampled.metric, rng)
     compared = np.flatnonzero(is_compared if sampled.share == 1 else is_compared & _by_chance(living, sampled.share))
-    best = TopK(len(queries), 2 * count + 2)
-    if len(queries) and len(compared):
-        question = sampled.question(queries, best.k)
-        best.add(question.near(block_of(array, column), compared, living[compared], best.limits))
-    return ComparedQueries(queries, positions[places], part, best.neighbours())
+    nearest = _nearest(sampled, queries, 2 * count + 2, block, compared, living)
+    return ComparedQueries(queries, positions[places], part, nearest)
+
+
+def _nearest(
+    sampled: SampledRows, queries: NDArray[Any], count: int, block: Block, places: Places, addresses: Addresses
+) -> Neighbours:
+    """Return the nearest of the vectors at some places of a block; `addresses` are those of all of its rows."""
+    best = TopK(len(queries), count)
+    if len(queries) and len(places):
+        best.add(sampled.question(queries, count).near(block, places, addresses[places], best.limits))
+    return best.neighbours()
 
 
 def num_neighbours(k: int, part: float) -> int:
@@ -165,7 +191,7 @@ def _num_queries(count: int) -> int:
 
 def _draw_queries(sampled: SampledRows, count: int, rng: np.random.Generator) -> tuple[NDArray[Any], Places]:
     """Return the vectors of at most `count` living rows, and their positions."""
-    table, column, rows = sampled.table, sampled.column, sampled.rows
+    column, rows = sampled.column, sampled.rows
     drawn = distinct(rng.integers(0, len(rows.lives), 4 * count))
     living = drawn[rows.lives[drawn]]
     if len(living) < count:
@@ -173,9 +199,31 @@ def _draw_queries(sampled: SampledRows, count: int, rng: np.random.Generator) ->
     own = rng.permutation(living)[:count]
     if not len(own):
         return np.empty((0, column.dim), np.float32), own
-    taken = table.taker.by_address(rows.addresses[own], project(table.snapshot.schema, [column.path]))
-    vectors = vectors_of(taken.column(0), metric=sampled.metric)
+    vectors = _vectors_at(sampled, own)
     return vectors.values[vectors.usable], own[vectors.usable]
+
+
+def _displaced_by_index(
+    sampled: SampledRows, queries: NDArray[Any], own: Places, rng: np.random.Generator
+) -> NDArray[Any]:
+    """Displace queries by the distance to the nearest row that the index finds near to each."""
+    if not len(own):
+        return queries
+    lives = sampled.rows.lives
+    allowed, probe = None if lives.all() else lives, Probe(SAMPLE_NEAREST_PROBES, SAMPLE_NEAREST_PROBES, is_alone=True)
+    hits = sampled.index.search(queries, SAMPLE_NEAREST + 1, allowed, probe).positions
+    which, places = np.nonzero((hits >= 0) & (hits != own[:, None]))
+    names, at = np.unique(hits[which, places], return_inverse=True)
+    vectors = _vectors_at(sampled, names)
+    usable = vectors.usable[at]
+    return displaced(queries, which[usable], vectors.values[at[usable]], sampled.metric, rng)
+
+
+def _vectors_at(sampled: SampledRows, positions: Places) -> Vectors:
+    """Return the vectors of living rows by their positions."""
+    projection = project(sampled.table.snapshot.schema, [sampled.column.path])
+    taken = sampled.table.taker.by_address(sampled.rows.addresses[positions], projection)
+    return vectors_of(taken.column(0), metric=sampled.metric)
 
 
 def _by_chance(addresses: Addresses, share: float) -> Mask:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lance_duck.index.vector.costs import LEAST_EF
 from lance_duck.index.vector.search.contract import Probe, Shape, VectorIndex
 from lance_duck.scan.costs import (
     CANDIDATE_BYTE_NS,
@@ -128,7 +130,7 @@ def _walks(
 ) -> Iterator[MeasuredSetting]:
     """Yield settings of a segment with graphs."""
     shape, nprobes = index.shape, probes[-1]
-    ef = max(sample.k + sample.k // 2, 64)
+    ef = max(sample.k + sample.k // 2, LEAST_EF)
     for _ in range(GRAPH_STEPS):
         least = min(len(sample.queries), 32)
         sampled = sample.first(max(min(SAMPLE_WALKS // (ef * nprobes), len(sample.queries)), least))
@@ -139,7 +141,7 @@ def _walks(
             for refine in [None] if index.is_exact else _refines(sample.k, candidates):
                 is_hit = (query_ranks < number) & (orders < (refine or sample.k))
                 yield _measured(shape, sampled, is_hit, Setting(number, ef, refine), candidate_ns)
-        if sampled.recall(orders < candidates)[0] >= _REACHED:
+        if sum(sampled.recall(orders < candidates)) >= _REACHED:  # as far as the sample can tell
             return
         ef *= 2
 
@@ -158,7 +160,7 @@ def _refines(k: int, most: int) -> Iterator[int | None]:
 def _orders(index: VectorIndex, sample: Sample, candidates: int, probe: Probe) -> Ranks:
     """Return the place of each position of a sample among the candidates of a search; the greatest int64 if missing."""
     queries = sample.queries.astype(np.float32, copy=False)
-    hits = index.search(queries, candidates + 1, sample.allowed, probe).positions
+    hits = index.search(queries, candidates + 1, sample.allowed, replace(probe, is_alone=True)).positions
     orders = np.full(sample.positions.shape, np.iinfo(np.int64).max)
     for number, (positions, targets, query_row) in enumerate(zip(hits, sample.positions, sample.own, strict=True)):
         others = positions[(positions != query_row) & (positions >= 0)]

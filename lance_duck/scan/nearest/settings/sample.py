@@ -34,7 +34,8 @@ class Sample:
 
     Attributes:
         queries: (queries, dim), float32 or uint8.
-        own: int64 (queries,): position of the row that a query is; it does not count as its own neighbour.
+        own: int64 (queries,): position of the row that a query is, or was before it was displaced; this row does not
+            count as its neighbour.
         allowed: bool (positions,): whether the row may be found; None if all may.
         num_allowed: Positions that may be found.
         positions: int64 (queries, n): rows that may be among the nearest; -1: none, or not in the segment.
@@ -78,7 +79,7 @@ def draw(
     stand for more neighbours among all rows, and are more distant: settings tend to reach more than the recall, not
     less.
     """
-    sampled = SampledRows(table, column, segment, index.metric, rows, k, share)
+    sampled = SampledRows(table, column, segment, index, rows, k, share)
     compare = compare_in_place if local_path(table.snapshot.uri) is not None else compare_fetched
     queries, own, part, nearest = compare(sampled, np.random.default_rng(segment.uuid.int))
     if not len(own):

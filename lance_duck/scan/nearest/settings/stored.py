@@ -3,12 +3,14 @@
 _indices/{uuid}/recall.json     UTF-8, two lines, of a segment that is listed with it
     line 1   {"kind": "lance_duck.recall", "version": 1, "digest": XXH3-64 of line 2 as 16 hexadecimal digits}
     line 2   {"type": "IVF_PQ", "metric": "l2", "dim", "rows", "partitions", "curves": [curve, …]}
-             of the segment that was measured, as the files beside it say; rows: its vectors
+             of the segment that was measured, as the files beside it say; rows: its vectors; of one with graphs also
+             "displaced": true, as its queries were displaced rows: curves measured with rows themselves promise more
     curve    {"k", "share", "queries", "measured": [[nprobes, ef, candidates, recall, error, cost], …]}
              as `curve.Curve` has them; ef and candidates may be null
 
-A file that is damaged, of another kind or version, or of a segment unlike the one that it lies beside, is ignored:
-its curves are then measured anew. It never decides which rows are found except by the settings of a search.
+A file that is damaged, of another kind or version, of a segment unlike the one that it lies beside, or measured with
+other queries, is ignored: its curves are then measured anew. It never decides which rows are found except by the
+settings of a search.
 """
 
 from __future__ import annotations
@@ -79,7 +81,8 @@ def is_intact(data: bytes) -> bool:
 
 def _about(index: VectorIndex) -> dict[str, Any]:
     files = index.files
-    return {"type": files.kind, "metric": index.metric, "dim": index.dim, "partitions": files.num_partitions}
+    about = {"type": files.kind, "metric": index.metric, "dim": index.dim, "partitions": files.num_partitions}
+    return {**about, "displaced": True} if index.shape.has_graphs else about
 
 
 def _curve(item: Any) -> Curve:

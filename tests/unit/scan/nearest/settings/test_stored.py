@@ -32,7 +32,17 @@ CURVES = [
 def index(**others: Any) -> Any:
     about = {"metric": "l2", "dim": 8, "num_rows": 1000, **others}
     files = SimpleNamespace(kind=about.pop("kind", "IVF_PQ"), num_partitions=about.pop("partitions", 20))
-    return SimpleNamespace(files=files, **about)
+    shape = SimpleNamespace(has_graphs="HNSW" in files.kind)
+    return SimpleNamespace(files=files, shape=shape, **about)
+
+
+def rewritten(data: bytes, change: Callable[[Any], None]) -> bytes:
+    """The file with other content, and the digest of that."""
+    head, body, _ = data.split(b"\n")
+    content = json.loads(body)
+    change(content)
+    body = json.dumps(content).encode()
+    return json.dumps({**json.loads(head), "digest": f"{digest(body):016x}"}).encode() + b"\n" + body
 
 
 def test_curves_come_back_as_they_were_measured() -> None:
@@ -95,16 +105,20 @@ def change(path: str, value: Any) -> Callable[[Any], None]:
     ],
 )
 def test_what_makes_no_sense_is_passed_over_though_its_digest_is_right(changed: Callable[[Any], None]) -> None:
-    head, body, _ = recall_file_bytes(index(), CURVES).split(b"\n")
-    content = json.loads(body)
-    changed(content)
-    body = json.dumps(content).encode()
-    about = {**json.loads(head), "digest": f"{digest(body):016x}"}
-    assert decoded(json.dumps(about).encode() + b"\n" + body, index()) == []
+    data = recall_file_bytes(index(), CURVES)
+    assert decoded(rewritten(data, changed), index()) == []
+    head, body, _ = data.split(b"\n")
     newer = {**json.loads(head), "version": 2}
-    assert (
-        decoded(json.dumps(newer).encode() + b"\n" + recall_file_bytes(index(), CURVES).split(b"\n")[1], index()) == []
-    )
+    assert decoded(json.dumps(newer).encode() + b"\n" + body, index()) == []
+
+
+def test_curves_with_graphs_that_were_measured_with_rows_themselves_are_passed_over() -> None:
+    graphs = index(kind="IVF_HNSW_SQ")
+    data = recall_file_bytes(graphs, CURVES)
+    assert len(decoded(data, graphs)) == len(CURVES)
+    assert decoded(rewritten(data, lambda content: content.pop("displaced")), graphs) == []
+    assert decoded(rewritten(data, change("displaced", False)), graphs) == []
+    assert "displaced" not in json.loads(recall_file_bytes(index(), CURVES).split(b"\n")[1])
 
 
 @pytest.fixture
@@ -169,3 +183,15 @@ def test_compaction_takes_the_file_along_and_new_rows_are_measured(table: ld.Lan
     content = json.loads(the_file(ds).read_bytes().split()[1])
     assert content["rows"] == 2300
     assert "stored with the index" in plan(ds)
+
+
+def test_an_index_with_graphs_that_was_measured_otherwise_is_measured_anew(tmp_path: Path) -> None:
+    vectors = np.random.default_rng(0).random((2000, 8), dtype=np.float32)
+    column = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), 8)
+    ds = ld.write_dataset(pa.table({"id": range(2000), "v": column}), tmp_path / "t.lance")
+    ds.create_index("v", "IVF_HNSW_SQ", num_partitions=2, ef_construction=60)
+    before, file = plan(ds), the_file(ds)
+    assert "stored with the index" in before
+    file.write_bytes(rewritten(file.read_bytes(), lambda content: content.pop("displaced")))
+    ds = moved(ds, "moved.lance")
+    assert plan(ds) == before.replace("stored with the index", "in this process")
