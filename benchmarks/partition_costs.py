@@ -1,8 +1,10 @@
 """What do the ways decide in which partitions of vectors are made, and looked into?
 
 Clustered vectors are divided into partitions with several values of each threshold: the processor time of training, the
-rows of the partitions nearest to a query, and the share of its neighbours that they hold. Then an index of product
-quantisation is searched as it is, and with faiss's tables of distances between centroids and codes.
+rows of the partitions nearest to a query, and the share of its neighbours that they hold. Then near neighbours are
+found for a graph, of these vectors and of uniform ones, with several values of each threshold of their blocks: the
+processor time, and the share of the true neighbours among them. Last, an index of product quantisation is searched as
+it is, and with faiss's tables of distances between centroids and codes.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
+from unittest import mock
 
 import faiss
 import numpy as np
@@ -22,19 +25,22 @@ from numpy.typing import NDArray
 import lance_duck as ld
 from benchmarks._harness import OURS, Case, machine, options, race, report
 from lance_duck.index.vector.costs import TRAINING_ROUNDS
+from lance_duck.index.vector.graph import near
+from lance_duck.index.vector.graph.hnsw import M
 from lance_duck.index.vector.search import lists
 from lance_duck.index.vector.training import balanced
 
 Vectors = NDArray[np.float32]
 
 VALUES: Final = {"EVENNESS": (0.0, 0.01, 0.1, 0.3, 1.0), "SETTLED_SAMPLE": (16, 64, 1 << 20)}
+BLOCKS: Final = {"PROBES": (2, 4, 8, 16), "MOST_BLOCKS": (6, 12, 24, 48), "ENOUGH": (0.7, 0.8, 0.9, 1.0)}
 PROBES: Final = (5, 20)
 QUERIES: Final = 500
 K: Final = 10
 
 
 def main() -> None:
-    """Divide, then search."""
+    """Divide, find neighbours, then search."""
     parser = options(__doc__ or "", rows=200_000, rounds=15)
     parser.add_argument("--dimension", type=int, default=64, help="of the vectors")
     arguments = parser.parse_args()
@@ -44,6 +50,9 @@ def main() -> None:
     for name, values in VALUES.items():
         if arguments.only in name:
             divide(name, values, vectors, queries, count)
+    for name, values in BLOCKS.items():
+        if arguments.only in name:
+            find_near(name, values, {"clustered": vectors, "uniform": uniform(*vectors.shape)})
     if arguments.only in "tables":
         with tempfile.TemporaryDirectory() as folder:
             cases = [tables(Path(folder), vectors, queries, count, arguments.rounds)]
@@ -60,17 +69,18 @@ def clustered(rows: int, dim: int) -> tuple[Vectors, Vectors]:
     return points[:rows], points[rows:]
 
 
+def uniform(rows: int, dim: int) -> Vectors:
+    """Return vectors without clusters."""
+    return np.random.default_rng(1).random((rows, dim), np.float32)
+
+
 def divide(name: str, values: tuple[float, ...], vectors: Vectors, queries: Vectors, count: int) -> None:
     """Print what partitions hold with each value of a threshold, and without exchanges."""
     _, truth = index_of(vectors).search(queries, K)
 
     def exchanged(value: float) -> Vectors:
-        before = getattr(balanced, name)
-        setattr(balanced, name, value)
-        try:
+        with mock.patch.object(balanced, name, value):
             return balanced.balanced_clusters(vectors, count, TRAINING_ROUNDS, 1)
-        finally:
-            setattr(balanced, name, before)
 
     ways: dict[str, Callable[[], Vectors]] = {
         "no exchanges": lambda: balanced.plain_rounds(vectors, None, count, TRAINING_ROUNDS, 1)
@@ -93,6 +103,22 @@ def divide(name: str, values: tuple[float, ...], vectors: Vectors, queries: Vect
         }
         said = "; ".join(f"{p} hold {rows:,.0f} rows and {share:.4f}" for p, (rows, share) in found.items())
         print(f"{label}: {seconds:.2f} s, {said} of the neighbours", flush=True)
+
+
+def find_near(name: str, values: tuple[float, ...], kinds: dict[str, Vectors]) -> None:
+    """Print what near neighbours take with each value of a threshold, and the share of the true ones among them."""
+    k = 2 * M
+    near.near(next(iter(kinds.values()))[:1000], k)  # kernels are loaded
+    for kind, vectors in kinds.items():
+        rows = np.random.default_rng(2).choice(len(vectors), QUERIES, replace=False)
+        truth = index_of(vectors).search(vectors[rows], k + 1)[1][:, 1:]  # without the vector itself
+        for value in values:
+            begin = time.process_time()
+            with mock.patch.object(near, name, value):
+                numbers = near.near(vectors, k).numbers[rows]
+            seconds = time.process_time() - begin
+            share = np.mean([np.isin(mine, found).mean() for mine, found in zip(truth, numbers, strict=True)])
+            print(f"{name} {value:g}, {kind}: {seconds:.2f} s, {share:.4f} of the {k} neighbours", flush=True)
 
 
 def index_of(vectors: Vectors) -> Any:
@@ -124,11 +150,8 @@ def tables(folder: Path, vectors: Vectors, queries: Vectors, count: int, rounds:
 
     ways = {OURS: search(folder / "plain.lance"), "tables": search(folder / "tables.lance")}
     ways[OURS]()
-    lists._MAKERS["PQ"] = with_tables
-    try:
+    with mock.patch.dict(lists._MAKERS, PQ=with_tables):
         ways["tables"]()
-    finally:
-        lists._MAKERS["PQ"] = make
     return race("100 queries, one by one", ways, rounds, time.process_time)
 
 

@@ -162,3 +162,13 @@ def test_threads_do_not_change_what_is_near() -> None:
         threads.omp_set_num_threads(count)
     for one, other in zip(many, alone, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+def test_a_vector_is_compared_with_its_own_block_where_near_blocks_have_too_many(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("lance_duck.index.vector.graph.near._MOST_TILES", 12)
+    half = np.random.default_rng(3).random((2048, DIM), np.float32)
+    vectors = np.concatenate([half, half + np.float32(1e-3)])
+    twins = (np.arange(4096) + 2048) % 4096
+    assert (near(vectors, 4).numbers[:, 0] == twins).mean() > 0.98
