@@ -29,7 +29,7 @@ def main() -> None:
         while not done.wait(0.01):
             peak[0] = max(peak[0], memory("RssAnon"))
 
-    watcher = threading.Thread(target=watch)
+    watcher = threading.Thread(target=watch, daemon=True)  # work that fails ends the process
     watcher.start()
     WAYS[way](dataset)
     done.set()

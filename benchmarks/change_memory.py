@@ -80,7 +80,7 @@ def work(library: str, what: str, limit: str | None, path: str) -> None:
         while not done.wait(0.005):
             most[0] = max(most[0], memory("RssAnon"))
 
-    watcher = threading.Thread(target=watch)
+    watcher = threading.Thread(target=watch, daemon=True)  # a change that fails ends the process
     watcher.start()
     change(table, what, {"memory_limit": limit} if limit else {}, rows["id"].to_numpy(), width)
     done.set()

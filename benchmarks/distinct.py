@@ -9,6 +9,11 @@ from lance_duck.arrow.distinct import distinct
 
 PEER = "numpy"
 SIZES = (100, 10_000, 100_000, 1_000_000)
+KINDS = {
+    "by chance": lambda rng, size: rng.integers(0, 1 << 40, size),
+    "ascending": lambda rng, size: np.arange(size),
+    "few": lambda rng, size: rng.integers(0, 4, size),
+}
 
 
 def main() -> None:
@@ -17,12 +22,10 @@ def main() -> None:
     add_clock(parser)
     arguments = parser.parse_args()
     cases: list[Case] = []
-    for name in chosen(
-        [f"{size:,} {kind}" for size in SIZES for kind in ("by chance", "ascending", "few")], arguments.only
-    ):
-        size, kind = int(name.split()[0].replace(",", "")), name.partition(" ")[2]
-        rng = np.random.default_rng(0)
-        numbers = np.arange(size) if kind == "ascending" else rng.integers(0, 4 if kind == "few" else 1 << 40, size)
+    labels = {f"{size:,} {kind}": (size, kind) for size in SIZES for kind in KINDS}
+    for name in chosen(labels, arguments.only):
+        size, kind = labels[name]
+        numbers = KINDS[kind](np.random.default_rng(0), size)
         assert (distinct(numbers) == np.unique(numbers)).all()
         contestants = {
             OURS: lambda numbers=numbers: distinct(numbers),
