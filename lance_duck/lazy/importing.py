@@ -26,10 +26,13 @@ def imported(name: str) -> ModuleType:
 def _uncollected() -> Iterator[None]:
     """Look for no cyclic garbage meanwhile: what a module defines stays.
 
-    Each search looks at all objects made so far again, which took a sixth of the time until a process has read its
-    first table (`benchmarks/first_use.py --starts`). What was made meanwhile counts as old afterwards, or the next
-    search would look at all of it: objects that are frozen and freed again are among the old ones. A process that has
-    frozen objects of its own keeps them so.
+    Each search looks at all objects made so far again; `benchmarks/first_use.py --starts` times processes until they
+    have read their first table. What was made meanwhile counts as old afterwards, or the next search would look at all
+    of it: objects that are frozen and freed again are among the old ones. A process that has frozen objects of its own
+    keeps them so.
+
+    The collector belongs to the process: other threads search for nothing meanwhile either. Who found it enabled
+    enables it, so that it is enabled again however imports overlap with `snapshot.garbage.uncollected`.
     """
     was_enabled = gc.isenabled()
     gc.disable()

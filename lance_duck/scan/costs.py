@@ -423,9 +423,8 @@ CANDIDATE_BYTE_NS: Final = 0.2
 
 REMOTE_CANDIDATE_NS: Final = 100_000.0
 """Nanoseconds per candidate that is read from an object store: most are a request of their own, of which the client
-takes 80 µs of processor time. More partitions, whose codes are cached, are then cheaper than more candidates.
-`benchmarks/object_store.py --only search`: of three indexes that pylance trained alike, later searches read 0.4 to 0.7
-of the bytes by 0.9 of the requests."""
+takes some 80 µs of processor time. More partitions, whose codes are cached, are then cheaper than more candidates.
+`benchmarks/object_store.py --only search` prints requests and bytes with this value; no benchmark varies it."""
 
 NAMED_SHARE: Final = 256
 """Rows of a segment for each one whose name was looked up, from which on all names are read. Of 1 million rows, 100

@@ -100,8 +100,9 @@ def is_present(store: Store, manifest: Manifest) -> bool | None:
 def seems_newest(store: Store, manifest: Manifest) -> bool:
     """Return whether a version that was read seems to be the newest, without a listing, on a local disk.
 
-    A listing of 1,000 versions takes 0.4 ms, this a tenth. The answer is wrong only where writers that leave no hint
-    made several versions and removed the first of them; a commit, which lists all versions, notices it.
+    A listing takes the longer the more versions there are (`benchmarks/appends.py --only "by handle"` times appends
+    that ask this instead). The answer is wrong only where writers that leave no hint made several versions and removed
+    the first of them; a commit, which lists all versions, notices it.
     """
     if local_path(store.uri) is None or store.external is not None or _hinted(store) != manifest.version:
         return False

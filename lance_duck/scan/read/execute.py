@@ -60,8 +60,7 @@ def scan_batches(
 def read_chosen(snapshot: Snapshot, plan: ScanPlan, columns: ColumnCache) -> list[pa.RecordBatch] | None:
     """Read the rows of a plan at once where indexes chose so few that one task would read them.
 
-    Tasks, their sizes and the joining of their batches take a quarter of the time of a row by its key
-    (`benchmarks/indexes.py`).
+    A row by its key (`benchmarks/indexes.py`) then waits for no tasks, their sizes, and the joining of their batches.
 
     Returns:
         The batches that `scan_batches` yields; None if it must be asked.

@@ -63,7 +63,7 @@ def tree_from_sql(text: str, schema: pa.Schema, parameters: Parameters = None) -
 def plain_comparison(text: str, schema: pa.Schema) -> Compare | None:
     """Return the tree of a column compared with a whole number or a text; None for all other texts.
 
-    It is the tree that a `Parser` makes, which takes a tenth of the time of a row by its key (`benchmarks/indexes.py`).
+    It is the tree that a `Parser` makes, whose time counts for a row by its key (`benchmarks/indexes.py`).
     """
     match = _COMPARISON.fullmatch(text)
     if match is None or is_reserved(match[1]):

@@ -61,7 +61,7 @@ class GraphPartition:
         self._codes = readonly(_codes_in(self.storage))
         self._codebook = readonly(np.asarray(files.codebook, np.float32)) if files.storage == "PQ" else None
         start, extent = (float(bound) for bound in faiss_bounds(*files.bounds))
-        self._first_and_step = start + extent / 510, extent / 255
+        self._first_and_step = start + extent / 510, extent / 255  # code 0 stands for the middle of its interval
         self._is_dot = files.metric == "dot"
         self._is_flat = files.storage == "FLAT"
         self._read_graph = graph
@@ -161,7 +161,7 @@ class GraphPartition:
         return distances, places
 
     def _measured(self, queries: NDArray[np.float32], distances: Distances, places: Places) -> tuple[Distances, Places]:
-        """Return vectors with their distances, which do not depend on the way in which the vectors were found."""
+        """Measure distances anew, the same however their vectors were found; return both, nearest first."""
         distances, asked, found = np.ascontiguousarray(distances), readonly(queries), readonly(places)
         if self._is_flat:
             measure_flat(asked, self._codes.view(np.float32), found, self._is_dot, distances)

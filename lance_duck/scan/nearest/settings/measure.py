@@ -39,7 +39,7 @@ _STEP: Final = 1.25
 _REACHED: Final = 0.998  # recall at which the measurement stops: beyond it, all rows are compared
 _REFINED: Final = 4  # factor by which candidates grow where too few neighbours were among them
 _FIRST_REFINED: Final = 16
-_REFINE_STEP: Final = 4  # a number of candidates is larger by this part than the one before; with 2, up to a sixth more
+_REFINE_STEP: Final = 4  # numbers of candidates that are tried grow by a quarter
 _FEW: Final = 16  # queries that tell how many candidates all of them need
 
 Ranks = NDArray[np.int64]
