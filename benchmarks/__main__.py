@@ -43,6 +43,7 @@ ALL = (
         "vectors",
         "default_recall",
         "graph_recall",
+        "graph_joins",
         "nearest_costs",
         "multivectors",
         "tied_filters",

@@ -29,6 +29,11 @@ _SPARSE_SHARE: Final = 0.75  # share of the places of a vector that the sparse g
 _ASKED: Final = 512  # vectors that a graph is tested with
 _EF: Final = 64
 _REACHED: Final = 0.98
+_LEAST_FOUND: Final = 0.9
+"""Share of the near neighbours of a sample that must be found. Vectors of many independent numbers, of heavy tails or
+of many lengths have less, and their graphs find less than those of single steps, though they may find their own
+vectors: of 20,000, by 32 and 64 candidates, 0.05 and 0.03 less at a share of 0.56, 0.12 and 0.07 at 0.81 of vectors of
+many lengths, 0.02 and 0.01 at 0.87, 0.002 and nothing at 0.94 (`benchmarks/graph_joins.py`)."""
 _LARGEST: Final = 1e15
 
 
@@ -42,15 +47,18 @@ def join_graph(vectors: Vectors, m: int, ef_construction: int, max_level: int) -
         max_level: Levels at most.
 
     Returns:
-        The graph; None if walks do not reach all vectors in it, as among many equal vectors, or if the squares of the
-        numbers would overflow.
+        The graph; None if too few near neighbours are found, if walks do not reach all vectors in it, as among many
+        equal vectors, or if the squares of the numbers would overflow.
     """
     if max(float(vectors.max()), -float(vectors.min())) > _LARGEST:
+        return None
+    nearest = near(vectors, 2 * m)
+    if nearest.share < _LEAST_FOUND:
         return None
     members = np.random.default_rng(_SEED).permutation(len(vectors))[: -(-len(vectors) // _PART)]
     sparse = _sparse(vectors, members, m, ef_construction, max_level)
     table = _fixed(sparse, members, len(vectors), 2 * m)
-    _join(readonly(vectors), near(vectors, 2 * m), table)
+    _join(readonly(vectors), nearest, table)
     graph = _whole(sparse, members, table)
     return graph if _is_sound(graph, vectors) else None
 
@@ -80,7 +88,7 @@ def _fixed(sparse: Graph, members: Rows, count: int, width: int) -> Numbers:
 
 def _join(vectors: Vectors, nearest: NearNeighbors, table: Numbers) -> None:
     """Write the neighbours of all vectors behind those that are in the table already."""
-    far, numbers, order = nearest
+    far, numbers, order, _ = nearest
     count, width = table.shape
     batches = [order[first : first + _AT_ONCE] for first in range(0, count, _AT_ONCE)]
     chosen = np.empty(numbers.shape, np.bool_)

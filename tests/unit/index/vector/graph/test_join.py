@@ -90,6 +90,22 @@ def test_no_graph_comes_of_vectors_that_say_too_little(vectors: np.ndarray) -> N
     assert graph is None or recall(graph, vectors, vectors[:3], 40) >= 0
 
 
+def test_vectors_whose_near_neighbours_are_missed_are_not_joined() -> None:
+    vectors = np.random.default_rng(5).normal(size=(20_000, 32)).astype(np.float32)
+    _, numbers, _, share = near(vectors, 40)
+    storage = flat_storage(32, "l2")
+    storage.add(vectors)
+    truth = storage.search(vectors[::100], 41)[1][:, 1:]
+    same = [len(set(a) & set(b)) for a, b in zip(numbers[::100].tolist(), truth.tolist(), strict=True)]
+    assert share == pytest.approx(sum(same) / truth.size, abs=0.06)
+    assert share < 0.7
+    assert join_graph(vectors, 20, 150, 7) is None
+
+
+def test_one_vector_has_no_neighbours_that_are_missed() -> None:
+    assert near(np.ones((1, 4), np.float32), 3).share == 1
+
+
 def test_islands_of_equal_vectors_are_noticed() -> None:
     points = blobs(60)
     vectors = points[np.random.default_rng(3).integers(60, size=3000)]
@@ -104,7 +120,7 @@ def test_islands_of_equal_vectors_are_noticed() -> None:
 @pytest.mark.parametrize(("count", "k"), [(2, 3), (300, 5), (3000, 5)])
 def test_near_neighbours_are_the_nearest(count: int, k: int) -> None:
     vectors = blobs(count)
-    far, numbers, order = near(vectors, k)
+    far, numbers, order, share = near(vectors, k)
     assert np.sort(order).tolist() == list(range(count))
     assert far.shape == numbers.shape == (count, k)
     assert (numbers != np.arange(count)[:, None]).all()
@@ -118,6 +134,7 @@ def test_near_neighbours_are_the_nearest(count: int, k: int) -> None:
     truth = exact.search(vectors, there + 1)[1][:, 1:]
     same = [len(set(a) & set(b)) for a, b in zip(numbers.tolist(), truth.tolist(), strict=True)]
     assert sum(same) >= 0.9 * truth.size
+    assert share == pytest.approx(sum(same) / truth.size, abs=0.02)
 
 
 def test_a_graph_that_is_made_in_parts_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
