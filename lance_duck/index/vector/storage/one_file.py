@@ -81,6 +81,7 @@ class OneFile(VectorFiles):
         self._read_codes(message.steps[1].pq)
         self._read_partitions(message.steps[0].ivf)
         self._rows: NDArray[np.uint64] | None = None
+        self._rows_of: dict[int, NDArray[np.uint64]] = {}
         self._lock = Lock()
 
     @property
