@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib import import_module
 from types import ModuleType
+
+from lance_duck.lazy.garbage import uncollected
 
 _importing = threading.RLock()
 """Held by the thread that imports a module here, and by one that forks: a child could not open the locks that Python
@@ -17,33 +16,12 @@ module waits for this lock."""
 
 
 def imported(name: str) -> ModuleType:
-    """Import a module; one that is imported already is returned at once."""
-    with _importing, _uncollected():
-        return import_module(name)
+    """Import a module; one that is imported already is returned at once.
 
-
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """Look for no cyclic garbage meanwhile: what a module defines stays.
-
-    Each search looks at all objects made so far again; `benchmarks/first_use.py --starts` times processes until they
-    have read their first table. What was made meanwhile counts as old afterwards, or the next search would look at all
-    of it: objects that are frozen and freed again are among the old ones. A process that has frozen objects of its own
-    keeps them so.
-
-    The collector belongs to the process: other threads search for nothing meanwhile either. Who found it enabled
-    enables it, so that it is enabled again however imports overlap with `snapshot.garbage.uncollected`.
+    Cyclic garbage is not looked for meanwhile, as what a module defines stays (`benchmarks/first_use.py --starts`).
     """
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            if not gc.get_freeze_count():
-                gc.freeze()
-                gc.unfreeze()
-            gc.enable()
+    with _importing, uncollected(ages=True):
+        return import_module(name)
 
 
 def _open_in_child() -> None:

@@ -20,6 +20,7 @@ from lance_duck.arrow.memory import release_unused
 from lance_duck.commit import REFUSALS, ReserveFragments, Rewrite, RewriteGroup, commit, run_again
 from lance_duck.errors import InvalidInputError, RetryableError, UnsupportedError
 from lance_duck.index.segment_uuids import sweep_parts
+from lance_duck.lazy.garbage import uncollected
 from lance_duck.maintenance.costs import BATCHES_AHEAD, COMPACTION_RETRIES
 from lance_duck.maintenance.index_remap import Follow, RemappedSegments, amend_reuse, follow_indexes
 from lance_duck.maintenance.options import CompactionOptions
@@ -27,7 +28,6 @@ from lance_duck.maintenance.plan import Candidate, plan_groups
 from lance_duck.maintenance.rewrite import RewriteOrder, RewrittenGroup, target_version
 from lance_duck.maintenance.segments import check_deferrable, covered_fragments, kept_fragments
 from lance_duck.snapshot import Snapshot
-from lance_duck.snapshot.garbage import uncollected
 from lance_duck.wire import paths
 from lance_duck.wire.fragment import LEGACY, Fragment
 from lance_duck.write import discard_fragments

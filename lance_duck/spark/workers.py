@@ -22,6 +22,7 @@ from pyspark.sql.types import StructType
 
 from lance_duck.errors import JobError
 from lance_duck.kernels.notice import first_use
+from lance_duck.lazy.garbage import uncollected
 
 _VARIABLE: Final = "PYSPARK_PYTHON"
 _SETTINGS: Final = ("spark.pyspark.python", "spark.pyspark.driver.python")
@@ -49,14 +50,9 @@ def load_in_worker(module: str) -> None:
         return
     # Workers share the processors: faiss threads that spin while waiting took ten times the processor time.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-    collects = gc.isenabled()
-    gc.disable()
-    try:
+    with uncollected():
         importlib.import_module(module)
-    finally:
         gc.freeze()
-        if collects:
-            gc.enable()
 
 
 def map_batches(

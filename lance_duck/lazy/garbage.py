@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-
-from lance_duck import forks
 
 _is_put_off = False
 
 
 @contextmanager
-def uncollected() -> Iterator[None]:
+def uncollected(*, ages: bool = False) -> Iterator[None]:
     """Look for no cyclic garbage meanwhile: each search looks at all objects made so far again.
 
     It took 60 % of the time of planning 100,000 fragments (`benchmarks/many_fragments.py`). Other threads make no
-    searches either, and what is freed by its count of references is freed as ever.
+    searches either, and what is freed by its count of references is freed as ever. Who found searches enabled enables
+    them, so that they are enabled again however several of these overlap.
+
+    Args:
+        ages: Whether the objects of the process count as old afterwards, so that the next search looks at few of them.
+            A process that has frozen objects of its own keeps them so. Not for what is done often: without young
+            objects, old garbage is not looked for.
     """
     global _is_put_off
     was_enabled = gc.isenabled()
@@ -26,6 +31,9 @@ def uncollected() -> Iterator[None]:
         yield
     finally:
         if was_enabled:
+            if ages and not gc.get_freeze_count():
+                gc.freeze()
+                gc.unfreeze()  # to the old objects
             _is_put_off = False
             gc.enable()
 
@@ -36,4 +44,5 @@ def _search_in_child() -> None:
         gc.enable()
 
 
-forks.after_fork(_search_in_child)
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_search_in_child)
