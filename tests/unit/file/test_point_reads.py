@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -9,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lance_duck as ld
+from lance_duck.file import leaf
 from lance_duck.file.column import open_column
 from lance_duck.store.request import run
 
@@ -77,3 +80,33 @@ def test_usual_columns_are_taken_value_by_value(readers):
     taken = {name for name, reader in by_name.items() if reader.read_points(np.array([3, 5_000])) is not None}
     others = {"2.0": set(by_name), "2.1": {"list", "struct", "flag", "constant"}, "2.2": {"list", "struct", "flag"}}
     assert taken == set(by_name) - others[version]
+
+
+PLAIN = [
+    *(pa.int8(), pa.uint8(), pa.int16(), pa.uint16(), pa.int32(), pa.uint32(), pa.int64(), pa.uint64()),
+    *(pa.float16(), pa.float32(), pa.float64(), pa.bool_(), pa.date32(), pa.date64()),
+    *(pa.time32("s"), pa.time32("ms"), pa.time64("us"), pa.time64("ns"), pa.duration("ms"), pa.timestamp("us", "UTC")),
+]
+
+
+def of_type(numbers: pa.Array, type_: pa.DataType) -> pa.Array:
+    width = pa.int64() if type_.bit_width == 64 else pa.int32()
+    return numbers.cast(type_) if not pa.types.is_temporal(type_) else numbers.cast(width).cast(type_)
+
+
+@pytest.mark.parametrize("type_", PLAIN, ids=str)
+@pytest.mark.parametrize("version", ["2.1", "2.2"])
+def test_numbers_without_nulls_are_those_that_all_types_are_read_by(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, type_: pa.DataType, version: str
+) -> None:
+    days = 86_400_000 if type_ == pa.date64() else 1
+    numbers = pa.array([n % 100 * days for n in range(3000)], pa.int64())
+    values = numbers.cast(pa.uint8()).cast(type_) if type_ in (pa.float16(), pa.bool_()) else of_type(numbers, type_)
+    dataset = ld.write_dataset(pa.table({"x": values}), tmp_path / "t", data_storage_version=version)
+    quick = dataset.to_table()["x"], dataset.take([7, 2999])["x"]
+    monkeypatch.setattr(leaf, "_has_plain", lambda *_: False)
+    plain = ld.dataset(tmp_path / "t")
+    for some, same in zip(quick, (plain.to_table()["x"], plain.take([7, 2999])["x"]), strict=True):
+        some.validate(full=True)
+        assert some.equals(same)
+    assert quick[0].combine_chunks().equals(values)
