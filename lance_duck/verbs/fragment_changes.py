@@ -49,7 +49,7 @@ def stage_fragments(
     mode: str,
     settings: WriteSettings,
 ) -> tuple[StagedRows, Snapshot | None]:
-    """Write data as fragments of a table that need not exist.
+    """Write data as fragments of a table, which need not exist yet.
 
     Args:
         data: Data of any kind that `to_reader` takes.

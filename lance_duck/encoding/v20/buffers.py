@@ -143,7 +143,7 @@ def recent_buffers() -> LruCache[Bytes]:
 
 
 def byte_extents(runs: RowRuns, bits: int) -> tuple[Ints, Ints]:
-    """Return the first byte, and one past the last, of each run of `bits`-bit values."""
+    """Return the first byte of each run of values of `bits` bits, and one past its last byte."""
     if bits % 8 == 0:
         return runs.starts * (bits // 8), runs.stops * (bits // 8)
     return runs.starts * bits // 8, (runs.stops * bits + 7) // 8

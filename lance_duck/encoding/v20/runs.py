@@ -75,7 +75,7 @@ def span(start: int, stop: int) -> RowRuns:
 
 
 def merged_runs(starts: Ints, stops: Ints) -> RowRuns:
-    """Return the runs of ascending extents, which may be empty or touch each other."""
+    """Merge ascending extents, which may be empty or touch each other, into runs."""
     filled = stops > starts
     if not filled.all():
         starts, stops = starts[filled], stops[filled]

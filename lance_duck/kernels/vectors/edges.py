@@ -111,9 +111,9 @@ def join_edges(
     work: Numbers,
     distances: Floats,
 ) -> None:
-    """Write the neighbours of vectors: chosen ones in both directions, and in free places the nearest ones.
+    """Write the neighbours of vectors: those they chose, those that chose them, and the nearest where room is left.
 
-    Where there are more chosen ones than places, those that are nearer to their vector than to each other are taken.
+    Where these are more than the places, those that are nearer to their vector than to each other are taken.
 
     Args:
         vectors: float32 (n, dim).

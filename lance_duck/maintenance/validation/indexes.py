@@ -80,7 +80,7 @@ def _damage(snapshot: Snapshot, metadata: IndexMetadata, where: str) -> Iterator
 
 
 def _contents(snapshot: Snapshot, metadata: IndexMetadata) -> None:
-    """Raise the first problem of the contents of a segment."""
+    """Raise the error of the first problem in the contents of a segment."""
     segments = (s for index in catalog(snapshot) for s in index.segments if s.uuid == metadata.uuid)
     segment = next(segments, None)
     if segment is None:

@@ -133,7 +133,7 @@ class TextSearch:
 
     @cached_property
     def by_element(self) -> bool:
-        """Whether documents are list elements."""
+        """Whether each element of a list is a document of its own."""
         return next(iter(self.routes.values())).by_element
 
     def _found(self, log: list[str] | None = None, most: int | None = None) -> Ranking:

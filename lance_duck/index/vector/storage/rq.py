@@ -142,7 +142,7 @@ class Rounding:
         return rows[:, : self.dim // 8]
 
     def further(self, rows: Bytes) -> Bytes:
-        """Return the further bits of rows, uint8 (n, dim * extra / 8)."""
+        """Return the bits of rows that follow the signs, uint8 (n, dim * extra / 8)."""
         return rows[:, self.dim // 8 : self.dim // 8 * self.bits]
 
     def factors_of(self, rows: Bytes) -> NDArray[np.float32]:

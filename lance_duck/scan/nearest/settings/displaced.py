@@ -1,4 +1,4 @@
-"""Queries for indexes with graphs: rows that are displaced by the distance to their nearest neighbour.
+"""Queries for indexes with graphs: rows displaced by the distance to their nearest neighbour.
 
 A graph has an edge from a row to its own neighbours, so that a walk finds these more easily than those of a vector that
 is like the rows, but none of them, as most queries are. Of 20,000 vectors of 24 uniform numbers a walk of 20 candidates
