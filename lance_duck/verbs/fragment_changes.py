@@ -89,7 +89,7 @@ def add_to_fragment(snapshot: Snapshot, fragment: Fragment, source: NewColumns) 
     """Write new columns of one fragment; return the fragment and the schema of the table with the columns."""
     table = TableScan(snapshot)
     version = snapshot.data_storage_version
-    columns = add_fields(snapshot.schema, source.schema(table), version, next_field_id(snapshot))
+    columns = add_fields(snapshot.schema, source.schema(table), version, next_field_id(snapshot), keep=source.keeps)
     files = ColumnFiles(snapshot, columns.new, version)
     batches = source.batches(table, fragment)
     try:

@@ -10,7 +10,7 @@ Fields get their ids depth first. In the messages, beside what `wire.schema` rea
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 
 import pyarrow as pa
@@ -45,6 +45,7 @@ def schema_from_arrow(
     existing: Schema | None = None,
     *,
     old_blobs: bool = False,
+    keep: Callable[[str], bool] | None = None,
 ) -> Schema:
     """Build the schema of a table whose columns are those of an Arrow schema.
 
@@ -57,13 +58,14 @@ def schema_from_arrow(
         first_id: Lowest id that may be assigned.
         existing: Schema whose fields keep their ids where `arrow` has their names; other fields get ids above its own.
         old_blobs: Whether blobs stay what they are in 2.2, too, as in files that belong to no table.
+        keep: Whether to keep field metadata, by key; None keeps all. Extension types always keep theirs.
 
     Raises:
         UnsupportedError: Lance, or this version of its files, does not have a type; the message names column and type.
         InvalidInputError: A name comes twice, a column has a dot in its name, or a key column cannot be a key.
     """
     above = max((f.id + 1 for f in existing.walk()), default=0) if existing is not None else 0
-    builder = _FieldBuilder(version, max(first_id, above), old_blobs)
+    builder = _FieldBuilder(version, max(first_id, above), old_blobs, keep)
     existing_fields = existing.fields if existing is not None else ()
     for name in arrow.names:
         if "." in name:
@@ -129,10 +131,11 @@ def key_position(f: Field, *, clustering: bool) -> int | None:
 class _FieldBuilder:
     """A builder of fields, which assigns ids depth first."""
 
-    def __init__(self, version: str, first_id: int, old_blobs: bool) -> None:
+    def __init__(self, version: str, first_id: int, old_blobs: bool, keep: Callable[[str], bool] | None) -> None:
         self._version = version
         self._new_blobs = version >= "2.2" and not old_blobs
         self._next = first_id
+        self._keep = keep
 
     def fields(
         self, arrow: Iterable[pa.Field], parent: int, existing: Iterable[Field], path: tuple[str, ...]
@@ -169,6 +172,8 @@ class _FieldBuilder:
     def _storage(self, arrow: pa.Field, where: str) -> tuple[pa.DataType, dict[str, str]]:
         """Return the storage type and the metadata of a field: extension types spelled out, blobs those of 2.2."""
         metadata = dict(_text(arrow.metadata))
+        if self._keep is not None:
+            metadata = {k: v for k, v in metadata.items() if k in (EXTENSION_NAME, EXTENSION_METADATA) or self._keep(k)}
         storage = arrow.type
         while isinstance(storage, pa.BaseExtensionType):
             metadata |= dict(metadata_pairs(storage))

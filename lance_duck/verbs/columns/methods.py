@@ -53,6 +53,9 @@ class ColumnChanges(TableMethods):
     ) -> None:
         """Add columns, or members of structs. Only files of the new columns are written.
 
+        Columns from SQL, or from a function without `output_schema`, get no field metadata but that of their extension
+        type. Data never declare a primary key or a computed column: `update_field_metadata` declares a key.
+
         Args:
             transforms: Values of the new columns. A dict: SQL expressions by the name of the new column. A function,
                 also one from `batch_udf`: called with batches of the table, returns batches of the new columns. A
@@ -191,6 +194,7 @@ def _add(
         snapshot.data_storage_version,
         schema_change.next_field_id(snapshot),
         lists=isinstance(source, made_columns.NullColumns),
+        keep=source.keeps,
     )
     files = column_files.ColumnFiles(snapshot, columns.new, snapshot.data_storage_version, earlier)
 

@@ -16,7 +16,7 @@ from lance_duck.arguments import unknown_column
 from lance_duck.errors import CorruptError, DataMismatchError, InvalidInputError, LanceDuckError
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.verbs.columns.files import LiveRows
-from lance_duck.verbs.columns.schema_change import check_new_names
+from lance_duck.verbs.columns.schema_change import check_new_names, declares_nothing
 from lance_duck.verbs.columns.udf import BatchUDF, BatchUDFCheckpoint, as_batch
 from lance_duck.wire import paths
 from lance_duck.wire.fragment import DataFile, Fragment
@@ -36,6 +36,9 @@ class NewColumns(Protocol):
     def schema(self, table: TableScan) -> pa.Schema:
         """Return the new columns; raises InvalidInputError if they cannot be made for this table."""
 
+    def keeps(self, key: str) -> bool:
+        """Return whether the new columns keep field metadata of the schema, by key."""
+
     def batches(self, table: TableScan, fragment: Fragment) -> Iterable[pa.RecordBatch] | None:
         """Return the values for the living rows of a fragment; None if all are null."""
 
@@ -53,9 +56,12 @@ class NewColumns(Protocol):
 
 
 class _Plain:
-    """Base of sources: repeatable, without checkpoints."""
+    """Base of sources: repeatable, without checkpoints, and the metadata of data declares nothing."""
 
     repeatable = True
+
+    def keeps(self, key: str) -> bool:
+        return declares_nothing(key)
 
     def kept(self, table: TableScan, fragment: Fragment) -> DataFile | None:
         return None
@@ -87,6 +93,10 @@ class NullColumns(_Plain):
                 )
         return self.arrow
 
+    def keeps(self, key: str) -> bool:
+        """See `NewColumns`: the schema was written for these columns."""
+        return True
+
     def batches(self, table: TableScan, fragment: Fragment) -> None:
         """See `NewColumns`."""
         return
@@ -113,6 +123,10 @@ class SqlColumns(_Plain):
                 raise InvalidInputError("not SQL text by column name", where="add_columns", found=f"{name!r}: {text!r}")
         self._rows = LiveRows(table, self._expressions, self._batch_size)
         return self._rows.schema.remove_metadata()
+
+    def keeps(self, key: str) -> bool:
+        """See `NewColumns`: the metadata is that of a column which the expression names."""
+        return False
 
     def batches(self, table: TableScan, fragment: Fragment) -> Iterable[pa.RecordBatch] | None:
         """See `NewColumns`."""
@@ -144,6 +158,9 @@ class FunctionColumns(_Plain):
         if self._schema is None:
             self._schema = as_batch(self._function(self._sample(table)), None, None).schema
         return self._schema.remove_metadata()
+
+    def keeps(self, key: str) -> bool:
+        return self._function.output_schema is not None
 
     def batches(self, table: TableScan, fragment: Fragment) -> Iterator[pa.RecordBatch]:
         cache = self._function.cache

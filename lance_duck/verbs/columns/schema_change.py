@@ -10,8 +10,10 @@ import pyarrow as pa
 from lance_duck.errors import DataMismatchError, InvalidInputError
 from lance_duck.snapshot import Snapshot
 from lance_duck.wire.schema import Field, Schema
-from lance_duck.wire.schema_write import schema_from_arrow
+from lance_duck.wire.schema_write import primary_key, schema_from_arrow
 
+_DECLARATIONS = ("lance-schema:unenforced-", "computed_column", "computed_refresh")
+_VIEW = "mv."
 _LISTS = ("list", "large_list", "list.struct", "large_list.struct")
 
 
@@ -46,7 +48,20 @@ def next_field_id(snapshot: Snapshot) -> int:
     return max(*ids, snapshot.manifest.proto.max_allocated_field_id, -1, -1) + 1
 
 
-def add_fields(schema: Schema, arrow: pa.Schema, version: str, first_id: int, *, lists: bool = False) -> ColumnAddition:
+def declares_nothing(key: str) -> bool:
+    """Return whether field metadata declares neither a key of the table nor a computed column of LanceDB."""
+    return not key.startswith(_DECLARATIONS)
+
+
+def add_fields(
+    schema: Schema,
+    arrow: pa.Schema,
+    version: str,
+    first_id: int,
+    *,
+    lists: bool = False,
+    keep: Callable[[str], bool] | None = declares_nothing,
+) -> ColumnAddition:
     """Add columns at the end, or members to structs.
 
     Args:
@@ -55,14 +70,22 @@ def add_fields(schema: Schema, arrow: pa.Schema, version: str, first_id: int, *,
         version: Version of the data files that will hold the columns.
         first_id: Lowest id for new fields.
         lists: Whether structs in lists may get members, too.
+        keep: Whether to keep field metadata of the new columns, by key; None keeps all.
 
     Raises:
-        InvalidInputError: A column exists already, or a name is repeated.
+        InvalidInputError: A column exists already, a name is repeated, or the columns extend a primary key.
         UnsupportedError: A type cannot be stored.
     """
-    new_schema = schema_from_arrow(arrow.remove_metadata(), version, first_id, schema)
+    new_schema = schema_from_arrow(arrow.remove_metadata(), version, first_id, schema, keep=keep)
     fields, new = _extend(schema.fields, new_schema.fields, (), lists=lists)
-    metadata = dict(schema.metadata) | {k.decode(): v.decode() for k, v in (arrow.metadata or {}).items()}
+    if (key := primary_key(schema)) != primary_key(Schema(fields)) and key:
+        raise InvalidInputError(
+            "the primary key of a table cannot be changed once it is set",
+            where="add_columns",
+            remedy="leave the key out of the metadata of the new columns",
+        )
+    added = {k.decode(): v.decode() for k, v in (arrow.metadata or {}).items()}
+    metadata = dict(schema.metadata) | {k: v for k, v in added.items() if not k.startswith(_VIEW)}
     return ColumnAddition(Schema(fields, metadata), Schema(new))
 
 

@@ -401,3 +401,79 @@ def test_columns_are_computed_anew_when_others_came_first(tmp_path: Path) -> Non
     assert dataset.to_table().to_pydict() == {"a": [1, 2], "c": [2, 3], "b": [2, 4]}
     assert calls == [2, 2]
     assert len(list((path / "data").iterdir())) == 3
+
+
+KEYED = pa.schema(
+    [
+        pa.field("id", pa.int64(), False, {"lance-schema:unenforced-primary-key": "true", "note": "n"}),
+        pa.field(
+            "c", pa.int32(), metadata={"computed_column": "true", "computed_column.expression": "id", "note": "n"}
+        ),
+        pa.field("s", pa.struct([pa.field("k", pa.int64(), metadata={"note": "n"})]), metadata={"note": "n"}),
+        pa.field("u", pa.uuid()),
+        pa.field("j", pa.json_()),
+        pa.field("w", pa.binary(), metadata={"ARROW:extension:name": "x.y", "ARROW:extension:metadata": "{}"}),
+    ]
+)
+TYPES = {
+    "s": {},
+    "u": {"ARROW:extension:name": "arrow.uuid", "ARROW:extension:metadata": ""},
+    "j": {"ARROW:extension:name": "lance.json", "ARROW:extension:metadata": ""},
+    "w": {"ARROW:extension:name": "x.y", "ARROW:extension:metadata": "{}"},
+}
+
+
+@pytest.fixture
+def keyed(place: str) -> ld.LanceDataset:
+    uuids, documents = pa.array([b"u" * 16], pa.uuid()), pa.array(['{"a":1}'], pa.json_())
+    values = [pa.array([1]), pa.array([2], pa.int32()), pa.array([{"k": 3}]), uuids, documents, pa.array([b"w"])]
+    arrays = [v.cast(f.type) if f.name == "s" else v for v, f in zip(values, KEYED, strict=True)]
+    return ld.write_dataset(pa.table(arrays, schema=KEYED), place)
+
+
+def metadata(table: ld.LanceDataset, name: str) -> list[dict[str, str]]:
+    return [dict(f.metadata) for f in table.handle.snapshot.schema.by_path(name).walk()]
+
+
+@pytest.mark.parametrize("name", KEYED.names)
+@pytest.mark.parametrize("way", ["sql", "function"])
+def test_new_columns_get_the_type_of_their_source_and_no_other_metadata(
+    keyed: ld.LanceDataset, name: str, way: str
+) -> None:
+    if way == "sql":
+        keyed.add_columns({"new": name})
+    else:
+        keyed.add_columns(lambda batch: batch.select([name]).rename_columns(["new"]))
+    old, new = keyed.schema.field(name), keyed.schema.field("new")
+    assert (new.type, new.nullable) == (old.type, old.nullable)
+    assert column(keyed, "new") == column(keyed, name)
+    assert metadata(keyed, "new") == [TYPES.get(name, {}), *([{}] if name == "s" else [])]
+    assert [f.name() for f in keyed.lance_schema.unenforced_primary_key()] == ["id"]
+
+
+@pytest.mark.parametrize("way", ["add_columns", "merge", "fragment"])
+@pytest.mark.parametrize("name", ["id", "c"])
+def test_data_of_new_columns_declare_neither_keys_nor_computed_columns(
+    keyed: ld.LanceDataset, name: str, way: str
+) -> None:
+    data = keyed.to_table([name]).rename_columns(["new"]).replace_schema_metadata({"mv.definition": "{}", "own": "1"})
+    if way == "add_columns":
+        keyed.add_columns(data)
+    elif way == "merge":
+        keyed.merge(data.append_column("id", keyed.to_table(["id"])["id"]), "id")
+    else:
+        (fragment,) = keyed.get_fragments()
+        _, schema = fragment.add_columns(data.to_reader())
+        assert [f.name() for f in schema.unenforced_primary_key()] == ["id"]
+        return
+    assert metadata(keyed, "new") == [{"note": "n"}]
+    assert keyed.schema.metadata == {b"own": b"1"}
+    assert [f.name() for f in keyed.lance_schema.unenforced_primary_key()] == ["id"]
+
+
+def test_an_explicit_schema_cannot_extend_the_primary_key(keyed: ld.LanceDataset) -> None:
+    key = pa.schema([KEYED.field("id").with_name("new")])
+    function = ld.batch_udf(output_schema=key)(lambda batch: batch.select(["id"]).rename_columns(["new"]))
+    with pytest.raises(InvalidInputError, match="primary key of a table cannot be changed"):
+        keyed.add_columns(function)
+    assert keyed.version == 1
