@@ -341,6 +341,7 @@ def _restore(base: ManifestDraft, restored: ManifestDraft | None, version: int) 
     manifest.next_row_id = max(manifest.next_row_id, base.manifest.next_row_id)
     if base.manifest.HasField("max_allocated_field_id"):
         manifest.max_allocated_field_id = base.manifest.max_allocated_field_id
+        manifest.writer_feature_flags |= flags.KEPT_FIELD_IDS
     _finish(draft)
     return draft
 

@@ -17,7 +17,7 @@ from lance_duck.maintenance.costs import DELETED_AT_ONCE
 from lance_duck.maintenance.references import references
 from lance_duck.snapshot import Snapshot, refs, versions
 from lance_duck.store import Entry, Store, local_path
-from lance_duck.wire import paths
+from lance_duck.wire import flags, paths
 from lance_duck.wire.manifest import Manifest
 
 _MANIFEST: Final = "manifest"
@@ -95,6 +95,7 @@ def cleanup(
 
     Raises:
         ReferencedError: A tagged version would be removed, and the policy makes that an error.
+        UnsupportedError: A version has unknown writer flags: which files it needs is not known.
     """
     for name, value in (("delete_rate_limit", delete_rate_limit), ("delete_concurrency", delete_concurrency)):
         if value is not None and value < 1:
@@ -139,6 +140,9 @@ def _plan(
     # Files are listed before manifests are read: a file of a later version is not in the list.
     entries = [e for folder in _folders() for e in store.walk(folder)]
     manifests = {m.version: m for m in versions.load_all(store)}
+    detached = list(_detached(store))
+    for manifest in (*manifests.values(), *detached):
+        flags.check_writable(manifest.writer_flags, manifest.path)  # its files may be others than those known here
     branches = _children(snapshot)
     paths_in_use: dict[int, list[str]] = {}
     for name, tag in snapshot.tags().items():
@@ -149,7 +153,7 @@ def _plan(
     old = old_versions({v: m.timestamp for v, m in manifests.items()}, paths_in_use, current, policy, now)
     old_set = set(old)
     in_use = set().union(*(references(m) for v, m in manifests.items() if v not in old_set), _borrowed(snapshot))
-    in_use |= set().union(*map(references, _detached(store)))
+    in_use |= set().union(*map(references, detached))
     old_references = set().union(*(references(manifests[v]) for v in old))
     files = removable(entries, in_use, old_references, policy.delete_unverified, now)
     files += _manifest_files(entries, manifests, old_set)

@@ -9,11 +9,14 @@ bit | value | meaning                                bit | value | meaning
   5 |    32 | no transaction file                     14 | 16384 | managed blobs
   6 |    64 | data overlay files                      15 | 32768 | field ids are not used again
   7 |   128 | index segments that cover columns       16 | 65536 | zone write seeds
+
+Bits 8, 10, 14 and 16 are set for readers and writers, or for neither. Bit 15 is set for writers only, and only in
+manifests that have `max_allocated_field_id`.
 """
 
 from __future__ import annotations
 
-from lance_duck.errors import UnsupportedError
+from lance_duck.errors import CorruptError, UnsupportedError
 
 DELETION_FILES = 1
 STABLE_ROW_IDS = 2
@@ -27,7 +30,9 @@ TAGGED_REUSE = 1024
 SPILLED_ROW_LINEAGE = 2048
 MANAGED_BLOBS = 16384
 KEPT_FIELD_IDS = 32768
+ZONE_WRITE_SEEDS = 65536
 
+_PAIRED = MIXED_VERSIONS | TAGGED_REUSE | MANAGED_BLOBS | ZONE_WRITE_SEEDS
 STICKY = STABLE_ROW_IDS | MIXED_VERSIONS | TAGGED_REUSE | SPILLED_ROW_LINEAGE | MANAGED_BLOBS | KEPT_FIELD_IDS
 """Flags that a table keeps for good; the others follow from what a version consists of."""
 
@@ -56,6 +61,34 @@ def flag_names(flags: int) -> list[str]:
     """Describe each bit that is set, lowest first: "64 (data overlay files)"."""
     bits = (bit for bit in range(flags.bit_length()) if flags >> bit & 1)
     return [f"{1 << bit} ({_NAMES.get(bit, 'unknown')})" for bit in bits]
+
+
+def check_consistent(reader: int, writer: int, *, keeps_field_ids: bool, where: str) -> None:
+    """Refuse a manifest whose two sets of flags contradict each other, or its fields.
+
+    Args:
+        reader: Flags for readers.
+        writer: Flags for writers.
+        keeps_field_ids: Whether the manifest has the highest field id ever assigned.
+        where: The manifest, for messages.
+
+    Raises:
+        CorruptError: They do; the message names the flags.
+    """
+    if halves := (reader ^ writer) & _PAIRED:
+        raise CorruptError(
+            f"feature flags {', '.join(flag_names(halves))} set for readers or writers only",
+            where=where,
+            expected="both or neither",
+            found=f"readers {reader}, writers {writer}",
+        )
+    if reader & KEPT_FIELD_IDS or bool(writer & KEPT_FIELD_IDS) != keeps_field_ids:
+        raise CorruptError(
+            f"feature flag {', '.join(flag_names(KEPT_FIELD_IDS))}",
+            where=where,
+            expected="set for writers alone, together with max_allocated_field_id",
+            found=f"readers {reader}, writers {writer}, {'with' if keeps_field_ids else 'without'} that field",
+        )
 
 
 def check_readable(flags: int, where: str) -> None:

@@ -236,7 +236,7 @@ def read_manifest(data: bytes, path: str) -> Manifest:
         path: Name of the file, for messages.
 
     Raises:
-        CorruptError: The file is cut short or is not a manifest.
+        CorruptError: The file is cut short or is not a manifest, or its feature flags contradict each other.
         UnsupportedError: The reader flags name a feature that is not understood.
     """
     if len(data) < FOOTER.size:
@@ -253,7 +253,9 @@ def read_manifest(data: bytes, path: str) -> Manifest:
     proto = parse_message(message if seal is None else message[:-MANIFEST_SEAL], table_pb2.Manifest.FromString, path)
     if seal is not None and not _holds(seal, proto):
         raise damaged("the manifest", path)
-    flags.check_readable(proto.reader_feature_flags, path)
+    reader, writer = proto.reader_feature_flags, proto.writer_feature_flags
+    flags.check_consistent(reader, writer, keeps_field_ids=proto.HasField("max_allocated_field_id"), where=path)
+    flags.check_readable(reader, path)
     return Manifest(path, len(data), proto, data)
 
 

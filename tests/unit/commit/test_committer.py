@@ -282,9 +282,9 @@ def test_a_version_without_its_transaction_is_not_followed(table: Snapshot) -> N
 
 def test_tables_that_need_more_of_writers_are_refused(hand_made: HandMade, tmp_path: Path) -> None:
     made = hand_made()
-    made.commit(1, writer_feature_flags=1 << 16)
+    made.commit(1, writer_feature_flags=1 << 17)
     table = open_snapshot(made.write(tmp_path / "t"))
-    with pytest.raises(UnsupportedError, match=r"65536 \(zone write seeds\)"):
+    with pytest.raises(UnsupportedError, match=r"131072 \(unknown\)"):
         commit(table, Append([NEW]))
 
 
@@ -293,9 +293,9 @@ def test_tables_that_come_to_need_more_of_writers_are_refused(hand_made: HandMad
     made.commit(1)
     table = open_snapshot(made.write(tmp_path))
     transaction = commit(table, Append([NEW]), detached=True).transaction()
-    made.commit(2, writer_feature_flags=1 << 16, transaction=transaction.proto)
+    made.commit(2, writer_feature_flags=1 << 17, transaction=transaction.proto)
     made.write(tmp_path)
-    with pytest.raises(UnsupportedError, match=r"65536 \(zone write seeds\)"):
+    with pytest.raises(UnsupportedError, match=r"131072 \(unknown\)"):
         commit(table, Append([NEW]))
 
 

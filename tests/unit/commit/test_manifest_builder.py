@@ -466,6 +466,14 @@ def test_the_highest_field_id_is_noted_where_a_table_does_so() -> None:
     assert (draft.manifest.max_allocated_field_id, flags(draft)) == (7, (0, 32768))
 
 
+def test_a_restored_version_notes_the_highest_field_id_with_its_flag() -> None:
+    base = table()
+    base.manifest.max_allocated_field_id = 9
+    base.manifest.writer_feature_flags |= 32768
+    restored = after(base, OPERATIONS["Restore"], 3, restored=table())
+    assert (restored.manifest.max_allocated_field_id, flags(restored)) == (9, (0, 32768))
+
+
 @pytest.mark.parametrize("arm", [None, "update_mem_wal_state", "clone"])
 def test_operations_that_are_not_for_a_table_are_refused(arm: Any) -> None:
     transaction = transaction_pb2.Transaction(**({arm: {}} if arm else {}))
