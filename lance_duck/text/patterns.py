@@ -1,7 +1,7 @@
 """Parts that every text contains which matches a pattern: of LIKE, of GLOB, or a regular expression.
 
-The parts are necessary, not sufficient: other texts may contain them, too. A construct that is not understood adds no
-part.
+The parts are necessary, not sufficient: other texts may contain them, too. Regular expressions are read by a small
+grammar that RE2 agrees with; an expression outside of it has no parts.
 """
 
 from __future__ import annotations
@@ -10,6 +10,9 @@ import re
 from dataclasses import dataclass
 from itertools import product
 from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from lance_duck.text.needles import certain_words
 
@@ -55,7 +58,8 @@ def regex_parts(pattern: str, *, any_case: bool = False) -> Parts:
     reader = _RegexReader(pattern)
     try:
         alternatives = reader.whole()
-    except (_UnknownError, RecursionError):
+        pc.match_substring_regex(_ANY_TEXT, pattern)  # RE2 refuses more than the grammar does
+    except (_UnknownError, RecursionError, UnicodeError, pa.ArrowInvalid):
         return Parts(_NOTHING)
     return Parts(alternatives, any_case or reader.any_case)
 
@@ -67,14 +71,16 @@ class _UnknownError(Exception):
 _Alternatives = tuple[tuple[str, ...], ...]
 
 _NOTHING: Final[_Alternatives] = ((),)
+_ANY_TEXT: Final = pa.array([""])
 _MOST: Final = 16
 """Most alternatives that are told apart; an expression with more of them gives no parts."""
 
 _DEEPEST: Final = 50
 """Depth of nested groups that is looked into."""
 
-_REPEATED: Final = re.compile(r"(?:[*+?]|\{(\d+)(?:,\d*)?\})\??")
-_FLAGS: Final = re.compile(r"\?(?:P?<\w+>|(?P<on>[imsU]*)(?:-[imsU]+)?(?P<end>[:)]))")
+_REPEATED: Final = re.compile(r"(?:[*+?]|\{([0-9]+)(?:,[0-9]*)?\})\??")
+_FLAG: Final = re.compile(r"\(\?(?P<on>[imsU]*)(?:-[imsU]+)?\)")
+_GROUP: Final = re.compile(r"\((?:\?(?:P<\w+>|(?P<on>[imsU]*)(?:-[imsU]+)?:))?(?!\?)")
 _SET: Final = re.compile(r"\[\^?\]?(?:\[:\^?\w+:\]|\\.|[^\]\\])*\]", re.DOTALL)
 _CLASS: Final = re.compile(r"\\(?:[dDwWsSbBAzCafnrtv]|[pP](?:\{\^?\w+\}|[A-Z])|x(?:\{[0-9a-fA-F]+\}|[0-9a-fA-F]{2}))")
 _PUNCTUATION: Final = re.compile(r"\\([^\w\s])", re.ASCII)
@@ -112,6 +118,8 @@ class _RegexReader:
         result: _Alternatives = _NOTHING
         run = ""
         while self._at < len(self._pattern) and self._pattern[self._at] not in "|)":
+            if self._takes_flag():
+                continue
             atom, is_literal = self._atom(depth)
             least = self._least()
             if is_literal and least == 1:
@@ -127,7 +135,7 @@ class _RegexReader:
     def _atom(self, depth: int) -> tuple[_Alternatives, bool]:
         """Return the alternatives of the next atom, and whether it is one literal character."""
         text, at = self._pattern, self._at
-        if self._takes("("):
+        if text[at] == "(":
             return self._group(depth), False
         match = _SET.match(text, at) or _CLASS.match(text, at)
         if match is not None:
@@ -142,15 +150,26 @@ class _RegexReader:
         self._at += 1
         return (_NOTHING, False) if text[at] in ".^$" else (((text[at],),), True)
 
+    def _takes_flag(self) -> bool:
+        """Pass flags such as `(?i)`; return False if there are none.
+
+        RE2 repeats what stands before flags if a quantifier follows them. Such expressions are not read.
+        """
+        match = _FLAG.match(self._pattern, self._at)
+        if match is None:
+            return False
+        self._at = match.end()
+        self.any_case |= "i" in match["on"]
+        if _REPEATED.match(self._pattern, self._at):
+            raise _UnknownError
+        return True
+
     def _group(self, depth: int) -> _Alternatives:
-        if self._pattern.startswith("?", self._at):
-            match = _FLAGS.match(self._pattern, self._at)
-            if match is None:
-                raise _UnknownError
-            self._at = match.end()
-            self.any_case |= "i" in (match["on"] or "")
-            if match["end"] == ")":
-                return _NOTHING
+        match = _GROUP.match(self._pattern, self._at)
+        if match is None:
+            raise _UnknownError
+        self._at = match.end()
+        self.any_case |= "i" in (match["on"] or "")
         inside = self._alternation(depth + 1)
         if not self._takes(")"):
             raise _UnknownError

@@ -67,6 +67,9 @@ def test_parts_of_glob() -> None:
         (r"\bword\b", [["word"]]),
         (r"\p{Greek}abc\pLdef", [["abc", "def"]]),
         ("abc|", [["abc"], []]),
+        ("du(?s)ck", [["duck"]]),
+        ("duck(?s)|(?U)swan", [["duck"], ["swan"]]),
+        ("ab{٣}c", [["ab{٣}c"]]),
         ("", [[]]),
         ("a{,3}bc", [["a{,3}bc"]]),
         ("a{x}bc", [["a{x}bc"]]),
@@ -77,7 +80,12 @@ def test_parts_of_regular_expressions(pattern: str, parts: list[list[str]]) -> N
 
 
 @pytest.mark.parametrize(
-    "pattern", ["(abc", "abc)", "*abc", "abc**", r"\Qabc\E", r"\101", "(?=abc)def", "[abc", "abc\\", r"\8", "a++b"]
+    "pattern",
+    [
+        *("(abc", "abc)", "*abc", "abc**", r"\Qabc\E", r"\101", "(?=abc)def", "[abc", "abc\\", r"\8", "a++b"),
+        *("abc(?i)?", "abc(?s)*", "abc(?-i)+?", "(abc(?m){2})", "(?)*abc", "(?<n>abc)"),
+        *("abc{1001}", "abc[b-a]", "(abc{500}){3}", r"abc\p{Nothing}", "abc\ud800"),
+    ],
 )
 def test_of_what_is_not_understood_nothing_is_said(pattern: str) -> None:
     assert regex_parts(pattern).alternatives == NOTHING
