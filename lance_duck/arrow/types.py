@@ -85,3 +85,12 @@ def with_type(values: pa.Array, type_: pa.DataType) -> pa.Array:
     if isinstance(type_, pa.BaseExtensionType):
         return pa.ExtensionArray.from_storage(type_, with_type(values, type_.storage_type))
     return values
+
+
+def decoded(array: pa.DictionaryArray) -> pa.Array:
+    """Return the values of a dictionary array; views become large_string or large_binary, which Arrow can take from."""
+    entries = array.dictionary
+    if not is_view(entries.type):
+        return array.dictionary_decode()
+    entries = entries.cast(pa.large_string() if is_text(entries.type) else pa.large_binary())
+    return pa.DictionaryArray.from_arrays(array.indices, entries, safe=False).dictionary_decode()

@@ -75,7 +75,7 @@ def arrow_from_logical(logical_type: str, where: str) -> pa.DataType:
 def logical_from_arrow(arrow: pa.DataType, where: str) -> str:
     """Return the logical type of an Arrow storage type: the inverse of `arrow_from_logical`, with nested types.
 
-    Views become plain strings and binary.
+    Views become plain strings, binary and lists.
 
     Args:
         arrow: The type, no extension type.
@@ -91,8 +91,9 @@ def logical_from_arrow(arrow: pa.DataType, where: str) -> str:
         return "map"
     if pa.types.is_struct(arrow):
         return "struct"
-    if pa.types.is_list(arrow) or pa.types.is_large_list(arrow):
-        kind = "list" if pa.types.is_list(arrow) else "large_list"
+    is_large = pa.types.is_large_list(arrow) or pa.types.is_large_list_view(arrow)
+    if is_large or pa.types.is_list(arrow) or pa.types.is_list_view(arrow):
+        kind = "large_list" if is_large else "list"
         return f"{kind}.struct" if pa.types.is_struct(arrow.value_type) else kind
     if pa.types.is_dictionary(arrow) and arrow.value_type in _NAMES and pa.types.is_integer(arrow.index_type):
         value = _NAMES[arrow.value_type]
@@ -102,7 +103,8 @@ def logical_from_arrow(arrow: pa.DataType, where: str) -> str:
         item = "struct" if pa.types.is_struct(arrow.value_type) else _item_name(arrow.value_field)
         if item is not None:
             return f"fixed_size_list:{item}:{arrow.list_size}"
-    raise UnsupportedError(f"Lance has no type for {arrow}", where=where, remedy="cast the column before it is written")
+    remedy = "cast it to a list" if pa.types.is_fixed_size_list(arrow) else "cast the column before it is written"
+    raise UnsupportedError(f"Lance has no type for {arrow}", where=where, remedy=remedy)
 
 
 def _with_parameters(arrow: pa.DataType) -> str | None:

@@ -36,6 +36,9 @@ _TRUE = ("true", "1", "yes")
 _TEXTS = ("string", "large_string", "binary", "large_binary", "json")
 _NOT_LEGACY = ("fixed_size_binary:0",)
 _MAX_DEPTH = 64
+_FSL_STRUCT = "fixed_size_list:struct:"
+_DUCKDB_ITEMS = ("l", "")
+"""Names of the items of lists and arrays that DuckDB exports; pylance only appends lists whose item is "item"."""
 
 
 def schema_from_arrow(
@@ -49,8 +52,8 @@ def schema_from_arrow(
 ) -> Schema:
     """Build the schema of a table whose columns are those of an Arrow schema.
 
-    Views become plain strings and binary, JSON of any spelling becomes `lance.json`, and in 2.2 a binary column with
-    metadata lance-encoding:blob = "true" becomes a `lance.blob.v2`.
+    Views become plain strings, binary and lists. List items that DuckDB named are named "item". JSON of any spelling
+    becomes `lance.json`. In 2.2 a binary column with metadata lance-encoding:blob = "true" becomes a `lance.blob.v2`.
 
     Args:
         arrow: The columns.
@@ -159,7 +162,8 @@ class _FieldBuilder:
             logical = "json"
         else:
             logical = logical_from_arrow(storage, where)
-        children = tuple(self.fields(_children(storage, logical, where), field_id, old.children if old else (), path))
+        below = _children(storage, logical, old, where)
+        children = tuple(self.fields(below, field_id, old.children if old else (), path))
         _check_version(logical, storage, self._version, where)
         return Field(field_id, arrow.name, parent, logical, arrow.nullable, _frozen(metadata), children)
 
@@ -193,7 +197,7 @@ class _FieldBuilder:
         return storage, metadata
 
 
-def _children(storage: pa.DataType, logical: str, where: str) -> list[pa.Field]:
+def _children(storage: pa.DataType, logical: str, old: Field | None, where: str) -> list[pa.Field]:
     if logical == "map":
         if storage.keys_sorted:
             raise UnsupportedError("map with sorted keys", where=where, remedy="cast it to a plain map")
@@ -201,16 +205,17 @@ def _children(storage: pa.DataType, logical: str, where: str) -> list[pa.Field]:
         return [pa.field("entries", entries, nullable=False)]
     if logical == "struct":
         return [storage.field(i) for i in range(storage.num_fields)]
-    if logical in ("list", "large_list", "list.struct", "large_list.struct"):
-        return [storage.value_field]
-    if logical.startswith("fixed_size_list:struct:"):
-        return [storage.value_field]
+    if logical in ("list", "large_list", "list.struct", "large_list.struct") or logical.startswith(_FSL_STRUCT):
+        item = storage.value_field
+        if old is not None and len(old.children) == 1:
+            return [item.with_name(old.children[0].name)]
+        return [item.with_name("item") if item.name in _DUCKDB_ITEMS else item]
     return []
 
 
 def _check_version(logical: str, storage: pa.DataType, version: str, where: str) -> None:
     needs = LEGACY
-    if logical == "map" or logical.startswith("fixed_size_list:struct:"):
+    if logical == "map" or logical.startswith(_FSL_STRUCT):
         needs = "2.2"
     elif logical in _NOT_LEGACY or (logical == "struct" and not storage.num_fields):
         needs = "2.0"

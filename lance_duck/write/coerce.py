@@ -91,8 +91,19 @@ class _Plan:
         except InvalidInputError as error:
             raise with_row(error, lambda row: row + first_row) from error
         except pa.ArrowException as error:
-            raise InvalidInputError("broken batch", where=f"data, row {first_row}", found=error) from error
+            where = f"{_broken_column(batch)}, batch from row {first_row} on"
+            raise InvalidInputError("broken batch", where=where, found=error) from error
         return pa.RecordBatch.from_arrays(arrays, names=[column.field.name for column in self.columns])
+
+
+def _broken_column(batch: pa.RecordBatch) -> str:
+    """Return the first column with invalid buffers, for messages; "data" if all are valid."""
+    for name, array in zip(batch.schema.names, batch.columns, strict=True):
+        try:
+            array.validate(full=True)
+        except pa.ArrowException:
+            return f"column {name!r}"
+    return "data"
 
 
 def _plan(source: pa.Schema, schema: Schema) -> _Plan:

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.dataset as pads
 
-from lance_duck.errors import InvalidInputError, LanceDuckError, WrongTypeError
+from lance_duck.errors import InvalidInputError, LanceDuckError, UnsupportedError, WrongTypeError
 from lance_duck.wire.schema import BLOB_KEY, Field
 from lance_duck.wire.schema_write import schema_from_arrow
 from lance_duck.write.relations import relation_reader
@@ -24,6 +24,16 @@ _KINDS: Final = (
     "a dict of arrays, a pandas or polars frame, a DuckDB relation, a table of this package, or anything with "
     "__arrow_c_stream__ or __arrow_c_array__"
 )
+
+_WIDE_REMEDY: Final = "cast it to Decimal(38, 0), Int64 or String"
+_POLARS_REMEDIES: Final = {
+    "Object": "convert it to a type of polars, for example with map_elements(..., return_dtype=...)",
+    "Int128": _WIDE_REMEDY,
+    "UInt128": _WIDE_REMEDY,
+}
+"""Remedies for types of polars that it exports to Arrow as nothing, or as memory addresses."""
+_ERRORS: Final = (pa.ArrowException, TypeError, ValueError, KeyError, OverflowError)
+"""Errors of conversions to Arrow."""
 
 
 def to_reader(data: Any, schema: pa.Schema | None = None) -> pa.RecordBatchReader:
@@ -46,7 +56,7 @@ def to_reader(data: Any, schema: pa.Schema | None = None) -> pa.RecordBatchReade
         return _to_reader(data, schema)
     except LanceDuckError:
         raise
-    except (pa.ArrowException, TypeError, ValueError, KeyError) as error:
+    except _ERRORS as error:
         raise InvalidInputError("data cannot be turned into Arrow", where="data", found=error) from error
 
 
@@ -145,57 +155,92 @@ def _cast(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """Return the batch cast to a schema that differs in nothing but types; otherwise as it is."""
     if batch.schema.types == schema.types or batch.schema.names != schema.names:
         return batch
-    try:
-        return batch.cast(schema)
-    except (pa.ArrowException, NotImplementedError) as error:
-        raise InvalidInputError("batch that cannot be cast to the schema", where="data", found=error) from error
+    return pa.RecordBatch.from_arrays(
+        [_column(f.name, batch.column(place), f.type) for place, f in enumerate(schema)], schema=schema
+    )
 
 
 def _from_rows(rows: Sequence[Mapping[str, Any]], schema: pa.Schema | None) -> pa.RecordBatchReader:
     if not all(isinstance(row, Mapping) for row in rows):
         raise InvalidInputError("list of rows and other objects", where="data", expected="dicts only")
     if schema is None:
-        names = list(dict.fromkeys(name for row in rows for name in row))
-        return pa.table({name: [row.get(name) for row in rows] for name in names}).to_reader()
+        names = dict.fromkeys(name for row in rows for name in row)
+        return _from_columns({name: [row.get(name) for row in rows] for name in names}, None)
     unknown = {name for row in rows for name in row} - set(schema.names)
     if unknown:
         raise InvalidInputError(
             "columns that the schema does not have", where="data", expected=schema.names, found=sorted(unknown)
         )
-    return pa.Table.from_pylist(list(rows), schema=schema).to_reader()
+    return _from_columns({name: [row.get(name) for row in rows] for name in schema.names}, schema)
 
 
 def _from_columns(columns: Mapping[str, Any], schema: pa.Schema | None) -> pa.RecordBatchReader:
     if schema is None:
-        return pa.table({name: _column(values, None) for name, values in columns.items()}).to_reader()
+        return pa.table({name: _column(name, values, None) for name, values in columns.items()}).to_reader()
     unknown = set(columns) - set(schema.names)
     if unknown:
         raise InvalidInputError(
             "columns that the schema does not have", where="data", expected=schema.names, found=sorted(unknown)
         )
     fields = [schema.field(name) for name in columns]
-    arrays = [_column(columns[f.name], f.type) for f in fields]
+    arrays = [_column(f.name, columns[f.name], f.type) for f in fields]
     return pa.table(arrays, schema=pa.schema(fields, schema.metadata)).to_reader()
 
 
-def _column(values: Any, arrow_type: pa.DataType | None) -> pa.Array | pa.ChunkedArray:
-    if isinstance(values, np.ndarray) and values.ndim == 2:
-        items = pa.array(np.ascontiguousarray(values).reshape(-1))
-        vectors = pa.FixedSizeListArray.from_arrays(items, values.shape[1])
-        return vectors if arrow_type is None else vectors.cast(arrow_type)
-    if isinstance(values, pa.Array | pa.ChunkedArray):
-        return values if arrow_type is None or values.type == arrow_type else values.cast(arrow_type)
-    return pa.array(values, arrow_type)
+def _column(name: str, values: Any, arrow_type: pa.DataType | None) -> pa.Array | pa.ChunkedArray:
+    """Convert the values of a column; None converts to the type that they suggest."""
+    try:
+        if isinstance(values, np.ndarray) and values.ndim == 2:
+            items = pa.array(np.ascontiguousarray(values).reshape(-1))
+            vectors = pa.FixedSizeListArray.from_arrays(items, values.shape[1])
+            return vectors if arrow_type is None else vectors.cast(arrow_type)
+        if isinstance(values, pa.Array | pa.ChunkedArray):
+            return values if arrow_type is None or values.type == arrow_type else values.cast(arrow_type)
+        return pa.array(values, arrow_type)
+    except _ERRORS as error:
+        raise InvalidInputError(
+            "values that Arrow cannot hold",
+            where=f"column {name!r}",
+            expected=arrow_type,
+            found=error,
+            remedy="convert them to one type that can hold them all, for example Decimal or str",
+        ) from error
 
 
 def _from_pandas(frame: Any, schema: pa.Schema | None) -> pa.RecordBatchReader:
-    return pa.Table.from_pandas(frame, schema=schema).to_reader()
+    try:
+        return pa.Table.from_pandas(frame, schema=schema).to_reader()
+    except _ERRORS:
+        for place, name in enumerate(frame.columns):  # pyarrow names the column in some of its errors only
+            types = {} if schema is None else dict(zip(schema.names, schema.types, strict=True))
+            _column(str(name), frame.iloc[:, place], types.get(str(name)))
+        raise
 
 
-def _from_lazy(frame: Any, schema: pa.Schema | None) -> pa.RecordBatchReader:
-    """Return the batches of a polars LazyFrame, in pieces where polars can give them."""
-    if not hasattr(frame, "collect_batches"):
-        return _to_reader(frame.collect(engine="streaming"), schema)
+def _from_polars(frame: Any, schema: pa.Schema | None) -> pa.RecordBatchReader:
+    """Return the batches of a polars frame; of a LazyFrame in pieces if polars can make them.
+
+    Raises:
+        UnsupportedError: A column has a type that Arrow does not have.
+    """
+    for name, whole in frame.collect_schema().items():
+        pending = [whole]
+        while pending:
+            type_ = pending.pop()
+            remedy = _POLARS_REMEDIES.get(str(type_))
+            if remedy is not None:
+                inside = "" if type_ is whole else f" in {whole}"
+                raise UnsupportedError(
+                    f"Lance has no type for {type_}{inside} of polars", where=f"column {name!r}", remedy=remedy
+                )
+            inner = getattr(type_, "inner", None)
+            pending += [field.dtype for field in getattr(type_, "fields", ())] if inner is None else [inner]
+    if hasattr(frame, "collect_batches"):
+        return _from_lazy(frame)
+    return pa.RecordBatchReader.from_stream(frame.collect(engine="streaming") if hasattr(frame, "collect") else frame)
+
+
+def _from_lazy(frame: Any) -> pa.RecordBatchReader:
     pieces = iter(frame.collect_batches(chunk_size=ROWS_AT_ONCE, maintain_order=True))
     empty = pa.RecordBatchReader.from_stream(frame.collect_schema().to_frame()).schema
     return pa.RecordBatchReader.from_batches(
@@ -210,7 +255,8 @@ def _from_relation(relation: Any, schema: pa.Schema | None) -> pa.RecordBatchRea
 
 _BY_MODULE: Final[Mapping[tuple[str, str], Callable[[Any, pa.Schema | None], pa.RecordBatchReader]]] = {
     ("pandas", "DataFrame"): _from_pandas,
-    ("polars", "LazyFrame"): _from_lazy,
+    ("polars", "DataFrame"): _from_polars,
+    ("polars", "LazyFrame"): _from_polars,
     ("duckdb", "DuckDBPyRelation"): _from_relation,
     ("_duckdb", "DuckDBPyRelation"): _from_relation,
 }

@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from lance_duck.arguments import checked_call
-from lance_duck.errors import CorruptError, InvalidInputError
+from lance_duck.errors import CorruptError, InvalidInputError, WrongTypeError
+from lance_duck.write.inputs import to_reader
 
 
 class BatchUDF:
@@ -161,10 +162,10 @@ def _convert(result: Any) -> pa.RecordBatch:
     if isinstance(result, pa.RecordBatch):
         return result
     if hasattr(result, "iloc") and hasattr(result, "columns"):
-        return pa.RecordBatch.from_pandas(result, preserve_index=False)
+        result = result.reset_index(drop=True)
     try:
-        table = pa.table(result)
-    except (TypeError, ValueError, pa.ArrowException) as error:
+        table = to_reader(result).read_all()
+    except WrongTypeError as error:
         raise InvalidInputError(
             "function returned no batch", expected="a RecordBatch or a DataFrame", found=type(result).__name__
         ) from error

@@ -1,0 +1,107 @@
+"""Lists that SQL creates are named as pylance names them, so that it appends to them, merges and asks their indexes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import duckdb
+import lance
+import pyarrow as pa
+import pytest
+
+import lance_duck as ld
+
+NESTED = """
+    SELECT 1::BIGINT AS id, ['a'] AS tags, [{'x': [1], 'y': MAP {'k': [['b']]}}] AS l,
+    [[1, 2]::FLOAT[2]] AS vectors, {'m': MAP {[1]: [2]}} AS s
+"""
+
+
+def names_below(type_: pa.DataType) -> set[str]:
+    """Return the names of the items of all lists in a type."""
+    if pa.types.is_map(type_):
+        return names_below(type_.key_type) | names_below(type_.item_type)
+    if pa.types.is_struct(type_):
+        return set().union(*(names_below(field.type) for field in type_))
+    if hasattr(type_, "value_field"):
+        return {type_.value_field.name} | names_below(type_.value_field.type)
+    return set()
+
+
+def items_of(path: Path) -> set[str]:
+    return set().union(*(names_below(field.type) for field in lance.dataset(path).schema))
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        (f"CREATE TABLE lance.t AS {NESTED}",),
+        ("CREATE TABLE lance.t (id BIGINT, l STRUCT(x INTEGER[], y MAP(VARCHAR, VARCHAR[][]))[])",),
+        ("CREATE TABLE lance.t AS SELECT 1 AS id", "ALTER TABLE lance.t ADD COLUMN l STRUCT(x VARCHAR[])[]"),
+        ("CREATE TABLE lance.t AS SELECT 1 AS id", "ALTER TABLE lance.t ADD COLUMN l VARCHAR[][] DEFAULT [['a']]"),
+        ("CREATE TABLE lance.t AS SELECT [1] AS l", "ALTER TABLE lance.t ALTER l TYPE BIGINT[]"),
+        (f"COPY ({NESTED}) TO 't.lance' (FORMAT lance)",),
+        (f"CREATE TABLE lance.t AS {NESTED}", f"INSERT INTO lance.t {NESTED}", "UPDATE lance.t SET tags = ['b', 'c']"),
+    ],
+)
+def test_items_of_lists_are_named_item(tmp_path: Path, statements: tuple[str, ...]) -> None:
+    with ld.connect(tmp_path) as connection:
+        for statement in statements:
+            connection.execute(statement.replace("'t.lance'", f"'{tmp_path}/t.lance'"))
+    assert items_of(tmp_path / "t.lance") == {"item"}
+
+
+@pytest.mark.parametrize("as_table", [False, True], ids=["relation", "Arrow table of DuckDB"])
+def test_items_of_written_relations_are_named_item(tmp_path: Path, as_table: bool) -> None:
+    with duckdb.connect() as connection:
+        rows = connection.sql(NESTED)
+        ld.write_dataset(rows.to_arrow_table() if as_table else rows, tmp_path / "t.lance")
+    assert items_of(tmp_path / "t.lance") == {"item"}
+
+
+def test_structs_in_arrays_have_items_named_item(tmp_path: Path) -> None:
+    with ld.connect(tmp_path) as connection:
+        connection.execute("CREATE TABLE lance.t AS SELECT [{'x': [1]}]::STRUCT(x INTEGER[])[1] AS a")
+    assert items_of(tmp_path / "t.lance") == {"item"}
+    same = pa.table({"a": pa.array([[{"x": [2]}]], pa.list_(pa.struct([("x", pa.list_(pa.int32()))]), 1))})
+    lance.write_dataset(same, tmp_path / "t.lance", mode="append")
+    assert ld.dataset(tmp_path / "t.lance").to_table()["a"].to_pylist() == [[{"x": [1]}], [{"x": [2]}]]
+
+
+def test_pylance_appends_and_merges_into_tables_of_sql(tmp_path: Path) -> None:
+    path = tmp_path / "t.lance"
+    with ld.connect(tmp_path) as connection:
+        connection.execute("CREATE TABLE lance.t AS SELECT 1::BIGINT AS id, ['a'] AS tags, [{'x': ['b']}] AS l")
+        new = pa.table({"id": [2], "tags": [["c"]], "l": [[{"x": ["d"]}]]})
+        lance.write_dataset(new, path, mode="append")
+        merge = lance.dataset(path).merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
+        merge.execute(pa.table({"id": [2, 3], "tags": [["e"], None], "l": [[{"x": ["f"]}], []]}))
+        rows = connection.execute("SELECT id, tags, l FROM lance.t ORDER BY id").fetchall()
+    assert rows == [(1, ["a"], [{"x": ["b"]}]), (2, ["e"], [{"x": ["f"]}]), (3, None, [])]
+
+
+def test_pylance_asks_the_label_list_index_of_a_table_of_sql(tmp_path: Path) -> None:
+    with ld.connect(tmp_path) as connection:
+        connection.execute("CREATE TABLE lance.t AS SELECT i AS id, ['x' || i % 9] AS tags FROM range(900) r(i)")
+        connection.execute("CREATE INDEX tag ON lance.t USING LABEL_LIST (tags)")
+    scanner = lance.dataset(tmp_path / "t.lance").scanner(filter="array_has_any(tags, ['x4'])")
+    assert "ScalarIndexQuery" in scanner.explain_plan(True)
+    assert scanner.to_table()["id"].to_pylist() == list(range(4, 900, 9))
+
+
+@pytest.mark.parametrize("name", ["element", "l"])
+def test_tables_keep_the_names_of_items_that_they_have(tmp_path: Path, name: str) -> None:
+    def column(value: str) -> pa.Table:
+        item = pa.field(name, pa.struct([("x", pa.list_(pa.field(name, pa.string())))]))
+        return pa.table({"a": pa.array([[{"x": [value]}]], pa.list_(item))})
+
+    path = tmp_path / "t.lance"
+    lance.write_dataset(column("1"), path)
+    with ld.connect(tmp_path) as connection:
+        connection.execute("INSERT INTO lance.t VALUES ([{'x': ['2']}])")
+        connection.execute("INSERT INTO lance.t SELECT [{'x': ['3']}]")
+        connection.execute("UPDATE lance.t SET a = [{'x': ['4']}] WHERE a[1].x[1] = '2'")
+    ld.write_dataset(pa.table({"a": [[{"x": ["5"]}]]}), path, mode="append")
+    assert items_of(path) == {name}
+    lance.write_dataset(column("6"), path, mode="append")
+    assert sorted(row[0]["x"][0] for row in ld.dataset(path).to_table()["a"].to_pylist()) == ["1", "3", "4", "5", "6"]

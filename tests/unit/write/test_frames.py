@@ -1,0 +1,159 @@
+"""Frames of polars and pandas, dictionaries and views: written with the same values, or refused by column."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import lance_duck as ld
+from lance_duck.errors import InvalidInputError, UnsupportedError
+
+ENUM = pl.Enum(["a", "b", "c"])
+CATEGORICAL = pl.Categorical()
+SERIES = {
+    "categorical": pl.Series(["c", None, "a", "c"], dtype=CATEGORICAL),
+    "enum": pl.Series(["c", None, "a", "c"], dtype=ENUM),
+    "struct": pl.Series([{"e": "c"}, None, {"e": None}, {"e": "a"}], dtype=pl.Struct({"e": ENUM})),
+    "list": pl.Series([["c"], None, [], ["b", "c"]], dtype=pl.List(CATEGORICAL)),
+    "list of enums": pl.Series([["c"], None, [], ["b", "c"]], dtype=pl.List(ENUM)),
+    "deep": pl.Series([[{"d": [["c"]]}], None, [], [None]], dtype=pl.List(pl.Struct({"d": pl.List(pl.List(ENUM))}))),
+}
+
+
+@pytest.mark.parametrize("is_lazy", [False, True], ids=["eager", "lazy"])
+@pytest.mark.parametrize("series", SERIES.values(), ids=SERIES)
+def test_categories_of_polars_come_back_as_they_were(tmp_path: Path, series: pl.Series, is_lazy: bool) -> None:
+    frame = pl.DataFrame({"id": range(4), "x": series})
+    written = ld.write_dataset(frame.lazy() if is_lazy else frame, tmp_path / "t.lance")
+    written = ld.write_dataset(frame[1:3], tmp_path / "t.lance", mode="append")
+    found = pl.from_arrow(written.to_table())
+    assert isinstance(found, pl.DataFrame)
+    assert found.schema == frame.schema
+    assert found["x"].to_list() == series.to_list() + series[1:3].to_list()
+
+
+def test_categories_of_polars_fit_columns_of_strings(tmp_path: Path) -> None:
+    ld.write_dataset(pa.table({"x": ["z"]}), tmp_path / "t.lance")
+    frame = pl.DataFrame({"x": SERIES["enum"]})
+    assert ld.write_dataset(frame, tmp_path / "t.lance", mode="append").to_table()["x"].to_pylist() == [
+        *("z", "c", None, "a", "c")
+    ]
+
+
+def test_categories_of_polars_become_new_columns_and_merge(tmp_path: Path) -> None:
+    dataset = ld.write_dataset(pa.table({"id": [1, 2]}), tmp_path / "t.lance")
+    dataset.add_columns(pl.DataFrame({"e": pl.Series(["c", "a"], dtype=ENUM)}))
+    dataset.merge(pl.DataFrame({"id": [2], "f": pl.Series(["b"], dtype=CATEGORICAL)}), "id")
+    new = pl.DataFrame({"id": [2, 3], "e": SERIES["enum"][:2], "f": SERIES["categorical"][2:]})
+    dataset.merge_insert("id").when_matched_update_all().when_not_matched_insert_all().execute(new)
+    assert dataset.to_table().sort_by("id").to_pylist() == [
+        {"id": 1, "e": "c", "f": None},
+        {"id": 2, "e": "c", "f": "a"},
+        {"id": 3, "e": None, "f": "c"},
+    ]
+
+
+@pytest.mark.parametrize(
+    "type_",
+    [
+        *(pl.Object, pl.Int128, pl.UInt128, pl.List(pl.Int128)),
+        *(pl.Struct({"a": pl.UInt128}), pl.Array(pl.List(pl.Struct({"a": pl.Int128})), 2)),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("is_lazy", [False, True], ids=["eager", "lazy"])
+def test_types_that_polars_does_not_export_are_refused_by_column(tmp_path: Path, type_: object, is_lazy: bool) -> None:
+    frame = pl.DataFrame({"id": [1, 2], "wide one": pl.Series([None, None], dtype=type_)})
+    with pytest.raises(
+        UnsupportedError, match=r"column 'wide one': Lance has no type for .*(Object|Int128).* of polars"
+    ):
+        ld.write_dataset(frame.lazy() if is_lazy else frame, tmp_path / "t.lance")
+    dataset = ld.write_dataset(pa.table({"id": [1, 2]}), tmp_path / "t.lance")
+    with pytest.raises(UnsupportedError, match="column 'wide one': Lance has no type for"):
+        dataset.add_columns(lambda batch: frame.select("wide one").head(len(batch)))
+
+
+def entries(values: list[object], type_: pa.DataType) -> pa.Array:
+    return pa.DictionaryArray.from_arrays(pa.array([1, None, 0, 1], pa.int8()), pa.array(values, type_))
+
+
+VIEWS = {
+    "string_view": entries(["a", "b"], pa.string_view()),
+    "binary_view": entries([b"a", b"b"], pa.binary_view()),
+    "null entry": entries([None, "b"], pa.string_view()),
+    "list_view": pa.array([["a"], None, [], ["b", "c"]], pa.list_view(pa.string_view())),
+    "large_list_view": pa.array([[b"a"], None, [], [b"b", None]], pa.large_list_view(pa.binary_view())),
+}
+
+
+@pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
+@pytest.mark.parametrize("array", VIEWS.values(), ids=VIEWS)
+def test_dictionaries_of_views_and_views_of_lists_are_written(tmp_path: Path, array: pa.Array, version: str) -> None:
+    nested = {
+        "x": array,
+        "s": pa.StructArray.from_arrays([array], ["v"]),
+        "l": pa.ListArray.from_arrays(pa.array([0, 1, 3, 3, 4], pa.int32()), array),
+    }
+    if version == "2.2":
+        nested["m"] = pa.MapArray.from_arrays(pa.array([0, 1, 3, 3, 4], pa.int32()), pa.array(range(4)), array)
+    table = pa.table(nested)
+    found = ld.write_dataset(table, tmp_path / "t.lance", data_storage_version=version).to_table()
+    assert found.to_pylist() == table.to_pylist()
+    sliced = ld.write_dataset(table.slice(1, 2), tmp_path / "s.lance", data_storage_version=version).to_table()
+    assert sliced.to_pylist() == table.slice(1, 2).to_pylist()
+
+
+@pytest.mark.parametrize(
+    "type_",
+    [
+        pa.run_end_encoded(pa.int32(), pa.string()),
+        pa.struct([("y", pa.run_end_encoded(pa.int32(), pa.string()))]),
+        pa.dictionary(pa.int8(), pa.list_view(pa.int8())),
+        pa.list_(pa.string_view(), 2),
+        pa.list_(pa.dictionary(pa.int8(), pa.string()), 2),
+    ],
+    ids=str,
+)
+def test_types_that_lance_does_not_have_are_refused_by_column(tmp_path: Path, type_: pa.DataType) -> None:
+    rows = pa.RecordBatchReader.from_batches(pa.schema([("id", pa.int8()), ("x", type_)]), [])
+    with pytest.raises(UnsupportedError, match=r"column 'x(\.y)?': Lance has no type for"):
+        ld.write_dataset(rows, tmp_path / "t.lance")
+
+
+HUGE = {
+    "rows": [{"id": 1, "n": 2**70}],
+    "columns": {"id": [1], "n": [2**70]},
+    "numpy": {"id": [1], "n": np.array([2**70], object)},
+    "pandas": pd.DataFrame({"id": [1], "n": [2**70]}),
+    "mixed pandas": pd.DataFrame({"id": [1, 2], "n": [1, "a"]}),
+    "mixed rows": [{"id": 1, "n": "a"}, {"id": 1, "n": 1}],
+    "objects": pd.DataFrame({"id": [1], "n": [object()]}),
+    "complex": {"id": [1], "n": np.array([1j])},
+}
+
+
+@pytest.mark.parametrize("data", HUGE.values(), ids=HUGE)
+def test_values_that_arrow_cannot_hold_are_refused_by_column(tmp_path: Path, data: object) -> None:
+    with pytest.raises(InvalidInputError, match="column 'n': values that Arrow cannot hold"):
+        ld.write_dataset(data, tmp_path / "t.lance")
+
+
+def test_values_outside_of_a_schema_are_refused_by_column(tmp_path: Path) -> None:
+    schema = pa.schema([("id", pa.int8()), ("n", pa.int64())])
+    batch = pa.record_batch({"id": [1], "n": [float("inf")]})
+    for data in ([{"id": 1, "n": 2**70}], {"id": [1], "n": [2**70]}, pd.DataFrame({"id": [1], "n": ["a"]}), [batch]):
+        with pytest.raises(InvalidInputError, match="column 'n': values that Arrow cannot hold: expected int64"):
+            ld.write_dataset(data, tmp_path / "t.lance", schema=schema)
+
+
+@pytest.mark.parametrize("nest", [lambda a: a, lambda a: pa.StructArray.from_arrays([a], ["s"])], ids=["top", "struct"])
+def test_broken_arrays_are_refused_by_column(tmp_path: Path, nest: object) -> None:
+    offsets = pa.py_buffer(np.array([0, 1], np.int32))
+    array = nest(pa.Array.from_buffers(pa.string(), 1, [None, offsets, pa.py_buffer(b"\xff")]))  # type: ignore[operator]
+    with pytest.raises(InvalidInputError, match=r"column 'b', batch from row 0 on: broken batch: found .*Invalid UTF8"):
+        ld.write_dataset(pa.record_batch({"a": pa.array([1]), "b": array}), tmp_path / "t.lance")
