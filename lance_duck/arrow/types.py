@@ -87,7 +87,7 @@ def with_type(values: pa.Array, type_: pa.DataType) -> pa.Array:
     return values
 
 
-def decoded(array: pa.DictionaryArray) -> pa.Array:
+def decoded_dictionary(array: pa.DictionaryArray) -> pa.Array:
     """Return the values of a dictionary array; views become large_string or large_binary, which Arrow can take from."""
     entries = array.dictionary
     if not is_view(entries.type):

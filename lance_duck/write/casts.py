@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_duck.arrow.listed import offsets_of
-from lance_duck.arrow.types import decoded, is_text
+from lance_duck.arrow.types import decoded_dictionary, is_text
 from lance_duck.errors import DataMismatchError, InvalidInputError
 from lance_duck.wire.schema import Field
 from lance_duck.write.plain_casts import (
@@ -65,7 +65,7 @@ def find_cast(source: pa.DataType, field: Field, where: str) -> Cast | None:
     if pa.types.is_dictionary(target):
         return dictionary_cast(source, target, where)
     if pa.types.is_dictionary(source):
-        return _after(decoded, find_cast(decoded(pa.nulls(0, source)).type, field, where))
+        return _after(decoded_dictionary, find_cast(decoded_dictionary(pa.nulls(0, source)).type, field, where))
     if pa.types.is_run_end_encoded(source):
         return _after(pc.run_end_decode, find_cast(source.value_type, field, where))
     if pa.types.is_struct(target) and pa.types.is_struct(source):

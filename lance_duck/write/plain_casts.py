@@ -8,7 +8,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_duck.arrow.types import decoded, is_bytes, is_text
+from lance_duck.arrow.types import decoded_dictionary, is_bytes, is_text
 from lance_duck.errors import DataMismatchError, InvalidInputError
 from lance_duck.wire.schema import Field
 
@@ -71,7 +71,7 @@ def dictionary_cast(source: pa.DataType, target: pa.DictionaryType, where: str) 
         raise mismatch(source, target, where)
 
     def cast(array: pa.Array) -> pa.Array:
-        plain = decoded(array) if pa.types.is_dictionary(array.type) else array
+        plain = decoded_dictionary(array) if pa.types.is_dictionary(array.type) else array
         if plain.type != target.value_type:
             plain = cast_values(plain, target.value_type, where)
         encoded = plain.dictionary_encode()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from lance_duck.arrow.types import decoded, holds_texts, storage_type
+from lance_duck.arrow.types import decoded_dictionary, holds_texts, storage_type
 from lance_duck.encoding.arrow.blocks import validity_buffer
 from lance_duck.encoding.arrow.jsonb_encode import encode_jsonb
 from lance_duck.encoding.write.blocks import valid_flags
@@ -70,7 +70,7 @@ def _dictionary(array: pa.DictionaryArray, kind: pa.DictionaryType, where: str) 
     plain = array.type.value_type == kind.value_type and array.type.index_type == kind.index_type
     if plain and not array.dictionary.null_count and len(array.dictionary) <= max(1, len(array)):
         return array
-    return _cast(decoded(array).dictionary_encode(), kind, where)
+    return _cast(decoded_dictionary(array).dictionary_encode(), kind, where)
 
 
 def _cast(array: pa.Array, kind: pa.DataType, where: str) -> pa.Array:

@@ -11,7 +11,7 @@ a timestamp with a time zone  | timestamp of another zone  | the same moment in 
 anything                      | string_view, binary_view   | string, binary
 anything                      | halffloat                  | float32, as half float columns are (`scan.arrow.filter`)
 
-Values of is_in likewise; those that a decimal column cannot hold are left out, and dictionaries are decoded. Literals
+Values of is_in likewise; those that a decimal column cannot hold are left out, and dictionaries are decoded_dictionary. Literals
 are columns of the pickled form of an expression, see `scan.arrow.tree`, and are replaced there.
 """
 
@@ -23,7 +23,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_duck.arrow.types import decoded, is_instant
+from lance_duck.arrow.types import decoded_dictionary, is_instant
 from lance_duck.scan.arrow.tree import ARROW_OPS, UNREADABLE, Node, numbered_tree
 from lance_duck.scan.predicate.types import path_type, value_type
 
@@ -110,7 +110,7 @@ class _Fitting:
         options = self._constants.column(place)
         at = options.type.get_field_index("value_set")
         values = options.field(at)[0].values
-        plain = decoded(values) if pa.types.is_dictionary(values.type) else values
+        plain = decoded_dictionary(values) if pa.types.is_dictionary(values.type) else values
         plain = plain.cast(_plain_type(plain.type))
         type_ = self._type(beside)
         if type_ is not None and type_ is not _ANY_DECIMAL:

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_duck.arrow.types import decoded, is_binary, is_list, is_text
+from lance_duck.arrow.types import decoded_dictionary, is_binary, is_list, is_text
 from lance_duck.errors import WrongTypeError
 from lance_duck.wire.logical import BFLOAT16, EXTENSION_NAME
 
@@ -39,7 +39,7 @@ def cast_of(field: pa.Field, target: pa.DataType, where: str) -> Cast | None:
     if isinstance(kind, pa.BaseExtensionType):
         return _after(lambda array: array.storage, kind.storage_type, target, where)
     if pa.types.is_dictionary(kind):
-        return _after(decoded, kind.value_type, target, where)
+        return _after(decoded_dictionary, kind.value_type, target, where)
     if pa.types.is_run_end_encoded(kind):
         return _after(pc.run_end_decode, kind.value_type, target, where)
     if pa.types.is_struct(target) and pa.types.is_struct(kind):
