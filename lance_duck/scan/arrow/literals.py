@@ -11,7 +11,7 @@ a timestamp with a time zone  | timestamp of another zone  | the same moment in 
 anything                      | string_view, binary_view   | string, binary
 anything                      | halffloat                  | float32, as half float columns are (`scan.arrow.filter`)
 
-Values of is_in likewise; those that a decimal column cannot hold are left out, and dictionaries are decoded_dictionary. Literals
+Values of is_in likewise; those that a decimal column cannot hold are left out, and dictionaries are decoded. Literals
 are columns of the pickled form of an expression, see `scan.arrow.tree`, and are replaced there.
 """
 
