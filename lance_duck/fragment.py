@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from itertools import zip_longest
 from typing import Any, Final, Unpack
@@ -40,7 +41,7 @@ from lance_duck.verbs.public.lance_schema import LanceSchema
 from lance_duck.verbs.public.named_tables import lent_options
 from lance_duck.verbs.writing.settings import FragmentArguments, WriteSettings
 from lance_duck.wire.fragment import Fragment
-from lance_duck.write.inputs import to_reader
+from lance_duck.write.inputs import reading
 from lance_duck.write.options import WriteProgress
 
 MOST_ROWS: Final = (1 << 32) - 1
@@ -288,7 +289,8 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
             raise InvalidInputError(
                 "A checkpoint file cannot be used for one fragment", where="merge_columns", remedy="see add_columns"
             )
-        return self._extended(new_columns(value_func, columns, reader_schema, batch_size))
+        with ExitStack() as opened:
+            return self._extended(new_columns(value_func, columns, reader_schema, batch_size, opened=opened))
 
     add_columns = merge_columns
 
@@ -323,7 +325,8 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]
         Raises:
             InvalidInputError: The table lacks a column, or has it with another type, or a column is hidden.
         """
-        data = to_reader(data_obj, schema).read_all()
+        with reading(data_obj, schema) as reader:
+            data = reader.read_all()
         key = left_on if right_on is None else right_on
         changed, fields, offsets = update_in_fragment(self._scan.snapshot, self._fragment, data, left_on, key)
         metadata = metadata_of(changed)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Final
@@ -53,8 +53,8 @@ def write_rows_of(
     table: str, place: str, mode: str, data_storage_version: str | None, max_rows_per_file: int, as_json: bool
 ) -> None:
     """Write the rows of `FROM place` to a table, and report the new version."""
-    with ld.connect() as connection, progress_bar("writing") as progress:
-        rows = relation_reader(connection.sql(f"FROM {place}"), _ROWS_AT_ONCE)
+    with ld.connect() as connection, ExitStack() as opened, progress_bar("writing") as progress:
+        rows = relation_reader(connection.sql(f"FROM {place}"), _ROWS_AT_ONCE, opened)
         dataset = ld.write_dataset(
             _counted(rows, progress, None),
             table,

@@ -15,6 +15,7 @@ from lance_duck import errors
 from lance_duck.duck.statement.identifiers import folded, parts_of_name
 from lance_duck.errors import LanceDuckError, UnsupportedError
 from lance_duck.redact import take_secrets_out
+from lance_duck.write.relations import is_stopped
 
 _OURS = {
     name: kind for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, LanceDuckError)
@@ -31,7 +32,6 @@ _CHANGE = re.compile(
     rf"(?:\s+ONLY\b)?[\s(]+({_PART}(?:\.{_PART})*)",
     re.IGNORECASE,
 )
-_STOPPED = re.compile(r"\bKeyboardInterrupt:?\s*(?:\Z|\n\nAt:)")
 _STOPPED_FUNCTION = re.compile(r"executing the UDF: KeyboardInterrupt\b")
 _WRAPPED = re.compile(r"([A-Za-z]+(?: [A-Za-z]+)*) Error: ")
 _KINDS = {
@@ -101,8 +101,7 @@ def unwrapped(error: Exception) -> BaseException:
     object; errors of DuckDB's come as those of pyarrow, an `OSError` as a rule. Others are returned as they are.
     """
     text = str(error)
-    is_interrupt = type(error) is RuntimeError and text == "Query interrupted"
-    if is_interrupt or (isinstance(error, duckdb.Error | OSError) and _STOPPED.search(text)):
+    if isinstance(error, duckdb.Error | OSError | RuntimeError) and is_stopped(error):
         return KeyboardInterrupt()
     wrapped = None if isinstance(error, duckdb.Error | LanceDuckError) else _WRAPPED.match(text)
     return error if wrapped is None else _KINDS.get(wrapped[1].lower(), duckdb.Error)(text)

@@ -39,7 +39,7 @@ from lance_duck.verbs.writing.write_table import MODES, current_version, new_loc
 from lance_duck.wire.fragment import Fragment
 from lance_duck.wire.schema import Schema
 from lance_duck.write.deletions import write_deletions
-from lance_duck.write.inputs import to_reader
+from lance_duck.write.inputs import reading
 
 
 def stage_fragments(
@@ -75,14 +75,14 @@ def stage_fragments(
 def _stage(
     data: Any, target: Any, schema: pa.Schema | None, mode: str, settings: WriteSettings, current: Snapshot | None
 ) -> StagedRows:
-    reader = to_reader(data, schema)
-    if current is None:
-        bases = {base.id: base for base in new_bases(settings.initial_bases or (), {}, "initial_bases")}
-        location = new_location(target, with_base_options(settings.storage_options, settings.base_store_params, bases))
-        return stage_new(reader, location, bases, settings)
-    if mode == "append":
-        return stage_append(reader, current, settings)
-    return stage_new(reader, current.location, current.base_paths, settings, current)
+    with reading(data, schema) as reader:
+        if current is None:
+            bases = {base.id: base for base in new_bases(settings.initial_bases or (), {}, "initial_bases")}
+            options = with_base_options(settings.storage_options, settings.base_store_params, bases)
+            return stage_new(reader, new_location(target, options), bases, settings)
+        if mode == "append":
+            return stage_append(reader, current, settings)
+        return stage_new(reader, current.location, current.base_paths, settings, current)
 
 
 def add_to_fragment(snapshot: Snapshot, fragment: Fragment, source: NewColumns) -> tuple[Fragment, Schema]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from inspect import signature
 from itertools import chain
 from typing import Any, Final
@@ -14,7 +15,7 @@ import pyarrow.dataset as pads
 from lance_duck.errors import InvalidInputError, LanceDuckError, UnsupportedError, WrongTypeError
 from lance_duck.wire.schema import BLOB_KEY, Field
 from lance_duck.wire.schema_write import schema_from_arrow
-from lance_duck.write.relations import relation_reader
+from lance_duck.write.relations import is_stopped, relation_reader
 
 ROWS_AT_ONCE: Final = 8192
 """Rows of a batch, where the source leaves the choice."""
@@ -36,7 +37,17 @@ _ERRORS: Final = (pa.ArrowException, TypeError, ValueError, KeyError, OverflowEr
 """Errors of conversions to Arrow."""
 
 
-def to_reader(data: Any, schema: pa.Schema | None = None) -> pa.RecordBatchReader:
+@contextmanager
+def reading(data: Any, schema: pa.Schema | None = None) -> Iterator[pa.RecordBatchReader]:
+    """Open data of any kind as a stream of batches, and close the streams that this opens: see `to_reader`.
+
+    A stream that the caller made stays open.
+    """
+    with ExitStack() as opened:
+        yield to_reader(data, schema, opened)
+
+
+def to_reader(data: Any, schema: pa.Schema | None = None, opened: ExitStack | None = None) -> pa.RecordBatchReader:
     """Return data of any kind as a stream of batches, read as it is consumed where its kind allows that.
 
     Args:
@@ -47,20 +58,21 @@ def to_reader(data: Any, schema: pa.Schema | None = None) -> pa.RecordBatchReade
         schema: Schema of the batches of an iterable, by default that of its first batch; batches of the same columns
             with other types are cast. Python values, numpy arrays and pandas columns are converted to its types;
             other Arrow data stays as it is.
+        opened: Closes the streams that are opened here. A relation keeps DuckDB's connection busy until then.
 
     Raises:
         InvalidInputError: The data is of another kind, or values cannot be converted.
         UnsupportedError: A column of a DuckDB relation is of a type that Lance does not have.
     """
     try:
-        return _to_reader(data, schema)
+        return _to_reader(data, schema, ExitStack() if opened is None else opened)
     except LanceDuckError:
         raise
     except _ERRORS as error:
         raise InvalidInputError("data cannot be turned into Arrow", where="data", found=error) from error
 
 
-def _to_reader(data: Any, schema: pa.Schema | None) -> pa.RecordBatchReader:
+def _to_reader(data: Any, schema: pa.Schema | None, opened: ExitStack) -> pa.RecordBatchReader:
     if isinstance(data, pa.RecordBatchReader):
         return data
     if isinstance(data, pa.Table):
@@ -75,16 +87,20 @@ def _to_reader(data: Any, schema: pa.Schema | None) -> pa.RecordBatchReader:
     convert = _BY_MODULE.get((module, type(data).__name__))
     if convert is not None:
         return convert(data, schema)
+    if (module, type(data).__name__) in _RELATIONS:
+        return _from_relation(data, opened)
     if isinstance(data, Mapping):
         return _from_columns(data, schema)
     if hasattr(data, "__arrow_c_stream__"):
-        return pa.RecordBatchReader.from_stream(data)
+        reader = pa.RecordBatchReader.from_stream(data)
+        opened.callback(reader.close)
+        return reader
     if hasattr(data, "__arrow_c_array__"):
-        return _to_reader(pa.record_batch(data), schema)
+        return _to_reader(pa.record_batch(data), schema, opened)
     if callable(data):
-        return _to_reader(data(), schema)
+        return _to_reader(data(), schema, opened)
     if isinstance(data, Iterable) and not isinstance(data, str | bytes):
-        return _from_items(data, schema)
+        return _from_items(data, schema, opened)
     raise WrongTypeError("data of this kind", where="data", expected=_KINDS, found=type(data).__name__)
 
 
@@ -117,7 +133,7 @@ def _marked(arrow_field: pa.Field, field: Field) -> pa.Field:
     return arrow_field
 
 
-def _from_items(items: Iterable[Any], schema: pa.Schema | None) -> pa.RecordBatchReader:
+def _from_items(items: Iterable[Any], schema: pa.Schema | None, opened: ExitStack) -> pa.RecordBatchReader:
     """Read an iterable of batches, tables, or rows as dicts."""
     if isinstance(items, Sequence) and items and all(isinstance(item, Mapping) for item in items):
         return _from_rows(items, schema)
@@ -130,6 +146,7 @@ def _from_items(items: Iterable[Any], schema: pa.Schema | None) -> pa.RecordBatc
     if isinstance(first, Mapping):
         return _from_rows([first, *rest], schema)
     batches = _batches(chain([first], rest))
+    opened.callback(batches.close)
     if schema is not None:
         return pa.RecordBatchReader.from_batches(schema, (_cast(batch, schema) for batch in batches))
     head = next(batches, None)
@@ -137,14 +154,15 @@ def _from_items(items: Iterable[Any], schema: pa.Schema | None) -> pa.RecordBatc
     return pa.RecordBatchReader.from_batches(schema, chain([] if head is None else [head], batches))
 
 
-def _batches(items: Iterator[Any]) -> Iterator[pa.RecordBatch]:
+def _batches(items: Iterator[Any]) -> Generator[pa.RecordBatch, None, None]:
     for item in items:
         if isinstance(item, pa.RecordBatch):
             yield item
         elif isinstance(item, pa.Table):
             yield from item.to_batches()
         elif hasattr(item, "__arrow_c_stream__") or hasattr(item, "__arrow_c_array__"):
-            yield from _to_reader(item, None)
+            with reading(item) as reader:
+                yield from reader
         else:
             raise InvalidInputError(
                 "item of this kind among batches", where="data", expected="a RecordBatch", found=type(item).__name__
@@ -248,15 +266,26 @@ def _from_lazy(frame: Any) -> pa.RecordBatchReader:
     )
 
 
-def _from_relation(relation: Any, schema: pa.Schema | None) -> pa.RecordBatchReader:
+def _from_relation(relation: Any, opened: ExitStack) -> pa.RecordBatchReader:
     """Return the batches of a DuckDB relation, which is run here and consumed as a stream."""
-    return relation_reader(relation, ROWS_AT_ONCE)
+    reader = relation_reader(relation, ROWS_AT_ONCE, opened)
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        try:
+            yield from reader
+        except (OSError, RuntimeError, pa.ArrowException) as error:
+            if is_stopped(error):
+                raise KeyboardInterrupt from error
+            if isinstance(error, LanceDuckError):
+                raise
+            raise InvalidInputError("rows of a DuckDB relation", where="data", found=error) from error
+
+    return pa.RecordBatchReader.from_batches(reader.schema, batches())
 
 
 _BY_MODULE: Final[Mapping[tuple[str, str], Callable[[Any, pa.Schema | None], pa.RecordBatchReader]]] = {
     ("pandas", "DataFrame"): _from_pandas,
     ("polars", "DataFrame"): _from_polars,
     ("polars", "LazyFrame"): _from_polars,
-    ("duckdb", "DuckDBPyRelation"): _from_relation,
-    ("_duckdb", "DuckDBPyRelation"): _from_relation,
 }
+_RELATIONS: Final = frozenset({("duckdb", "DuckDBPyRelation"), ("_duckdb", "DuckDBPyRelation")})

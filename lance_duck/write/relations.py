@@ -13,7 +13,9 @@ All others are the same in Arrow as in DuckDB, or types that the writer refuses 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterator
+from contextlib import ExitStack
 from functools import cache
 from importlib.metadata import version
 from typing import Any, Final
@@ -35,14 +37,16 @@ _MOST: Final = 10**38 - 1
 _WIDE: Final = pa.decimal128(38, 0)
 _DAY: Final = {"us": 86_400_000_000, "ns": 86_400_000_000_000}
 _MASK: Final = (1 << 64) - 1
+_STOPPED: Final = re.compile(r"\bKeyboardInterrupt:?\s*(?:\Z|\n\nAt:)")
 
 
-def relation_reader(relation: Any, rows_at_once: int) -> pa.RecordBatchReader:
+def relation_reader(relation: Any, rows_at_once: int, opened: ExitStack | None = None) -> pa.RecordBatchReader:
     """Run a DuckDB relation, and return a stream of its rows.
 
     Args:
         relation: A `DuckDBPyRelation`.
         rows_at_once: Number of rows of a batch.
+        opened: Closes the stream at its end: DuckDB's connection runs nothing else before.
 
     Raises:
         UnsupportedError: A column is of a type that Lance tables cannot hold. The stream raises InvalidInputError for
@@ -51,6 +55,8 @@ def relation_reader(relation: Any, rows_at_once: int) -> pa.RecordBatchReader:
     _refuse_types(relation, _REFUSED, "Lance")
     method = relation.to_arrow_reader if hasattr(relation, "to_arrow_reader") else relation.fetch_arrow_reader
     reader: pa.RecordBatchReader = method(rows_at_once)
+    if opened is not None:
+        opened.callback(reader.close)
     converts = [
         _convert(type_, field.type, f"column {field.name!r} of type {type_}")
         for type_, field in zip(relation.types, reader.schema, strict=True)
@@ -64,6 +70,15 @@ def relation_reader(relation: Any, rows_at_once: int) -> pa.RecordBatchReader:
     fields = [field.with_type(array.type) for field, array in zip(reader.schema, empty, strict=True)]
     schema = pa.schema(fields, reader.schema.metadata)
     return pa.RecordBatchReader.from_batches(schema, _converted(reader, schema, converts))
+
+
+def is_stopped(error: Exception) -> bool:
+    """Return whether Ctrl-C ended the rows of a relation.
+
+    DuckDB reports it as `RuntimeError("Query interrupted")`, or at the end of a traceback in the error of a stream.
+    """
+    text = str(error)
+    return text == "Query interrupted" if isinstance(error, RuntimeError) else _STOPPED.search(text) is not None
 
 
 def relation_table(relation: Any) -> pa.Table:

@@ -64,6 +64,12 @@ KINDS: tuple[TrialKind, ...] = (
         2,
     ),
     TrialKind(
+        "sql errors",
+        "statements:errors",
+        "150 statements that fail, by their text, values, sources, schemas or a disk: after each the next SELECT works",
+        1,
+    ),
+    TrialKind(
         "predicates",
         "lives:predicates",
         "a table with scalar indexes that we and pylance change in turns; random filters by index, by scan, by pylance",

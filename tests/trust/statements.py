@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from sql.random_conditions import selected
+from sql.random_errors import failed
 from sql.random_lives import changed, queried
 from sql.twins import Twins
 from trust.peers import check_with_pylance
@@ -26,6 +27,12 @@ def conditions(seed: int, folder: Path) -> Mapping[str, int]:
     made = selected(folder, seed, statements=150)
     assert not made.differences, "\n".join(made.differences)
     return made.counts
+
+
+def errors(seed: int, folder: Path) -> Mapping[str, int]:
+    """Make random statements that fail; the connection goes on after each."""
+    counts = failed(folder, seed, statements=150)
+    return {f"errors of {kind}": count for kind, count in counts.items()}
 
 
 def _checked(twins: Twins) -> Mapping[str, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -73,8 +74,9 @@ class ColumnChanges(TableMethods):
             CommitConflictError: Other changes were committed first each time.
             IncompatibleError: Another change was committed first, and the data can be read only once.
         """
-        source = made_columns.new_columns(transforms, read_columns, reader_schema, batch_size)
-        self._add(source, commit_message, transaction_properties)
+        with ExitStack() as opened:
+            source = made_columns.new_columns(transforms, read_columns, reader_schema, batch_size, opened=opened)
+            self._add(source, commit_message, transaction_properties)
 
     def merge(
         self,

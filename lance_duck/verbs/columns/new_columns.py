@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from itertools import chain
 from typing import Any, Final, Protocol
@@ -20,7 +22,7 @@ from lance_duck.verbs.columns.schema_change import check_new_names, declares_not
 from lance_duck.verbs.columns.udf import BatchUDF, BatchUDFCheckpoint, as_batch
 from lance_duck.wire import paths
 from lance_duck.wire.fragment import DataFile, Fragment
-from lance_duck.write.inputs import to_reader
+from lance_duck.write.inputs import reading, to_reader
 
 _NULL: Final = re.compile(r"null|null\s*::\s*[\w\s(),]+|cast\s*\(\s*null\s+as\s+[\w\s(),]+\)", re.IGNORECASE)
 """Pattern of expressions that are null in every row."""
@@ -258,6 +260,9 @@ class JoinedColumns(_Plain):
     def __init__(self, data: pa.Table, left_on: str, right_on: str) -> None:
         if right_on not in data.column_names:
             raise unknown_column(right_on, data.column_names, "data")
+        repeated = [name for name, count in Counter(data.column_names).items() if count > 1]
+        if repeated:
+            raise InvalidInputError("two columns of one name", where="data", found=repeated[0], remedy="rename one")
         data = data.combine_chunks()
         self._left_on = left_on
         self._key = data.column(right_on).combine_chunks()
@@ -307,8 +312,10 @@ def new_columns(
     read_columns: Sequence[str] | None = None,
     reader_schema: pa.Schema | None = None,
     batch_size: int | None = None,
+    *,
+    opened: ExitStack,
 ) -> NewColumns:
-    """Return the source of values for the argument of `add_columns`.
+    """Return the source of values for the argument of `add_columns`; `opened` closes the stream that it is read from.
 
     Raises:
         InvalidInputError: The argument is of no known kind.
@@ -325,12 +332,13 @@ def new_columns(
         return SqlColumns(transforms, batch_size)
     if callable(transforms) and not hasattr(transforms, "__arrow_c_stream__"):
         return FunctionColumns(BatchUDF(transforms), read_columns, batch_size)
-    return StreamColumns(to_reader(transforms, reader_schema))
+    return StreamColumns(to_reader(transforms, reader_schema, opened))
 
 
 def joined_columns(data: Any, left_on: str, right_on: str | None, schema: pa.Schema | None) -> JoinedColumns:
     """Return the source of values for the arguments of `merge`."""
-    return JoinedColumns(to_reader(data, schema).read_all(), left_on, left_on if right_on is None else right_on)
+    with reading(data, schema) as reader:
+        return JoinedColumns(reader.read_all(), left_on, left_on if right_on is None else right_on)
 
 
 def without_pandas(schema: pa.Schema) -> pa.Schema:

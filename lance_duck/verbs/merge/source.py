@@ -20,7 +20,7 @@ from lance_duck.verbs.costs import BYTES_AT_ONCE, JOINED_SOURCE_BYTES, ROWS_AT_O
 from lance_duck.verbs.rows.keys import KeyIndex
 from lance_duck.wire.schema import Field, Schema
 from lance_duck.write.coerce import coerce
-from lance_duck.write.inputs import to_reader
+from lance_duck.write.inputs import reading
 
 IN_MEMORY: Final = 128 << 20
 """Bytes of a source up to which it is held in memory; a larger one is written to a temporary file."""
@@ -56,13 +56,13 @@ class MergeSource:
     ) -> None:
         self._kept_bytes = IN_MEMORY if memory_limit is None else min(IN_MEMORY, memory_limit // 4)
         self._picked_bytes = BYTES_AT_ONCE if memory_limit is None else min(BYTES_AT_ONCE, memory_limit // 4)
-        reader = to_reader(data, arrow_schema)
-        self._found = reader.schema
-        _check_names(reader.schema.names, schema, on)
-        self._on = tuple(on)
-        self._take(schema)
-        self._file: _Spill | None = None
-        self.table = self._keep(coerce(reader, self.schema))
+        with reading(data, arrow_schema) as reader:
+            self._found = reader.schema
+            _check_names(reader.schema.names, schema, on)
+            self._on = tuple(on)
+            self._take(schema)
+            self._file: _Spill | None = None
+            self.table = self._keep(coerce(reader, self.schema))
 
     def fit(self, schema: Schema) -> None:
         """Cast the rows to the schema of a newer version of the table.

@@ -23,7 +23,7 @@ from lance_duck.verbs.writing.staged import (
     stage_new,
 )
 from lance_duck.wire import flags
-from lance_duck.write.inputs import to_reader
+from lance_duck.write.inputs import reading
 
 MODES: Final = ("create", "append", "overwrite")
 
@@ -69,15 +69,15 @@ def write_table(
             remedy="write a new table with enable_stable_row_ids=True",
         )
     auto_cleanup_config(settings), settings.properties
-    reader = to_reader(data, schema)
-    _check_metadata(reader.schema)
-    if current is None:
-        return _create(reader, target, settings, mode)
-    flags.check_writable(current.manifest.writer_flags, current.uri)
-    if mode == "append":
-        return commit_added(stage_append(reader, current, settings), current, settings)
-    staged = stage_new(reader, current.location, current.base_paths, settings, current)
-    return commit_replaced(staged, current, settings)
+    with reading(data, schema) as reader:
+        _check_metadata(reader.schema)
+        if current is None:
+            return _create(reader, target, settings, mode)
+        flags.check_writable(current.manifest.writer_flags, current.uri)
+        if mode == "append":
+            return commit_added(stage_append(reader, current, settings), current, settings)
+        staged = stage_new(reader, current.location, current.base_paths, settings, current)
+        return commit_replaced(staged, current, settings)
 
 
 def _create(reader: pa.RecordBatchReader, target: Any, settings: WriteSettings, mode: str) -> Snapshot:

@@ -18,12 +18,10 @@ from lance_duck.duck.changes.options import Options
 from lance_duck.duck.changes.result import ChangeResult, counted
 from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.changes.table_statement import TableStatement
-from lance_duck.duck.changes.tables.write_options import WRITE_OPTIONS, write_arguments
+from lance_duck.duck.changes.tables.write_options import WRITE_OPTIONS, write_arguments, write_query
 from lance_duck.duck.statement.clauses import Clauses, TableName
 from lance_duck.duck.statement.identifiers import literal
-from lance_duck.duck.tables.statement_versions import with_one_version
 from lance_duck.errors import AlreadyExistsError, InvalidInputError, UnsupportedError
-from lance_duck.write_dataset import write_dataset
 
 _FORMAT: Final = "lance"
 _MODES: Final = {"create": "create", "error_if_exists": "create", "append": "append", "overwrite": "overwrite"}
@@ -69,10 +67,9 @@ class CopyStatement(TableStatement):
         storage = session.catalog.options_for(self.target.path)
         before = session.exists(self.target.path, storage)
         count = before.count_rows() if before is not None and mode == "append" else 0
-        rows = session.relation(query, {})
         arguments = {**write_arguments(values), "mode": mode, "storage_options": storage}
         try:
-            table = with_one_version(lambda: write_dataset(rows, path, **arguments))
+            table = write_query(session, query, path, **arguments)
         except AlreadyExistsError as error:
             remedy = "MODE 'append' adds rows, MODE 'overwrite' replaces them, also where there is no MODE"
             raise AlreadyExistsError("the table exists", where=self.target.path, remedy=remedy) from error

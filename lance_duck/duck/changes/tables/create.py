@@ -13,7 +13,7 @@ the table then lies in the folder of that. Other names are of tables of DuckDB's
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -26,12 +26,11 @@ from lance_duck.duck.changes.result import ChangeResult, counted, nothing
 from lance_duck.duck.changes.rows.shadow import SHADOW
 from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.changes.table_statement import TableStatement
-from lance_duck.duck.changes.tables.write_options import WRITE_OPTIONS, write_arguments
+from lance_duck.duck.changes.tables.write_options import WRITE_OPTIONS, write_arguments, write_query
 from lance_duck.duck.databases.database import LanceDatabase
 from lance_duck.duck.statement.clauses import Clauses, TableName
 from lance_duck.duck.statement.identifiers import quoted
-from lance_duck.duck.tables.statement_versions import with_one_version
-from lance_duck.errors import AlreadyExistsError, InvalidInputError, UnsupportedError
+from lance_duck.errors import AlreadyExistsError, InvalidInputError, LanceDuckError, UnsupportedError
 from lance_duck.write.relations import relation_reader
 from lance_duck.write_dataset import write_dataset
 
@@ -101,12 +100,13 @@ class CreateStatement(TableStatement):
         query = self._query()
         session.explain_query(query or _NOTHING, {})
         uri, storage = session.place_of(self.target)
+        database = session.database_of_new(self.target)
         try:
             return self._create(session, query, uri, storage)
         except BaseException:
-            database = session.database_of_new(self.target)
-            if database is not None and database.folder is not None and database.find(self.target.name) is None:
-                database.folder.abandon(self.target.name)
+            with suppress(LanceDuckError):  # the error above says more
+                if database is not None and database.folder is not None and database.find(self.target.name) is None:
+                    database.folder.abandon(self.target.name)
             raise
 
     def _create(self, session: ChangeSession, query: str, uri: str, storage: Mapping[str, str] | None) -> ChangeResult:
@@ -116,12 +116,13 @@ class CreateStatement(TableStatement):
         values = Options.of(self.options, "CREATE TABLE").values(session, WRITE_OPTIONS)
         mode = "overwrite" if self.replaces else "create"
         arguments: dict[str, Any] = {**write_arguments(values), "mode": mode, "storage_options": storage}
-        if not query:
-            rows = self._empty(session)
-        else:
-            rows = session.relation(query if self.has_data else f"SELECT * FROM (\n{query}) LIMIT 0", {})  # noqa: S608
+        if query and not self.has_data:
+            query = f"SELECT * FROM (\n{query}\n) LIMIT 0"  # noqa: S608
         try:
-            table = with_one_version(lambda: write_dataset(rows, uri, **arguments))
+            if query:
+                table = write_query(session, query, uri, **arguments)
+            else:
+                table = write_dataset(self._empty(session), uri, **arguments)
         except AlreadyExistsError as error:
             remedy = "OR REPLACE replaces it, IF NOT EXISTS leaves it as it is, INSERT adds rows"
             raise AlreadyExistsError(f"table {self.target.name} exists", where=uri, remedy=remedy) from error
@@ -180,12 +181,14 @@ class CreateStatement(TableStatement):
 def _described(session: ChangeSession, table: str) -> pa.Table:
     """Return a table without rows that has the columns of a table of DuckDB's, nullable and keys as they are there."""
     described = session.relation(f"DESCRIBE {table}", {}).fetchall()
-    rows = relation_reader(session.relation(f"SELECT * FROM {table} LIMIT 0", {}), 1)  # noqa: S608
+    with ExitStack() as opened:
+        rows = session.relation(f"SELECT * FROM {table} LIMIT 0", {})  # noqa: S608
+        schema = relation_reader(rows, 1, opened).schema
     fields = [
         field.with_nullable(row[2] == "YES").with_metadata(
             {**(field.metadata or {}), **({_PRIMARY_KEY: "true"} if row[3] == "PRI" else {})}
         )
-        for field, row in zip(rows.schema, described, strict=True)
+        for field, row in zip(schema, described, strict=True)
     ]
     return pa.Table.from_batches([], pa.schema(fields))
 
