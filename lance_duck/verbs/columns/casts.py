@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from lance_duck.commit.operations import Merge, Operation
 from lance_duck.errors import DataMismatchError, InvalidInputError
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import Snapshot
 from lance_duck.verbs.columns.alteration import AlteredSchema
-from lance_duck.verbs.columns.files import ColumnFiles, LiveRows, with_file
+from lance_duck.verbs.columns.files import ColumnFiles, LiveRows, live_rows, with_file
 from lance_duck.verbs.columns.schema_change import only, path_of
 from lance_duck.wire.column_path import quoted_name
 from lance_duck.wire.schema import Field, Schema
@@ -23,13 +25,18 @@ def cast_columns(snapshot: Snapshot, altered: AlteredSchema) -> tuple[ColumnFile
     schema = only(altered.schema, set(altered.casts.values()))
     files = ColumnFiles(snapshot, schema, snapshot.data_storage_version)
     sources = _sources(snapshot.schema, altered)
-    rows = LiveRows(TableScan(snapshot), [quoted_name(sources[field.name]) for field in schema.fields])
-    before = [snapshot.schema.by_path(quoted_name(sources[field.name])) for field in schema.fields]
+    # The files of one list must agree about its lengths, also in deleted rows.
+    whole = any(field.logical_type != "struct" for i in altered.casts for field in path_of(snapshot.schema, i)[:-1])
+    names = [quoted_name(sources[field.name]) for field in schema.fields]
+    rows = LiveRows(TableScan(snapshot), names, deleted=whole)
+    before = [snapshot.schema.by_path(name) for name in names]
 
     def make() -> Operation:
         fragments = []
         for fragment in snapshot.fragments:
-            file = files.write(fragment, _cast(rows.of(fragment), before, schema, altered))
+            live = live_rows(snapshot, fragment) if whole else None
+            batches = _cast(rows.of(fragment), before, schema, altered, live)
+            file = files.write_all(fragment, schema, batches) if whole else files.write(fragment, batches)
             fragments.append(with_file(fragment, file, altered.schema))
         # Rows that others append meanwhile have only the old columns: their writers must write them again.
         return Merge(tuple(fragments), altered.schema, preserves_nullability=False)
@@ -60,40 +67,66 @@ def _sources(schema: Schema, altered: AlteredSchema) -> dict[str, str]:
 
 
 def _cast(
-    batches: pa.RecordBatchReader, before: Sequence[Field], schema: Schema, altered: AlteredSchema
+    batches: pa.RecordBatchReader,
+    before: Sequence[Field],
+    schema: Schema,
+    altered: AlteredSchema,
+    live: NDArray[np.int64] | None,
 ) -> Iterator[pa.RecordBatch]:
+    """Cast batches.
+
+    Args:
+        batches: The rows.
+        before: The columns.
+        schema: The columns with their new types.
+        altered: The alterations.
+        live: Offsets of the living rows among all rows; None if all are alive. Other values need not fit.
+    """
     origins = {new: old for old, new in altered.casts.items()}
-    for batch in batches:
+
+    def cast(batch: pa.RecordBatch, *, safe: bool) -> pa.RecordBatch:
         columns = zip(batch.columns, before, schema.fields, strict=True)
-        arrays = [_cast_array(array, old, new, origins) for array, old, new in columns]
-        yield pa.RecordBatch.from_arrays(arrays, schema=schema.arrow)
+        arrays = [_cast_array(array, old, new, origins, safe=safe) for array, old, new in columns]
+        return pa.RecordBatch.from_arrays(arrays, schema=schema.arrow)
+
+    start = 0
+    for batch in batches:
+        end = start + batch.num_rows
+        try:
+            yield cast(batch, safe=True)
+        except InvalidInputError:
+            if live is None:
+                raise
+            cast(batch.take(pa.array(live[(live >= start) & (live < end)] - start)), safe=True)
+            yield cast(batch, safe=False)
+        start = end
 
 
-def _cast_array(array: pa.Array, old: Field, new: Field, origins: Mapping[int, int]) -> pa.Array:
+def _cast_array(array: pa.Array, old: Field, new: Field, origins: Mapping[int, int], *, safe: bool) -> pa.Array:
     """Cast the array to the type of the new field, which may drop or rename members of structs."""
     if old.id != new.id:
-        return _cast_values(array, new)
+        return _cast_values(array, new, safe=safe)
     mask = array.is_null() if array.null_count else None
     if new.logical_type == "struct":
         places = {child.id: i for i, child in enumerate(old.children)}
         children = [places[origins.get(child.id, child.id)] for child in new.children]
         arrays = [
-            _cast_array(array.field(i), old.children[i], child, origins)
+            _cast_array(array.field(i), old.children[i], child, origins, safe=safe)
             for i, child in zip(children, new.children, strict=True)
         ]
         return pa.StructArray.from_arrays(arrays, fields=[child.to_arrow() for child in new.children], mask=mask)
     if isinstance(array, pa.ListArray | pa.LargeListArray):
-        values = _cast_array(array.values, old.children[0], new.children[0], origins)
+        values = _cast_array(array.values, old.children[0], new.children[0], origins, safe=safe)
         return type(array).from_arrays(array.offsets, values, type=new.to_arrow().type, mask=mask)
     raise InvalidInputError(f"members of a {new.logical_type} cannot be cast", where=new.name)
 
 
-def _cast_values(array: pa.Array, new: Field) -> pa.Array:
+def _cast_values(array: pa.Array, new: Field, *, safe: bool) -> pa.Array:
     try:
         kind = new.to_arrow().type
         if pa.types.is_dictionary(kind) and not pa.types.is_dictionary(array.type):
-            return pc.dictionary_encode(array.cast(kind.value_type)).cast(kind)
-        return array.cast(kind)
+            return pc.dictionary_encode(array.cast(kind.value_type, safe)).cast(kind)
+        return array.cast(kind, safe)
     except (pa.ArrowException, NotImplementedError) as error:
         raise InvalidInputError(
             "value that the new type cannot hold", where=new.name, expected=new.to_arrow().type, found=str(error)

@@ -40,15 +40,18 @@ class LiveRows:
         table: The version that is read.
         columns: Names, hidden columns included, or SQL by name; None for all columns.
         batch_size: Rows of a batch at most.
+        deleted: Whether deleted rows are read, too.
 
     Raises:
         InvalidInputError: A column is unknown, or an expression is invalid.
     """
 
-    def __init__(self, table: TableScan, columns: ColumnsLike | None, batch_size: int | None = None) -> None:
+    def __init__(
+        self, table: TableScan, columns: ColumnsLike | None, batch_size: int | None = None, *, deleted: bool = False
+    ) -> None:
         self._table = table
         options = ScanOptions(columns=columns, batch_size=batch_size, fragments=[], blob_handling="all_binary")
-        self._plan = table.plan(options)
+        self._plan = replace(table.plan(options), include_deleted=deleted)
 
     @property
     def schema(self) -> pa.Schema:
@@ -56,7 +59,7 @@ class LiveRows:
         return self._table.reader(self._plan).schema
 
     def of(self, fragment: Fragment) -> pa.RecordBatchReader:
-        """Stream the living rows of a fragment, in order."""
+        """Stream the rows of a fragment, in order."""
         return self._table.reader(replace(self._plan, fragments=(fragment,)))
 
 
@@ -172,9 +175,22 @@ class ColumnFiles:
             for _ in placed:
                 raise _wrong_rows(f"fragment {fragment.id}", 0, "some")
             return None
+        return self._write(fragment, self._schema, placed)
+
+    def write_all(self, fragment: Fragment, schema: Schema, batches: Iterable[pa.RecordBatch]) -> DataFile:
+        """Write columns of all rows of a fragment, deleted ones included.
+
+        Args:
+            fragment: The fragment.
+            schema: The columns, in place of those of the other fragments.
+            batches: One row for each physical row.
+        """
+        return self._write(fragment, schema, batches)
+
+    def _write(self, fragment: Fragment, schema: Schema, batches: Iterable[pa.RecordBatch]) -> DataFile:
         options = options_in(self._snapshot, fragment, self._options)
-        file = write_columns(self._store, self._schema, placed, rows, options)
-        self._written[fragment] = file
+        rows = self._snapshot.physical_rows(fragment)
+        file = self._written[fragment] = write_columns(self._store, schema, batches, rows, options)
         return file
 
     def keep(self, fragment: Fragment) -> None:

@@ -24,16 +24,17 @@ if TYPE_CHECKING:
     from lance_duck import commit as commits
     from lance_duck.commit import operations
     from lance_duck.verbs import change
-    from lance_duck.verbs.columns import alteration, casts, schema_change
+    from lance_duck.verbs.columns import alteration, casts, dropping, schema_change
     from lance_duck.verbs.columns import files as column_files
     from lance_duck.verbs.columns import new_columns as made_columns
 else:
     commits = lazy.modules(globals(), "lance_duck", "commit")
     operations = lazy.modules(globals(), "lance_duck.commit", "operations")
     change = lazy.modules(globals(), "lance_duck.verbs", "change")
-    alteration, casts, column_files, made_columns, schema_change = lazy.modules(
-        globals(), "lance_duck.verbs.columns", "alteration", "casts", "files", "new_columns", "schema_change"
+    alteration, casts, dropping, schema_change = lazy.modules(
+        globals(), "lance_duck.verbs.columns", "alteration", "casts", "dropping", "schema_change"
     )
+    column_files, made_columns = lazy.modules(globals(), "lance_duck.verbs.columns", "files", "new_columns")
 
 Properties = Mapping[str, str] | None
 
@@ -139,24 +140,30 @@ class ColumnChanges(TableMethods):
         commit_message: str | None = None,
         transaction_properties: Properties = None,
     ) -> None:
-        """Drop columns, or members of structs; only metadata is written.
+        """Drop columns, or members of structs. Writes metadata alone, with one exception.
+
+        Data files keep nulls of structs and lengths of lists beside the fields in them. If the last such field goes,
+        and fields without values stay, the nulls of one of these are written.
 
         The values are gone once `optimize.compact_files` has rewritten the files, and `cleanup_old_versions` removed
         the old ones.
 
+        Args:
+            columns: Paths of the columns ("a.b.c" for members of structs, "l.item.a" below lists). A struct, list or
+                map is dropped with its last member.
+            commit_message: Message that is stored with the transaction; see `read_transaction`.
+            transaction_properties: Texts by name that are stored with the transaction.
+
         Raises:
-            InvalidInputError: There is no such column, or none would be left.
+            InvalidInputError: There is no such column, it is the key or value of a map, or none would be left.
+            CommitConflictError: Other changes were committed first each time.
         """
         if isinstance(columns, str):
             raise InvalidInputError("columns to drop", expected="a list of names", found=repr(columns))
         names = list(columns)
-        change.commit_change(
-            self.handle,
-            lambda snapshot: operations.Project(
-                schema_change.drop_fields(snapshot.schema, names), preserves_nullability=True
-            ),
-            commit_message,
-            transaction_properties,
+        properties = _properties(commit_message, transaction_properties)
+        self.handle.move_to(
+            commits.run_again(self.handle.snapshot, lambda snapshot: _drop(snapshot, names, properties))
         )
 
     def _add(self, source: made_columns.NewColumns, message: str | None, properties: Properties) -> None:
@@ -230,6 +237,15 @@ def _alter(snapshot: Snapshot, alterations: Sequence[alteration.Alteration], pro
         )
     _refuse_indexed(snapshot, altered.casts)
     files, make = casts.cast_columns(snapshot, altered)
+    return commit_files(snapshot, files, make, properties)
+
+
+def _drop(snapshot: Snapshot, names: Sequence[str], properties: Properties) -> Snapshot:
+    schema = schema_change.drop_fields(snapshot.schema, names)
+    bearers = dropping.structure_bearers(snapshot, schema)
+    if not bearers:
+        return commits.commit(snapshot, operations.Project(schema, preserves_nullability=True), properties=properties)
+    files, make = dropping.drop_with_structure(snapshot, schema, bearers)
     return commit_files(snapshot, files, make, properties)
 
 

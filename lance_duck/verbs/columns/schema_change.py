@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from lance_duck.errors import DataMismatchError, InvalidInputError
+from lance_duck.errors import DataMismatchError, InvalidInputError, UnsupportedError
 from lance_duck.snapshot import Snapshot
 from lance_duck.wire.schema import Field, Schema
 from lance_duck.wire.schema_write import primary_key, schema_from_arrow
@@ -90,12 +90,13 @@ def add_fields(
 
 
 def drop_fields(schema: Schema, paths: Iterable[str]) -> Schema:
-    """Drop columns, or members of structs; a struct without members is dropped, too.
+    """Drop columns, or members of structs; what holds a struct without members is dropped, too.
 
     Raises:
-        InvalidInputError: There is no such column, or no column would be left.
+        InvalidInputError: There is no such column, it is the key or value of a map, or no column would be left.
+        UnsupportedError: It is a field of a packed struct, which is one column on disk.
     """
-    field_ids = {schema.by_path(path).id for path in paths}
+    field_ids = {_droppable(schema, path).id for path in paths}
     fields = tuple(pruned for field in schema.fields if (pruned := _without(field, field_ids)) is not None)
     if not fields:
         raise InvalidInputError(
@@ -186,10 +187,31 @@ def _exists(path: Sequence[str]) -> InvalidInputError:
     return DataMismatchError(f"column {'.'.join(path)!r} already exists", where="schema")
 
 
+def _droppable(schema: Schema, path: str) -> Field:
+    field = schema.by_path(path)
+    *above, _ = path_of(schema, field.id)
+    if any(each.is_packed for each in above):
+        raise UnsupportedError(
+            "fields of a packed struct cannot be dropped",
+            where="drop_columns",
+            found=path,
+            remedy="drop the struct, after its other fields were added as columns of their own",
+        )
+    if above[-2:-1] and above[-2].logical_type == "map":
+        raise InvalidInputError(
+            "keys and values of a map cannot be dropped",
+            where="drop_columns",
+            found=path,
+            remedy="drop the map, or fields of a struct that is its value",
+        )
+    return field
+
+
 def _without(field: Field, field_ids: set[int]) -> Field | None:
     if field.id in field_ids:
         return None
     children = tuple(pruned for child in field.children if (pruned := _without(child, field_ids)) is not None)
-    if field.children and len(children) != len(field.children) and not (children and field.logical_type != "map"):
-        return None
-    return replace(field, children=children)
+    is_whole = bool(children) or not field.children
+    if field.logical_type == "map":
+        is_whole = is_whole and len(children[0].children) == len(field.children[0].children)
+    return replace(field, children=children) if is_whole else None

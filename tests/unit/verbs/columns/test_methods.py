@@ -277,6 +277,20 @@ def test_nulls_are_looked_for_before_they_are_forbidden(table: ld.LanceDataset) 
         ld.write_dataset(pa.table({"a": [1]}), table, mode="append")
 
 
+def test_fields_in_lists_are_cast_where_rows_are_deleted(place: str) -> None:
+    type_ = pa.list_(pa.struct([("x", pa.int64()), ("y", pa.int64())]))
+    lists = [[{"x": 2**40, "y": 1}] * 3, [{"x": 5, "y": 2}], None, [{"x": 6, "y": 3}] * 2]
+    table = ld.write_dataset(pa.table({"a": range(4), "l": pa.array(lists, type_)}), place)
+    with pytest.raises(InvalidInputError, match="the new type cannot hold"):
+        table.alter_columns({"path": "l.item.x", "data_type": pa.int16()})
+    table.delete("a = 0")
+    table.alter_columns({"path": "l.item.x", "data_type": pa.int16()})
+    assert table.schema.field("l").type.value_type.field("x").type == pa.int16()
+    assert column(table, "l") == lists[1:]
+    table.optimize.compact_files()
+    assert column(table, "l") == lists[1:]
+
+
 def test_dropping_writes_no_file(table: ld.LanceDataset) -> None:
     before = files(table)
     table.drop_columns(["b", "s.q"])
