@@ -180,6 +180,10 @@ class TableWarning(UserWarning):
     """A listed table cannot be found where the listing says it is, and is left out."""
 
 
+class MemWalWarning(UserWarning):
+    """A change that does not reach rows in the write-ahead log (MemWAL) of the table; as an error, it is refused."""
+
+
 def warn_of_index(text: str) -> None:
     """Issue an IndexWarning that points at the line outside this package that led to it."""
     _warn(text, IndexWarning)
@@ -188,6 +192,11 @@ def warn_of_index(text: str) -> None:
 def warn_of_table(text: str) -> None:
     """Issue a TableWarning that points at the line outside this package that led to it."""
     _warn(text, TableWarning)
+
+
+def warn_of_log(text: str) -> None:
+    """Issue a MemWalWarning that points at the line outside this package that led to it."""
+    _warn(text, MemWalWarning)
 
 
 def _warn(text: str, kind: type[Warning]) -> None:

@@ -24,7 +24,7 @@ from lance_duck.commit.footprint import Footprint
 from lance_duck.commit.index_coverage import FRAGMENT_REUSE
 from lance_duck.commit.manifest_builder import ManifestDraft, build_manifest
 from lance_duck.commit.messages import set_operation
-from lance_duck.commit.operations import Operation
+from lance_duck.commit.operations import CreateIndex, DataOverlay, DataReplacement, Delete, Operation, Overwrite, Update
 from lance_duck.commit.races import newest_of_same_table
 from lance_duck.commit.rebase import Affected, rebase
 from lance_duck.commit.reuse_bitmaps import remapped_segments
@@ -39,12 +39,13 @@ from lance_duck.errors import (
     StoreError,
 )
 from lance_duck.retry import RetryPolicy
-from lance_duck.snapshot import Snapshot, versions
+from lance_duck.snapshot import Snapshot, mem_wal, versions
 from lance_duck.snapshot.publish import CommitLock, publish_manifest, write_version_hint
 from lance_duck.snapshot.turns import own_turn
 from lance_duck.store import Store, local_path
 from lance_duck.wire import flags, paths
 from lance_duck.wire.fragment import LEGACY
+from lance_duck.wire.index import MEM_WAL
 from lance_duck.wire.manifest import Manifest
 from lance_duck.wire.manifest_write import manifest_file, stamp_writer
 from lance_duck.wire.paths import ManifestName
@@ -107,6 +108,7 @@ def commit(
     attempts = _Commit(snapshot, new_transaction(snapshot.version, operation, properties, transaction_uuid))
     attempts.affected, attempts.guard, attempts.may_rebase = affected, guard, retries > 0
     attempts.amend = amend
+    _warn_of_log(snapshot, operation)
     if detached:
         return attempts.detached()
     if paths.is_detached(snapshot.version):
@@ -127,6 +129,15 @@ def commit(
     except CommitConflictError:
         attempts.clean_up()
         raise
+
+
+def _warn_of_log(snapshot: Snapshot, operation: Operation) -> None:
+    """Warn that a change of rows, or one that removes the write-ahead log, does not reach rows in that log."""
+    if isinstance(operation, CreateIndex):
+        if any(segment.name == MEM_WAL for segment in operation.removed_indices):
+            mem_wal.warn_of_waiting_rows(snapshot, "removal of the log", removes=True)
+    elif isinstance(operation, Overwrite | Update | Delete | DataReplacement | DataOverlay):
+        mem_wal.warn_of_waiting_rows(snapshot, operation.name, removes=isinstance(operation, Overwrite))
 
 
 def new_transaction(

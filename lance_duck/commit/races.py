@@ -12,6 +12,7 @@ from lance_duck.errors import (
     CommitConflictError,
     IncompatibleError,
     InvalidInputError,
+    MemWalWarning,
     NotFoundError,
     RetryableError,
     StoreError,
@@ -23,7 +24,7 @@ from lance_duck.store import local_path
 from lance_duck.wire import paths
 from lance_duck.wire.paths import ManifestName
 
-REFUSALS: Final = (CommitConflictError, InvalidInputError, UnsupportedError)
+REFUSALS: Final = (CommitConflictError, InvalidInputError, UnsupportedError, MemWalWarning)
 """Errors of a commit after which there is certainly no new version; after any other error that is unknown."""
 
 _T = TypeVar("_T")

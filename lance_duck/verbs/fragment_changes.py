@@ -21,7 +21,7 @@ from lance_duck.scan.filters import FilterLike
 from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.projection import HIDDEN, ROW_ADDRESS
 from lance_duck.scan.table_scan import TableScan
-from lance_duck.snapshot import Snapshot
+from lance_duck.snapshot import Snapshot, mem_wal
 from lance_duck.verbs.columns.files import (
     ColumnFiles,
     LiveRows,
@@ -92,6 +92,8 @@ def add_to_fragment(snapshot: Snapshot, fragment: Fragment, source: NewColumns) 
     columns = add_fields(snapshot.schema, source.schema(table), version, next_field_id(snapshot), keep=source.keeps)
     files = ColumnFiles(snapshot, columns.new, version)
     batches = source.batches(table, fragment)
+    if batches is not None:
+        mem_wal.refuse_values(snapshot)
     try:
         if batches is None:
             refuse_missing_values(snapshot, fragment)

@@ -9,6 +9,7 @@ _transactions/{read version}-{uuid}.txn
 _deletions/{fragment}-{read version}-{id}.arrow|.bin
 _indices/{uuid}/…
 _refs/tags/{name, percent-encoded}.json, _refs/branches/{name, percent-encoded}.json
+_mem_wal/…                                            the log of other writers: see `snapshot.mem_wal`
 tree/{branch}/                                        root of a branch, laid out like a table
 data/{any name}.lance
 data/{bits and digits of a transaction}-{uuid}.lance  one of the files that one transaction writes at many places
@@ -35,6 +36,7 @@ INDICES = "_indices"
 TAGS = "_refs/tags"
 BRANCHES = "_refs/branches"
 TREE = "tree"
+WRITE_AHEAD_LOG = "_mem_wal"
 FOLDERS = frozenset({VERSIONS, DATA, DELETIONS, TRANSACTIONS, INDICES, "_refs", TREE})
 """Folders directly in the root of a table."""
 TABLE_SUFFIX = ".lance"

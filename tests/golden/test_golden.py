@@ -407,7 +407,8 @@ def test_a_write_ahead_log_is_named_and_carried_along(tmp_path: Path) -> None:
     dataset = ld.dataset(str(path))
     entry = next(index for index in dataset.handle.snapshot.indices if index.name == "__lance_mem_wal").proto
     assert "not read: rows that are in the write-ahead log alone" in dataset.scanner().explain_plan()
-    dataset.update({"v": "'x'"}, where="id = 3")
+    with pytest.warns(ld.MemWalWarning, match="1 shards are not merged yet"):
+        dataset.update({"v": "'x'"}, where="id = 3")
     dataset.delete("id = 0")
     dataset.optimize.compact_files()
     dataset.optimize.optimize_indices()

@@ -17,6 +17,7 @@ from typing import Final
 import duckdb
 import pyarrow as pa
 
+from lance_duck.commit import REFUSALS
 from lance_duck.dataset import LanceDataset
 from lance_duck.duck.catalog import TableCatalog
 from lance_duck.duck.changes.target import dataset_of
@@ -25,7 +26,7 @@ from lance_duck.duck.names import Names
 from lance_duck.duck.statement.identifiers import folded, quoted
 from lance_duck.duck.tables.handle import PinnedVersions, TableHandle, VersionChoice
 from lance_duck.duck.tables.table import DuckTable
-from lance_duck.errors import CommitConflictError, InvalidInputError, UnsupportedError
+from lance_duck.errors import InvalidInputError, UnsupportedError
 from lance_duck.snapshot import Snapshot
 from lance_duck.verbs.pending_changes import PendingChanges
 
@@ -128,7 +129,7 @@ class TransactionBlock:
         self._pending = None
         try:
             after = pending.commit(self.properties)
-        except (CommitConflictError, InvalidInputError, UnsupportedError):
+        except REFUSALS:
             pending.discard()
             raise
         if after is not pending.base:

@@ -17,7 +17,7 @@ from lance_duck.errors import (
     RetryableError,
 )
 from lance_duck.scan.table_scan import TableScan
-from lance_duck.snapshot import Snapshot
+from lance_duck.snapshot import Snapshot, mem_wal
 from lance_duck.verbs.handle import TableMethods
 
 if TYPE_CHECKING:
@@ -215,6 +215,7 @@ def _add(
             file = file if file is not None and ids.issuperset(file.fields) else None
             batches = None if file is not None else source.batches(table, fragment)
             if batches is not None:
+                mem_wal.refuse_values(snapshot)
                 file = files.write(fragment, batches)
                 if file is not None and source.keep(fragment, file):
                     files.keep(fragment)
@@ -229,7 +230,11 @@ def _add(
 
 def _alter(snapshot: Snapshot, alterations: Sequence[alteration.Alteration], properties: Properties) -> Snapshot:
     version = snapshot.data_storage_version
+    if any(a.data_type is not None for a in alterations):
+        mem_wal.refuse_values(snapshot)
     altered = alteration.alter_schema(snapshot.schema, alterations, version, schema_change.next_field_id(snapshot))
+    if altered.tightened:
+        mem_wal.refuse_not_null(snapshot)
     casts.check_no_nulls(snapshot, altered.tightened)
     if not altered.casts:
         return commits.commit(

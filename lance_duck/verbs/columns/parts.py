@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from lance_duck.commit.operations import Merge
 from lance_duck.errors import IncompatibleError, InvalidInputError
 from lance_duck.scan.projection import ROW_ADDRESS
-from lance_duck.snapshot import Snapshot
+from lance_duck.snapshot import Snapshot, mem_wal
 from lance_duck.verbs.columns.files import ColumnFiles, live_rows, with_file
 from lance_duck.verbs.columns.schema_change import ColumnAddition, add_fields, next_field_id
 from lance_duck.verbs.costs import ROWS_AT_ONCE
@@ -44,6 +44,7 @@ def plan_columns(snapshot: Snapshot, arrow: pa.Schema) -> ColumnAddition:
         InvalidInputError: A column exists already.
         UnsupportedError: A type cannot be stored.
     """
+    mem_wal.refuse_values(snapshot)
     return add_fields(snapshot.schema, arrow, snapshot.data_storage_version, next_field_id(snapshot))
 
 

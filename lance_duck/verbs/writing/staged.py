@@ -8,15 +8,13 @@ from uuid import UUID
 
 import pyarrow as pa
 
-from lance_duck.commit import commit, create_table, run_again
+from lance_duck.commit import REFUSALS, commit, create_table, run_again
 from lance_duck.commit.committer import Amend, Guard
 from lance_duck.commit.operations import Append, Overwrite
 from lance_duck.errors import (
     AlreadyExistsError,
-    CommitConflictError,
     InvalidInputError,
     StoreError,
-    UnsupportedError,
 )
 from lance_duck.scan.projection import HIDDEN
 from lance_duck.snapshot import Location, Snapshot
@@ -69,7 +67,7 @@ class StagedRows:
         """Commit under the uuid of the transaction; delete the files if the commit is known to have failed."""
         try:
             return do(None if self.transaction is None else str(self.transaction))
-        except (CommitConflictError, InvalidInputError, AlreadyExistsError, UnsupportedError):
+        except (*REFUSALS, AlreadyExistsError):
             self.discard()
             raise
 

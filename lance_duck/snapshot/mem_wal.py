@@ -1,0 +1,173 @@
+"""The write-ahead log (MemWAL) of other writers: what a change of the table must leave alone, or cannot reach.
+
+    _mem_wal/{shard}/manifest/{bits}.binpb    ShardManifest; {bits}: its version in 64 binary digits, reversed
+    _mem_wal/{shard}/wal/{bits}.arrow         rows in the order of their writes; {bits}: the position, likewise
+    _mem_wal/{shard}/{folder of an SSTable}/  a table of rows that are not merged into this one yet
+
+The log is never changed here. Its index entry says up to which SSTable each shard is merged.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Final
+from uuid import UUID
+
+from google.protobuf.message import DecodeError
+
+from lance_duck.errors import UnsupportedError, warn_of_log
+from lance_duck.snapshot.snapshot import Snapshot
+from lance_duck.wire.index import MEM_WAL
+from lance_duck.wire.paths import WRITE_AHEAD_LOG
+from lance_duck.wire.pb import index_pb2, table_pb2
+
+_SHARD: Final = rf"{WRITE_AHEAD_LOG}/(?P<shard>[0-9a-f-]{{36}})"
+_FILE: Final = re.compile(rf"{_SHARD}/(?P<folder>manifest|wal)/(?P<bits>[01]{{64}})\.(?:binpb|arrow)")
+_warned: Final[set[str]] = set()
+
+
+def refuse_values(snapshot: Snapshot) -> None:
+    """Refuse values for new fields, so also casts, in a table with a write-ahead log.
+
+    Raises:
+        UnsupportedError: The table has a log, whose rows would be null in these fields.
+    """
+    if any(index.name == MEM_WAL for index in snapshot.indices):
+        raise _no_values(snapshot.uri)
+
+
+def refuse_not_null(snapshot: Snapshot) -> None:
+    """Refuse to forbid nulls in a table with a write-ahead log.
+
+    Raises:
+        UnsupportedError: The table has a log, whose rows may be null.
+    """
+    if any(index.name == MEM_WAL for index in snapshot.indices):
+        raise _no_not_null(snapshot.uri)
+
+
+def check_schema_change(
+    before: table_pb2.Manifest, after: table_pb2.Manifest, segments: Iterable[table_pb2.IndexMetadata]
+) -> None:
+    """Refuse a change of the schema that the rows of a write-ahead log cannot follow.
+
+    Args:
+        before: A version.
+        after: The next version.
+        segments: Entries of indexes, which name the log.
+
+    Raises:
+        UnsupportedError: As `refuse_values` and `refuse_not_null`.
+    """
+    if all(segment.name != MEM_WAL for segment in segments):
+        return
+    old = {field.id: field for field in before.fields}
+    new = {field.id for field in after.fields if field.id not in old}
+    if new and any(not new.isdisjoint(file.fields) for fragment in after.fragments for file in fragment.files):
+        raise _no_values()
+    if any(not f.nullable and f.id in old and old[f.id].nullable for f in after.fields):
+        raise _no_not_null()
+
+
+def forget_progress(before: Sequence[table_pb2.IndexMetadata], after: Sequence[table_pb2.IndexMetadata]) -> None:
+    """Remove, from the entry of a write-ahead log, how far indexes that a commit changes follow the log.
+
+    Args:
+        before: Segments of the version before.
+        after: Segments of the next version; the log's entry is changed in place.
+    """
+    entry = next((segment for segment in after if segment.name == MEM_WAL), None)
+    if entry is None:
+        return
+    old, new = _states(before), _states(after)
+    try:
+        details = index_pb2.MemWalIndexDetails.FromString(entry.index_details.value)
+    except DecodeError:
+        return
+    kept = [each for each in details.index_catchup if new.get(each.index_name) == old.get(each.index_name) is not None]
+    if len(kept) < len(details.index_catchup):
+        progress = index_pb2.MemWalIndexDetails(index_catchup=kept)
+        details.ClearField("index_catchup")
+        details.MergeFrom(progress)
+        entry.index_details.value = details.SerializeToString()
+
+
+def warn_of_waiting_rows(snapshot: Snapshot, change: str, *, removes: bool = False) -> None:
+    """Warn, once for a table in this process, that a change does not reach rows which wait in a write-ahead log.
+
+    Args:
+        snapshot: The version that is changed.
+        change: Name of the operation.
+        removes: Whether the change removes the log from the table: then it warns each time.
+
+    Raises:
+        MemWalWarning: Warnings of this kind are errors.
+    """
+    entry = next((index for index in snapshot.indices if index.name == MEM_WAL), None)
+    if entry is None or (snapshot.uri in _warned and not removes):
+        return
+    shards = _waiting_shards(snapshot, entry.details)
+    if not shards:
+        return
+    effect = (
+        "no reader will see these rows any more"
+        if removes
+        else "readers of the log still see these rows, and merging them later undoes the change for their keys"
+    )
+    warn_of_log(
+        f"{snapshot.uri}: {change} does not reach rows in the write-ahead log (MemWAL), of which {len(shards)} shards "
+        f"are not merged yet: {effect}. Merge the log first."
+    )
+    _warned.add(snapshot.uri)
+
+
+def _waiting_shards(snapshot: Snapshot, details: bytes) -> list[str]:
+    """Return the shards with rows that are in the log alone; also those whose state cannot be read."""
+    try:
+        message = index_pb2.MemWalIndexDetails.FromString(details)
+        merged = {str(UUID(bytes=each.shard_id.uuid)): each.generation for each in message.compacted_sstables}
+    except (DecodeError, ValueError):
+        merged = {}
+    newest: dict[tuple[str, str], tuple[int, str]] = {}
+    for entry in snapshot.store.walk(WRITE_AHEAD_LOG):
+        if (match := _FILE.fullmatch(entry.path)) is not None:
+            key = match["shard"], match["folder"]
+            newest[key] = max(newest.get(key, (0, "")), (int(match["bits"][::-1], 2), entry.path))
+    waiting = []
+    for shard in sorted({shard for shard, _ in newest}):
+        position, _ = newest.get((shard, "wal"), (0, ""))
+        _, path = newest.get((shard, "manifest"), (0, ""))
+        try:
+            state = index_pb2.ShardManifest.FromString(snapshot.store.get(path) if path else b"")
+        except DecodeError:
+            waiting.append(shard)
+            continue
+        is_merged = all(table.generation <= merged.get(shard, 0) for table in state.sstables)
+        if not is_merged or position > state.replay_after_wal_entry_position:
+            waiting.append(shard)
+    return waiting
+
+
+def _states(segments: Sequence[table_pb2.IndexMetadata]) -> dict[str, set[tuple[bytes, bytes]]]:
+    """Return the segments of each index, by UUID and fragment bitmap."""
+    states: dict[str, set[tuple[bytes, bytes]]] = {}
+    for segment in segments:
+        states.setdefault(segment.name, set()).add((segment.uuid.uuid, segment.fragment_bitmap))
+    return states
+
+
+def _no_values(where: str | None = None) -> UnsupportedError:
+    return UnsupportedError(
+        "new values or a cast of a column, in a table with a write-ahead log (MemWAL) whose rows would be null",
+        where=where,
+        remedy=f"add a column of nulls, or merge the log and remove it by drop_index({MEM_WAL!r})",
+    )
+
+
+def _no_not_null(where: str | None = None) -> UnsupportedError:
+    return UnsupportedError(
+        "a column cannot become non-nullable in a table with a write-ahead log (MemWAL), whose rows are not checked",
+        where=where,
+        remedy=f"merge the log and remove it by drop_index({MEM_WAL!r})",
+    )
