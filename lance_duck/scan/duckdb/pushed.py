@@ -3,16 +3,25 @@
 DuckDB 1.x pushes its filters down as pyarrow expressions but means its own semantics: NaN equals itself and is greater
 than all other floats, where pyarrow's does not. So such an expression is read from its pickled form (the tree in
 prefix notation, see `scan.arrow.filter`) into a predicate tree and never evaluated by pyarrow.
+
+DuckDB 1.x writes `x <= 'NaN'` as the literal true, without its column, although NULL rows do not satisfy it. Before,
+it asks `pyarrow.dataset.field` for the column of every comparison, in the order of the expression; `note_fields` makes
+that function remember those columns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from functools import wraps
 from types import MethodType
-from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast, overload
+from typing import Any, Concatenate, Final, Generic, ParamSpec, TypeVar, cast, overload
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.dataset as pads
 
 from lance_duck.arguments import checked_call
 from lance_duck.errors import UnsupportedError
@@ -20,7 +29,6 @@ from lance_duck.scan.arrow.tree import ARROW_OPS, UNREADABLE, Node, expression_t
 from lance_duck.scan.predicate.leaves import comparison
 from lance_duck.scan.predicate.tree import (
     Compare,
-    ConstantCondition,
     In,
     IsNull,
     Not,
@@ -61,6 +69,36 @@ class ByCaller(Generic[_S, _P, _R]):
         return cast("Callable[..., Any]", MethodType(self._on_instance, instance))
 
 
+class _AskedFields(threading.local):
+    """Columns that this thread has asked `pyarrow.dataset.field` for since the last filter, newest last."""
+
+    def __init__(self) -> None:
+        self.paths: deque[Path] = deque(maxlen=_MOST_FIELDS)
+
+    def taken(self) -> list[Path]:
+        """Return the columns and forget them."""
+        paths = list(self.paths)
+        self.paths.clear()
+        return paths
+
+
+_MOST_FIELDS: Final = 1 << 14
+_ASKED: Final = _AskedFields()
+
+
+def note_fields() -> None:
+    """Make `pyarrow.dataset.field`, by which DuckDB 1.x names columns, remember the columns of the next filter."""
+    field = pads.field
+
+    @wraps(field)
+    def noting(*name_or_index: Any) -> pc.Expression:
+        if len(name_or_index) == 1 and isinstance(name_or_index[0], tuple):
+            _ASKED.paths.append(name_or_index[0])
+        return field(*name_or_index)
+
+    pads.field = noting
+
+
 def predicate_from_pushed(expression: pc.Expression, schema: pa.Schema) -> Predicate:
     """Return the predicate that DuckDB 1.x meant by an expression.
 
@@ -71,8 +109,10 @@ def predicate_from_pushed(expression: pc.Expression, schema: pa.Schema) -> Predi
     Raises:
         UnsupportedError: The expression is not one that DuckDB pushes, or pyarrow pickles it in a form unknown here.
     """
+    asked = _ASKED.taken()
     try:
-        return _Translator(schema).predicate(expression_tree(expression))
+        root = expression_tree(expression)
+        return _Translator(schema, _fields_of_literals(root, asked)).predicate(root)
     except UNREADABLE as error:
         raise UnsupportedError(
             "filter that DuckDB pushed down is not understood",
@@ -81,15 +121,43 @@ def predicate_from_pushed(expression: pc.Expression, schema: pa.Schema) -> Predi
         ) from error
 
 
+def _fields_of_literals(root: Node, asked: Sequence[Path]) -> Iterator[Path]:
+    """Yield the column that each literal of a filter is about, in order.
+
+    Raises ValueError if these are not the columns that DuckDB asked for to make the filter.
+    """
+    leaves = list(_leaves(root))
+    if all(kind == "field" for kind, _ in leaves):
+        return
+    fields = asked[len(asked) - len(leaves) :] if len(asked) >= len(leaves) else []
+    if len(fields) < len(leaves) or any(
+        kind == "field" and path != field for (kind, path), field in zip(leaves, fields, strict=True)
+    ):
+        raise ValueError("a literal whose column is unknown")
+    yield from (field for (kind, _), field in zip(leaves, fields, strict=True) if kind == "literal")
+
+
+def _leaves(node: Node) -> Iterator[Node]:
+    """Yield the column of each condition, or the literal that stands for a condition, in order."""
+    function, arguments = node
+    if function in ("and_kleene", "or_kleene", "invert"):
+        for argument in arguments:
+            yield from _leaves(argument)
+    else:
+        yield node if function == "literal" else arguments[0]
+
+
 class _Translator:
     """Translates the nodes of one expression.
 
     Args:
         schema: Columns of the table.
+        of_literals: The column of each literal, in order.
     """
 
-    def __init__(self, schema: pa.Schema) -> None:
+    def __init__(self, schema: pa.Schema, of_literals: Iterator[Path]) -> None:
         self.schema = schema
+        self.of_literals = of_literals
 
     def predicate(self, node: Node) -> Predicate:
         function, arguments = node
@@ -101,8 +169,14 @@ class _Translator:
         if function == "invert":
             return Not(self.predicate(arguments[0]))
         if function == "literal":
-            return ConstantCondition(arguments.as_py())
+            return self._comparison_with_nan(arguments)
         return self._test(function, arguments)
+
+    def _comparison_with_nan(self, answer: pa.Scalar) -> Predicate:
+        """Return the comparison that DuckDB calls true of all values (<= NaN) or of none (> NaN)."""
+        path = next(self.of_literals)
+        op: Op = "<=" if answer.as_py() else ">"
+        return Compare(op, path, pa.scalar(math.nan, self._type(path)))
 
     def _comparison(self, op: Op, path: Path, constant: pa.Scalar) -> Predicate:
         type_ = self._type(path)

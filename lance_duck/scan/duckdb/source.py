@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from lance_duck.scan.duckdb.nodes import predicate_from_node, predicate_from_nodes
 from lance_duck.scan.duckdb.offsets import without_offsets
-from lance_duck.scan.duckdb.pushed import predicate_from_pushed
+from lance_duck.scan.duckdb.pushed import note_fields, predicate_from_pushed
 from lance_duck.scan.duckdb.types import duckdb_arrow_schema
 from lance_duck.scan.predicate.tree import Predicate
 
@@ -28,6 +28,8 @@ else:
         _Base = object
 
 SPEAKS_SOURCE: Final = _Base is not object
+if not SPEAKS_SOURCE:
+    note_fields()
 
 
 class ScanSource(_Base):

@@ -80,11 +80,11 @@ TABLE = pa.table(
         "tz": days("ms", "UTC"),
         "ns": days("ns"),
         "st": [
-            {"x": 1, "y": {"z": "q"}},
-            {"x": 2, "y": None},
+            {"x": 1, "y": {"z": "q"}, "w": None},
+            {"x": 2, "y": None, "w": 0.5},
             None,
-            {"x": None, "y": {"z": "r"}},
-            {"x": 5, "y": {"z": None}},
+            {"x": None, "y": {"z": "r"}, "w": NAN},
+            {"x": 5, "y": {"z": None}, "w": None},
         ],
         "dic": pa.array(["a", "b", None, "a", "c"]).dictionary_encode(),
         "bl": [b"a", b"\xff", None, b"", b"c"],
@@ -96,7 +96,9 @@ TABLE = pa.table(
 FILTERS = """
 i = 2; i > 1 AND i < 5; i IN (1, 4, 77); i NOT IN (1, 4); i IS NULL; i IS NOT NULL; NOT (i < 3); i = 1 OR s = 'd'
 f > 1; f >= 1; f <> 1; f = 'nan'; f < 'nan'; f IN (1, 'nan'); f = 0; f > '-inf'; f = 'inf'; f > 0 OR s = 'b'
-NOT (f > 1); f >= 'nan'; f > 'nan'; f BETWEEN 0 AND 'inf'
+NOT (f > 1); f >= 'nan'; f > 'nan'; f BETWEEN 0 AND 'inf'; f <= 'nan'; NOT (f > 'nan'); f BETWEEN 1 AND 'nan'
+f4 <= 'nan'; f <= 'nan' AND f4 <= 'nan'; i > 1 AND f4 <= 'nan'; f4 <= 'nan' AND b; f <= 'nan' OR i = 2; st.w <= 'nan'
+st.x > 0 AND st.w <= 'nan'; f <= 'nan' AND st.w <= 'nan' AND d30 > 0; f > 'nan' OR f4 <= 'nan' OR s = 'b'
 f4 > 1.5; f4 = 1.5; f4 IN (1.5, 'nan'); f4 >= -0.0; f4 < 0
 s = 'a'; s > 'a'; s IN ('a', ''); s NOT IN ('a', 'x'); s LIKE 'a%'
 b; b = true; NOT b; b = false
@@ -159,3 +161,8 @@ def test_an_expression_that_duckdb_does_not_push_is_refused() -> None:
 def test_a_nan_in_a_pushed_expression_has_duckdbs_meaning() -> None:
     predicate = predicate_from_pushed(pc.field("f") > 1.0, TABLE.schema)
     assert mask(predicate, {"f": TABLE["f"].combine_chunks()}, 5).to_pylist() == [False, True, False, False, True]
+
+
+def test_a_literal_whose_column_is_unknown_is_refused() -> None:
+    with pytest.raises(UnsupportedError, match="not understood"):
+        predicate_from_pushed(pc.scalar(True) & (pc.field("i") > 1), TABLE.schema)
