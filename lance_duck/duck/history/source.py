@@ -8,7 +8,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.dataset as pads
 
+from lance_duck.scan.duckdb.pushed import predicate_from_pushed
 from lance_duck.scan.duckdb.source import PushedScan, ScanSource
+from lance_duck.scan.predicate.evaluate import mask
+from lance_duck.scan.predicate.tree import Predicate
 
 Batches = Callable[[Sequence[str]], Iterator[pa.RecordBatch]]
 """Gives rows with columns of these names, in that order."""
@@ -59,17 +62,19 @@ class HistoryRows(pads.Dataset, ScanSource):  # type: ignore[misc]
     def scanner(self, *, columns: Sequence[str] | None = None, filter: Any = None) -> PushedScan:  # noqa: A002
         """See `ScanSource.pushed_scanner`; DuckDB 1.x does not ask whether a filter is accepted."""
         names = self._schema.names if columns is None else list(columns)
-        return PushedScan(self._wanted(names), lambda: self._reader(names, filter))
+        condition = None if filter is None else predicate_from_pushed(filter, self._schema)
+        return PushedScan(self._wanted(names), lambda: self._reader(names, condition))
 
     def _wanted(self, names: Sequence[str]) -> pa.Schema:
         return pa.schema([self._schema.field(name) for name in names])
 
-    def _reader(self, names: Sequence[str], condition: Any = None) -> pa.RecordBatchReader:
+    def _reader(self, names: Sequence[str], condition: Predicate | None = None) -> pa.RecordBatchReader:
         return pa.RecordBatchReader.from_batches(self._wanted(names), self._chosen(names, condition))
 
-    def _chosen(self, names: Sequence[str], condition: Any) -> Iterator[pa.RecordBatch]:
+    def _chosen(self, names: Sequence[str], condition: Predicate | None) -> Iterator[pa.RecordBatch]:
         for batch in self._batches(names):
             if condition is None:
                 yield batch
             else:
-                yield from pa.Table.from_batches([batch]).filter(condition).to_batches()
+                columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+                yield batch.filter(mask(condition, columns, batch.num_rows))
