@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -298,3 +299,12 @@ def test_a_key_that_does_not_fit_is_our_error(spark: SparkSession, tmp_path: Pat
     source = frame(spark, table([1, 2], "s")).withColumn("id", F.col("id") + F.lit(0.5).cast("double"))
     with pytest.raises(InvalidInputError, match="does not fit the column"):
         upsert(ls.merge_insert(spark, source, uri, on="id")).execute()
+
+
+def test_a_merge_matches_every_nan_and_both_zeros(spark: SparkSession, tmp_path: Path) -> None:
+    negative_nan = np.array([0xFFF8 << 48], "u8").view("f8")
+    ld.write_dataset(pa.table({"k": [float("nan"), 0.0, 1.5], "n": [1, 2, 3]}), tmp_path / "t.lance")
+    source = spark.createDataFrame(pa.table({"k": np.append(negative_nan, [-0.0, 2.5]), "n": [10, 20, 40]}))
+    counts = upsert(ls.merge_insert(spark, source, tmp_path / "t.lance", "k")).execute()
+    assert (counts["num_updated_rows"], counts["num_inserted_rows"]) == (2, 1)
+    assert sorted(ld.dataset(tmp_path / "t.lance").to_table()["n"].to_pylist()) == [3, 10, 20, 40]

@@ -27,7 +27,7 @@ def hashable(array: pa.Array, values: pa.Array) -> tuple[pa.Array, pa.Array]:
     """Return both arrays in a type that pyarrow can hash, where equal values have equal hashes."""
     type_ = array.type
     if pa.types.is_floating(type_):
-        return _one_zero_one_nan(array), _one_zero_one_nan(values)
+        return one_zero_one_nan(array), one_zero_one_nan(values)
     for kind, plain in _HASHABLE:
         if kind(type_):
             target = plain(type_)
@@ -35,7 +35,8 @@ def hashable(array: pa.Array, values: pa.Array) -> tuple[pa.Array, pa.Array]:
     return array, values
 
 
-def _one_zero_one_nan(array: pa.Array) -> pa.Array:
+def one_zero_one_nan(array: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """Return floats with one bit pattern for both zeros and one for all NaN, so that equal values have equal bits."""
     summed = pc.add(array, pa.scalar(0.0, array.type))
     nans = pc.is_nan(summed)
     return pc.if_else(nans, pa.scalar(math.nan, array.type), summed) if pc.any(nans).as_py() else summed

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from lance_duck.arguments import unknown_column
 from lance_duck.errors import CorruptError, DataMismatchError, InvalidInputError, LanceDuckError
+from lance_duck.scan.predicate.ordering import comparable, one_zero_one_nan
 from lance_duck.scan.table_scan import TableScan
 from lance_duck.verbs.columns.files import LiveRows
 from lance_duck.verbs.columns.schema_change import check_new_names, declares_nothing
@@ -268,7 +269,7 @@ class JoinedColumns(_Plain):
         self._key = data.column(right_on).combine_chunks()
         self._values = data.drop_columns([right_on])
         # Of equal keys the last one counts, but index_in finds the first.
-        self._reversed = self._key.take(pa.array(range(len(self._key) - 1, -1, -1), pa.int64()))
+        self._reversed = _equal_bits(self._key.take(pa.array(range(len(self._key) - 1, -1, -1), pa.int64())))
 
     def schema(self, table: TableScan) -> pa.Schema:
         """See `NewColumns`."""
@@ -301,10 +302,15 @@ class JoinedColumns(_Plain):
     def matches(self, keys: pa.Array) -> pa.Array:
         """Return the row number in the data of each key; null where there is none."""
         try:
-            positions = pc.index_in(keys, self._reversed)
+            positions = pc.index_in(_equal_bits(keys), self._reversed)
         except (pa.ArrowException, NotImplementedError) as error:
             raise InvalidInputError(f"keys of type {keys.type} cannot be compared", found=str(error)) from error
         return pc.subtract(len(self._key) - 1, positions)
+
+
+def _equal_bits(keys: pa.Array) -> pa.Array:
+    """Return keys in which equal floats have equal bits."""
+    return one_zero_one_nan(comparable(keys)) if pa.types.is_floating(keys.type) else keys
 
 
 def new_columns(

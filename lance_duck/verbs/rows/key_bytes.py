@@ -3,14 +3,13 @@
     one column: the bytes of its value: a number as Arrow has it, little-endian; text as UTF-8
     several: for each column the length of its bytes (int32, little-endian), and the bytes
 
-Values are those of `keys.comparable_keys`; every NaN is one value.
+Values are those of `keys.comparable_keys`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -39,8 +38,6 @@ def _bytes(array: pa.Array) -> pa.Array:
         return array.cast(pa.large_binary()).cast(pa.binary())
     if pa.types.is_boolean(array.type):
         array = array.cast(pa.uint8())
-    if pa.types.is_floating(array.type):
-        array = pc.if_else(pc.is_nan(array), pa.scalar(np.nan, array.type), array)
     return _raw(array)
 
 

@@ -16,6 +16,7 @@ from lance_duck.errors import InvalidInputError
 from lance_duck.kernels.jit import readonly
 from lance_duck.scan.predicate.arrays import descend
 from lance_duck.scan.predicate.kernels import and_hashed, and_lookup, hash_texts
+from lance_duck.scan.predicate.ordering import one_zero_one_nan
 from lance_duck.scan.predicate.tree import In, Path, Predicate
 from lance_duck.verbs.costs import SET_KEYS, SPREAD_BYTES, SPREAD_KEYS
 
@@ -197,7 +198,9 @@ class _Numbers:
 
 
 def comparable_keys(column: pa.ChunkedArray | pa.Array, name: str) -> pa.Array:
-    """Return a key column in a type that pyarrow compares by value; -0.0 and 0.0 are equal.
+    """Return a key column in a type in which equal keys have equal bits, as SQL compares them.
+
+    Both zeros are one key, and so are all NaN, whatever their sign and payload.
 
     Raises:
         InvalidInputError: There is no such type: for structs, lists, maps.
@@ -215,7 +218,7 @@ def comparable_keys(column: pa.ChunkedArray | pa.Array, name: str) -> pa.Array:
         if is_kind(type_):
             array = array.cast(plain)
     if pa.types.is_floating(array.type):
-        array = pc.add(array, pa.scalar(0.0, array.type))
+        array = one_zero_one_nan(array)
     return array.chunk(0) if array.num_chunks == 1 else array.combine_chunks()
 
 
