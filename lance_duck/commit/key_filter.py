@@ -4,8 +4,8 @@
     key: UTF-8 or bytes as they are, integers as 8 bytes little-endian; of several columns, each followed by a 0 byte
 
 The size is always the same, so that any two filters can be compared; keys that they fail to tell apart count as equal.
-No filter is defined for other types. pylance leaves their keys out of its own filters, and takes a transaction without a
-filter for a conflict; here newer rows are searched for such keys (`verbs.merge.guard`).
+No filter is defined for keys of other types: pylance leaves them out of its filters, and sees a conflict in a
+transaction without one. Here newer rows are searched for them (`verbs.merge.guard`).
 """
 
 from __future__ import annotations
