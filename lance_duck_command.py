@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from contextlib import redirect_stderr
 from datetime import datetime
 from enum import StrEnum
 from errno import EINVAL
@@ -17,7 +18,7 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Annotated, Final, NoReturn, ParamSpec
+from typing import Annotated, Any, Final, NoReturn, ParamSpec, TextIO, cast
 
 _P = ParamSpec("_P")
 _IS_WINDOWS: Final = os.name == "nt"
@@ -86,6 +87,11 @@ def main() -> None:
     """Run the command line: exit code 0, 1 for an error (on stderr), 2 for wrong usage, 130 when it is interrupted."""
     if _IS_WINDOWS:
         _use_utf8()
+    with redirect_stderr(cast("TextIO", _PrintableStream(sys.stderr))):
+        _main()
+
+
+def _main() -> None:
     try:
         app()
         sys.stdout.flush()
@@ -101,6 +107,29 @@ def main() -> None:
         _fail(_NEEDS if missing.name in _LIBRARIES else str(missing))
     except Exception as error:  # also DuckDB's errors, whose help spans several lines
         _fail(import_module("lance_duck.cli.message").message_of(error))
+
+
+class _PrintableStream:
+    """A stream that shows control characters as escapes: what a terminal would obey may come from a table or a path.
+
+    The consoles of `lance_duck.cli.terminal` escape what they print, and write their own control characters to the
+    stream inside.
+
+    Attributes:
+        rich_proxied_file: The stream inside, by the name that rich looks for.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self.rich_proxied_file = stream
+
+    def write(self, text: str) -> int:
+        """Write a text."""
+        if not text.replace("\n", "").isprintable():  # only such a text has to wait for the package
+            text = import_module("lance_duck.cli.terminal").printable(text)
+        return self.rich_proxied_file.write(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.rich_proxied_file, name)
 
 
 def _is_broken_pipe(error: OSError) -> bool:

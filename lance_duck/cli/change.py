@@ -9,6 +9,7 @@ from lance_duck.cli.bar import progress_bar
 from lance_duck.cli.open import open_table
 from lance_duck.cli.show import ByteCount, report, show
 from lance_duck.cli.sources import place_of_source
+from lance_duck.cli.terminal import complain
 from lance_duck.cli.transfer import write_rows_of
 
 
@@ -66,7 +67,7 @@ def validate(table: str, version: int | None = None, tag: str | None = None, as_
     counts = {"rows": dataset.count_rows(), "fragments": len(dataset.fragment_ids())}
     counts["indices"] = len(dataset.describe_indices())
     summary = ", ".join(f"{what}: {count:,}" for what, count in counts.items())
-    print(f"lance-duck: no problem in version {dataset.version} ({summary})", file=sys.stderr)
+    complain(f"no problem in version {dataset.version} ({summary})")
 
 
 def repair(table: str, dry_run: bool = False, restore_deleted: bool = False, as_json: bool = False) -> None:
@@ -84,4 +85,4 @@ def repair(table: str, dry_run: bool = False, restore_deleted: bool = False, as_
     if rows or as_json or not sys.stdout.isatty():
         show(iter(rows), ["what", "rows", "columns"], as_json, max_rows=1000)
     outcome = f"rows lost: {losses.num_rows:,}" if losses else "nothing is lost"
-    print(f"lance-duck: {outcome}; version {dataset.version}", file=sys.stderr)
+    complain(f"{outcome}; version {dataset.version}")

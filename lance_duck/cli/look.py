@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
 import lance_duck as ld
 from lance_duck.cli.open import listed_names, open_table
-from lance_duck.cli.show import ByteCount, plain, show
+from lance_duck.cli.show import ByteCount, show, write_json
 from lance_duck.redact import shown
 from lance_duck.wire.index import MEM_WAL
 
@@ -24,7 +23,7 @@ def info(
     """Describe the table: version, rows, files, size, columns, tags."""
     facts = _facts(open_table(table, version, tag, asof))
     if as_json:
-        print(json.dumps(plain(facts)))
+        write_json(facts)
     else:
         show(({"field": name, "value": value} for name, value in _flat(facts)), ["field", "value"])
 

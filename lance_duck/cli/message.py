@@ -21,7 +21,7 @@ def message_of(error: BaseException) -> str:
     text = shown(error).partition("\n\nAt:")[0].partition("\nTraceback")[0]
     if isinstance(error, LanceDuckError) and error.remedy and text.endswith(error.remedy):
         text = text.removesuffix(error.remedy) + _of_command_line(error.remedy)
-    lines = [line.rstrip() for line in text.splitlines() if line.strip()]
+    lines = [line.rstrip() for line in text.split("\n") if line.strip()]
     return "\n".join(lines) or type(error).__name__
 
 

@@ -26,7 +26,10 @@ def listed_names(text: str | None) -> list[str] | None:
     """
     if text is None:
         return None
-    names = [name.strip() for line in csv.reader([text], skipinitialspace=True) for name in line]
+    try:
+        names = [name.strip() for line in csv.reader([text], skipinitialspace=True) for name in line]
+    except csv.Error:
+        names = []
     if not names or not all(names):
         raise InvalidInputError("--columns", expected="column names, separated by commas", found=repr(text))
     return names

@@ -8,19 +8,21 @@ from datetime import datetime
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from rich.text import Text
 
 import lance_duck as ld
 from lance_duck.arrow.types import is_text
 from lance_duck.cli.open import open_table
 from lance_duck.cli.show import Form, usual_form, write_rows
+from lance_duck.cli.terminal import printable
 from lance_duck.errors import InvalidInputError
 from lance_duck.scan.nearest.options import only_vector_column
 from lance_duck.scan.scanner import LanceScanner
 from lance_duck.scan.text.request import query_of_text
 
 _MARKS: Final = ("\x02", "\x03")
-"""Stand around words until they have a colour: characters that no text shows."""
+"""Stand around words until they have a colour."""
 
 _STYLE: Final = "bold yellow"
 _SHOWN_WORDS: Final = 30
@@ -89,12 +91,19 @@ def _marked(scanner: LanceScanner, result: pa.Table) -> Iterator[Mapping[str, An
     """Yield the rows with the matching words coloured."""
     rows = result.to_pylist()
     marked_texts = {
-        name: scanner.highlight(result.column(name), name, *_MARKS, words=_SHOWN_WORDS).to_pylist()
+        name: scanner.highlight(_without_marks(result.column(name)), name, *_MARKS, words=_SHOWN_WORDS).to_pylist()
         for name in scanner.searched_texts
         if name in result.schema.names and is_text(result.schema.field(name).type)
     }
     for number, row in enumerate(rows):
         yield {**row, **{name: _coloured(texts[number]) for name, texts in marked_texts.items()}}
+
+
+def _without_marks(texts: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return texts in which characters that serve as marks are escaped."""
+    for mark in _MARKS:
+        texts = pc.replace_substring(texts.cast(pa.large_string()), mark, printable(mark))
+    return texts
 
 
 def _coloured(marked_text: str | None) -> Text | None:
@@ -103,8 +112,8 @@ def _coloured(marked_text: str | None) -> Text | None:
     before, behind = _MARKS
     text = Text()
     plain, *parts = marked_text.split(before)
-    text.append(plain)
+    text.append(printable(plain))
     for part in parts:
         word, _, rest = part.partition(behind)
-        text.append(word, _STYLE).append(rest)
+        text.append(printable(word), _STYLE).append(printable(rest))
     return text

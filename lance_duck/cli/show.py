@@ -17,16 +17,20 @@ from datetime import date, time, timedelta
 from decimal import Decimal
 from enum import StrEnum
 from itertools import islice
-from typing import Any
+from typing import Any, Final
 
 from rich import box
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from lance_duck.cli.terminal import ESCAPED, Console, printable
 from lance_duck.markup import size_text
 
 Row = Mapping[str, Any]
+
+
+_JSON_ESCAPES: Final = {point: f"\\u{point:04x}" for point in ESCAPED if point > 0x1F}
+"""Control characters that JSON allows in strings, and terminals obey."""
 
 
 class ByteCount(int):
@@ -40,6 +44,13 @@ class ByteCount(int):
     def __str__(self) -> str:
         """Return the size as "512 B", "1.5 KiB" and so on."""
         return size_text(int(self))
+
+
+class _CsvLines:
+    r"""Lines of CSV on stdout that end with `\n`; the writer's own end, `\r\n`, has it quote cells with either."""
+
+    def write(self, line: str) -> int:
+        return sys.stdout.write(line.removesuffix("\r\n") + "\n")
 
 
 class Form(StrEnum):
@@ -66,13 +77,18 @@ def write_rows(rows: Iterable[Row], columns: Sequence[str], form: Form, max_rows
     """Write rows to stdout in a form; at most `max_rows` of them as a table."""
     if form is Form.json:
         for row in rows:
-            print(json.dumps(plain(row), ensure_ascii=False))
+            write_json(row)
     elif form is Form.table:
         show_table(rows, columns, max_rows, Console())
     else:
-        writer = csv.writer(sys.stdout, lineterminator="\n")
+        writer = csv.writer(_CsvLines())
         writer.writerow(columns)
         writer.writerows([text(row[name]) for name in columns] for row in rows)
+
+
+def write_json(value: Any) -> None:
+    """Write a value as a line of JSON: exact, and without control characters."""
+    print(json.dumps(plain(value), ensure_ascii=False).translate(_JSON_ESCAPES))
 
 
 def report(facts: Row, as_json: bool) -> None:
@@ -90,7 +106,7 @@ def show_table(rows: Iterable[Row], columns: Sequence[str], max_rows: int, conso
     drawing = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in columns:
         numeric = any(isinstance(row[name], int | float | Decimal) for row in shown)
-        drawing.add_column(name, justify="right" if numeric else "left", overflow="fold")
+        drawing.add_column(printable(name), justify="right" if numeric else "left", overflow="fold")
     for row in shown:
         drawing.add_row(*(_cell(row[name]) for name in columns))
     console.print(drawing, markup=False)
@@ -130,5 +146,5 @@ def _cell(value: Any) -> str | Text:
         return value
     if isinstance(value, timedelta | ByteCount):
         return str(value)
-    content = text(value)
+    content = printable(text(value))
     return content if len(content) <= 200 else f"{content[:197]}…"

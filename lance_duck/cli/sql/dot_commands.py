@@ -11,8 +11,9 @@ from typing import Final
 from lance_duck.arguments import unknown_value
 from lance_duck.cli.message import message_of
 from lance_duck.cli.show import Form
-from lance_duck.cli.sql.runner import StatementRunner, complain
+from lance_duck.cli.sql.runner import StatementRunner
 from lance_duck.cli.sql.script import Script, read_script
+from lance_duck.cli.terminal import complain, write_line
 from lance_duck.duck.statement.identifiers import literal, quoted
 from lance_duck.errors import InvalidInputError, LanceDuckError
 from lance_duck.wire.paths import TABLE_SUFFIX
@@ -66,7 +67,7 @@ def run_dot_command(runner: StatementRunner, text: str) -> bool:
 
 def _help(runner: StatementRunner, argument: str) -> None:
     for name, command in DOT_COMMANDS.items():
-        print(f"{name} {command.arguments}".ljust(26) + command.what)
+        write_line(f"{name} {command.arguments}".ljust(26) + command.what)
 
 
 def _tables(runner: StatementRunner, argument: str) -> None:
@@ -88,7 +89,7 @@ def _mode(runner: StatementRunner, argument: str) -> None:
         raise unknown_value("mode", argument, [form.value for form in Form])
     if argument:
         runner.results.form = Form(argument)
-    print(f"mode: {runner.results.form}")
+    write_line(f"mode: {runner.results.form}")
 
 
 def _timer(runner: StatementRunner, argument: str) -> None:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Final
 
 import pyarrow as pa
-from rich.console import Console
 
 from lance_duck.cli.show import Form, Row, write_rows
 from lance_duck.cli.sql.script import first_word
+from lance_duck.cli.terminal import Console, printable, write_line
 
 _BATCH: Final = 10_000
 _COUNTS: Final = (["Count"], ["Success"])
@@ -58,7 +57,7 @@ class Results:
     def _separate(self) -> None:
         """Separate the CSV of a result from the previous one by an empty line."""
         if self.form is Form.csv and self._written:
-            print()
+            write_line()
         self._written += 1
 
 
@@ -83,7 +82,7 @@ def _rows(reader: pa.RecordBatchReader, names: list[str]) -> Iterator[Row]:
 
 def _write_plans(rows: Iterator[Row]) -> None:
     """Write the plans of an EXPLAIN as DuckDB draws them; the cell of a table would truncate them."""
-    console = Console(file=sys.stdout)
+    console = Console()
     for row in rows:
-        console.print(row["explain_key"], style="dim")
-        console.print(row["explain_value"], markup=False, highlight=False, soft_wrap=True)
+        console.print(printable(row["explain_key"]), style="dim", markup=False)
+        console.print(printable(row["explain_value"]), markup=False, highlight=False, soft_wrap=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from dataclasses import dataclass
 
@@ -11,6 +10,7 @@ from lance_duck.cli.sql.error_places import placed_message
 from lance_duck.cli.sql.interrupt import interruptible
 from lance_duck.cli.sql.results import Results
 from lance_duck.cli.sql.script import Script, ScriptStatement
+from lance_duck.cli.terminal import complain, note
 
 
 @dataclass
@@ -59,7 +59,7 @@ class StatementRunner:
                 complain(placed_message(self.connection, statement, error))
                 return False
         if self.is_timed:
-            print(f"Run time: {time.perf_counter() - begun:.3f} s", file=sys.stderr)
+            note(f"Run time: {time.perf_counter() - begun:.3f} s")
         return True
 
     def leave(self) -> None:
@@ -67,9 +67,3 @@ class StatementRunner:
         if self.connection.in_transaction:
             self.connection.rollback()
             complain("the transaction that was open is rolled back: COMMIT was never said")
-
-
-def complain(message: str) -> None:
-    """Write an error message to stderr."""
-    sys.stdout.flush()
-    print(f"lance-duck: {message}", file=sys.stderr)

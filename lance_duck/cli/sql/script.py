@@ -57,7 +57,7 @@ class ScriptStatement:
     def located(self, message: str) -> str:
         """Return an error message with line numbers of the script instead of the statement."""
         lines, line, shift = [], self.line, 0
-        for text in message.splitlines():
+        for text in message.split("\n"):
             if shift and not text.strip(" ^"):
                 text = " " * shift + text
             shift = 0

@@ -14,8 +14,9 @@ import lance_duck as ld
 from lance_duck.cli.sql.completion import CompletionWords, SqlCompleter
 from lance_duck.cli.sql.dot_commands import DOT_COMMANDS, run_dot_command
 from lance_duck.cli.sql.history import user_history
-from lance_duck.cli.sql.runner import StatementRunner, complain
+from lance_duck.cli.sql.runner import StatementRunner
 from lance_duck.cli.sql.script import Script, is_complete
+from lance_duck.cli.terminal import complain, write_line
 
 _GREETING: Final = "SQL on Lance tables. A statement ends with a semicolon; .help lists commands, .quit leaves."
 _PROMPT: Final = "lance> "
@@ -50,7 +51,7 @@ class Shell:
 
     def run(self) -> None:
         """Read and run statements until .quit or Ctrl-D; Ctrl-C discards the input or stops the running statement."""
-        print(_GREETING)
+        write_line(_GREETING)
         if self._trouble is not None:
             complain(self._trouble)
         while True:

@@ -123,3 +123,20 @@ def test_history_lasts_longer_than_a_session(tmp_path: Path) -> None:
         shell.until("lance>")
         shell.type(CTRL_D)
         assert shell.process.wait(timeout=WAIT) == 0
+
+
+def test_a_shell_shows_control_characters_of_names_as_escapes(tmp_path: Path) -> None:
+    name = "quince\x1b]0;title\x07\x9b31m"
+    ld.write_dataset({name: ["\x1b]52;c;\x07"]}, tmp_path / "data" / f"{name}.lance")
+    with terminal(tmp_path, "sql", str(tmp_path / "data")) as shell:
+        shown = shell.until("lance>")
+        shell.type(".tables\r")
+        shown += shell.until(r"quince\x1b]0;title\x07\x9b31m") + shell.until("lance>")
+        shell.type("FROM qui" + TAB)
+        shown += shell.until("31m")
+        shell.type(";\r")
+        shown += shell.until(r"\x1b]52;c;\x07") + shell.until("lance>")
+        shell.type(".quit\r")
+        assert shell.process.wait(timeout=WAIT) == 0
+    assert "\x1b]" not in shown
+    assert "\x9b" not in shown
