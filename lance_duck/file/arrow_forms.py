@@ -5,7 +5,7 @@ string, large_string, string_view      | one another
 binary, large_binary, binary_view      | one another
 JSON, as text                           | those of string; binary, large_binary: as stored
 blob description of 2.1                 | binary, large_binary: its bytes
-decimal128, decimal256                  | decimals of fewer bits, string
+decimal128, decimal256                  | decimals of as many bits or fewer; of no scale if theirs is negative
 halffloat, fixed_size_binary(2)         | float32
 all of these, and any other             | dictionary(index, form)
 fixed_size_list(item)                   | fixed_size_list(form of the item)
@@ -45,9 +45,10 @@ def _has_form(field: Field, stored: pa.DataType, target: pa.DataType) -> bool:
     if is_bytes(target):
         return is_bytes(stored) or field.is_json or field.blob_version == 1
     if is_text(target):
-        return is_text(stored) or bool(pa.types.is_decimal(stored))
+        return is_text(stored)
     if pa.types.is_decimal(target):
-        return bool(pa.types.is_decimal(stored)) and target.bit_width < stored.bit_width
+        same_scale = pa.types.is_decimal(stored) and max(stored.scale, 0) == target.scale
+        return bool(same_scale and target.bit_width <= stored.bit_width)
     if pa.types.is_float32(target):
         is_brain = pa.types.is_fixed_size_binary(stored) and stored.byte_width == 2
         return bool(pa.types.is_float16(stored)) or bool(is_brain)

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 
 from lance_duck import lazy
+from lance_duck.arrow.decimals import wide_decimal, wide_decimal_error
 from lance_duck.cache import LruCache
 from lance_duck.scan.arrow.ipc_dataset import MOST_PIECES, piecewise_dataset
 from lance_duck.scan.costs import RARE_KEY_SHARE
@@ -218,6 +219,7 @@ class TableScan:
             any_form: Whether strings may be dictionaries.
         """
         forms = {field.name: field.type for field in schema}
+        self._refuse_wide_decimals(forms)
         if any_form:
             forms |= self._dictionaries(schema)
         return self.reader(self._typed_plan(forms, None if predicate is None else TreeFilter(predicate)))
@@ -242,12 +244,26 @@ class TableScan:
 
     def _typed_plan(self, forms: Mapping[str, pa.DataType], condition: Filter | None) -> ScanPlan:
         """Plan a scan of columns in given Arrow types."""
+        self._refuse_wide_decimals([*forms, *(path[0] for path in (condition.paths() if condition else ()))])
         options = ScanOptions(columns=list(forms), blob_handling="all_binary")
         restriction = all_filters(self.restriction, condition)
         plan = plan_scan(
             self.snapshot, options, restriction=restriction, arrow_types=forms, option_cache=self._option_cache
         )
         return replace(plan, crosses_fragments=True)
+
+    def _refuse_wide_decimals(self, names: Iterable[str]) -> None:
+        """Raise UnsupportedError if a column has decimals that DuckDB cannot hold."""
+        for name in names:
+            wide = self._wide_decimals.get(name)
+            if wide is not None:
+                raise wide_decimal_error(name, wide)
+
+    @cached_property
+    def _wide_decimals(self) -> Mapping[str, pa.DataType]:
+        """Types that DuckDB does not have, by the column that has them."""
+        found = ((field.name, wide_decimal(field.type)) for field in self.snapshot.schema.scan_arrow)
+        return {name: type_ for name, type_ in found if type_ is not None}
 
     def _filter_pays(self, predicate: Predicate, key: Path | None) -> bool:
         condition = TreeFilter(predicate)
@@ -269,8 +285,6 @@ class TableScan:
         strings = [(field.name,) for field in schema if pa.types.is_string(field.type)]
         forms = {}
         for read in reads(self.snapshot.schema, strings):
-            if not pa.types.is_string(read.arrow_type):
-                continue  # wide decimals, which are strings to DuckDB only
             if read.name not in self._repeats:
                 self._repeats[read.name] = dictionary_hint.repeats(self.snapshot, self._columns, read)
             if self._repeats[read.name]:

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from lance_duck.arrow.types import number_dtype
 from lance_duck.encoding.arrow.dictionary_decode import dictionary_of_repeats
-from lance_duck.encoding.arrow.narrow import Valid, narrow
+from lance_duck.encoding.arrow.narrow import Valid, is_rescaled, narrow
 from lance_duck.encoding.arrow.take import look_up
 from lance_duck.encoding.arrow.texts import looked_up_texts, texts_to_arrow
 from lance_duck.encoding.block import Block, Dictionary, FixedSizeList, FixedWidth, PackedStruct, VariableWidth
@@ -27,10 +27,10 @@ def block_to_arrow(
     Args:
         block: Values, one for each slot.
         arrow_type: Type of the array: the one that the file stores, or another form of it (string_view, dictionary, a
-            narrower decimal, float32 for half floats, string for decimals).
+            narrower decimal or one without a negative scale, float32 for half floats).
         valid: A flag for each slot, or None when all are valid.
         where: Name of the column, for messages.
-        stored: Type that the file stores; needed to tell bfloat16 from halffloat, and for decimals as text.
+        stored: Type that the file stores; needed to tell bfloat16 from halffloat, and for negative scales.
 
     Raises:
         CorruptError: The block does not hold values of this type.
@@ -38,6 +38,8 @@ def block_to_arrow(
     """
     if valid is not None and len(valid) != block.count:
         raise CorruptError("flags of nulls", where=where, expected=f"{block.count} of them", found=len(valid))
+    if stored is not None and is_rescaled(stored, arrow_type):
+        return block_to_arrow(block, stored, valid, where).cast(arrow_type)
     if isinstance(block, Dictionary):
         return _dictionary(block, arrow_type, valid, where, stored)
     if pa.types.is_dictionary(arrow_type):
@@ -46,8 +48,6 @@ def block_to_arrow(
             return _dictionary(dictionary, arrow_type, valid, where, stored)
         values = block_to_arrow(block, arrow_type.value_type, valid, where, stored)
         return values.dictionary_encode().cast(arrow_type)
-    if stored is not None and pa.types.is_decimal(stored) and pa.types.is_string(arrow_type):
-        return block_to_arrow(block, stored, valid, where).cast(arrow_type)
     bitmap = validity_buffer(valid)
     if isinstance(block, FixedWidth):
         return _fixed(narrow(block, stored, arrow_type, where, valid), arrow_type, bitmap, where, stored)
@@ -55,7 +55,7 @@ def block_to_arrow(
         return texts_to_arrow(block, arrow_type, bitmap, where)
     if isinstance(block, FixedSizeList):
         return _fixed_size_list(block, arrow_type, bitmap, where, stored)
-    return _packed_struct(block, arrow_type, bitmap, where)
+    return _packed_struct(block, arrow_type, bitmap, where, stored)
 
 
 def _mismatch(what: str, arrow_type: pa.DataType, where: str) -> CorruptError:
@@ -149,10 +149,13 @@ def _fixed_size_list(
     return pa.Array.from_buffers(arrow_type, block.count, [bitmap], children=[items])
 
 
-def _packed_struct(block: PackedStruct, arrow_type: pa.DataType, bitmap: pa.Buffer | None, where: str) -> pa.Array:
+def _packed_struct(
+    block: PackedStruct, arrow_type: pa.DataType, bitmap: pa.Buffer | None, where: str, stored: pa.DataType | None
+) -> pa.Array:
     if not pa.types.is_struct(arrow_type) or arrow_type.num_fields != len(block.fields):
         raise _mismatch(f"{len(block.fields)} fields", arrow_type, where)
-    fields = [block_to_arrow(b, arrow_type.field(i).type, None, where) for i, b in enumerate(block.fields)]
+    inner = [None] * len(block.fields) if stored is None else [field.type for field in stored]
+    fields = [block_to_arrow(b, arrow_type.field(i).type, None, where, inner[i]) for i, b in enumerate(block.fields)]
     if any(len(field) != block.count for field in fields):
         raise _mismatch(f"fields of other lengths than {block.count}", arrow_type, where)
     return pa.Array.from_buffers(arrow_type, block.count, [bitmap], children=fields)

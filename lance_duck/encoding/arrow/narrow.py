@@ -47,6 +47,12 @@ def narrow(
     return block
 
 
+def is_rescaled(stored: pa.DataType, type_: pa.DataType) -> bool:
+    """Return whether decimals of a negative scale are returned as decimals of another one: not by their low bytes."""
+    both = pa.types.is_decimal(stored) and pa.types.is_decimal(type_)
+    return bool(both and stored.scale < 0 and stored != type_)
+
+
 def _widen(block: FixedWidth, is_brain: bool) -> FixedWidth:
     data = np.ascontiguousarray(block.data[: 2 * block.count])
     if is_brain:

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 from numpy.typing import NDArray
 
+from lance_duck.arrow.decimals import without_negative_scale
 from lance_duck.index.bitmap.costs import BINARY_SEARCH_KEYS
 from lance_duck.index.query import Among, Between, Except, HasPrefix, Null, Query
 
@@ -180,7 +181,7 @@ def _plain(values: pa.Array) -> pa.Array:
         return values.view(pa.int32() if kind.bit_width == 32 else pa.int64())
     if pt.is_string(kind) or pt.is_large_string(kind):
         return values.view(pa.binary() if pt.is_string(kind) else pa.large_binary())
-    return values
+    return values.cast(without_negative_scale(kind)) if pt.is_decimal(kind) and kind.scale < 0 else values
 
 
 def _order(values: NDArray[Any] | pa.Array) -> Any:

@@ -14,6 +14,7 @@ from typing import Any, Final, cast
 
 import pyarrow as pa
 
+from lance_duck.arrow.decimals import wide_decimal
 from lance_duck.arrow.types import is_instant, is_naive, is_number, is_text
 from lance_duck.errors import UnsupportedError
 from lance_duck.scan.costs import COMPARED_VALUES
@@ -97,9 +98,12 @@ def _column(node: Any, schema: pa.Schema) -> tuple[Path, pa.DataType]:
     if not path or schema.get_field_index(path[0]) < 0:
         raise _Untranslatable
     try:
-        return tuple(path), compared_type(path_type(schema, path))
+        type_ = compared_type(path_type(schema, path))
     except KeyError:
         raise _Untranslatable from None
+    if wide_decimal(type_) is not None:
+        raise _Untranslatable  # DuckDB asks for the column, which is refused by name
+    return tuple(path), type_
 
 
 def _values(nodes: Sequence[Any], type_: pa.DataType) -> pa.Array:

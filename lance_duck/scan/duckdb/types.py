@@ -2,8 +2,9 @@
 
     float16, lance.bfloat16   float32: DuckDB has no narrower float
     decimal128, decimal256    decimal32 up to 9 digits, decimal64 up to 18, decimal128 up to 38: half the time of
-                              decimal128 where it is narrower
-    other decimals            string: exact, where a double would not be
+                              decimal128 where it is narrower; a negative scale becomes zeros
+    wider decimals            decimal128 of 38 digits, in the schema and for values that are written: scans refuse the
+                              column, see `TableScan.predicate_reader`
     dictionary in a list      its values: DuckDB refuses a batch in which all those lists are empty
     lance.blob.v2             large_binary: its bytes
     uuid, json, geoarrow.wkb  as they are; other extension types become their storage
@@ -17,6 +18,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from lance_duck.arrow.decimals import sql_decimal
 from lance_duck.wire.logical import BFLOAT16, BLOB_V2, EXTENSION_NAME
 
 _KEPT: Final = frozenset({"arrow.uuid", "arrow.json", "arrow.bool8"})
@@ -39,7 +41,7 @@ def duckdb_arrow_type(field: pa.Field) -> pa.DataType:
     if pa.types.is_float16(type_):
         return pa.float32()
     if pa.types.is_decimal(type_):
-        return _decimal(type_)
+        return sql_decimal(type_)
     if pa.types.is_dictionary(type_):
         return pa.dictionary(type_.index_type, duckdb_arrow_type(pa.field("", type_.value_type)), type_.ordered)
     return _nested(type_) if pa.types.is_nested(type_) else type_
@@ -61,15 +63,6 @@ def _is_extension(field: pa.Field, name: str) -> bool:
     if isinstance(field.type, pa.BaseExtensionType):
         return bool(field.type.extension_name == name)
     return bool(field.metadata and field.metadata.get(_EXTENSION) == name.encode())
-
-
-def _decimal(type_: pa.DataType) -> pa.DataType:
-    precision, scale = type_.precision, type_.scale
-    if precision > 38 or not 0 <= scale <= precision:
-        return pa.string()
-    if precision <= 9:
-        return pa.decimal32(precision, scale)
-    return pa.decimal64(precision, scale) if precision <= 18 else pa.decimal128(precision, scale)
 
 
 def _nested(type_: pa.DataType) -> pa.DataType:

@@ -19,6 +19,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
+from lance_duck.arrow.decimals import is_wide, sql_decimal
 from lance_duck.errors import InvalidInputError, UnsupportedError
 from lance_duck.scan.evaluator.errors import BATCH, words_about
 from lance_duck.scan.evaluator.lance_functions import add_functions
@@ -147,12 +148,16 @@ def duckdb_type(type_: pa.DataType, name: str = "column") -> pa.DataType:
         return type_ if is_uuid else duckdb_type(type_.storage_type, name)
     if pa.types.is_float16(type_):
         return pa.float32()
-    if pa.types.is_decimal256(type_):
-        if type_.precision > 38:
+    if pa.types.is_decimal(type_):
+        decimal = sql_decimal(type_)
+        if is_wide(type_):
             raise UnsupportedError("DuckDB has no decimal that wide", where=name, expected="38 digits", found=type_)
-        return pa.decimal128(type_.precision, type_.scale)
+        return pa.decimal128(decimal.precision, decimal.scale)
     if pa.types.is_struct(type_):
         return pa.struct([f.with_type(duckdb_type(f.type, name)) for f in type_.fields])
+    if pa.types.is_map(type_):
+        key, item = (f.with_type(duckdb_type(f.type, name)) for f in (type_.key_field, type_.item_field))
+        return pa.map_(key, item, type_.keys_sorted)
     if pa.types.is_fixed_size_list(type_):
         return pa.list_(type_.value_field.with_type(duckdb_type(type_.value_type, name)), type_.list_size)
     if pa.types.is_large_list(type_):

@@ -9,6 +9,8 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_duck.arrow.decimals import without_negative_scale
+
 # Arrow compares string and binary views since 26; before, they are compared in their plain form.
 _VIEWS_COMPARE: Final = int(pa.__version__.split(".")[0]) >= 26
 PLAIN_FORM: Final = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
@@ -18,6 +20,8 @@ def comparable(array: pa.Array) -> pa.Array:
     """Return the values in a type that Arrow compares."""
     if pa.types.is_float16(array.type):
         return array.cast(pa.float32())
+    if pa.types.is_decimal(array.type) and array.type.scale < 0:
+        return array.cast(without_negative_scale(array.type))
     if not _VIEWS_COMPARE and array.type in PLAIN_FORM:
         return array.cast(PLAIN_FORM[array.type])
     return array

@@ -7,6 +7,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_duck.arrow.decimals import without_negative_scale
 from lance_duck.arrow.types import is_binary, is_instant, is_naive, is_number, is_text, storage_type
 from lance_duck.scan.predicate.tree import Path
 
@@ -22,8 +23,10 @@ def value_type(type_: pa.DataType) -> pa.DataType:
 
 
 def compared_type(type_: pa.DataType) -> pa.DataType:
-    """Return the type that the values of a column are compared in: half floats are compared as float32."""
+    """Return the type that the values of a column are compared in: float32 for half floats, no negative scales."""
     type_ = value_type(type_)
+    if pa.types.is_decimal(type_) and type_.scale < 0:
+        return without_negative_scale(type_)
     return pa.float32() if pa.types.is_float16(type_) else type_
 
 

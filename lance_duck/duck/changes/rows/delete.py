@@ -17,7 +17,7 @@ import pyarrow as pa
 from lance_duck.duck.changes.head import StatementHead
 from lance_duck.duck.changes.result import ChangeResult
 from lance_duck.duck.changes.rows.joined import JoinedClauses
-from lance_duck.duck.changes.rows.returning import result_of, returned_identifiers
+from lance_duck.duck.changes.rows.returning import result_of, returned_identifiers, returned_table
 from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.changes.table_statement import TableStatement
 from lance_duck.duck.changes.target import ADDRESS, TargetTable
@@ -67,12 +67,13 @@ class DeleteStatement(TableStatement):
         """Find the rows to delete in a version."""
         no_clause = self.ctes.part(len(self.ctes))
         clauses = JoinedClauses("DELETE FROM", self.target, self.alias, self.ctes, no_clause, self.using, self.where)
-        returned = [*table.columns, *returned_identifiers(table, self.returning)] if self.returning.tokens else ()
+        shown = returned_table(table, self.returning, self.alias)
+        returned = [*shown.columns, *returned_identifiers(table, self.returning)] if self.returning.tokens else ()
         with clauses.texts(session, table) as (joined, _):
             rows = joined.select([column.read(f"{quoted(self.alias)}.{column.quoted}") for column in returned])
         addresses, places = np.unique(rows.column(ADDRESS).to_numpy(), return_index=True)
         columns: pa.Table | None = None
         if self.returning.tokens:
             columns = rows.drop_columns([ADDRESS]).take(pa.array(places))
-        result = result_of(session, self.returning, table, self.alias, columns, len(addresses))
+        result = result_of(session, self.returning, shown, self.alias, columns, len(addresses))
         return RowEdits(deleted=addresses), result

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from lance_duck.arrow.decimals import wide_decimal
 from lance_duck.duck.changes.result import ChangeResult, counted, returned
 from lance_duck.duck.changes.rows.mentions import (
     is_hidden,
@@ -61,6 +62,17 @@ def result_of(
         sql = f"UPDATE {own} AS {quoted(alias)} SET {same} = {same} RETURNING {text}"  # noqa: S608
         answer, titles, types = session.answer(sql, {})
         return returned(answer, types, count, titles)
+
+
+def returned_table(table: TargetTable, clause: Clauses, alias: str) -> TargetTable:
+    """Return a table with the columns that RETURNING may show: without wide decimals that it does not name.
+
+    SQL cannot read these decimals, so that a list of other columns must not read them.
+    """
+    names = {folded(token.name) for token in clause.tokens if token.name is not None}
+    is_open = folded(alias) in names or any(token.text == "*" or token.word == "columns" for token in clause.tokens)
+    columns = [c for c in table.columns if is_open or folded(c.name) in names or wide_decimal(c.arrow) is None]
+    return table if len(columns) == len(table.columns) else replace(table, columns=columns)
 
 
 def returned_identifiers(table: TargetTable, clause: Clauses) -> list[TargetColumn]:

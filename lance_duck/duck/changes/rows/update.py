@@ -20,7 +20,7 @@ from lance_duck.duck.changes.head import StatementHead
 from lance_duck.duck.changes.result import ChangeResult
 from lance_duck.duck.changes.rows.joined import JoinedClauses
 from lance_duck.duck.changes.rows.precision import is_coarser, kept_exact
-from lance_duck.duck.changes.rows.returning import result_of, returned_identifiers
+from lance_duck.duck.changes.rows.returning import result_of, returned_identifiers, returned_table
 from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.changes.table_statement import TableStatement
 from lance_duck.duck.changes.target import ADDRESS, TargetColumn, TargetTable
@@ -98,15 +98,16 @@ class UpdateStatement(TableStatement):
                 column.cast("NULL" if item.value is None else next(remaining))
                 for item, column in zip(self.items, assigned, strict=True)
             ]
+            shown = returned_table(table, self.returning, self.alias)
             if self.returning.tokens:
-                rest = [column for column in table.columns if column not in assigned]
+                rest = [column for column in shown.columns if column not in assigned]
                 columns += [column.read(self._qualified(column.name)) for column in (*rest, *self._identifiers(table))]
             columns += [replace(c, name=_BEFORE + c.name).read(self._qualified(c.name)) for c in coarse]
             rows = joined.select(columns)
         addresses, rows = _first_of_each(rows)
         before = {column.name: rows.column(_BEFORE + column.name) for column in coarse}
         rows = rows.drop_columns([_BEFORE + name for name in before])
-        result = result_of(session, self.returning, table, self.alias, rows, len(addresses))
+        result = result_of(session, self.returning, shown, self.alias, rows, len(addresses))
         values = table.stored(rows.select([column.name for column in assigned]))
         return RowEdits(updated=addresses, values=kept_exact(table, addresses, values, before)), result
 

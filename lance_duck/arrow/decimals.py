@@ -1,0 +1,64 @@
+"""Decimals of Arrow as DuckDB's, which have at most 38 digits and a scale between 0 and the digits."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pyarrow as pa
+
+from lance_duck.arrow.types import storage_type
+from lance_duck.errors import UnsupportedError
+
+MOST_DIGITS: Final = 38
+"""Most digits of a decimal in DuckDB."""
+_MOST_ARROW_DIGITS: Final = 76
+
+
+def sql_decimal(type_: pa.DataType) -> pa.DataType:
+    """Return the decimal type of DuckDB for a decimal type of Arrow, with the same values unless `is_wide`.
+
+    It is decimal32 up to 9 digits and decimal64 up to 18, but of 128 bits if values are to be multiplied.
+    """
+    digits, scale = min(_digits(type_), MOST_DIGITS), min(max(type_.scale, 0), MOST_DIGITS)
+    if digits <= 9 and type_.scale >= 0:
+        return pa.decimal32(digits, scale)
+    return pa.decimal64(digits, scale) if digits <= 18 and type_.scale >= 0 else pa.decimal128(digits, scale)
+
+
+def is_wide(type_: pa.DataType) -> bool:
+    """Return whether a decimal type of Arrow has more digits than any decimal of DuckDB."""
+    return _digits(type_) > MOST_DIGITS
+
+
+def _digits(type_: pa.DataType) -> int:
+    """Return the digits of a decimal type with a scale between 0 and the digits that has all values of another."""
+    return int(max(type_.precision - min(type_.scale, 0), type_.scale))
+
+
+def without_negative_scale(type_: pa.DataType) -> pa.DataType:
+    """Return a decimal type of scale 0 with the values of one of a negative scale, of 76 digits at most."""
+    digits = min(type_.precision - type_.scale, _MOST_ARROW_DIGITS)
+    return pa.decimal128(digits, 0) if digits <= MOST_DIGITS else pa.decimal256(digits, 0)
+
+
+def wide_decimal(type_: pa.DataType) -> pa.DataType | None:
+    """Return the first decimal type at any depth of a type that `is_wide`; None if there is none."""
+    type_ = storage_type(type_)
+    if pa.types.is_decimal(type_):
+        return type_ if is_wide(type_) else None
+    if pa.types.is_dictionary(type_):
+        return wide_decimal(type_.value_type)
+    if not pa.types.is_nested(type_):
+        return None
+    found = (wide_decimal(type_.field(place).type) for place in range(type_.num_fields))
+    return next((wide for wide in found if wide is not None), None)
+
+
+def wide_decimal_error(column: str, type_: pa.DataType) -> UnsupportedError:
+    """Return the error for a statement that names a column with decimals of too many digits."""
+    return UnsupportedError(
+        f"SQL has no type for {type_}",
+        where=f"column {column!r}",
+        expected=f"at most {MOST_DIGITS} digits",
+        remedy=f'leave the column out, as SELECT * EXCLUDE ("{column}") does, or cast it with ALTER TABLE',
+    )
