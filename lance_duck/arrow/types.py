@@ -52,6 +52,11 @@ def is_number(type_: pa.DataType) -> bool:
     return bool(types.is_integer(type_) or types.is_floating(type_))
 
 
+def is_any_number(type_: pa.DataType) -> bool:
+    """Return whether a type is one of integers, floats or decimals."""
+    return is_number(type_) or bool(types.is_decimal(type_))
+
+
 def number_dtype(type_: pa.DataType) -> np.dtype[Any]:
     """Return the dtype of a type of integers or floats; pyarrow's own `to_pandas_dtype` would import pandas."""
     kind = "f" if types.is_floating(type_) else "i" if types.is_signed_integer(type_) else "u"

@@ -3,7 +3,7 @@
 A cast is found once for a pair of types, and then run on each array. The casts:
 
     null                             anything
-    integers, floats                 integers and floats, exactly; items of vectors are rounded
+    integers, floats                 integers and floats, exactly; items of vectors are rounded, also from decimals
     integers, decimals               decimals that hold each value exactly
     decimals                         integers, exactly
     strings and views of any kind    each other; JSON; UUIDs, and from these
@@ -214,10 +214,14 @@ def _item_cast(source: pa.DataType, field: Field, where: str) -> Cast | None:
     item = field.storage_type.value_type
     if source == item:
         return None
-    if pa.types.is_floating(source) and pa.types.is_floating(item):
-        return lambda items: items.cast(item)
+    if pa.types.is_floating(item) and (pa.types.is_floating(source) or pa.types.is_decimal(source)):
+        return lambda items: _rounded(items, item)
     as_field = Field(-1, "item", -1, field.logical_type.partition(":")[2].rpartition(":")[0], True)
     return find_cast(source, as_field, f"{where}.item")
+
+
+def _rounded(items: pa.Array, kind: pa.DataType) -> pa.Array:
+    return (items.cast(pa.float64()) if pa.types.is_decimal(items.type) else items).cast(kind)
 
 
 def _offsets(array: pa.Array) -> tuple[np.ndarray, int, int]:
@@ -240,7 +244,12 @@ def _run_below(cast: Cast, items: pa.Array, offsets: np.ndarray) -> pa.Array:
     try:
         return cast(items)
     except InvalidInputError as error:
-        raise with_row(error, lambda item: int(np.searchsorted(offsets, item, "right")) - 1) from error
+        raise with_row(error, lambda item: row_of_item(offsets, item)) from error
+
+
+def row_of_item(offsets: np.ndarray, item: int) -> int:
+    """Return the number of the list that holds an item; lists are given by their offsets."""
+    return int(np.searchsorted(offsets, item, "right")) - 1
 
 
 def _to_vectors(array: pa.Array, target: pa.FixedSizeListType, inner: Cast | None, where: str) -> pa.Array:

@@ -9,7 +9,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.types as pt
 
-from lance_duck.arrow.types import is_list
+from lance_duck.arrow.types import is_any_number, is_list
 from lance_duck.errors import DataMismatchError, InvalidInputError
 from lance_duck.verbs.columns.schema_change import check_column_name, replace_fields
 from lance_duck.wire.logical import EXTENSION_METADATA, EXTENSION_NAME
@@ -143,7 +143,8 @@ def _cast(field: Field, alteration: Alteration, version: str, first_id: int) -> 
     if field.blob_version or not can_cast(field.arrow_type, alteration.data_type):
         raise InvalidInputError(
             f"column {alteration.path!r} cannot be cast",
-            expected="a type of the same kind: whole numbers, floats, decimals, texts, bytes, times, or lists of them",
+            expected="a type of the same kind: whole numbers, floats, decimals, texts, bytes, times, or lists of them; "
+            "vectors of floats from lists of any numbers",
             found=f"{field.arrow_type} to {alteration.data_type}",
         )
     metadata = {k: v for k, v in field.metadata.items() if k not in (EXTENSION_NAME, EXTENSION_METADATA)}
@@ -159,7 +160,11 @@ def _cast(field: Field, alteration: Alteration, version: str, first_id: int) -> 
 
 
 def can_cast(old: pa.DataType, new: pa.DataType) -> bool:
-    """Return whether values of one type can be cast to another: both must be of one kind, at any width."""
+    """Return whether values of one type can be cast to another: both must be of one kind, at any width.
+
+    Lists and vectors can be cast to each other, and lists of any numbers to vectors of floats. The values decide whether
+    their lengths fit.
+    """
     if isinstance(old, pa.BaseExtensionType) or isinstance(new, pa.BaseExtensionType):
         return bool(old == new)
     if pt.is_dictionary(old):
@@ -168,8 +173,10 @@ def can_cast(old: pa.DataType, new: pa.DataType) -> bool:
         return can_cast(old, new.value_type)
     if is_list(old) and is_list(new):
         sizes = {t.list_size for t in (old, new) if pt.is_fixed_size_list(t)}
-        same_kind = pt.is_fixed_size_list(old) == pt.is_fixed_size_list(new)
-        return same_kind and len(sizes) < 2 and can_cast(old.value_type, new.value_type)
+        becomes_vectors = pt.is_fixed_size_list(new) and not pt.is_fixed_size_list(old)
+        if becomes_vectors and pt.is_floating(new.value_type) and is_any_number(old.value_type):
+            return True
+        return len(sizes) < 2 and can_cast(old.value_type, new.value_type)
     return bool(old == new) or (_kind(old) is not None and _kind(old) == _kind(new))
 
 

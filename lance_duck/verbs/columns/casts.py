@@ -9,6 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from lance_duck.arrow.listed import offsets_of
+from lance_duck.arrow.types import is_list
 from lance_duck.commit.operations import Merge, Operation
 from lance_duck.errors import DataMismatchError, InvalidInputError
 from lance_duck.scan.table_scan import TableScan
@@ -16,8 +18,11 @@ from lance_duck.snapshot import Snapshot
 from lance_duck.verbs.columns.alteration import AlteredSchema
 from lance_duck.verbs.columns.files import ColumnFiles, LiveRows, live_rows, with_file
 from lance_duck.verbs.columns.schema_change import only, path_of
-from lance_duck.wire.column_path import quoted_name
+from lance_duck.wire.column_path import join_path, quoted_name
 from lance_duck.wire.schema import Field, Schema
+from lance_duck.wire.schema_write import schema_from_arrow
+from lance_duck.write.casts import find_cast, row_of_item
+from lance_duck.write.plain_casts import with_row
 
 
 def cast_columns(snapshot: Snapshot, altered: AlteredSchema) -> tuple[ColumnFiles, Callable[[], Operation]]:
@@ -32,12 +37,13 @@ def cast_columns(snapshot: Snapshot, altered: AlteredSchema) -> tuple[ColumnFile
     before = [snapshot.schema.by_path(name) for name in names]
 
     def make() -> Operation:
-        fragments = []
+        fragments, done = [], 0
         for fragment in snapshot.fragments:
             live = live_rows(snapshot, fragment) if whole else None
-            batches = _cast(rows.of(fragment), before, schema, altered, live)
+            batches = _cast(rows.of(fragment), before, schema, altered, live, done)
             file = files.write_all(fragment, schema, batches) if whole else files.write(fragment, batches)
             fragments.append(with_file(fragment, file, altered.schema))
+            done += snapshot.num_rows(fragment)
         # Rows that others append meanwhile have only the old columns: their writers must write them again.
         return Merge(tuple(fragments), altered.schema, preserves_nullability=False)
 
@@ -72,8 +78,9 @@ def _cast(
     schema: Schema,
     altered: AlteredSchema,
     live: NDArray[np.int64] | None,
+    first_row: int,
 ) -> Iterator[pa.RecordBatch]:
-    """Cast batches.
+    """Cast the batches of a fragment.
 
     Args:
         batches: The rows.
@@ -81,56 +88,106 @@ def _cast(
         schema: The columns with their new types.
         altered: The alterations.
         live: Offsets of the living rows among all rows; None if all are alive. Other values need not fit.
+        first_row: Number of living rows in the fragments before this one, for errors.
     """
     origins = {new: old for old, new in altered.casts.items()}
 
-    def cast(batch: pa.RecordBatch, *, safe: bool) -> pa.RecordBatch:
+    def cast(batch: pa.RecordBatch, done: int, *, safe: bool) -> pa.RecordBatch:
         columns = zip(batch.columns, before, schema.fields, strict=True)
-        arrays = [_cast_array(array, old, new, origins, safe=safe) for array, old, new in columns]
+        try:
+            arrays = [_cast_array(array, old, new, origins, safe=safe) for array, old, new in columns]
+        except InvalidInputError as error:
+            raise with_row(error, (first_row + done).__add__) from error
         return pa.RecordBatch.from_arrays(arrays, schema=schema.arrow)
 
     start = 0
     for batch in batches:
         end = start + batch.num_rows
         try:
-            yield cast(batch, safe=True)
+            yield cast(batch, start, safe=True)
         except InvalidInputError:
             if live is None:
                 raise
-            cast(batch.take(pa.array(live[(live >= start) & (live < end)] - start)), safe=True)
-            yield cast(batch, safe=False)
+            first, last = np.searchsorted(live, (start, end))
+            cast(batch.take(pa.array(live[first:last] - start)), int(first), safe=True)
+            yield cast(batch, start, safe=False)
         start = end
 
 
-def _cast_array(array: pa.Array, old: Field, new: Field, origins: Mapping[int, int], *, safe: bool) -> pa.Array:
+def _cast_array(
+    array: pa.Array,
+    old: Field,
+    new: Field,
+    origins: Mapping[int, int],
+    above: tuple[str, ...] = (),
+    *,
+    safe: bool,
+) -> pa.Array:
     """Cast the array to the type of the new field, which may drop or rename members of structs."""
+    path = (*above, new.name)
     if old.id != new.id:
-        return _cast_values(array, new, safe=safe)
+        return _cast_values(array, new, join_path(path), safe=safe)
     mask = array.is_null() if array.null_count else None
     if new.logical_type == "struct":
         places = {child.id: i for i, child in enumerate(old.children)}
         children = [places[origins.get(child.id, child.id)] for child in new.children]
+        members = array.flatten() if array.null_count else [array.field(i) for i in range(len(old.children))]
         arrays = [
-            _cast_array(array.field(i), old.children[i], child, origins, safe=safe)
+            _cast_array(members[i], old.children[i], child, origins, path, safe=safe)
             for i, child in zip(children, new.children, strict=True)
         ]
         return pa.StructArray.from_arrays(arrays, fields=[child.to_arrow() for child in new.children], mask=mask)
     if isinstance(array, pa.ListArray | pa.LargeListArray):
-        values = _cast_array(array.values, old.children[0], new.children[0], origins, safe=safe)
-        return type(array).from_arrays(array.offsets, values, type=new.to_arrow().type, mask=mask)
-    raise InvalidInputError(f"members of a {new.logical_type} cannot be cast", where=new.name)
+        offsets = offsets_of(array)
+        first, end = int(offsets[0]), int(offsets[-1])
+        items = array.values.slice(first, end - first)
+        try:
+            values = _cast_array(items, old.children[0], new.children[0], origins, path, safe=safe)
+        except InvalidInputError as error:
+            raise with_row(error, lambda item: row_of_item(offsets - first, item)) from error
+        starts = pa.array(offsets - first, array.offsets.type)
+        return type(array).from_arrays(starts, values, type=new.to_arrow().type, mask=mask)
+    raise InvalidInputError(f"members of a {new.logical_type} cannot be cast", where=join_path(path))
 
 
-def _cast_values(array: pa.Array, new: Field, *, safe: bool) -> pa.Array:
+def _cast_values(array: pa.Array, new: Field, path: str, *, safe: bool) -> pa.Array:
     try:
         kind = new.to_arrow().type
         if pa.types.is_dictionary(kind) and not pa.types.is_dictionary(array.type):
             return pc.dictionary_encode(array.cast(kind.value_type, safe)).cast(kind)
-        return array.cast(kind, safe)
+        if not safe and pa.types.is_fixed_size_list(kind):
+            array = pc.if_else(pc.equal(pc.list_value_length(array), kind.list_size), array, None)
+        return _in_lists_of(array, kind, f"column {path!r}").cast(kind, safe)
     except (pa.ArrowException, NotImplementedError) as error:
         raise InvalidInputError(
-            "value that the new type cannot hold", where=new.name, expected=new.to_arrow().type, found=str(error)
+            "value that the new type cannot hold", where=path, expected=new.to_arrow().type, found=str(error)
         ) from error
+
+
+def _in_lists_of(array: pa.Array, kind: pa.DataType, where: str) -> pa.Array:
+    """Make vectors of lists, or lists of vectors, as a type has them, and leave the items as they are.
+
+    Raises:
+        DataMismatchError: A list has another length than the vectors.
+    """
+    form = _form(array.type, kind)
+    if form == array.type:
+        return array
+    (field,) = schema_from_arrow(pa.schema([pa.field("column", form)])).fields
+    cast = find_cast(array.type, field, where)
+    return array if cast is None else cast(array)
+
+
+def _form(old: pa.DataType, new: pa.DataType) -> pa.DataType:
+    """Return the old type with vectors and lists where the new type has them."""
+    if not (is_list(old) and is_list(new)):
+        return old
+    item = old.value_field.with_type(_form(old.value_type, new.value_type))
+    if pa.types.is_fixed_size_list(new):
+        return pa.list_(item, new.list_size)
+    if pa.types.is_fixed_size_list(old):
+        return pa.large_list(item) if pa.types.is_large_list(new) else pa.list_(item)
+    return pa.large_list(item) if pa.types.is_large_list(old) else pa.list_(item)
 
 
 def _has_nulls(array: pa.Array, steps: Sequence[Field]) -> bool:
