@@ -67,6 +67,12 @@ class Mode(StrEnum):
 SourceArgument = Annotated[str, typer.Argument(metavar="SOURCE", help="Parquet, CSV or JSON file, or SQL.")]
 ModeOption = Annotated[Mode, typer.Option(help="create fails when the table exists; append makes a missing one.")]
 FormatOption = Annotated[str | None, typer.Option("--format", help="File format: 2.0, 2.1 or 2.2.")]
+VectorColumnsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--vector-columns", metavar="V,W:8", help="Lists to store as vectors; the length is found, or follows a colon."
+    ),
+]
 MaxRowsPerFileOption = Annotated[int, typer.Option("--max-rows-per-file", min=1, help="Maximum rows per file.")]
 
 
@@ -317,6 +323,7 @@ def write(
     mode: ModeOption = Mode.create,
     data_storage_version: FormatOption = None,
     max_rows_per_file: MaxRowsPerFileOption = 1 << 20,
+    vector_columns: VectorColumnsOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Write rows to a table."""
@@ -332,6 +339,7 @@ def import_(
     where: WhereOption = None,
     data_storage_version: FormatOption = None,
     max_rows_per_file: MaxRowsPerFileOption = 1 << 20,
+    vector_columns: VectorColumnsOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Write rows of a file to a table, optionally only some rows and columns."""

@@ -319,7 +319,7 @@ def lengths(tables: CostTables, _: float) -> Work:
 
     def run() -> None:
         table = ld.dataset(path).handle.table
-        extremes(table, vector_column(table.snapshot.schema, "v"))
+        extremes(table, vector_column(table, "v"))
 
     return run
 

@@ -20,7 +20,7 @@ from lance_duck.errors import InvalidInputError, UnsupportedError
 from lance_duck.index.vector.vectors import vectors_of
 from lance_duck.scan.arguments import ScanArguments
 from lance_duck.scan.filters import FilterLike
-from lance_duck.scan.nearest.options import Nearest, vector_column
+from lance_duck.scan.nearest.options import Nearest
 from lance_duck.scan.nearest.route import Route, route
 
 NPROBES: Final = (1, 2, 5, 10, 20, 50)
@@ -253,15 +253,14 @@ def _asked(
     ds: LanceDataset, arguments: dict[str, Any], queries: Any, sample: int, seed: int
 ) -> tuple[Nearest, NDArray[Any], NDArray[np.uint64] | None]:
     """Return the checked search, its queries, and the rows that they come from; None if they are the caller's."""
-    schema = ds.handle.snapshot.schema
-    nearest = Nearest.of(arguments, schema)
+    nearest = Nearest.of(arguments, ds.table)
     if nearest.column.is_many:
         raise UnsupportedError("recall of several vectors per row", where=f"column {nearest.column.path}")
     if queries is not None:
         return nearest, nearest.queries({"q": queries}).vectors, None
     if isinstance(sample, bool) or not isinstance(sample, int) or sample < 1:
         raise InvalidInputError("sample", where="recall_report", expected="at least 1", found=repr(sample))
-    dim = vector_column(schema, arguments["column"]).dim
+    dim = nearest.column.dim
     vectors, rows = _drawn(ds, arguments["column"], sample, seed)
     if not len(vectors):
         raise InvalidInputError(

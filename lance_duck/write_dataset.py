@@ -77,6 +77,9 @@ def write_dataset(
         allow_external_blob_outside_bases: Let references lead anywhere, not only into base paths of the table that are
             no roots of tables.
         blob_pack_file_size_threshold: Bytes of a file with several blobs; 1 GiB.
+        vector_columns: Columns of lists that a new table stores as vectors, which can be searched: {"v": 128}, or
+            {"v": "float16[128]"} with another type of numbers; ["v"] finds the length from the first value that is not
+            null. A table that exists already decides the types of its columns.
         namespace_client: Catalog that says where the table is, and is told of a new one: see `lance_duck.dataset`.
         table_id: Parts of the name of the table in that catalog.
         commit_lock: Held while the version appears: see `lance_duck.dataset`.

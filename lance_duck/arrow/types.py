@@ -47,6 +47,11 @@ def is_list(type_: pa.DataType) -> bool:
     return bool(types.is_list(type_) or types.is_large_list(type_) or types.is_fixed_size_list(type_))
 
 
+def is_any_list(type_: pa.DataType) -> bool:
+    """Return whether a type is one of lists, of any or of a fixed size, or of list views."""
+    return is_list(type_) or bool(types.is_list_view(type_) or types.is_large_list_view(type_))
+
+
 def is_number(type_: pa.DataType) -> bool:
     """Return whether a type is one of integers or floats."""
     return bool(types.is_integer(type_) or types.is_floating(type_))

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import numpy as np
+import pyarrow as pa
 
 import lance_duck as ld
 from lance_duck.cli.open import open_table
@@ -42,14 +43,14 @@ def _readings(dataset: ld.LanceDataset, condition: str | None) -> Iterator[tuple
         yield f"scan where {condition}", lambda: sum(batch.num_rows for batch in dataset.to_batches(filter=condition))
     yield "take of random rows", lambda: len(dataset.take(places))
     for field in dataset.schema:
-        if _is_searched(dataset, field.name):
+        if pa.types.is_fixed_size_list(field.type) and _is_searched(dataset, field.name):
             yield f"search of {field.name}", _search(dataset, field.name)
 
 
 def _is_searched(dataset: ld.LanceDataset, name: str) -> bool:
     """Return whether a column has one vector per row."""
     try:
-        vector_column(dataset.handle.snapshot.schema, name)
+        vector_column(dataset.table, name)
     except ld.LanceDuckError:
         return False
     return True

@@ -19,12 +19,12 @@ def write(
     mode: str = "create",
     data_storage_version: str | None = None,
     max_rows_per_file: int = 1 << 20,
+    vector_columns: str | None = None,
     as_json: bool = False,
 ) -> None:
     """Write rows to a table."""
-    write_rows_of(
-        table, place_of_source(table, source, "write"), mode, data_storage_version, max_rows_per_file, as_json
-    )
+    place = place_of_source(table, source, "write")
+    write_rows_of(table, place, mode, data_storage_version, max_rows_per_file, vector_columns, as_json)
 
 
 def compact(

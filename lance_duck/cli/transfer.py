@@ -42,15 +42,22 @@ def import_(
     where: str | None = None,
     data_storage_version: str | None = None,
     max_rows_per_file: int = 1 << 20,
+    vector_columns: str | None = None,
     as_json: bool = False,
 ) -> None:
     """Write rows of a file to a table, optionally only some rows and columns."""
     place = _selected(place_of_source(table, source, "import"), columns, where)
-    write_rows_of(table, f"({place})", mode, data_storage_version, max_rows_per_file, as_json)
+    write_rows_of(table, f"({place})", mode, data_storage_version, max_rows_per_file, vector_columns, as_json)
 
 
 def write_rows_of(
-    table: str, place: str, mode: str, data_storage_version: str | None, max_rows_per_file: int, as_json: bool
+    table: str,
+    place: str,
+    mode: str,
+    data_storage_version: str | None,
+    max_rows_per_file: int,
+    vector_columns: str | None,
+    as_json: bool,
 ) -> None:
     """Write the rows of `FROM place` to a table, and report the new version."""
     with ld.connect() as connection, ExitStack() as opened, progress_bar("writing") as progress:
@@ -61,6 +68,7 @@ def write_rows_of(
             mode=str(mode),
             data_storage_version=data_storage_version,
             max_rows_per_file=max_rows_per_file,
+            vector_columns=vector_columns,
         )
     report({"version": dataset.version, "rows": dataset.count_rows()}, as_json)
 

@@ -21,6 +21,8 @@ from lance_duck.namespaces.names import TABLE, Name, check_new, name_parts, obje
 from lance_duck.redact import shown
 from lance_duck.snapshot import Location, Version
 from lance_duck.verbs.writing.settings import WriteArguments
+from lance_duck.write.inputs import reading
+from lance_duck.write.vectors import vectors_by_name
 from lance_duck.write_dataset import write_dataset
 
 _MODES = ("create", "append", "overwrite")
@@ -155,6 +157,9 @@ class Namespace(ABC):
     ) -> LanceDataset:
         """Write data to a table of this name.
 
+        In a new table lists of floats become vectors of float32 if their name contains "vector" or "embedding", as in
+        LanceDB. `vector_columns` replaces this rule: `vector_columns=[]` leaves lists as they are.
+
         Args:
             name: Name of the table.
             data: Data of any kind that `lance_duck.write_dataset` takes.
@@ -173,7 +178,12 @@ class Namespace(ABC):
         place, is_new = self._claim(parts, must_be_new=mode == "create")
         settings.setdefault("storage_options", dict(place.storage_options) or None)
         try:
-            table = write_dataset(data, place.location, mode=mode, **settings)
+            with reading(data) as rows:
+                if settings.get("vector_columns") is None and (
+                    mode != "append" or is_new or self.is_declared_only(place)
+                ):
+                    rows, settings["vector_columns"] = vectors_by_name(rows)
+                table = write_dataset(rows, place.location, mode=mode, **settings)
         except BaseException as error:
             if isinstance(error, LanceDuckError) and self._is_gone(parts, place):
                 raise self._dropped(parts, place) from error

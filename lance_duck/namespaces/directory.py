@@ -219,7 +219,7 @@ class DirectoryNamespace(Namespace):
             place = self.describe_table(parts)
             if self.is_declared_only(place):
                 self._remove_row(parts, place)
-                self._folders.remove(place, is_table=False)
+                self._folders.abandon(place)
 
     def discard(self, place: TableDescription) -> None:
         """Remove files that were written for a name that is gone; raises no error of the namespace."""

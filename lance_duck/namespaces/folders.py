@@ -17,7 +17,7 @@ from lance_duck.errors import AlreadyExistsError, InvalidInputError
 from lance_duck.namespaces.base import TableDescription
 from lance_duck.namespaces.listing import FOLDER
 from lance_duck.namespaces.names import object_id
-from lance_duck.store import Store, join_uri, open_store
+from lance_duck.store import Store, join_uri, local_path, open_store, remove_empty_folders
 from lance_duck.store.base import normal_path
 from lance_duck.wire.paths import TABLE_SUFFIX
 
@@ -102,6 +102,13 @@ class TableFolders:
         else:
             store = open_store(place.location, self._options or None)
             store.delete([entry.path for entry in store.walk()])
+
+    def abandon(self, place: TableDescription) -> None:
+        """Remove the files of a table that was never written, and on a local disk its folder."""
+        self.remove(place, is_table=False)
+        folder = local_path(place.location)
+        if folder is not None:
+            remove_empty_folders(folder)
 
     def store(self, folder: str = "") -> Store:
         """Return the store of a folder, or of the root."""

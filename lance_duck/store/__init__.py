@@ -12,7 +12,7 @@ Never here: what the bytes mean.
 
 from lance_duck.store.base import Entry, Store, is_temporary
 from lance_duck.store.external import ExternalManifestStore, register_manifest_store
-from lance_duck.store.local_write import delete_temporary, new_folder
+from lance_duck.store.local_write import delete_temporary, new_folder, remove_empty_folders
 from lance_duck.store.object import store_in_memory
 from lance_duck.store.request import ByteRange, ByteSource, Request, fetch, gather, run
 from lance_duck.store.sink import Buffer, Sink, copy_bytes
@@ -50,6 +50,7 @@ __all__ = [
     "open_source",
     "open_store",
     "register_manifest_store",
+    "remove_empty_folders",
     "run",
     "split_place",
     "store_in_memory",

@@ -245,11 +245,19 @@ def new_folder(path: str | None) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        inner = [each for each, _, _ in os.walk(missing[0], topdown=False)] if missing else []
-        for each in (*inner, *missing[1:]):
+        if missing:
+            remove_empty_folders(missing[0])
+        for each in missing[1:]:
             with contextlib.suppress(OSError):  # not empty
                 os.rmdir(each)
         raise
+
+
+def remove_empty_folders(path: str) -> None:
+    """Remove a folder and the folders in it, except those with files. Never raises."""
+    for each, _, _ in os.walk(path, topdown=False):
+        with contextlib.suppress(OSError):  # not empty
+            os.rmdir(each)
 
 
 @contextmanager

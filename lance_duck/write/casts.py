@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_duck.arrow.listed import offsets_of
-from lance_duck.arrow.types import decoded_dictionary, is_text
+from lance_duck.arrow.types import decoded_dictionary, is_any_list, is_text
 from lance_duck.errors import DataMismatchError, InvalidInputError
 from lance_duck.wire.schema import Field
 from lance_duck.write.plain_casts import (
@@ -72,7 +72,7 @@ def find_cast(source: pa.DataType, field: Field, where: str) -> Cast | None:
         return _struct_cast(source, field, where)
     if pa.types.is_map(target) and pa.types.is_map(source):
         return _map_cast(source, field, where)
-    if _is_list(target) and _is_list(source):
+    if is_any_list(target) and is_any_list(source):
         return _list_cast(source, field, where)
     if fits(source, target):
         return lambda array: cast_values(array, target, where)
@@ -94,11 +94,6 @@ def _after(first: Cast, then: Cast | None) -> Cast:
     return first if then is None else lambda array: then(first(array))
 
 
-def _is_list(kind: pa.DataType) -> bool:
-    plain = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
-    return bool(plain or pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind))
-
-
 def _same_names(source: pa.DataType, field: Field) -> bool:
     """Return whether equal types also agree in struct field names, which Arrow ignores inside lists."""
     if pa.types.is_struct(source):
@@ -109,7 +104,7 @@ def _same_names(source: pa.DataType, field: Field) -> bool:
     if pa.types.is_map(source):
         key, value = field.children[0].children
         return _same_names(source.key_type, key) and _same_names(source.item_type, value)
-    if _is_list(source) and field.children:
+    if is_any_list(source) and field.children:
         return _same_names(source.value_type, field.children[0])
     return True
 
@@ -124,12 +119,15 @@ def _struct_cast(source: pa.StructType, field: Field, where: str) -> Cast:
 
     def cast(array: pa.Array) -> pa.Array:
         columns = []
+        # A member of a null struct may be anything, also a list of another length.
+        members = array.flatten() if array.null_count else None
         for place, inner, child in zip(places, casts, field.children, strict=True):
             if place is None:
                 columns.append(pa.nulls(len(array), child.storage_type))
+            elif inner is None:
+                columns.append(array.field(place))
             else:
-                column = array.field(place)
-                columns.append(column if inner is None else inner(column))
+                columns.append(inner(array.field(place) if members is None else members[place]))
         mask = array.is_null() if array.null_count else None
         if not columns:
             return array

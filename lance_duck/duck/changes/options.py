@@ -3,7 +3,7 @@
     [WITH] (name = value, …)
 
 Instead of `=` there may be `:=`, `=>` or nothing. A value is an expression, which DuckDB evaluates, or a bare word,
-which stands for its text; a name alone stands for true.
+which stands for its text; names in parentheses are a list of their texts. A name alone stands for true.
 """
 
 from __future__ import annotations
@@ -96,8 +96,20 @@ def _option(option: Clauses, where: str) -> tuple[str, str]:
         name, value = folded(option.tokens[0].name), option.part(1)
     if name is None or not value.tokens:
         raise InvalidInputError("an option", where=where, expected="name = value", found=option.text.strip())
+    names = _names(value)
+    if names:
+        return name, f"[{', '.join(map(literal, names))}]"
     word = value.word(0) if len(value) == 1 else None
     return name, value.text if word is None or word in _CONSTANTS else literal(value.text.strip())
+
+
+def _names(value: Clauses) -> list[str]:
+    """Return the names that a value in parentheses lists; none for other values."""
+    if value.text_at(0) != "(" or value.closer(0) != len(value) - 1:
+        return []
+    items = value.part(1, len(value) - 1).split()
+    names = [item.tokens[0].name for item in items if len(item) == 1 and item.word(0) not in _CONSTANTS]
+    return [] if len(names) < len(items) or None in names else [name for name in names if name is not None]
 
 
 def _without_decimals(value: Any) -> Any:

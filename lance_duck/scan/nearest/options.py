@@ -4,19 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
 
+from lance_duck import lazy
 from lance_duck.arguments import did_you_mean, known_names, refuse_unknown
 from lance_duck.arrow.types import storage_type
 from lance_duck.errors import InvalidInputError, LanceDuckError, UnknownColumnError, UnsupportedError, WrongTypeError
 from lance_duck.index.catalog import field_path
 from lance_duck.index.vector.metric import METRICS
 from lance_duck.scan.nearest.queries import Queries, query_vectors
+from lance_duck.scan.table_scan import TableScan
 from lance_duck.wire.column_path import quoted_name
 from lance_duck.wire.schema import Field, Schema
+
+if TYPE_CHECKING:
+    from lance_duck.scan import vector_lists
+else:
+    vector_lists = lazy.modules(globals(), "lance_duck.scan", "vector_lists")
 
 DEFAULT_K: Final = 10
 
@@ -91,12 +98,12 @@ class Nearest:
     recall: float = DEFAULT_RECALL
 
     @classmethod
-    def of(cls, arguments: Mapping[str, Any], schema: Schema, k: int = DEFAULT_K) -> Nearest:
+    def of(cls, arguments: Mapping[str, Any], table: TableScan, k: int = DEFAULT_K) -> Nearest:
         """Check the arguments of a search, by pylance's names; the queries, "q", are ignored.
 
         Args:
             arguments: The arguments.
-            schema: Columns of the table.
+            table: The table.
             k: Neighbours of each query, unless the arguments have `k`.
 
         Raises:
@@ -106,7 +113,7 @@ class Nearest:
         if not isinstance(arguments, Mapping):
             raise WrongTypeError("nearest", expected="a dict", found=type(arguments).__name__)
         refuse_unknown(arguments, sorted(ARGUMENTS), "nearest")
-        column = vector_column(schema, _needed(arguments, "column"), many=True)
+        column = vector_column(table, _needed(arguments, "column"), many=True)
         low, most = _probes(arguments)
         lower, upper = _range(arguments.get("distance_range"))
         return cls(
@@ -147,11 +154,11 @@ class Nearest:
         return self.metric or ("hamming" if self.column.dtype == np.uint8 else "l2")
 
 
-def vector_column(schema: Schema, name: Any, *, many: bool = False) -> VectorColumn:
+def vector_column(table: TableScan, name: Any, *, many: bool = False) -> VectorColumn:
     """Resolve a column of vectors.
 
     Args:
-        schema: Columns of the table.
+        table: The table.
         name: Name of the column.
         many: Whether a row may have several vectors.
 
@@ -162,6 +169,7 @@ def vector_column(schema: Schema, name: Any, *, many: bool = False) -> VectorCol
     """
     if not isinstance(name, str):
         raise WrongTypeError("column", where="nearest", expected="a name", found=type(name).__name__)
+    schema = table.snapshot.schema
     try:
         field = schema.by_path(name if name not in schema.names else quoted_name(name))
         path = field_path(schema, field.id)
@@ -174,23 +182,30 @@ def vector_column(schema: Schema, name: Any, *, many: bool = False) -> VectorCol
     is_many = _is_many(field)
     vectors = _vectors(field.arrow_type.value_type if is_many else field.arrow_type)
     if vectors is None or path is None:
-        raise WrongTypeError(f"Query column {name} must be a vector. Got {field.arrow_type}.")
+        raise WrongTypeError(
+            f"Query column {name} must be a vector. Got {field.arrow_type}.",
+            remedy=None if path is None else vector_lists.cast_to_vectors(table, path),
+        )
     if is_many and not many:
         raise UnsupportedError("several vectors a row are not searched here", where=f"column {name}")
     return VectorColumn(path, _names_to(schema, field), *vectors, is_many)
 
 
-def only_vector_column(schema: Schema) -> str:
+def only_vector_column(table: TableScan) -> str:
     """Return the path of the only column of vectors at the top level of a table.
 
     Raises:
         InvalidInputError: The table has none, or several.
     """
+    schema = table.snapshot.schema
     columns = ((field, field.arrow_type.value_type if _is_many(field) else field.arrow_type) for field in schema.fields)
     candidates = [quoted_name(field.name) for field, type_ in columns if _vectors(type_) is not None]
     if len(candidates) != 1:
+        remedy = "name it: column=" if candidates else None
+        if not candidates:
+            remedy = vector_lists.casts_to_vectors(table, vector_lists.list_columns(schema))
         names = ", ".join(candidates) or "none"
-        raise InvalidInputError("column", where="search", expected="one column of vectors", found=names)
+        raise InvalidInputError("column", where="search", expected="one column of vectors", found=names, remedy=remedy)
     return candidates[0]
 
 

@@ -49,7 +49,7 @@ class NearestScan:
         self._table = table
         self._options = options
         rows = None if options.limit is None else max(1, options.limit + (options.offset or 0))
-        self._nearest = Nearest.of(options.nearest, schema, rows or DEFAULT_K)
+        self._nearest = Nearest.of(options.nearest, table, rows or DEFAULT_K)
         self._layouts: dict[bool, ResultLayout] = {}
         self._search = self._prepared(fragment)
         for ordering in options.orderings:

@@ -54,7 +54,7 @@ def search_arguments(
         arguments["hybrid"] = {**(arguments.get("hybrid") or {}), **hybrid}
     if is_words(q):
         return text_request.text_search_arguments(q, k, column, arguments)
-    vector_column = only_vector_column(snapshot.schema) if column is None else column
+    vector_column = only_vector_column(TableScan(snapshot)) if column is None else column
     nearest = {"column": vector_column, "q": q, "k": k}
     nearest |= {name: arguments.pop(name) for name in NEAREST_ARGUMENTS & arguments.keys()}
     return {**arguments, "nearest": nearest}

@@ -7,9 +7,7 @@ their length. If a table is replaced, a column that looks the same to Spark keep
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from typing import Final
 
 import pyarrow as pa
 from pyspark.sql import types as st
@@ -19,9 +17,7 @@ from lance_duck.errors import InvalidInputError, UnsupportedError, WrongTypeErro
 from lance_duck.spark.io.types import VECTOR_ITEM, VECTOR_SIZE, arrow_type, spark_schema
 from lance_duck.wire.logical import BLOB_V2
 from lance_duck.wire.schema import BLOB_KEY
-
-_ITEMS: Final = {"float16": pa.float16(), "float32": pa.float32(), "float64": pa.float64()}
-_VECTOR: Final = re.compile(r"(\d+)|(float16|float32|float64)\[(\d+)\]")
+from lance_duck.write.vectors import VectorForm
 
 
 def table_schema(
@@ -47,22 +43,6 @@ def table_schema(
         if name not in schema.names:
             raise unknown_column(name, schema.names, "frame")
     return pa.schema([_table_field(field, vectors.get(field.name), field.name in blobs, like) for field in schema])
-
-
-def check_vectors(vectors: Mapping[str, str], schema: pa.Schema) -> None:
-    """Check the lengths of vectors against those of a table. Raises InvalidInputError."""
-    for name, text in vectors.items():
-        if name not in schema.names:
-            raise unknown_column(name, schema.names, "table")
-        kind = schema.field(name).type
-        size = kind.list_size if pa.types.is_fixed_size_list(kind) else 0
-        if _vector_of(text, name)[1] != size:
-            raise InvalidInputError(
-                "vectors of another length than those of the table",
-                where=f"column {name!r}",
-                expected=kind,
-                found=f"vector_columns: {text}",
-            )
 
 
 def _table_field(field: st.StructField, vector: str | None, is_blob: bool, like: pa.Schema | None) -> pa.Field:
@@ -115,16 +95,4 @@ def _nullable(kind: pa.DataType) -> pa.DataType:
 def _vector_type(kind: pa.DataType, text: str, name: str) -> pa.DataType:
     if not pa.types.is_list(kind):
         raise WrongTypeError("vectors must be arrays", where=f"column {name!r}", found=kind)
-    item, size = _vector_of(text, name)
-    if size == 0:
-        return kind
-    return pa.list_(kind.value_field.with_type(item or kind.value_type).with_name("item"), size)
-
-
-def _vector_of(text: str, name: str) -> tuple[pa.DataType | None, int]:
-    match = _VECTOR.fullmatch(text.strip().lower())
-    if match is None:
-        raise InvalidInputError(
-            f"type of the vectors of {name!r}", expected="a length, or as in float16[128]", found=repr(text)
-        )
-    return (None, int(match[1])) if match[1] else (_ITEMS[match[2]], int(match[3]))
+    return VectorForm.of(text, name).type_of(kind, name)

@@ -12,10 +12,11 @@ from pyspark.sql.types import StructType
 
 from lance_duck import lazy
 from lance_duck.spark import workers
-from lance_duck.spark.io.columns import check_vectors, table_schema
+from lance_duck.spark.io.columns import table_schema
 from lance_duck.spark.io.options import SparkWriteOptions
 from lance_duck.spark.io.types import arrow_schema
 from lance_duck.wire.fragment import Fragment
+from lance_duck.write.vectors import check_vectors, parse_vector_columns
 
 if TYPE_CHECKING:
     from lance_duck.spark.io import staged_commit
@@ -76,7 +77,7 @@ def begin(options: SparkWriteOptions, schema: StructType, mode: str) -> staged_c
     vectors, blobs = options.vectors_of(schema.names), options.blobs_of(schema.names)
     if current is not None and mode == "append":
         arrow = arrow_schema(schema)
-        check_vectors(vectors, current.schema.arrow)
+        check_vectors(parse_vector_columns(vectors), current.schema.arrow)
     else:
         arrow = table_schema(schema, vectors, blobs, None if current is None else current.schema.arrow)
     write_mode = {"error": "create", "ignore": "create"}.get(mode, mode)

@@ -33,6 +33,7 @@ from lance_duck.scan.nearest.route import route
 from lance_duck.scan.nearest.scan import NearestScan
 from lance_duck.scan.options import ScanOptions
 from lance_duck.scan.projection import ROW_ADDRESS, ColumnsLike
+from lance_duck.scan.table_scan import TableScan
 from lance_duck.snapshot import Snapshot
 from lance_duck.spark.costs import JOINED_ROWS, QUERIES, QUERY_BYTES, SEARCHED_BYTES
 from lance_duck.spark.io.types import Declaration, spark_schema
@@ -169,7 +170,7 @@ class _KnnSearch:
     def groups(self, snapshot: Snapshot, parallelism: int | None) -> list[tuple[int, ...]]:
         """Return the fragments of each task; those of a segment go together."""
         dim, dtype = _form(snapshot, self.nearest["column"])
-        nearest = Nearest.of(self.nearest, snapshot.schema)
+        nearest = Nearest.of(self.nearest, TableScan(snapshot))
         way = route(snapshot, nearest, snapshot.fragments.id_set)
         fewest = SEARCHED_BYTES // (dim * dtype.itemsize)
         splits = shares(snapshot, parallelism, way.open, fewest)
@@ -303,7 +304,7 @@ class _Asked:
 
 
 def _form(snapshot: Snapshot, column: str) -> tuple[int, np.dtype[Any]]:
-    vectors = vector_column(snapshot.schema, column)
+    vectors = vector_column(TableScan(snapshot), column)
     return vectors.dim, vectors.dtype
 
 

@@ -162,8 +162,8 @@ def _cast(field: Field, alteration: Alteration, version: str, first_id: int) -> 
 def can_cast(old: pa.DataType, new: pa.DataType) -> bool:
     """Return whether values of one type can be cast to another: both must be of one kind, at any width.
 
-    Lists and vectors can be cast to each other, and lists of any numbers to vectors of floats. The values decide whether
-    their lengths fit.
+    Lists and vectors can be cast to each other, and lists of any numbers to vectors of floats; the values decide
+    whether their lengths fit.
     """
     if isinstance(old, pa.BaseExtensionType) or isinstance(new, pa.BaseExtensionType):
         return bool(old == new)

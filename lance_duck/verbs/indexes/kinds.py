@@ -149,11 +149,13 @@ def kind_asked(index_type: Any, parameters: Mapping[str, Any]) -> tuple[IndexKin
     return kind, settings
 
 
-def check_indexable(snapshot: Snapshot, path: str, kind: IndexKind) -> None:
-    """Raise NotIndexableError if a column cannot have an index of a kind."""
+def check_indexable(
+    snapshot: Snapshot, path: str, kind: IndexKind, remedy: Callable[[], str | None] | None = None
+) -> None:
+    """Raise NotIndexableError, with a remedy if there is one, if a column cannot have an index of a kind."""
     reason = unsupported(snapshot.schema, snapshot.schema.by_path(path).id, kind)
     if reason is not None:
-        raise NotIndexableError(reason, where=snapshot.uri)
+        raise NotIndexableError(reason, where=snapshot.uri, remedy=None if remedy is None else remedy())
 
 
 def progress_of(

@@ -48,7 +48,7 @@ def with_recall(snapshot: Snapshot, path: str, metadata: IndexMetadata) -> Index
 def _measured(snapshot: Snapshot, path: str, metadata: IndexMetadata) -> bytes | None:
     """Return the file; opens the segment without caching it, as it may never become part of the table."""
     field = snapshot.schema.by_path(path)
-    column = vector_column(snapshot.schema, path)  # refuses several vectors a row, for which no recall is promised
+    column = vector_column(TableScan(snapshot), path)  # refuses several vectors a row, for which no recall is promised
     index = VECTOR.open(
         segment_files(snapshot, metadata), field.storage_type, Details(metadata.version, metadata.details)
     )

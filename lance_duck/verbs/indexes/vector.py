@@ -18,10 +18,13 @@ if TYPE_CHECKING:
     from lance_duck.index.vector import kind
     from lance_duck.index.vector.storage import files
     from lance_duck.index.vector.training import index_spec
+    from lance_duck.scan import table_scan, vector_lists
     from lance_duck.verbs import change
     from lance_duck.verbs.indexes import create, kinds, rows, vector_models
 else:
     kind = lazy.modules(globals(), "lance_duck.index.vector", "kind")
+    vector_lists = lazy.modules(globals(), "lance_duck.scan", "vector_lists")
+    table_scan = lazy.modules(globals(), "lance_duck.scan", "table_scan")
     files = lazy.modules(globals(), "lance_duck.index.vector.storage", "files")
     index_spec = lazy.modules(globals(), "lance_duck.index.vector.training", "index_spec")
     change = lazy.modules(globals(), "lance_duck.verbs", "change")
@@ -244,7 +247,9 @@ def vector_spec(
             `VectorIndexChanges.create_index`.
     """
     path = rows.column_path(snapshot.schema, kinds.one_column(column))
-    kinds.check_indexable(snapshot, path, kind.VECTOR)
+    kinds.check_indexable(
+        snapshot, path, kind.VECTOR, lambda: vector_lists.cast_to_vectors(table_scan.TableScan(snapshot), path)
+    )
     if not isinstance(index_type, str) or index_type.upper() not in files.KINDS:
         raise NotIndexableError(
             f"{index_type} is not a supported kind of vector index",

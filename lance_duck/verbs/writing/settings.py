@@ -21,9 +21,11 @@ from lance_duck.write.options import Base, WriteOptions, WriteProgress
 if TYPE_CHECKING:
     from lance_duck.file.write import blob_options
     from lance_duck.verbs.public import fragment_metadata
+    from lance_duck.write import vectors
 else:
     blob_options = lazy.modules(globals(), "lance_duck.file.write", "blob_options")
     fragment_metadata = lazy.modules(globals(), "lance_duck.verbs.public", "fragment_metadata")
+    vectors = lazy.modules(globals(), "lance_duck.write", "vectors")
 
 _UNITS: Final = {"year": 31_557_600, "month": 2_630_016, "day": 86_400, "h": 3600, "m": 60, "s": 1}
 
@@ -65,6 +67,7 @@ class WriteSettings:
     external_blob_mode: str = "reference"
     allow_external_blob_outside_bases: bool = False
     blob_pack_file_size_threshold: int | None = None
+    vector_columns: vectors.VectorColumns | None = None
 
     @classmethod
     def of(cls, arguments: Mapping[str, Any]) -> Self:
@@ -150,6 +153,7 @@ class WriteArguments(FragmentArguments, total=False):
     commit_message: str | None
     transaction_properties: Mapping[str, str] | None
     blob_pack_file_size_threshold: int | None
+    vector_columns: vectors.VectorColumns | None
 
 
 def auto_cleanup_config(settings: WriteSettings) -> dict[str, str]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from lance_duck import lazy
 from lance_duck.arguments import unknown_value
 from lance_duck.errors import AlreadyExistsError, InvalidInputError, NotFoundError
 from lance_duck.snapshot import CommitLock, Location, Snapshot, open_snapshot, versions
@@ -20,10 +21,15 @@ from lance_duck.verbs.writing.staged import (
     commit_created,
     commit_replaced,
     stage_append,
-    stage_new,
+    staging_new,
 )
 from lance_duck.wire import flags
 from lance_duck.write.inputs import reading
+
+if TYPE_CHECKING:
+    from lance_duck.write import vectors
+else:
+    vectors = lazy.modules(globals(), "lance_duck.write", "vectors")
 
 MODES: Final = ("create", "append", "overwrite")
 
@@ -69,23 +75,41 @@ def write_table(
             remedy="write a new table with enable_stable_row_ids=True",
         )
     auto_cleanup_config(settings), settings.properties
-    with reading(data, schema) as reader:
-        _check_metadata(reader.schema)
+    is_append = current is not None and mode == "append"
+    with reading(data, schema) as given:
+        _check_metadata(given.schema)
+        reader, columns = _with_vectors(given, settings, current if is_append else None)
         if current is None:
-            return _create(reader, target, settings, mode)
+            return _create(reader, columns, target, settings, mode)
         flags.check_writable(current.manifest.writer_flags, current.uri)
-        if mode == "append":
+        if is_append:
             return commit_added(stage_append(reader, current, settings), current, settings)
-        staged = stage_new(reader, current.location, current.base_paths, settings, current)
+        staged = staging_new(columns, current.location, current.base_paths, settings, current).write(reader)
         return commit_replaced(staged, current, settings)
 
 
-def _create(reader: pa.RecordBatchReader, target: Any, settings: WriteSettings, mode: str) -> Snapshot:
+
+def _with_vectors(
+    reader: pa.RecordBatchReader, settings: WriteSettings, table: Snapshot | None
+) -> tuple[pa.RecordBatchReader, pa.Schema]:
+    """Return the batches and the columns to write; for rows of an existing table only check `vector_columns`."""
+    if settings.vector_columns is None:
+        return reader, reader.schema
+    wanted = vectors.parse_vector_columns(settings.vector_columns)
+    if table is None:
+        return vectors.with_vectors(reader, wanted)
+    vectors.check_vectors(wanted, table.schema.arrow)
+    return reader, reader.schema
+
+
+def _create(
+    reader: pa.RecordBatchReader, columns: pa.Schema, target: Any, settings: WriteSettings, mode: str
+) -> Snapshot:
     bases = {base.id: base for base in new_bases(settings.initial_bases or (), {}, "initial_bases")}
     options = with_base_options(settings.storage_options, settings.base_store_params, bases)
     location = new_location(target, options, settings.commit_lock)
     with new_folder(local_path(location.uri)):
-        staged = stage_new(reader, location, bases, settings)
+        staged = staging_new(columns, location, bases, settings).write(reader)
         return commit_created(staged, settings, lambda: _joined(target, settings, mode, staged, bool(bases)))
 
 

@@ -112,3 +112,16 @@ def test_a_folder_or_file_that_is_not_there_is_answered_with_the_nearest(words: 
 def test_swapped_arguments_of_import_are_noticed(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match="the table first: lance-duck import TABLE SOURCE"):
         run("import", "rows.csv", str(tmp_path / "t.lance"))
+
+
+@pytest.mark.parametrize("command", ["import", "write"])
+@pytest.mark.parametrize(("columns", "length"), [("v", 2), ("v:2", 2), ("v:float32[2]", 2)])
+def test_lists_are_stored_as_vectors(command: str, columns: str, length: int, tmp_path: Path) -> None:
+    file, table = tmp_path / "rows.jsonl", str(tmp_path / "t.lance")
+    file.write_text('{"id": 1, "v": [0.5, 1.5]}\n{"id": 2, "v": null}\n')
+    run(command, table, str(file), "--vector-columns", columns)
+    ds = ld.dataset(table)
+    assert ds.schema.field("v").type.list_size == length
+    assert ds.to_table()["v"].to_pylist() == [[0.5, 1.5], None]
+    with pytest.raises(InvalidInputError, match="no column 'w'"):
+        run(command, str(tmp_path / "u.lance"), str(file), "--vector-columns", "w")

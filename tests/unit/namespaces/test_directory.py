@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Final
 
 import pyarrow as pa
 import pytest
@@ -18,6 +19,7 @@ import lance_duck as ld
 from lance_duck.errors import (
     AlreadyExistsError,
     CorruptError,
+    DataMismatchError,
     IncompatibleError,
     InvalidInputError,
     LanceDuckError,
@@ -335,3 +337,42 @@ def test_a_drop_leaves_the_table_that_took_the_name_meanwhile(tmp_path: Path, mo
             with pytest.raises(NotFoundError):
                 change("a$t")
     assert slow.open_table("a$t").count_rows() == 2
+
+
+HELLO: Final = [
+    {"vector": [3.1, 4.1], "item": "foo", "price": 10.0},
+    {"vector": [5.9, 26.5], "item": "bar", "price": 20.0},
+]
+
+
+@pytest.mark.parametrize("is_declared", [False, True])
+@pytest.mark.parametrize("mode", ["create", "append", "overwrite"])
+def test_lists_named_vector_become_vectors_of_a_new_table(
+    mode: str, is_declared: bool, namespace: ld.DirectoryNamespace
+) -> None:
+    if is_declared:
+        namespace.declare_table("t")
+    ds = namespace.create_table("t", HELLO, mode=mode)
+    assert ds.schema.field("vector").type == pa.list_(pa.float32(), 2)
+    found = ds.search([100.0, 100.0], k=1)
+    assert isinstance(found, pa.Table)
+    assert found["item"].to_pylist() == ["bar"]
+
+
+def test_rows_are_added_to_vectors_and_vector_columns_replaces_the_rule(namespace: ld.DirectoryNamespace) -> None:
+    namespace.create_table("t", HELLO)
+    ds = namespace.create_table("t", HELLO, mode="append")
+    assert ds.count_rows() == 4
+    lists = namespace.create_table("l", HELLO, vector_columns=[])
+    assert lists.schema.field("vector").type == pa.list_(pa.float64())
+    assert namespace.create_table("l", HELLO, mode="append").count_rows() == 4
+    half = namespace.create_table("h", HELLO, vector_columns={"vector": "float16[2]"})
+    assert half.schema.field("vector").type == pa.list_(pa.float16(), 2)
+
+
+def test_vectors_of_different_lengths_are_refused_and_leave_no_name(
+    namespace: ld.DirectoryNamespace, tmp_path: Path
+) -> None:
+    with pytest.raises(DataMismatchError, match=r"column 'vector', row 1: .*expected 2, found 1"):
+        namespace.create_table("t", [{"vector": [1.0, 2.0]}, {"vector": [1.0]}])
+    assert namespace.list_tables() == []

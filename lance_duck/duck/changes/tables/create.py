@@ -26,13 +26,12 @@ from lance_duck.duck.changes.result import ChangeResult, counted, nothing
 from lance_duck.duck.changes.rows.shadow import SHADOW
 from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.changes.table_statement import TableStatement
-from lance_duck.duck.changes.tables.write_options import WRITE_OPTIONS, write_arguments, write_query
+from lance_duck.duck.changes.tables.write_options import WRITE_OPTIONS, write_arguments, write_query, write_rows
 from lance_duck.duck.databases.database import LanceDatabase
 from lance_duck.duck.statement.clauses import Clauses, TableName
 from lance_duck.duck.statement.identifiers import quoted
 from lance_duck.errors import AlreadyExistsError, InvalidInputError, LanceDuckError, UnsupportedError
 from lance_duck.write.relations import relation_reader
-from lance_duck.write_dataset import write_dataset
 
 _REFUSED: Final = ("check", "references", "foreign", "generated", "default", "unique", "collate", "as")
 _PRIMARY_KEY: Final = "lance-schema:unenforced-primary-key"
@@ -122,7 +121,7 @@ class CreateStatement(TableStatement):
             if query:
                 table = write_query(session, query, uri, **arguments)
             else:
-                table = write_dataset(self._empty(session), uri, **arguments)
+                table = write_rows(self._empty(session), uri, **arguments)
         except AlreadyExistsError as error:
             remedy = "OR REPLACE replaces it, IF NOT EXISTS leaves it as it is, INSERT adds rows"
             raise AlreadyExistsError(f"table {self.target.name} exists", where=uri, remedy=remedy) from error

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, Final
+
+import pyarrow as pa
 
 from lance_duck.dataset import LanceDataset
 from lance_duck.duck.changes.session import ChangeSession
@@ -12,6 +14,7 @@ from lance_duck.duck.statement.identifiers import folded
 from lance_duck.duck.tables.statement_versions import with_one_version
 from lance_duck.write.inputs import ROWS_AT_ONCE
 from lance_duck.write.relations import relation_reader
+from lance_duck.write.vectors import parse_vector_columns
 from lance_duck.write_dataset import write_dataset
 
 WRITE_OPTIONS: Final = (
@@ -21,6 +24,7 @@ WRITE_OPTIONS: Final = (
     "max_rows_per_file",
     "max_rows_per_group",
     "max_bytes_per_file",
+    "vector_columns",
 )
 """Arguments of `write_dataset` that are options by the same names."""
 
@@ -34,7 +38,7 @@ def write_arguments(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def write_query(session: ChangeSession, query: str, uri: str, **arguments: Any) -> LanceDataset:
-    """Write the rows of a query by `write_dataset`, and number repeated column names as DuckDB does for its own tables.
+    """Write the rows of a query by `write_rows`, and number repeated column names as DuckDB does for its own tables.
 
     DuckDB numbers the columns of a subquery: a second `id` is `id_1`.
     """
@@ -42,4 +46,18 @@ def write_query(session: ChangeSession, query: str, uri: str, **arguments: Any) 
     if len(set(map(folded, rows.columns))) < len(rows.columns):
         rows = session.relation(f"SELECT * FROM (\n{query}\n)", {})  # noqa: S608
     with ExitStack() as opened:
-        return with_one_version(lambda: write_dataset(relation_reader(rows, ROWS_AT_ONCE, opened), uri, **arguments))
+        return with_one_version(lambda: write_rows(relation_reader(rows, ROWS_AT_ONCE, opened), uri, **arguments))
+
+
+def write_rows(rows: pa.Table | pa.RecordBatchReader, uri: str, **arguments: Any) -> LanceDataset:
+    """Write rows by `write_dataset`; names in `vector_columns` may differ in case from those of the rows."""
+    forms = parse_vector_columns(arguments.pop("vector_columns", None))
+    if forms:
+        arguments["vector_columns"] = {_as_in(rows.schema.names, name): form for name, form in forms.items()}
+    return write_dataset(rows, uri, **arguments)
+
+
+def _as_in(columns: Sequence[str], name: str) -> str:
+    """Return a name in the case that the columns have it in."""
+    same = [column for column in columns if folded(column) == folded(name)]
+    return name if name in columns or len(same) != 1 else same[0]

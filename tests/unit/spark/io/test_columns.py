@@ -5,7 +5,7 @@ import pytest
 from pyspark.sql import types as st
 
 from lance_duck.errors import InvalidInputError, LanceDuckError, UnsupportedError, WrongTypeError
-from lance_duck.spark.io.columns import check_vectors, table_schema
+from lance_duck.spark.io.columns import table_schema
 from lance_duck.spark.io.types import spark_schema
 
 FLOATS = st.ArrayType(st.FloatType())
@@ -77,12 +77,3 @@ def test_a_column_of_the_table_keeps_its_type_where_spark_sees_no_difference() -
     expected = pa.schema([*[like.field(i) for i in range(3)], ("n", pa.int64()), ("x", pa.int64())])
     assert table_schema(changed, like=like) == expected
     assert table_schema(schema, {"v": "2"}, like=like).field("v").type == pa.list_(pa.float32(), 2)
-
-
-def test_a_length_that_the_table_does_not_have_is_refused() -> None:
-    schema = pa.schema({"v": pa.list_(pa.float32(), 4)})
-    check_vectors({"v": "4"}, schema)
-    with pytest.raises(InvalidInputError, match="of another length"):
-        check_vectors({"v": "3"}, schema)
-    with pytest.raises(InvalidInputError, match="no column 'w'"):
-        check_vectors({"w": "3"}, schema)

@@ -84,7 +84,7 @@ def sample(ds: ld.LanceDataset) -> tuple[Sample, NDArray[np.float32]]:
     (segment,) = index.segments
     opened: Any = open_index(snapshot, segment)
     rows = CoveredVectors(snapshot, segment, opened)
-    drawn = draw(TableScan(snapshot), vector_column(snapshot.schema, "v"), segment, opened, rows, K, 1.0)
+    drawn = draw(TableScan(snapshot), vector_column(TableScan(snapshot), "v"), segment, opened, rows, K, 1.0)
     assert drawn is not None
     read = ds.to_table(columns=["v"], with_row_address=True)
     at = np.searchsorted(read["_rowaddr"].to_numpy(), rows.addresses)

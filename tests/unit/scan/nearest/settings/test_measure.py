@@ -37,7 +37,7 @@ def measured(scan: TableScan, candidate_ns: float | None) -> Curve:
     (index,) = catalog(scan.snapshot).over("v")
     (segment,) = index.segments
     opened = open_index(scan.snapshot, segment)
-    column = Nearest.of({"column": "v"}, scan.snapshot.schema, 10).column
+    column = Nearest.of({"column": "v"}, scan, 10).column
     rows = covered_vectors(scan.snapshot, segment, opened)
     if candidate_ns is None:
         (curve,) = curves_of(scan, column, segment, opened, rows, 10, ROWS)
