@@ -1,6 +1,6 @@
-"""Columns of lists that are searched or indexed as if they held vectors: the cast that makes them vectors.
+"""Remedies for searches and indexes over lists: the cast that makes vectors of them.
 
-The answer is the remedy of an error. Rows at the beginning of the table are read, since lists have a length each.
+The first rows of the table are read to find the length of the lists.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def list_columns(schema: Schema) -> list[str]:
 
 
 def casts_to_vectors(table: TableScan, paths: list[str]) -> str | None:
-    """Return the remedy for a table without vectors but with such lists; None if it has none."""
+    """Return the casts of some columns of lists as one remedy. None means that no column can be cast."""
     remedies = [cast_to_vectors(table, path) for path in paths[:_MOST_COLUMNS]]
     return "; ".join(remedy for remedy in remedies if remedy is not None) or None
 
@@ -44,7 +44,7 @@ def cast_to_vectors(table: TableScan, path: str) -> str | None:
         path: Path of an existing column.
 
     Returns:
-        The call that casts it, or which rows have lists of different lengths; None if it holds no lists of numbers.
+        The call that casts it, or two rows whose lists differ in length. None means that it holds other values.
     """
     type_ = table.snapshot.schema.by_path(path).arrow_type
     if not _is_list(type_) or not is_any_number(type_.value_type):

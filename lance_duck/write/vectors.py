@@ -38,8 +38,8 @@ class VectorForm:
     """The form of the vectors of a column.
 
     Attributes:
-        size: Numbers of a vector; 0 for lists of any length, None for the length of the first value.
-        item: Type of the numbers; None for that of the data.
+        size: Length of a vector. 0 means lists of any length, None the length of the first value.
+        item: Type of the numbers. None keeps the type of the data.
     """
 
     size: int | None = None
@@ -133,7 +133,7 @@ def with_vectors(
     Raises:
         UnknownColumnError: There is no such column.
         WrongTypeError: A column holds no lists of numbers.
-        InvalidInputError: A column has no value that tells its length, or its vectors have another length.
+        InvalidInputError: A column holds only nulls and its length was not given, or vectors of another length.
     """
     schema = reader.schema
     paths = {name: _path(schema, name) for name in columns}
@@ -165,8 +165,8 @@ def with_vectors(
 def vectors_by_name(reader: pa.RecordBatchReader) -> tuple[pa.RecordBatchReader, dict[str, VectorForm]]:
     """Return the batches again, and the columns of lists that LanceDB would store as vectors of float32.
 
-    These are lists of floats whose name has "vector" or "embedding" in it, and lists of integers named "vector". Their
-    length is that of the first value in the first batch with rows; lists without such a value are left as they are.
+    The rule takes lists of floats whose name contains "vector" or "embedding", and lists of integers named "vector".
+    The first value in the first batch with rows decides the length. Lists without a value there stay lists.
     """
     names = [field.name for field in reader.schema if _is_named_vector(field)]
     names = [name for name in names if reader.schema.names.count(name) == 1]

@@ -63,6 +63,7 @@ def scope(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         "ds": ds,
         "db": lancedb.connect(".").open_table("t"),
         "q": np.array([1, 0], np.float32),
+        "hello": [{"vector": [3.1, 4.1], "item": "foo"}, {"vector": [5.9, 26.5], "item": "bar"}],
     }
 
 
