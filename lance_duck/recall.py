@@ -253,7 +253,7 @@ def _asked(
     ds: LanceDataset, arguments: dict[str, Any], queries: Any, sample: int, seed: int
 ) -> tuple[Nearest, NDArray[Any], NDArray[np.uint64] | None]:
     """Return the checked search, its queries, and the rows that they come from; None if they are the caller's."""
-    nearest = Nearest.of(arguments, ds.table)
+    nearest = Nearest.of(arguments, ds.handle.table)
     if nearest.column.is_many:
         raise UnsupportedError("recall of several vectors per row", where=f"column {nearest.column.path}")
     if queries is not None:

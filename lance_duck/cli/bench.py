@@ -50,7 +50,7 @@ def _readings(dataset: ld.LanceDataset, condition: str | None) -> Iterator[tuple
 def _is_searched(dataset: ld.LanceDataset, name: str) -> bool:
     """Return whether a column has one vector per row."""
     try:
-        vector_column(dataset.table, name)
+        vector_column(dataset.handle.table, name)
     except ld.LanceDuckError:
         return False
     return True

@@ -67,7 +67,7 @@ def _nearest(
     """Return the arguments of a search for a vector, or for the vector of a row, which is excluded from the result."""
     if vector is not None and like is not None:
         raise InvalidInputError("both --vector and --like", where="search", expected="one of them")
-    name = only_vector_column(dataset.table) if column is None else column
+    name = only_vector_column(dataset.handle.table) if column is None else column
     if vector is not None:
         return {"nearest": {"column": name, "q": _numbers(vector)}}
     row = dataset.to_table([name], filter=f"_rowid = {like}").column(0)

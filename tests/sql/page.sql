@@ -376,6 +376,15 @@ CREATE TABLE IF NOT EXISTS lance.a (z INTEGER);
 FROM a;
 --> 1 | one
 CREATE TABLE 'dir/b.lance' (id INTEGER NOT NULL PRIMARY KEY, s VARCHAR) WITH (data_storage_version = '2.1', enable_stable_row_ids = true, max_rows_per_file = 1000);
+CREATE TABLE lance.v WITH (vector_columns = 'v') AS SELECT [1, 2] v, [3] w;
+--> 1
+CREATE OR REPLACE TABLE lance.v WITH (vector_columns = ['v', 'w']) AS SELECT [1, 2] v, [3] w;
+--> 1
+CREATE OR REPLACE TABLE lance.v WITH (vector_columns = {'v': 2}) AS SELECT [1, 2] v, [3] w;
+--> 1
+SELECT typeof(v), typeof(w) FROM v;
+--> FLOAT[2] | INTEGER[]
+DROP TABLE v;
 CREATE TABLE lance.c (LIKE b);
 DESCRIBE c;
 --> id | INTEGER | NO | PRI | NULL | NULL
@@ -401,6 +410,11 @@ ALTER TABLE t ALTER z DROP NOT NULL;
 SELECT DISTINCT z, typeof(z) FROM t;
 --> 7 | BIGINT
 ALTER TABLE t DROP z;
+ALTER TABLE t ADD COLUMN v FLOAT[] DEFAULT [1, 2];
+ALTER TABLE t ALTER v TYPE FLOAT[2];
+SELECT DISTINCT v, typeof(v) FROM t;
+--> (1.0, 2.0) | FLOAT[2]
+ALTER TABLE t DROP v;
 ALTER TABLE t RENAME TO u;
 --! branch
 ALTER TABLE x RENAME TO u;

@@ -117,7 +117,7 @@ class _LanceVectorSearch:
             if name not in arguments:
                 raise InvalidInputError(f"no argument {name!r}", where="lance_vector_search")
         place, table = _table(arguments)
-        dim = vector_column(table.table, arguments["column"]).dim
+        dim = vector_column(table.handle.table, arguments["column"]).dim
         schema = _search(table, arguments, [0] * dim).projected_schema
         return _Analysis(spark_schema(schema), place=place, version=pin(table), arguments=arguments)
 

@@ -41,7 +41,7 @@ def test_rows_ranked_where_they_lie_have_the_distances_of_rows_that_are_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, type_: pa.DataType, has_nulls: bool
 ) -> None:
     ds = table(tmp_path / "t.lance", vectors(type_, has_nulls=has_nulls), version)
-    snapshot, column = ds.handle.snapshot, vector_column(ds.table, "v")
+    snapshot, column = ds.handle.snapshot, vector_column(ds.handle.table, "v")
     rng = np.random.default_rng(5)
     queries: Any = rng.integers(0, 9, (6, DIM)).astype(column.dtype)
     exact = Exact(snapshot, ds.handle.table.columns, column, 1)
@@ -60,7 +60,7 @@ def test_rows_ranked_where_they_lie_have_the_distances_of_rows_that_are_read(
 
 def test_plain_pages_are_found_plain(tmp_path: Path) -> None:
     ds = table(tmp_path / "t.lance", vectors(pa.float32(), has_nulls=False), "2.2")
-    column = vector_column(ds.table, "v")
+    column = vector_column(ds.handle.table, "v")
     exact = Exact(ds.handle.snapshot, ds.handle.table.columns, column, 1)
     queries = np.ones((2, DIM), np.float32)
     question = Question("l2", queries, 5)
