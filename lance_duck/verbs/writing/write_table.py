@@ -88,7 +88,6 @@ def write_table(
         return commit_replaced(staged, current, settings)
 
 
-
 def _with_vectors(
     reader: pa.RecordBatchReader, settings: WriteSettings, table: Snapshot | None
 ) -> tuple[pa.RecordBatchReader, pa.Schema]:

@@ -154,3 +154,21 @@ def test_the_cast_holds_in_each_version_of_files(version: str, tmp_path: Path) -
     ds = table_of(tmp_path, ROWS, pa.list_(pa.float64()), data_storage_version=version)
     ds.alter_columns({"path": "v", "data_type": VECTOR})
     assert ds.to_table()["v"].to_pylist() == ROWS
+
+
+def test_lists_in_lists_of_deleted_rows_may_have_any_length(tmp_path: Path) -> None:
+    values = [[[1.0], [1.0, 2.0]], [[1.0, 2.0], [3.0, 4.0]], [[5.0]], [[5.0, 6.0]]]
+    ds = table_of(tmp_path, values, pa.list_(pa.list_(pa.float32())))
+    ds.delete("id IN (0, 2)")
+    ds.alter_columns({"path": "v.item", "data_type": VECTOR})
+    assert ds.to_table()["v"].to_pylist() == [values[1], values[3]]
+    ds.insert([{"id": 9, "v": [[7.0, 8.0]]}])
+    assert ds.to_table()["v"].to_pylist() == [values[1], values[3], [[7.0, 8.0]]]
+
+
+def test_an_error_in_lists_of_lists_does_not_count_deleted_rows(tmp_path: Path) -> None:
+    values = [[[1.0]], [[1.0, 2.0]], [[1.0]], [[1.0, 2.0]], [[3.0]]]
+    ds = table_of(tmp_path, values, pa.list_(pa.list_(pa.float32())), max_rows_per_file=3)
+    ds.delete("id IN (0, 2)")
+    with pytest.raises(DataMismatchError, match=r"row 2: .*expected 2, found 1"):
+        ds.alter_columns({"path": "v.item", "data_type": VECTOR})
