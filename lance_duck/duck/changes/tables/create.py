@@ -26,7 +26,7 @@ from lance_duck.duck.changes.result import ChangeResult, counted, nothing
 from lance_duck.duck.changes.rows.shadow import SHADOW
 from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.changes.table_statement import TableStatement
-from lance_duck.duck.changes.tables.write_options import WRITE_OPTIONS, write_arguments, write_query, write_rows
+from lance_duck.duck.changes.tables.write_options import WRITE_OPTIONS, write_arguments, write_query, write_new_table
 from lance_duck.duck.databases.database import LanceDatabase
 from lance_duck.duck.statement.clauses import Clauses, TableName
 from lance_duck.duck.statement.identifiers import quoted
@@ -121,7 +121,7 @@ class CreateStatement(TableStatement):
             if query:
                 table = write_query(session, query, uri, **arguments)
             else:
-                table = write_rows(self._empty(session), uri, **arguments)
+                table = write_new_table(self._empty(session), uri, **arguments)
         except AlreadyExistsError as error:
             remedy = "OR REPLACE replaces it, IF NOT EXISTS leaves it as it is, INSERT adds rows"
             raise AlreadyExistsError(f"table {self.target.name} exists", where=uri, remedy=remedy) from error

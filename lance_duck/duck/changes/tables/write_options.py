@@ -38,7 +38,7 @@ def write_arguments(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def write_query(session: ChangeSession, query: str, uri: str, **arguments: Any) -> LanceDataset:
-    """Write the rows of a query by `write_rows`, and number repeated column names as DuckDB does for its own tables.
+    """Write the rows of a query by `write_new_table`, and number repeated column names as DuckDB does for its own tables.
 
     DuckDB numbers the columns of a subquery: a second `id` is `id_1`.
     """
@@ -46,10 +46,10 @@ def write_query(session: ChangeSession, query: str, uri: str, **arguments: Any) 
     if len(set(map(folded, rows.columns))) < len(rows.columns):
         rows = session.relation(f"SELECT * FROM (\n{query}\n)", {})  # noqa: S608
     with ExitStack() as opened:
-        return with_one_version(lambda: write_rows(relation_reader(rows, ROWS_AT_ONCE, opened), uri, **arguments))
+        return with_one_version(lambda: write_new_table(relation_reader(rows, ROWS_AT_ONCE, opened), uri, **arguments))
 
 
-def write_rows(rows: pa.Table | pa.RecordBatchReader, uri: str, **arguments: Any) -> LanceDataset:
+def write_new_table(rows: pa.Table | pa.RecordBatchReader, uri: str, **arguments: Any) -> LanceDataset:
     """Write rows by `write_dataset`; names in `vector_columns` may differ in case from those of the rows."""
     forms = parse_vector_columns(arguments.pop("vector_columns", None))
     if forms:
