@@ -26,7 +26,7 @@ from lance_duck.duck.changes.result import ChangeResult, counted, nothing
 from lance_duck.duck.changes.rows.shadow import SHADOW
 from lance_duck.duck.changes.session import ChangeSession
 from lance_duck.duck.changes.table_statement import TableStatement
-from lance_duck.duck.changes.tables.write_options import WRITE_OPTIONS, write_arguments, write_query, write_new_table
+from lance_duck.duck.changes.tables.write_options import WRITE_OPTIONS, write_arguments, write_new_table, write_query
 from lance_duck.duck.databases.database import LanceDatabase
 from lance_duck.duck.statement.clauses import Clauses, TableName
 from lance_duck.duck.statement.identifiers import quoted

@@ -38,7 +38,7 @@ def write_arguments(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def write_query(session: ChangeSession, query: str, uri: str, **arguments: Any) -> LanceDataset:
-    """Write the rows of a query by `write_new_table`, and number repeated column names as DuckDB does for its own tables.
+    """Write the rows of a query by `write_new_table`; number repeated column names as DuckDB does for its own tables.
 
     DuckDB numbers the columns of a subquery: a second `id` is `id_1`.
     """
