@@ -95,9 +95,9 @@ def logical_from_arrow(arrow: pa.DataType, where: str) -> str:
     if is_large or pa.types.is_list(arrow) or pa.types.is_list_view(arrow):
         kind = "large_list" if is_large else "list"
         return f"{kind}.struct" if pa.types.is_struct(arrow.value_type) else kind
-    if pa.types.is_dictionary(arrow) and arrow.value_type in _NAMES and pa.types.is_integer(arrow.index_type):
-        value = _NAMES[arrow.value_type]
-        if ":" not in value:
+    if pa.types.is_dictionary(arrow) and pa.types.is_integer(arrow.index_type):
+        value = None if isinstance(arrow.value_type, pa.BaseExtensionType) else _NAMES.get(arrow.value_type)
+        if value is not None and ":" not in value:
             return f"dict:{value}:{_NAMES[arrow.index_type]}:false"
     if pa.types.is_fixed_size_list(arrow) and arrow.list_size > 0:
         item = "struct" if pa.types.is_struct(arrow.value_type) else _item_name(arrow.value_field)
@@ -123,8 +123,8 @@ def _item_name(item: pa.Field) -> str | None:
     name = (item.metadata or {}).get(EXTENSION_NAME.encode(), b"").decode(errors="replace")
     if isinstance(arrow, pa.BaseExtensionType):
         name, arrow = arrow.extension_name, arrow.storage_type
-    if name == BFLOAT16:
-        return BFLOAT16
+    if name:  # the schema stores no metadata of such items: other extension types would become their storage
+        return BFLOAT16 if name == BFLOAT16 else None
     if pa.types.is_fixed_size_list(arrow) and arrow.list_size > 0:
         below = _item_name(arrow.value_field)
         return None if below is None else f"fixed_size_list:{below}:{arrow.list_size}"

@@ -13,6 +13,7 @@ A cast is found once for a pair of types, and then run on each array. The casts:
     lists of any kind                each other; vectors, if all have their length
     struct, map                      the same field by field, by name
     binary                           a blob
+    booleans                         booleans of a byte, arrow.bool8
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ from lance_duck.write.plain_casts import (
 )
 from lance_duck.write.uuids import UUID, texts_from_uuids, uuids_from_texts
 
+_BOOL8 = "arrow.bool8"
+
 
 def find_cast(source: pa.DataType, field: Field, where: str) -> Cast | None:
     """Return the function that converts arrays of a type to the storage type of a field; None if none is needed.
@@ -52,6 +55,8 @@ def find_cast(source: pa.DataType, field: Field, where: str) -> Cast | None:
         return _after(texts_from_uuids, find_cast(pa.large_string(), field, where))
     if is_text(source) and field.extension_name == UUID:
         return lambda array: _uuid_values(array, where)
+    if pa.types.is_boolean(source) and field.extension_name == _BOOL8:
+        return lambda array: array.cast(pa.int8())
     if isinstance(source, pa.BaseExtensionType):
         inner = find_cast(source.storage_type, field, where)
         return lambda array: array.storage if inner is None else inner(array.storage)
@@ -210,6 +215,8 @@ def _item_cast(source: pa.DataType, field: Field, where: str) -> Cast | None:
     if field.children:
         return find_cast(source, field.children[0], f"{where}.{field.children[0].name}")
     item = field.storage_type.value_type
+    if isinstance(source, pa.BaseExtensionType):
+        return _after(lambda items: items.storage, _item_cast(source.storage_type, field, where))
     if source == item:
         return None
     if pa.types.is_floating(item) and (pa.types.is_floating(source) or pa.types.is_decimal(source)):
